@@ -1,0 +1,44 @@
+// The host executor: runs specialised IR on the CPU, block by block and thread by thread, with the semantics of the
+// GPU's barriers and asynchronous copies. Correctness of generation is tested with it where there is no GPU.
+//
+// It reports, with block, thread and address: global accesses outside the buffers of the launch, shared accesses outside
+// the block's shared memory, reads of shared memory that was never written (or whose asynchronous copy has not been
+// waited for), shared-memory races between two barriers, barriers that not all threads of a block reach, output
+// elements that no thread wrote or that two threads wrote.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "ir/conv_layer.h"
+#include "ir/package/manifest.h"
+
+namespace burin {
+
+struct HostLaunchArguments {
+  int batch = 1;
+  std::span<const float> input;
+  std::span<float> output;
+  std::span<const float> residual;  // empty when the layer has none
+};
+
+// One kernel, compiled for this CPU. run() may be called many times, from one thread at a time.
+class HostKernel {
+ public:
+  // `bitcode`: the specialised module, primitives still calls. Throws Error(bad_input) when it is not that.
+  HostKernel(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch, const ConvShape& shape);
+  ~HostKernel();
+  HostKernel(HostKernel&&) noexcept;
+  HostKernel& operator=(HostKernel&&) noexcept;
+
+  // Throws Error(verification) with the first fault found.
+  void run(const HostLaunchArguments& arguments);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace burin

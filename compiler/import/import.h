@@ -1,0 +1,37 @@
+// Reads pruned weights: .npy, .npz, .safetensors (also sharded by *.index.json). The format is taken from the content
+// where it can be, else from the name's ending.
+//
+// Everything in a file is untrusted: sizes, offsets and names are checked before they are used, and each fault is one
+// Error(bad_input) that names the file, the tensor and what is wrong.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ir/network.h"
+
+namespace burin {
+
+// Geometry of one bare array, from the command line's flags.
+struct GeometryFlags {
+  std::optional<std::string> input_shape;  // CxHxW or HxW
+  std::optional<std::string> stride;       // N or HxW
+  std::optional<std::string> pad;          // N, HxW, or top,bottom,left,right
+  std::optional<std::string> dilation;     // N or HxW
+  std::optional<int> groups;
+  bool any() const { return input_shape || stride || pad || dilation || groups; }
+};
+
+struct ImportOptions {
+  std::optional<std::string> geometry_file;  // the same form as the safetensors metadata key `geometry`
+  GeometryFlags flags;
+  std::optional<std::string> layer_glob;     // only layers whose name matches (*, ?, [..])
+  std::optional<Activation> activation;      // overrides the activation of every selected layer
+  float zero_threshold = 0;                  // |w| <= T becomes 0
+};
+
+// At least one layer, each verified. Throws Error.
+Network import_network(const std::string& path, const ImportOptions& options = {});
+
+}  // namespace burin

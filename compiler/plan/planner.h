@@ -1,0 +1,34 @@
+// Chooses a KernelPlan by searching plans with the cost model of ir/arch.h. Needs no GPU.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/kernel_plan.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+
+struct PlanRequest {
+  int batch = 1;
+  // The plan keeps the limits of all of them; the costs are those of the first.
+  std::vector<std::string> archs = {"sm_90"};
+};
+
+// The time of one launch in microseconds, by the model, with its terms for whoever wants to know why.
+struct CostBreakdown {
+  double issue_us = 0;      // multiply-adds and shared-memory loads
+  double fetch_us = 0;      // streaming the code
+  double staging_us = 0;    // copying activations
+  double reduction_us = 0;  // adding up splits
+  double fixed_us = 0;      // launch, first load, drain
+  double waves = 0;
+  double total_us = 0;
+};
+
+CostBreakdown predict(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern, const ArchSpec& arch);
+
+// The best plan by predict(); it verifies. Throws Error(unsupported) that names layer, attribute, value and what helps.
+KernelPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request);
+
+}  // namespace burin

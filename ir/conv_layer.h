@@ -1,0 +1,83 @@
+// ConvLayer: one pruned convolution, with its weights, as an importer found it.
+//
+// ConvShape is everything that is known without the weights; the package's manifest carries it to the runtime.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace burin {
+
+struct Padding {
+  int top = 0, bottom = 0, left = 0, right = 0;
+  bool operator==(const Padding&) const = default;
+};
+
+enum class Activation { none, relu, relu6, leaky_relu, sigmoid, silu };
+
+std::string_view to_string(Activation activation);
+std::optional<Activation> parse_activation(std::string_view text);
+// "none, relu, ..." for error messages and help texts.
+std::string activation_names();
+
+// Applied to every output in this order: bias, residual, activation.
+struct Epilogue {
+  bool bias = false;
+  bool residual = false;  // a tensor shaped like the output is added before the activation
+  Activation activation = Activation::none;
+  float leaky_slope = 0.01F;  // leaky_relu: factor for negative values
+  bool operator==(const Epilogue&) const = default;
+};
+
+struct ConvShape {
+  int in_channels = 1, out_channels = 1;
+  int kernel_h = 1, kernel_w = 1;
+  int stride_h = 1, stride_w = 1;
+  int dilation_h = 1, dilation_w = 1;
+  int groups = 1;
+  Padding pad;
+  int in_h = 1, in_w = 1;
+  Epilogue epilogue;
+
+  int out_h() const;
+  int out_w() const;
+  int channels_per_group() const { return in_channels / groups; }
+  int outputs_per_group() const { return out_channels / groups; }
+  std::int64_t input_elements() const;   // of one image
+  std::int64_t output_elements() const;  // of one image
+  std::int64_t weight_elements() const;
+  // The input channel that weight[k][c] multiplies.
+  int input_channel(int k, int c) const { return k / outputs_per_group() * channels_per_group() + c; }
+  bool operator==(const ConvShape&) const = default;
+};
+
+// All faults of a shape, each a sentence that names attribute, value and what is allowed; empty when it is legal.
+std::vector<std::string> verify(const ConvShape& shape);
+
+// One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1".
+std::string describe(const ConvShape& shape);
+
+// Text form, "key: value" lines; parse() of print() gives the same shape. Throws Error(bad_input).
+std::string print(const ConvShape& shape);
+ConvShape parse_conv_shape(std::string_view text);
+
+struct ConvLayer {
+  std::string name;
+  ConvShape shape;
+  std::vector<float> weights;  // OIHW: [out_channels][channels_per_group][kernel_h][kernel_w]
+  std::vector<float> bias;     // out_channels values, or empty when !shape.epilogue.bias
+
+  float weight(int k, int c, int r, int s) const {
+    return weights[((static_cast<std::size_t>(k) * shape.channels_per_group() + c) * shape.kernel_h + r) *
+                       shape.kernel_w +
+                   s];
+  }
+};
+
+// Faults of the shape, sizes that do not match it, weights or biases that are not finite.
+std::vector<std::string> verify(const ConvLayer& layer);
+
+}  // namespace burin

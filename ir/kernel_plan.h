@@ -1,0 +1,98 @@
+// KernelPlan: every choice that is made for one kernel, in one validated type.
+//
+// A kernel computes one layer for one batch size it was tuned for (it is correct for any). Its grid is
+// (pixel tiles) x (slices). A slice is one output-channel group and one split of the input channels: the code that a
+// block runs. A block's threads own one output pixel each.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/arch.h"
+#include "ir/conv_layer.h"
+#include "ir/tensor_layout.h"
+
+namespace burin {
+
+enum class Precision { fp32 };
+std::string_view to_string(Precision precision);
+
+// How the splits of a group become one sum.
+enum class Reduction {
+  none,        // one split: nothing to add
+  last_block,  // partial sums in scratch; the last block to arrive adds them in the order of the splits
+};
+std::string_view to_string(Reduction reduction);
+
+// The output pixels of one block: `rows` x `cols` of each of `images` consecutive images.
+struct PixelTile {
+  int images = 1, rows = 1, cols = 1;
+  int pixels() const { return images * rows * cols; }
+  bool operator==(const PixelTile&) const = default;
+};
+
+// Where an activation lies in shared memory, in 4-byte words from the start of a stage's buffer:
+//   word(channel i of the stage, image, row, col) =
+//     (i / channels_per_row) * channel_pitch + image * image_pitch + row * row_pitch + (i % channels_per_row) * cols + col
+// with (row, col) counted in the tile's input patch, halo included.
+struct SharedLayout {
+  int patch_rows = 0, patch_cols = 0;  // input patch of one image of the tile
+  int channels_per_row = 1;            // channels that lie side by side in one row of words
+  int row_pitch = 0, image_pitch = 0, channel_pitch = 0;
+  bool operator==(const SharedLayout&) const = default;
+};
+
+// The code of one block: one group, one split. `channels` are the input channels it reads, in the order it reads them.
+struct Slice {
+  int group = 0, split = 0;
+  std::vector<int> channels;
+  bool operator==(const Slice&) const = default;
+};
+
+struct KernelPlan {
+  std::string template_name = "conv_baked";
+  std::string arch = "sm_90";  // the architecture whose limits and costs it was made for
+  Precision precision = Precision::fp32;
+  int batch = 1;  // tuned for this; correct for any
+  TensorLayout input_layout = TensorLayout::nchw;
+  TensorLayout output_layout = TensorLayout::nchw;
+
+  PixelTile tile;
+  int threads = 0;  // per block: tile.pixels() rounded up to warps
+  SharedLayout shared;
+
+  std::vector<std::vector<int>> groups;  // output channels of each group, in accumulator order; a permutation of all
+  int splits = 1;
+  std::vector<Slice> slices;  // groups x splits, split fastest
+  Reduction reduction = Reduction::none;
+
+  int stage_channels = 1;  // input channels that are staged together
+  int buffers = 2;         // stages in shared memory at once
+  int barrier_every = 0;   // multiply-adds between lockstep barriers inside a stage; 0: only at stages
+  int load_ahead = 8;      // activations loaded ahead of their first use
+
+  int max_registers = 255;   // per thread: the cap given to the assembler
+  double predicted_us = 0;   // by the cost model; nothing depends on it
+
+  int group_capacity() const;  // channels of the fullest group
+  int stage_bytes() const;     // one buffer
+  int shared_bytes() const;    // dynamic shared memory of a block
+  int tiles_per_image(const ConvShape& shape) const;
+  bool operator==(const KernelPlan&) const = default;
+};
+
+// All faults, each a sentence that says why the rule exists; empty when the plan can be specialised.
+std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape);
+
+// "key: value" lines with comments; parse() of print() gives the same plan. Throws Error(bad_input) naming the line.
+std::string print(const KernelPlan& plan);
+KernelPlan parse_kernel_plan(std::string_view text);
+
+// In short, for tables: "tile 4x14x14, 16 groups of 16, 2 splits, 8 ch x 3".
+std::string describe(const KernelPlan& plan);
+
+// "burin_<layer>_conv_baked_fp32_b1_t1x14x14_g16s4": a profile needs no lookup. Layer names are reduced to [A-Za-z0-9_].
+std::string kernel_symbol(const std::string& layer, const KernelPlan& plan);
+
+}  // namespace burin

@@ -1,0 +1,87 @@
+// Manifest: what a package says of itself. Everything the runtime needs to load and launch, and everything a person
+// needs to judge what was compiled. Serialised as manifest.json (docs/package-format.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/conv_layer.h"
+
+namespace burin {
+
+inline constexpr int kPackageFormatVersion = 1;
+
+enum class BinaryKind { ptx, cubin, bitcode };
+
+// One file of the package that holds a kernel's code, with the assembler's report where there is one.
+struct KernelBinary {
+  BinaryKind kind = BinaryKind::ptx;
+  std::string arch;  // cubin: the architecture it runs on; ptx: the lowest it can be compiled for; bitcode: empty
+  std::string path;  // inside the package
+  std::int64_t bytes = 0;
+  // cubin only; -1: not reported
+  int registers = -1;
+  int spill_bytes = -1;
+  int stack_bytes = -1;
+  std::int64_t code_bytes = -1;  // machine code
+  bool operator==(const KernelBinary&) const = default;
+};
+
+// Grid: ceil(batch / tile_images) * tiles_per_image blocks in x, `slices` in y.
+struct LaunchGeometry {
+  int threads = 0;
+  int shared_bytes = 0;  // dynamic
+  int slices = 1;
+  int tile_images = 1;
+  int tiles_per_image = 1;
+  // Scratch that a launch needs for partial sums: per tile (block in x), all slices together. 0: none.
+  std::int64_t workspace_bytes_per_tile = 0;
+  // 32-bit arrival counters per tile, zero before the first launch; every launch leaves them zero.
+  int counters_per_tile = 0;
+  bool operator==(const LaunchGeometry&) const = default;
+};
+
+// One kernel: a layer, compiled for one batch size. Its parameters are, in this order:
+//   const float* input, float* output, const float* residual, float* partial sums, uint32_t* counters, int32_t batch
+struct KernelRecord {
+  std::string symbol;
+  std::string layer;
+  ConvShape shape;
+  std::int64_t nonzeros = 0;
+  int dead_inputs = 0, dead_outputs = 0;
+  std::string template_name;
+  std::string precision;
+  std::string plan;       // the plan's text form
+  std::string plan_short; // for tables
+  int planned_batch = 1;
+  double predicted_us = 0;
+  LaunchGeometry launch;
+  std::string source_hash;  // of everything the code was made from: tool version, layer, plan
+  std::vector<KernelBinary> binaries;
+  bool operator==(const KernelRecord&) const = default;
+};
+
+struct TensorRecord {
+  std::string name;
+  std::string path;  // inside the package: little-endian float32
+  std::vector<std::int64_t> shape;
+  bool operator==(const TensorRecord&) const = default;
+};
+
+struct Manifest {
+  int format_version = kPackageFormatVersion;
+  std::string tool_version;
+  std::string source;  // base name of the weights file
+  float zero_threshold = 0;
+  std::vector<KernelRecord> kernels;
+  std::vector<TensorRecord> tensors;
+  bool operator==(const Manifest&) const = default;
+};
+
+std::vector<std::string> verify(const Manifest& manifest);
+std::string print(const Manifest& manifest);            // JSON, keys in a fixed order
+Manifest parse_manifest(std::string_view json);          // throws Error(bad_input)
+
+}  // namespace burin

@@ -1,0 +1,58 @@
+// The device primitives: everything a template does that plain C++ cannot say.
+//
+// A template calls these functions and nothing else of the device. They stay calls in the specialised IR. The last
+// step before PTX resolves them to instructions (device_nvptx.cu); the host executor resolves them to C++ functions of
+// the same names that also check each access. So what is verified on the host is what the PTX is made from.
+//
+// Shared memory is addressed in bytes from the start of the block's dynamic shared memory. An address is given as
+// `base + offset`: `base` varies by thread, `offset` is a constant that becomes part of the instruction.
+#pragma once
+
+#define BURIN_DEVICE __attribute__((device)) static inline
+#define BURIN_KERNEL extern "C" __attribute__((global))
+#define BURIN_PRIMITIVE extern "C" __attribute__((device)) __attribute__((nothrow))
+
+using u8 = unsigned char;
+using i32 = int;
+using u32 = unsigned int;
+using i64 = long long;
+using u64 = unsigned long long;
+
+// ---- where am I
+BURIN_PRIMITIVE u32 burin_dev_thread();  // within the block
+BURIN_PRIMITIVE u32 burin_dev_block_x();
+BURIN_PRIMITIVE u32 burin_dev_block_y();
+
+// ---- memory
+BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
+BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
+BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);   // read-only for the whole launch
+BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);
+// Partial sums that another block wrote in this launch: not through the incoherent cache.
+BURIN_PRIMITIVE float burin_dev_scratch_load(const float* base, i64 byte_offset);
+BURIN_PRIMITIVE void burin_dev_scratch_store(float* base, i64 byte_offset, float value);
+
+// Starts copying one word to shared memory; writes zero when `valid` is 0 (then the source is not read). The word may
+// be read after this thread has waited for the copy's batch and, by other threads, after a barrier that follows.
+BURIN_PRIMITIVE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                          u32 valid);
+BURIN_PRIMITIVE void burin_dev_copy_commit();         // closes this thread's current batch of copies (may be empty)
+BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pending` (a constant) batches are in flight
+
+// ---- order
+BURIN_PRIMITIVE void burin_dev_barrier();  // all threads of the block
+BURIN_PRIMITIVE void burin_dev_fence();    // this thread's writes before it are seen by the device before those after it
+// Adds one, wrapping to 0 after `last`; returns the old value. Atomic across the device.
+BURIN_PRIMITIVE u32 burin_dev_count_arrival(u32* counter, u32 last);
+// The value that thread 0 passed, in every thread; all threads of the block must call it (it contains barriers).
+BURIN_PRIMITIVE u32 burin_dev_broadcast(u32 value);
+BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this thread
+
+// ---- arithmetic that differs by device
+BURIN_PRIMITIVE float burin_dev_exp(float x);
+BURIN_PRIMITIVE float burin_dev_reciprocal(float x);
+
+// ---- for the reader of the generated code: no effect; becomes a comment in the PTX
+BURIN_PRIMITIVE void burin_dev_note_slice(u32 group, u32 split);
+BURIN_PRIMITIVE void burin_dev_note_stage(u32 stage);
+BURIN_PRIMITIVE void burin_dev_note_tap(u32 channel, u32 row, u32 col);
