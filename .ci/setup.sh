@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Installs what building and testing burin needs and what is missing: Debian packages by apt, and, where no CUDA toolkit
+# is found, the assembler (nvJitLink, ptxas) and NVRTC from Python wheels into .venv of the source tree. A second run
+# finds everything there and does nothing. Without the CUDA pieces burin still builds and passes its tests; packages
+# then hold PTX only.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+packages=(
+  make cmake ninja-build g++ ccache pkg-config git ca-certificates
+  clang-19 lld-19 llvm-19-dev libclang-rt-19-dev clang-format-19
+  libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev zlib1g-dev libzstd-dev catch2
+  python3 python3-venv xz-utils unzip
+)
+wheels=(nvidia-nvjitlink-cu12 nvidia-cuda-nvcc-cu12 nvidia-cuda-nvrtc-cu12)
+
+note() { echo "setup: $*" >&2; }
+
+missing_packages() {
+  local package
+  for package in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f='${Status}' "$package" 2>/dev/null)" = "install ok installed" ] || echo "$package"
+  done
+}
+
+install_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    note "no apt here: expecting the equivalents of: ${packages[*]}"
+    return
+  fi
+  local missing
+  mapfile -t missing < <(missing_packages)
+  [ "${#missing[@]}" -gt 0 ] || return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! command -v sudo >/dev/null; then
+      note "these packages are missing and neither root nor sudo is at hand to install them: ${missing[*]}"
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  note "installing ${missing[*]}"
+  # The lists may be older than the packages they name, so a failure is tried once more with fresh lists.
+  local install=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends
+                 -o Dpkg::Use-Pty=0 "${missing[@]}")
+  "${install[@]}" >/dev/null 2>&1 || { "${as_root[@]}" apt-get update -q && "${install[@]}"; }
+}
+
+# True where something that turns PTX into machine code is installed system-wide.
+cuda_toolkit_found() {
+  command -v ptxas >/dev/null && return 0
+  local folder
+  for folder in "${CUDA_HOME:-/usr/local/cuda}" "${CUDA_PATH:-/usr/local/cuda}" /usr/local/cuda; do
+    [ -x "$folder/bin/ptxas" ] && return 0
+    compgen -G "$folder/lib64/libnvJitLink.so*" >/dev/null && return 0
+  done
+  return 1
+}
+
+install_cuda_wheels() {
+  cuda_toolkit_found && return 0
+  local stamp=.venv/cuda-wheels
+  [ "$(cat "$stamp" 2>/dev/null)" = "${wheels[*]}" ] && return 0
+  local python=/usr/bin/python3
+  [ -x "$python" ] || python=python3
+  note "no CUDA toolkit found: fetching ${wheels[*]} into .venv"
+  if "$python" -m venv .venv &&
+     .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 30 "${wheels[@]}"; then
+    echo "${wheels[*]}" >"$stamp"
+  else
+    note "the CUDA pieces could not be had; packages will hold PTX only, which the driver compiles when it loads them"
+  fi
+}
+
+install_packages
+install_cuda_wheels
