@@ -1,0 +1,99 @@
+// The device primitives as GPU instructions. Compiled once for sm_75 (no asynchronous copies) and once for sm_80, and
+// inlined into a specialised module in the last step before PTX.
+#include "device.h"
+
+#define BURIN_SHARED __attribute__((address_space(3)))
+#define BURIN_GLOBAL __attribute__((address_space(1)))
+#define BURIN_INLINE extern "C" __attribute__((device, used, always_inline, nothrow))
+
+// The block's dynamic shared memory. The first word is the broadcast's; a plan keeps kSharedReserveBytes for it.
+extern "C" __attribute__((device)) __attribute__((shared)) char burin_shared[];
+
+BURIN_DEVICE BURIN_SHARED char* shared_address(u32 base, u32 offset) {
+  return (BURIN_SHARED char*)burin_shared + (u64)base + (u64)offset;
+}
+BURIN_DEVICE BURIN_GLOBAL float* global_address(float* base, i64 byte_offset) {
+  return (BURIN_GLOBAL float*)((BURIN_GLOBAL char*)(base) + byte_offset);
+}
+BURIN_DEVICE const BURIN_GLOBAL float* global_address(const float* base, i64 byte_offset) {
+  return (const BURIN_GLOBAL float*)((const BURIN_GLOBAL char*)(base) + byte_offset);
+}
+
+BURIN_INLINE u32 burin_dev_thread() { return __nvvm_read_ptx_sreg_tid_x(); }
+BURIN_INLINE u32 burin_dev_block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
+BURIN_INLINE u32 burin_dev_block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+
+BURIN_INLINE float burin_dev_shared_load(u32 base, u32 offset) {
+  return *(BURIN_SHARED float*)shared_address(base, offset);
+}
+BURIN_INLINE void burin_dev_shared_store(u32 base, u32 offset, float value) {
+  *(BURIN_SHARED float*)shared_address(base, offset) = value;
+}
+BURIN_INLINE float burin_dev_global_load(const float* base, i64 byte_offset) {
+  return *global_address(base, byte_offset);
+}
+BURIN_INLINE void burin_dev_global_store(float* base, i64 byte_offset, float value) {
+  *global_address(base, byte_offset) = value;
+}
+BURIN_INLINE float burin_dev_scratch_load(const float* base, i64 byte_offset) {
+  float value;
+  __asm__ volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(global_address(base, byte_offset)) : "memory");
+  return value;
+}
+BURIN_INLINE void burin_dev_scratch_store(float* base, i64 byte_offset, float value) {
+  __asm__ volatile("st.global.cg.f32 [%0], %1;" ::"l"(global_address(base, byte_offset)), "f"(value) : "memory");
+}
+
+#if __CUDA_ARCH__ >= 800
+BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                       u32 valid) {
+  __nvvm_cp_async_ca_shared_global_4((BURIN_SHARED void*)shared_address(shared_base, shared_offset),
+                                     (const BURIN_GLOBAL void*)global_address(source, byte_offset), valid * 4);
+}
+BURIN_INLINE void burin_dev_copy_commit() { __nvvm_cp_async_commit_group(); }
+BURIN_INLINE void burin_dev_copy_wait(u32 pending) {
+  switch (pending) {
+    case 0: __nvvm_cp_async_wait_group(0); break;
+    case 1: __nvvm_cp_async_wait_group(1); break;
+    case 2: __nvvm_cp_async_wait_group(2); break;
+    default: __nvvm_cp_async_wait_all();
+  }
+}
+#else
+BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                       u32 valid) {
+  const float value = valid ? *global_address(source, byte_offset) : 0.0f;
+  *(BURIN_SHARED float*)shared_address(shared_base, shared_offset) = value;
+}
+BURIN_INLINE void burin_dev_copy_commit() {}
+BURIN_INLINE void burin_dev_copy_wait(u32) {}
+#endif
+
+BURIN_INLINE void burin_dev_barrier() { __syncthreads(); }
+BURIN_INLINE void burin_dev_fence() { __nvvm_membar_gl(); }
+BURIN_INLINE u32 burin_dev_count_arrival(u32* counter, u32 last) {
+  u32 old;
+  __asm__ volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                   : "=r"(old)
+                   : "l"((BURIN_GLOBAL u32*)counter), "r"(last)
+                   : "memory");
+  return old;
+}
+BURIN_INLINE u32 burin_dev_broadcast(u32 value) {
+  BURIN_SHARED u32* word = (BURIN_SHARED u32*)burin_shared;
+  if (burin_dev_thread() == 0) *word = value;
+  __syncthreads();
+  value = *word;
+  __syncthreads();
+  return value;
+}
+BURIN_INLINE __attribute__((noreturn)) void burin_dev_exit() {
+  __asm__ volatile("exit;");
+  __builtin_unreachable();
+}
+
+BURIN_INLINE float burin_dev_exp(float x) {
+  constexpr float kLog2E = 1.4426950408889634f;
+  return __nvvm_ex2_approx_f(x * kLog2E);
+}
+BURIN_INLINE float burin_dev_reciprocal(float x) { return __nvvm_rcp_rn_f(x); }
