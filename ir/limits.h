@@ -5,18 +5,31 @@
 
 namespace burin {
 
-inline constexpr int kMaxKernelExtent = 11;              // rows or columns of a filter
-inline constexpr int kMaxChannels = 1 << 16;             // input or output channels of a layer
-inline constexpr int kMaxSpatialExtent = 1 << 15;        // rows or columns of an image
-inline constexpr int kMaxStride = 64;                    // also bounds dilation
-inline constexpr int kMaxPadding = 1 << 10;              // on each side
-inline constexpr int kMaxBatch = 1 << 20;                // images in one launch
+inline constexpr int kMaxKernelExtent = 11;        // rows or columns of a filter
+inline constexpr int kMaxChannels = 1 << 16;       // input or output channels of a layer
+inline constexpr int kMaxSpatialExtent = 1 << 15;  // rows or columns of an image
+inline constexpr int kMaxStride = 64;              // also bounds dilation
+inline constexpr int kMaxPadding = 1 << 10;        // on each side
+inline constexpr int kMaxBatch = 1 << 20;          // images in one launch
 inline constexpr std::int64_t kMaxLayerWeights = 1 << 28;
 inline constexpr std::int64_t kMaxImageBytes = (std::int64_t{1} << 31) - 1;  // one image, all channels: 32-bit offsets
 inline constexpr std::int64_t kMaxLayerNonzeros = 4'000'000;  // every nonzero is an instruction of 16 bytes
 inline constexpr int kMaxThreadsPerBlock = 1024;
 inline constexpr int kWarpSize = 32;
-inline constexpr int kMaxGroupChannels = 128;            // accumulators of one thread
+inline constexpr int kMaxGroupChannels = 128;  // accumulators of one thread
 inline constexpr int kMaxLayerNameBytes = 512;
+
+// Packages. A reader refuses what is over them before it takes the memory.
+inline constexpr std::int64_t kMaxPackageEntryBytes = std::int64_t{512} << 20;  // one file of a package
+inline constexpr std::int64_t kMaxPackageBytes = std::int64_t{2} << 30;         // all files of a package together
+inline constexpr std::int64_t kMaxManifestBytes = std::int64_t{64} << 20;
+inline constexpr int kMaxPackageEntries = 100'000;
+inline constexpr int kMaxPackagePathBytes = 1024;  // a path inside a package
+inline constexpr int kMaxSymbolBytes = 1024;
+inline constexpr int kMaxTensorRank = 32;
+inline constexpr int kMaxSharedBytes = 232'448;  // of a block, on the largest architecture: 227 KiB
+inline constexpr int kMaxSlices = 65'535;        // grid y
+inline constexpr std::int64_t kMaxTiles = (std::int64_t{1} << 31) - 1;     // grid x
+inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;  // scratch of one launch
 
 }  // namespace burin
