@@ -9,11 +9,11 @@
 namespace burin {
 
 struct ArchSpec {
-  std::string_view name;   // "sm_90"
-  std::string_view chip;   // the chip the constants describe
-  int compute = 0;         // 90
-  bool measured = false;   // true: the constants were measured on this chip
-  bool async_copy = false; // cp.async (sm_80 and later)
+  std::string_view name;    // "sm_90"
+  std::string_view chip;    // the chip the constants describe
+  int compute = 0;          // 90
+  bool measured = false;    // true: the constants were measured on this chip
+  bool async_copy = false;  // cp.async (sm_80 and later)
 
   // limits (CUDA C++ Programming Guide, table of technical specifications per compute capability)
   int multiprocessors = 0;
@@ -25,15 +25,15 @@ struct ArchSpec {
 
   // cost model
   double clock_ghz = 0;
-  double fma_lanes_per_clock = 128;       // per multiprocessor: peak issue
-  double sustained_issue = 0.8;           // share of peak that lockstep warps reach on streamed code
+  double fma_lanes_per_clock = 128;         // per multiprocessor: peak issue
+  double sustained_issue = 0.8;             // share of peak that lockstep warps reach on streamed code
   double fetch_clocks_per_instruction = 0;  // one multiprocessor streaming code it does not hold
-  double chip_fetch_per_clock = 0;        // instructions per clock, whole chip, distinct codes in flight
-  int instruction_cache_bytes = 0;        // code that stays resident within one launch
-  double shared_load_cost = 0;            // issue slots of one shared-memory load, in multiply-adds
-  double l2_bytes_per_clock = 0;          // whole chip
-  double launch_us = 0;                   // launch, first load and drain of a small kernel
-  double split_reduction_us = 0;          // last-block reduction: fence, atomic, re-read
+  double chip_fetch_per_clock = 0;          // instructions per clock, whole chip, distinct codes in flight
+  int instruction_cache_bytes = 0;          // code that stays resident within one launch
+  double shared_load_cost = 0;              // issue slots of one shared-memory load, in multiply-adds
+  double l2_bytes_per_clock = 0;            // whole chip
+  double launch_us = 0;                     // launch, first load and drain of a small kernel
+  double split_reduction_us = 0;            // last-block reduction: fence, atomic, re-read
 };
 
 std::span<const ArchSpec> known_archs();

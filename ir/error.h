@@ -20,12 +20,18 @@ enum class ErrorKind { verification, usage, bad_input, unsupported, device, inte
 // The exit code of the command line tool; part of its contract (docs/cli.md).
 constexpr int exit_code(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::verification: return 1;
-    case ErrorKind::usage: return 2;
-    case ErrorKind::bad_input: return 3;
-    case ErrorKind::unsupported: return 4;
-    case ErrorKind::device: return 5;
-    case ErrorKind::internal: return 70;
+    case ErrorKind::verification:
+      return 1;
+    case ErrorKind::usage:
+      return 2;
+    case ErrorKind::bad_input:
+      return 3;
+    case ErrorKind::unsupported:
+      return 4;
+    case ErrorKind::device:
+      return 5;
+    case ErrorKind::internal:
+      return 70;
   }
   return 70;
 }
@@ -51,7 +57,7 @@ template <typename... Args>
 }  // namespace burin
 
 // A condition that only a bug in burin can break. Stays in Release builds.
-#define BURIN_CHECK(condition, ...)                                                            \
-  do {                                                                                         \
-    if (!(condition)) ::burin::fail_internal(__FILE__, __LINE__, fmt::format(__VA_ARGS__));    \
+#define BURIN_CHECK(condition, ...)                                                         \
+  do {                                                                                      \
+    if (!(condition)) ::burin::fail_internal(__FILE__, __LINE__, fmt::format(__VA_ARGS__)); \
   } while (false)

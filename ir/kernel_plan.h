@@ -11,9 +11,21 @@
 
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
+#include "ir/sparse_pattern.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
+
+// Dynamic shared memory begins with this many bytes that a block uses to broadcast one value; the buffers follow.
+inline constexpr int kSharedReserveBytes = 16;
+// Registers of a thread beside its accumulators: addresses, loop state and activations loaded ahead of their use.
+inline constexpr int kRegisterOverhead = 25;
+// Below this many the assembler must spill.
+inline constexpr int kMinRegisterOverhead = 10;
+// The hardware gives registers to threads in multiples of this.
+inline constexpr int kRegisterGranularity = 8;
+inline constexpr int kMaxLoadAhead = 64;
+inline constexpr int kMaxBuffers = 8;
 
 enum class Precision { fp32 };
 std::string_view to_string(Precision precision);
@@ -34,8 +46,9 @@ struct PixelTile {
 
 // Where an activation lies in shared memory, in 4-byte words from the start of a stage's buffer:
 //   word(channel i of the stage, image, row, col) =
-//     (i / channels_per_row) * channel_pitch + image * image_pitch + row * row_pitch + (i % channels_per_row) * cols + col
-// with (row, col) counted in the tile's input patch, halo included.
+//     (i / channels_per_row) * channel_pitch + image * image_pitch + row * row_pitch + (i % channels_per_row) *
+//     patch_cols + col
+// with (row, col) counted in the tile's input patch, halo included. The buffers lie behind kSharedReserveBytes.
 struct SharedLayout {
   int patch_rows = 0, patch_cols = 0;  // input patch of one image of the tile
   int channels_per_row = 1;            // channels that lie side by side in one row of words
@@ -72,18 +85,21 @@ struct KernelPlan {
   int barrier_every = 0;   // multiply-adds between lockstep barriers inside a stage; 0: only at stages
   int load_ahead = 8;      // activations loaded ahead of their first use
 
-  int max_registers = 255;   // per thread: the cap given to the assembler
-  double predicted_us = 0;   // by the cost model; nothing depends on it
+  int max_registers = 255;  // per thread: the cap given to the assembler
+  double predicted_us = 0;  // by the cost model; nothing depends on it
 
   int group_capacity() const;  // channels of the fullest group
   int stage_bytes() const;     // one buffer
-  int shared_bytes() const;    // dynamic shared memory of a block
+  int shared_bytes() const;    // dynamic shared memory of a block, kSharedReserveBytes included
+  int slice_stages(const Slice& slice) const;
   int tiles_per_image(const ConvShape& shape) const;
   bool operator==(const KernelPlan&) const = default;
 };
 
 // All faults, each a sentence that says why the rule exists; empty when the plan can be specialised.
 std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape);
+// The same, and that every nonzero is computed exactly once: its input channel is in one split of its group.
+std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern);
 
 // "key: value" lines with comments; parse() of print() gives the same plan. Throws Error(bad_input) naming the line.
 std::string print(const KernelPlan& plan);
@@ -92,7 +108,8 @@ KernelPlan parse_kernel_plan(std::string_view text);
 // In short, for tables: "tile 4x14x14, 16 groups of 16, 2 splits, 8 ch x 3".
 std::string describe(const KernelPlan& plan);
 
-// "burin_<layer>_conv_baked_fp32_b1_t1x14x14_g16s4": a profile needs no lookup. Layer names are reduced to [A-Za-z0-9_].
+// "burin_<layer>_conv_baked_fp32_b1_t1x14x14_g16s4": a profile needs no lookup. Layer names are reduced to
+// [A-Za-z0-9_].
 std::string kernel_symbol(const std::string& layer, const KernelPlan& plan);
 
 }  // namespace burin

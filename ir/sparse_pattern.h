@@ -26,13 +26,13 @@ inline constexpr std::array<int, 4> kColumnGroupSizes = {8, 16, 32, 64};
 struct PatternStatistics {
   std::int64_t nonzeros = 0;
   std::int64_t weights = 0;
-  double sparsity = 0;              // 1 - nonzeros / weights
-  std::vector<int> per_row;         // nonzeros of each output channel
-  std::vector<int> per_channel;     // nonzeros that read each input channel
-  std::vector<int> per_column;      // nonzeros of each column (c, r, s), c absolute
-  int dead_outputs = 0;             // output channels without a nonzero
-  int dead_inputs = 0;              // input channels that no nonzero reads
-  int empty_columns = 0;            // columns (c, r, s) without a nonzero
+  double sparsity = 0;           // 1 - nonzeros / weights
+  std::vector<int> per_row;      // nonzeros of each output channel
+  std::vector<int> per_channel;  // nonzeros that read each input channel
+  std::vector<int> per_column;   // nonzeros of each column (c, r, s), c absolute
+  int dead_outputs = 0;          // output channels without a nonzero
+  int dead_inputs = 0;           // input channels that no nonzero reads
+  int empty_columns = 0;         // columns (c, r, s) without a nonzero
   // Share of columns with at least one nonzero within consecutive groups of kColumnGroupSizes output channels.
   std::array<double, kColumnGroupSizes.size()> live_columns{};
 };

@@ -1,0 +1,154 @@
+#include "ir/arch.h"
+
+#include <array>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// Limits: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
+// Chip figures (multiprocessors, boost clock): NVIDIA's data sheet or architecture whitepaper of the named chip.
+//
+// What no public document gives for the unmeasured chips is carried over from the H200: the share of peak issue in
+// lockstep, the fetch clocks per instruction of one multiprocessor, the cost of a shared-memory load, launch and
+// reduction overheads. Instruction fetch of the whole chip is scaled from the H200 by the bandwidth of the L2 cache.
+
+constexpr double kLockstepIssueShare = 105.0 / 128.0;  // H200: 100-110 of 128 multiply-adds per clock with barriers
+constexpr double kFetchClocks = 6.0;                   // H200: 0.17 instructions per clock on code not held
+constexpr double kSharedLoadCost = 2.0;                // H200: (FMA + 2 x LDS) matched the measured kernels
+constexpr double kLaunchUs = 3.5;                      // H200: a batch-1 kernel without its arithmetic, 3.4-3.95 us
+constexpr double kSplitReductionUs = 1.5;              // fence, atomic and one dependent round trip to L2 and back
+
+constexpr ArchSpec turing() {
+  ArchSpec arch;
+  arch.name = "sm_75";
+  arch.chip = "T4";
+  arch.compute = 75;
+  arch.multiprocessors = 40;  // Turing whitepaper
+  arch.max_threads_per_multiprocessor = 1024;
+  arch.max_shared_per_block = 64 * 1024;
+  arch.max_shared_per_multiprocessor = 64 * 1024;
+  arch.clock_ghz = 1.59;          // T4 data sheet, boost
+  arch.fma_lanes_per_clock = 64;  // Turing whitepaper: 64 FP32 lanes
+  arch.sustained_issue = kLockstepIssueShare;
+  arch.fetch_clocks_per_instruction = kFetchClocks;
+  arch.chip_fetch_per_clock = 5;
+  arch.instruction_cache_bytes = 46 * 1024;  // "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking" (2019)
+  arch.shared_load_cost = kSharedLoadCost;
+  arch.l2_bytes_per_clock = 800;  // the same study: 1270 GB/s
+  arch.launch_us = kLaunchUs;
+  arch.split_reduction_us = kSplitReductionUs;
+  return arch;
+}
+
+constexpr ArchSpec ampere_a100() {
+  ArchSpec arch;
+  arch.name = "sm_80";
+  arch.chip = "A100";
+  arch.compute = 80;
+  arch.async_copy = true;
+  arch.multiprocessors = 108;  // A100 whitepaper
+  arch.max_threads_per_multiprocessor = 2048;
+  arch.max_shared_per_block = 163 * 1024;
+  arch.max_shared_per_multiprocessor = 164 * 1024;
+  arch.clock_ghz = 1.41;          // A100 data sheet, boost
+  arch.fma_lanes_per_clock = 64;  // A100 whitepaper: 64 FP32 lanes
+  arch.sustained_issue = kLockstepIssueShare;
+  arch.fetch_clocks_per_instruction = kFetchClocks;
+  arch.chip_fetch_per_clock = 14;
+  arch.instruction_cache_bytes = 128 * 1024;  // "Demystifying the Nvidia Ampere Architecture" (2022)
+  arch.shared_load_cost = kSharedLoadCost;
+  arch.l2_bytes_per_clock = 2800;  // whitepaper: 5120 peak; the share of peak that 4-byte copies reach on the H200
+  arch.launch_us = kLaunchUs;
+  arch.split_reduction_us = kSplitReductionUs;
+  return arch;
+}
+
+constexpr ArchSpec ampere_ga10x() {
+  ArchSpec arch;
+  arch.name = "sm_86";
+  arch.chip = "RTX 3090";
+  arch.compute = 86;
+  arch.async_copy = true;
+  arch.multiprocessors = 82;  // GA102 whitepaper
+  arch.max_threads_per_multiprocessor = 1536;
+  arch.max_shared_per_block = 99 * 1024;
+  arch.max_shared_per_multiprocessor = 100 * 1024;
+  arch.clock_ghz = 1.695;          // GA102 whitepaper, boost
+  arch.fma_lanes_per_clock = 128;  // GA102 whitepaper
+  arch.sustained_issue = kLockstepIssueShare;
+  arch.fetch_clocks_per_instruction = kFetchClocks;
+  arch.chip_fetch_per_clock = 7;
+  arch.instruction_cache_bytes = 128 * 1024;  // as A100
+  arch.shared_load_cost = kSharedLoadCost;
+  arch.l2_bytes_per_clock = 1400;  // twelve 512 KB slices of 64 bytes x2: 1536 peak
+  arch.launch_us = kLaunchUs;
+  arch.split_reduction_us = kSplitReductionUs;
+  return arch;
+}
+
+constexpr ArchSpec ada() {
+  ArchSpec arch;
+  arch.name = "sm_89";
+  arch.chip = "RTX 4090";
+  arch.compute = 89;
+  arch.async_copy = true;
+  arch.multiprocessors = 128;  // Ada whitepaper
+  arch.max_threads_per_multiprocessor = 1536;
+  arch.max_shared_per_block = 99 * 1024;
+  arch.max_shared_per_multiprocessor = 100 * 1024;
+  arch.clock_ghz = 2.52;           // Ada whitepaper, boost
+  arch.fma_lanes_per_clock = 128;  // Ada whitepaper
+  arch.sustained_issue = kLockstepIssueShare;
+  arch.fetch_clocks_per_instruction = kFetchClocks;
+  arch.chip_fetch_per_clock = 10;
+  arch.instruction_cache_bytes = 128 * 1024;  // as A100
+  arch.shared_load_cost = kSharedLoadCost;
+  arch.l2_bytes_per_clock = 2000;  // public microbenchmarks of the chip: about 5 TB/s
+  arch.launch_us = kLaunchUs;
+  arch.split_reduction_us = kSplitReductionUs;
+  return arch;
+}
+
+// Measured on one H200; docs/performance.md says how.
+constexpr ArchSpec hopper() {
+  ArchSpec arch;
+  arch.name = "sm_90";
+  arch.chip = "H200";
+  arch.compute = 90;
+  arch.measured = true;
+  arch.async_copy = true;
+  arch.multiprocessors = 132;  // as the driver reports
+  arch.max_threads_per_multiprocessor = 2048;
+  arch.max_shared_per_block = 227 * 1024;
+  arch.max_shared_per_multiprocessor = 228 * 1024;
+  arch.clock_ghz = 1.98;                       // measured
+  arch.fma_lanes_per_clock = 128;              // peak; about 110 reached in a loop that the instruction cache holds
+  arch.sustained_issue = kLockstepIssueShare;  // measured: barriers every 256-1024 instructions
+  arch.fetch_clocks_per_instruction = kFetchClocks;  // measured: one multiprocessor, code that it does not hold
+  arch.chip_fetch_per_clock = 14;                    // measured: 132 different codes in flight (about 440 GB/s)
+  arch.instruction_cache_bytes = 100 * 1024;         // measured within a launch; 32 KB survive to the next launch
+  arch.shared_load_cost = kSharedLoadCost;           // measured: the model that held
+  arch.l2_bytes_per_clock = 2830;                    // measured: 5.6 TB/s by 4-byte asynchronous copies
+  arch.launch_us = kLaunchUs;                        // measured
+  arch.split_reduction_us = kSplitReductionUs;       // estimated; between red.global (0.5) and clusters (3.5)
+  return arch;
+}
+
+constexpr std::array<ArchSpec, 5> kArchs = {turing(), ampere_a100(), ampere_ga10x(), ada(), hopper()};
+
+}  // namespace
+
+std::span<const ArchSpec> known_archs() { return kArchs; }
+
+const ArchSpec& arch_by_name(std::string_view name) {
+  std::string names;
+  for (const ArchSpec& arch : kArchs) {
+    if (arch.name == name) return arch;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", arch.name);
+  }
+  fail(ErrorKind::unsupported, "architecture '{}' is not known; known are {}", name, names);
+}
+
+}  // namespace burin

@@ -1,0 +1,264 @@
+#include "ir/conv_layer.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "ir/limits.h"
+#include "ir/saturate.h"
+#include "ir/text.h"
+
+namespace burin {
+namespace {
+
+constexpr std::array<std::pair<Activation, std::string_view>, 6> kActivations = {{
+    {Activation::none, "none"},
+    {Activation::relu, "relu"},
+    {Activation::relu6, "relu6"},
+    {Activation::leaky_relu, "leaky_relu"},
+    {Activation::sigmoid, "sigmoid"},
+    {Activation::silu, "silu"},
+}};
+
+int output_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
+                  std::int64_t stride, std::int64_t dilation) {
+  const std::int64_t span = in + pad_before + pad_after - dilation * (kernel - 1) - 1;
+  if (span < 0 || stride < 1) return 0;
+  return saturate_to_int(span / stride + 1);
+}
+
+class Faults {
+ public:
+  void require_range(std::string_view attribute, std::int64_t value, std::int64_t low, std::int64_t high,
+                     std::string_view limit = {}) {
+    if (value >= low && value <= high) return;
+    const std::string named = limit.empty() ? "" : fmt::format(" ({})", limit);
+    add(fmt::format("{} is {}, allowed is {} to {}{}", attribute, value, low, high, named));
+  }
+  void add(std::string text) { list_.push_back(std::move(text)); }
+  bool empty() const { return list_.empty(); }
+  std::vector<std::string> take() { return std::move(list_); }
+
+ private:
+  std::vector<std::string> list_;
+};
+
+// "3" when both are the same, else "3x5".
+std::string pair_text(int h, int w) { return h == w ? fmt::format("{}", h) : fmt::format("{}x{}", h, w); }
+
+std::string padding_text(const Padding& pad) {
+  if (pad.top == pad.bottom && pad.left == pad.right) return pair_text(pad.top, pad.left);
+  return fmt::format("{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
+}
+
+std::string_view yes_no(bool value) { return value ? "yes" : "no"; }
+
+}  // namespace
+
+std::string_view to_string(Activation activation) {
+  for (const auto& [value, name] : kActivations) {
+    if (value == activation) return name;
+  }
+  return "unknown";
+}
+
+std::optional<Activation> parse_activation(std::string_view text) {
+  for (const auto& [value, name] : kActivations) {
+    if (name == text) return value;
+  }
+  return std::nullopt;
+}
+
+std::string activation_names() {
+  std::string names;
+  for (const auto& [value, name] : kActivations) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  return names;
+}
+
+int ConvShape::out_h() const { return output_extent(in_h, pad.top, pad.bottom, kernel_h, stride_h, dilation_h); }
+int ConvShape::out_w() const { return output_extent(in_w, pad.left, pad.right, kernel_w, stride_w, dilation_w); }
+
+std::int64_t ConvShape::input_elements() const { return saturating_product({in_channels, in_h, in_w}); }
+std::int64_t ConvShape::output_elements() const { return saturating_product({out_channels, out_h(), out_w()}); }
+std::int64_t ConvShape::weight_elements() const {
+  if (groups < 1) return 0;
+  return saturating_product({out_channels, in_channels / groups, kernel_h, kernel_w});
+}
+
+std::vector<std::string> verify(const ConvShape& shape) {
+  Faults faults;
+  faults.require_range("in_channels", shape.in_channels, 1, kMaxChannels, "kMaxChannels");
+  faults.require_range("out_channels", shape.out_channels, 1, kMaxChannels, "kMaxChannels");
+  faults.require_range("kernel_h", shape.kernel_h, 1, kMaxKernelExtent, "kMaxKernelExtent");
+  faults.require_range("kernel_w", shape.kernel_w, 1, kMaxKernelExtent, "kMaxKernelExtent");
+  faults.require_range("stride_h", shape.stride_h, 1, kMaxStride, "kMaxStride");
+  faults.require_range("stride_w", shape.stride_w, 1, kMaxStride, "kMaxStride");
+  faults.require_range("dilation_h", shape.dilation_h, 1, kMaxStride, "kMaxStride");
+  faults.require_range("dilation_w", shape.dilation_w, 1, kMaxStride, "kMaxStride");
+  faults.require_range("pad top", shape.pad.top, 0, kMaxPadding, "kMaxPadding");
+  faults.require_range("pad bottom", shape.pad.bottom, 0, kMaxPadding, "kMaxPadding");
+  faults.require_range("pad left", shape.pad.left, 0, kMaxPadding, "kMaxPadding");
+  faults.require_range("pad right", shape.pad.right, 0, kMaxPadding, "kMaxPadding");
+  faults.require_range("in_h", shape.in_h, 1, kMaxSpatialExtent, "kMaxSpatialExtent");
+  faults.require_range("in_w", shape.in_w, 1, kMaxSpatialExtent, "kMaxSpatialExtent");
+  if (shape.groups < 1) {
+    faults.add(fmt::format("groups is {}, allowed is 1 or more", shape.groups));
+  } else {
+    if (shape.in_channels % shape.groups != 0) {
+      faults.add(fmt::format("in_channels is {}, which groups {} does not divide", shape.in_channels, shape.groups));
+    }
+    if (shape.out_channels % shape.groups != 0) {
+      faults.add(fmt::format("out_channels is {}, which groups {} does not divide", shape.out_channels, shape.groups));
+    }
+  }
+  if (to_string(shape.epilogue.activation) == "unknown") {
+    faults.add(fmt::format("activation is {}, allowed is one of {}", static_cast<int>(shape.epilogue.activation),
+                           activation_names()));
+  }
+  if (!std::isfinite(shape.epilogue.leaky_slope)) {
+    faults.add(fmt::format("leaky_slope is {}, it must be finite", shape.epilogue.leaky_slope));
+  }
+  // What follows is derived from the attributes; with one of them out of range it would only repeat that.
+  if (!faults.empty()) return faults.take();
+
+  if (shape.out_h() < 1) {
+    faults.add(
+        fmt::format("the output has no rows: in_h {} with pad {} + {} is less than the {} rows that kernel_h {} "
+                    "with dilation_h {} covers",
+                    shape.in_h, shape.pad.top, shape.pad.bottom, (shape.kernel_h - 1) * shape.dilation_h + 1,
+                    shape.kernel_h, shape.dilation_h));
+  }
+  if (shape.out_w() < 1) {
+    faults.add(
+        fmt::format("the output has no columns: in_w {} with pad {} + {} is less than the {} columns that "
+                    "kernel_w {} with dilation_w {} covers",
+                    shape.in_w, shape.pad.left, shape.pad.right, (shape.kernel_w - 1) * shape.dilation_w + 1,
+                    shape.kernel_w, shape.dilation_w));
+  }
+  if (shape.weight_elements() > kMaxLayerWeights) {
+    faults.add(fmt::format("the layer has {} weights, allowed are {} (kMaxLayerWeights)", shape.weight_elements(),
+                           kMaxLayerWeights));
+  }
+  constexpr std::int64_t kElementBytes = sizeof(float);
+  if (const std::int64_t bytes = saturating_product({shape.input_elements(), kElementBytes}); bytes > kMaxImageBytes) {
+    faults.add(
+        fmt::format("one input image is {} bytes ({}x{}x{}), allowed are {} (kMaxImageBytes: offsets have 32 "
+                    "bits)",
+                    bytes, shape.in_channels, shape.in_h, shape.in_w, kMaxImageBytes));
+  }
+  if (const std::int64_t bytes = saturating_product({shape.output_elements(), kElementBytes}); bytes > kMaxImageBytes) {
+    faults.add(
+        fmt::format("one output image is {} bytes ({}x{}x{}), allowed are {} (kMaxImageBytes: offsets have 32 "
+                    "bits)",
+                    bytes, shape.out_channels, shape.out_h(), shape.out_w(), kMaxImageBytes));
+  }
+  return faults.take();
+}
+
+std::vector<std::string> verify(const ConvLayer& layer) {
+  Faults faults;
+  if (layer.name.empty()) faults.add("the layer has no name");
+  if (layer.name.size() > kMaxLayerNameBytes) {
+    faults.add(fmt::format("the layer's name has {} bytes, allowed are {} (kMaxLayerNameBytes)", layer.name.size(),
+                           kMaxLayerNameBytes));
+  }
+  const std::vector<std::string> shape_faults = verify(layer.shape);
+  for (const std::string& fault : shape_faults) faults.add(fault);
+  if (!shape_faults.empty()) return faults.take();
+
+  const auto expected = static_cast<std::size_t>(layer.shape.weight_elements());
+  if (layer.weights.size() != expected) {
+    faults.add(fmt::format("there are {} weights, the shape {} has {}", layer.weights.size(), describe(layer.shape),
+                           expected));
+  }
+  const std::size_t biases = layer.shape.epilogue.bias ? static_cast<std::size_t>(layer.shape.out_channels) : 0;
+  if (layer.bias.size() != biases) {
+    faults.add(fmt::format("there are {} biases, {} are needed (bias is {}, out_channels {})", layer.bias.size(),
+                           biases, yes_no(layer.shape.epilogue.bias), layer.shape.out_channels));
+  }
+  // The first of each kind is enough: a file with one NaN usually has many.
+  const auto report_not_finite = [&](const std::vector<float>& values, std::string_view kind) {
+    std::size_t count = 0, first = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!std::isfinite(values[i]) && count++ == 0) first = i;
+    }
+    if (count > 0) {
+      faults.add(fmt::format("{} {} of {} not finite; the first is element {} ({})", count, kind,
+                             count == 1 ? "is" : "are", first, values[first]));
+    }
+  };
+  report_not_finite(layer.weights, "weights");
+  report_not_finite(layer.bias, "biases");
+  return faults.take();
+}
+
+std::string describe(const ConvShape& shape) {
+  std::string text = fmt::format("{}x{}x{} -> {}x{}x{}, {}x{}, stride {}, pad {}", shape.in_channels, shape.in_h,
+                                 shape.in_w, shape.out_channels, shape.out_h(), shape.out_w(), shape.kernel_h,
+                                 shape.kernel_w, pair_text(shape.stride_h, shape.stride_w), padding_text(shape.pad));
+  if (shape.dilation_h != 1 || shape.dilation_w != 1) {
+    text += fmt::format(", dilation {}", pair_text(shape.dilation_h, shape.dilation_w));
+  }
+  if (shape.groups != 1) text += fmt::format(", groups {}", shape.groups);
+  return text;
+}
+
+std::string print(const ConvShape& shape) {
+  std::string text = fmt::format("# {}\n", describe(shape));
+  text += fmt::format("channels: {} -> {}\n", shape.in_channels, shape.out_channels);
+  text += fmt::format("kernel: {}x{}\n", shape.kernel_h, shape.kernel_w);
+  text += fmt::format("stride: {}x{}\n", shape.stride_h, shape.stride_w);
+  text += fmt::format("dilation: {}x{}\n", shape.dilation_h, shape.dilation_w);
+  text += fmt::format("groups: {}\n", shape.groups);
+  text += fmt::format("pad: {},{},{},{}  # top, bottom, left, right\n", shape.pad.top, shape.pad.bottom, shape.pad.left,
+                      shape.pad.right);
+  text += fmt::format("input: {}x{}\n", shape.in_h, shape.in_w);
+  text += fmt::format("bias: {}\n", yes_no(shape.epilogue.bias));
+  text += fmt::format("residual: {}\n", yes_no(shape.epilogue.residual));
+  text += fmt::format("activation: {}\n", to_string(shape.epilogue.activation));
+  text += fmt::format("leaky_slope: {}\n", shape.epilogue.leaky_slope);
+  return text;
+}
+
+ConvShape parse_conv_shape(std::string_view text) {
+  KeyValueText reader(text, "convolution shape");
+  ConvShape shape;
+
+  const TextLine& channels = reader.required("channels");
+  const std::size_t arrow = channels.value.find("->");
+  if (arrow == std::string_view::npos) reader.fail_at(channels, "'{}' is not of the form 'C -> K'", channels.value);
+  shape.in_channels = reader.integer32(channels, trim(channels.value.substr(0, arrow)));
+  shape.out_channels = reader.integer32(channels, trim(channels.value.substr(arrow + 2)));
+
+  const auto read_pair = [&](std::string_view key, int& h, int& w) {
+    const std::vector<int> values = reader.extents(key, 2);
+    h = values[0];
+    w = values[1];
+  };
+  read_pair("kernel", shape.kernel_h, shape.kernel_w);
+  read_pair("stride", shape.stride_h, shape.stride_w);
+  read_pair("dilation", shape.dilation_h, shape.dilation_w);
+  read_pair("input", shape.in_h, shape.in_w);
+  shape.groups = reader.integer32("groups");
+
+  const TextLine& pad = reader.required("pad");
+  const std::vector<std::string_view> sides = split(pad.value, ',');
+  if (sides.size() != 4) reader.fail_at(pad, "'{}' of 'pad' must be four integers with commas between them", pad.value);
+  shape.pad = {reader.integer32(pad, sides[0]), reader.integer32(pad, sides[1]), reader.integer32(pad, sides[2]),
+               reader.integer32(pad, sides[3])};
+
+  shape.epilogue.bias = reader.boolean("bias");
+  shape.epilogue.residual = reader.boolean("residual");
+  const TextLine& activation = reader.required("activation");
+  const std::optional<Activation> parsed = parse_activation(activation.value);
+  if (!parsed) reader.fail_at(activation, "'{}' is not one of {}", activation.value, activation_names());
+  shape.epilogue.activation = *parsed;
+  const TextLine& slope = reader.required("leaky_slope");
+  shape.epilogue.leaky_slope = reader.real32(slope, slope.value);
+  reader.finish();
+  return shape;
+}
+
+}  // namespace burin

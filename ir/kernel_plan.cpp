@@ -1,0 +1,178 @@
+#include "ir/kernel_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+#include "ir/text.h"
+
+namespace burin {
+namespace {
+
+constexpr std::int64_t kWordBytes = 4;
+
+std::int64_t stage_bytes_of(const KernelPlan& plan) {
+  if (plan.shared.channels_per_row < 1 || plan.stage_channels < 1) return 0;
+  const std::int64_t rows = ceil_div(plan.stage_channels, plan.shared.channels_per_row);
+  return saturating_product({rows, plan.shared.channel_pitch, kWordBytes});
+}
+
+std::int64_t shared_bytes_of(const KernelPlan& plan) {
+  const std::int64_t buffers = saturating_product({plan.buffers, stage_bytes_of(plan)});
+  return buffers > kSaturated - kSharedReserveBytes ? kSaturated : buffers + kSharedReserveBytes;
+}
+
+}  // namespace
+
+std::string_view to_string(Precision) { return "fp32"; }
+
+std::string_view to_string(Reduction reduction) { return reduction == Reduction::none ? "none" : "last_block"; }
+
+int KernelPlan::group_capacity() const {
+  std::size_t most = 0;
+  for (const std::vector<int>& group : groups) most = std::max(most, group.size());
+  return static_cast<int>(most);
+}
+
+int KernelPlan::stage_bytes() const { return saturate_to_int(stage_bytes_of(*this)); }
+int KernelPlan::shared_bytes() const { return saturate_to_int(shared_bytes_of(*this)); }
+
+int KernelPlan::slice_stages(const Slice& slice) const {
+  return saturate_to_int(ceil_div(static_cast<std::int64_t>(slice.channels.size()), std::max(1, stage_channels)));
+}
+
+int KernelPlan::tiles_per_image(const ConvShape& shape) const {
+  if (tile.rows < 1 || tile.cols < 1) return 0;
+  return saturate_to_int(ceil_div(shape.out_h(), tile.rows) * ceil_div(shape.out_w(), tile.cols));
+}
+
+std::string describe(const KernelPlan& plan) {
+  std::string text = fmt::format("tile {}x{}x{}, {} group{} of {}", plan.tile.images, plan.tile.rows, plan.tile.cols,
+                                 plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
+  if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
+  return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
+}
+
+std::string kernel_symbol(const std::string& layer, const KernelPlan& plan) {
+  std::string name;
+  for (const char c : layer) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    name += plain ? c : '_';
+  }
+  return fmt::format("burin_{}_{}_{}_b{}_t{}x{}x{}_g{}s{}", name, plan.template_name, to_string(plan.precision),
+                     plan.batch, plan.tile.images, plan.tile.rows, plan.tile.cols, plan.groups.size(), plan.splits);
+}
+
+std::string print(const KernelPlan& plan) {
+  std::string text = fmt::format("# {}\n", describe(plan));
+  const auto add = [&](std::string_view key, const auto& value, std::string_view comment = {}) {
+    text += fmt::format("{}: {}", key, value);
+    if (!comment.empty()) text += fmt::format("  # {}", comment);
+    text += '\n';
+  };
+  add("template", plan.template_name);
+  add("arch", plan.arch, "the architecture whose limits and costs it was made for");
+  add("precision", to_string(plan.precision));
+  add("batch", plan.batch, "tuned for this; correct for any");
+  add("input_layout", to_string(plan.input_layout));
+  add("output_layout", to_string(plan.output_layout));
+  text += "\n# a block: one output pixel per thread\n";
+  add("tile", fmt::format("{}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols), "images x rows x columns");
+  add("threads", plan.threads);
+  add("max_registers", plan.max_registers, "per thread");
+  text += "\n# shared memory, in words of 4 bytes\n";
+  add("patch", fmt::format("{}x{}", plan.shared.patch_rows, plan.shared.patch_cols), "of one image, halo included");
+  add("channels_per_row", plan.shared.channels_per_row);
+  add("row_pitch", plan.shared.row_pitch);
+  add("image_pitch", plan.shared.image_pitch);
+  add("channel_pitch", plan.shared.channel_pitch);
+  text += "\n# the walk through the input channels\n";
+  add("stage_channels", plan.stage_channels, "input channels that are staged together");
+  add("buffers", plan.buffers, "stages in shared memory at once");
+  add("barrier_every", plan.barrier_every, "multiply-adds between barriers inside a stage; 0: none");
+  add("load_ahead", plan.load_ahead, "activations loaded ahead of their first use");
+  text += "\n# who computes what\n";
+  add("splits", plan.splits, "parts of the input channels, each a block of its own");
+  add("reduction", to_string(plan.reduction), "how the splits become one sum");
+  add("predicted_us", plan.predicted_us, "nothing depends on it");
+  text += "\n# output channels of each group, in the order of the accumulators\n";
+  for (std::size_t i = 0; i < plan.groups.size(); ++i) add(fmt::format("group {}", i), print_integers(plan.groups[i]));
+  text += "\n# input channels of each slice (group, split), in the order in which they are read\n";
+  for (const Slice& slice : plan.slices) {
+    add(fmt::format("slice {} {}", slice.group, slice.split), print_integers(slice.channels));
+  }
+  return text;
+}
+
+KernelPlan parse_kernel_plan(std::string_view text) {
+  KeyValueText reader(text, "kernel plan");
+  KernelPlan plan;
+  plan.template_name = reader.required("template").value;
+  plan.arch = reader.required("arch").value;
+  const TextLine& precision = reader.required("precision");
+  if (precision.value != to_string(Precision::fp32)) {
+    reader.fail_at(precision, "'{}' is not a precision; known is fp32", precision.value);
+  }
+  plan.batch = reader.integer32("batch");
+  const auto layout = [&](std::string_view key) {
+    const TextLine& line = reader.required(key);
+    const std::optional<TensorLayout> parsed = parse_tensor_layout(line.value);
+    if (!parsed) reader.fail_at(line, "'{}' is not a tensor layout; known is nchw", line.value);
+    return *parsed;
+  };
+  plan.input_layout = layout("input_layout");
+  plan.output_layout = layout("output_layout");
+
+  const std::vector<int> tile = reader.extents("tile", 3);
+  plan.tile = {tile[0], tile[1], tile[2]};
+  plan.threads = reader.integer32("threads");
+  plan.max_registers = reader.integer32("max_registers");
+  const std::vector<int> patch = reader.extents("patch", 2);
+  plan.shared.patch_rows = patch[0];
+  plan.shared.patch_cols = patch[1];
+  plan.shared.channels_per_row = reader.integer32("channels_per_row");
+  plan.shared.row_pitch = reader.integer32("row_pitch");
+  plan.shared.image_pitch = reader.integer32("image_pitch");
+  plan.shared.channel_pitch = reader.integer32("channel_pitch");
+  plan.stage_channels = reader.integer32("stage_channels");
+  plan.buffers = reader.integer32("buffers");
+  plan.barrier_every = reader.integer32("barrier_every");
+  plan.load_ahead = reader.integer32("load_ahead");
+  plan.splits = reader.integer32("splits");
+  const TextLine& reduction = reader.required("reduction");
+  if (reduction.value == to_string(Reduction::none)) {
+    plan.reduction = Reduction::none;
+  } else if (reduction.value == to_string(Reduction::last_block)) {
+    plan.reduction = Reduction::last_block;
+  } else {
+    reader.fail_at(reduction, "'{}' is not a reduction; known are none, last_block", reduction.value);
+  }
+  if (const TextLine* predicted = reader.optional("predicted_us")) {
+    plan.predicted_us = reader.real(*predicted, predicted->value);
+  }
+
+  for (const TextLine* line : reader.with_first_word("group")) {
+    const std::vector<std::string_view> parts = words(line->key);
+    if (parts.size() != 2 || reader.integer(*line, parts[1]) != static_cast<std::int64_t>(plan.groups.size())) {
+      reader.fail_at(*line, "'{}' stands where 'group {}' is expected; groups are numbered from 0 in order", line->key,
+                     plan.groups.size());
+    }
+    plan.groups.push_back(reader.integers(*line, kMaxChannels));
+  }
+  for (const TextLine* line : reader.with_first_word("slice")) {
+    const std::vector<std::string_view> parts = words(line->key);
+    if (parts.size() != 3) reader.fail_at(*line, "'{}' is not of the form 'slice GROUP SPLIT'", line->key);
+    Slice slice;
+    slice.group = reader.integer32(*line, parts[1]);
+    slice.split = reader.integer32(*line, parts[2]);
+    slice.channels = reader.integers(*line, kMaxChannels);
+    plan.slices.push_back(std::move(slice));
+  }
+  reader.finish();
+  return plan;
+}
+
+}  // namespace burin

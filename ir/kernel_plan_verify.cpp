@@ -1,0 +1,290 @@
+// The rules of a KernelPlan, each with the reason why it exists.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/kernel_plan.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+class PlanVerifier {
+ public:
+  PlanVerifier(const KernelPlan& plan, const ConvShape& shape) : plan_(plan), shape_(shape) {}
+
+  std::vector<std::string> run() {
+    for (const std::string& fault : verify(shape_)) add("the layer's shape: {}", fault);
+    // Every further rule computes with the shape.
+    if (!faults_.empty()) return std::move(faults_);
+    check_scalars();
+    check_tile();
+    check_shared_layout();
+    check_groups();
+    check_slices();
+    check_stages();
+    check_arch();
+    return std::move(faults_);
+  }
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  bool in_range(std::string_view attribute, std::int64_t value, std::int64_t low, std::int64_t high,
+                std::string_view why) {
+    if (value >= low && value <= high) return true;
+    add("{} is {}, allowed is {} to {}: {}", attribute, value, low, high, why);
+    return false;
+  }
+
+  void check_scalars() {
+    const bool plain_name =
+        !plan_.template_name.empty() && std::all_of(plan_.template_name.begin(), plan_.template_name.end(), [](char c) {
+          return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+        });
+    if (!plain_name) {
+      add("template is '{}', allowed are names of a-z, 0-9 and '_': it becomes part of the kernel's symbol",
+          plan_.template_name);
+    }
+    in_range("batch", plan_.batch, 1, kMaxBatch, "kMaxBatch images fit one launch");
+    in_range("barrier_every", plan_.barrier_every, 0, kMaxLayerNonzeros,
+             "it counts multiply-adds, of which a layer has at most kMaxLayerNonzeros");
+    in_range("load_ahead", plan_.load_ahead, 1, kMaxLoadAhead,
+             "each activation that is loaded ahead holds a register (kMaxLoadAhead)");
+    if (!(plan_.predicted_us >= 0)) add("predicted_us is {}, it must be a time: 0 or more", plan_.predicted_us);
+  }
+
+  void check_tile() {
+    const PixelTile& tile = plan_.tile;
+    tile_legal_ = in_range("tile images", tile.images, 1, kMaxThreadsPerBlock, "every pixel of the tile has a thread");
+    tile_legal_ &= in_range("tile rows", tile.rows, 1, shape_.out_h(), "the output has no more rows");
+    tile_legal_ &= in_range("tile columns", tile.cols, 1, shape_.out_w(), "the output has no more columns");
+    in_range("threads", plan_.threads, kWarpSize, kMaxThreadsPerBlock, "the hardware's limit (kMaxThreadsPerBlock)");
+    if (plan_.threads % kWarpSize != 0) {
+      add("threads is {}, it must be a multiple of {}: barriers count whole warps", plan_.threads, kWarpSize);
+    }
+    if (!tile_legal_) return;
+    const std::int64_t pixels = saturating_product({tile.images, tile.rows, tile.cols});
+    if (pixels > plan_.threads) {
+      add("the tile has {} pixels ({}x{}x{}) for {} threads: every pixel needs a thread", pixels, tile.images,
+          tile.rows, tile.cols, plan_.threads);
+      tile_legal_ = false;
+      return;
+    }
+    const std::int64_t tiles =
+        saturating_product({ceil_div(std::max(1, plan_.batch), tile.images), plan_.tiles_per_image(shape_)});
+    in_range("the number of tiles", tiles, 1, kMaxTiles, "the grid's limit in x");
+  }
+
+  void check_shared_layout() {
+    const SharedLayout& shared = plan_.shared;
+    if (!tile_legal_) return;
+    check_patch("rows", shared.patch_rows, plan_.tile.rows, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
+    check_patch("columns", shared.patch_cols, plan_.tile.cols, shape_.stride_w, shape_.kernel_w, shape_.dilation_w);
+    if (!in_range("channels_per_row", shared.channels_per_row, 1, kMaxChannels, "a row holds at least one channel")) {
+      return;
+    }
+    check_pitch("row_pitch", shared.row_pitch, saturating_product({shared.channels_per_row, shared.patch_cols}),
+                "channels_per_row x patch columns", "rows would overlap");
+    check_pitch("image_pitch", shared.image_pitch, saturating_product({shared.patch_rows, shared.row_pitch}),
+                "patch rows x row_pitch", "images would overlap");
+    check_pitch("channel_pitch", shared.channel_pitch, saturating_product({plan_.tile.images, shared.image_pitch}),
+                "tile images x image_pitch", "channels would overlap");
+  }
+
+  void check_patch(std::string_view axis, int given, int tile, int stride, int kernel, int dilation) {
+    const std::int64_t needed = std::int64_t{tile - 1} * stride + std::int64_t{kernel - 1} * dilation + 1;
+    if (given != needed) {
+      add("patch {} is {}, it must be {}: that is what {} output {} read with stride {}, kernel {} and dilation {}",
+          axis, given, needed, tile, axis, stride, kernel, dilation);
+    }
+  }
+
+  void check_pitch(std::string_view name, std::int64_t given, std::int64_t least, std::string_view product,
+                   std::string_view why) {
+    if (given < least) add("{} is {}, it must be at least {} ({}): {}", name, given, least, product, why);
+  }
+
+  void check_groups() {
+    if (plan_.groups.empty()) add("there is no group: every output channel needs one");
+    std::vector<int> owner(static_cast<std::size_t>(shape_.out_channels), -1);
+    for (std::size_t g = 0; g < plan_.groups.size(); ++g) {
+      const std::vector<int>& group = plan_.groups[g];
+      if (group.empty()) add("group {} is empty: a block of it would compute nothing", g);
+      if (group.size() > kMaxGroupChannels) {
+        add("group {} has {} channels, allowed are {} (kMaxGroupChannels): each is an accumulator in a register", g,
+            group.size(), kMaxGroupChannels);
+      }
+      for (const int k : group) {
+        if (k < 0 || k >= shape_.out_channels) {
+          add("group {} names output channel {}, the layer has 0 to {}", g, k, shape_.out_channels - 1);
+        } else if (owner[k] >= 0) {
+          add("output channel {} is in group {} and in group {}: it would be written twice", k, owner[k], g);
+        } else {
+          owner[k] = static_cast<int>(g);
+        }
+      }
+    }
+    std::vector<int> missing;
+    for (int k = 0; k < shape_.out_channels; ++k) {
+      if (owner[k] < 0) missing.push_back(k);
+    }
+    if (!missing.empty()) {
+      add("{} output channel{} in no group, the first is {}: the output would keep old values", missing.size(),
+          missing.size() == 1 ? " is" : "s are", missing.front());
+    }
+  }
+
+  void check_slices() {
+    if (!in_range("splits", plan_.splits, 1, kMaxSlices, "the grid's limit in y")) return;
+    const auto expected = static_cast<std::int64_t>(plan_.groups.size()) * plan_.splits;
+    if (expected > kMaxSlices) {
+      add("{} groups x {} splits are {} slices, allowed are {} (kMaxSlices): the grid's limit in y",
+          plan_.groups.size(), plan_.splits, expected, kMaxSlices);
+    }
+    if (static_cast<std::int64_t>(plan_.slices.size()) != expected) {
+      add("there are {} slices, {} groups x {} splits need {}", plan_.slices.size(), plan_.groups.size(), plan_.splits,
+          expected);
+      return;
+    }
+    std::vector<int> stamp(static_cast<std::size_t>(shape_.in_channels), -1);
+    for (std::size_t i = 0; i < plan_.slices.size(); ++i) {
+      const Slice& slice = plan_.slices[i];
+      const int group = static_cast<int>(i) / plan_.splits, split = static_cast<int>(i) % plan_.splits;
+      if (slice.group != group || slice.split != split) {
+        add("slice {} is (group {}, split {}), it must be ({}, {}): a block finds its slice by its number", i,
+            slice.group, slice.split, group, split);
+      }
+      for (const int c : slice.channels) {
+        if (c < 0 || c >= shape_.in_channels) {
+          add("slice {} {} names input channel {}, the layer has 0 to {}", group, split, c, shape_.in_channels - 1);
+        } else if (stamp[c] == group) {
+          add("slice {} {} names input channel {}, which its group already reads: it would be added twice", group,
+              split, c);
+        } else {
+          stamp[c] = group;
+        }
+      }
+    }
+    const Reduction needed = plan_.splits == 1 ? Reduction::none : Reduction::last_block;
+    if (plan_.reduction != needed) {
+      add("reduction is {}, with {} split{} it must be {}: {}", to_string(plan_.reduction), plan_.splits,
+          plan_.splits == 1 ? "" : "s", to_string(needed),
+          plan_.splits == 1 ? "there is nothing to add" : "the partial sums must be added");
+    }
+  }
+
+  void check_stages() {
+    in_range("stage_channels", plan_.stage_channels, 1, kMaxChannels, "a stage holds at least one channel");
+    in_range("buffers", plan_.buffers, 1, kMaxBuffers, "asynchronous copies are counted per buffer (kMaxBuffers)");
+    if (plan_.buffers != 1 || plan_.stage_channels < 1) return;
+    for (const Slice& slice : plan_.slices) {
+      if (plan_.slice_stages(slice) <= 1) continue;
+      add("buffers is 1, but slice {} {} has {} stages ({} channels, {} at a time): the next copy would overwrite the "
+          "buffer that is being read",
+          slice.group, slice.split, plan_.slice_stages(slice), slice.channels.size(), plan_.stage_channels);
+      return;
+    }
+  }
+
+  void check_arch() {
+    const std::span<const ArchSpec> archs = known_archs();
+    const auto arch =
+        std::find_if(archs.begin(), archs.end(), [&](const ArchSpec& spec) { return spec.name == plan_.arch; });
+    if (arch == archs.end()) {
+      std::string names;
+      for (const ArchSpec& spec : archs) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec.name);
+      add("arch is '{}', known are {}", plan_.arch, names);
+      return;
+    }
+    const std::int64_t stage =
+        saturating_product({ceil_div(std::max(1, plan_.stage_channels), std::max(1, plan_.shared.channels_per_row)),
+                            plan_.shared.channel_pitch, sizeof(float)});
+    const std::int64_t buffers = saturating_product({plan_.buffers, stage});
+    if (buffers > arch->max_shared_per_block - kSharedReserveBytes) {
+      add("{} buffers of {} bytes and {} bytes of reserve need more shared memory than the {} bytes that a block has "
+          "on "
+          "{}: fewer stage_channels or buffers, or a smaller tile, help",
+          plan_.buffers, stage, kSharedReserveBytes, arch->max_shared_per_block, plan_.arch);
+    }
+
+    if (!in_range("max_registers", plan_.max_registers, 1, arch->max_registers_per_thread,
+                  "the hardware's limit per thread")) {
+      return;
+    }
+    const std::int64_t rounded = ceil_div(plan_.max_registers, kRegisterGranularity) * kRegisterGranularity;
+    if (const std::int64_t all = saturating_product({rounded, plan_.threads});
+        all > arch->registers_per_multiprocessor) {
+      add("{} threads of {} registers (given out in eights: {}) need {}, a multiprocessor of {} has {}: no block could "
+          "start",
+          plan_.threads, plan_.max_registers, rounded, all, plan_.arch, arch->registers_per_multiprocessor);
+    }
+    if (plan_.group_capacity() + kMinRegisterOverhead > plan_.max_registers) {
+      add("max_registers is {}, the fullest group's {} accumulators and {} more (kMinRegisterOverhead) do not fit: the "
+          "assembler would spill",
+          plan_.max_registers, plan_.group_capacity(), kMinRegisterOverhead);
+    }
+  }
+
+  const KernelPlan& plan_;
+  const ConvShape& shape_;
+  std::vector<std::string> faults_;
+  bool tile_legal_ = false;
+};
+
+// Only for plans that are legal by themselves.
+void check_coverage(const KernelPlan& plan, const SparsePattern& pattern, std::vector<std::string>& faults) {
+  const std::size_t groups = plan.groups.size();
+  std::vector<int> group_of(static_cast<std::size_t>(pattern.out_channels), 0);
+  for (std::size_t g = 0; g < groups; ++g) {
+    for (const int k : plan.groups[g]) group_of[k] = static_cast<int>(g);
+  }
+  std::vector<std::size_t> first(groups + 1, 0);
+  for (const Tap& tap : pattern.taps) ++first[group_of[tap.k] + 1];
+  for (std::size_t g = 0; g < groups; ++g) first[g + 1] += first[g];
+  std::vector<const Tap*> by_group(pattern.taps.size());
+  std::vector<std::size_t> next(first.begin(), first.end() - 1);
+  for (const Tap& tap : pattern.taps) by_group[next[group_of[tap.k]]++] = &tap;
+
+  std::vector<int> read_by(static_cast<std::size_t>(pattern.in_channels), -1);
+  for (std::size_t g = 0; g < groups; ++g) {
+    for (int split = 0; split < plan.splits; ++split) {
+      for (const int c : plan.slices[g * plan.splits + split].channels) read_by[c] = static_cast<int>(g);
+    }
+    std::size_t lost = 0;
+    const Tap* example = nullptr;
+    for (std::size_t i = first[g]; i < first[g + 1]; ++i) {
+      if (read_by[by_group[i]->c] == static_cast<int>(g)) continue;
+      if (lost++ == 0) example = by_group[i];
+    }
+    if (lost == 0) continue;
+    faults.push_back(
+        fmt::format("group {} loses {} nonzeros, the first is (c {}, r {}, s {}, k {}): no slice of the "
+                    "group reads input channel {}",
+                    g, lost, example->c, example->r, example->s, example->k, example->c));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape) {
+  return PlanVerifier(plan, shape).run();
+}
+
+std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
+  std::vector<std::string> faults = verify(plan, shape);
+  if (pattern.in_channels != shape.in_channels || pattern.out_channels != shape.out_channels ||
+      pattern.kernel_h != shape.kernel_h || pattern.kernel_w != shape.kernel_w) {
+    faults.push_back(fmt::format("the pattern is of a {} -> {} layer with a {}x{} filter, the shape is {}",
+                                 pattern.in_channels, pattern.out_channels, pattern.kernel_h, pattern.kernel_w,
+                                 describe(shape)));
+  }
+  if (faults.empty()) check_coverage(plan, pattern, faults);
+  return faults;
+}
+
+}  // namespace burin
