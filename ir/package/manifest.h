@@ -53,8 +53,8 @@ struct KernelRecord {
   int dead_inputs = 0, dead_outputs = 0;
   std::string template_name;
   std::string precision;
-  std::string plan;       // the plan's text form
-  std::string plan_short; // for tables
+  std::string plan;        // the plan's text form
+  std::string plan_short;  // for tables
   int planned_batch = 1;
   double predicted_us = 0;
   LaunchGeometry launch;
@@ -81,7 +81,7 @@ struct Manifest {
 };
 
 std::vector<std::string> verify(const Manifest& manifest);
-std::string print(const Manifest& manifest);            // JSON, keys in a fixed order
-Manifest parse_manifest(std::string_view json);          // throws Error(bad_input)
+std::string print(const Manifest& manifest);     // JSON, keys in a fixed order
+Manifest parse_manifest(std::string_view json);  // throws Error(bad_input)
 
 }  // namespace burin

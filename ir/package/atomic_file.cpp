@@ -1,0 +1,104 @@
+#include "ir/package/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void cannot_write(const std::string& path, const std::string& reason) {
+  fail(ErrorKind::usage, "cannot write {}: {}", path, reason);
+}
+
+[[noreturn]] void cannot_write(const std::string& path, int error) { cannot_write(path, std::strerror(error)); }
+
+// A file that is removed again unless it was renamed.
+class TemporaryFile {
+ public:
+  // `target` is only for messages.
+  TemporaryFile(const fs::path& directory, const std::string& target) : target_(target) {
+    static std::atomic<unsigned> counter{0};
+    constexpr int kAttempts = 100;  // a name may be left over from a process that was killed
+    for (int attempt = 0; attempt < kAttempts && fd_ < 0; ++attempt) {
+      path_ = directory / fmt::format(".burin-{}-{}.tmp", ::getpid(), counter++);
+      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      if (fd_ < 0 && errno != EEXIST) cannot_write(target_, errno);
+    }
+    if (fd_ < 0) cannot_write(target_, EEXIST);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (fd_ >= 0) ::close(fd_);
+    if (!renamed_) ::unlink(path_.c_str());
+  }
+
+  void write(std::string_view bytes) {
+    constexpr std::size_t kMaxWriteBytes = std::size_t{1} << 30;  // one call to write() takes less than 2 GiB
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(fd_, bytes.data(), std::min(bytes.size(), kMaxWriteBytes));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) cannot_write(target_, errno);
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  void rename_to(const fs::path& path) {
+    if (::fsync(fd_) != 0) cannot_write(target_, errno);
+    const int closed = ::close(fd_);
+    fd_ = -1;
+    if (closed != 0) cannot_write(target_, errno);
+    if (::rename(path_.c_str(), path.c_str()) != 0) cannot_write(target_, errno);
+    renamed_ = true;
+  }
+
+ private:
+  std::string target_;
+  fs::path path_;
+  int fd_ = -1;
+  bool renamed_ = false;
+};
+
+// Makes the rename itself durable. The file is complete and in place by now; a file system that cannot do this is no
+// reason to call the write failed.
+void sync_directory(const fs::path& directory) {
+  const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+void write_file_atomically(const std::string& path, std::string_view bytes) {
+  if (path.empty()) cannot_write("''", "the path is empty");
+  std::error_code error;
+  fs::path target = path;
+  const fs::file_status status = fs::status(target, error);
+  if (fs::is_directory(status)) cannot_write(path, EISDIR);
+  // A rename would replace a device such as /dev/null.
+  if (fs::exists(status) && !fs::is_regular_file(status)) cannot_write(path, "it is not a regular file");
+  if (fs::exists(status) && fs::is_symlink(fs::symlink_status(target, error))) {
+    target = fs::canonical(target, error);
+    if (error) cannot_write(path, error.message());
+  }
+  const fs::path directory = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  TemporaryFile file(directory, path);
+  file.write(bytes);
+  file.rename_to(target);
+  sync_directory(directory);
+}
+
+}  // namespace burin

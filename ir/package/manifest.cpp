@@ -1,0 +1,221 @@
+#include "ir/package/manifest.h"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/package/names.h"
+
+namespace burin {
+namespace {
+
+constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, hashes
+constexpr std::size_t kMaxPathTextBytes = 4096;  // the source's name, a plan's short form
+constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
+constexpr int kMaxRegistersPerThread = 255;
+
+// Collects faults, each under the path of the attribute it is about: "kernels[2].launch.threads: 1056 is over 1024".
+class Checker {
+ public:
+  explicit Checker(std::vector<std::string>& faults) : faults_(faults) {}
+
+  void fault(const std::string& path, const std::string& text) { faults_.push_back(path + ": " + text); }
+
+  bool range(const std::string& path, std::int64_t value, std::int64_t low, std::int64_t high) {
+    if (value < low) fault(path, fmt::format("{} is under {}", value, low));
+    if (value > high) fault(path, fmt::format("{} is over {}", value, high));
+    return value >= low && value <= high;
+  }
+
+  void finite(const std::string& path, double value) {
+    if (!std::isfinite(value) || value < 0) fault(path, fmt::format("{} is not a finite number from 0 up", value));
+  }
+
+  void text(const std::string& path, const std::string& value, std::size_t limit) {
+    if (value.empty()) fault(path, "is empty");
+    if (value.size() > limit) return fault(path, fmt::format("{} bytes are over {}", value.size(), limit));
+    if (!is_plain_text(value)) fault(path, "is not printable UTF-8 text");
+  }
+
+  void package_path(const std::string& path, const std::string& value) {
+    if (!is_package_path(value)) {
+      fault(path, fmt::format("'{}' is not a relative path of plain names without '.' or '..'", printable(value)));
+    } else if (!seen_paths_.insert(value).second) {
+      fault(path, fmt::format("'{}' is named twice", value));
+    }
+  }
+
+  void symbol(const std::string& path, const std::string& value) {
+    if (!is_symbol(value)) {
+      fault(path, fmt::format("'{}' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most {} bytes", printable(value),
+                              kMaxSymbolBytes));
+    } else if (!seen_symbols_.insert(value).second) {
+      fault(path, fmt::format("'{}' is the symbol of two kernels", value));
+    }
+  }
+
+ private:
+  std::vector<std::string>& faults_;
+  std::set<std::string> seen_paths_, seen_symbols_;
+};
+
+// The product, or nothing when it does not fit.
+std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors) {
+  std::int64_t result = 1;
+  for (const std::int64_t factor : factors) {
+    if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
+  }
+  return result;
+}
+
+void check_launch(Checker& check, const std::string& path, const KernelRecord& kernel, bool shape_is_legal) {
+  const LaunchGeometry& launch = kernel.launch;
+  if (check.range(path + ".threads", launch.threads, kWarpSize, kMaxThreadsPerBlock) &&
+      launch.threads % kWarpSize != 0) {
+    check.fault(path + ".threads",
+                fmt::format("{} is not a multiple of {}: a block is whole warps", launch.threads, kWarpSize));
+  }
+  check.range(path + ".shared_bytes", launch.shared_bytes, 0, kMaxSharedBytes);
+  check.range(path + ".slices", launch.slices, 1, kMaxSlices);
+  const bool images = check.range(path + ".tile_images", launch.tile_images, 1, kMaxBatch);
+  bool tiles = check.range(path + ".tiles_per_image", launch.tiles_per_image, 1, kMaxTiles);
+  const bool workspace =
+      check.range(path + ".workspace_bytes_per_tile", launch.workspace_bytes_per_tile, 0, kMaxWorkspaceBytes);
+  if (launch.workspace_bytes_per_tile % static_cast<int>(sizeof(float)) != 0) {
+    check.fault(path + ".workspace_bytes_per_tile", fmt::format("{} is not a multiple of {}: partial sums are float32",
+                                                                launch.workspace_bytes_per_tile, sizeof(float)));
+  }
+  check.range(path + ".counters_per_tile", launch.counters_per_tile, 0, kMaxSlices);
+  if (tiles && shape_is_legal) {
+    const std::int64_t pixels = std::int64_t{kernel.shape.out_h()} * kernel.shape.out_w();
+    if (launch.tiles_per_image > pixels) {
+      check.fault(path + ".tiles_per_image", fmt::format("{} is over the {} output pixels of an image: a tile would be "
+                                                         "empty",
+                                                         launch.tiles_per_image, pixels));
+      tiles = false;
+    }
+  }
+  if (!images || !tiles || kernel.planned_batch < 1 || kernel.planned_batch > kMaxBatch) return;
+  const std::int64_t image_tiles = (std::int64_t{kernel.planned_batch} + launch.tile_images - 1) / launch.tile_images;
+  const std::int64_t blocks = image_tiles * launch.tiles_per_image;  // at most 2^20 * 2^31
+  if (blocks > kMaxTiles) {
+    check.fault(path, fmt::format("{} tiles at batch {} are over {}, the most blocks of a grid", blocks,
+                                  kernel.planned_batch, kMaxTiles));
+  } else if (workspace &&
+             product({blocks, launch.workspace_bytes_per_tile}).value_or(kMaxWorkspaceBytes + 1) > kMaxWorkspaceBytes) {
+    check.fault(path, fmt::format("{} tiles of {} bytes of workspace are over {} bytes", blocks,
+                                  launch.workspace_bytes_per_tile, kMaxWorkspaceBytes));
+  }
+}
+
+void check_binary(Checker& check, const std::string& path, const KernelBinary& binary) {
+  if (binary.kind == BinaryKind::bitcode) {
+    if (!binary.arch.empty()) {
+      check.fault(path + ".arch", fmt::format("'{}': bitcode is for no architecture", printable(binary.arch)));
+    }
+  } else if (!is_arch_name(binary.arch)) {
+    check.fault(path + ".arch",
+                fmt::format("'{}' is not the name of an architecture, such as sm_90", printable(binary.arch)));
+  }
+  check.package_path(path + ".path", binary.path);
+  check.range(path + ".bytes", binary.bytes, 1, kMaxPackageEntryBytes);
+  if (binary.kind != BinaryKind::cubin) {
+    if (binary.registers != -1 || binary.spill_bytes != -1 || binary.stack_bytes != -1 || binary.code_bytes != -1) {
+      check.fault(path, "carries an assembler's report, which only a cubin has");
+    }
+    return;
+  }
+  check.range(path + ".registers", binary.registers, -1, kMaxRegistersPerThread);
+  check.range(path + ".spill_bytes", binary.spill_bytes, -1, kMaxPackageEntryBytes);
+  check.range(path + ".stack_bytes", binary.stack_bytes, -1, kMaxPackageEntryBytes);
+  check.range(path + ".code_bytes", binary.code_bytes, -1, kMaxPackageEntryBytes);
+}
+
+void check_kernel(Checker& check, const std::string& path, const KernelRecord& kernel) {
+  check.symbol(path + ".symbol", kernel.symbol);
+  check.text(path + ".layer", kernel.layer, kMaxLayerNameBytes);
+  const std::vector<std::string> shape_faults = verify(kernel.shape);
+  for (const std::string& fault : shape_faults) check.fault(path + ".shape", fault);
+  if (shape_faults.empty()) {
+    check.range(path + ".nonzeros", kernel.nonzeros, 0, kernel.shape.weight_elements());
+    check.range(path + ".dead_inputs", kernel.dead_inputs, 0, kernel.shape.in_channels);
+    check.range(path + ".dead_outputs", kernel.dead_outputs, 0, kernel.shape.out_channels);
+  }
+  check.text(path + ".template", kernel.template_name, kMaxShortTextBytes);
+  check.text(path + ".precision", kernel.precision, kMaxShortTextBytes);
+  if (kernel.plan.size() > kMaxPlanBytes) {
+    check.fault(path + ".plan", fmt::format("{} bytes are over {}", kernel.plan.size(), kMaxPlanBytes));
+  } else if (!is_utf8(kernel.plan)) {
+    check.fault(path + ".plan", "is not UTF-8 text");
+  }
+  if (!kernel.plan_short.empty()) check.text(path + ".plan_short", kernel.plan_short, kMaxPathTextBytes);
+  check.range(path + ".planned_batch", kernel.planned_batch, 1, kMaxBatch);
+  check.finite(path + ".predicted_us", kernel.predicted_us);
+  check_launch(check, path + ".launch", kernel, shape_faults.empty());
+  check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
+  if (kernel.binaries.empty()) check.fault(path + ".binaries", "is empty: there would be nothing to load");
+  std::set<std::pair<BinaryKind, std::string>> kinds;
+  for (std::size_t i = 0; i < kernel.binaries.size(); ++i) {
+    const std::string binary_path = fmt::format("{}.binaries[{}]", path, i);
+    check_binary(check, binary_path, kernel.binaries[i]);
+    if (!kinds.emplace(kernel.binaries[i].kind, kernel.binaries[i].arch).second) {
+      check.fault(binary_path, "is of the same kind and architecture as one before it");
+    }
+  }
+}
+
+void check_tensor(Checker& check, const std::string& path, const TensorRecord& tensor) {
+  check.text(path + ".name", tensor.name, kMaxPathTextBytes);
+  check.package_path(path + ".path", tensor.path);
+  if (!tensor_bytes(tensor)) {
+    check.fault(path + ".shape", fmt::format("[{}] is not at most {} extents from 0 up whose values fit into {} bytes",
+                                             fmt::join(tensor.shape, ", "), kMaxTensorRank, kMaxPackageEntryBytes));
+  }
+}
+
+}  // namespace
+
+std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
+  if (tensor.shape.size() > static_cast<std::size_t>(kMaxTensorRank)) return std::nullopt;
+  std::int64_t bytes = sizeof(float);
+  bool empty = false;
+  for (const std::int64_t extent : tensor.shape) {
+    if (extent < 0) return std::nullopt;
+    empty = empty || extent == 0;
+    if (extent > 0 && __builtin_mul_overflow(bytes, extent, &bytes)) return std::nullopt;
+  }
+  if (bytes > kMaxPackageEntryBytes) return std::nullopt;
+  return empty ? 0 : bytes;
+}
+
+std::vector<std::string> verify(const Manifest& manifest) {
+  std::vector<std::string> faults;
+  Checker check(faults);
+  if (manifest.format_version != kPackageFormatVersion) {
+    check.fault("format_version",
+                fmt::format("{} is not one this burin knows ({})", manifest.format_version, kPackageFormatVersion));
+    return faults;  // what the rest means is not known
+  }
+  check.text("tool_version", manifest.tool_version, kMaxShortTextBytes);
+  check.text("source", manifest.source, kMaxPathTextBytes);
+  check.finite("zero_threshold", manifest.zero_threshold);
+  for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
+    check_kernel(check, fmt::format("kernels[{}]", i), manifest.kernels[i]);
+  }
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < manifest.tensors.size(); ++i) {
+    const std::string path = fmt::format("tensors[{}]", i);
+    check_tensor(check, path, manifest.tensors[i]);
+    if (!names.insert(manifest.tensors[i].name).second) {
+      check.fault(path + ".name", fmt::format("'{}' is the name of two tensors", printable(manifest.tensors[i].name)));
+    }
+  }
+  return faults;
+}
+
+}  // namespace burin

@@ -1,0 +1,267 @@
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/package/manifest_json.h"
+#include "ir/package/names.h"
+
+namespace burin {
+namespace {
+
+using nlohmann::json;  // and not ordered_json: look-up by key is logarithmic, whatever a file holds
+
+constexpr int kMaxJsonDepth = 16;  // a manifest needs 6
+constexpr std::size_t kMaxParserMessageBytes = 300;
+
+[[noreturn]] void bad(const std::string& path, const std::string& text) {
+  fail(ErrorKind::bad_input, "{}: {}{}{}", kManifestPath, path, path.empty() ? "" : ": ", text);
+}
+
+// A value with the path that leads to it, for messages.
+class Field {
+ public:
+  Field(const json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+
+  const std::string& path() const { return path_; }
+
+  bool has(const char* key) const { return as(value_->is_object(), "an object").contains(key); }
+
+  Field operator[](const char* key) const {
+    const json& object = as(value_->is_object(), "an object");
+    const auto found = object.find(key);
+    if (found == object.end()) bad(path_, fmt::format("the key \"{}\" is missing", key));
+    return {*found, path_.empty() ? key : path_ + "." + key};
+  }
+
+  template <typename Visit>
+  void each(Visit visit) const {
+    const json& array = as(value_->is_array(), "an array");
+    for (std::size_t i = 0; i < array.size(); ++i) visit(Field(array[i], fmt::format("{}[{}]", path_, i)));
+  }
+
+  const std::string& text() const { return as(value_->is_string(), "a string").get_ref<const std::string&>(); }
+  bool flag() const { return as(value_->is_boolean(), "true or false").get<bool>(); }
+
+  double number() const { return as(value_->is_number(), "a number").get<double>(); }
+
+  template <typename Integer>
+  Integer integer() const {
+    const json& value = as(value_->is_number_integer(), "an integer");
+    constexpr auto kLow = std::numeric_limits<Integer>::min();
+    constexpr auto kHigh = std::numeric_limits<Integer>::max();
+    const bool over = value.is_number_unsigned() ? value.get<std::uint64_t>() > static_cast<std::uint64_t>(kHigh)
+                                                 : value.get<std::int64_t>() > static_cast<std::int64_t>(kHigh);
+    if (over) bad(path_, fmt::format("{} is over {}", value.dump(), kHigh));
+    if (!value.is_number_unsigned() && value.get<std::int64_t>() < static_cast<std::int64_t>(kLow)) {
+      bad(path_, fmt::format("{} is under {}", value.dump(), kLow));
+    }
+    return value.get<Integer>();
+  }
+
+ private:
+  const json& as(bool is, std::string_view wanted) const {
+    if (!is) bad(path_, fmt::format("expected {}, found {}", wanted, found()));
+    return *value_;
+  }
+
+  std::string found() const {
+    if (value_->is_structured()) return value_->is_object() ? "an object" : "an array";
+    return printable(value_->dump());
+  }
+
+  const json* value_;
+  std::string path_;
+};
+
+void set(int& target, const Field& field) { target = field.integer<int>(); }
+void set(std::int64_t& target, const Field& field) { target = field.integer<std::int64_t>(); }
+void set(std::uint32_t& target, const Field& field) { target = field.integer<std::uint32_t>(); }
+void set(std::string& target, const Field& field) { target = field.text(); }
+void set(bool& target, const Field& field) { target = field.flag(); }
+void set(double& target, const Field& field) { target = field.number(); }
+void set(float& target, const Field& field) {
+  const double value = field.number();
+  if (std::abs(value) > std::numeric_limits<float>::max()) {
+    bad(field.path(), fmt::format("{} does not fit into a float32", value));
+  }
+  target = static_cast<float>(value);
+}
+
+template <typename T>
+void get(T& target, const Field& object, const char* key) {
+  set(target, object[key]);
+}
+
+template <typename T>
+void get_optional(T& target, const Field& object, const char* key) {
+  if (object.has(key)) set(target, object[key]);
+}
+
+std::string join_lines(const Field& lines) {
+  std::string text;
+  bool first = true;
+  lines.each([&](const Field& line) {
+    if (!first) text += '\n';
+    first = false;
+    text += line.text();
+  });
+  return text;
+}
+
+ConvShape parse_shape(const Field& field) {
+  ConvShape shape;
+  get(shape.in_channels, field, "in_channels");
+  get(shape.out_channels, field, "out_channels");
+  get(shape.in_h, field, "in_h");
+  get(shape.in_w, field, "in_w");
+  get(shape.kernel_h, field, "kernel_h");
+  get(shape.kernel_w, field, "kernel_w");
+  get(shape.stride_h, field, "stride_h");
+  get(shape.stride_w, field, "stride_w");
+  get(shape.pad.top, field, "pad_top");
+  get(shape.pad.bottom, field, "pad_bottom");
+  get(shape.pad.left, field, "pad_left");
+  get(shape.pad.right, field, "pad_right");
+  get(shape.dilation_h, field, "dilation_h");
+  get(shape.dilation_w, field, "dilation_w");
+  get(shape.groups, field, "groups");
+  get(shape.epilogue.bias, field, "bias");
+  get(shape.epilogue.residual, field, "residual");
+  const Field activation = field["activation"];
+  const std::optional<Activation> known = parse_activation(activation.text());
+  if (!known) {
+    bad(activation.path(), fmt::format("'{}' is not an activation this burin knows ({})", printable(activation.text()),
+                                       activation_names()));
+  }
+  shape.epilogue.activation = *known;
+  get(shape.epilogue.leaky_slope, field, "leaky_slope");
+  return shape;
+}
+
+LaunchGeometry parse_launch(const Field& field) {
+  LaunchGeometry launch;
+  get(launch.threads, field, "threads");
+  get(launch.shared_bytes, field, "shared_bytes");
+  get(launch.slices, field, "slices");
+  get(launch.tile_images, field, "tile_images");
+  get(launch.tiles_per_image, field, "tiles_per_image");
+  get(launch.workspace_bytes_per_tile, field, "workspace_bytes_per_tile");
+  get(launch.counters_per_tile, field, "counters_per_tile");
+  return launch;
+}
+
+BinaryKind parse_kind(const Field& field) {
+  for (const BinaryKind kind : {BinaryKind::ptx, BinaryKind::cubin, BinaryKind::bitcode}) {
+    if (field.text() == to_string(kind)) return kind;
+  }
+  bad(field.path(), fmt::format("'{}' is none of ptx, cubin, bitcode", printable(field.text())));
+}
+
+KernelBinary parse_binary(const Field& field) {
+  KernelBinary binary;
+  binary.kind = parse_kind(field["kind"]);
+  get_optional(binary.arch, field, "arch");
+  get(binary.path, field, "path");
+  get(binary.bytes, field, "bytes");
+  get_optional(binary.registers, field, "registers");
+  get_optional(binary.spill_bytes, field, "spill_bytes");
+  get_optional(binary.stack_bytes, field, "stack_bytes");
+  get_optional(binary.code_bytes, field, "code_bytes");
+  return binary;
+}
+
+KernelRecord parse_kernel(const Field& field) {
+  KernelRecord kernel;
+  get(kernel.symbol, field, "symbol");
+  get(kernel.layer, field, "layer");
+  kernel.shape = parse_shape(field["shape"]);
+  get(kernel.nonzeros, field, "nonzeros");
+  get(kernel.dead_inputs, field, "dead_inputs");
+  get(kernel.dead_outputs, field, "dead_outputs");
+  get(kernel.template_name, field, "template");
+  get(kernel.precision, field, "precision");
+  get(kernel.planned_batch, field, "planned_batch");
+  get(kernel.predicted_us, field, "predicted_us");
+  kernel.launch = parse_launch(field["launch"]);
+  get(kernel.source_hash, field, "source_hash");
+  field["binaries"].each([&](const Field& binary) { kernel.binaries.push_back(parse_binary(binary)); });
+  get(kernel.plan_short, field, "plan_short");
+  kernel.plan = join_lines(field["plan"]);
+  return kernel;
+}
+
+TensorRecord parse_tensor(const Field& field) {
+  TensorRecord tensor;
+  get(tensor.name, field, "name");
+  get(tensor.path, field, "path");
+  field["shape"].each([&](const Field& extent) { tensor.shape.push_back(extent.integer<std::int64_t>()); });
+  return tensor;
+}
+
+FileRecord parse_file(const Field& field) {
+  FileRecord file;
+  get(file.path, field, "path");
+  get(file.bytes, field, "bytes");
+  get(file.crc32, field, "crc32");
+  return file;
+}
+
+// Refuses what a manifest never has and a hostile file might: deep nesting and keys given twice.
+json parse_document(std::string_view text) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto guard = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > kMaxJsonDepth) bad("", fmt::format("is nested deeper than {} levels", kMaxJsonDepth));
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value.get_ref<const std::string&>()).second) {
+      bad("", fmt::format("the key \"{}\" stands twice in one object", printable(value.get_ref<const std::string&>())));
+    }
+    return true;
+  };
+  try {
+    return json::parse(text, guard);
+  } catch (const json::exception& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the library's own numbering
+    std::string_view what = error.what();
+    if (const std::size_t end = what.find("] "); end != what.npos) what.remove_prefix(end + 2);
+    bad("", printable(what, kMaxParserMessageBytes));
+  }
+}
+
+}  // namespace
+
+ParsedManifest parse_json(std::string_view text) {
+  if (static_cast<std::int64_t>(text.size()) > kMaxManifestBytes) {
+    bad("", fmt::format("{} bytes are over {}", text.size(), kMaxManifestBytes));
+  }
+  const json document = parse_document(text);
+  const Field root(document, "");
+  ParsedManifest result;
+  Manifest& manifest = result.manifest;
+  get(manifest.format_version, root, "format_version");
+  if (manifest.format_version != kPackageFormatVersion) {
+    bad("format_version",
+        fmt::format("{} is not one this burin ({}) reads: it reads {}. {}", manifest.format_version, BURIN_VERSION,
+                    kPackageFormatVersion,
+                    manifest.format_version > kPackageFormatVersion ? "A newer burin wrote the package"
+                                                                    : "Compile the layers again"));
+  }
+  get(manifest.tool_version, root, "tool_version");
+  get(manifest.source, root, "source");
+  get(manifest.zero_threshold, root, "zero_threshold");
+  root["kernels"].each([&](const Field& kernel) { manifest.kernels.push_back(parse_kernel(kernel)); });
+  root["tensors"].each([&](const Field& tensor) { manifest.tensors.push_back(parse_tensor(tensor)); });
+  result.has_files = root.has("files");
+  if (result.has_files) {
+    root["files"].each([&](const Field& file) { result.files.push_back(parse_file(file)); });
+  }
+  return result;
+}
+
+Manifest parse_manifest(std::string_view text) { return parse_json(text).manifest; }
+
+}  // namespace burin

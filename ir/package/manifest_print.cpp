@@ -1,0 +1,152 @@
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "ir/error.h"
+#include "ir/package/manifest_json.h"
+
+namespace burin {
+namespace {
+
+using nlohmann::ordered_json;  // keys stay in the order in which they are written here
+
+// The double with the shortest decimal form that gives back the float: 0.01 and not 0.009999999776482582.
+double shortest(float value) {
+  if (!std::isfinite(value)) return value;
+  const std::string text = fmt::format("{}", value);
+  double result = 0;
+  std::from_chars(text.data(), text.data() + text.size(), result);
+  return result;
+}
+
+// One element per line, so that a plan can be read in the manifest; join_lines() gives the text back, byte for byte.
+ordered_json split_lines(std::string_view text) {
+  ordered_json lines = ordered_json::array();
+  for (std::size_t end = text.find('\n'); end != text.npos; end = text.find('\n')) {
+    lines.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  lines.push_back(text);
+  return lines;
+}
+
+ordered_json shape_json(const ConvShape& shape) {
+  return {
+      {"in_channels", shape.in_channels},
+      {"out_channels", shape.out_channels},
+      {"in_h", shape.in_h},
+      {"in_w", shape.in_w},
+      {"kernel_h", shape.kernel_h},
+      {"kernel_w", shape.kernel_w},
+      {"stride_h", shape.stride_h},
+      {"stride_w", shape.stride_w},
+      {"pad_top", shape.pad.top},
+      {"pad_bottom", shape.pad.bottom},
+      {"pad_left", shape.pad.left},
+      {"pad_right", shape.pad.right},
+      {"dilation_h", shape.dilation_h},
+      {"dilation_w", shape.dilation_w},
+      {"groups", shape.groups},
+      {"bias", shape.epilogue.bias},
+      {"residual", shape.epilogue.residual},
+      {"activation", to_string(shape.epilogue.activation)},
+      {"leaky_slope", shortest(shape.epilogue.leaky_slope)},
+  };
+}
+
+ordered_json launch_json(const LaunchGeometry& launch) {
+  return {
+      {"threads", launch.threads},
+      {"shared_bytes", launch.shared_bytes},
+      {"slices", launch.slices},
+      {"tile_images", launch.tile_images},
+      {"tiles_per_image", launch.tiles_per_image},
+      {"workspace_bytes_per_tile", launch.workspace_bytes_per_tile},
+      {"counters_per_tile", launch.counters_per_tile},
+  };
+}
+
+ordered_json binary_json(const KernelBinary& binary) {
+  ordered_json result = {{"kind", to_string(binary.kind)}};
+  if (!binary.arch.empty()) result["arch"] = binary.arch;
+  result["path"] = binary.path;
+  result["bytes"] = binary.bytes;
+  if (binary.registers != -1) result["registers"] = binary.registers;
+  if (binary.spill_bytes != -1) result["spill_bytes"] = binary.spill_bytes;
+  if (binary.stack_bytes != -1) result["stack_bytes"] = binary.stack_bytes;
+  if (binary.code_bytes != -1) result["code_bytes"] = binary.code_bytes;
+  return result;
+}
+
+ordered_json kernel_json(const KernelRecord& kernel) {
+  ordered_json binaries = ordered_json::array();
+  for (const KernelBinary& binary : kernel.binaries) binaries.push_back(binary_json(binary));
+  return {
+      {"symbol", kernel.symbol},
+      {"layer", kernel.layer},
+      {"shape", shape_json(kernel.shape)},
+      {"nonzeros", kernel.nonzeros},
+      {"dead_inputs", kernel.dead_inputs},
+      {"dead_outputs", kernel.dead_outputs},
+      {"template", kernel.template_name},
+      {"precision", kernel.precision},
+      {"planned_batch", kernel.planned_batch},
+      {"predicted_us", kernel.predicted_us},
+      {"launch", launch_json(kernel.launch)},
+      {"source_hash", kernel.source_hash},
+      {"binaries", binaries},
+      {"plan_short", kernel.plan_short},
+      {"plan", split_lines(kernel.plan)},
+  };
+}
+
+ordered_json manifest_json(const Manifest& manifest) {
+  ordered_json kernels = ordered_json::array();
+  for (const KernelRecord& kernel : manifest.kernels) kernels.push_back(kernel_json(kernel));
+  ordered_json tensors = ordered_json::array();
+  for (const TensorRecord& tensor : manifest.tensors) {
+    tensors.push_back(ordered_json{{"name", tensor.name}, {"path", tensor.path}, {"shape", tensor.shape}});
+  }
+  return {
+      {"format_version", manifest.format_version},
+      {"tool_version", manifest.tool_version},
+      {"source", manifest.source},
+      {"zero_threshold", shortest(manifest.zero_threshold)},
+      {"kernels", kernels},
+      {"tensors", tensors},
+  };
+}
+
+// Text that is not UTF-8 is verify()'s fault to report; printing a faulty manifest must still work.
+std::string dump(const ordered_json& document) {
+  constexpr int kIndent = 1;
+  return document.dump(kIndent, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string_view to_string(BinaryKind kind) {
+  switch (kind) {
+    case BinaryKind::ptx:
+      return "ptx";
+    case BinaryKind::cubin:
+      return "cubin";
+    case BinaryKind::bitcode:
+      return "bitcode";
+  }
+  return "";
+}
+
+std::string print_json(const Manifest& manifest, const std::vector<FileRecord>& files) {
+  ordered_json document = manifest_json(manifest);
+  ordered_json& list = document["files"] = ordered_json::array();
+  for (const FileRecord& file : files) {
+    list.push_back(ordered_json{{"path", file.path}, {"bytes", file.bytes}, {"crc32", file.crc32}});
+  }
+  return dump(document);
+}
+
+std::string print(const Manifest& manifest) { return dump(manifest_json(manifest)); }
+
+}  // namespace burin

@@ -1,0 +1,132 @@
+#include <zip.h>
+#include <zlib.h>
+
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/package/atomic_file.h"
+#include "ir/package/manifest_json.h"
+#include "ir/package/names.h"
+#include "ir/package/package.h"
+
+namespace burin {
+namespace {
+
+// The same for every entry of every package: what is inside decides the bytes, not when and where it was written.
+constexpr zip_uint16_t kDosDate = (1 << 5) | 1;  // 1980-01-01, the first day that the format knows
+constexpr zip_uint16_t kDosTime = 0;
+constexpr zip_uint32_t kUnixMode = 0100644U << 16;  // a regular file, rw-r--r--
+
+// A zip archive that grows in memory. libzip's calls can fail only for want of memory here, or by our misuse.
+class ZipWriter {
+ public:
+  ZipWriter() {
+    zip_error_t error;
+    zip_error_init(&error);
+    source_ = zip_source_buffer_create(nullptr, 0, 0, &error);
+    if (source_ != nullptr) zip_ = zip_open_from_source(source_, ZIP_TRUNCATE, &error);
+    if (zip_ == nullptr) {
+      if (source_ != nullptr) zip_source_free(source_);
+      const std::string text = zip_error_strerror(&error);
+      zip_error_fini(&error);
+      fail_internal(__FILE__, __LINE__, "libzip: " + text);
+    }
+    zip_source_keep(source_);  // zip_close() gives up its own hold on it
+  }
+  ZipWriter(const ZipWriter&) = delete;
+  ZipWriter& operator=(const ZipWriter&) = delete;
+  ~ZipWriter() {
+    if (zip_ != nullptr) zip_discard(zip_);
+    zip_source_free(source_);
+  }
+
+  // `content` must stay until finish().
+  void add(const std::string& path, std::string_view content) {
+    zip_source_t* source = zip_source_buffer(zip_, content.data(), content.size(), 0);
+    check(source != nullptr, path);
+    const zip_int64_t index = zip_file_add(zip_, path.c_str(), source, ZIP_FL_ENC_UTF_8);
+    if (index < 0) zip_source_free(source);
+    check(index >= 0, path);
+    const auto entry = static_cast<zip_uint64_t>(index);
+    check(zip_set_file_compression(zip_, entry, ZIP_CM_STORE, 0) == 0, path);
+    check(zip_file_set_dostime(zip_, entry, kDosTime, kDosDate, 0) == 0, path);
+    check(zip_file_set_external_attributes(zip_, entry, 0, ZIP_OPSYS_UNIX, kUnixMode) == 0, path);
+  }
+
+  std::string finish() {
+    check(zip_close(zip_) == 0, "the archive");
+    zip_ = nullptr;
+    zip_stat_t stat;
+    zip_stat_init(&stat);
+    BURIN_CHECK(zip_source_stat(source_, &stat) == 0 && (stat.valid & ZIP_STAT_SIZE) != 0, "libzip: no size");
+    BURIN_CHECK(zip_source_open(source_) == 0, "libzip: {}", zip_error_strerror(zip_source_error(source_)));
+    std::string bytes(stat.size, '\0');
+    const zip_int64_t got = zip_source_read(source_, bytes.data(), bytes.size());
+    zip_source_close(source_);
+    BURIN_CHECK(got == static_cast<zip_int64_t>(bytes.size()), "libzip: {} of {} bytes", got, bytes.size());
+    return bytes;
+  }
+
+ private:
+  void check(bool good, const std::string& path) {
+    if (!good) fail_internal(__FILE__, __LINE__, fmt::format("libzip: {}: {}", path, zip_strerror(zip_)));
+  }
+
+  zip_source_t* source_ = nullptr;
+  zip_t* zip_ = nullptr;
+};
+
+// What a package cannot hold is the user's business: a network that is too big. Other faults are ours.
+void check_limits(const Package& package, const std::string& target) {
+  std::int64_t sum = 0;
+  for (const auto& [path, content] : package.files) {
+    const auto bytes = static_cast<std::int64_t>(content.size());
+    if (bytes > kMaxPackageEntryBytes) {
+      fail(ErrorKind::unsupported, "{}: its file '{}' would have {} bytes; a package's file has at most {}", target,
+           printable(path), bytes, kMaxPackageEntryBytes);
+    }
+    sum += bytes;
+  }
+  if (sum > kMaxPackageBytes - kMaxManifestBytes || package.files.size() >= std::size_t{kMaxPackageEntries}) {
+    fail(
+        ErrorKind::unsupported,
+        "{}: {} files of {} bytes together are more than a package holds ({} files, {} bytes); select fewer layers for "
+        "each package",
+        target, package.files.size(), sum, kMaxPackageEntries - 1, kMaxPackageBytes - kMaxManifestBytes);
+  }
+}
+
+}  // namespace
+
+std::uint32_t checksum(std::string_view bytes) {
+  return static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+}
+
+void write_package(const Package& package, const std::string& path) {
+  check_limits(package, path);
+  const std::vector<std::string> faults = verify(package);
+  BURIN_CHECK(faults.empty(), "the package for {} is not sound: {} ({} faults)", path, faults.front(), faults.size());
+
+  std::vector<FileRecord> records;
+  for (const auto& [name, content] : package.files) {
+    records.push_back({name, static_cast<std::int64_t>(content.size()), checksum(content)});
+  }
+  const std::string manifest = print_json(package.manifest, records);
+  if (static_cast<std::int64_t>(manifest.size()) > kMaxManifestBytes) {
+    fail(ErrorKind::unsupported,
+         "{}: its manifest would have {} bytes; at most {} are read. Select fewer layers for each "
+         "package",
+         path, manifest.size(), kMaxManifestBytes);
+  }
+  std::string bytes;
+  {
+    ZipWriter zip;
+    zip.add(std::string(kManifestPath), manifest);
+    for (const auto& [name, content] : package.files) zip.add(name, content);
+    bytes = zip.finish();
+  }
+  write_file_atomically(path, bytes);
+}
+
+}  // namespace burin
