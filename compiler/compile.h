@@ -1,0 +1,44 @@
+// The whole pipeline: a network in, a package out.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/network.h"
+#include "ir/package/package.h"
+
+namespace burin {
+
+// The stages, in order; also what --stop-after takes.
+inline constexpr const char* kStageNames[] = {"layer", "pattern", "plan", "template", "specialised", "ptx", "cubin"};
+
+struct CompileOptions {
+  std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
+  std::vector<int> batches = {1};
+  std::string precision = "fp32";
+  float zero_threshold = 0;                // recorded in the package; the importer has applied it
+  std::optional<std::string> dump_dir;     // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
+  std::optional<std::string> stop_after;   // one of kStageNames; the package then has no kernels
+  std::optional<std::string> from_file;    // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
+  int jobs = 0;                            // threads; 0: as many as there are processors
+  bool keep_bitcode = true;
+};
+
+struct CompileProgress {
+  int done = 0, total = 0;
+  std::string what;  // the kernel that was just finished
+};
+
+struct CompileResult {
+  Package package;
+  std::vector<std::string> notes;
+  bool stopped_early = false;
+};
+
+// `progress` may be empty; it is called from worker threads, one call at a time.
+CompileResult compile_network(const Network& network, const CompileOptions& options,
+                              const std::function<void(const CompileProgress&)>& progress);
+
+}  // namespace burin
