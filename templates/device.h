@@ -19,9 +19,9 @@ using i64 = long long;
 using u64 = unsigned long long;
 
 // ---- where am I
-BURIN_PRIMITIVE u32 burin_dev_thread();  // within the block
-BURIN_PRIMITIVE u32 burin_dev_block_x();
-BURIN_PRIMITIVE u32 burin_dev_block_y();
+BURIN_PRIMITIVE u32 burin_dev_thread() __attribute__((const));  // within the block
+BURIN_PRIMITIVE u32 burin_dev_block_x() __attribute__((const));
+BURIN_PRIMITIVE u32 burin_dev_block_y() __attribute__((const));
 
 // ---- memory
 BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);

@@ -1,0 +1,237 @@
+#include "compiler/compile.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "compiler/assemble/assemble.h"
+#include "compiler/emit/kernel_report.h"
+#include "compiler/emit/ptx.h"
+#include "compiler/observer.h"
+#include "compiler/plan/planner.h"
+#include "compiler/reentry.h"
+#include "compiler/source_hash.h"
+#include "compiler/specialise/specialise.h"
+#include "ir/error.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+namespace {
+
+// One kernel to be made: a layer for a batch size.
+struct Job {
+  const ConvLayer* layer = nullptr;
+  int batch = 1;
+  std::string symbol_suffix;  // tells apart layers whose names reduce to the same symbol
+};
+
+struct Kernel {
+  KernelRecord record;
+  std::vector<std::pair<std::string, std::string>> files;  // path in the package, content
+};
+
+// The architecture every kernel of the package must run on: PTX is made for it.
+std::string lowest_arch(const std::vector<std::string>& archs) {
+  return *std::min_element(archs.begin(), archs.end(), [](const std::string& a, const std::string& b) {
+    return arch_by_name(a).compute < arch_by_name(b).compute;
+  });
+}
+
+LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
+  LaunchGeometry launch;
+  launch.threads = plan.threads;
+  launch.shared_bytes = plan.shared_bytes();
+  launch.slices = static_cast<int>(plan.slices.size());
+  launch.tile_images = plan.tile.images;
+  launch.tiles_per_image = plan.tiles_per_image(shape);
+  if (plan.reduction == Reduction::last_block) {
+    constexpr std::int64_t kWordBytes = 4;
+    launch.workspace_bytes_per_tile =
+        static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() * plan.threads * kWordBytes;
+    launch.counters_per_tile = static_cast<int>(plan.groups.size());
+  }
+  return launch;
+}
+
+KernelRecord describe_kernel(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
+                             const std::string& symbol) {
+  KernelRecord record;
+  record.symbol = symbol;
+  record.layer = layer.name;
+  record.shape = layer.shape;
+  record.nonzeros = pattern.statistics.nonzeros;
+  record.dead_inputs = pattern.statistics.dead_inputs;
+  record.dead_outputs = pattern.statistics.dead_outputs;
+  record.template_name = plan.template_name;
+  record.precision = std::string(to_string(plan.precision));
+  record.plan = print(plan);
+  record.plan_short = describe(plan);
+  record.planned_batch = plan.batch;
+  record.predicted_us = plan.predicted_us;
+  record.launch = launch_geometry(plan, layer.shape);
+  return record;
+}
+
+void add_file(Kernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path, std::string content) {
+  KernelBinary binary;
+  binary.kind = kind;
+  binary.arch = arch;
+  binary.path = path;
+  binary.bytes = static_cast<std::int64_t>(content.size());
+  kernel.record.binaries.push_back(binary);
+  kernel.files.emplace_back(path, std::move(content));
+}
+
+// The pipeline of one kernel. Nothing when --stop-after stopped it.
+std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& options, const Reentry& reentry,
+                                     const std::optional<std::string>& dump_folder) {
+  const ConvLayer& layer = *job.layer;
+  Observer observer(dump_folder, options.stop_after);
+  if (observer.observe("layer", "10-layer.txt", [&] { return "name: " + layer.name + "\n" + print(layer.shape); })) {
+    return std::nullopt;
+  }
+
+  const SparsePattern pattern = analyse(layer);
+  if (observer.observe("pattern", "20-pattern.txt", [&] { return print(pattern); })) return std::nullopt;
+
+  const KernelPlan plan = reentry.plan ? *reentry.plan : make_plan(layer, pattern, {job.batch, options.archs});
+  check_plan(plan, layer, pattern);
+  if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
+  if (observer.observe("template", "40-template.ll", [&] { return print_template(plan, layer.shape); })) {
+    return std::nullopt;
+  }
+
+  const std::string symbol = kernel_symbol(layer.name, plan) + job.symbol_suffix;
+  Kernel kernel{describe_kernel(layer, pattern, plan, symbol), {}};
+  kernel.record.source_hash = source_hash(layer, plan, reentry.module_text + reentry.ptx);
+  const std::string ptx_arch = lowest_arch(options.archs);
+  std::string ptx = reentry.ptx;
+  if (ptx.empty()) {
+    const SpecialisedModule specialised = reentry.module_text.empty() ? specialise(layer, pattern, plan, symbol)
+                                                                      : parse_specialised(reentry.module_text, symbol);
+    if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
+    ptx = emit_ptx(specialised, ptx_arch);
+    if (options.keep_bitcode) {
+      add_file(kernel, BinaryKind::bitcode, "", "kernels/" + symbol + ".bc", to_bitcode(specialised));
+    }
+  }
+  if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
+
+  if (find_assembler().kind != AssemblerInfo::Kind::none) {
+    for (const std::string& arch : options.archs) {
+      AssembledKernel assembled = assemble(ptx, arch, symbol);
+      add_file(kernel, BinaryKind::cubin, arch, "kernels/" + symbol + "." + arch + ".cubin", std::move(assembled.cubin));
+      KernelBinary& binary = kernel.record.binaries.back();
+      binary.registers = assembled.registers;
+      binary.spill_bytes = assembled.spill_bytes;
+      binary.stack_bytes = assembled.stack_bytes;
+      binary.code_bytes = assembled.code_bytes;
+    }
+  }
+  observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel.record, ptx); });
+  add_file(kernel, BinaryKind::ptx, ptx_arch, "kernels/" + symbol + ".ptx", std::move(ptx));
+  return kernel;
+}
+
+std::vector<Job> list_jobs(const Network& network, const std::vector<int>& batches) {
+  std::vector<Job> jobs;
+  std::set<std::string> folders;
+  for (const ConvLayer& layer : network.layers) {
+    std::string suffix;
+    for (int i = 2; !folders.insert(folder_name(layer.name) + suffix).second; ++i) suffix = fmt::format("_{}", i);
+    for (const int batch : batches) jobs.push_back({&layer, batch, suffix});
+  }
+  return jobs;
+}
+
+std::optional<std::string> dump_folder(const CompileOptions& options, const Job& job) {
+  if (!options.dump_dir) return std::nullopt;
+  std::filesystem::path folder = *options.dump_dir;
+  folder /= folder_name(job.layer->name) + job.symbol_suffix;
+  if (options.batches.size() > 1) folder /= fmt::format("b{}", job.batch);
+  return folder.string();
+}
+
+// Runs work(i) for every i, on several threads; the first error stops the rest and is thrown again.
+void for_each_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr fault;
+  std::mutex fault_mutex;
+  const auto worker = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(fault_mutex);
+        if (!fault) fault = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  std::vector<std::thread> pool;
+  for (int i = 1; i < threads; ++i) pool.emplace_back(worker);
+  worker();
+  for (std::thread& thread : pool) thread.join();
+  if (fault) std::rethrow_exception(fault);
+}
+
+void add_leftover(Package& package, const Network& network) {
+  for (std::size_t i = 0; i < network.leftover.size(); ++i) {
+    const NamedTensor& tensor = network.leftover[i];
+    const std::string path = fmt::format("tensors/{}.f32", i);
+    package.manifest.tensors.push_back({tensor.name, path, tensor.shape});
+    package.files[path] = {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)};
+  }
+}
+
+}  // namespace
+
+CompileResult compile_network(const Network& network, const CompileOptions& options,
+                              const std::function<void(const CompileProgress&)>& progress) {
+  check_options(network, options);
+  const Reentry reentry = options.from_file ? read_reentry(*options.from_file) : Reentry{};
+  const std::vector<Job> jobs = list_jobs(network, options.batches);
+
+  // The largest first, so that no thread is left with one at the end.
+  std::vector<std::size_t> order(jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) order[i] = i;
+  const auto size = [&](std::size_t i) { return jobs[i].layer->weights.size(); };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
+
+  std::vector<std::optional<Kernel>> kernels(jobs.size());
+  std::mutex progress_mutex;
+  int done = 0;
+  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int threads = std::min<int>(options.jobs > 0 ? options.jobs : processors, static_cast<int>(jobs.size()));
+  for_each_parallel(jobs.size(), threads, [&](std::size_t i) {
+    const Job& job = jobs[order[i]];
+    kernels[order[i]] = compile_kernel(job, options, reentry, dump_folder(options, job));
+    if (!progress) return;
+    const std::lock_guard lock(progress_mutex);
+    progress({++done, static_cast<int>(jobs.size()), fmt::format("{} b{}", job.layer->name, job.batch)});
+  });
+
+  CompileResult result;
+  result.notes = network.notes;
+  result.stopped_early = options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
+  result.package.manifest.tool_version = BURIN_VERSION;
+  result.package.manifest.source = std::filesystem::path(network.source).filename().string();
+  result.package.manifest.zero_threshold = options.zero_threshold;
+  for (std::optional<Kernel>& kernel : kernels) {
+    if (!kernel) continue;
+    result.package.manifest.kernels.push_back(std::move(kernel->record));
+    for (auto& [path, content] : kernel->files) result.package.files[path] = std::move(content);
+  }
+  add_leftover(result.package, network);
+  if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {
+    result.notes.push_back("no assembler was found (nvJitLink or ptxas), so the package holds PTX only: the driver "
+                           "compiles it at the first load ('burin doctor' says where was looked)");
+  }
+  return result;
+}
+
+}  // namespace burin

@@ -1,0 +1,40 @@
+#include "compiler/emit/kernel_report.h"
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/emit/kernel_map.h"
+
+namespace burin {
+
+std::string kernel_report(const KernelRecord& record, const std::string& ptx) {
+  using Json = nlohmann::ordered_json;
+  Json report;
+  report["symbol"] = record.symbol;
+  report["layer"] = record.layer;
+  report["plan"] = record.plan_short;
+  report["nonzeros"] = record.nonzeros;
+  report["threads"] = record.launch.threads;
+  report["shared_bytes"] = record.launch.shared_bytes;
+  report["slices"] = record.launch.slices;
+  report["source_hash"] = record.source_hash;
+  report["cubins"] = Json::array();
+  for (const KernelBinary& binary : record.binaries) {
+    if (binary.kind != BinaryKind::cubin) continue;
+    report["cubins"].push_back({{"arch", binary.arch},
+                                {"registers", binary.registers},
+                                {"spill_bytes", binary.spill_bytes},
+                                {"stack_bytes", binary.stack_bytes},
+                                {"code_bytes", binary.code_bytes}});
+  }
+  Json ranges = Json::array();
+  for (const PtxRange& range : map_kernel(ptx)) {
+    Json entry = {{"group", range.group}, {"split", range.split}};
+    if (range.channel >= 0) entry["channel"] = range.channel;
+    entry["lines"] = {range.first_line, range.last_line};
+    ranges.push_back(std::move(entry));
+  }
+  report["ptx_lines"] = std::move(ranges);
+  return report.dump(1) + "\n";
+}
+
+}  // namespace burin

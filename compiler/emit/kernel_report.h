@@ -1,0 +1,12 @@
+// The dump's 70-kernel.json: what the assembler reported and the map of the PTX.
+#pragma once
+
+#include <string>
+
+#include "ir/package/manifest.h"
+
+namespace burin {
+
+std::string kernel_report(const KernelRecord& record, const std::string& ptx);
+
+}  // namespace burin

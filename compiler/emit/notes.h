@@ -1,0 +1,12 @@
+// The comments in generated PTX: how they are written (fmt) and found again (scanf).
+#pragma once
+
+namespace burin {
+
+inline constexpr const char* kSliceNote = "slice: group {}, split {}";
+inline constexpr const char* kSliceNoteScan = "slice: group %d, split %d";
+inline constexpr const char* kStageNote = "stage {}";
+inline constexpr const char* kTapNote = "load channel {}, tap ({}, {})";
+inline constexpr const char* kTapNoteScan = "load channel %d, tap (%d, %d)";
+
+}  // namespace burin

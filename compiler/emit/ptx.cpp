@@ -1,0 +1,164 @@
+#include "compiler/emit/ptx.h"
+
+#include <llvm/Bitcode/BitcodeReader.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Linker/Linker.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <mutex>
+#include <vector>
+
+#include "compiler/emit/notes.h"
+#include "ir/arch.h"
+#include "ir/error.h"
+#include "templates/embedded.h"
+
+namespace burin {
+namespace {
+
+using llvm::Function;
+
+std::string note_text(const llvm::CallInst& call) {
+  std::vector<std::uint64_t> values;
+  for (const llvm::Use& argument : call.args()) {
+    const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(argument.get());
+    values.push_back(constant == nullptr ? 0 : constant->getZExtValue());
+  }
+  const llvm::StringRef name = call.getCalledFunction()->getName();
+  if (name == "burin_dev_note_slice" && values.size() == 2) return fmt::format(kSliceNote, values[0], values[1]);
+  if (name == "burin_dev_note_stage" && values.size() == 1) return fmt::format(kStageNote, values[0]);
+  if (name == "burin_dev_note_tap" && values.size() == 3) return fmt::format(kTapNote, values[0], values[1], values[2]);
+  return {};
+}
+
+// Notes become inline assembly that holds nothing but a comment.
+void notes_to_comments(llvm::Module& module) {
+  llvm::FunctionType* type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), false);
+  std::vector<Function*> notes;
+  for (Function& function : module) {
+    if (function.getName().starts_with("burin_dev_note_")) notes.push_back(&function);
+  }
+  for (Function* note : notes) {
+    for (llvm::User* user : llvm::make_early_inc_range(note->users())) {
+      auto* call = llvm::dyn_cast<llvm::CallInst>(user);
+      BURIN_CHECK(call != nullptr, "a note is used other than by a call");
+      llvm::IRBuilder<>(call).CreateCall(
+          llvm::InlineAsm::get(type, "// " + note_text(*call), "", /*hasSideEffects=*/true));
+      call->eraseFromParent();
+    }
+    note->eraseFromParent();
+  }
+}
+
+void link_primitives(llvm::Module& module, const ArchSpec& arch) {
+  const std::string name = arch.async_copy ? "device_sm80" : "device_sm75";
+  const std::string_view bitcode = embedded_bitcode(name);
+  llvm::MemoryBufferRef buffer({bitcode.data(), bitcode.size()}, name);
+  llvm::Expected<std::unique_ptr<llvm::Module>> device = llvm::parseBitcodeFile(buffer, module.getContext());
+  BURIN_CHECK(static_cast<bool>(device), "{}: {}", name, llvm::toString(device.takeError()));
+  (*device)->setDataLayout(module.getDataLayout());
+  (*device)->setTargetTriple(module.getTargetTriple());
+  for (const char* used : {"llvm.used", "llvm.compiler.used"}) {
+    if (llvm::GlobalVariable* variable = (*device)->getGlobalVariable(used)) variable->eraseFromParent();
+  }
+  if (llvm::NamedMDNode* annotations = (*device)->getNamedMetadata("nvvm.annotations")) annotations->eraseFromParent();
+  BURIN_CHECK(!llvm::Linker::linkModules(module, std::move(*device), llvm::Linker::LinkOnlyNeeded),
+              "the device primitives do not link");
+  for (Function& function : module) {
+    function.removeFnAttr("target-cpu");
+    function.removeFnAttr("target-features");
+    if (!function.getName().starts_with("burin_dev_")) continue;
+    if (function.isDeclaration()) {
+      fail(ErrorKind::bad_input, "the module calls '{}', which is no device primitive", function.getName().str());
+    }
+    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+}
+
+void inline_primitives(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::FunctionPassManager clean;
+  clean.addPass(llvm::EarlyCSEPass());
+  clean.addPass(llvm::SimplifyCFGPass());
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
+  passes.run(module, modules);
+}
+
+// The oldest PTX version that knows the architecture and what the templates use, so that old drivers can read it.
+const char* ptx_feature(const ArchSpec& arch) {
+  if (arch.compute >= 89) return "+ptx78";
+  if (arch.compute >= 86) return "+ptx71";
+  if (arch.compute >= 80) return "+ptx70";
+  return "+ptx64";
+}
+
+std::unique_ptr<llvm::TargetMachine> make_target(const ArchSpec& arch) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  constexpr const char* kTriple = "nvptx64-nvidia-cuda";
+  std::string error;
+  const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
+  BURIN_CHECK(target != nullptr, "LLVM has no NVPTX back end: {}", error);
+  llvm::TargetOptions options;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(kTriple, std::string(arch.name), ptx_feature(arch), options, llvm::Reloc::Static,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+}  // namespace
+
+std::string emit_ptx(const SpecialisedModule& specialised, const std::string& arch_name) {
+  const ArchSpec& arch = arch_by_name(arch_name);
+  std::unique_ptr<llvm::Module> module = llvm::CloneModule(*specialised.module);
+  std::unique_ptr<llvm::TargetMachine> target = make_target(arch);
+  module->setDataLayout(target->createDataLayout());
+  module->setTargetTriple(target->getTargetTriple().str());
+  notes_to_comments(*module);
+  link_primitives(*module, arch);
+  inline_primitives(*module);
+
+  std::string faults;
+  llvm::raw_string_ostream fault_stream(faults);
+  BURIN_CHECK(!llvm::verifyModule(*module, &fault_stream), "after resolving the primitives: {}", faults);
+
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  llvm::legacy::PassManager passes;
+  const bool unable = target->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
+  BURIN_CHECK(!unable, "LLVM's NVPTX back end cannot write PTX");
+  passes.run(*module);
+  return {text.begin(), text.end()};
+}
+
+}  // namespace burin

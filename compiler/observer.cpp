@@ -1,0 +1,60 @@
+#include "compiler/observer.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+constexpr const char* kLogName = "00-stages.txt";
+}
+
+Observer::Observer(std::optional<std::string> folder, std::optional<std::string> stop_after)
+    : folder_(std::move(folder)), stop_after_(std::move(stop_after)), last_(std::chrono::steady_clock::now()) {}
+
+bool Observer::observe(const std::string& stage, const std::string& file_name,
+                       const std::function<std::string()>& text) {
+  const double milliseconds =
+      std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - last_).count();
+  if (folder_) {
+    std::string made = text();
+    const bool unchanged = !entries_.empty() && made == previous_text_;
+    if (!unchanged) write(file_name, made);
+    entries_.push_back({stage, milliseconds, unchanged ? "unchanged" : fmt::format("{} bytes, {}", made.size(), file_name)});
+    write_log();
+    previous_text_ = std::move(made);
+  }
+  last_ = std::chrono::steady_clock::now();  // printing is not part of the next stage
+  return stop_after_ && *stop_after_ == stage;
+}
+
+void Observer::write(const std::string& file_name, const std::string& text) const {
+  std::error_code fault;
+  std::filesystem::create_directories(*folder_, fault);
+  const std::string path = (std::filesystem::path(*folder_) / file_name).string();
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) fail(ErrorKind::usage, "cannot write the dump file '{}'", path);
+}
+
+void Observer::write_log() const {
+  std::string log = fmt::format("{:<12} {:>10}  {}\n", "stage", "ms", "what");
+  for (const Entry& entry : entries_) {
+    log += fmt::format("{:<12} {:>10.1f}  {}\n", entry.stage, entry.milliseconds, entry.remark);
+  }
+  write(kLogName, log);
+}
+
+std::string folder_name(const std::string& layer) {
+  std::string name;
+  for (const char c : layer) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+                       c == '-' || c == '.';
+    name += plain ? c : '_';
+  }
+  return name.empty() || name[0] == '.' ? "_" + name : name;
+}
+
+}  // namespace burin

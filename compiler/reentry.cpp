@@ -1,0 +1,90 @@
+#include "compiler/reentry.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+std::string read_text(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (!file || text.str().empty()) fail(ErrorKind::bad_input, "cannot read '{}', or it is empty", path.string());
+  return text.str();
+}
+
+KernelPlan read_plan(const std::filesystem::path& path) {
+  try {
+    return parse_kernel_plan(read_text(path));
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", path.string(), error.what());
+  }
+}
+
+std::string join(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "" : "; ") + line;
+  return text;
+}
+
+}  // namespace
+
+Reentry read_reentry(const std::string& path) {
+  const std::filesystem::path file = path;
+  Reentry reentry;
+  if (file.extension() == ".txt") {
+    reentry.plan = read_plan(file);
+    return reentry;
+  }
+  if (file.extension() == ".ll") {
+    reentry.module_text = read_text(file);
+  } else if (file.extension() == ".ptx") {
+    reentry.ptx = read_text(file);
+  } else {
+    fail(ErrorKind::usage, "--from '{}': its name ends in neither .txt (a plan), .ll nor .ptx", path);
+  }
+  const std::filesystem::path plan = file.parent_path() / "30-plan.txt";
+  if (std::filesystem::exists(plan)) reentry.plan = read_plan(plan);
+  return reentry;
+}
+
+void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
+  const std::vector<std::string> faults = verify(plan, layer.shape, pattern);
+  if (!faults.empty()) fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", layer.name, join(faults));
+}
+
+void check_options(const Network& network, const CompileOptions& options) {
+  BURIN_CHECK(!network.layers.empty(), "a network without layers was imported");
+  if (options.precision != to_string(Precision::fp32)) {
+    fail(ErrorKind::unsupported, "--precision {}: only fp32 is supported", options.precision);
+  }
+  if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
+  for (const std::string& arch : options.archs) (void)arch_by_name(arch);
+  if (options.batches.empty()) fail(ErrorKind::usage, "--batch names no batch size");
+  for (const int batch : options.batches) {
+    if (batch < 1 || batch > kMaxBatch) {
+      fail(ErrorKind::usage, "--batch {}: a batch is 1 to {} images", batch, kMaxBatch);
+    }
+  }
+  if (options.stop_after &&
+      std::find(std::begin(kStageNames), std::end(kStageNames), *options.stop_after) == std::end(kStageNames)) {
+    std::string names;
+    for (const char* name : kStageNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+    fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, names);
+  }
+  if (options.from_file && (network.layers.size() != 1 || options.batches.size() != 1)) {
+    fail(ErrorKind::usage,
+         "--from takes a file of one kernel, but {} layers and {} batch sizes are selected; choose with --layer and "
+         "--batch",
+         network.layers.size(), options.batches.size());
+  }
+}
+
+}  // namespace burin

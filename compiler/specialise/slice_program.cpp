@@ -1,0 +1,94 @@
+#include "compiler/specialise/slice_program.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr int kWordBytes = 4;
+
+// Where each output channel's accumulator is.
+struct AccumulatorIndex {
+  std::vector<int> group, position;
+
+  AccumulatorIndex(const KernelPlan& plan, int out_channels) : group(out_channels, -1), position(out_channels, -1) {
+    for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+      for (std::size_t j = 0; j < plan.groups[g].size(); ++j) {
+        group[plan.groups[g][j]] = static_cast<int>(g);
+        position[plan.groups[g][j]] = static_cast<int>(j);
+      }
+    }
+  }
+};
+
+// First tap of each input channel in the pattern's (c, r, s, k) order, and the end.
+std::vector<std::size_t> channel_starts(const SparsePattern& pattern) {
+  std::vector<std::size_t> starts(static_cast<std::size_t>(pattern.in_channels) + 1, 0);
+  for (const Tap& tap : pattern.taps) ++starts[tap.c + 1];
+  std::partial_sum(starts.begin(), starts.end(), starts.begin());
+  return starts;
+}
+
+std::uint32_t slot_word(const SharedLayout& shared, int slot) {
+  return static_cast<std::uint32_t>(slot / shared.channels_per_row) * shared.channel_pitch +
+         static_cast<std::uint32_t>(slot % shared.channels_per_row) * shared.patch_cols;
+}
+
+}  // namespace
+
+std::int64_t SliceProgram::multiply_adds() const {
+  std::int64_t sum = 0;
+  for (const StageProgram& stage : stages) {
+    for (const LoadedTap& load : stage.loads) sum += static_cast<std::int64_t>(load.uses.size());
+  }
+  return sum;
+}
+
+std::int64_t SliceProgram::shared_loads() const {
+  std::int64_t sum = 0;
+  for (const StageProgram& stage : stages) sum += static_cast<std::int64_t>(stage.loads.size());
+  return sum;
+}
+
+std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
+  const AccumulatorIndex accumulators(plan, shape.out_channels);
+  const std::vector<std::size_t> starts = channel_starts(pattern);
+  const std::int64_t plane_bytes = static_cast<std::int64_t>(shape.in_h) * shape.in_w * kWordBytes;
+
+  std::vector<SliceProgram> programs;
+  programs.reserve(plan.slices.size());
+  for (const Slice& slice : plan.slices) {
+    SliceProgram program{slice.group, slice.split, {}};
+    for (std::size_t first = 0; first < slice.channels.size(); first += plan.stage_channels) {
+      const std::size_t last = std::min(slice.channels.size(), first + plan.stage_channels);
+      const std::uint32_t buffer_bytes =
+          static_cast<std::uint32_t>(program.stages.size() % plan.buffers) * plan.stage_bytes();
+      StageProgram stage;
+      for (std::size_t i = first; i < last; ++i) {
+        const int c = slice.channels[i];
+        const std::uint32_t slot_bytes = buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes;
+        stage.copies.push_back({c * plane_bytes, slot_bytes});
+        for (std::size_t t = starts[c]; t < starts[c + 1]; ++t) {
+          const Tap& tap = pattern.taps[t];
+          if (accumulators.group[tap.k] != slice.group) continue;
+          if (stage.loads.empty() || stage.loads.back().c != c || stage.loads.back().r != tap.r ||
+              stage.loads.back().s != tap.s) {
+            const std::uint32_t word = static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
+                                       static_cast<std::uint32_t>(tap.s) * shape.dilation_w;
+            stage.loads.push_back({c, tap.r, tap.s, slot_bytes + word * kWordBytes, {}});
+          }
+          stage.loads.back().uses.push_back({accumulators.position[tap.k], tap.value});
+        }
+      }
+      program.stages.push_back(std::move(stage));
+    }
+    BURIN_CHECK(plan.buffers > 1 || program.stages.size() <= 1, "several stages in one buffer");
+    programs.push_back(std::move(program));
+  }
+  return programs;
+}
+
+}  // namespace burin

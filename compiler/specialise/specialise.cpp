@@ -1,0 +1,484 @@
+#include "compiler/specialise/specialise.h"
+
+#include <llvm/ADT/StringMap.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
+#include <llvm/Transforms/Scalar/ADCE.h>
+#include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+#include <llvm/Transforms/Scalar/SimplifyCFG.h>
+#include <llvm/Transforms/Utils/Cloning.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "compiler/specialise/slice_program.h"
+#include "compiler/specialise/template_module.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+using llvm::Function;
+using llvm::Value;
+
+constexpr int kWordBytes = 4;
+
+// The template's open end: clones its pieces and fills its holes.
+class TemplateHoles {
+ public:
+  explicit TemplateHoles(llvm::Module& module) : module_(module) {}
+
+  llvm::Module& module() { return module_; }
+  llvm::LLVMContext& context() { return module_.getContext(); }
+
+  Function* piece(llvm::StringRef name) {
+    Function* function = module_.getFunction(("burin_piece_" + name).str());
+    BURIN_CHECK(function != nullptr && !function->isDeclaration(), "the template has no piece '{}'", name.str());
+    return function;
+  }
+
+  // A function with the signature of hole `name`, to be filled and then bound with instantiate().
+  Function* open(llvm::StringRef name) {
+    Function* hole = module_.getFunction(("burin_hole_" + name).str());
+    BURIN_CHECK(hole != nullptr, "the template has no hole '{}'", name.str());
+    Function* body = Function::Create(hole->getFunctionType(), llvm::GlobalValue::InternalLinkage, name, module_);
+    body->addFnAttr(llvm::Attribute::AlwaysInline);
+    body->addFnAttr(llvm::Attribute::NoUnwind);
+    llvm::BasicBlock::Create(context(), "", body);
+    return body;
+  }
+
+  // A clone of piece `name` whose calls to holes go to the given bodies.
+  Function* instantiate(llvm::StringRef name, std::initializer_list<std::pair<llvm::StringRef, Function*>> bodies) {
+    llvm::ValueToValueMapTy map;
+    Function* clone = llvm::CloneFunction(piece(name), map);
+    clone->setName(name);
+    clone->setLinkage(llvm::GlobalValue::InternalLinkage);
+    clone->addFnAttr(llvm::Attribute::AlwaysInline);
+    for (llvm::BasicBlock& block : *clone) {
+      for (llvm::Instruction& instruction : block) {
+        auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+        if (call == nullptr || call->getCalledFunction() == nullptr) continue;
+        llvm::StringRef hole = call->getCalledFunction()->getName();
+        if (!hole.consume_front("burin_hole_")) continue;
+        const auto* found = std::find_if(bodies.begin(), bodies.end(), [&](const auto& b) { return b.first == hole; });
+        BURIN_CHECK(found != bodies.end(), "hole '{}' of piece '{}' stays open", hole.str(), name.str());
+        call->setCalledFunction(found->second);
+      }
+    }
+    return clone;
+  }
+
+  // The instructions of a piece at the builder's position, with its parameters replaced: a clone, not a call.
+  Value* splice(llvm::IRBuilder<>& builder, Function* piece, llvm::ArrayRef<Value*> arguments) {
+    if (piece->size() != 1) {
+      llvm::CallInst* call = builder.CreateCall(piece, arguments);
+      piece->addFnAttr(llvm::Attribute::AlwaysInline);
+      return call;
+    }
+    llvm::SmallDenseMap<const Value*, Value*, 16> map;
+    for (std::size_t i = 0; i < arguments.size(); ++i) map[piece->getArg(i)] = arguments[i];
+    for (const llvm::Instruction& instruction : piece->front()) {
+      if (const auto* ret = llvm::dyn_cast<llvm::ReturnInst>(&instruction)) {
+        const Value* result = ret->getReturnValue();
+        if (result == nullptr) return nullptr;
+        const auto found = map.find(result);
+        return found != map.end() ? found->second : const_cast<Value*>(result);
+      }
+      llvm::Instruction* clone = instruction.clone();
+      for (llvm::Use& operand : clone->operands()) {
+        const auto found = map.find(operand.get());
+        if (found != map.end()) operand.set(found->second);
+      }
+      builder.Insert(clone);
+      map[&instruction] = clone;
+    }
+    llvm_unreachable("a piece ends in a return");
+  }
+
+ private:
+  llvm::Module& module_;
+};
+
+class SliceBuilder {
+ public:
+  SliceBuilder(TemplateHoles& holes, const ConvLayer& layer, const KernelPlan& plan)
+      : holes_(holes),
+        layer_(layer),
+        plan_(plan),
+        activation_(holes.piece("activation")),
+        tap_(holes.piece("tap")),
+        copy_channel_(holes.piece("copy_channel")),
+        publish_(holes.piece("publish")),
+        gather_(holes.piece("gather")),
+        output_(holes.piece("output")),
+        float_(llvm::Type::getFloatTy(holes.context())),
+        i32_(llvm::Type::getInt32Ty(holes.context())),
+        i64_(llvm::Type::getInt64Ty(holes.context())) {}
+
+  Function* build(const SliceProgram& program) {
+    const std::vector<int>& group = plan_.groups[program.group];
+    std::vector<Function*> fills;
+    for (const StageProgram& stage : program.stages) {
+      fills.push_back(holes_.instantiate("fill", {{"copies", copies(stage)}}));
+    }
+    Function* slice = holes_.instantiate("slice", {{"clear", clear(group)},
+                                                   {"prologue", prologue(fills)},
+                                                   {"stages", stages(program, fills)},
+                                                   {"publish", publish(group)},
+                                                   {"gather", gather(group)},
+                                                   {"outputs", outputs(group)}});
+    slice->setName(fmt::format("group{}_split{}", program.group, program.split));
+    slice->removeFnAttr(llvm::Attribute::AlwaysInline);
+    slice->addFnAttr(llvm::Attribute::NoInline);
+    slice->addFnAttr(llvm::Attribute::NoReturn);
+    bind(*slice, "burin_slice_group", program.group);
+    bind(*slice, "burin_slice_split", program.split);
+    llvm::IRBuilder<> builder(&*slice->getEntryBlock().begin());
+    note(builder, "burin_dev_note_slice", {program.group, program.split});
+    return slice;
+  }
+
+ private:
+  // The accumulators of one hole's body: read from the thread's array at the first use, written back at the end.
+  struct Sums {
+    std::vector<Value*> values;
+    explicit Sums(std::size_t count) : values(count, nullptr) {}
+  };
+
+  Value* sum_address(llvm::IRBuilder<>& builder, Function* body, int j) {
+    return builder.CreateConstInBoundsGEP1_32(float_, body->getArg(0), j);
+  }
+  Value* word_offset(std::int64_t words) { return llvm::ConstantInt::get(i64_, words * kWordBytes); }
+
+  void note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {
+    std::vector<llvm::Type*> types(values.size(), i32_);
+    std::vector<Value*> arguments;
+    for (const int value : values) arguments.push_back(llvm::ConstantInt::get(i32_, value));
+    llvm::FunctionCallee callee = holes_.module().getOrInsertFunction(
+        primitive, llvm::FunctionType::get(builder.getVoidTy(), types, false));
+    builder.CreateCall(callee, arguments);
+  }
+
+  void bind(Function& slice, llvm::StringRef name, int value) {
+    for (llvm::BasicBlock& block : slice) {
+      for (llvm::Instruction& instruction : llvm::make_early_inc_range(block)) {
+        auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+        if (call == nullptr || call->getCalledFunction() == nullptr || call->getCalledFunction()->getName() != name) {
+          continue;
+        }
+        call->replaceAllUsesWith(llvm::ConstantInt::get(i32_, value));
+        call->eraseFromParent();
+      }
+    }
+  }
+
+  Function* copies(const StageProgram& stage) {
+    Function* body = holes_.open("copies");
+    llvm::IRBuilder<> builder(&body->front());
+    for (const ChannelCopy& copy : stage.copies) {
+      holes_.splice(builder, copy_channel_,
+                    {body->getArg(0), body->getArg(1), body->getArg(2), llvm::ConstantInt::get(i64_, copy.source_bytes),
+                     llvm::ConstantInt::get(i32_, copy.slot_bytes)});
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* prologue(const std::vector<Function*>& fills) {
+    Function* body = holes_.open("prologue");
+    llvm::IRBuilder<> builder(&body->front());
+    const std::size_t ahead = static_cast<std::size_t>(std::max(1, plan_.buffers - 1));
+    llvm::FunctionCallee commit = holes_.module().getOrInsertFunction(
+        "burin_dev_copy_commit", llvm::FunctionType::get(builder.getVoidTy(), false));
+    for (std::size_t i = 0; i < ahead; ++i) {
+      if (i < fills.size()) builder.CreateCall(fills[i], {body->getArg(0)});
+      builder.CreateCall(commit);
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* stages(const SliceProgram& program, const std::vector<Function*>& fills) {
+    Function* body = holes_.open("stages");
+    llvm::IRBuilder<> builder(&body->front());
+    const std::vector<int>& group = plan_.groups[program.group];
+    const std::size_t ahead = static_cast<std::size_t>(std::max(1, plan_.buffers - 1));
+    for (std::size_t i = 0; i < program.stages.size(); ++i) {
+      Function* fill_ahead = holes_.open("fill_ahead");
+      llvm::IRBuilder<> fill_builder(&fill_ahead->front());
+      if (i + ahead < fills.size()) fill_builder.CreateCall(fills[i + ahead], {fill_ahead->getArg(0)});
+      fill_builder.CreateRetVoid();
+      Function* stage =
+          holes_.instantiate("stage", {{"fill_ahead", fill_ahead}, {"taps", taps(program.stages[i], group)}});
+      note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
+      builder.CreateCall(stage, {body->getArg(0), body->getArg(1)});
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  // The straight-line heart: each activation is loaded `load_ahead` loads before its multiply-adds.
+  Function* taps(const StageProgram& stage, const std::vector<int>& group) {
+    Function* body = holes_.open("taps");
+    llvm::IRBuilder<> builder(&body->front());
+    llvm::FunctionCallee barrier = holes_.module().getOrInsertFunction(
+        "burin_dev_barrier", llvm::FunctionType::get(builder.getVoidTy(), false));
+    Sums sums(group.size());
+    for (const LoadedTap& load : stage.loads) {
+      for (const AccumulatorTap& use : load.uses) {
+        Value*& sum = sums.values[use.accumulator];
+        if (sum == nullptr) sum = builder.CreateLoad(float_, sum_address(builder, body, use.accumulator));
+      }
+    }
+    const std::size_t ahead = static_cast<std::size_t>(std::max(1, plan_.load_ahead));
+    std::vector<Value*> loaded(stage.loads.size());
+    int since_barrier = 0;
+    for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
+      if (n < stage.loads.size()) {
+        const LoadedTap& load = stage.loads[n];
+        note(builder, "burin_dev_note_tap", {load.c, load.r, load.s});
+        loaded[n] = holes_.splice(builder, activation_, {body->getArg(1), llvm::ConstantInt::get(i32_, load.offset)});
+        loaded[n]->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
+      }
+      if (n < ahead) continue;
+      for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
+        Value*& sum = sums.values[use.accumulator];
+        sum = holes_.splice(builder, tap_, {sum, loaded[n - ahead], llvm::ConstantFP::get(float_, use.weight)});
+        sum->setName(fmt::format("k{}", group[use.accumulator]));
+        if (++since_barrier == plan_.barrier_every) {
+          builder.CreateCall(barrier);
+          since_barrier = 0;
+        }
+      }
+    }
+    for (std::size_t j = 0; j < group.size(); ++j) {
+      if (sums.values[j] != nullptr) builder.CreateStore(sums.values[j], sum_address(builder, body, static_cast<int>(j)));
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* clear(const std::vector<int>& group) {
+    Function* body = holes_.open("clear");
+    llvm::IRBuilder<> builder(&body->front());
+    for (std::size_t j = 0; j < group.size(); ++j) {
+      builder.CreateStore(llvm::ConstantFP::get(float_, 0.0), sum_address(builder, body, static_cast<int>(j)));
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* publish(const std::vector<int>& group) {
+    Function* body = holes_.open("publish");
+    llvm::IRBuilder<> builder(&body->front());
+    for (std::size_t j = 0; j < group.size(); ++j) {
+      Value* sum = builder.CreateLoad(float_, sum_address(builder, body, static_cast<int>(j)));
+      holes_.splice(builder, publish_, {body->getArg(1), word_offset(static_cast<std::int64_t>(j) * plan_.threads), sum});
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* gather(const std::vector<int>& group) {
+    Function* body = holes_.open("gather");
+    llvm::IRBuilder<> builder(&body->front());
+    for (std::size_t j = 0; j < group.size(); ++j) {
+      Value* address = sum_address(builder, body, static_cast<int>(j));
+      Value* sum = builder.CreateLoad(float_, address);
+      sum = holes_.splice(builder, gather_,
+                          {body->getArg(1), word_offset(static_cast<std::int64_t>(j) * plan_.threads), sum});
+      builder.CreateStore(sum, address);
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* outputs(const std::vector<int>& group) {
+    Function* body = holes_.open("outputs");
+    llvm::IRBuilder<> builder(&body->front());
+    const std::int64_t plane = static_cast<std::int64_t>(layer_.shape.out_h()) * layer_.shape.out_w();
+    for (std::size_t j = 0; j < group.size(); ++j) {
+      Value* sum = builder.CreateLoad(float_, sum_address(builder, body, static_cast<int>(j)));
+      const float bias = layer_.bias.empty() ? 0.0F : layer_.bias[group[j]];
+      holes_.splice(builder, output_,
+                    {sum, body->getArg(1), word_offset(group[j] * plane), llvm::ConstantFP::get(float_, bias)});
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  TemplateHoles& holes_;
+  const ConvLayer& layer_;
+  const KernelPlan& plan_;
+  Function *activation_, *tap_, *copy_channel_, *publish_, *gather_, *output_;
+  llvm::Type *float_, *i32_, *i64_;
+};
+
+// The entry jumps to its slice; slices end the thread themselves, so nothing is saved across the call.
+Function* dispatch(TemplateHoles& holes, const std::vector<Function*>& slices) {
+  Function* body = holes.open("slices");
+  llvm::LLVMContext& context = holes.context();
+  llvm::IRBuilder<> builder(&body->front());
+  llvm::BasicBlock* none = llvm::BasicBlock::Create(context, "none", body);
+  llvm::SwitchInst* choice = builder.CreateSwitch(body->getArg(0), none, static_cast<unsigned>(slices.size()));
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    llvm::BasicBlock* block = llvm::BasicBlock::Create(context, slices[i]->getName(), body, none);
+    choice->addCase(builder.getInt32(static_cast<std::uint32_t>(i)), block);
+    builder.SetInsertPoint(block);
+    std::vector<Value*> arguments;
+    for (std::size_t a = 1; a < body->arg_size(); ++a) arguments.push_back(body->getArg(a));
+    builder.CreateCall(slices[i], arguments)->setDoesNotReturn();
+    builder.CreateUnreachable();
+  }
+  builder.SetInsertPoint(none);
+  builder.CreateRetVoid();
+  return body;
+}
+
+// Inlines what was bound and clears away what only the template needed. Straight-line code of tens of thousands of
+// instructions passes through here, so every pass is a linear one.
+void finish(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+
+  llvm::FunctionPassManager clean;
+  clean.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  clean.addPass(llvm::EarlyCSEPass());
+  clean.addPass(llvm::SimplifyCFGPass());
+  clean.addPass(llvm::ADCEPass());
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
+  passes.run(module, modules);
+}
+
+// llvm.used keeps the pieces alive until here.
+void release_template(llvm::Module& module) {
+  for (const char* name : {"llvm.used", "llvm.compiler.used"}) {
+    if (llvm::GlobalVariable* used = module.getGlobalVariable(name)) used->eraseFromParent();
+  }
+  for (llvm::Function& function : module) {
+    if (function.getName().starts_with("burin_piece_")) function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+}
+
+void set_entry(llvm::Module& module, const std::string& symbol, int threads, int max_registers) {
+  Function* kernel = module.getFunction("burin_kernel");
+  BURIN_CHECK(kernel != nullptr, "the template has no entry");
+  kernel->setName(symbol);
+  llvm::LLVMContext& context = module.getContext();
+  llvm::NamedMDNode* annotations = module.getOrInsertNamedMetadata("nvvm.annotations");
+  annotations->clearOperands();
+  const auto annotate = [&](const char* key, int value) {
+    annotations->addOperand(llvm::MDNode::get(
+        context, {llvm::ValueAsMetadata::get(kernel), llvm::MDString::get(context, key),
+                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
+  };
+  annotate("kernel", 1);
+  annotate("maxntidx", threads);
+  if (max_registers < 255) annotate("maxnreg", max_registers);
+}
+
+void check_module(const llvm::Module& module, ErrorKind kind) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (llvm::verifyModule(module, &stream)) fail(kind, "the specialised module is not valid LLVM IR: {}", stream.str());
+}
+
+}  // namespace
+
+SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
+                             const std::string& symbol) {
+  SpecialisedModule result;
+  result.context = std::make_unique<llvm::LLVMContext>();
+  result.module = load_template(*result.context, plan, layer.shape);
+  result.symbol = symbol;
+
+  TemplateHoles holes(*result.module);
+  SliceBuilder builder(holes, layer, plan);
+  std::vector<Function*> slices;
+  for (const SliceProgram& program : lower_plan(plan, layer.shape, pattern)) slices.push_back(builder.build(program));
+
+  Function* entry = result.module->getFunction("burin_kernel");
+  BURIN_CHECK(entry != nullptr, "the template has no entry");
+  Function* hole = result.module->getFunction("burin_hole_slices");
+  BURIN_CHECK(hole != nullptr, "the template does not choose a slice");
+  hole->replaceAllUsesWith(dispatch(holes, slices));
+
+  release_template(*result.module);
+  finish(*result.module);
+  set_entry(*result.module, result.symbol, plan.threads, plan.max_registers);
+  result.module->setModuleIdentifier(result.symbol);
+  result.module->setSourceFileName(plan.template_name);
+  check_module(*result.module, ErrorKind::internal);
+  return result;
+}
+
+std::string print_template(const KernelPlan& plan, const ConvShape& shape) {
+  llvm::LLVMContext context;
+  std::string text;
+  llvm::raw_string_ostream(text) << *load_template(context, plan, shape);
+  return text;
+}
+
+std::string print(const SpecialisedModule& specialised) {
+  std::string text;
+  llvm::raw_string_ostream(text) << *specialised.module;
+  return text;
+}
+
+SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol) {
+  SpecialisedModule result;
+  result.context = std::make_unique<llvm::LLVMContext>();
+  result.symbol = symbol;
+  llvm::SMDiagnostic fault;
+  result.module = llvm::parseAssemblyString({text.data(), text.size()}, fault, *result.context);
+  if (result.module == nullptr) {
+    fail(ErrorKind::bad_input, "line {}: {}", fault.getLineNo(), fault.getMessage().str());
+  }
+  check_module(*result.module, ErrorKind::bad_input);
+  const Function* kernel = result.module->getFunction(symbol);
+  if (kernel == nullptr || kernel->isDeclaration()) {
+    fail(ErrorKind::bad_input, "there is no function '{}' in it; the entry's name says which plan it was made for",
+         symbol);
+  }
+  return result;
+}
+
+std::string to_bitcode(const SpecialisedModule& specialised) {
+  std::unique_ptr<llvm::Module> stripped = llvm::CloneModule(*specialised.module);
+  for (Function& function : *stripped) {
+    for (llvm::Argument& argument : function.args()) argument.setName("");
+    for (llvm::BasicBlock& block : function) {
+      block.setName("");
+      for (llvm::Instruction& instruction : block) instruction.setName("");
+    }
+  }
+  std::string bytes;
+  llvm::raw_string_ostream stream(bytes);
+  llvm::WriteBitcodeToFile(*stripped, stream);
+  return bytes;
+}
+
+}  // namespace burin
