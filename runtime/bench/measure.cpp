@@ -1,0 +1,86 @@
+#include "runtime/bench/measure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+using Enqueue = std::function<void(CUstream_st*, int)>;
+
+Graph capture_launches(const Stream& stream, const Enqueue& enqueue, int launches) {
+  return Graph::capture(stream, [&](CUstream_st* target) {
+    for (int i = 0; i < launches; ++i) enqueue(target, i);
+  });
+}
+
+// Microseconds of each of `replays` replays. All are enqueued at once: the device goes from one to the next without the
+// host.
+std::vector<double> time_replays(const Device& device, const Stream& stream, const Graph& graph, int replays) {
+  std::vector<Event> events;
+  events.reserve(static_cast<std::size_t>(replays) + 1);
+  for (int i = 0; i <= replays; ++i) events.emplace_back(device);
+  events[0].record(stream);
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    graph.launch(stream);
+    events[i].record(stream);
+  }
+  events.back().synchronize();
+  std::vector<double> times;
+  for (std::size_t i = 1; i < events.size(); ++i) times.push_back(events[i].microseconds_since(events[i - 1]));
+  return times;
+}
+
+int choose_launches(const Device& device, const Stream& stream, const Enqueue& enqueue) {
+  constexpr int kReplays = 3;  // the first ones pay for loading code and data
+  const Graph graph = capture_launches(stream, enqueue, kMinLaunchesPerGraph);
+  const std::vector<double> times = time_replays(device, stream, graph, kReplays);
+  const double per_launch = *std::min_element(times.begin(), times.end()) / kMinLaunchesPerGraph;
+  if (per_launch <= 0) return kMaxLaunchesPerGraph;
+  const double wanted = std::ceil(kGraphMicroseconds / per_launch);
+  return static_cast<int>(std::clamp<double>(wanted, kMinLaunchesPerGraph, kMaxLaunchesPerGraph));
+}
+
+// `sorted` ascending and not empty; `share` 0..1.
+double percentile(const std::vector<double>& sorted, double share) {
+  const double position = share * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(position);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return std::lerp(sorted[below], sorted[above], position - static_cast<double>(below));
+}
+
+}  // namespace
+
+Measurement summarize(std::vector<double> samples_us, int launches_per_graph) {
+  Measurement result;
+  result.launches_per_graph = launches_per_graph;
+  if (samples_us.empty()) return result;
+  std::sort(samples_us.begin(), samples_us.end());
+  result.min_us = samples_us.front();
+  result.p10_us = percentile(samples_us, 0.10);
+  result.median_us = percentile(samples_us, 0.50);
+  result.p90_us = percentile(samples_us, 0.90);
+  result.p99_us = percentile(samples_us, 0.99);
+  result.mean_us = std::accumulate(samples_us.begin(), samples_us.end(), 0.0) / static_cast<double>(samples_us.size());
+  result.samples_us = std::move(samples_us);
+  return result;
+}
+
+Measurement measure(const Device& device, const Stream& stream, const Enqueue& enqueue, const MeasureOptions& options) {
+  if (options.launches_per_graph < 0 || options.samples < 1 || options.warmup < 0) {
+    fail(ErrorKind::usage, "a measurement of {} samples of {} launches after {} to warm up: none may be negative",
+         options.samples, options.launches_per_graph, options.warmup);
+  }
+  const int launches =
+      options.launches_per_graph > 0 ? options.launches_per_graph : choose_launches(device, stream, enqueue);
+  const Graph graph = capture_launches(stream, enqueue, launches);
+  for (int i = 0; i < options.warmup; ++i) graph.launch(stream);
+  std::vector<double> samples = time_replays(device, stream, graph, options.samples);
+  for (double& sample : samples) sample /= launches;
+  return summarize(std::move(samples), launches);
+}
+
+}  // namespace burin

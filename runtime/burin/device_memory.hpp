@@ -1,0 +1,108 @@
+// Memory, streams, events and graphs for programs that have no CUDA library of their own at hand. Move-only; each frees
+// what it made. The runtime itself needs none of them: it takes any stream and any device pointer.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "export.h"
+#include "runtime.hpp"
+
+struct CUevent_st;
+struct CUgraphExec_st;
+
+namespace burin {
+
+// Owns device memory. Copies wait until they are done, but not for work on other streams: synchronize those first.
+class BURIN_API DeviceBuffer {
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(const Device& device, std::size_t bytes);
+  template <typename T>
+  DeviceBuffer(const Device& device, std::span<const T> values) : DeviceBuffer(device, values.size_bytes()) {
+    upload(values.data(), values.size_bytes());
+  }
+  ~DeviceBuffer();
+  DeviceBuffer(DeviceBuffer&& other) noexcept;
+  DeviceBuffer& operator=(DeviceBuffer&& other) noexcept;
+
+  std::size_t bytes() const { return bytes_; }
+  template <typename T = float>
+  T* data() const {
+    return reinterpret_cast<T*>(memory_);
+  }
+
+  void upload(const void* source, std::size_t bytes, std::size_t offset = 0);
+  void download(void* target, std::size_t bytes, std::size_t offset = 0) const;
+  void fill(unsigned char value);
+
+  template <typename T>
+  std::vector<T> to_vector() const {
+    std::vector<T> values(bytes_ / sizeof(T));
+    download(values.data(), values.size() * sizeof(T));
+    return values;
+  }
+
+ private:
+  std::shared_ptr<const DeviceState> device_;
+  std::size_t bytes_ = 0;
+  unsigned long long memory_ = 0;
+};
+
+// A stream that does not wait for the default stream.
+class BURIN_API Stream {
+ public:
+  explicit Stream(const Device& device);
+  ~Stream();
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+
+  CUstream_st* handle() const { return handle_; }
+  operator CUstream_st*() const { return handle_; }
+  void synchronize() const;
+
+ private:
+  friend class Graph;
+  std::shared_ptr<const DeviceState> device_;
+  CUstream_st* handle_ = nullptr;
+};
+
+// A point in a stream, with the time at which the device reached it.
+class BURIN_API Event {
+ public:
+  explicit Event(const Device& device);
+  ~Event();
+  Event(Event&& other) noexcept;
+  Event& operator=(Event&& other) noexcept;
+
+  void record(CUstream_st* stream);
+  void synchronize() const;
+  // Both must have been reached.
+  double microseconds_since(const Event& earlier) const;
+
+ private:
+  std::shared_ptr<const DeviceState> device_;
+  CUevent_st* handle_ = nullptr;
+};
+
+// A CUDA graph, ready to launch.
+class BURIN_API Graph {
+ public:
+  // Records what `enqueue` puts on `stream`; nothing runs. If `enqueue` throws, the capture is ended and discarded.
+  static Graph capture(const Stream& stream, const std::function<void(CUstream_st*)>& enqueue);
+  ~Graph();
+  Graph(Graph&& other) noexcept;
+  Graph& operator=(Graph&& other) noexcept;
+
+  void launch(CUstream_st* stream) const;
+
+ private:
+  Graph() = default;
+  std::shared_ptr<const DeviceState> device_;
+  CUgraphExec_st* handle_ = nullptr;
+};
+
+}  // namespace burin

@@ -1,0 +1,96 @@
+/* burin's runtime, C. The same as runtime.hpp, with opaque handles and status codes.
+ *
+ * Every function that returns a burin_status gives BURIN_OK or leaves its outputs untouched and burin_last_error()
+ * saying what went wrong. Handles keep alive what they need: they may be released in any order; releasing NULL does
+ * nothing. Kernels, packages and devices may be used from several threads; a workspace belongs to one launch at a time.
+ * No CUDA header is needed; struct CUstream_st* is a CUstream, and a cudaStream_t too. */
+#ifndef BURIN_RUNTIME_H
+#define BURIN_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "export.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct CUstream_st;
+
+typedef struct burin_device burin_device;
+typedef struct burin_package burin_package;
+typedef struct burin_kernel burin_kernel;
+typedef struct burin_workspace burin_workspace;
+
+typedef enum burin_status {
+  BURIN_OK = 0,
+  BURIN_ERROR_VERIFICATION = 1,
+  BURIN_ERROR_USAGE = 2,     /* an argument is wrong; also: no such layer */
+  BURIN_ERROR_BAD_INPUT = 3, /* the package file is damaged or absent */
+  BURIN_ERROR_UNSUPPORTED = 4,
+  BURIN_ERROR_DEVICE = 5, /* no driver, no device, a driver call failed, the device lacks what the kernel needs */
+  BURIN_ERROR_INTERNAL = 70
+} burin_status;
+
+/* "0.1.0" */
+BURIN_API const char* burin_version(void);
+
+/* The text of the last failure in this thread; valid until the next failure in this thread. "" before the first. */
+BURIN_API const char* burin_last_error(void);
+
+/* ---- devices */
+BURIN_API burin_status burin_device_count(int* count);
+BURIN_API burin_status burin_device_open(int ordinal, burin_device** device);
+BURIN_API void burin_device_release(burin_device* device);
+BURIN_API const char* burin_device_name(const burin_device* device); /* NULL for NULL; lives as long as the handle */
+BURIN_API burin_status burin_device_synchronize(const burin_device* device);
+
+/* ---- packages */
+BURIN_API burin_status burin_package_open(const burin_device* device, const char* path, burin_package** package);
+BURIN_API void burin_package_release(burin_package* package);
+BURIN_API int burin_package_layer_count(const burin_package* package);
+/* NULL when the index is out of range; lives as long as the handle. */
+BURIN_API const char* burin_package_layer_name(const burin_package* package, int index);
+
+/* ---- kernels */
+typedef struct burin_kernel_shape {
+  int in_channels, in_height, in_width;
+  int out_channels, out_height, out_width;
+  int needs_residual;
+} burin_kernel_shape;
+
+/* The kernel of `layer` that suits `batch` best. Loads it if this is its first use. */
+BURIN_API burin_status burin_kernel_find(const burin_package* package, const char* layer, int batch,
+                                         burin_kernel** kernel);
+BURIN_API void burin_kernel_release(burin_kernel* kernel);
+BURIN_API burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_shape* shape);
+/* Scratch memory of one launch. May be 0: then launch takes NULL for the workspace. */
+BURIN_API burin_status burin_kernel_workspace_bytes(const burin_kernel* kernel, int batch, size_t* bytes);
+
+/* Scratch memory for launches of `kernel` with up to `max_batch` images. Launches that may run at the same time need
+ * one each. */
+BURIN_API burin_status burin_workspace_create(const burin_device* device, const burin_kernel* kernel, int max_batch,
+                                              burin_workspace** workspace);
+BURIN_API void burin_workspace_release(burin_workspace* workspace);
+
+/* Enqueues the kernel on `stream` (NULL: the default stream) and returns. Device pointers to dense fp32 tensors, NCHW;
+ * `residual` is NULL exactly when the kernel needs none. Allocates nothing; can be captured into a CUDA graph. */
+BURIN_API burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const float* input,
+                                    float* output, const float* residual, int batch, const burin_workspace* workspace);
+
+/* ---- memory and streams, for programs that have no CUDA library of their own at hand */
+BURIN_API burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory);
+BURIN_API burin_status burin_memory_free(const burin_device* device, void* memory);
+BURIN_API burin_status burin_copy_to_device(const burin_device* device, void* target, const void* source, size_t bytes);
+/* Waits for the copy, not for work on streams: synchronize those first. */
+BURIN_API burin_status burin_copy_to_host(const burin_device* device, void* target, const void* source, size_t bytes);
+BURIN_API burin_status burin_stream_create(const burin_device* device, struct CUstream_st** stream);
+BURIN_API burin_status burin_stream_destroy(const burin_device* device, struct CUstream_st* stream);
+BURIN_API burin_status burin_stream_synchronize(const burin_device* device, struct CUstream_st* stream);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

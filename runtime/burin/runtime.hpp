@@ -1,0 +1,211 @@
+// burin's runtime, C++: opens a device, loads a package, launches its kernels on your stream and your pointers.
+//
+//   burin::Device device = burin::Device::open(0);
+//   burin::LoadedPackage package(device, "model.burin");
+//   burin::Kernel kernel = package.kernel("conv1", batch);
+//   burin::Workspace workspace(device, kernel.workspace_size(batch));
+//   kernel.launch(stream, {.input = x, .output = y, .batch = batch}, workspace);
+//
+// Every function throws burin::Error (a std::runtime_error whose text stands on its own) when it cannot do what it
+// says; error_code() tells the kinds apart. Every class is a cheap handle or owns what it made; a handle keeps alive
+// what it needs, so the order of destruction does not matter. No CUDA header is needed; CUstream_st* is a CUstream, and
+// a cudaStream_t too. More: docs/embedding.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "export.h"
+
+struct CUctx_st;
+struct CUstream_st;
+
+namespace burin {
+
+class DeviceBuffer;   // device_memory.hpp
+struct ConvShape;     // ir/conv_layer.h
+struct DeviceState;   // internal
+struct KernelRecord;  // ir/package/manifest.h
+struct LoadedKernel;  // internal
+struct Manifest;      // ir/package/manifest.h
+struct Package;       // ir/package/package.h
+struct PackageState;  // internal
+
+// The status code of an exception, the same as in the C API: 1 verification, 2 usage, 3 bad input, 4 unsupported,
+// 5 device, 70 internal (also for exceptions that are not burin's).
+BURIN_API int error_code(const std::exception& error) noexcept;
+
+// ---- devices
+
+struct DeviceInfo {
+  int ordinal = 0;
+  std::string name;
+  int compute_major = 0, compute_minor = 0;
+  int multiprocessors = 0;
+  int max_threads_per_block = 0;
+  int max_shared_per_block = 0;  // bytes, the opt-in maximum
+  int l2_cache_bytes = 0;
+  std::size_t memory_bytes = 0;
+  int driver_version = 0;  // 13000: the driver supports CUDA 13.0
+
+  int compute() const { return compute_major * 10 + compute_minor; }
+  std::string arch() const { return "sm_" + std::to_string(compute()); }
+};
+
+// 0 where the driver finds no device. Throws where there is no driver.
+BURIN_API int device_count();
+
+// A device and its primary context, which is retained until the last copy, and the last object made from one, is gone.
+// Functions of the runtime make that context current while they need it and leave the caller's as it was.
+class BURIN_API Device {
+ public:
+  static Device open(int ordinal);
+
+  const DeviceInfo& info() const;
+  CUctx_st* context() const;
+  void synchronize() const;  // waits for all work on the device
+
+  const std::shared_ptr<const DeviceState>& state() const { return state_; }
+
+ private:
+  explicit Device(std::shared_ptr<const DeviceState> state) : state_(std::move(state)) {}
+  std::shared_ptr<const DeviceState> state_;
+};
+
+// ---- workspaces
+
+// Scratch memory of a launch. Both parts may be empty.
+struct WorkspaceSize {
+  std::int64_t counter_bytes = 0;  // arrival counters, a multiple of 256
+  std::int64_t partial_bytes = 0;  // partial sums
+  std::int64_t total() const { return counter_bytes + partial_bytes; }
+};
+
+// What serves both: for one workspace that several kernels or batch sizes take turns with.
+BURIN_API WorkspaceSize merge(const WorkspaceSize& a, const WorkspaceSize& b);
+
+// Scratch memory that the caller owns. The counters must be zero before the first launch that uses them, and nothing
+// but launches may write them afterwards: each launch leaves them zero.
+struct WorkspaceView {
+  std::uint32_t* counters = nullptr;  // device pointers
+  std::int64_t counter_bytes = 0;
+  float* partials = nullptr;
+  std::int64_t partial_bytes = 0;
+};
+
+// Owns scratch memory, counters zeroed. Launches that may run at the same time need one each.
+class BURIN_API Workspace {
+ public:
+  Workspace();  // empty: for kernels that need none
+  Workspace(const Device& device, const WorkspaceSize& size);
+  ~Workspace();
+  Workspace(Workspace&& other) noexcept;
+  Workspace& operator=(Workspace&& other) noexcept;
+
+  WorkspaceView view() const;
+  const WorkspaceSize& size() const { return size_; }
+
+ private:
+  std::unique_ptr<DeviceBuffer> memory_;
+  WorkspaceSize size_;
+};
+
+// ---- kernels
+
+// One image, dense, NCHW.
+struct ImageShape {
+  int channels = 0, height = 0, width = 0;
+  std::int64_t elements() const { return std::int64_t{channels} * height * width; }
+};
+
+// Device pointers to dense fp32 tensors, NCHW.
+struct LaunchIo {
+  const float* input = nullptr;
+  float* output = nullptr;
+  const float* residual = nullptr;  // shaped like the output; exactly when the kernel needs one
+  int batch = 1;
+};
+
+struct LaunchGrid {
+  unsigned tiles = 0;   // blocks in x
+  unsigned slices = 0;  // blocks in y
+};
+
+enum class LoadedFrom { cubin, jit };
+
+// What the driver says of a loaded kernel.
+struct KernelAttributes {
+  int registers = 0;    // per thread
+  int local_bytes = 0;  // per thread: spills and stack
+  int static_shared_bytes = 0;
+  int max_threads_per_block = 0;
+};
+
+// One loaded kernel. A cheap handle, safe to use from several threads; it keeps its code loaded.
+class BURIN_API Kernel {
+ public:
+  const std::string& layer() const;
+  const std::string& symbol() const;
+  const KernelRecord& record() const;
+  const ConvShape& shape() const;
+  ImageShape input_shape() const;
+  ImageShape output_shape() const;
+  bool needs_residual() const;
+  int planned_batch() const;  // the batch size it is fastest for; it is correct for any
+
+  LoadedFrom loaded_from() const;
+  const std::string& loaded_arch() const;  // the binary's: "sm_90"
+  const std::string& load_log() const;     // what the driver's compiler said
+  KernelAttributes attributes() const;
+
+  LaunchGrid grid(int batch) const;
+  WorkspaceSize workspace_size(int batch) const;
+  std::int64_t workspace_bytes(int batch) const { return workspace_size(batch).total(); }
+
+  // Enqueues the kernel on `stream` (null: the default stream) and returns. Allocates nothing and waits for nothing, so
+  // it can be captured into a CUDA graph; the pointers and the workspace must then outlive the graph. A workspace that
+  // is larger than needed is fine. Two launches that may run at the same time (on different streams) need two
+  // workspaces.
+  void launch(CUstream_st* stream, const LaunchIo& io, const WorkspaceView& workspace = {}) const;
+  void launch(CUstream_st* stream, const LaunchIo& io, const Workspace& workspace) const {
+    launch(stream, io, workspace.view());
+  }
+
+  explicit Kernel(std::shared_ptr<const LoadedKernel> loaded) : loaded_(std::move(loaded)) {}
+
+ private:
+  std::shared_ptr<const LoadedKernel> loaded_;
+};
+
+// ---- packages
+
+struct LoadOptions {
+  bool eager = false;      // load every kernel now; default: each when it is first asked for
+  bool force_jit = false;  // compile the PTX even where a cubin fits
+};
+
+// A package on one device. Safe to use from several threads.
+class BURIN_API LoadedPackage {
+ public:
+  LoadedPackage(const Device& device, const std::string& path, const LoadOptions& options = {});
+  // Shares `package`, for instance between devices. `name` stands for the package in messages.
+  LoadedPackage(const Device& device, std::shared_ptr<const Package> package, const std::string& name,
+                const LoadOptions& options = {});
+
+  const Manifest& manifest() const;
+  std::vector<std::string> layers() const;  // each once, in the package's order
+
+  // The kernel of `layer` with the largest planned batch that does not exceed `batch`, else the smallest.
+  Kernel kernel(std::string_view layer, int batch) const;
+  Kernel kernel_by_symbol(std::string_view symbol) const;
+
+ private:
+  std::shared_ptr<PackageState> state_;
+};
+
+}  // namespace burin

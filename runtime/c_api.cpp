@@ -1,0 +1,236 @@
+// The C ABI: handles around the C++ objects, exceptions turned into status codes.
+#include <new>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/burin/runtime.h"
+#include "runtime/burin/runtime.hpp"
+#include "runtime/device_state.h"
+
+struct burin_device {
+  burin::Device device;
+};
+struct burin_package {
+  burin::LoadedPackage package;
+  std::vector<std::string> layers;
+};
+struct burin_kernel {
+  burin::Kernel kernel;
+};
+struct burin_workspace {
+  burin::Workspace workspace;
+};
+
+namespace {
+
+using burin::CUdeviceptr;
+using burin::DriverTable;
+using burin::ErrorKind;
+
+std::string& last_error() {
+  thread_local std::string text;
+  return text;
+}
+
+burin_status remember(burin_status status, const char* text) noexcept {
+  try {
+    last_error() = text;
+  } catch (...) {
+    last_error().clear();  // no memory even for the message
+  }
+  return status;
+}
+
+// The value of an argument that must not be NULL.
+struct Required {
+  const char* function;
+  template <typename T>
+  T& operator()(T* pointer, const char* argument) const {
+    if (pointer == nullptr) burin::fail(ErrorKind::usage, "{}: {} is NULL", function, argument);
+    return *pointer;
+  }
+};
+
+// Runs `body`; whatever it throws becomes a status.
+template <typename Body>
+burin_status guarded(const char* function, Body body) noexcept {
+  try {
+    body(Required{function});
+    return BURIN_OK;
+  } catch (const std::bad_alloc&) {
+    return remember(BURIN_ERROR_INTERNAL, "out of host memory");
+  } catch (const std::exception& error) {
+    return remember(static_cast<burin_status>(burin::error_code(error)), error.what());
+  } catch (...) {
+    return remember(BURIN_ERROR_INTERNAL, "an exception of unknown type");
+  }
+}
+
+// The same for the plain memory and stream functions: `body` gets the driver, with the device's context current.
+template <typename Body>
+burin_status guarded_in_context(const char* function, const burin_device* device, Body body) noexcept {
+  return guarded(function, [&](const Required& required) {
+    const burin::DeviceState& state = *required(device, "device").device.state();
+    const burin::ContextScope scope(state);
+    body(*state.driver, required);
+  });
+}
+
+CUdeviceptr as_address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
+
+}  // namespace
+
+const char* burin_version(void) { return BURIN_VERSION; }
+const char* burin_last_error(void) { return last_error().c_str(); }
+
+// ---- devices
+
+burin_status burin_device_count(int* count) {
+  return guarded(__func__, [&](const Required& required) { required(count, "count") = burin::device_count(); });
+}
+
+burin_status burin_device_open(int ordinal, burin_device** device) {
+  return guarded(__func__, [&](const Required& required) {
+    burin_device*& result = required(device, "device");
+    result = new burin_device{burin::Device::open(ordinal)};
+  });
+}
+
+void burin_device_release(burin_device* device) { delete device; }
+
+const char* burin_device_name(const burin_device* device) {
+  return device == nullptr ? nullptr : device->device.info().name.c_str();
+}
+
+burin_status burin_device_synchronize(const burin_device* device) {
+  return guarded(__func__, [&](const Required& required) { required(device, "device").device.synchronize(); });
+}
+
+// ---- packages
+
+burin_status burin_package_open(const burin_device* device, const char* path, burin_package** package) {
+  return guarded(__func__, [&](const Required& required) {
+    burin_package*& result = required(package, "package");
+    burin::LoadedPackage loaded(required(device, "device").device, &required(path, "path"));
+    std::vector<std::string> layers = loaded.layers();
+    result = new burin_package{std::move(loaded), std::move(layers)};
+  });
+}
+
+void burin_package_release(burin_package* package) { delete package; }
+
+int burin_package_layer_count(const burin_package* package) {
+  return package == nullptr ? 0 : static_cast<int>(package->layers.size());
+}
+
+const char* burin_package_layer_name(const burin_package* package, int index) {
+  if (index < 0 || index >= burin_package_layer_count(package)) return nullptr;
+  return package->layers[static_cast<std::size_t>(index)].c_str();
+}
+
+// ---- kernels
+
+burin_status burin_kernel_find(const burin_package* package, const char* layer, int batch, burin_kernel** kernel) {
+  return guarded(__func__, [&](const Required& required) {
+    burin_kernel*& result = required(kernel, "kernel");
+    result = new burin_kernel{required(package, "package").package.kernel(&required(layer, "layer"), batch)};
+  });
+}
+
+void burin_kernel_release(burin_kernel* kernel) { delete kernel; }
+
+burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_shape* shape) {
+  return guarded(__func__, [&](const Required& required) {
+    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    const burin::ImageShape in = ours.input_shape();
+    const burin::ImageShape out = ours.output_shape();
+    required(shape, "shape") = {
+        in.channels, in.height, in.width, out.channels, out.height, out.width, ours.needs_residual() ? 1 : 0};
+  });
+}
+
+burin_status burin_kernel_workspace_bytes(const burin_kernel* kernel, int batch, size_t* bytes) {
+  return guarded(__func__, [&](const Required& required) {
+    required(bytes, "bytes") = static_cast<size_t>(required(kernel, "kernel").kernel.workspace_bytes(batch));
+  });
+}
+
+burin_status burin_workspace_create(const burin_device* device, const burin_kernel* kernel, int max_batch,
+                                    burin_workspace** workspace) {
+  return guarded(__func__, [&](const Required& required) {
+    burin_workspace*& result = required(workspace, "workspace");
+    const burin::WorkspaceSize size = required(kernel, "kernel").kernel.workspace_size(max_batch);
+    result = new burin_workspace{burin::Workspace(required(device, "device").device, size)};
+  });
+}
+
+void burin_workspace_release(burin_workspace* workspace) { delete workspace; }
+
+burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const float* input, float* output,
+                          const float* residual, int batch, const burin_workspace* workspace) {
+  return guarded(__func__, [&](const Required& required) {
+    required(kernel, "kernel")
+        .kernel.launch(stream, {input, output, residual, batch},
+                       workspace == nullptr ? burin::WorkspaceView{} : workspace->workspace.view());
+  });
+}
+
+// ---- memory and streams
+
+burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required& required) {
+    void*& result = required(memory, "memory");
+    CUdeviceptr address = 0;
+    check(driver, driver.cuMemAlloc(&address, bytes), "cuMemAlloc", fmt::format("while allocating {} bytes", bytes));
+    result = reinterpret_cast<void*>(address);
+  });
+}
+
+burin_status burin_memory_free(const burin_device* device, void* memory) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required&) {
+    if (memory != nullptr) check(driver, driver.cuMemFree(as_address(memory)), "cuMemFree");
+  });
+}
+
+burin_status burin_copy_to_device(const burin_device* device, void* target, const void* source, size_t bytes) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required& required) {
+    if (bytes == 0) return;
+    required(static_cast<char*>(target), "target");
+    required(static_cast<const char*>(source), "source");
+    check(driver, driver.cuMemcpyHtoD(as_address(target), source, bytes), "cuMemcpyHtoD");
+    // The call may return while the last part is still on its way.
+    check(driver, driver.cuStreamSynchronize(nullptr), "cuStreamSynchronize", "while copying to the device");
+  });
+}
+
+burin_status burin_copy_to_host(const burin_device* device, void* target, const void* source, size_t bytes) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required& required) {
+    if (bytes == 0) return;
+    required(static_cast<char*>(target), "target");
+    required(static_cast<const char*>(source), "source");
+    check(driver, driver.cuMemcpyDtoH(target, as_address(source), bytes), "cuMemcpyDtoH");
+  });
+}
+
+burin_status burin_stream_create(const burin_device* device, struct CUstream_st** stream) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required& required) {
+    burin::CUstream& result = required(stream, "stream");
+    burin::CUstream made = nullptr;
+    check(driver, driver.cuStreamCreate(&made, burin::kStreamNonBlocking), "cuStreamCreate");
+    result = made;
+  });
+}
+
+burin_status burin_stream_destroy(const burin_device* device, struct CUstream_st* stream) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required&) {
+    if (stream != nullptr) check(driver, driver.cuStreamDestroy(stream), "cuStreamDestroy");
+  });
+}
+
+burin_status burin_stream_synchronize(const burin_device* device, struct CUstream_st* stream) {
+  return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required&) {
+    check(driver, driver.cuStreamSynchronize(stream), "cuStreamSynchronize",
+          "a kernel or copy that ran on the stream may be at fault");
+  });
+}

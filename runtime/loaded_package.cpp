@@ -1,0 +1,108 @@
+#include <algorithm>
+#include <deque>
+#include <mutex>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/package/package.h"
+#include "runtime/burin/runtime.hpp"
+#include "runtime/device_state.h"
+#include "runtime/loaded_kernel.h"
+
+namespace burin {
+namespace {
+
+constexpr std::size_t kLayersInMessage = 20;
+
+// A kernel that is loaded when it is first asked for, by one thread; the others wait. A failure is not remembered.
+struct KernelSlot {
+  const KernelRecord* record = nullptr;
+  std::mutex mutex;
+  std::shared_ptr<const LoadedKernel> loaded;
+};
+
+std::string list_layers(const std::vector<std::string>& layers) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(layers.size(), kLayersInMessage); ++i) {
+    text += (i == 0 ? "" : ", ") + layers[i];
+  }
+  if (layers.size() > kLayersInMessage) text += fmt::format(" and {} more", layers.size() - kLayersInMessage);
+  return text.empty() ? "none" : text;
+}
+
+// Whether planned batch `a` suits a launch of `batch` images better than `b`: the largest that does not exceed it, else
+// the smallest.
+bool suits_better(int a, int b, int batch) {
+  if ((a <= batch) != (b <= batch)) return a <= batch;
+  return a <= batch ? a > b : a < b;
+}
+
+}  // namespace
+
+struct PackageState {
+  std::shared_ptr<const DeviceState> device;
+  std::shared_ptr<const Package> package;
+  std::string name;
+  LoadOptions options;
+  std::deque<KernelSlot> slots;  // one for each of the manifest's kernels
+
+  Kernel load(KernelSlot& slot) {
+    const std::lock_guard lock(slot.mutex);
+    if (slot.loaded == nullptr) slot.loaded = load_kernel(device, package, *slot.record, options.force_jit);
+    return Kernel(slot.loaded);
+  }
+};
+
+LoadedPackage::LoadedPackage(const Device& device, std::shared_ptr<const Package> package, const std::string& name,
+                             const LoadOptions& options)
+    : state_(std::make_shared<PackageState>()) {
+  if (package == nullptr) fail(ErrorKind::usage, "{}: no package was given", name);
+  if (const std::vector<std::string> faults = verify(*package); !faults.empty()) {
+    fail(ErrorKind::bad_input, "{}: {}", name, faults.front());
+  }
+  state_->device = device.state();
+  state_->package = std::move(package);
+  state_->name = name;
+  state_->options = options;
+  for (const KernelRecord& record : state_->package->manifest.kernels) state_->slots.emplace_back().record = &record;
+  if (options.eager) {
+    for (KernelSlot& slot : state_->slots) state_->load(slot);
+  }
+}
+
+LoadedPackage::LoadedPackage(const Device& device, const std::string& path, const LoadOptions& options)
+    : LoadedPackage(device, std::make_shared<const Package>(read_package(path)), path, options) {}
+
+const Manifest& LoadedPackage::manifest() const { return state_->package->manifest; }
+
+std::vector<std::string> LoadedPackage::layers() const {
+  std::vector<std::string> layers;
+  for (const KernelRecord& record : manifest().kernels) {
+    if (std::find(layers.begin(), layers.end(), record.layer) == layers.end()) layers.push_back(record.layer);
+  }
+  return layers;
+}
+
+Kernel LoadedPackage::kernel(std::string_view layer, int batch) const {
+  if (batch < 1 || batch > kMaxBatch) {
+    fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, layer, kMaxBatch);
+  }
+  KernelSlot* best = nullptr;
+  for (KernelSlot& slot : state_->slots) {
+    if (slot.record->layer != layer) continue;
+    if (best == nullptr || suits_better(slot.record->planned_batch, best->record->planned_batch, batch)) best = &slot;
+  }
+  if (best == nullptr) {
+    fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_layers(layers()));
+  }
+  return state_->load(*best);
+}
+
+Kernel LoadedPackage::kernel_by_symbol(std::string_view symbol) const {
+  for (KernelSlot& slot : state_->slots) {
+    if (slot.record->symbol == symbol) return state_->load(slot);
+  }
+  fail(ErrorKind::usage, "{} has no kernel '{}'", state_->name, symbol);
+}
+
+}  // namespace burin

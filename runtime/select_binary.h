@@ -1,0 +1,33 @@
+// Which of a kernel's binaries a device runs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ir/package/manifest.h"
+#include "runtime/burin/runtime.hpp"
+
+namespace burin {
+
+// The number and suffix of "sm_90a" or "compute_90a": 90 and 'a'.
+struct ArchName {
+  int compute = 0;
+  char suffix = '\0';
+  int major() const { return compute / 10; }
+  int minor() const { return compute % 10; }
+};
+// Throws Error(bad_input) when `name` is no such name.
+ArchName parse_arch_name(std::string_view name);
+
+// True when machine code for `arch` runs on the device: the same major version and no newer minor version; with the
+// suffix 'a', exactly that version.
+bool cubin_fits(const ArchName& arch, const DeviceInfo& device);
+// True when the driver can compile PTX for `arch` to the device: it is no older; with a suffix, exactly that version
+// ('a') or the same major version ('f').
+bool ptx_fits(const ArchName& arch, const DeviceInfo& device);
+
+// The cubin with the newest architecture that fits; without one, or with `force_jit`, the PTX. Throws Error(device)
+// that names what the kernel was compiled for and what the device is.
+const KernelBinary& select_binary(const KernelRecord& record, const DeviceInfo& device, bool force_jit);
+
+}  // namespace burin
