@@ -185,12 +185,11 @@ std::vector<std::string> verify(const ConvLayer& layer) {
       if (!std::isfinite(values[i]) && count++ == 0) first = i;
     }
     if (count > 0) {
-      faults.add(fmt::format("{} {} of {} not finite; the first is element {} ({})", count, kind,
-                             count == 1 ? "is" : "are", first, values[first]));
+      faults.add(fmt::format("{} {} not finite; the first is element {} ({})", count, kind, first, values[first]));
     }
   };
-  report_not_finite(layer.weights, "weights");
-  report_not_finite(layer.bias, "biases");
+  report_not_finite(layer.weights, "of the weights are");
+  report_not_finite(layer.bias, "of the biases are");
   return faults.take();
 }
 

@@ -1,0 +1,107 @@
+// Layers and plans for tests, the same on every machine for a seed.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ir/conv_layer.h"
+#include "ir/kernel_plan.h"
+
+namespace burin_test {
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : engine_(seed) {}
+  // Both ends included. Not std::uniform_int_distribution: that differs between libraries.
+  int integer(int low, int high) { return low + static_cast<int>(engine_() % static_cast<unsigned>(high - low + 1)); }
+  bool chance(double share) { return real() < share; }
+  double real() { return static_cast<double>(engine_() >> 11) * 0x1p-53; }
+
+ private:
+  std::mt19937_64 engine_;
+};
+
+// Weights of the given density; each nonzero is in +-[0.125, 1].
+inline burin::ConvLayer make_layer(std::string name, const burin::ConvShape& shape, double density,
+                                   std::uint64_t seed = 1) {
+  burin::ConvLayer layer{std::move(name), shape, {}, {}};
+  Random random(seed);
+  layer.weights.resize(static_cast<std::size_t>(shape.weight_elements()));
+  for (float& weight : layer.weights) {
+    if (!random.chance(density)) continue;
+    weight = static_cast<float>(0.125 + 0.875 * random.real()) * (random.chance(0.5) ? 1.0F : -1.0F);
+  }
+  if (shape.epilogue.bias) {
+    for (int k = 0; k < shape.out_channels; ++k) layer.bias.push_back(static_cast<float>(random.real()));
+  }
+  return layer;
+}
+
+// A legal shape; every attribute is drawn, small enough for a brute-force check.
+inline burin::ConvShape random_shape(Random& random) {
+  burin::ConvShape shape;
+  shape.groups = random.chance(0.3) ? random.integer(2, 8) : 1;
+  shape.in_channels = shape.groups * random.integer(1, 24);
+  shape.out_channels = shape.groups * random.integer(1, 24);
+  shape.kernel_h = random.integer(1, 5);
+  shape.kernel_w = random.integer(1, 5);
+  shape.stride_h = random.integer(1, 3);
+  shape.stride_w = random.integer(1, 3);
+  shape.dilation_h = random.integer(1, 3);
+  shape.dilation_w = random.integer(1, 3);
+  shape.pad = {random.integer(0, 6), random.integer(0, 6), random.integer(0, 6), random.integer(0, 6)};
+  const auto least_input = [](int kernel, int dilation, int pads) {
+    return std::max(1, (kernel - 1) * dilation + 1 - pads);
+  };
+  shape.in_h = least_input(shape.kernel_h, shape.dilation_h, shape.pad.top + shape.pad.bottom) + random.integer(0, 30);
+  shape.in_w = least_input(shape.kernel_w, shape.dilation_w, shape.pad.left + shape.pad.right) + random.integer(0, 30);
+  shape.epilogue.bias = random.chance(0.5);
+  shape.epilogue.residual = random.chance(0.3);
+  shape.epilogue.activation = static_cast<burin::Activation>(random.integer(0, 5));
+  shape.epilogue.leaky_slope = static_cast<float>(random.real());
+  return shape;
+}
+
+// 16 -> 32 channels, 3x3, 14x14: what the plan below computes.
+inline burin::ConvShape small_shape() {
+  burin::ConvShape shape;
+  shape.in_channels = 16;
+  shape.out_channels = 32;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = 14;
+  return shape;
+}
+
+// A legal plan for small_shape(): 2 groups, 2 splits, 2 stages in 2 buffers.
+inline burin::KernelPlan small_plan() {
+  burin::KernelPlan plan;
+  plan.batch = 2;
+  plan.tile = {2, 14, 14};
+  plan.threads = 416;
+  plan.shared = {16, 16, 2, 33, 530, 1061};
+  plan.groups.resize(2);
+  for (int k = 0; k < 32; ++k) plan.groups[k % 2].push_back(k);
+  plan.splits = 2;
+  plan.reduction = burin::Reduction::last_block;
+  for (int group = 0; group < 2; ++group) {
+    plan.slices.push_back({group, 0, {0, 1, 2, 3, 4, 9, 10, 11}});
+    plan.slices.push_back({group, 1, {5, 6, 7, 8, 12, 13, 14, 15}});
+  }
+  plan.stage_channels = 4;
+  plan.buffers = 2;
+  plan.barrier_every = 512;
+  plan.max_registers = 128;
+  plan.predicted_us = 4.25;
+  return plan;
+}
+
+inline bool any_contains(const std::vector<std::string>& faults, const std::string& part) {
+  return std::any_of(faults.begin(), faults.end(),
+                     [&](const std::string& fault) { return fault.find(part) != std::string::npos; });
+}
+
+}  // namespace burin_test

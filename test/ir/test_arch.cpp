@@ -1,0 +1,51 @@
+#include <catch2/catch.hpp>
+#include <set>
+
+#include "ir/arch.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+
+using namespace burin;
+
+TEST_CASE("arch: every constant of every architecture is set") {
+  std::set<std::string_view> names;
+  for (const ArchSpec& arch : known_archs()) {
+    INFO(arch.name);
+    CHECK(names.insert(arch.name).second);
+    CHECK(arch.name == "sm_" + std::to_string(arch.compute));
+    CHECK(!arch.chip.empty());
+    CHECK(arch.async_copy == (arch.compute >= 80));
+    CHECK(arch.multiprocessors > 0);
+    CHECK(arch.max_threads_per_multiprocessor >= kMaxThreadsPerBlock);
+    CHECK(arch.max_shared_per_block >= 64 * 1024);
+    CHECK(arch.max_shared_per_block <= kMaxSharedBytes);
+    CHECK(arch.max_shared_per_multiprocessor >= arch.max_shared_per_block);
+    CHECK(arch.clock_ghz > 1);
+    CHECK(arch.sustained_issue > 0);
+    CHECK(arch.sustained_issue <= 1);
+    CHECK(arch.fetch_clocks_per_instruction > 0);
+    CHECK(arch.chip_fetch_per_clock > 0);
+    CHECK(arch.instruction_cache_bytes > 0);
+    CHECK(arch.shared_load_cost > 0);
+    CHECK(arch.l2_bytes_per_clock > 0);
+    CHECK(arch.launch_us > 0);
+    CHECK(arch.split_reduction_us > 0);
+  }
+  CHECK(names.size() == 5);
+}
+
+TEST_CASE("arch: only the H200 was measured") {
+  for (const ArchSpec& arch : known_archs()) CHECK(arch.measured == (arch.name == "sm_90"));
+}
+
+TEST_CASE("arch: an unknown name lists the known ones") {
+  CHECK(arch_by_name("sm_90").multiprocessors == 132);
+  try {
+    arch_by_name("sm_20");
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::unsupported);
+    CHECK(std::string(error.what()) ==
+          "architecture 'sm_20' is not known; known are sm_75, sm_80, sm_86, sm_89, sm_90");
+  }
+}

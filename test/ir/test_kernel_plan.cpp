@@ -1,0 +1,92 @@
+#include <catch2/catch.hpp>
+
+#include "ir/error.h"
+#include "ir/kernel_plan.h"
+#include "test/ir/random_layers.h"
+
+using namespace burin;
+using burin_test::small_plan;
+using burin_test::small_shape;
+
+TEST_CASE("kernel_plan: derived sizes") {
+  const KernelPlan plan = small_plan();
+  CHECK(plan.group_capacity() == 16);
+  CHECK(plan.stage_bytes() == 2 * 1061 * 4);
+  CHECK(plan.shared_bytes() == 16 + 2 * 2 * 1061 * 4);
+  CHECK(plan.slice_stages(plan.slices[0]) == 2);
+  CHECK(plan.tiles_per_image(small_shape()) == 1);
+  KernelPlan tiled = plan;
+  tiled.tile = {1, 4, 5};
+  CHECK(tiled.tiles_per_image(small_shape()) == 4 * 3);
+  CHECK(verify(plan, small_shape()).empty());
+}
+
+TEST_CASE("kernel_plan: short forms") {
+  KernelPlan plan = small_plan();
+  CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, 4 ch x 2");
+  CHECK(kernel_symbol("features.3/conv", plan) == "burin_features_3_conv_conv_baked_fp32_b2_t2x14x14_g2s2");
+  plan.splits = 1;
+  plan.groups.resize(1);
+  CHECK(describe(plan) == "tile 2x14x14, 1 group of 16, 4 ch x 2");
+}
+
+TEST_CASE("kernel_plan: text form round trip") {
+  CHECK(parse_kernel_plan(print(small_plan())) == small_plan());
+  burin_test::Random random(31);
+  for (int i = 0; i < 100; ++i) {
+    KernelPlan plan;
+    plan.template_name = random.chance(0.5) ? "conv_baked" : "other_2";
+    plan.arch = random.chance(0.5) ? "sm_75" : "sm_90";
+    plan.batch = random.integer(1, 1000);
+    plan.tile = {random.integer(1, 9), random.integer(1, 99), random.integer(1, 99)};
+    plan.threads = 32 * random.integer(1, 32);
+    plan.shared = {random.integer(1, 99),  random.integer(1, 99),   random.integer(1, 9),
+                   random.integer(1, 999), random.integer(1, 9999), random.integer(1, 99999)};
+    plan.splits = random.integer(1, 4);
+    plan.reduction = plan.splits > 1 ? Reduction::last_block : Reduction::none;
+    for (int g = random.integer(1, 6); g > 0; --g) {
+      plan.groups.emplace_back();
+      for (int n = random.integer(0, 9); n > 0; --n) plan.groups.back().push_back(random.integer(0, 20));
+    }
+    for (int g = 0; g < static_cast<int>(plan.groups.size()); ++g) {
+      for (int s = 0; s < plan.splits; ++s) {
+        plan.slices.push_back({g, s, {}});
+        for (int n = random.integer(0, 9); n > 0; --n) plan.slices.back().channels.push_back(random.integer(0, 20));
+      }
+    }
+    plan.stage_channels = random.integer(1, 64);
+    plan.buffers = random.integer(1, 4);
+    plan.barrier_every = random.integer(0, 1024);
+    plan.load_ahead = random.integer(1, 16);
+    plan.max_registers = random.integer(32, 255);
+    plan.predicted_us = random.real() * 100;
+    INFO("seed 31, case " << i << "\n" << print(plan));
+    CHECK(parse_kernel_plan(print(plan)) == plan);
+  }
+}
+
+TEST_CASE("kernel_plan: faults of the text name the line") {
+  const std::string text = print(small_plan());
+  const auto expect = [&](const std::string& from, const std::string& to, const std::string& part) {
+    std::string edited = text;
+    REQUIRE(edited.find(from) != std::string::npos);
+    edited.replace(edited.find(from), from.size(), to);
+    CHECK_THROWS_WITH(parse_kernel_plan(edited), Catch::Contains(part));
+  };
+  expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
+  expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");
+  expect("precision: fp32", "precision: fp16", "line 4: 'fp16' is not a precision; known is fp32");
+  expect("input_layout: nchw", "input_layout: nhwc", "line 6: 'nhwc' is not a tensor layout; known is nchw");
+  expect("tile: 2x14x14", "tile: 2x14", "'2x14' of 'tile' must be 3 integers");
+  expect("reduction: last_block", "reduction: atomic", "'atomic' is not a reduction; known are none, last_block");
+  expect("group 1:", "group 2:", "'group 2' stands where 'group 1' is expected");
+  expect("slice 0 0:", "slice 0:", "'slice 0' is not of the form 'slice GROUP SPLIT'");
+  expect("splits: 2", "splits: 2\nwarps: 3", "unknown key 'warps'");
+}
+
+TEST_CASE("kernel_plan: the predicted time may be left out of the text") {
+  std::string text = print(small_plan());
+  const std::size_t start = text.find("predicted_us");
+  text.erase(start, text.find('\n', start) - start);
+  CHECK(parse_kernel_plan(text).predicted_us == 0);
+}

@@ -1,0 +1,176 @@
+// Every rule of verify(KernelPlan), broken once.
+#include <catch2/catch.hpp>
+#include <functional>
+#include <limits>
+
+#include "ir/kernel_plan.h"
+#include "test/ir/random_layers.h"
+
+using namespace burin;
+using burin_test::any_contains;
+using burin_test::small_plan;
+using burin_test::small_shape;
+
+namespace {
+
+struct BrokenRule {
+  const char* name;
+  std::function<void(KernelPlan&)> change;
+  const char* fault;  // part of the sentence that must be among the faults
+};
+
+const BrokenRule kBrokenRules[] = {
+    {"template name", [](KernelPlan& p) { p.template_name = "Conv;"; }, "template is 'Conv;'"},
+    {"batch", [](KernelPlan& p) { p.batch = 0; }, "batch is 0, allowed is 1 to 1048576"},
+    {"barrier_every", [](KernelPlan& p) { p.barrier_every = -1; }, "barrier_every is -1"},
+    {"load_ahead", [](KernelPlan& p) { p.load_ahead = 0; }, "load_ahead is 0, allowed is 1 to 64"},
+    {"predicted_us", [](KernelPlan& p) { p.predicted_us = std::numeric_limits<double>::quiet_NaN(); },
+     "predicted_us is nan"},
+    {"tile images", [](KernelPlan& p) { p.tile.images = 0; }, "tile images is 0"},
+    {"tile rows", [](KernelPlan& p) { p.tile.rows = 15; }, "tile rows is 15, allowed is 1 to 14"},
+    {"tile columns", [](KernelPlan& p) { p.tile.cols = 15; }, "tile columns is 15, allowed is 1 to 14"},
+    {"too many threads", [](KernelPlan& p) { p.threads = 1056; }, "threads is 1056, allowed is 32 to 1024"},
+    {"threads in warps", [](KernelPlan& p) { p.threads = 400; }, "threads is 400, it must be a multiple of 32"},
+    {"a thread per pixel", [](KernelPlan& p) { p.threads = 384; }, "the tile has 392 pixels (2x14x14) for 384 threads"},
+    {"patch rows", [](KernelPlan& p) { p.shared.patch_rows = 17; }, "patch rows is 17, it must be 16"},
+    {"patch columns", [](KernelPlan& p) { p.shared.patch_cols = 15; }, "patch columns is 15, it must be 16"},
+    {"channels_per_row", [](KernelPlan& p) { p.shared.channels_per_row = 0; }, "channels_per_row is 0"},
+    {"row_pitch", [](KernelPlan& p) { p.shared.row_pitch = 31; },
+     "row_pitch is 31, it must be at least 32 (channels_per_row x patch columns): rows would overlap"},
+    {"image_pitch", [](KernelPlan& p) { p.shared.image_pitch = 527; }, "image_pitch is 527, it must be at least 528"},
+    {"channel_pitch", [](KernelPlan& p) { p.shared.channel_pitch = 1059; },
+     "channel_pitch is 1059, it must be at least 1060"},
+    {"no group", [](KernelPlan& p) { p.groups.clear(), p.slices.clear(); }, "there is no group"},
+    {"empty group", [](KernelPlan& p) { p.groups[1].clear(); }, "group 1 is empty"},
+    {"group capacity", [](KernelPlan& p) { p.groups[0].resize(129, 0); },
+     "group 0 has 129 channels, allowed are 128 (kMaxGroupChannels)"},
+    {"channel out of range", [](KernelPlan& p) { p.groups[0][3] = 32; }, "group 0 names output channel 32"},
+    {"negative channel", [](KernelPlan& p) { p.groups[0][3] = -1; }, "group 0 names output channel -1"},
+    {"channel twice", [](KernelPlan& p) { p.groups[0][3] = 1; }, "output channel 1 is in group 0 and in group 1"},
+    {"channel missing", [](KernelPlan& p) { p.groups[0].pop_back(); },
+     "1 output channel is in no group, the first is 30"},
+    {"splits", [](KernelPlan& p) { p.splits = 0; }, "splits is 0"},
+    {"too many slices", [](KernelPlan& p) { p.splits = 40000; }, "are 80000 slices, allowed are 65535 (kMaxSlices)"},
+    {"number of slices", [](KernelPlan& p) { p.slices.pop_back(); }, "there are 3 slices, 2 groups x 2 splits need 4"},
+    {"order of slices", [](KernelPlan& p) { std::swap(p.slices[0], p.slices[1]); },
+     "slice 0 is (group 0, split 1), it must be (0, 0)"},
+    {"input channel out of range", [](KernelPlan& p) { p.slices[2].channels[0] = 16; },
+     "slice 1 0 names input channel 16, the layer has 0 to 15"},
+    {"input channel in two splits", [](KernelPlan& p) { p.slices[1].channels[0] = 0; },
+     "slice 0 1 names input channel 0, which its group already reads"},
+    {"reduction missing", [](KernelPlan& p) { p.reduction = Reduction::none; },
+     "reduction is none, with 2 splits it must be last_block"},
+    {"reduction of one split",
+     [](KernelPlan& p) {
+       p.splits = 1, p.slices.erase(p.slices.begin() + 1), p.slices.pop_back(), p.slices[1].split = 0;
+     },
+     "reduction is last_block, with 1 split it must be none"},
+    {"stage_channels", [](KernelPlan& p) { p.stage_channels = 0; }, "stage_channels is 0"},
+    {"buffers", [](KernelPlan& p) { p.buffers = 9; }, "buffers is 9, allowed is 1 to 8"},
+    {"one buffer, two stages", [](KernelPlan& p) { p.buffers = 1; }, "buffers is 1, but slice 0 0 has 2 stages"},
+    {"arch", [](KernelPlan& p) { p.arch = "sm_20"; }, "arch is 'sm_20', known are sm_75"},
+    {"shared memory", [](KernelPlan& p) { p.shared.channel_pitch = 15000; },
+     "2 buffers of 120000 bytes and 16 bytes of reserve need more shared memory than the 232448 bytes"},
+    {"registers per thread", [](KernelPlan& p) { p.max_registers = 256; }, "max_registers is 256, allowed is 1 to 255"},
+    {"registers per multiprocessor", [](KernelPlan& p) { p.max_registers = 153; },
+     "416 threads of 153 registers (given out in eights: 160) need 66560"},
+    {"accumulators", [](KernelPlan& p) { p.max_registers = 25; }, "max_registers is 25, the fullest group's 16"},
+};
+
+}  // namespace
+
+TEST_CASE("kernel_plan rules: the plan that the others break is legal") {
+  CHECK(verify(small_plan(), small_shape()).empty());
+  KernelPlan largest = small_plan();
+  largest.max_registers = 152;  // 416 x 152 = 63232
+  CHECK(verify(largest, small_shape()).empty());
+}
+
+TEST_CASE("kernel_plan rules: each broken rule is named") {
+  for (const BrokenRule& rule : kBrokenRules) {
+    KernelPlan plan = small_plan();
+    rule.change(plan);
+    const std::vector<std::string> faults = verify(plan, small_shape());
+    INFO(rule.name << ", faults:");
+    for (const std::string& fault : faults) UNSCOPED_INFO("  " << fault);
+    REQUIRE(!faults.empty());
+    CHECK(any_contains(faults, rule.fault));
+  }
+}
+
+TEST_CASE("kernel_plan rules: the grid holds 2^31 - 1 tiles") {
+  ConvShape shape = small_shape();
+  shape.in_channels = 1;
+  shape.out_channels = 1;
+  shape.in_h = shape.in_w = 2048;
+  KernelPlan plan = small_plan();
+  plan.groups = {{0}};
+  plan.splits = 1;
+  plan.reduction = Reduction::none;
+  plan.slices = {{0, 0, {0}}};
+  plan.tile = {1, 1, 1};
+  plan.shared = {3, 3, 1, 3, 9, 9};
+  plan.batch = 511;
+  CHECK(verify(plan, shape).empty());
+  plan.batch = 512;
+  CHECK(any_contains(verify(plan, shape), "the number of tiles is 2147483648, allowed is 1 to 2147483647"));
+}
+
+TEST_CASE("kernel_plan rules: a bad shape is reported first") {
+  ConvShape shape = small_shape();
+  shape.stride_h = 0;
+  CHECK(verify(small_plan(), shape) ==
+        std::vector<std::string>{"the layer's shape: stride_h is 0, allowed is 1 to 64 (kMaxStride)"});
+}
+
+TEST_CASE("kernel_plan rules: all faults are listed") {
+  KernelPlan plan = small_plan();
+  plan.batch = 0;
+  plan.groups[0].pop_back();
+  plan.reduction = Reduction::none;
+  plan.max_registers = 10;
+  CHECK(verify(plan, small_shape()).size() == 4);
+}
+
+TEST_CASE("kernel_plan rules: absurd values do not overflow") {
+  for (const int v : {std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+    KernelPlan plan = small_plan();
+    plan.batch = plan.threads = plan.stage_channels = plan.buffers = plan.barrier_every = plan.max_registers = v;
+    plan.tile = {v, v, v};
+    plan.shared = {v, v, v, v, v, v};
+    CHECK(verify(plan, small_shape()).size() >= 6);
+    CHECK(plan.shared_bytes() >= 0);
+    plan.tile = small_plan().tile;
+    plan.splits = v;
+    CHECK(verify(plan, small_shape()).size() >= 6);
+    CHECK(parse_kernel_plan(print(plan)) == plan);
+  }
+}
+
+TEST_CASE("kernel_plan rules: every nonzero is computed") {
+  const ConvLayer layer = burin_test::make_layer("layer", small_shape(), 1);
+  const SparsePattern pattern = analyse(layer);
+  KernelPlan plan = small_plan();
+  CHECK(verify(plan, layer.shape, pattern).empty());
+
+  plan.slices[2].channels.pop_back();  // group 1 (the odd outputs) no longer reads input channel 11
+  CHECK(verify(plan, layer.shape).empty());
+  CHECK(
+      verify(plan, layer.shape, pattern) ==
+      std::vector<std::string>{"group 1 loses 144 nonzeros, the first is (c 11, r 0, s 0, k 1): no slice of the group "
+                               "reads input channel 11"});
+  // A channel without a nonzero need not be read.
+  ConvLayer pruned = layer;
+  for (int k = 0; k < 32; ++k) {
+    std::fill_n(pruned.weights.begin() + (k * 16 + 11) * 9, 9, 0.0F);
+  }
+  CHECK(verify(plan, layer.shape, analyse(pruned)).empty());
+}
+
+TEST_CASE("kernel_plan rules: the pattern must be of the layer") {
+  ConvShape other = small_shape();
+  other.kernel_h = 1;
+  const SparsePattern pattern = analyse(burin_test::make_layer("layer", other, 1));
+  CHECK(any_contains(verify(small_plan(), small_shape(), pattern),
+                     "the pattern is of a 16 -> 32 layer with a 1x3 filter"));
+}
