@@ -26,9 +26,9 @@ struct GeometryFlags {
 struct ImportOptions {
   std::optional<std::string> geometry_file;  // the same form as the safetensors metadata key `geometry`
   GeometryFlags flags;
-  std::optional<std::string> layer_glob;     // only layers whose name matches (*, ?, [..])
-  std::optional<Activation> activation;      // overrides the activation of every selected layer
-  float zero_threshold = 0;                  // |w| <= T becomes 0
+  std::optional<std::string> layer_glob;  // only layers whose name matches (*, ?, [..])
+  std::optional<Activation> activation;   // overrides the activation of every selected layer
+  float zero_threshold = 0;               // |w| <= T becomes 0
 };
 
 // At least one layer, each verified. Throws Error.

@@ -1,0 +1,271 @@
+#include "compiler/import/geometry.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "compiler/import/json_text.h"
+#include "compiler/import/names.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::array<const char*, 11> kAttributes = {
+    "weight", "bias", "stride", "pad", "dilation", "groups", "H", "W", "activation", "leaky_slope", "residual"};
+// What other tools call the same things. Taking them for unknown would compile another layer than the one meant.
+constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames = {{{"strides", "stride"},
+                                                                              {"padding", "pad"},
+                                                                              {"pads", "pad"},
+                                                                              {"dilations", "dilation"},
+                                                                              {"group", "groups"},
+                                                                              {"h", "H"},
+                                                                              {"w", "W"},
+                                                                              {"height", "H"},
+                                                                              {"width", "W"},
+                                                                              {"weights", "weight"},
+                                                                              {"act", "activation"},
+                                                                              {"negative_slope", "leaky_slope"},
+                                                                              {"in_h", "H"}}};
+
+struct Range {
+  std::int64_t low = 0, high = 0;
+};
+constexpr Range kStrideRange{1, kMaxStride};
+constexpr Range kPadRange{0, kMaxPadding};
+constexpr Range kGroupsRange{1, kMaxChannels};
+constexpr Range kChannelRange{1, kMaxChannels};
+constexpr Range kSpatialRange{1, kMaxSpatialExtent};
+
+// One attribute as text, with what is needed to complain about it.
+struct Attribute {
+  const GeometryPlace& place;
+  std::string name;  // "stride" or "--stride"
+  std::string text;
+
+  [[noreturn]] void fault(ErrorKind kind, const std::string& what) const {
+    throw Error(kind, fmt::format("{}{}{} is \"{}\"; {}", place.text, place.text.empty() ? "" : ": ", name,
+                                  printable(text), what));
+  }
+  [[noreturn]] void fault(const std::string& what) const { fault(place.kind, what); }
+};
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// A whole number; one too large for 64 bits becomes the largest, so that the range check names it.
+std::optional<std::int64_t> whole_number(std::string_view text) {
+  text = trimmed(text);
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size() || text.empty() || error == std::errc::invalid_argument) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    constexpr auto kLimits = std::numeric_limits<std::int64_t>();
+    return text.front() == '-' ? kLimits.min() : kLimits.max();
+  }
+  return value;
+}
+
+// All parts as numbers, or nothing.
+std::optional<std::vector<std::int64_t>> split_numbers(std::string_view text, char separator) {
+  std::vector<std::int64_t> numbers;
+  while (true) {
+    const auto end = text.find(separator);
+    const auto number = whole_number(text.substr(0, end));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    if (end == text.npos) return numbers;
+    text.remove_prefix(end + 1);
+  }
+}
+
+int in_range(std::int64_t value, const Range& range, const Attribute& attribute) {
+  if (value < range.low) attribute.fault(fmt::format("it must be at least {}", range.low));
+  if (value > range.high) attribute.fault(ErrorKind::unsupported, fmt::format("burin's limit is {}", range.high));
+  return static_cast<int>(value);
+}
+
+int parse_count(const Attribute& attribute, const Range& range) {
+  const auto number = whole_number(attribute.text);
+  if (!number) attribute.fault("it must be a whole number");
+  return in_range(*number, range, attribute);
+}
+
+struct Extent {
+  int h = 1, w = 1;
+};
+
+Extent parse_extent(const Attribute& attribute, const Range& range) {
+  const auto numbers = split_numbers(attribute.text, 'x');
+  if (!numbers || numbers->size() > 2) attribute.fault("it must be one whole number, or two as HxW");
+  return {in_range(numbers->front(), range, attribute), in_range(numbers->back(), range, attribute)};
+}
+
+Padding parse_padding(const Attribute& attribute) {
+  const auto sides = split_numbers(attribute.text, ',');
+  if (sides && sides->size() == 4) {
+    const auto side = [&](std::size_t i) { return in_range((*sides)[i], kPadRange, attribute); };
+    return {side(0), side(1), side(2), side(3)};
+  }
+  const auto extents = split_numbers(attribute.text, 'x');
+  if (!extents || extents->size() > 2) {
+    attribute.fault("it must be one whole number, two as HxW, or four as top,bottom,left,right");
+  }
+  const int h = in_range(extents->front(), kPadRange, attribute);
+  const int w = in_range(extents->back(), kPadRange, attribute);
+  return {h, h, w, w};
+}
+
+Activation parse_activation_name(const Attribute& attribute) {
+  const auto activation = parse_activation(attribute.text);
+  if (!activation) attribute.fault("it must be one of " + activation_names());
+  return *activation;
+}
+
+float parse_slope(const Attribute& attribute) {
+  const std::string_view text = trimmed(attribute.text);
+  float value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
+    attribute.fault("it must be a finite number");
+  }
+  return value;
+}
+
+bool parse_bool(const Attribute& attribute) {
+  if (attribute.text == "true" || attribute.text == "1") return true;
+  if (attribute.text == "false" || attribute.text == "0" || attribute.text == "null") return false;
+  attribute.fault("it must be true or false");
+}
+
+// JSON values take the form that flags have, so that one reader serves both: [1, 2] is "1x2", four numbers are
+// "1,2,3,4".
+std::string flag_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array() || value.empty()) return value.dump();
+  std::string text;
+  for (const json& element : value) {
+    if (element.is_structured()) return value.dump();
+    text += (text.empty() ? "" : value.size() == 2 ? "x" : ",") + flag_text(element);
+  }
+  return text;
+}
+
+std::string tensor_name(const json& value, const Attribute& attribute) {
+  if (!value.is_string() || value.get_ref<const std::string&>().empty()) attribute.fault("it must be a tensor's name");
+  return value.get<std::string>();
+}
+
+void set_bias(const json& value, const Attribute& attribute, LayerGeometry& layer) {
+  if (value.is_null() || value == false) {
+    layer.bias = LayerGeometry::Bias::none;
+    return;
+  }
+  layer.bias = LayerGeometry::Bias::required;
+  if (value != true) layer.bias_tensor = tensor_name(value, attribute);
+}
+
+// False when burin knows no such attribute.
+bool set_attribute(const std::string& key, const json& value, LayerGeometry& layer) {
+  const Attribute attribute{layer.place, key, flag_text(value)};
+  if (key == "weight") {
+    layer.weight = tensor_name(value, attribute);
+  } else if (key == "bias") {
+    set_bias(value, attribute, layer);
+  } else if (key == "stride") {
+    const Extent stride = parse_extent(attribute, kStrideRange);
+    layer.stride_h = stride.h, layer.stride_w = stride.w;
+  } else if (key == "dilation") {
+    const Extent dilation = parse_extent(attribute, kStrideRange);
+    layer.dilation_h = dilation.h, layer.dilation_w = dilation.w;
+  } else if (key == "pad") {
+    layer.pad = parse_padding(attribute);
+  } else if (key == "groups") {
+    layer.groups = parse_count(attribute, kGroupsRange);
+  } else if (key == "H") {
+    layer.in_h = parse_count(attribute, kSpatialRange);
+  } else if (key == "W") {
+    layer.in_w = parse_count(attribute, kSpatialRange);
+  } else if (key == "activation") {
+    layer.activation = value.is_null() ? Activation::none : parse_activation_name(attribute);
+  } else if (key == "leaky_slope") {
+    layer.leaky_slope = parse_slope(attribute);
+  } else if (key == "residual") {
+    layer.residual = parse_bool(attribute);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+void reject_other_names(const std::string& key, const LayerGeometry& layer) {
+  for (const auto& [other, ours] : kOtherNames) {
+    if (key == other) {
+      fail(layer.place.kind, "{}: {} is unknown; the attribute is called {}", layer.place.text, in_quotes(key),
+           in_quotes(ours));
+    }
+  }
+}
+
+}  // namespace
+
+Geometry parse_geometry(std::string_view text, const std::string& where) {
+  const JsonText parsed = parse_json_object(text, where);
+  if (parsed.top_keys.empty()) fail(ErrorKind::bad_input, "{}: describes no layer", where);
+  Geometry geometry;
+  std::set<std::string> unknown;
+  for (const std::string& name : parsed.top_keys) {
+    LayerGeometry layer;
+    layer.name = name;
+    layer.place = {ErrorKind::bad_input, fmt::format("{}: layer {}", where, in_quotes(name))};
+    const json& attributes = parsed.root.at(name);
+    if (!attributes.is_object()) {
+      fail(ErrorKind::bad_input, "{}: must be a JSON object with attributes such as {}", layer.place.text,
+           R"({"weight": "NAME", "stride": 1, "pad": "1", "groups": 1, "H": 14, "W": 14})");
+    }
+    for (const auto& [key, value] : attributes.items()) {
+      if (set_attribute(key, value, layer)) continue;
+      reject_other_names(key, layer);
+      unknown.insert(key);
+    }
+    geometry.layers.push_back(std::move(layer));
+  }
+  // Files say where a layer came from; that is no attribute and no news.
+  unknown.erase("source");
+  geometry.unknown.assign(unknown.begin(), unknown.end());
+  return geometry;
+}
+
+void apply_flags(const GeometryFlags& flags, LayerGeometry& layer) {
+  const GeometryPlace place{ErrorKind::usage, ""};
+  if (flags.input_shape) {
+    const Attribute attribute{place, "--input-shape", *flags.input_shape};
+    const auto numbers = split_numbers(attribute.text, 'x');
+    if (!numbers || (numbers->size() != 2 && numbers->size() != 3)) attribute.fault("it must be CxHxW or HxW");
+    if (numbers->size() == 3) layer.in_channels = in_range(numbers->front(), kChannelRange, attribute);
+    layer.in_h = in_range((*numbers)[numbers->size() - 2], kSpatialRange, attribute);
+    layer.in_w = in_range(numbers->back(), kSpatialRange, attribute);
+  }
+  if (flags.stride) {
+    const Extent stride = parse_extent({place, "--stride", *flags.stride}, kStrideRange);
+    layer.stride_h = stride.h, layer.stride_w = stride.w;
+  }
+  if (flags.dilation) {
+    const Extent dilation = parse_extent({place, "--dilation", *flags.dilation}, kStrideRange);
+    layer.dilation_h = dilation.h, layer.dilation_w = dilation.w;
+  }
+  if (flags.pad) layer.pad = parse_padding({place, "--pad", *flags.pad});
+  if (flags.groups) {
+    layer.groups = in_range(*flags.groups, kGroupsRange, {place, "--groups", fmt::format("{}", *flags.groups)});
+  }
+}
+
+}  // namespace burin

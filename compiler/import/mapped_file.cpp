@@ -1,0 +1,55 @@
+#include "compiler/import/mapped_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// Closes the descriptor on every way out; the mapping lives on without it.
+struct Descriptor {
+  int value = -1;
+  ~Descriptor() {
+    if (value >= 0) ::close(value);
+  }
+};
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) {
+  // O_NONBLOCK: opening a named pipe must not wait for its writer; for a regular file it changes nothing.
+  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  if (file.value < 0) {
+    if (errno == ENOENT) fail(ErrorKind::bad_input, "{}: no such file", path);
+    fail(ErrorKind::bad_input, "{}: cannot be opened: {}", path, reason(errno));
+  }
+  struct stat info{};
+  if (::fstat(file.value, &info) != 0) fail(ErrorKind::bad_input, "{}: cannot be read: {}", path, reason(errno));
+  if (S_ISDIR(info.st_mode)) {
+    fail(ErrorKind::bad_input, "{}: is a directory; name the weights file in it (for a sharded model its *.index.json)",
+         path);
+  }
+  if (!S_ISREG(info.st_mode)) fail(ErrorKind::bad_input, "{}: is not a regular file", path);
+  if (info.st_size == 0) fail(ErrorKind::bad_input, "{}: is empty", path);
+  size_ = static_cast<std::size_t>(info.st_size);
+  address_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.value, 0);
+  if (address_ == MAP_FAILED) {
+    address_ = nullptr;
+    fail(ErrorKind::bad_input, "{}: cannot be mapped: {}", path, reason(errno));
+  }
+}
+
+MappedFile::~MappedFile() {
+  if (address_ != nullptr) ::munmap(address_, size_);
+}
+
+}  // namespace burin

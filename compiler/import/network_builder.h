@@ -1,0 +1,18 @@
+// From the tensors of a file and their geometry to a Network.
+#pragma once
+
+#include "compiler/import/import.h"
+#include "compiler/import/weights_tensor.h"
+#include "ir/network.h"
+
+namespace burin {
+
+// A layer is told that it has suspiciously tiny weights when more than kTinyShare of its nonzeros are smaller than
+// kTinyFactor times its largest: pruning often leaves such dust behind, and each grain costs an instruction.
+inline constexpr double kTinyFactor = 1e-3;
+inline constexpr double kTinyShare = 0.01;
+
+// At least one layer, each verified. Throws Error.
+Network build_network(const WeightsFile& file, const ImportOptions& options);
+
+}  // namespace burin

@@ -1,0 +1,266 @@
+#include "compiler/import/safetensors.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <tuple>
+
+#include "compiler/import/json_text.h"
+#include "compiler/import/mapped_file.h"
+#include "compiler/import/names.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::string_view kMetadataKey = "__metadata__";
+constexpr std::string_view kGeometryKey = "geometry";
+constexpr std::size_t kMaxRank = 64;
+
+struct TypeRow {
+  std::string_view name;
+  ElementType type;
+  int bytes;
+};
+constexpr TypeRow kTypes[] = {
+    {"F32", ElementType::f32, 4},       {"F16", ElementType::f16, 2},       {"BF16", ElementType::bf16, 2},
+    {"F64", ElementType::f64, 8},       {"BOOL", ElementType::boolean, 1},  {"I8", ElementType::i8, 1},
+    {"U8", ElementType::u8, 1},         {"I16", ElementType::i16, 2},       {"U16", ElementType::u16, 2},
+    {"I32", ElementType::i32, 4},       {"U32", ElementType::u32, 4},       {"I64", ElementType::i64, 8},
+    {"U64", ElementType::u64, 8},       {"F8_E4M3", ElementType::other, 1}, {"F8_E5M2", ElementType::other, 1},
+    {"F8_E8M0", ElementType::other, 1}, {"C64", ElementType::other, 8},
+};
+
+std::uint64_t header_length(std::string_view bytes) {
+  std::uint64_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) length = length << 8U | static_cast<unsigned char>(bytes[i]);
+  return length;
+}
+
+// A whole number from 0 to 2^63-1, or nothing.
+std::optional<std::int64_t> whole_number(const json& value) {
+  if (!value.is_number_unsigned()) return std::nullopt;
+  const auto number = value.get<std::uint64_t>();
+  if (number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+  return static_cast<std::int64_t>(number);
+}
+
+const json& attribute(const json& tensor, const char* name, const std::string& where) {
+  const auto found = tensor.find(name);
+  if (found == tensor.end()) fail(ErrorKind::bad_input, "{}: lacks '{}'", where, name);
+  return *found;
+}
+
+struct Placed {
+  WeightsTensor tensor;
+  std::int64_t begin = 0, end = 0;
+};
+
+// One tensor of the header; `data` is the block that its offsets count in.
+Placed place_tensor(const std::string& name, const json& entry, std::string_view data, const std::string& path) {
+  const std::string where = path + ": tensor " + in_quotes(name);
+  if (!entry.is_object()) fail(ErrorKind::bad_input, "{}: its entry is not a JSON object", where);
+  Placed placed;
+  WeightsTensor& tensor = placed.tensor;
+  tensor.name = name;
+  tensor.file = path;
+
+  const json& type = attribute(entry, "dtype", where);
+  if (!type.is_string()) fail(ErrorKind::bad_input, "{}: dtype is not a string", where);
+  tensor.type_name = type.get<std::string>();
+  const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                 [&](const TypeRow& known) { return known.name == tensor.type_name; });
+  if (row == std::end(kTypes)) {
+    fail(ErrorKind::bad_input, "{}: dtype {} is unknown; burin reads weights of F32, F16, BF16 and F64", where,
+         in_quotes(tensor.type_name));
+  }
+  tensor.type = row->type;
+  tensor.element_bytes = row->bytes;
+
+  const json& shape = attribute(entry, "shape", where);
+  if (!shape.is_array()) fail(ErrorKind::bad_input, "{}: shape is not an array", where);
+  if (shape.size() > kMaxRank) fail(ErrorKind::bad_input, "{}: has more than {} dimensions", where, kMaxRank);
+  for (const json& extent : shape) {
+    const auto value = whole_number(extent);
+    if (!value) {
+      fail(ErrorKind::bad_input, "{}: shape holds {}, which is no extent", where, printable(extent.dump()));
+    }
+    tensor.shape.push_back(*value);
+  }
+  const auto elements = checked_elements(tensor.shape);
+  std::int64_t size = 0;
+  if (!elements || __builtin_mul_overflow(*elements, std::int64_t{row->bytes}, &size)) {
+    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where, shape_text(tensor.shape));
+  }
+
+  const json& offsets = attribute(entry, "data_offsets", where);
+  const auto begin = offsets.is_array() && offsets.size() == 2 ? whole_number(offsets[0]) : std::nullopt;
+  const auto end = offsets.is_array() && offsets.size() == 2 ? whole_number(offsets[1]) : std::nullopt;
+  if (!begin || !end) {
+    fail(ErrorKind::bad_input, "{}: data_offsets is {}, not two whole numbers [begin, end]", where,
+         printable(offsets.dump()));
+  }
+  if (*begin > *end || static_cast<std::uint64_t>(*end) > data.size()) {
+    fail(ErrorKind::bad_input, "{}: data_offsets [{}, {}] lie outside the {} bytes of data", where, *begin, *end,
+         data.size());
+  }
+  if (*end - *begin != size) {
+    fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but data_offsets [{}, {}] span {}", where,
+         shape_text(tensor.shape), tensor.type_name, size, *begin, *end, *end - *begin);
+  }
+  placed.begin = *begin;
+  placed.end = *end;
+  tensor.bytes = data.substr(static_cast<std::size_t>(*begin), static_cast<std::size_t>(size));
+  return placed;
+}
+
+// The format allows neither: every byte of data belongs to exactly one tensor.
+void check_no_overlap_no_hole(const std::vector<Placed>& sorted, std::size_t data_bytes, const std::string& path) {
+  std::int64_t end = 0;
+  const Placed* before = nullptr;
+  for (const Placed& placed : sorted) {
+    if (placed.begin < end) {
+      fail(ErrorKind::bad_input, "{}: the tensors {} and {} overlap", path, in_quotes(before->tensor.name),
+           in_quotes(placed.tensor.name));
+    }
+    if (placed.begin > end) {
+      fail(ErrorKind::bad_input, "{}: tensor {}: {} bytes before it belong to no tensor", path,
+           in_quotes(placed.tensor.name), placed.begin - end);
+    }
+    end = placed.end;
+    before = &placed;
+  }
+  if (static_cast<std::uint64_t>(end) != data_bytes) {
+    fail(ErrorKind::bad_input, "{}: the last {} bytes belong to no tensor", path,
+         data_bytes - static_cast<std::uint64_t>(end));
+  }
+}
+
+void read_metadata(const json& metadata, WeightsFile& result) {
+  if (!metadata.is_object()) fail(ErrorKind::bad_input, "{}: __metadata__ is not a JSON object", result.path);
+  for (const auto& [key, value] : metadata.items()) {
+    if (!value.is_string()) {
+      fail(ErrorKind::bad_input, "{}: metadata key {} is not a string", result.path, in_quotes(key));
+    }
+    if (key == kGeometryKey) {
+      result.geometry.push_back({value.get<std::string>(), result.path + ": metadata key 'geometry'"});
+    }
+  }
+}
+
+// A path inside the folder of the index, or an error: what a file says must not make burin read elsewhere.
+std::filesystem::path shard_path(const std::string& shard, const std::string& index_path) {
+  const std::filesystem::path relative(shard);
+  const bool climbs = std::any_of(relative.begin(), relative.end(), [](const auto& part) { return part == ".."; });
+  if (shard.empty() || shard.find('\0') != shard.npos || relative.has_root_path() || climbs) {
+    fail(ErrorKind::bad_input, "{}: weight_map names the file {}, which is not inside the folder of the index",
+         index_path, in_quotes(shard));
+  }
+  return std::filesystem::path(index_path).parent_path() / relative;
+}
+
+}  // namespace
+
+bool looks_like_safetensors(std::string_view bytes) {
+  return bytes.size() > kLengthBytes && bytes[kLengthBytes] == '{' && header_length(bytes) <= kMaxJsonBytes;
+}
+
+WeightsFile parse_safetensors(std::string_view bytes, const std::string& path) {
+  if (bytes.size() < kLengthBytes) {
+    fail(ErrorKind::bad_input, "{}: {} bytes are too few for safetensors, which starts with a header length of {}",
+         path, bytes.size(), kLengthBytes);
+  }
+  const std::uint64_t length = header_length(bytes);
+  if (length > kMaxJsonBytes) {
+    fail(ErrorKind::bad_input, "{}: the header claims {} bytes; safetensors allows {}", path, length, kMaxJsonBytes);
+  }
+  if (length > bytes.size() - kLengthBytes) {
+    fail(ErrorKind::bad_input, "{}: the header claims {} bytes, but only {} follow; the file is cut off", path, length,
+         bytes.size() - kLengthBytes);
+  }
+  const JsonText header = parse_json_object(bytes.substr(kLengthBytes, length), path + ": header");
+  const std::string_view data = bytes.substr(kLengthBytes + length);
+
+  WeightsFile result;
+  result.path = path;
+  std::vector<Placed> placed;
+  for (const auto& [name, entry] : header.root.items()) {
+    if (name == kMetadataKey) {
+      read_metadata(entry, result);
+    } else {
+      placed.push_back(place_tensor(name, entry, data, path));
+    }
+  }
+  if (placed.empty()) fail(ErrorKind::bad_input, "{}: holds no tensors", path);
+  // Ties are tensors without elements; the name keeps their order the same everywhere.
+  std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
+  });
+  check_no_overlap_no_hole(placed, data.size(), path);
+  for (Placed& each : placed) result.tensors.push_back(std::move(each.tensor));
+  return result;
+}
+
+WeightsFile open_sharded(std::string_view bytes, const std::string& path) {
+  const JsonText index = parse_json_object(bytes, path);
+  const auto weight_map = index.root.find("weight_map");
+  if (weight_map == index.root.end() || !weight_map->is_object() || weight_map->empty()) {
+    fail(ErrorKind::bad_input, "{}: has no weight_map, so it is no index of safetensors files", path);
+  }
+  std::map<std::string, std::vector<std::string>> tensors_of;  // file -> tensors
+  for (const auto& [name, shard] : weight_map->items()) {
+    if (!shard.is_string()) fail(ErrorKind::bad_input, "{}: weight_map: {} is not a file name", path, in_quotes(name));
+    tensors_of[shard.get<std::string>()].push_back(name);
+  }
+
+  WeightsFile result;
+  result.path = path;
+  std::size_t unlisted = 0;
+  for (const auto& [shard, names] : tensors_of) {
+    const std::string shard_file = shard_path(shard, path).string();
+    auto file = std::make_shared<MappedFile>(shard_file);
+    WeightsFile part = parse_safetensors(file->bytes(), shard_file);
+    // `names` is sorted: weight_map came out of a sorted object.
+    std::size_t found = 0;
+    for (WeightsTensor& tensor : part.tensors) {
+      if (!std::binary_search(names.begin(), names.end(), tensor.name)) {
+        ++unlisted;
+        continue;
+      }
+      ++found;
+      result.tensors.push_back(std::move(tensor));
+    }
+    if (found != names.size()) {
+      const auto missing = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+        return std::none_of(result.tensors.begin(), result.tensors.end(),
+                            [&](const auto& t) { return t.name == name; });
+      });
+      fail(ErrorKind::bad_input, "{}: weight_map says that {} is in {}, but it is not", path, in_quotes(*missing),
+           in_quotes(shard));
+    }
+    std::move(part.geometry.begin(), part.geometry.end(), std::back_inserter(result.geometry));
+    result.owners.push_back(std::move(file));
+  }
+  if (unlisted > 0) {
+    result.notes.push_back(
+        fmt::format("{}: {} tensors of its files are not in weight_map and are ignored", path, unlisted));
+  }
+
+  // Geometry in the index itself stands above that of the files.
+  if (const auto metadata = index.root.find("metadata"); metadata != index.root.end() && metadata->is_object()) {
+    if (const auto geometry = metadata->find(kGeometryKey); geometry != metadata->end()) {
+      result.geometry = {{geometry->is_string() ? geometry->get<std::string>() : geometry->dump(),
+                          path + ": metadata key 'geometry'"}};
+    }
+  }
+  return result;
+}
+
+}  // namespace burin

@@ -1,0 +1,58 @@
+// A tensor as it lies in a weights file: checked, not yet converted.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace burin {
+
+// `other` is a type whose size is known but whose values burin has no use for.
+enum class ElementType { f16, bf16, f32, f64, boolean, i8, u8, i16, u16, i32, u32, i64, u64, other };
+constexpr bool is_float(ElementType type) { return type <= ElementType::f64; }
+
+struct WeightsTensor {
+  std::string name;
+  ElementType type = ElementType::f32;
+  std::string type_name;  // as the file spells it
+  int element_bytes = 4;
+  bool big_endian = false;
+  bool fortran = false;  // the first index runs fastest
+  std::vector<std::int64_t> shape;
+  std::string_view bytes;  // exactly elements() * element_bytes, not aligned
+  std::string file;        // for messages
+
+  std::int64_t elements() const;
+};
+
+// What a weights file holds. The views stay valid as long as `owners` do.
+struct WeightsFile {
+  std::string path;
+  std::vector<WeightsTensor> tensors;  // in the order of the file; names are unique
+  struct Geometry {
+    std::string json;
+    std::string where;  // "net.safetensors: metadata key 'geometry'"
+  };
+  std::vector<Geometry> geometry;  // at most one per file; several when sharded
+  bool bare_array = false;         // a .npy file: its one tensor is named after the file
+  std::vector<std::string> notes;
+  std::vector<std::shared_ptr<const void>> owners;
+};
+
+// Elements of a shape; nothing when the product leaves 63 bits or an extent is negative.
+std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& shape);
+
+// "[64,3,3,3]"
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
+// All values as float32 in C order. Only floating-point types. Throws Error(bad_input) for float64 values that float32
+// cannot hold.
+std::vector<float> float_values(const WeightsTensor& tensor);
+
+// The same, and integers and booleans too: what a pruning mask may be made of.
+std::vector<float> mask_values(const WeightsTensor& tensor);
+
+}  // namespace burin
