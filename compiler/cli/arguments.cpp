@@ -1,0 +1,158 @@
+#include "compiler/cli/arguments.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include "compiler/cli/console.h"
+#include "compiler/cli/suggest.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    for (const std::string& name : option->get_snames()) names.push_back("-" + name);
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(command->get_name());
+  return names;
+}
+
+bool is_known(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void check_option(const CLI::App& command, const std::string& prefix, std::string_view argument) {
+  const std::string name(argument.substr(0, argument.find('=')));
+  const std::vector<std::string> names = option_names(command);
+  if (is_known(names, name)) return;
+  fail(ErrorKind::usage, "{} has no option '{}'{} ({} --help lists them)", prefix, name, did_you_mean(name, names),
+       prefix);
+}
+
+// The extents of `layer`'s image, limited to what --max-extent asks for but never below one output pixel.
+void crop(ConvLayer& layer, int max_extent) {
+  ConvShape& shape = layer.shape;
+  const auto cropped = [max_extent](int extent, int kernel, int dilation, int pad) {
+    const int smallest = std::max(1, (kernel - 1) * dilation + 1 - pad);
+    return std::min(extent, std::max(max_extent, smallest));
+  };
+  shape.in_h = cropped(shape.in_h, shape.kernel_h, shape.dilation_h, shape.pad.top + shape.pad.bottom);
+  shape.in_w = cropped(shape.in_w, shape.kernel_w, shape.dilation_w, shape.pad.left + shape.pad.right);
+}
+
+}  // namespace
+
+void check_names(const CLI::App& app, int argc, char** argv) {
+  const CLI::App* command = nullptr;
+  std::string prefix = "burin";
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view argument = argv[i];
+    if (argument == "--") return;
+    if (argument.starts_with("--")) {
+      check_option(command != nullptr ? *command : app, prefix, argument);
+    } else if (argument.size() == 2 && argument[0] == '-' && std::isalpha(static_cast<unsigned char>(argument[1]))) {
+      check_option(command != nullptr ? *command : app, prefix, argument);
+    } else if (command == nullptr) {
+      const std::vector<std::string> names = command_names(app);
+      if (!is_known(names, argument)) {
+        fail(ErrorKind::usage, "there is no command '{}'{} (burin --help lists them)", argument,
+             did_you_mean(argument, names));
+      }
+      command = app.get_subcommand(std::string(argument));
+      prefix += fmt::format(" {}", argument);
+    }
+  }
+}
+
+std::string describe_parse_error(const CLI::App& app, const CLI::ParseError& error) {
+  const std::vector<CLI::App*> commands = app.get_subcommands();
+  const std::string prefix = commands.empty() ? "burin" : "burin " + commands.front()->get_name();
+  std::string text = error.what();
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return fmt::format("{}: {} ({} --help shows how)", prefix, text, prefix);
+}
+
+std::vector<std::string> split_list(const std::string& option, const std::string& text) {
+  std::vector<std::string> items;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    items.push_back(text.substr(at, end - at));
+    if (items.back().empty()) fail(ErrorKind::usage, "{} '{}': an item of the list is empty", option, text);
+    at = end + 1;
+  }
+  return items;
+}
+
+std::vector<int> parse_batches(const std::string& text) {
+  std::vector<int> batches;
+  for (const std::string& item : split_list("--batch", text)) {
+    int batch = 0;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), batch);
+    if (error != std::errc() || end != item.data() + item.size() || batch < 1 || batch > kMaxBatch)
+      fail(ErrorKind::usage, "--batch '{}': '{}' is not a whole number from 1 to {}", text, item, kMaxBatch);
+    if (std::find(batches.begin(), batches.end(), batch) == batches.end()) batches.push_back(batch);
+  }
+  return batches;
+}
+
+void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known) {
+  if (is_known(known, value)) return;
+  fail(ErrorKind::usage, "{} '{}' is not one of {}{}", option, value, fmt::join(known, ", "),
+       did_you_mean(value, known));
+}
+
+void ImportArguments::add_to(CLI::App& command) {
+  command.add_option("--layer", options.layer_glob, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
+  command
+      .add_option("--geometry", options.geometry_file,
+                  "JSON file with each layer's stride, pad, H, W..., for weights that do not carry it")
+      ->type_name("FILE");
+  command.add_option("--input-shape", options.flags.input_shape, "For one bare array: CxHxW or HxW")
+      ->type_name("SHAPE");
+  command.add_option("--stride", options.flags.stride, "For one bare array: N or HxW")->type_name("N");
+  command.add_option("--pad", options.flags.pad, "For one bare array: N, HxW or top,bottom,left,right")->type_name("N");
+  command.add_option("--dilation", options.flags.dilation, "For one bare array: N or HxW")->type_name("N");
+  command.add_option("--groups", options.flags.groups, "For one bare array")->type_name("N");
+  command.add_option("--activation", activation, "Overrides the layers' activation: " + activation_names())
+      ->type_name("NAME");
+  command.add_option("--zero-threshold", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)")
+      ->type_name("T");
+  command
+      .add_option("--max-extent", max_extent,
+                  "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
+Network ImportArguments::import(const std::string& path) const {
+  ImportOptions checked = options;
+  if (!std::isfinite(checked.zero_threshold) || checked.zero_threshold < 0)
+    fail(ErrorKind::usage, "--zero-threshold {}: must be a finite number, 0 or more", checked.zero_threshold);
+  if (activation) {
+    checked.activation = parse_activation(*activation);
+    if (!checked.activation) {
+      fail(ErrorKind::usage, "--activation '{}' is not one of {}", *activation, activation_names());
+    }
+  }
+  Network network = import_network(path, checked);
+  for (const std::string& note : network.notes) print_note(note);
+  if (max_extent) {
+    for (ConvLayer& layer : network.layers) crop(layer, *max_extent);
+  }
+  return network;
+}
+
+}  // namespace burin

@@ -1,0 +1,40 @@
+// What the command line says, checked: names with suggestions, lists, choices. Every fault is one Error(usage) that
+// names the option and the value.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/import/import.h"
+
+namespace burin {
+
+// Throws Error(usage) for the first command or option that `app` does not know, with the nearest that it does.
+void check_names(const CLI::App& app, int argc, char** argv);
+
+// CLI11's complaint as one line that names the command.
+std::string describe_parse_error(const CLI::App& app, const CLI::ParseError& error);
+
+// "1,32" -> {"1", "32"}. An empty item is an error.
+std::vector<std::string> split_list(const std::string& option, const std::string& text);
+
+// "1,32" -> {1, 32}: batch sizes from 1 to kMaxBatch, each once.
+std::vector<int> parse_batches(const std::string& text);
+
+// Throws unless `value` is one of `known`.
+void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known);
+
+// The options that say how weights are read; the same for every command that reads them.
+struct ImportArguments {
+  ImportOptions options;
+  std::optional<std::string> activation;
+  std::optional<int> max_extent;
+
+  void add_to(CLI::App& command);
+  // The network, with --max-extent applied and its notes printed. Throws Error.
+  Network import(const std::string& path) const;
+};
+
+}  // namespace burin

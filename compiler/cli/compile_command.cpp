@@ -1,0 +1,145 @@
+// burin compile: weights in, package out.
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+#include "compiler/cli/arguments.h"
+#include "compiler/cli/commands.h"
+#include "compiler/cli/console.h"
+#include "compiler/cli/executing.h"
+#include "compiler/cli/table.h"
+#include "compiler/compile.h"
+#include "ir/arch.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+struct CompileArguments {
+  std::string input;
+  std::optional<std::string> output;
+  std::optional<std::string> archs;
+  std::string batches = "1";
+  bool no_bitcode = false;
+  ImportArguments import;
+  CompileOptions options;
+};
+
+const std::vector<std::string> kStages(std::begin(kStageNames), std::end(kStageNames));
+
+// "model.safetensors.index.json" -> "model.burin", in the current folder.
+std::string default_output(const std::string& input) {
+  std::string name = std::filesystem::path(input).filename().string();
+  for (const std::string_view ending : {".json", ".index", ".safetensors", ".npz", ".npy"}) {
+    if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
+  }
+  return name + ".burin";
+}
+
+std::vector<std::string> resolve_archs(const std::optional<std::string>& text) {
+  if (!text) {
+    if (const std::optional<std::string> native = native_arch()) return {*native};
+    print_note("no GPU found: compiling for sm_90 (--arch chooses others)");
+    return {"sm_90"};
+  }
+  std::vector<std::string> archs;
+  for (const std::string& item : split_list("--arch", *text)) {
+    std::string arch = item;
+    if (item == "native") {
+      const std::optional<std::string> native = native_arch();
+      if (!native) fail(ErrorKind::device, "--arch native: no GPU found; name one, such as sm_90");
+      arch = *native;
+    }
+    arch_by_name(arch);  // throws for an unknown one
+    if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
+  }
+  return archs;
+}
+
+void check_stages(const CompileOptions& options) {
+  if (!options.stop_after) return;
+  check_choice("--stop-after", *options.stop_after, kStages);
+  if (!options.dump_dir)
+    fail(ErrorKind::usage, "--stop-after {} writes no package, so it needs --dump-dir to have a result",
+         *options.stop_after);
+}
+
+std::string summarise(const std::string& output, const Manifest& manifest) {
+  long long bytes = 0;
+  std::vector<std::string> forms;
+  for (const KernelRecord& kernel : manifest.kernels) {
+    for (const KernelBinary& binary : kernel.binaries) {
+      bytes += binary.bytes;
+      if (binary.kind == BinaryKind::bitcode) continue;
+      const std::string form = binary.kind == BinaryKind::ptx ? "PTX" : fmt::format("{} cubin", binary.arch);
+      if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
+    }
+  }
+  return fmt::format("{}: {} kernel{}, {}, {}\n", output, manifest.kernels.size(),
+                     manifest.kernels.size() == 1 ? "" : "s", bytes_text(bytes), fmt::join(forms, ", "));
+}
+
+int compile(CompileArguments arguments) {
+  CompileOptions& options = arguments.options;
+  check_stages(options);
+  options.batches = parse_batches(arguments.batches);
+  options.archs = resolve_archs(arguments.archs);
+  options.zero_threshold = arguments.import.options.zero_threshold;
+  options.keep_bitcode = !arguments.no_bitcode;
+  Network network = arguments.import.import(arguments.input);
+  network.notes.clear();  // printed already; compile_network would hand them on
+
+  CompileResult result;
+  {
+    ProgressBar progress("compiling");
+    result = compile_network(
+        network, options, [&](const CompileProgress& state) { progress.update(state.done, state.total, state.what); });
+  }
+  for (const std::string& note : result.notes) print_note(note);
+  if (result.stopped_early) {
+    print_data(fmt::format("{}: stopped after stage '{}'; no package written\n", *options.dump_dir,
+                           options.stop_after.value_or("")));
+    return 0;
+  }
+  const std::string output = arguments.output.value_or(default_output(arguments.input));
+  write_package(result.package, output);
+  print_data(summarise(output, result.package.manifest));
+  return 0;
+}
+
+}  // namespace
+
+void add_compile_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<CompileArguments>();
+  CLI::App* command = app.add_subcommand("compile", "Compile a weights file into a package");
+  command->add_option("input", arguments->input, "Weights: .safetensors, its .index.json, .npz or .npy")
+      ->required()
+      ->type_name("INPUT");
+  command->add_option("-o,--output", arguments->output, "The package (default: INPUT's name with .burin, here)")
+      ->type_name("FILE");
+  command
+      ->add_option("--arch", arguments->archs, "Machine code for these, e.g. sm_80,sm_90 or native (default: native)")
+      ->type_name("LIST");
+  command->add_option("--precision", arguments->options.precision, "Arithmetic: fp32 (default)")->type_name("NAME");
+  command->add_option("--batch", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)")
+      ->type_name("LIST");
+  arguments->import.add_to(*command);
+  command->add_option("--dump-dir", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/")
+      ->type_name("DIR");
+  command
+      ->add_option("--stop-after", arguments->options.stop_after,
+                   fmt::format("Stop after a stage: {}", fmt::join(kStages, ", ")))
+      ->type_name("STAGE");
+  command
+      ->add_option("--from", arguments->options.from_file,
+                   "Go on from an edited stage file of one layer: a plan, .ll or .ptx")
+      ->type_name("FILE");
+  command->add_option("--jobs", arguments->options.jobs, "Layers at once (default: one for each processor)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--no-bitcode", arguments->no_bitcode,
+                    "Leave out what the host executor needs (then --device host cannot run the package)");
+  command->callback([arguments, &action] { action = [arguments] { return compile(*arguments); }; });
+}
+
+}  // namespace burin

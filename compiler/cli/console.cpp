@@ -1,0 +1,87 @@
+#include "compiler/cli/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// A drawing costs more than the work it reports when it is done for every step.
+constexpr auto kRedrawInterval = std::chrono::milliseconds(50);
+constexpr int kBarCells = 24;
+
+bool wants_colours(int descriptor) {
+  const char* no_colour = std::getenv("NO_COLOR");
+  if (no_colour != nullptr && *no_colour != '\0') return false;
+  const char* term = std::getenv("TERM");
+  if (term == nullptr || std::string_view(term) == "dumb") return false;
+  return isatty(descriptor) == 1;
+}
+
+std::string painted(std::string_view text, const char* code, int descriptor) {
+  return wants_colours(descriptor) ? fmt::format("\033[{}m{}\033[0m", code, text) : std::string(text);
+}
+
+int terminal_columns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+}  // namespace
+
+void print_error(std::string_view text) {
+  std::fflush(stdout);
+  fmt::print(stderr, "burin: {} {}\n", painted("error:", "1;31", STDERR_FILENO), text);
+}
+
+void print_note(std::string_view text) {
+  std::fflush(stdout);
+  fmt::print(stderr, "burin: {} {}\n", painted("note:", "1;36", STDERR_FILENO), text);
+}
+
+void print_data(std::string_view text) {
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!written || std::fflush(stdout) != 0) fail(ErrorKind::bad_input, "cannot write to standard output");
+}
+
+std::string coloured(std::string_view text, Colour colour) {
+  const char* code = colour == Colour::red ? "31" : colour == Colour::green ? "32" : "33";
+  return painted(text, code, STDOUT_FILENO);
+}
+
+ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), visible_(isatty(STDERR_FILENO) == 1) {}
+
+ProgressBar::~ProgressBar() { wipe(); }
+
+void ProgressBar::update(int done, int total, std::string_view what) {
+  if (!visible_ || total <= 0) return;
+  const std::lock_guard lock(mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (drawn_ && done < total && now - last_ < kRedrawInterval) return;
+  last_ = now;
+  drawn_ = true;
+  const int filled = std::clamp(done * kBarCells / total, 0, kBarCells);
+  std::string line = fmt::format("{} [{}{}] {}/{} {}", title_, std::string(static_cast<std::size_t>(filled), '#'),
+                                 std::string(static_cast<std::size_t>(kBarCells - filled), '.'), done, total, what);
+  const auto columns = static_cast<std::size_t>(terminal_columns() - 1);
+  if (line.size() > columns) line.resize(columns);
+  fmt::print(stderr, "\r\033[K{}", line);
+  std::fflush(stderr);
+}
+
+void ProgressBar::wipe() {
+  const std::lock_guard lock(mutex_);
+  if (!drawn_) return;
+  drawn_ = false;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+}
+
+}  // namespace burin

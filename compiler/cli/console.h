@@ -1,0 +1,42 @@
+// What goes to the terminal: data to stdout, everything else to stderr; colours and progress only where a person looks.
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace burin {
+
+// "burin: error: TEXT" to stderr.
+void print_error(std::string_view text);
+// "burin: note: TEXT" to stderr.
+void print_note(std::string_view text);
+// To stdout, checked: throws Error(bad_input) where it cannot be written (a full disk, a closed pipe).
+void print_data(std::string_view text);
+
+enum class Colour { red, green, yellow };
+// `text` in a colour where stdout is a terminal that wants colours (NO_COLOR and TERM=dumb do not), else as it is.
+std::string coloured(std::string_view text, Colour colour);
+
+// One line on stderr that is drawn over; silent where stderr is no terminal. Thread-safe.
+class ProgressBar {
+ public:
+  explicit ProgressBar(std::string title);
+  ~ProgressBar();  // wipes the line
+  ProgressBar(const ProgressBar&) = delete;
+  ProgressBar& operator=(const ProgressBar&) = delete;
+
+  void update(int done, int total, std::string_view what);
+  // Wipes the line, so that other output starts on a clean one; the next update draws it again.
+  void wipe();
+
+ private:
+  const std::string title_;
+  const bool visible_;
+  std::mutex mutex_;
+  bool drawn_ = false;
+  std::chrono::steady_clock::time_point last_{};
+};
+
+}  // namespace burin

@@ -1,0 +1,139 @@
+#include "compiler/cli/executing.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "compiler/cli/console.h"
+#include "compiler/host/executor.h"
+#include "ir/error.h"
+#include "runtime/burin/device_memory.hpp"
+#include "runtime/burin/runtime.hpp"
+
+namespace burin {
+namespace {
+
+class HostExecutor : public Executor {
+ public:
+  explicit HostExecutor(const Package& package) : package_(package) {}
+
+  std::string name() const override { return "host"; }
+  bool concurrent() const override { return true; }
+
+  void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
+           std::span<float> output) override {
+    const auto bitcode = std::find_if(kernel.binaries.begin(), kernel.binaries.end(),
+                                      [](const KernelBinary& b) { return b.kind == BinaryKind::bitcode; });
+    if (bitcode == kernel.binaries.end()) {
+      fail(ErrorKind::unsupported,
+           "layer '{}': the package has no bitcode for the host executor; compile it without --no-bitcode, or use "
+           "--device cuda:0",
+           kernel.layer);
+    }
+    HostKernel compiled(package_.files.at(bitcode->path), kernel.symbol, kernel.launch, kernel.shape);
+    compiled.run({.batch = batch, .input = input, .output = output, .residual = residual});
+  }
+
+ private:
+  const Package& package_;
+};
+
+class CudaExecutor : public Executor {
+ public:
+  CudaExecutor(int ordinal, const Package& package)
+      : device_(Device::open(ordinal)),
+        // Not an owner: the package outlives the executor.
+        loaded_(device_, std::shared_ptr<const Package>(std::shared_ptr<void>(), &package), package.manifest.source),
+        stream_(device_) {}
+
+  std::string name() const override {
+    const DeviceInfo& info = device_.info();
+    return fmt::format("cuda:{} ({}, {})", info.ordinal, info.name, info.arch());
+  }
+  bool concurrent() const override { return false; }
+
+  void run(const KernelRecord& record, int batch, std::span<const float> input, std::span<const float> residual,
+           std::span<float> output) override {
+    const Kernel kernel = loaded_.kernel_by_symbol(record.symbol);
+    const DeviceBuffer device_input(device_, input);
+    DeviceBuffer device_residual;
+    if (!residual.empty()) device_residual = DeviceBuffer(device_, residual);
+    // Words behind the output tell whether a kernel wrote past its end.
+    DeviceBuffer device_output(device_, output.size_bytes() + sizeof kGuard);
+    device_output.upload(output.data(), output.size_bytes());
+    device_output.upload(kGuard.data(), sizeof kGuard, output.size_bytes());
+    const Workspace workspace(device_, kernel.workspace_size(batch));
+    kernel.launch(stream_,
+                  {.input = device_input.data(),
+                   .output = device_output.data(),
+                   .residual = residual.empty() ? nullptr : device_residual.data(),
+                   .batch = batch},
+                  workspace);
+    stream_.synchronize();
+    device_output.download(output.data(), output.size_bytes());
+    std::array<std::uint32_t, kGuardWords> guard{};
+    device_output.download(guard.data(), sizeof guard, output.size_bytes());
+    if (guard != kGuard) {
+      fail(ErrorKind::verification, "layer '{}': the kernel wrote past the end of its output", record.layer);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kGuardWords = 1024;
+  static constexpr std::array<std::uint32_t, kGuardWords> kGuard = [] {
+    std::array<std::uint32_t, kGuardWords> words{};
+    words.fill(0xB0B1B2B3U);
+    return words;
+  }();
+
+  Device device_;
+  LoadedPackage loaded_;
+  Stream stream_;
+};
+
+// Why there is no GPU, or nothing where there is one.
+std::optional<std::string> why_no_device() {
+  try {
+    return device_count() > 0 ? std::nullopt : std::optional<std::string>("the driver finds no device");
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const std::string& text) {
+  if (text == "host") return {};
+  if (text == "auto") {
+    const std::optional<std::string> reason = why_no_device();
+    if (!reason) return {.host = false, .ordinal = 0};
+    print_note(fmt::format("no GPU ({}): using the host executor", *reason));
+    return {};
+  }
+  int ordinal = 0;
+  if (text != "cuda") {
+    const std::string_view digits = std::string_view(text).substr(std::min<std::size_t>(text.size(), 5));
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
+    if (!text.starts_with("cuda:") || error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
+      fail(ErrorKind::usage, "--device '{}' is not one of auto, host, cuda, cuda:N", text);
+  }
+  const int devices = device_count();
+  if (ordinal >= devices) {
+    fail(ErrorKind::device, "--device {}: the driver finds {} device{}; --device host needs none", text, devices,
+         devices == 1 ? "" : "s");
+  }
+  return {.host = false, .ordinal = ordinal};
+}
+
+std::optional<std::string> native_arch() {
+  if (why_no_device()) return std::nullopt;
+  return Device::open(0).info().arch();
+}
+
+std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package) {
+  if (choice.host) return std::make_unique<HostExecutor>(package);
+  return std::make_unique<CudaExecutor>(choice.ordinal, package);
+}
+
+}  // namespace burin

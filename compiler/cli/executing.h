@@ -1,0 +1,46 @@
+// Where a package's kernels are executed: a GPU through the runtime, or the host executor.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/package/package.h"
+
+namespace burin {
+
+// What --device accepts.
+struct DeviceChoice {
+  bool host = true;
+  int ordinal = 0;  // of the GPU
+};
+
+// "auto", "host", "cuda" or "cuda:N". "auto" takes the first GPU, or, with a note, the host executor where there is
+// none. Throws Error(usage) for other texts and Error(device) for a GPU that is not there.
+DeviceChoice choose_device(const std::string& text);
+
+// "sm_90" of the first GPU, or nothing where there is none.
+std::optional<std::string> native_arch();
+
+// Executes kernels of one package. Tensors are NCHW in host memory.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // What it runs on, for people: "host", "cuda:0 (NVIDIA H200, sm_90)".
+  virtual std::string name() const = 0;
+  // Whether several threads may call run() at once.
+  virtual bool concurrent() const = 0;
+  // Fills `output` - whose content before is what a kernel that writes too little leaves there. `residual` is empty
+  // unless the layer has one. Throws Error(verification) for faults of the kernel that the executor detects, such as
+  // writes outside the output.
+  virtual void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
+                   std::span<float> output) = 0;
+};
+
+// `package` must outlive the executor.
+std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package);
+
+}  // namespace burin

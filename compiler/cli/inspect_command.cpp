@@ -1,0 +1,159 @@
+// burin inspect: what a weights file holds and how it would be compiled, or what a package holds.
+#include "compiler/cli/inspect_rows.h"
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/cli/commands.h"
+#include "compiler/cli/console.h"
+#include "compiler/cli/table.h"
+#include "ir/arch.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+struct InspectArguments {
+  std::string input;
+  std::string batches = "1";
+  std::optional<std::string> arch;
+  bool json = false;
+  ImportArguments import;
+};
+
+std::string count_text(std::int64_t value) { return value < 0 ? "-" : with_separators(value); }
+
+// "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
+std::string short_shape(const ConvShape& shape) {
+  std::string text = fmt::format("{}x{}x{} > {}, {}x{}", shape.in_channels, shape.in_h, shape.in_w, shape.out_channels,
+                                 shape.kernel_h, shape.kernel_w);
+  const auto add_pair = [&text](char name, int h, int w, int usual) {
+    if (h == w && h == usual) return;
+    text += h == w ? fmt::format(" {}{}", name, h) : fmt::format(" {}{}x{}", name, h, w);
+  };
+  add_pair('s', shape.stride_h, shape.stride_w, 1);
+  const Padding& pad = shape.pad;
+  if (pad.top == pad.bottom && pad.left == pad.right) {
+    add_pair('p', pad.top, pad.left, 0);
+  } else {
+    text += fmt::format(" p{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
+  }
+  add_pair('d', shape.dilation_h, shape.dilation_w, 1);
+  if (shape.groups != 1) text += fmt::format(" g{}", shape.groups);
+  return text;
+}
+
+std::string print_table(const std::vector<InspectRow>& rows) {
+  using Align = Table::Align;
+  Table table({{"layer"},
+               {"shape"},
+               {"batch", Align::right},
+               {"sparsity", Align::right},
+               {"nonzeros", Align::right},
+               {"dead in/out", Align::right},
+               {"template"},
+               {"plan"},
+               {"model us", Align::right},
+               {"regs", Align::right},
+               {"spill B", Align::right},
+               {"code", Align::right},
+               {"CSR", Align::right},
+               {"dense", Align::right}});
+  InspectRow sum;
+  std::int64_t weights = 0;
+  bool all_code = true;
+  for (const InspectRow& row : rows) {
+    table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
+               fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
+               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan,
+               microseconds_text(row.predicted_us), count_text(row.registers), count_text(row.spill_bytes),
+               bytes_text(row.code_bytes), bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
+    sum.nonzeros += row.nonzeros;
+    sum.predicted_us += row.predicted_us;
+    all_code = all_code && row.code_bytes >= 0;
+    sum.code_bytes = (sum.code_bytes < 0 ? 0 : sum.code_bytes) + std::max<std::int64_t>(row.code_bytes, 0);
+    weights += row.shape.weight_elements();
+  }
+  if (rows.size() > 1) {
+    std::int64_t csr = 0;
+    for (const InspectRow& row : rows) csr += row.csr_bytes();
+    const double sparsity = weights > 0 ? 1.0 - static_cast<double>(sum.nonzeros) / static_cast<double>(weights) : 0.0;
+    table.add_footer({fmt::format("{} rows", rows.size()), "", "", fmt::format("{:.1f} %", 100.0 * sparsity),
+                      count_text(sum.nonzeros), "", "", "", microseconds_text(sum.predicted_us), "", "",
+                      bytes_text(all_code ? sum.code_bytes : -1), bytes_text(csr),
+                      bytes_text(weights * static_cast<std::int64_t>(sizeof(float)))});
+  }
+  return table.print();
+}
+
+nlohmann::ordered_json to_json(const InspectRow& row) {
+  const auto known = [](std::int64_t value) {
+    return value < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+  };
+  const ConvShape& s = row.shape;
+  return {{"layer", row.layer},
+          {"batch", row.batch},
+          {"shape", describe(s)},
+          {"in_channels", s.in_channels},
+          {"out_channels", s.out_channels},
+          {"kernel", {s.kernel_h, s.kernel_w}},
+          {"input", {s.in_h, s.in_w}},
+          {"output", {s.out_h(), s.out_w()}},
+          {"groups", s.groups},
+          {"sparsity", row.sparsity()},
+          {"nonzeros", row.nonzeros},
+          {"dead_inputs", row.dead_inputs},
+          {"dead_outputs", row.dead_outputs},
+          {"template", row.template_name},
+          {"plan", row.plan},
+          {"predicted_us", row.predicted_us},
+          {"symbol", row.symbol},
+          {"arch", row.arch},
+          {"registers", known(row.registers)},
+          {"spill_bytes", known(row.spill_bytes)},
+          {"code_bytes", known(row.code_bytes)},
+          {"csr_bytes", row.csr_bytes()},
+          {"dense_bytes", row.dense_bytes()}};
+}
+
+int inspect(const InspectArguments& arguments) {
+  std::string about;
+  std::vector<InspectRow> rows;
+  if (is_package(arguments.input)) {
+    const Package package = read_package(arguments.input);
+    rows = rows_of_package(package, arguments.import.options.layer_glob, arguments.arch);
+    about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
+                        package.manifest.tool_version);
+    if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
+  } else {
+    PlanRequest request;
+    if (arguments.arch) request.archs = {*arguments.arch};
+    arch_by_name(request.archs.front());  // throws for an unknown one
+    rows = rows_of_network(arguments.import.import(arguments.input), parse_batches(arguments.batches), request);
+    about = fmt::format("{}: planned for {}", arguments.input, request.archs.front());
+  }
+  if (arguments.json) {
+    nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
+    for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
+    print_data(document.dump(2) + "\n");
+  } else {
+    print_data(about + "\n" + print_table(rows));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<InspectArguments>();
+  CLI::App* command = app.add_subcommand("inspect", "Show the layers of a weights file or of a package");
+  command->add_option("input", arguments->input, "A weights file or a package")->required()->type_name("INPUT");
+  command
+      ->add_option("--arch", arguments->arch, "Weights: plan for this; package: show this cubin (default sm_90, first)")
+      ->type_name("NAME");
+  command->add_option("--batch", arguments->batches, "Weights: batch sizes to plan for (default 1)")->type_name("LIST");
+  command->add_flag("--json", arguments->json, "For machines");
+  arguments->import.add_to(*command);
+  command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });
+}
+
+}  // namespace burin

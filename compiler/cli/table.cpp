@@ -1,0 +1,77 @@
+#include "compiler/cli/table.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/error.h"
+
+namespace burin {
+
+void Table::add(std::vector<std::string> cells) {
+  BURIN_CHECK(cells.size() == columns_.size(), "a table of {} columns got {} cells", columns_.size(), cells.size());
+  rows_.push_back(std::move(cells));
+}
+
+void Table::add_footer(std::vector<std::string> cells) {
+  BURIN_CHECK(cells.size() == columns_.size(), "a table of {} columns got {} cells", columns_.size(), cells.size());
+  footers_.push_back(std::move(cells));
+}
+
+std::string Table::print() const {
+  std::vector<int> widths(columns_.size(), 0);
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    for (const auto& row : rows_) widths[i] = std::max(widths[i], display_width(row[i]));
+    if (widths[i] == 0) continue;  // nothing to show: left out
+    for (const auto& row : footers_) widths[i] = std::max(widths[i], display_width(row[i]));
+    widths[i] = std::max(widths[i], display_width(columns_[i].title));
+  }
+  std::string text;
+  int line_width = 0;
+  const auto add_line = [&](auto&& cell) {
+    std::string line;
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (widths[i] == 0) continue;
+      const std::string& value = cell(i);
+      const std::string blanks(static_cast<std::size_t>(widths[i] - display_width(value)), ' ');
+      if (!line.empty()) line += "  ";
+      line += columns_[i].align == Align::left ? value + blanks : blanks + value;
+    }
+    line_width = std::max(line_width, display_width(line));
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  };
+  add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  const std::string rule(static_cast<std::size_t>(line_width), '-');
+  text += rule + "\n";
+  for (const auto& row : rows_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  if (!footers_.empty()) text += rule + "\n";
+  for (const auto& row : footers_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  return text;
+}
+
+std::string with_separators(long long value) {
+  std::string digits = fmt::format("{}", value < 0 ? -value : value);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<std::size_t>(at), ",");
+  return value < 0 ? "-" + digits : digits;
+}
+
+std::string bytes_text(long long bytes) {
+  if (bytes < 0) return "-";
+  const double kilobytes = static_cast<double>(bytes) / 1e3;
+  return kilobytes < 1e3 ? fmt::format("{:.1f} kB", kilobytes) : fmt::format("{:.2f} MB", kilobytes / 1e3);
+}
+
+std::string microseconds_text(double microseconds) {
+  if (!std::isfinite(microseconds) || microseconds < 0) return "-";
+  if (microseconds < 10) return fmt::format("{:.2f}", microseconds);
+  if (microseconds < 100) return fmt::format("{:.1f}", microseconds);
+  return fmt::format("{:.0f}", microseconds);
+}
+
+int display_width(const std::string& text) {
+  // Continuation bytes of UTF-8 take no column.
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+}  // namespace burin

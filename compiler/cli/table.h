@@ -1,0 +1,40 @@
+// Tables for people: aligned columns, a header, units in the header, nothing that a terminal must understand.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace burin {
+
+class Table {
+ public:
+  enum class Align { left, right };
+  struct Column {
+    std::string title;
+    Align align = Align::left;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+  // One cell for each column.
+  void add(std::vector<std::string> cells);
+  // A row below a line: sums and means.
+  void add_footer(std::vector<std::string> cells);
+  // A column whose cells are all empty is left out. Lines end without blanks.
+  std::string print() const;
+
+ private:
+  std::vector<Column> columns_;
+  std::vector<std::vector<std::string>> rows_, footers_;
+};
+
+// 1234567 -> "1,234,567".
+std::string with_separators(long long value);
+// "0.4 kB", "12.3 kB", "1.2 MB"; powers of ten. Negative (not known): "-".
+std::string bytes_text(long long bytes);
+// Microseconds with three significant digits: "4.21", "51.3", "1234".
+std::string microseconds_text(double microseconds);
+// Columns that a UTF-8 text takes.
+int display_width(const std::string& text);
+
+}  // namespace burin

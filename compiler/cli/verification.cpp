@@ -1,0 +1,101 @@
+#include "compiler/cli/verification.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/cli/inspect_rows.h"
+#include "compiler/cli/suggest.h"
+#include "ir/error.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+namespace {
+
+const ConvLayer& find_layer(const Network& network, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ConvLayer& layer : network.layers) {
+    if (layer.name == name) return layer;
+    names.push_back(layer.name);
+  }
+  fail(ErrorKind::bad_input, "{}: has no layer '{}', which the package was compiled from{}", network.source, name,
+       did_you_mean(name, names));
+}
+
+// FNV-1a, mixed with the seed; the same on every machine.
+std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, int tensor) {
+  constexpr std::uint64_t kBasis = 14695981039346656037ULL, kPrime = 1099511628211ULL;
+  std::uint64_t hash = kBasis ^ (seed * 0x9E3779B97F4A7C15ULL);
+  for (const char c : name + "/" + std::to_string(batch) + "/" + std::to_string(tensor)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  }
+  return hash;
+}
+
+}  // namespace
+
+std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const Network& network,
+                                                const std::optional<std::string>& layer_glob,
+                                                std::optional<int> batch) {
+  std::vector<std::string> layers;
+  for (const KernelRecord& kernel : manifest.kernels) {
+    if (std::find(layers.begin(), layers.end(), kernel.layer) == layers.end()) layers.push_back(kernel.layer);
+  }
+  const bool only_one = layers.size() == 1 && network.layers.size() == 1;
+
+  std::vector<VerificationTask> tasks;
+  for (const KernelRecord& kernel : manifest.kernels) {
+    if (!matches_layer(layer_glob, kernel.layer)) continue;
+    const ConvLayer& source = only_one ? network.layers.front() : find_layer(network, kernel.layer);
+    const ConvShape& have = source.shape;
+    const ConvShape& want = kernel.shape;
+    const bool same_weights = have.out_channels == want.out_channels &&
+                              have.channels_per_group() == want.channels_per_group() &&
+                              have.kernel_h == want.kernel_h && have.kernel_w == want.kernel_w;
+    if (!same_weights) {
+      fail(ErrorKind::bad_input,
+           "{}: weights of layer '{}' are [{},{},{},{}], but the package was compiled from [{},{},{},{}]",
+           network.source, source.name, have.out_channels, have.channels_per_group(), have.kernel_h, have.kernel_w,
+           want.out_channels, want.channels_per_group(), want.kernel_h, want.kernel_w);
+    }
+    if (have.epilogue.bias != want.epilogue.bias) {
+      fail(ErrorKind::bad_input, "{}: layer '{}' has {} bias, but the package was compiled with {}", network.source,
+           source.name, have.epilogue.bias ? "a" : "no", want.epilogue.bias ? "one" : "none");
+    }
+    VerificationTask task;
+    task.kernel = &kernel;
+    task.layer = source;
+    task.layer.shape = want;
+    task.batch = batch.value_or(kernel.planned_batch);
+    tasks.push_back(std::move(task));
+  }
+  if (tasks.empty() && layer_glob) fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *layer_glob);
+  return tasks;
+}
+
+VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor) {
+  const ConvShape& shape = task.layer.shape;
+  const std::string& name = task.kernel->layer;
+  const std::vector<float> input =
+      random_tensor(shape.input_elements() * task.batch, seed_for(seed, name, task.batch, 0));
+  std::vector<float> residual;
+  if (shape.epilogue.residual)
+    residual = random_tensor(shape.output_elements() * task.batch, seed_for(seed, name, task.batch, 1));
+  std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * task.batch),
+                            std::numeric_limits<float>::quiet_NaN());
+  VerificationResult result;
+  const PatternStatistics statistics = analyse(task.layer).statistics;
+  for (const int terms : statistics.per_row) result.longest_reduction = std::max(result.longest_reduction, terms);
+  try {
+    executor.run(*task.kernel, task.batch, input, residual, output);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::verification) throw;
+    result.fault = error.what();
+    return result;
+  }
+  result.comparison = compare(output, reference_convolution(task.layer, task.batch, input, residual),
+                              reference_magnitude(task.layer, task.batch, input, residual), result.longest_reduction);
+  result.passed = result.comparison.within;
+  return result;
+}
+
+}  // namespace burin

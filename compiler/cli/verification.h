@@ -1,0 +1,39 @@
+// Compares what a package's kernels compute with the float64 reference.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/cli/executing.h"
+#include "compiler/reference.h"
+#include "ir/network.h"
+
+namespace burin {
+
+// One kernel of the package and the layer of the weights file that it should compute.
+struct VerificationTask {
+  const KernelRecord* kernel = nullptr;
+  ConvLayer layer;  // the kernel's shape with the file's weights
+  int batch = 1;
+};
+
+struct VerificationResult {
+  bool passed = false;
+  std::string fault;  // what the executor found; empty when the kernel ran and only the comparison speaks
+  Comparison comparison;
+  int longest_reduction = 0;  // terms of the longest sum of one output
+};
+
+// Pairs the kernels whose layer matches `layer_glob` with the network's layers of the same names (one with one: without
+// regard to names). Throws Error(bad_input) when a layer is absent or its weights are of another shape.
+std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const Network& network,
+                                                const std::optional<std::string>& layer_glob, std::optional<int> batch);
+
+// The random input of a kernel depends on the seed, the layer's name and the batch size alone, so that one row of a
+// long table can be repeated by itself. The output is filled with NaN before. Errors of kind verification become a
+// result; others are thrown.
+VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor);
+
+}  // namespace burin

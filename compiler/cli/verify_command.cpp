@@ -1,0 +1,205 @@
+// burin verify: are the package's kernels the layers of this weights file?
+#include <atomic>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "compiler/cli/arguments.h"
+#include "compiler/cli/commands.h"
+#include "compiler/cli/console.h"
+#include "compiler/cli/inspect_rows.h"
+#include "compiler/cli/table.h"
+#include "compiler/cli/verification.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+struct VerifyArguments {
+  std::string package, weights;
+  std::optional<std::string> layer, geometry;
+  std::string device = "auto";
+  std::optional<std::string> batch;
+  std::optional<std::uint64_t> seed;
+  int jobs = 0;
+  bool json = false;
+};
+
+// A bare array says nothing of its geometry; the package does.
+GeometryFlags flags_of(const ConvShape& shape) {
+  GeometryFlags flags;
+  flags.input_shape = fmt::format("{}x{}x{}", shape.in_channels, shape.in_h, shape.in_w);
+  flags.stride = fmt::format("{}x{}", shape.stride_h, shape.stride_w);
+  flags.pad = fmt::format("{},{},{},{}", shape.pad.top, shape.pad.bottom, shape.pad.left, shape.pad.right);
+  flags.dilation = fmt::format("{}x{}", shape.dilation_h, shape.dilation_w);
+  flags.groups = shape.groups;
+  return flags;
+}
+
+Network import_weights(const VerifyArguments& arguments, const Manifest& manifest) {
+  ImportOptions options;
+  options.geometry_file = arguments.geometry;
+  options.zero_threshold = manifest.zero_threshold;
+  if (!options.geometry_file && arguments.weights.ends_with(".npy") && !manifest.kernels.empty())
+    options.flags = flags_of(manifest.kernels.front().shape);
+  return import_network(arguments.weights, options);
+}
+
+// All results, in the order of the tasks; the first exception ends the work and is thrown again.
+std::vector<VerificationResult> verify_all(const std::vector<VerificationTask>& tasks, std::uint64_t seed,
+                                           Executor& executor, int jobs) {
+  std::vector<VerificationResult> results(tasks.size());
+  std::atomic<std::size_t> next = 0, done = 0;
+  std::atomic<bool> failed = false;
+  std::exception_ptr failure;
+  ProgressBar progress("verifying");
+  const auto work = [&] {
+    for (std::size_t i = next++; i < tasks.size() && !failed; i = next++) {
+      try {
+        progress.update(static_cast<int>(done), static_cast<int>(tasks.size()), tasks[i].kernel->layer);
+        results[i] = verify_kernel(tasks[i], seed, executor);
+        ++done;
+      } catch (...) {
+        if (!failed.exchange(true)) failure = std::current_exception();
+      }
+    }
+  };
+  const unsigned processors = std::max(1U, std::thread::hardware_concurrency());
+  const std::size_t wanted = jobs > 0 ? static_cast<std::size_t>(jobs) : processors;
+  const std::size_t threads = executor.concurrent() ? std::min(wanted, tasks.size()) : 1;
+  std::vector<std::jthread> others;
+  for (std::size_t i = 1; i < threads; ++i) others.emplace_back(work);
+  work();
+  others.clear();  // joins
+  if (failure) std::rethrow_exception(failure);
+  return results;
+}
+
+std::string describe_worst(const VerificationTask& task, const VerificationResult& result) {
+  if (!result.fault.empty()) return result.fault;
+  const Comparison& c = result.comparison;
+  return fmt::format("{}: {:.8g}, expected {:.8g} +- {:.2g}", describe_output_index(task.layer.shape, c.worst_index),
+                     c.worst_value, c.worst_expected, c.worst_tolerance);
+}
+
+void print_table(const std::vector<VerificationTask>& tasks, const std::vector<VerificationResult>& results) {
+  using Align = Table::Align;
+  Table table({{"layer"},
+               {"batch", Align::right},
+               {"result"},
+               {"error/tolerance", Align::right},
+               {"relative error", Align::right},
+               {"sum of", Align::right},
+               {"worst element"}});
+  std::size_t passed = 0;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const VerificationResult& result = results[i];
+    const bool compared = result.fault.empty();
+    passed += result.passed ? 1 : 0;
+    table.add({tasks[i].kernel->layer, fmt::format("{}", tasks[i].batch), result.passed ? "ok" : "FAILED",
+               compared ? fmt::format("{:.3f}", result.comparison.worst_ratio) : "-",
+               compared ? fmt::format("{:.1e}", result.comparison.relative_error) : "-",
+               with_separators(result.longest_reduction), describe_worst(tasks[i], result)});
+  }
+  print_data(table.print());
+  const std::string verdict =
+      passed == tasks.size()
+          ? coloured(fmt::format("all {} kernels verified", tasks.size()), Colour::green)
+          : coloured(fmt::format("{} of {} kernels FAILED", tasks.size() - passed, tasks.size()), Colour::red);
+  print_data(verdict + "\n");
+}
+
+void print_json(const VerifyArguments& arguments, const std::vector<VerificationTask>& tasks,
+                const std::vector<VerificationResult>& results, std::uint64_t seed, const std::string& device) {
+  bool passed = true;
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const VerificationResult& result = results[i];
+    const Comparison& c = result.comparison;
+    passed = passed && result.passed;
+    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->layer},
+                                  {"symbol", tasks[i].kernel->symbol},
+                                  {"batch", tasks[i].batch},
+                                  {"passed", result.passed},
+                                  {"longest_reduction", result.longest_reduction}};
+    if (result.fault.empty()) {
+      // NaN has no JSON form; nlohmann writes null for it.
+      row["error_over_tolerance"] = c.worst_ratio;
+      row["relative_error"] = c.relative_error;
+      row["worst"] = {{"at", describe_output_index(tasks[i].layer.shape, c.worst_index)},
+                      {"value", c.worst_value},
+                      {"expected", c.worst_expected},
+                      {"tolerance", c.worst_tolerance}};
+    } else {
+      row["fault"] = result.fault;
+    }
+    rows.push_back(std::move(row));
+  }
+  const nlohmann::ordered_json document = {{"package", arguments.package},
+                                           {"against", arguments.weights},
+                                           {"device", device},
+                                           {"seed", seed},
+                                           {"passed", passed},
+                                           {"kernels", rows}};
+  print_data(document.dump(2) + "\n");
+}
+
+int verify_package(const VerifyArguments& arguments) {
+  std::optional<int> batch;
+  if (arguments.batch) {
+    const std::vector<int> batches = parse_batches(*arguments.batch);
+    if (batches.size() != 1) fail(ErrorKind::usage, "--batch '{}': verify takes one batch size", *arguments.batch);
+    batch = batches.front();
+  }
+  const Package package = read_package(arguments.package);
+  if (package.manifest.kernels.empty()) fail(ErrorKind::bad_input, "{}: holds no kernels", arguments.package);
+  const Network network = import_weights(arguments, package.manifest);
+  const std::vector<VerificationTask> tasks = pair_with_weights(package.manifest, network, arguments.layer, batch);
+  const std::unique_ptr<Executor> executor = make_executor(choose_device(arguments.device), package);
+  const std::uint64_t seed = arguments.seed ? *arguments.seed : std::random_device()();
+
+  if (!arguments.json) {
+    print_data(
+        fmt::format("{} against {} on {}, seed {}\n", arguments.package, arguments.weights, executor->name(), seed));
+    print_data(fmt::format("tolerance of an element: {:g} * 2^-23 * sqrt(terms + 1) * sum |weight * input|\n",
+                           kToleranceFactor));
+  }
+  const std::vector<VerificationResult> results = verify_all(tasks, seed, *executor, arguments.jobs);
+  if (arguments.json) {
+    print_json(arguments, tasks, results, seed, executor->name());
+  } else {
+    print_table(tasks, results);
+  }
+  const bool passed = std::all_of(results.begin(), results.end(), [](const VerificationResult& r) { return r.passed; });
+  if (!passed) {
+    fail(ErrorKind::verification, "{} does not compute what {} says; --seed {} repeats this", arguments.package,
+         arguments.weights, seed);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_verify_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<VerifyArguments>();
+  CLI::App* command =
+      app.add_subcommand("verify", "Compare a package with its weights file: random inputs, float64 reference");
+  command->add_option("package", arguments->package, "A .burin file")->required()->type_name("PACKAGE");
+  command->add_option("--against", arguments->weights, "The weights that it was compiled from")
+      ->required()
+      ->type_name("WEIGHTS");
+  command->add_option("--geometry", arguments->geometry, "The geometry file that it was compiled with")
+      ->type_name("FILE");
+  command->add_option("--layer", arguments->layer, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
+  command->add_option("--device", arguments->device, "auto (default), host, cuda or cuda:N")->type_name("DEVICE");
+  command->add_option("--batch", arguments->batch, "Images (default: what each kernel was tuned for)")->type_name("N");
+  command->add_option("--seed", arguments->seed, "Of the random inputs (default: a new one)")->type_name("N");
+  command->add_option("--jobs", arguments->jobs, "Kernels at once on the host (default: one for each processor)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--json", arguments->json, "For machines");
+  command->callback([arguments, &action] { action = [arguments] { return verify_package(*arguments); }; });
+}
+
+}  // namespace burin

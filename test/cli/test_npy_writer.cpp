@@ -1,0 +1,53 @@
+#include <catch2/catch.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "compiler/cli/npy_writer.h"
+#include "compiler/import/mapped_file.h"
+#include "compiler/import/npy.h"
+#include "ir/error.h"
+
+using namespace burin;
+
+namespace {
+
+std::string scratch_name(const std::string& name) {
+  return (std::filesystem::temp_directory_path() / ("burin-npy-writer-" + name)).string();
+}
+
+}  // namespace
+
+TEST_CASE("npy_writer_and_reader_agree") {
+  const std::vector<std::vector<std::int64_t>> shapes = {{}, {5}, {2, 3}, {1, 2, 3, 4}};
+  for (const auto& shape : shapes) {
+    std::size_t elements = 1;
+    for (const std::int64_t extent : shape) elements *= static_cast<std::size_t>(extent);
+    std::vector<float> values(elements);
+    for (std::size_t i = 0; i < elements; ++i) values[i] = 0.5F * static_cast<float>(i) - 1.0F;
+    const std::string path = scratch_name("agree.npy");
+    write_npy(path, shape, values);
+    const MappedFile file(path);
+    const NpyHeader header = parse_npy_header(file.bytes(), path);
+    CHECK(header.data_offset % 64 == 0);
+    const WeightsTensor tensor = parse_npy(file.bytes(), path, "x");
+    CHECK(tensor.shape == shape);
+    CHECK_FALSE(tensor.fortran);
+    CHECK(float_values(tensor) == values);
+    std::filesystem::remove(path);
+  }
+}
+
+TEST_CASE("npy_writer_names_a_file_it_cannot_write") {
+  const std::vector<float> values = {1.0F};
+  CHECK_THROWS_WITH(write_npy("/nonexistent-folder/y.npy", {1}, values),
+                    Catch::Contains("/nonexistent-folder/y.npy") && Catch::Contains("No such file"));
+}
+
+TEST_CASE("npy_writer_refuses_a_shape_of_another_size") {
+  const std::vector<float> values = {1.0F, 2.0F};
+  CHECK_THROWS_AS(write_npy(scratch_name("wrong.npy"), {3}, values), Error);
+  CHECK_FALSE(std::filesystem::exists(scratch_name("wrong.npy")));
+}
