@@ -1,8 +1,8 @@
 // PTX to machine code: through nvJitLink where its library is found, else ptxas where it is on PATH.
 #pragma once
 
-#include <optional>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,11 +10,11 @@ namespace burin {
 
 struct AssembledKernel {
   std::string cubin;
-  int registers = -1;           // per thread
-  int spill_bytes = -1;         // spill stores + loads, all functions
-  int stack_bytes = -1;         // largest frame
-  std::int64_t code_bytes = -1; // machine code of all functions
-  std::string log;              // what the assembler said
+  int registers = -1;            // per thread
+  int spill_bytes = -1;          // spill stores + loads, all functions
+  int stack_bytes = -1;          // largest frame
+  std::int64_t code_bytes = -1;  // machine code of all functions
+  std::string log;               // what the assembler said
 };
 
 // What can assemble here; found once, never throws.
@@ -22,6 +22,7 @@ struct AssemblerInfo {
   enum class Kind { none, nvjitlink, ptxas } kind = Kind::none;
   std::string path;     // the library or program
   std::string version;  // "13.0"
+  std::string note;     // when there is none: what was tried and what would help
 };
 // BURIN_ASSEMBLER=nvjitlink|ptxas|none chooses; default: the first found in that order.
 const AssemblerInfo& find_assembler();

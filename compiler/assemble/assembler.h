@@ -1,0 +1,29 @@
+// What the two assemblers, nvJitLink and ptxas, have in common.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/assemble/assemble.h"
+
+namespace burin {
+
+struct AssemblerOutput {
+  std::string cubin;
+  std::string log;
+};
+
+// What assemble() returns, from an assembler's output: numbers from the cubin, spills from the log.
+AssembledKernel describe_assembled(AssemblerOutput output, const std::string& symbol);
+
+// Throws what a failed assembly means, from the assembler's log: Error(unsupported) when it does not know `arch` or the
+// PTX's version, or when the PTX is for a later architecture; else Error(internal), since the PTX is ours.
+[[noreturn]] void fail_assembly(std::string_view assembler, std::string_view arch, std::string_view log);
+
+// "sm_90", "sm_90a". Throws Error(unsupported) for anything else, which an assembler might take for an option.
+void require_arch_name(std::string_view arch);
+
+// What is true of any text that goes to an assembler. Throws Error(internal).
+void require_ptx(std::string_view ptx);
+
+}  // namespace burin

@@ -1,0 +1,105 @@
+// Builds small cubins byte by byte, so that the reader is tested with files that no assembler writes.
+#pragma once
+
+#include <elf.h>
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace burin_test {
+
+struct CubinBuilder {
+  struct Function {
+    std::string name;
+    std::uint32_t registers;
+    std::uint32_t frame;
+    bool entry;
+    std::size_t code;
+  };
+  std::vector<Function> functions;
+  bool with_attributes = true;
+  bool registers_in_section = false;  // as older assemblers did
+
+  template <typename T>
+  static void append(std::string& bytes, const T& value) {
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
+  }
+
+  std::string build() const {
+    std::string names("\0.shstrtab\0.symtab\0.nv.info\0", 28);
+    std::string symbol_names(1, '\0');
+    std::string symbols(sizeof(Elf64_Sym), '\0');
+    std::string attributes;
+    // sections: 0 null, 1 names, 2 symbols, 3 attributes, 4.. code
+    std::vector<Elf64_Shdr> headers(4);
+    std::string bytes(sizeof(Elf64_Ehdr), '\0');
+    const auto place = [&](Elf64_Shdr& header, const std::string& content) {
+      header.sh_offset = bytes.size();
+      header.sh_size = content.size();
+      bytes += content;
+    };
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      const Function& function = functions[i];
+      Elf64_Shdr code{};
+      code.sh_type = SHT_PROGBITS;
+      code.sh_name = static_cast<Elf64_Word>(names.size());
+      if (registers_in_section) code.sh_info = function.registers << 24;
+      names += ".text." + function.name + '\0';
+      place(code, std::string(function.code, '\x5a'));
+      headers.push_back(code);
+
+      Elf64_Sym symbol{};
+      symbol.st_name = static_cast<Elf64_Word>(symbol_names.size());
+      symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+      symbol.st_other = function.entry ? 0x10 : 0;
+      symbol.st_shndx = static_cast<Elf64_Half>(4 + i);
+      symbol_names += function.name + '\0';
+      append(symbols, symbol);
+
+      const std::uint32_t index = static_cast<std::uint32_t>(i + 1);
+      const auto record = [&](std::uint8_t attribute, std::uint32_t value) {
+        append(attributes, std::uint8_t{4});
+        append(attributes, attribute);
+        append(attributes, std::uint16_t{8});
+        append(attributes, index);
+        append(attributes, value);
+      };
+      if (with_attributes) {
+        attributes += std::string("\x03\x37\x7b\x00", 4);  // a record without a value of its own
+        record(0x2f, function.registers);
+        record(0x11, function.frame);
+      }
+    }
+    headers[1].sh_type = SHT_STRTAB;
+    headers[1].sh_name = 1;
+    headers[2].sh_type = SHT_SYMTAB;
+    headers[2].sh_name = 11;
+    headers[2].sh_link = static_cast<Elf64_Word>(headers.size());
+    headers[3].sh_type = 0x70000000;
+    headers[3].sh_name = 19;
+    Elf64_Shdr strings{};
+    strings.sh_type = SHT_STRTAB;
+    place(strings, symbol_names);
+    headers.push_back(strings);
+    place(headers[1], names);
+    place(headers[2], symbols);
+    place(headers[3], attributes);
+
+    Elf64_Ehdr header{};
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_ident[EI_DATA] = ELFDATA2LSB;
+    header.e_machine = 190;
+    header.e_shoff = bytes.size();
+    header.e_shentsize = sizeof(Elf64_Shdr);
+    header.e_shnum = static_cast<Elf64_Half>(headers.size());
+    header.e_shstrndx = 1;
+    for (const Elf64_Shdr& section : headers) append(bytes, section);
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    return bytes;
+  }
+};
+
+}  // namespace burin_test

@@ -1,0 +1,156 @@
+#include "compiler/assemble/cubin_info.h"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+
+#include "ir/error.h"
+#include "test/assemble/cubin_builder.h"
+#include "test/assemble/kernels.h"
+#include "test/skip.h"
+
+using burin::CubinInfo;
+using burin::read_cubin;
+using burin_test::CubinBuilder;
+using Catch::Matchers::Contains;
+
+namespace {
+
+CubinBuilder two_functions() {
+  CubinBuilder builder;
+  builder.functions = {{"slice0", 64, 24, false, 160}, {"k", 72, 8, true, 320}};
+  return builder;
+}
+
+template <typename Field>
+std::string with_header(std::string cubin, Field Elf64_Ehdr::* field, Field value) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, cubin.data(), sizeof(header));
+  header.*field = value;
+  std::memcpy(cubin.data(), &header, sizeof(header));
+  return cubin;
+}
+
+template <typename Field>
+std::string with_section(std::string cubin, std::size_t index, Field Elf64_Shdr::* field, Field value) {
+  Elf64_Ehdr header;
+  std::memcpy(&header, cubin.data(), sizeof(header));
+  Elf64_Shdr section;
+  char* at = cubin.data() + header.e_shoff + index * sizeof(section);
+  std::memcpy(&section, at, sizeof(section));
+  section.*field = value;
+  std::memcpy(at, &section, sizeof(section));
+  return cubin;
+}
+
+// Reads or refuses; anything else (a crash, another exception) fails the test.
+bool reads(const std::string& cubin) {
+  try {
+    read_cubin(cubin);
+    return true;
+  } catch (const burin::Error& error) {
+    REQUIRE(error.kind() == burin::ErrorKind::bad_input);
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("cubin_info: registers, frames and code") {
+  const CubinInfo info = read_cubin(two_functions().build());
+  REQUIRE(info.functions.size() == 2);
+  REQUIRE(info.find("k") != nullptr);
+  CHECK(info.find("k")->registers == 72);
+  CHECK(info.find("k")->frame_bytes == 8);
+  CHECK(info.find("k")->entry);
+  CHECK(info.find("slice0")->registers == 64);
+  CHECK_FALSE(info.find("slice0")->entry);
+  CHECK(info.find("slice1") == nullptr);
+  CHECK(info.code_bytes == 480);
+  CHECK(info.frame_bytes == 24);
+}
+
+TEST_CASE("cubin_info: older cubins keep the registers in the section header") {
+  CubinBuilder builder = two_functions();
+  builder.with_attributes = false;
+  builder.registers_in_section = true;
+  const CubinInfo info = read_cubin(builder.build());
+  REQUIRE(info.find("k") != nullptr);
+  CHECK(info.find("k")->registers == 72);
+  CHECK(info.frame_bytes == -1);
+}
+
+TEST_CASE("cubin_info: what the cubin does not say is -1") {
+  CubinBuilder builder = two_functions();
+  builder.with_attributes = false;
+  const CubinInfo info = read_cubin(builder.build());
+  REQUIRE(info.find("k") != nullptr);
+  CHECK(info.find("k")->registers == -1);
+  CHECK(info.find("k")->frame_bytes == -1);
+}
+
+TEST_CASE("cubin_info: no functions") {
+  const CubinInfo info = read_cubin(CubinBuilder{}.build());
+  CHECK(info.functions.empty());
+  CHECK(info.code_bytes == 0);
+}
+
+TEST_CASE("cubin_info: not a cubin") {
+  const std::string good = two_functions().build();
+  CHECK_THROWS_WITH(read_cubin(""), Contains("the ELF header"));
+  CHECK_THROWS_WITH(read_cubin(std::string(200, 'x')), Contains("not an ELF file"));
+  CHECK_THROWS_WITH(read_cubin(with_header(good, &Elf64_Ehdr::e_machine, Elf64_Half{62})), Contains("machine 62"));
+  std::string narrow = good;
+  narrow[EI_CLASS] = ELFCLASS32;
+  CHECK_THROWS_WITH(read_cubin(narrow), Contains("64-bit"));
+}
+
+TEST_CASE("cubin_info: offsets and sizes beyond the file") {
+  const std::string good = two_functions().build();
+  constexpr std::uint64_t kHuge = ~std::uint64_t{0} - 8;
+  CHECK_THROWS_WITH(read_cubin(with_header(good, &Elf64_Ehdr::e_shoff, Elf64_Off{kHuge})),
+                    Contains("section header 0"));
+  CHECK_THROWS_WITH(read_cubin(with_header(good, &Elf64_Ehdr::e_shnum, Elf64_Half{5000})),
+                    Contains("table of sections"));
+  CHECK_THROWS_WITH(read_cubin(with_header(good, &Elf64_Ehdr::e_shentsize, Elf64_Half{8})), Contains("8 bytes"));
+  CHECK_THROWS_WITH(read_cubin(with_header(good, &Elf64_Ehdr::e_shstrndx, Elf64_Half{99})), Contains("section 99"));
+  for (std::size_t section = 1; section <= 6; ++section) {
+    INFO("section " << section);
+    CHECK_FALSE(reads(with_section(good, section, &Elf64_Shdr::sh_offset, Elf64_Off{kHuge})));
+    CHECK_FALSE(reads(with_section(good, section, &Elf64_Shdr::sh_size, Elf64_Xword{kHuge})));
+  }
+  CHECK_THROWS_WITH(read_cubin(with_section(good, 4, &Elf64_Shdr::sh_name, Elf64_Word{70000})), Contains("name"));
+  CHECK_THROWS_WITH(read_cubin(with_section(good, 2, &Elf64_Shdr::sh_link, Elf64_Word{70000})), Contains("70000"));
+}
+
+TEST_CASE("cubin_info: every truncation is refused") {
+  const std::string good = two_functions().build();
+  for (std::size_t size = 0; size < good.size(); ++size) {
+    INFO("size " << size);
+    CHECK_FALSE(reads(good.substr(0, size)));
+  }
+}
+
+TEST_CASE("cubin_info: changed bytes never break the reader") {
+  const std::string good = two_functions().build();
+  constexpr unsigned kSeed = 7;
+  std::mt19937 random(kSeed);
+  int refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string changed = good;
+    for (int flips = 0; flips < 3; ++flips) changed[random() % changed.size()] = static_cast<char>(random());
+    refused += reads(changed) ? 0 : 1;
+  }
+  CHECK(refused > 0);
+}
+
+TEST_CASE("cubin_info: agrees with ptxas") {
+  const auto ptxas = burin_test::open_ptxas();
+  if (!ptxas) BURIN_SKIP("no ptxas found");
+  const CubinInfo info = read_cubin(ptxas->assemble(burin_test::spilling_ptx(), "sm_80").cubin);
+  REQUIRE(info.find("spilling") != nullptr);
+  CHECK(info.find("spilling")->entry);
+  CHECK(info.find("spilling")->registers == 32);
+  CHECK(info.find("spilling")->frame_bytes > 0);
+  CHECK(info.code_bytes >= 200 * 16);  // 100 loads and 100 stores at least
+}
