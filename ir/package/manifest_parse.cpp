@@ -84,8 +84,9 @@ void set(std::string& target, const Field& field) { target = field.text(); }
 void set(bool& target, const Field& field) { target = field.flag(); }
 void set(double& target, const Field& field) { target = field.number(); }
 void set(float& target, const Field& field) {
+  constexpr double kRoundsToInfinity = 0x1.ffffffp127;  // half a step beyond the largest float32
   const double value = field.number();
-  if (std::abs(value) > std::numeric_limits<float>::max()) {
+  if (!(std::abs(value) < kRoundsToInfinity)) {
     bad(field.path(), fmt::format("{} does not fit into a float32", value));
   }
   target = static_cast<float>(value);

@@ -1,0 +1,115 @@
+#include "test/package/samples.h"
+
+#include <stdlib.h>
+
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace burin_test {
+namespace {
+
+using namespace burin;
+
+constexpr int kSampleChannels = 8;
+
+KernelRecord sample_kernel(const std::string& name, int batch) {
+  KernelRecord kernel;
+  kernel.symbol = "burin_" + name + "_b" + std::to_string(batch);
+  kernel.layer = "features." + name;
+  kernel.shape.in_channels = kernel.shape.out_channels = kSampleChannels;
+  kernel.shape.kernel_h = kernel.shape.kernel_w = 3;
+  kernel.shape.pad = {.top = 1, .bottom = 1, .left = 0, .right = 2};
+  kernel.shape.in_h = kernel.shape.in_w = 14;
+  kernel.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::leaky_relu, .leaky_slope = 0.1F};
+  kernel.nonzeros = 59;
+  kernel.dead_inputs = 1;
+  kernel.dead_outputs = 2;
+  kernel.template_name = "conv_baked";
+  kernel.precision = "fp32";
+  kernel.plan = "template: conv_baked\n# a comment\nbatch: " + std::to_string(batch) + "\n";
+  kernel.plan_short = "tile 1x14x14, 1 group of 8";
+  kernel.planned_batch = batch;
+  kernel.predicted_us = 12.345;
+  kernel.launch = {.threads = 224,
+                   .shared_bytes = 4096,
+                   .slices = 2,
+                   .tile_images = 1,
+                   .tiles_per_image = 1,
+                   .workspace_bytes_per_tile = 2 * 196 * kSampleChannels * 4,
+                   .counters_per_tile = 1};
+  kernel.source_hash = "0123456789abcdef";
+  return kernel;
+}
+
+void add_binary(Package& package, KernelRecord& kernel, KernelBinary binary, std::string content) {
+  binary.bytes = static_cast<std::int64_t>(content.size());
+  package.files[binary.path] = std::move(content);
+  kernel.binaries.push_back(std::move(binary));
+}
+
+}  // namespace
+
+Package sample_package() {
+  Package package;
+  package.manifest.tool_version = "0.1.0";
+  package.manifest.source = "weights.safetensors";
+  package.manifest.zero_threshold = 1e-6F;
+  for (const int batch : {1, 32}) {
+    KernelRecord kernel = sample_kernel("3", batch);
+    const std::string base = "kernels/" + kernel.symbol;
+    add_binary(package, kernel, {.kind = BinaryKind::ptx, .arch = "sm_75", .path = base + ".ptx"},
+               ".version 6.3\n.target sm_75\n// batch " + std::to_string(batch) + "\n");
+    add_binary(package, kernel,
+               {.kind = BinaryKind::cubin,
+                .arch = "sm_90",
+                .path = base + ".sm_90.cubin",
+                .registers = 40,
+                .spill_bytes = 0,
+                .stack_bytes = 0,
+                .code_bytes = 100},
+               "\x7f"
+               "ELF" +
+                   std::string(300, static_cast<char>(batch)));
+    add_binary(package, kernel, {.kind = BinaryKind::bitcode, .arch = "", .path = base + ".bc"}, "BC\xc0\xde" + kernel.symbol);
+    package.manifest.kernels.push_back(kernel);
+  }
+  package.manifest.tensors = {{.name = "fc.weight", .path = "tensors/0.f32", .shape = {2, 3}},
+                              {.name = "none", .path = "tensors/1.f32", .shape = {0, 5}},
+                              {.name = "scalar", .path = "tensors/2.f32", .shape = {}}};
+  package.files["tensors/0.f32"] = std::string(24, '\1');
+  package.files["tensors/1.f32"] = "";
+  package.files["tensors/2.f32"] = std::string(4, '\2');
+  return package;
+}
+
+Manifest sample_manifest() { return sample_package().manifest; }
+
+TemporaryFolder::TemporaryFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "burin-test-XXXXXX").string();
+  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
+  path_ = pattern;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+int TemporaryFolder::entries() const {
+  return static_cast<int>(std::distance(std::filesystem::directory_iterator(path_), {}));
+}
+
+std::string read_bytes(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw std::runtime_error("cannot read " + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_bytes(const std::string& path, const std::string& bytes) {
+  std::ofstream file(path, std::ios::binary);
+  file << bytes;
+  if (!file) throw std::runtime_error("cannot write " + path);
+}
+
+}  // namespace burin_test

@@ -1,0 +1,229 @@
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "ir/limits.h"
+#include "ir/package/names.h"
+#include "test/package/samples.h"
+#include "test/package/zip_maker.h"
+
+using namespace burin;
+using burin_test::entries_of;
+using burin_test::error_of;
+using burin_test::make_zip;
+using burin_test::sample_package;
+using burin_test::ZipEntry;
+
+namespace {
+
+std::string sample_bytes() {
+  const burin_test::TemporaryFolder folder;
+  write_package(sample_package(), folder / "sample.burin");
+  return burin_test::read_bytes(folder / "sample.burin");
+}
+
+std::vector<ZipEntry> sample_entries() {
+  const burin_test::TemporaryFolder folder;
+  write_package(sample_package(), folder / "sample.burin");
+  return entries_of(folder / "sample.burin");
+}
+
+ZipEntry& entry(std::vector<ZipEntry>& entries, const std::string& name) {
+  const auto found = std::find_if(entries.begin(), entries.end(), [&](const ZipEntry& e) { return e.name == name; });
+  REQUIRE(found != entries.end());
+  return *found;
+}
+
+bool same(const Package& a, const Package& b) { return a.manifest == b.manifest && a.files == b.files; }
+
+std::string read_error(const std::string& bytes) {
+  return error_of([&] { read_package_from_memory(bytes, "x.burin"); });
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  INFO(text);
+  CHECK(text.find(part) != text.npos);
+  return text.find(part) != text.npos;
+}
+
+const std::string kCubin = "kernels/burin_3_b1.sm_90.cubin";
+const std::string kOtherCubin = "kernels/burin_3_b32.sm_90.cubin";
+
+}  // namespace
+
+TEST_CASE("package: round trip from memory, also when another tool has stored the entries") {
+  CHECK(same(read_package_from_memory(sample_bytes(), "x.burin"), sample_package()));
+  std::vector<ZipEntry> entries = sample_entries();
+  std::reverse(entries.begin(), entries.end());
+  CHECK(same(read_package_from_memory(make_zip(entries), "x.burin"), sample_package()));
+}
+
+TEST_CASE("package: a package without kernels is legal") {
+  Package package;
+  package.manifest.tool_version = "0.1.0";
+  package.manifest.source = "none.npz";
+  CHECK(verify(package).empty());
+  const burin_test::TemporaryFolder folder;
+  write_package(package, folder / "empty.burin");
+  CHECK(same(read_package(folder / "empty.burin"), package));
+}
+
+TEST_CASE("package: what is not a package is refused") {
+  for (const std::string& bytes :
+       {std::string(), std::string("PK"), std::string(100, 'x'), std::string(1 << 17, '\0')}) {
+    contains(read_error(bytes), "x.burin: not a burin package");
+  }
+  CHECK(read_error(make_zip({{.name = "hello.txt", .content = "hello"}})) ==
+        "x.burin: not a burin package: it is a zip file without manifest.json");
+}
+
+TEST_CASE("package: truncated at every 64th byte") {
+  const std::string bytes = sample_bytes();
+  for (std::size_t size = 0; size < bytes.size(); size += 64) {
+    INFO(size);
+    contains(read_error(bytes.substr(0, size)), "x.burin: ");
+  }
+  contains(read_error(bytes.substr(0, bytes.size() - 1)), "x.burin: ");
+}
+
+TEST_CASE("package: any flipped byte is detected or changes nothing that is read") {
+  const std::string bytes = sample_bytes();
+  const Package package = sample_package();
+  int unnoticed = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
+    INFO("byte " << i);
+    Package read;
+    if (error_of([&] { read = read_package_from_memory(damaged, "x.burin"); }).empty()) {
+      CHECK(same(read, package));
+      ++unnoticed;
+    }
+  }
+  // dates, attributes and versions in the headers of the entries
+  const int header_bytes = 46 + 30;
+  CHECK(unnoticed < header_bytes * static_cast<int>(package.files.size() + 1));
+}
+
+TEST_CASE("package: a flipped byte in a cubin is named") {
+  std::string bytes = sample_bytes();
+  const std::size_t cubin = bytes.find(
+      "\x7f"
+      "ELF");
+  REQUIRE(cubin != bytes.npos);
+  bytes[cubin + 100] ^= 1;
+  CHECK(read_error(bytes) == "x.burin: the entry '" + kCubin + "' is damaged: CRC error");
+}
+
+TEST_CASE("package: an entry exchanged for another of the same size is detected") {
+  std::vector<ZipEntry> entries = sample_entries();
+  std::swap(entry(entries, kCubin).content, entry(entries, kOtherCubin).content);
+  const std::string error = read_error(make_zip(entries));
+  contains(error, "'" + kCubin + "' is not the file that manifest.json was written with");
+  contains(error, "'" + kOtherCubin + "' is not the file that manifest.json was written with");
+}
+
+TEST_CASE("package: a missing file") {
+  std::vector<ZipEntry> entries = sample_entries();
+  std::erase_if(entries, [](const ZipEntry& e) { return e.name == kCubin; });
+  CHECK(read_error(make_zip(entries)) ==
+        "x.burin: manifest.json: kernels[0].binaries[1]: the file '" + kCubin + "' is missing");
+}
+
+TEST_CASE("package: a file of another size") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entry(entries, "tensors/0.f32").content += "more";
+  contains(read_error(make_zip(entries)),
+           "x.burin: manifest.json: tensors[0]: the file 'tensors/0.f32' has 28 bytes, expected 24");
+}
+
+TEST_CASE("package: a file that belongs to nothing") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entries.push_back({.name = "extra.txt", .content = "?"});
+  contains(read_error(make_zip(entries)), "the file 'extra.txt' belongs to nothing");
+}
+
+TEST_CASE("package: compressed entries are refused before they are expanded") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entry(entries, kCubin) = {.name = kCubin, .content = std::string(50'000'000, '\0'), .compressed = true};
+  CHECK(read_error(make_zip(entries)) ==
+        "x.burin: the entry '" + kCubin + "' is compressed; the entries of a package are stored");
+}
+
+TEST_CASE("package: encrypted entries are refused") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entry(entries, kCubin).encrypted = true;
+  CHECK(read_error(make_zip(entries)) == "x.burin: the entry '" + kCubin + "' is encrypted; a package is not");
+}
+
+TEST_CASE("package: path traversal is refused") {
+  for (const std::string name : {"../evil", "/etc/passwd", "a/../../evil", "folder/", "back\\slash"}) {
+    std::vector<ZipEntry> entries = sample_entries();
+    entries.push_back({.name = name, .content = ""});
+    CHECK(read_error(make_zip(entries)) ==
+          "x.burin: the entry '" + name + "' is not a relative path of plain names without '.' or '..'");
+  }
+}
+
+TEST_CASE("package: an entry that stands in it twice") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entries.push_back({.name = "twice_a", .content = "1"});
+  entries.push_back({.name = "twice_b", .content = "2"});
+  std::string bytes = make_zip(entries);
+  for (std::size_t at = bytes.find("twice_b"); at != bytes.npos; at = bytes.find("twice_b")) bytes[at + 6] = 'a';
+  contains(read_error(bytes), "x.burin: ");
+}
+
+TEST_CASE("package: entries that claim more than the file has are refused") {
+  // Two directory entries that share one file's data would read it twice: here the directory itself is made to lie.
+  std::string bytes = sample_bytes();
+  const std::size_t directory = bytes.find("PK\x01\x02");
+  REQUIRE(directory != bytes.npos);
+  for (const std::size_t field : {20U, 24U}) {  // compressed and uncompressed size
+    for (const std::size_t byte : {0U, 1U, 2U}) bytes[directory + field + byte] = '\xff';
+  }
+  contains(read_error(bytes), "x.burin: ");
+}
+
+TEST_CASE("package: too many entries") {
+  std::vector<ZipEntry> entries;
+  for (int i = 0; i <= kMaxPackageEntries; ++i) entries.push_back({.name = std::to_string(i), .content = ""});
+  CHECK(read_error(make_zip(entries)) == "x.burin: 100001 entries are over 100000");
+}
+
+TEST_CASE("package: a wrong version names the file and what this burin reads") {
+  const std::string error = read_error(make_zip({{.name = "manifest.json", .content = "{\"format_version\": 9}"}}));
+  contains(error, "x.burin: manifest.json: format_version: 9 is not one this burin");
+  contains(error, "it reads 1");
+}
+
+TEST_CASE("package: hostile numbers in the manifest are refused") {
+  std::vector<ZipEntry> entries = sample_entries();
+  std::string& manifest = entry(entries, "manifest.json").content;
+  const std::string threads = "\"threads\": 224";
+  manifest.replace(manifest.find(threads), threads.size(), "\"threads\": 1056");
+  CHECK(read_error(make_zip(entries)) == "x.burin: manifest.json: kernels[0].launch.threads: 1056 is over 1024");
+}
+
+TEST_CASE("package: a manifest without its list of files is refused") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entry(entries, "manifest.json").content = print(sample_package().manifest);
+  CHECK(read_error(make_zip(entries)) == "x.burin: manifest.json: the key \"files\" is missing");
+}
+
+TEST_CASE("package: many faults are counted, the first are told") {
+  std::vector<ZipEntry> entries = sample_entries();
+  for (int i = 0; i < 20; ++i) entries.push_back({.name = "extra" + std::to_string(i), .content = "?"});
+  contains(read_error(make_zip(entries)), "; and 35 more");  // each belongs to nothing and is not in the list
+}
+
+TEST_CASE("package: reading a path") {
+  const burin_test::TemporaryFolder folder;
+  CHECK(error_of([&] { read_package(folder / "none.burin"); }) ==
+        (folder / "none.burin") + ": cannot be read: No such file or directory");
+  CHECK(error_of([&] { read_package(folder.path().string()); }) == folder.path().string() + ": is not a regular file");
+  CHECK(error_of([&] { read_package("/dev/zero"); }) == "/dev/zero: is not a regular file");
+  burin_test::write_bytes(folder / "huge.burin", "x");
+  std::filesystem::resize_file(folder / "huge.burin", std::uintmax_t{1} << 40);  // sparse: takes no room
+  CHECK(error_of([&] { read_package(folder / "huge.burin"); }) ==
+        (folder / "huge.burin") + ": 1099511627776 bytes are more than a package has");
+}

@@ -1,0 +1,189 @@
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include "ir/package/names.h"
+#include "test/package/samples.h"
+#include "test/package/zip_maker.h"
+
+using namespace burin;
+using burin_test::error_of;
+using burin_test::read_bytes;
+using burin_test::sample_package;
+using burin_test::TemporaryFolder;
+
+namespace {
+
+std::string write_error(const std::string& path) {
+  return error_of([&] { write_package(sample_package(), path); }, ErrorKind::usage);
+}
+
+// Files of this process cannot grow beyond `bytes` while it lives: the disk is full, as far as a writer can tell.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int);
+};
+
+}  // namespace
+
+TEST_CASE("package: round trip through a file") {
+  const TemporaryFolder folder;
+  const Package package = sample_package();
+  write_package(package, folder / "sample.burin");
+  const Package back = read_package(folder / "sample.burin");
+  CHECK(back.manifest == package.manifest);
+  CHECK(back.files == package.files);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("package: the same package gives the same bytes") {
+  const TemporaryFolder folder;
+  write_package(sample_package(), folder / "a.burin");
+  ::setenv("TZ", "Pacific/Kiritimati", 1);
+  ::tzset();
+  write_package(read_package(folder / "a.burin"), folder / "b.burin");
+  ::unsetenv("TZ");
+  ::tzset();
+  CHECK(read_bytes(folder / "a.burin") == read_bytes(folder / "b.burin"));
+}
+
+TEST_CASE("package: libzip lists manifest.json first, then the files in order, stored and dated 1980") {
+  const TemporaryFolder folder;
+  const Package package = sample_package();
+  write_package(package, folder / "sample.burin");
+  const auto listing = burin_test::list_zip(folder / "sample.burin");
+  REQUIRE(listing.size() == package.files.size() + 1);
+  CHECK(listing[0].name == kManifestPath);
+  CHECK(
+      std::is_sorted(listing.begin() + 1, listing.end(), [](const auto& a, const auto& b) { return a.name < b.name; }));
+  for (const auto& entry : listing) {
+    INFO(entry.name);
+    CHECK(entry.stored);
+    CHECK(entry.dated_1980);
+    if (entry.name != kManifestPath) CHECK(package.files.at(entry.name) == entry.content);
+  }
+}
+
+TEST_CASE("package: content can be found in place") {
+  const TemporaryFolder folder;
+  const Package package = sample_package();
+  write_package(package, folder / "sample.burin");
+  const std::string bytes = read_bytes(folder / "sample.burin");
+  for (const auto& [path, content] : package.files) CHECK(bytes.find(content) != bytes.npos);
+}
+
+TEST_CASE("package: writing replaces what was there") {
+  const TemporaryFolder folder;
+  burin_test::write_bytes(folder / "x.burin", "old");
+  write_package(sample_package(), folder / "x.burin");
+  CHECK(read_package(folder / "x.burin").manifest == sample_package().manifest);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("package: a symbolic link is followed") {
+  const TemporaryFolder folder;
+  burin_test::write_bytes(folder / "real.burin", "old");
+  std::filesystem::create_symlink("real.burin", folder / "link.burin");
+  write_package(sample_package(), folder / "link.burin");
+  CHECK(std::filesystem::is_symlink(folder / "link.burin"));
+  CHECK(read_package(folder / "real.burin").manifest == sample_package().manifest);
+}
+
+TEST_CASE("package: the file's mode follows the umask") {
+  const TemporaryFolder folder;
+  const mode_t before = ::umask(027);
+  write_package(sample_package(), folder / "x.burin");
+  ::umask(before);
+  struct stat status{};
+  REQUIRE(::stat((folder / "x.burin").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0640);
+}
+
+TEST_CASE("package: the target is a directory") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "x.burin");
+  CHECK(write_error(folder / "x.burin") == "cannot write " + (folder / "x.burin") + ": Is a directory");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("package: the target is a device") {
+  CHECK(write_error("/dev/null") == "cannot write /dev/null: it is not a regular file");
+  CHECK(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_CASE("package: the folder does not exist, or is a file") {
+  const TemporaryFolder folder;
+  CHECK(write_error(folder / "none/x.burin") ==
+        "cannot write " + (folder / "none/x.burin") + ": No such file or directory");
+  burin_test::write_bytes(folder / "file", "");
+  CHECK(write_error(folder / "file/x.burin") == "cannot write " + (folder / "file/x.burin") + ": Not a directory");
+  CHECK(write_error("") == "cannot write '': the path is empty");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("package: the folder cannot be written") {
+  const TemporaryFolder folder;
+  REQUIRE(::chmod(folder.path().c_str(), 0555) == 0);
+  // The superuser may write everywhere: become nobody for the call.
+  constexpr uid_t kNobody = 65534;
+  const uid_t before = ::geteuid();
+  if (before == 0) REQUIRE(::seteuid(kNobody) == 0);
+  const std::string error = write_error(folder / "x.burin");
+  REQUIRE(::seteuid(before) == 0);
+  CHECK(error == "cannot write " + (folder / "x.burin") + ": Permission denied");
+  CHECK(folder.entries() == 0);
+}
+
+TEST_CASE("package: a write that fails half-way leaves the old file and nothing else") {
+  const TemporaryFolder folder;
+  burin_test::write_bytes(folder / "x.burin", "old");
+  std::string error;
+  {
+    const FileSizeLimit limit(1000);
+    error = write_error(folder / "x.burin");
+  }
+  CHECK(error == "cannot write " + (folder / "x.burin") + ": File too large");
+  CHECK(read_bytes(folder / "x.burin") == "old");
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("package: several threads write the same file") {
+  const TemporaryFolder folder;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 8; ++i) write_package(sample_package(), folder / "x.burin");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(read_package(folder / "x.burin").manifest == sample_package().manifest);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("package: an unsound package is our error and is not written") {
+  const TemporaryFolder folder;
+  Package package = sample_package();
+  package.files.erase("tensors/0.f32");
+  const std::string error = error_of([&] { write_package(package, folder / "x.burin"); }, ErrorKind::internal);
+  CHECK(error.find("the file 'tensors/0.f32' is missing") != error.npos);
+  CHECK(folder.entries() == 0);
+}
