@@ -1,0 +1,272 @@
+#include "runtime/bench/cudnn_baseline.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+
+#include "ir/error.h"
+#include "runtime/device_state.h"
+
+namespace burin {
+namespace {
+
+constexpr std::size_t kMaxWorkspaceBytes = std::size_t{4} << 30;  // FFT asks for much more than a network could spare
+constexpr int kScreeningSamples = 10;                             // per algorithm, to find those worth measuring well
+constexpr std::size_t kFinalists = 3;
+constexpr int kFirstComputeWithTf32 = 80;
+
+// One of cuDNN's descriptors, destroyed with it.
+class Descriptor {
+ public:
+  using Create = CudnnStatus (*)(CudnnObject*);
+  using Destroy = CudnnStatus (*)(CudnnObject);
+  Descriptor(const CudnnTable& table, Create create, Destroy destroy) : destroy_(destroy) {
+    check_cudnn(table, create(&object_), "cudnnCreate...Descriptor");
+  }
+  ~Descriptor() { destroy_(object_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  operator CudnnObject() const { return object_; }
+
+ private:
+  CudnnObject object_ = nullptr;
+  Destroy destroy_;
+};
+
+// Uniform in [-1, 1], drawn once per block and repeated: times depend on values only through power.
+DeviceBuffer random_buffer(const Device& device, std::int64_t elements, std::uint32_t seed) {
+  constexpr std::size_t kBlock = std::size_t{1} << 18;  // elements
+  const std::size_t count = static_cast<std::size_t>(elements);
+  std::vector<float> block(std::min(count, kBlock));
+  std::mt19937 random(seed);
+  constexpr float kScale = 1.0F / 2147483648.0F;
+  for (float& value : block) value = static_cast<float>(static_cast<std::int32_t>(random())) * kScale;
+  DeviceBuffer buffer(device, count * sizeof(float));
+  for (std::size_t at = 0; at < count; at += kBlock) {
+    buffer.upload(block.data(), std::min(kBlock, count - at) * sizeof(float), at * sizeof(float));
+  }
+  return buffer;
+}
+
+// cuDNN pads both sides alike. Where the layer does not, the input is padded beforehand instead.
+ConvShape symmetric(const ConvShape& shape) {
+  ConvShape padded = shape;
+  if (shape.pad.top == shape.pad.bottom && shape.pad.left == shape.pad.right) return padded;
+  padded.in_h += shape.pad.top + shape.pad.bottom;
+  padded.in_w += shape.pad.left + shape.pad.right;
+  padded.pad = {};
+  return padded;
+}
+
+void append(std::string& text, const std::string& sentence) {
+  if (!text.empty()) text += "; ";
+  text += sentence;
+}
+
+// The same statistics without a graph, for what cannot be captured: events around launches in a row.
+Measurement measure_in_a_row(const Device& device, const Stream& stream,
+                             const std::function<void(CUstream_st*, int)>& enqueue, int samples) {
+  constexpr int kLaunches = 20;
+  std::vector<double> times;
+  Event begin(device);
+  Event end(device);
+  for (int sample = 0; sample < samples; ++sample) {
+    begin.record(stream);
+    for (int i = 0; i < kLaunches; ++i) enqueue(stream, i);
+    end.record(stream);
+    end.synchronize();
+    times.push_back(end.microseconds_since(begin) / kLaunches);
+  }
+  return summarize(std::move(times), kLaunches);
+}
+
+}  // namespace
+
+// The layer on the device. Values are random, so one set of buffers serves both layouts.
+struct Cudnn::Problem {
+  const Device& device;
+  const CudnnTable& table;
+  CudnnObject handle;
+  ConvShape shape;
+  int batch;
+  std::vector<DeviceBuffer> inputs;
+  DeviceBuffer weights, output, workspace;
+  Descriptor input_descriptor, filter, convolution, output_descriptor;
+
+  Problem(const Device& on, const CudnnTable& with, CudnnObject by, const ConvShape& layer, int images)
+      : device(on),
+        table(with),
+        handle(by),
+        shape(symmetric(layer)),
+        batch(images),
+        weights(random_buffer(on, shape.weight_elements(), kCudnnInputBuffers)),
+        output(on,
+               static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(images) * sizeof(float)),
+        input_descriptor(with, with.create_tensor, with.destroy_tensor),
+        filter(with, with.create_filter, with.destroy_filter),
+        convolution(with, with.create_convolution, with.destroy_convolution),
+        output_descriptor(with, with.create_tensor, with.destroy_tensor) {
+    for (std::uint32_t i = 0; i < kCudnnInputBuffers; ++i) {
+      inputs.push_back(random_buffer(on, shape.input_elements() * images, i));
+    }
+  }
+
+  void describe(CudnnLayout layout, CudnnMath math) const {
+    const int order = static_cast<int>(layout);
+    check_cudnn(
+        table,
+        table.set_tensor_4d(input_descriptor, order, kCudnnFloat, batch, shape.in_channels, shape.in_h, shape.in_w),
+        "cudnnSetTensor4dDescriptor", "of the input");
+    check_cudnn(table,
+                table.set_tensor_4d(output_descriptor, order, kCudnnFloat, batch, shape.out_channels, shape.out_h(),
+                                    shape.out_w()),
+                "cudnnSetTensor4dDescriptor", "of the output");
+    check_cudnn(table,
+                table.set_filter_4d(filter, kCudnnFloat, order, shape.out_channels, shape.channels_per_group(),
+                                    shape.kernel_h, shape.kernel_w),
+                "cudnnSetFilter4dDescriptor");
+    check_cudnn(table,
+                table.set_convolution_2d(convolution, shape.pad.top, shape.pad.left, shape.stride_h, shape.stride_w,
+                                         shape.dilation_h, shape.dilation_w, kCudnnCrossCorrelation, kCudnnFloat),
+                "cudnnSetConvolution2dDescriptor");
+    check_cudnn(table, table.set_groups(convolution, shape.groups), "cudnnSetConvolutionGroupCount");
+    check_cudnn(table, table.set_math(convolution, static_cast<int>(math)), "cudnnSetConvolutionMathType");
+  }
+
+  CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const {
+    const ContextScope scope(*device.state());
+    return table.workspace_size(handle, input_descriptor, filter, convolution, output_descriptor, algorithm, &bytes);
+  }
+
+  CudnnStatus enqueue(CUstream_st* stream, int turn, int algorithm, std::size_t bytes) const {
+    const ContextScope scope(*device.state());
+    if (const CudnnStatus status = table.set_stream(handle, stream); status != kCudnnSuccess) return status;
+    constexpr float kOne = 1;
+    constexpr float kZero = 0;
+    const DeviceBuffer& input = inputs[static_cast<std::size_t>(turn % kCudnnInputBuffers)];
+    return table.forward(handle, &kOne, input_descriptor, input.data(), filter, weights.data(), convolution, algorithm,
+                         workspace.data<void>(), bytes, &kZero, output_descriptor, output.data());
+  }
+
+  // Graph replay where the algorithm can be captured; `graph_replay` says whether it was.
+  Measurement time(int algorithm, std::size_t bytes, const Stream& stream, const MeasureOptions& options,
+                   bool& graph_replay) const {
+    const auto launch = [&](CUstream_st* target, int turn) {
+      check_cudnn(table, enqueue(target, turn, algorithm, bytes), "cudnnConvolutionForward");
+    };
+    graph_replay = true;
+    try {
+      return burin::measure(device, stream, launch, options);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::device) throw;
+    }
+    graph_replay = false;
+    return measure_in_a_row(device, stream, launch, options.samples);
+  }
+};
+
+struct Cudnn::Candidate {
+  int algorithm = 0;
+  CudnnLayout layout = CudnnLayout::nchw;
+  std::size_t workspace_bytes = 0;
+  double screened_us = 0;
+};
+
+Cudnn::Cudnn(const Device& device, const std::vector<std::string>& candidates) : device_(device), library_(candidates) {
+  const ContextScope scope(*device_.state());
+  check_cudnn(library_.table(), library_.table().create(&handle_), "cudnnCreate",
+              fmt::format("cuDNN {} from {} on {}", version(), path(), device_.info().name));
+}
+
+Cudnn::~Cudnn() {
+  release_in_context(*device_.state(), [&](const DriverTable&) { library_.table().destroy(handle_); });
+}
+
+// Runs every algorithm in both layouts; fastest first. `refusals` counts those that do not serve the shape.
+std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMath math, const Stream& stream,
+                                            std::string& refusals) {
+  const CudnnTable& table = library_.table();
+  std::vector<Candidate> candidates;
+  for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc}) {
+    problem.describe(layout, math);
+    for (int algorithm = 0; algorithm < kCudnnForwardAlgorithms; ++algorithm) {
+      Candidate candidate{.algorithm = algorithm, .layout = layout};
+      const auto refuse = [&](const std::string& reason) {
+        append(refusals, fmt::format("{} {}: {}", to_string(layout), cudnn_algorithm_name(algorithm), reason));
+      };
+      if (const CudnnStatus status = problem.workspace_bytes(algorithm, candidate.workspace_bytes);
+          status != kCudnnSuccess) {
+        refuse(table.get_error_string(status));
+        continue;
+      }
+      if (candidate.workspace_bytes > kMaxWorkspaceBytes) {
+        refuse(fmt::format("wants {} bytes of workspace", candidate.workspace_bytes));
+        continue;
+      }
+      if (candidate.workspace_bytes > problem.workspace.bytes()) {
+        problem.workspace = DeviceBuffer();  // first, so that both need not fit
+        problem.workspace = DeviceBuffer(device_, candidate.workspace_bytes);
+      }
+      // Outside of any capture first: an algorithm may load code or allocate when it runs for the first time.
+      if (const CudnnStatus status = problem.enqueue(stream, 0, algorithm, candidate.workspace_bytes);
+          status != kCudnnSuccess) {
+        refuse(table.get_error_string(status));
+        continue;
+      }
+      stream.synchronize();
+      bool graph_replay = false;
+      MeasureOptions options;
+      options.samples = kScreeningSamples;
+      candidate.screened_us =
+          problem.time(algorithm, candidate.workspace_bytes, stream, options, graph_replay).median_us;
+      candidates.push_back(candidate);
+    }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.screened_us < b.screened_us; });
+  return candidates;
+}
+
+std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMath math, const Stream& stream,
+                                     const MeasureOptions& options, std::string& note) {
+  std::string refusals;
+  std::vector<Candidate> candidates = screen(problem, math, stream, refusals);
+  if (candidates.empty()) {
+    append(note, fmt::format("no algorithm of cuDNN serves this layer ({})", refusals));
+    return std::nullopt;
+  }
+  candidates.resize(std::min(candidates.size(), kFinalists));
+  std::optional<CudnnTime> fastest;
+  for (const Candidate& candidate : candidates) {
+    problem.describe(candidate.layout, math);
+    CudnnTime time;
+    const Measurement measured =
+        problem.time(candidate.algorithm, candidate.workspace_bytes, stream, options, time.graph_replay);
+    time.algorithm = cudnn_algorithm_name(candidate.algorithm);
+    time.layout = to_string(candidate.layout);
+    time.median_us = measured.median_us;
+    time.p10_us = measured.p10_us;
+    time.p90_us = measured.p90_us;
+    if (!fastest || time.median_us < fastest->median_us) fastest = std::move(time);
+  }
+  return fastest;
+}
+
+CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, const Stream& stream, const MeasureOptions& options) {
+  if (batch < 1) fail(ErrorKind::usage, "a batch of {} images: at least 1 is needed", batch);
+  CudnnBaseline baseline;
+  Problem problem(device_, library_.table(), handle_, shape, batch);
+  if (!(problem.shape.pad == shape.pad)) {
+    append(baseline.note,
+           "cuDNN cannot pad the sides differently: its input was padded beforehand, which is not timed");
+  }
+  baseline.fp32 = best(problem, CudnnMath::fp32, stream, options, baseline.note);
+  if (device_.info().compute() < kFirstComputeWithTf32) {
+    append(baseline.note, fmt::format("{} has no TF32", device_.info().arch()));
+  } else {
+    baseline.tf32 = best(problem, CudnnMath::tf32_allowed, stream, options, baseline.note);
+  }
+  return baseline;
+}
+
+}  // namespace burin

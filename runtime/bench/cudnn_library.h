@@ -1,0 +1,84 @@
+// cuDNN as a table of functions, filled by dlopen. Only the functions and numbers that a forward convolution needs,
+// declared here, so that nothing of cuDNN or CUDA is needed to build.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct CUstream_st;
+
+namespace burin {
+
+// Opaque to us: cudnnHandle_t, cudnnTensorDescriptor_t, cudnnFilterDescriptor_t, cudnnConvolutionDescriptor_t.
+using CudnnObject = void*;
+using CudnnStatus = int;
+
+inline constexpr CudnnStatus kCudnnSuccess = 0;
+inline constexpr int kCudnnFloat = 0;              // CUDNN_DATA_FLOAT
+inline constexpr int kCudnnCrossCorrelation = 1;   // CUDNN_CROSS_CORRELATION: what networks call a convolution
+inline constexpr int kCudnnForwardAlgorithms = 8;  // CUDNN_CONVOLUTION_FWD_ALGO_COUNT
+
+enum class CudnnLayout { nchw = 0, nhwc = 1 };  // CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC
+// For float data: FMA_MATH forbids the tensor cores; DEFAULT_MATH lets them run in TF32 since Ampere.
+// TENSOR_OP_MATH_ALLOW_CONVERSION would round to half precision and is not used.
+enum class CudnnMath { tf32_allowed = 0, fp32 = 3 };
+
+std::string_view to_string(CudnnLayout layout);
+// "IMPLICIT_PRECOMP_GEMM"; "algorithm 12" for a number that is none of the eight.
+std::string cudnn_algorithm_name(int algorithm);
+// 91900 -> "9.19.0", 8907 -> "8.9.7".
+std::string cudnn_version_text(std::size_t version);
+
+struct CudnnTable {
+  std::size_t (*get_version)() = nullptr;
+  const char* (*get_error_string)(CudnnStatus) = nullptr;
+  CudnnStatus (*create)(CudnnObject*) = nullptr;
+  CudnnStatus (*destroy)(CudnnObject) = nullptr;
+  CudnnStatus (*set_stream)(CudnnObject handle, CUstream_st*) = nullptr;
+  CudnnStatus (*create_tensor)(CudnnObject*) = nullptr;
+  CudnnStatus (*destroy_tensor)(CudnnObject) = nullptr;
+  CudnnStatus (*set_tensor_4d)(CudnnObject, int layout, int type, int n, int c, int h, int w) = nullptr;
+  CudnnStatus (*create_filter)(CudnnObject*) = nullptr;
+  CudnnStatus (*destroy_filter)(CudnnObject) = nullptr;
+  CudnnStatus (*set_filter_4d)(CudnnObject, int type, int layout, int k, int c, int h, int w) = nullptr;
+  CudnnStatus (*create_convolution)(CudnnObject*) = nullptr;
+  CudnnStatus (*destroy_convolution)(CudnnObject) = nullptr;
+  CudnnStatus (*set_convolution_2d)(CudnnObject, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h,
+                                    int dilation_w, int mode, int type) = nullptr;
+  CudnnStatus (*set_groups)(CudnnObject, int groups) = nullptr;
+  CudnnStatus (*set_math)(CudnnObject, int math) = nullptr;
+  CudnnStatus (*workspace_size)(CudnnObject handle, CudnnObject input, CudnnObject filter, CudnnObject convolution,
+                                CudnnObject output, int algorithm, std::size_t* bytes) = nullptr;
+  CudnnStatus (*forward)(CudnnObject handle, const void* alpha, CudnnObject input_desc, const void* input,
+                         CudnnObject filter_desc, const void* filter, CudnnObject convolution, int algorithm,
+                         void* workspace, std::size_t workspace_bytes, const void* beta, CudnnObject output_desc,
+                         void* output) = nullptr;
+};
+
+// BURIN_CUDNN alone when it is set; else libcudnn.so.9 on the loader's path and in the usual toolkit folder.
+std::vector<std::string> default_cudnn_candidates();
+
+class CudnnLibrary {
+ public:
+  // The first candidate that opens and has every function. Throws Error(device) that says what was tried, why each
+  // failed and what helps.
+  explicit CudnnLibrary(const std::vector<std::string>& candidates);
+
+  const CudnnTable& table() const { return table_; }
+  const std::string& path() const { return path_; }
+  std::string version() const { return cudnn_version_text(table_.get_version()); }
+
+ private:
+  std::string open(const std::string& candidate);  // empty, or why not
+
+  CudnnTable table_;
+  std::string path_;
+};
+
+// Throws Error(device): "CALL failed: text (status); context".
+void check_cudnn(const CudnnTable& table, CudnnStatus status, std::string_view call, std::string_view context = {});
+
+}  // namespace burin
