@@ -131,6 +131,17 @@ std::optional<std::string> native_arch() {
   return Device::open(0).info().arch();
 }
 
+const KernelRecord* kernel_for(const Manifest& manifest, const std::string& layer, int batch) {
+  const KernelRecord* best = nullptr;
+  const auto rank = [batch](const KernelRecord& kernel) {
+    return kernel.planned_batch <= batch ? kernel.planned_batch : -kernel.planned_batch;
+  };
+  for (const KernelRecord& kernel : manifest.kernels) {
+    if (kernel.layer == layer && (best == nullptr || rank(kernel) > rank(*best))) best = &kernel;
+  }
+  return best;
+}
+
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package) {
   if (choice.host) return std::make_unique<HostExecutor>(package);
   return std::make_unique<CudaExecutor>(choice.ordinal, package);

@@ -24,6 +24,10 @@ DeviceChoice choose_device(const std::string& text);
 // "sm_90" of the first GPU, or nothing where there is none.
 std::optional<std::string> native_arch();
 
+// The kernel of `layer` that the runtime would choose: the largest planned batch that does not exceed `batch`, else the
+// smallest. Null where the package has no such layer.
+const KernelRecord* kernel_for(const Manifest& manifest, const std::string& layer, int batch);
+
 // Executes kernels of one package. Tensors are NCHW in host memory.
 class Executor {
  public:

@@ -47,19 +47,10 @@ int batch_of(const Tensor& tensor, const std::string& path, const std::string& w
 }
 
 const KernelRecord& find_kernel(const Manifest& manifest, const std::string& layer, int batch) {
-  const KernelRecord* best = nullptr;
+  if (const KernelRecord* kernel = kernel_for(manifest, layer, batch)) return *kernel;
   std::vector<std::string> names;
-  for (const KernelRecord& kernel : manifest.kernels) {
-    names.push_back(kernel.layer);
-    if (kernel.layer != layer) continue;
-    // The largest planned batch that does not exceed the one at hand, else the smallest: as the runtime chooses.
-    const auto rank = [batch](const KernelRecord& k) {
-      return k.planned_batch <= batch ? k.planned_batch : -k.planned_batch;
-    };
-    if (best == nullptr || rank(kernel) > rank(*best)) best = &kernel;
-  }
-  if (best == nullptr) fail(ErrorKind::usage, "the package has no layer '{}'{}", layer, did_you_mean(layer, names));
-  return *best;
+  for (const KernelRecord& kernel : manifest.kernels) names.push_back(kernel.layer);
+  fail(ErrorKind::usage, "the package has no layer '{}'{}", layer, did_you_mean(layer, names));
 }
 
 int run_layer(const RunArguments& arguments) {

@@ -1,0 +1,231 @@
+// burin bench: how long a package's kernels take on a GPU, and cuDNN beside them in the same run.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "compiler/cli/arguments.h"
+#include "compiler/cli/atomic_file.h"
+#include "compiler/cli/benching.h"
+#include "compiler/cli/commands.h"
+#include "compiler/cli/console.h"
+#include "compiler/cli/executing.h"
+#include "compiler/cli/inspect_rows.h"
+#include "compiler/cli/table.h"
+#include "ir/error.h"
+#include "runtime/bench/cudnn_baseline.h"
+
+namespace burin {
+namespace {
+
+struct BenchArguments {
+  std::string package;
+  std::string device = "cuda:0";
+  std::optional<std::string> batches, layer, baseline, json;
+  BenchOptions options;
+};
+
+struct BenchRow {
+  const KernelRecord* kernel = nullptr;
+  int batch = 1;
+  KernelTimes times;
+  CudnnBaseline baseline;
+
+  // cuDNN's time over ours, where there is one: above 1 is faster than cuDNN.
+  std::optional<double> ratio(const std::optional<CudnnTime>& theirs, double ours_us) const {
+    if (!theirs || theirs->median_us <= 0 || ours_us <= 0) return std::nullopt;
+    return theirs->median_us / ours_us;
+  }
+};
+
+// What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
+// that the runtime would choose.
+std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments) {
+  std::vector<BenchRow> rows;
+  const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
+  std::vector<std::string> done;
+  for (const KernelRecord& kernel : manifest.kernels) {
+    if (!matches_layer(arguments.layer, kernel.layer)) continue;
+    if (batches.empty()) {
+      rows.push_back({&kernel, kernel.planned_batch, {}, {}});
+      continue;
+    }
+    if (std::find(done.begin(), done.end(), kernel.layer) != done.end()) continue;
+    done.push_back(kernel.layer);
+    for (const int batch : batches) rows.push_back({kernel_for(manifest, kernel.layer, batch), batch, {}, {}});
+  }
+  if (rows.empty() && arguments.layer)
+    fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *arguments.layer);
+  return rows;
+}
+
+std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
+
+std::string time_text(const std::optional<CudnnTime>& time) { return time ? microseconds_text(time->median_us) : "-"; }
+
+std::string spread_text(const Measurement& m) {
+  return fmt::format("{}/{}/{}", microseconds_text(m.p10_us), microseconds_text(m.p90_us), microseconds_text(m.p99_us));
+}
+
+std::string print_table(const std::vector<BenchRow>& rows, bool with_baseline) {
+  using Align = Table::Align;
+  Table table({{"layer"},
+               {"batch", Align::right},
+               {"code"},
+               {"warm us", Align::right},
+               {"p10/p90/p99", Align::right},
+               {"cold us", Align::right},
+               {"p10/p90/p99", Align::right},
+               {"model us", Align::right},
+               {"cuDNN FP32 us", Align::right},
+               {"TF32 us", Align::right},
+               {"FP32/cold", Align::right},
+               {"TF32/cold", Align::right}});
+  std::vector<double> fp32, tf32;
+  for (const BenchRow& row : rows) {
+    std::vector<std::string> cells = {
+        row.kernel->layer,
+        fmt::format("{}", row.batch),
+        row.times.loaded_from,
+        microseconds_text(row.times.warm.median_us),
+        spread_text(row.times.warm),
+        microseconds_text(row.times.cold.median_us),
+        spread_text(row.times.cold),
+        row.batch == row.kernel->planned_batch ? microseconds_text(row.kernel->predicted_us) : std::string("-")};
+    if (with_baseline) {
+      const double ours = row.times.cold.median_us;
+      const auto to_fp32 = row.ratio(row.baseline.fp32, ours), to_tf32 = row.ratio(row.baseline.tf32, ours);
+      if (to_fp32) fp32.push_back(*to_fp32);
+      if (to_tf32) tf32.push_back(*to_tf32);
+      for (std::string cell :
+           {time_text(row.baseline.fp32), time_text(row.baseline.tf32), ratio_text(to_fp32), ratio_text(to_tf32)})
+        cells.push_back(std::move(cell));
+    } else {
+      cells.resize(cells.size() + 4);
+    }
+    table.add(std::move(cells));
+  }
+  if (with_baseline) {
+    const auto mean = [](const std::vector<double>& ratios) {
+      return ratios.empty() ? std::string("-") : fmt::format("{:.2f}", geometric_mean(ratios));
+    };
+    table.add_footer({"geometric mean", "", "", "", "", "", "", "", "", "", mean(fp32), mean(tf32)});
+  }
+  return table.print();
+}
+
+nlohmann::ordered_json to_json(const Measurement& m) {
+  return {{"median_us", m.median_us},
+          {"p10_us", m.p10_us},
+          {"p90_us", m.p90_us},
+          {"p99_us", m.p99_us},
+          {"min_us", m.min_us},
+          {"launches_per_graph", m.launches_per_graph},
+          {"samples", m.samples_us.size()}};
+}
+
+nlohmann::ordered_json to_json(const std::optional<CudnnTime>& time) {
+  if (!time) return nullptr;
+  return {{"median_us", time->median_us}, {"p10_us", time->p10_us}, {"p90_us", time->p90_us},
+          {"algorithm", time->algorithm}, {"layout", time->layout}, {"graph_replay", time->graph_replay}};
+}
+
+std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& arguments, const DeviceInfo& device,
+                       const std::optional<std::string>& cudnn_version) {
+  nlohmann::ordered_json document = {{"package", arguments.package},
+                                     {"device", device.name},
+                                     {"arch", device.arch()},
+                                     {"driver", device.driver_version},
+                                     {"copies", arguments.options.copies},
+                                     {"input_buffers", kInputBuffers},
+                                     {"rows", nlohmann::ordered_json::array()}};
+  if (cudnn_version) document["cudnn"] = *cudnn_version;
+  for (const BenchRow& row : rows) {
+    nlohmann::ordered_json entry = {{"layer", row.kernel->layer},
+                                    {"symbol", row.kernel->symbol},
+                                    {"shape", describe(row.kernel->shape)},
+                                    {"nonzeros", row.kernel->nonzeros},
+                                    {"batch", row.batch},
+                                    {"planned_batch", row.kernel->planned_batch},
+                                    {"predicted_us", row.kernel->predicted_us},
+                                    {"loaded_from", row.times.loaded_from},
+                                    {"warm", to_json(row.times.warm)},
+                                    {"cold", to_json(row.times.cold)}};
+    if (cudnn_version) {
+      entry["cudnn_fp32"] = to_json(row.baseline.fp32);
+      entry["cudnn_tf32"] = to_json(row.baseline.tf32);
+      entry["cudnn_note"] = row.baseline.note;
+    }
+    document["rows"].push_back(std::move(entry));
+  }
+  return document.dump(2) + "\n";
+}
+
+int bench_package(const BenchArguments& arguments) {
+  if (arguments.baseline) check_choice("--baseline", *arguments.baseline, {"cudnn"});
+  if (arguments.batches) parse_batches(*arguments.batches);  // complains before anything takes time
+  const Package package = read_package(arguments.package);
+  const DeviceChoice choice = choose_device(arguments.device);
+  if (choice.host) fail(ErrorKind::usage, "--device {}: only a GPU has times worth measuring", arguments.device);
+  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
+
+  const Device device = Device::open(choice.ordinal);
+  const Bench bench(device, package, arguments.options);
+  std::unique_ptr<Cudnn> cudnn;
+  if (arguments.baseline) cudnn = std::make_unique<Cudnn>(device);
+  {
+    ProgressBar progress("measuring");
+    int done = 0;
+    for (BenchRow& row : rows) {
+      progress.update(done++, static_cast<int>(rows.size()), row.kernel->layer);
+      row.times = bench.time(*row.kernel, row.batch);
+      if (!cudnn) continue;
+      MeasureOptions measure_options;
+      measure_options.samples = arguments.options.samples;
+      row.baseline = cudnn->measure(row.kernel->shape, row.batch, bench.stream(), measure_options);
+    }
+  }
+  const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
+  if (arguments.json) {
+    const std::string document = print_json(rows, arguments, device.info(), version);
+    if (*arguments.json == "-") {
+      print_data(document);
+      return 0;
+    }
+    write_file_atomically(*arguments.json, document);
+  }
+  print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",
+                         arguments.package, device.info().name, device.info().arch(),
+                         version ? ", cuDNN " + *version : std::string(), arguments.options.copies));
+  print_data(print_table(rows, cudnn != nullptr));
+  for (const BenchRow& row : rows) {
+    if (!row.baseline.note.empty())
+      print_note(fmt::format("{}, batch {}: {}", row.kernel->layer, row.batch, row.baseline.note));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  auto arguments = std::make_shared<BenchArguments>();
+  CLI::App* command = app.add_subcommand("bench", "Measure a package's kernels on a GPU, beside cuDNN if asked");
+  command->add_option("package", arguments->package, "A .burin file")->required()->type_name("PACKAGE");
+  command->add_option("--device", arguments->device, "cuda:N (default cuda:0)")->type_name("DEVICE");
+  command->add_option("--batch", arguments->batches, "Batch sizes, e.g. 1,32 (default: what each kernel was tuned for)")
+      ->type_name("LIST");
+  command->add_option("--layer", arguments->layer, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
+  command
+      ->add_option("--baseline", arguments->baseline,
+                   "cudnn: its best algorithm by measurement, in FP32 and TF32, in the same run")
+      ->type_name("NAME");
+  command->add_option("--json", arguments->json, "Write all figures to FILE, too (-: to stdout instead of the table)")
+      ->type_name("FILE");
+  command->add_option("--samples", arguments->options.samples, "Timed graph replays for each figure (default 100)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100000));
+  command->add_option("--copies", arguments->options.copies, "Copies of the code for the cold times (default 8)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 64));
+  command->callback([arguments, &action] { action = [arguments] { return bench_package(*arguments); }; });
+}
+
+}  // namespace burin

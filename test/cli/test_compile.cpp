@@ -1,0 +1,194 @@
+// compile and inspect: what comes out, and that it comes out the same.
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/package/package.h"
+#include "test/cli/program.h"
+#include "test/cli/weights_file.h"
+
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+Outcome compile(const ScratchFolder& folder, const std::string& output, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / output};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+std::vector<TestLayer> two_layers() {
+  TestLayer first, second;
+  first.name = "a";
+  second.name = "b";
+  second.shape = {6, 8, 1, 1};
+  second.pad = 0;
+  return {first, second};
+}
+
+}  // namespace
+
+TEST_CASE("compile_says_what_it_wrote_and_is_quiet_otherwise") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", two_layers());
+  const Outcome outcome = compile(folder, "p.burin");
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("p.burin: 2 kernels") && Contains("PTX"));
+  CHECK_THAT(outcome.err, !Contains("\r") && !Contains("\033"));  // no bar where nobody looks
+  const burin::Package package = burin::read_package(folder / "p.burin");
+  CHECK(package.manifest.kernels.size() == 2);
+  CHECK(package.manifest.source == "w.safetensors");
+}
+
+TEST_CASE("the_default_output_lies_in_the_current_folder") {
+  const ScratchFolder folder, elsewhere;
+  write_safetensors(folder / "net.safetensors", {TestLayer{}});
+  const Outcome outcome = run_burin({"compile", folder / "net.safetensors", "--arch", "sm_90"}, {}, elsewhere.path());
+  CHECK(outcome.exit_code == 0);
+  CHECK(elsewhere.entries() == std::vector<std::string>{"net.burin"});
+  CHECK(folder.entries() == std::vector<std::string>{"net.safetensors"});
+}
+
+TEST_CASE("the_same_input_and_flags_give_the_same_bytes") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", two_layers());
+  REQUIRE(compile(folder, "1.burin", {"--batch", "1,4", "--jobs", "1"}).exit_code == 0);
+  REQUIRE(compile(folder, "2.burin", {"--batch", "1,4", "--jobs", "3"}).exit_code == 0);
+  CHECK((read_file(folder / "1.burin") == read_file(folder / "2.burin")));
+  REQUIRE(compile(folder, "3.burin", {"--batch", "4"}).exit_code == 0);
+  CHECK((read_file(folder / "1.burin") != read_file(folder / "3.burin")));
+}
+
+TEST_CASE("layer_chooses_and_batch_multiplies") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", two_layers());
+  REQUIRE(compile(folder, "p.burin", {"--layer", "b", "--batch", "1,4"}).exit_code == 0);
+  const burin::Package package = burin::read_package(folder / "p.burin");
+  REQUIRE(package.manifest.kernels.size() == 2);
+  CHECK(package.manifest.kernels[0].layer == "b");
+  CHECK(package.manifest.kernels[0].planned_batch == 1);
+  CHECK(package.manifest.kernels[1].planned_batch == 4);
+}
+
+TEST_CASE("activation_overrides_what_the_file_says") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.more_geometry = R"({"activation": "relu"})";
+  write_safetensors(folder / "w.safetensors", {layer});
+  REQUIRE(compile(folder, "p.burin").exit_code == 0);
+  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).shape.epilogue.activation ==
+        burin::Activation::relu);
+  REQUIRE(compile(folder, "p.burin", {"--activation", "silu"}).exit_code == 0);
+  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).shape.epilogue.activation ==
+        burin::Activation::silu);
+}
+
+TEST_CASE("zero_threshold_drops_weights_and_is_recorded") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.weights.assign(8 * 4 * 9, 0.001F);
+  layer.weights[5] = 0.5F;
+  write_safetensors(folder / "w.safetensors", {layer});
+  REQUIRE(compile(folder, "p.burin", {"--zero-threshold", "0.01"}).exit_code == 0);
+  const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
+  CHECK(manifest.kernels.at(0).nonzeros == 1);
+  CHECK(manifest.zero_threshold == 0.01F);
+  const Outcome verified =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);  // verify applies the same threshold
+}
+
+TEST_CASE("max_extent_crops_and_keeps_padding_and_stride") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.extent = 100;
+  layer.stride = 2;
+  write_safetensors(folder / "w.safetensors", {layer});
+  REQUIRE(compile(folder, "p.burin", {"--max-extent", "9"}).exit_code == 0);
+  const burin::ConvShape shape = burin::read_package(folder / "p.burin").manifest.kernels.at(0).shape;
+  CHECK(shape.in_h == 9);
+  CHECK(shape.in_w == 9);
+  CHECK(shape.stride_h == 2);
+  CHECK(shape.pad.left == 1);
+}
+
+TEST_CASE("what_is_not_supported_exits_with_4") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const Outcome precision = compile(folder, "p.burin", {"--precision", "fp8"});
+  CHECK(precision.exit_code == 4);
+  CHECK_THAT(precision.err, Contains("fp8") && Contains("fp32"));
+  const Outcome arch = run_burin({"compile", folder / "w.safetensors", "--arch", "sm_42", "-o", folder / "p.burin"});
+  CHECK(arch.exit_code == 4);
+  CHECK_THAT(arch.err, Contains("sm_42") && Contains("sm_90"));
+  CHECK(folder.entries() == std::vector<std::string>{"w.safetensors"});
+}
+
+TEST_CASE("native_without_a_gpu_exits_with_5") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const Outcome outcome =
+      run_burin_without_gpu({"compile", folder / "w.safetensors", "--arch", "native", "-o", folder / "p.burin"});
+  CHECK(outcome.exit_code == 5);
+  CHECK_THAT(outcome.err, Contains("--arch native") && Contains("no GPU"));
+}
+
+TEST_CASE("without_arch_and_gpu_a_note_says_what_was_taken") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const Outcome outcome = run_burin_without_gpu({"compile", folder / "w.safetensors", "-o", folder / "p.burin"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("burin: note: no GPU found: compiling for sm_90"));
+}
+
+TEST_CASE("a_package_without_an_assembler_holds_ptx_and_says_so") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const Outcome outcome = run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"},
+                                    {"BURIN_ASSEMBLER=none"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("burin: note: ") && Contains("PTX only"));
+  CHECK_THAT(outcome.out, Contains("PTX") && !Contains("cubin"));
+}
+
+TEST_CASE("inspect_shows_weights_and_packages") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", two_layers());
+  REQUIRE(compile(folder, "p.burin").exit_code == 0);
+  for (const char* input : {"w.safetensors", "p.burin"}) {
+    CAPTURE(input);
+    const Outcome table = run_burin({"inspect", folder / input});
+    CHECK(table.exit_code == 0);
+    CHECK_THAT(table.out, Contains("sparsity") && Contains("4x8x8 > 8, 3x3 p1") && Contains("2 rows"));
+    const Outcome json = run_burin({"inspect", folder / input, "--json"});
+    CHECK(json.exit_code == 0);
+    const nlohmann::json document = nlohmann::json::parse(json.out);
+    REQUIRE(document["rows"].size() == 2);
+    CHECK(document["rows"][1]["layer"] == "b");
+    CHECK(document["rows"][1]["dense_bytes"] == 6 * 8 * 4);
+    CHECK(document["rows"][0]["nonzeros"].get<int>() > 0);
+  }
+}
+
+TEST_CASE("inspect_of_the_same_layer_agrees_before_and_after_compiling") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", two_layers());
+  REQUIRE(compile(folder, "p.burin").exit_code == 0);
+  const nlohmann::json before = nlohmann::json::parse(run_burin({"inspect", folder / "w.safetensors", "--json"}).out);
+  const nlohmann::json after = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+  for (const char* key : {"layer", "shape", "nonzeros", "dead_inputs", "dead_outputs", "template", "plan", "symbol"}) {
+    CAPTURE(key);
+    CHECK(before["rows"][0][key] == after["rows"][0][key]);
+  }
+}
+
+TEST_CASE("inspect_refuses_a_glob_without_a_match") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", two_layers());
+  REQUIRE(compile(folder, "p.burin").exit_code == 0);
+  const Outcome outcome = run_burin({"inspect", folder / "p.burin", "--layer", "z*"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("'z*'"));
+}

@@ -1,0 +1,190 @@
+// verify on the host executor: what passes, what fails, what is said of it.
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "test/cli/program.h"
+#include "test/cli/weights_file.h"
+
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+void compile(const ScratchFolder& folder, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90",
+                                        "-o",      folder / "p.burin"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Outcome outcome = run_burin(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+}
+
+Outcome verify(const ScratchFolder& folder, const std::string& weights, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {"verify",         folder / "p.burin", "--against",
+                                        folder / weights, "--device",         "host"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+}  // namespace
+
+TEST_CASE("the_demo_network_compiles_and_verifies") {
+  const ScratchFolder folder;
+  const std::string script = std::string(BURIN_SOURCE_FOLDER) + "/examples/make_pruned_network.py";
+  const Outcome made = run_program({"python3", script, folder / "w.safetensors"});
+  CAPTURE(made.err);
+  REQUIRE(made.exit_code == 0);
+  compile(folder);
+  const Outcome outcome = verify(folder, "w.safetensors", {"--seed", "3"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("on host, seed 3") && Contains("all 6 kernels verified"));
+}
+
+TEST_CASE("the_demo_network_is_the_same_for_a_seed") {
+  const ScratchFolder folder;
+  const std::string script = std::string(BURIN_SOURCE_FOLDER) + "/examples/make_pruned_network.py";
+  for (const char* name : {"1", "2"}) REQUIRE(run_program({"python3", script, folder / name}).exit_code == 0);
+  REQUIRE(run_program({"python3", script, folder / "3", "--seed", "2"}).exit_code == 0);
+  CHECK((read_file(folder / "1") == read_file(folder / "2")));
+  CHECK((read_file(folder / "1") != read_file(folder / "3")));
+}
+
+TEST_CASE("other_weights_fail_with_1_and_the_worst_element_is_named") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
+  write_safetensors(folder / "other.safetensors", {TestLayer{}}, 2);
+  compile(folder);
+  const Outcome outcome = verify(folder, "other.safetensors", {"--seed", "5"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.out, Contains("FAILED") && Contains("channel ") && Contains("expected"));
+  CHECK_THAT(outcome.err, Contains("burin: error: ") && Contains("--seed 5"));
+}
+
+TEST_CASE("one_weight_that_differs_a_little_fails") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.weights = sparse_weights(8 * 4 * 9, 1);
+  layer.weights[40] = 0.5F;
+  write_safetensors(folder / "w.safetensors", {layer});
+  layer.weights[40] = 0.5001F;
+  write_safetensors(folder / "other.safetensors", {layer});
+  compile(folder);
+  CHECK(verify(folder, "w.safetensors").exit_code == 0);
+  CHECK(verify(folder, "other.safetensors").exit_code == 1);
+}
+
+TEST_CASE("a_seed_repeats_a_run_and_is_printed_when_drawn") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  compile(folder);
+  const Outcome first = verify(folder, "w.safetensors", {"--seed", "11"});
+  const Outcome second = verify(folder, "w.safetensors", {"--seed", "11"});
+  CHECK(first.exit_code == 0);
+  CHECK(first.out == second.out);
+  const nlohmann::json drawn = nlohmann::json::parse(verify(folder, "w.safetensors", {"--json"}).out);
+  const Outcome repeated =
+      verify(folder, "w.safetensors", {"--json", "--seed", std::to_string(drawn["seed"].get<std::uint64_t>())});
+  CHECK(nlohmann::json::parse(repeated.out) == drawn);
+}
+
+TEST_CASE("verify_json_says_what_the_table_says") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
+  write_safetensors(folder / "other.safetensors", {TestLayer{}}, 2);
+  compile(folder, {"--batch", "1,3"});
+  const Outcome good = verify(folder, "w.safetensors", {"--json", "--seed", "1"});
+  CHECK(good.exit_code == 0);
+  nlohmann::json document = nlohmann::json::parse(good.out);
+  CHECK(document["passed"] == true);
+  CHECK(document["device"] == "host");
+  REQUIRE(document["kernels"].size() == 2);
+  CHECK(document["kernels"][1]["batch"] == 3);
+  CHECK(document["kernels"][1]["error_over_tolerance"].get<double>() <= 1.0);
+  const Outcome bad = verify(folder, "other.safetensors", {"--json"});
+  CHECK(bad.exit_code == 1);
+  CHECK(nlohmann::json::parse(bad.out)["passed"] == false);
+}
+
+TEST_CASE("a_kernel_is_right_for_other_batch_sizes_than_its_own") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  compile(folder, {"--batch", "4"});
+  for (const char* batch : {"1", "3", "5"}) {
+    const Outcome outcome = verify(folder, "w.safetensors", {"--batch", batch});
+    CAPTURE(batch, outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 0);
+  }
+}
+
+TEST_CASE("a_residual_layer_verifies") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.more_geometry = R"({"residual": true, "activation": "relu"})";
+  write_safetensors(folder / "w.safetensors", {layer});
+  compile(folder);
+  const Outcome outcome = verify(folder, "w.safetensors");
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("verify_takes_layers_by_glob") {
+  const ScratchFolder folder;
+  TestLayer a, b;
+  a.name = "a";
+  b.name = "b";
+  write_safetensors(folder / "w.safetensors", {a, b});
+  compile(folder);
+  const nlohmann::json document =
+      nlohmann::json::parse(verify(folder, "w.safetensors", {"--layer", "b*", "--json"}).out);
+  REQUIRE(document["kernels"].size() == 1);
+  CHECK(document["kernels"][0]["layer"] == "b");
+  CHECK(verify(folder, "w.safetensors", {"--layer", "c*"}).exit_code == 2);
+}
+
+TEST_CASE("weights_of_another_network_are_bad_input") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  TestLayer wider;
+  wider.shape = {8, 5, 3, 3};
+  write_safetensors(folder / "wider.safetensors", {wider});
+  compile(folder);
+  const Outcome outcome = verify(folder, "wider.safetensors");
+  CHECK(outcome.exit_code == 3);
+  CHECK_THAT(outcome.err, Contains("[8,5,3,3]") && Contains("[8,4,3,3]"));
+}
+
+TEST_CASE("a_package_without_bitcode_needs_a_gpu") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  compile(folder, {"--no-bitcode"});
+  const Outcome outcome = verify(folder, "w.safetensors");
+  CHECK(outcome.exit_code == 4);
+  CHECK_THAT(outcome.err, Contains("--no-bitcode"));
+}
+
+TEST_CASE("a_gpu_that_is_not_there_exits_with_5") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  compile(folder);
+  const std::vector<std::vector<std::string>> commands = {
+      {"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "cuda:0"},
+      {"bench", folder / "p.burin"}};
+  for (const auto& command : commands) {
+    const Outcome outcome = run_burin_without_gpu(command);
+    CAPTURE(command, outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 5);
+    CHECK_THAT(outcome.err, Catch::StartsWith("burin: error: "));
+  }
+}
+
+TEST_CASE("auto_without_a_gpu_says_that_it_takes_the_host") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  compile(folder);
+  const Outcome outcome = run_burin_without_gpu({"verify", folder / "p.burin", "--against", folder / "w.safetensors"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("burin: note: no GPU") && Contains("host executor"));
+}
