@@ -1,0 +1,238 @@
+#include "compiler/reference.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <thread>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// Output positions of one axis whose input position, for one position of the filter, lies inside the image.
+struct Range {
+  int begin = 0, end = 0;
+  int first_input = 0;  // of `begin`
+};
+
+Range valid_range(int out, int in, int stride, int pad, int filter_offset) {
+  const int shift = filter_offset - pad;  // input = output * stride + shift
+  Range range;
+  range.begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+  range.end = shift >= in ? 0 : std::min(out, (in - 1 - shift) / stride + 1);
+  range.begin = std::min(range.begin, range.end);
+  range.first_input = range.begin * stride + shift;
+  return range;
+}
+
+// sums[0..count) += weight * input[0], input[stride], ...
+void add_row(double* sums, const float* input, int count, int stride, double weight) {
+  if (stride == 1) {
+    for (int x = 0; x < count; ++x) sums[x] += weight * input[x];
+  } else {
+    for (int x = 0; x < count; ++x) sums[x] += weight * input[static_cast<std::ptrdiff_t>(x) * stride];
+  }
+}
+
+// One nonzero over one image: `plane` is an output channel, `image` an input channel.
+void add_tap(const ConvShape& shape, double* plane, const float* image, const Range& rows, const Range& cols,
+             double weight) {
+  const int out_w = shape.out_w();
+  const int width = cols.end - cols.begin;
+  const int height = rows.end - rows.begin;
+  if (width <= 0 || height <= 0) return;
+  double* sums = plane + static_cast<std::ptrdiff_t>(rows.begin) * out_w + cols.begin;
+  const float* input = image + static_cast<std::ptrdiff_t>(rows.first_input) * shape.in_w + cols.first_input;
+  const bool rows_touch = shape.stride_h == 1 && shape.stride_w == 1 && width == out_w && width == shape.in_w;
+  if (rows_touch) return add_row(sums, input, width * height, 1, weight);
+  for (int y = 0; y < height; ++y) {
+    add_row(sums, input, width, shape.stride_w, weight);
+    sums += out_w;
+    input += static_cast<std::ptrdiff_t>(shape.stride_h) * shape.in_w;
+  }
+}
+
+void sum_channel(const ConvLayer& layer, int batch, std::span<const float> input, int k, bool absolute, double* sums) {
+  const ConvShape& shape = layer.shape;
+  const std::int64_t plane = std::int64_t{shape.out_h()} * shape.out_w();
+  const std::int64_t channel = std::int64_t{shape.in_h} * shape.in_w;
+  for (int c = 0; c < shape.channels_per_group(); ++c) {
+    for (int r = 0; r < shape.kernel_h; ++r) {
+      const Range rows = valid_range(shape.out_h(), shape.in_h, shape.stride_h, shape.pad.top, r * shape.dilation_h);
+      for (int s = 0; s < shape.kernel_w; ++s) {
+        const double weight = layer.weight(k, c, r, s);
+        if (weight == 0) continue;
+        const Range cols = valid_range(shape.out_w(), shape.in_w, shape.stride_w, shape.pad.left, s * shape.dilation_w);
+        for (int n = 0; n < batch; ++n) {
+          add_tap(shape, sums + (std::int64_t{n} * shape.out_channels + k) * plane,
+                  input.data() + (std::int64_t{n} * shape.in_channels + shape.input_channel(k, c)) * channel, rows,
+                  cols, absolute ? std::abs(weight) : weight);
+        }
+      }
+    }
+  }
+}
+
+// The sums over the taps alone, NCHW. With `absolute`, of |w| and of an input that the caller has made positive.
+std::vector<double> sum_taps(const ConvLayer& layer, int batch, std::span<const float> input, bool absolute) {
+  const ConvShape& shape = layer.shape;
+  std::vector<double> sums(static_cast<std::size_t>(batch * shape.output_elements()));
+  std::atomic<int> next{0};
+  const auto work = [&] {
+    for (int k = next++; k < shape.out_channels; k = next++) sum_channel(layer, batch, input, k, absolute, sums.data());
+  };
+  constexpr double kMultiplyAddsPerThread = 1e6;  // below this, starting a thread costs more than it saves
+  const double multiply_adds = static_cast<double>(shape.weight_elements()) / shape.out_channels * sums.size();
+  const int jobs = std::min({static_cast<int>(std::max(1U, std::thread::hardware_concurrency())), shape.out_channels,
+                             static_cast<int>(std::min(1e3, multiply_adds / kMultiplyAddsPerThread)) + 1});
+  {
+    std::vector<std::jthread> threads;  // joined at the end of the block
+    for (int job = 1; job < jobs; ++job) threads.emplace_back(work);
+    work();
+  }
+  return sums;
+}
+
+void check_arguments(const ConvLayer& layer, int batch, std::span<const float> input, std::span<const float> residual) {
+  const ConvShape& shape = layer.shape;
+  BURIN_CHECK(batch >= 1, "batch {}", batch);
+  BURIN_CHECK(static_cast<std::int64_t>(input.size()) == batch * shape.input_elements(), "layer {}: {} inputs, not {}",
+              layer.name, input.size(), batch * shape.input_elements());
+  const std::int64_t residuals = shape.epilogue.residual ? batch * shape.output_elements() : 0;
+  BURIN_CHECK(static_cast<std::int64_t>(residual.size()) == residuals, "layer {}: {} residuals, not {}", layer.name,
+              residual.size(), residuals);
+  BURIN_CHECK(static_cast<std::int64_t>(layer.weights.size()) == shape.weight_elements(),
+              "layer {}: {} weights, not {}", layer.name, layer.weights.size(), shape.weight_elements());
+  const std::size_t biases = shape.epilogue.bias ? static_cast<std::size_t>(shape.out_channels) : 0;
+  BURIN_CHECK(layer.bias.size() == biases, "layer {}: {} biases, not {}", layer.name, layer.bias.size(), biases);
+}
+
+double activate(const Epilogue& epilogue, double x) {
+  switch (epilogue.activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::relu6:
+      return std::clamp(x, 0.0, 6.0);
+    case Activation::leaky_relu:
+      return x < 0 ? x * epilogue.leaky_slope : x;
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+  }
+  fail_internal(__FILE__, __LINE__, "an activation without a reference");
+}
+
+// visit(flat index, output channel) for every output.
+template <typename Visit>
+void for_each_output(const ConvShape& shape, int batch, Visit visit) {
+  const std::int64_t plane = std::int64_t{shape.out_h()} * shape.out_w();
+  std::size_t i = 0;
+  for (int n = 0; n < batch; ++n) {
+    for (int k = 0; k < shape.out_channels; ++k) {
+      for (std::int64_t pixel = 0; pixel < plane; ++pixel, ++i) visit(i, static_cast<std::size_t>(k));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
+                                          std::span<const float> residual) {
+  check_arguments(layer, batch, input, residual);
+  const Epilogue& epilogue = layer.shape.epilogue;
+  std::vector<double> result = sum_taps(layer, batch, input, false);
+  for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
+    if (epilogue.bias) result[i] += layer.bias[k];
+    if (epilogue.residual) result[i] += residual[i];
+    result[i] = activate(epilogue, result[i]);
+  });
+  return result;
+}
+
+std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::span<const float> input,
+                                        std::span<const float> residual) {
+  check_arguments(layer, batch, input, residual);
+  const Epilogue& epilogue = layer.shape.epilogue;
+  std::vector<float> positive(input.begin(), input.end());
+  for (float& x : positive) x = std::abs(x);
+  std::vector<double> result = sum_taps(layer, batch, positive, true);
+  // The largest slope of the activation: by how much it can stretch an error.
+  const bool leaky = epilogue.activation == Activation::leaky_relu;
+  const double slope = leaky ? std::max(1.0, std::abs(static_cast<double>(epilogue.leaky_slope))) : 1.0;
+  for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
+    if (epilogue.bias) result[i] += std::abs(layer.bias[k]);
+    if (epilogue.residual) result[i] += std::abs(residual[i]);
+    result[i] *= slope;
+  });
+  // These two are computed with rounding of their own, also where the sum is nearly zero: sigmoid(0) is 0.5.
+  if (epilogue.activation == Activation::sigmoid || epilogue.activation == Activation::silu) {
+    const std::vector<double> outputs = reference_convolution(layer, batch, input, residual);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] += std::abs(outputs[i]);
+  }
+  return result;
+}
+
+Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
+                   int longest_reduction) {
+  BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == magnitude.size(),
+              "comparing {} outputs with {} references and {} magnitudes", output.size(), reference.size(),
+              magnitude.size());
+  BURIN_CHECK(longest_reduction >= 0, "a reduction of {} terms", longest_reduction);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double scale =
+      kToleranceFactor * std::numeric_limits<float>::epsilon() * std::sqrt(static_cast<double>(longest_reduction) + 1);
+  Comparison result;
+  result.worst_ratio = -1;
+  double error_squares = 0, reference_squares = 0;
+  for (std::size_t i = 0; i < output.size(); ++i) {
+    const double tolerance = std::max(scale * magnitude[i], static_cast<double>(std::numeric_limits<float>::min()));
+    const double error = std::abs(output[i] - reference[i]);
+    const double ratio = std::isfinite(error) ? error / tolerance : kInfinity;  // NaN compares with nothing
+    error_squares += error * error;
+    reference_squares += reference[i] * reference[i];
+    if (ratio > result.worst_ratio) {
+      result.worst_ratio = ratio;
+      result.worst_index = static_cast<std::int64_t>(i);
+      result.worst_value = output[i];
+      result.worst_expected = reference[i];
+      result.worst_tolerance = tolerance;
+    }
+  }
+  result.within = result.worst_ratio <= 1;
+  result.relative_error = error_squares == 0 ? 0 : std::sqrt(error_squares / reference_squares);
+  if (!std::isfinite(result.relative_error)) result.relative_error = kInfinity;
+  return result;
+}
+
+std::string describe_output_index(const ConvShape& shape, std::int64_t index) {
+  const std::int64_t width = shape.out_w(), plane = width * shape.out_h(), image = plane * shape.out_channels;
+  return fmt::format("image {}, channel {}, row {}, col {}", index / image, index % image / plane,
+                     index % plane / width, index % width);
+}
+
+std::vector<float> random_tensor(std::int64_t elements, std::uint64_t seed) {
+  BURIN_CHECK(elements >= 0, "a tensor of {} elements", elements);
+  // splitmix64 (Steele, Lea, Flood 2014); its upper bits choose one of 2^24 odd multiples of 2^-24, all of them exact.
+  // None is zero, so that an input which is not read is noticed.
+  constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+  constexpr int kBits = 24;
+  std::vector<float> values(static_cast<std::size_t>(elements));
+  std::uint64_t state = seed;
+  for (float& value : values) {
+    state += kGolden;
+    std::uint64_t z = state;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    z ^= z >> 31;
+    const auto draw = static_cast<std::int32_t>(z >> (64 - kBits));
+    value = static_cast<float>(2 * draw + 1 - (1 << kBits)) * (1.0F / (1 << kBits));
+  }
+  return values;
+}
+
+}  // namespace burin

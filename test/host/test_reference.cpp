@@ -1,0 +1,303 @@
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+#include <random>
+
+#include "compiler/reference.h"
+
+using namespace burin;
+
+namespace {
+
+// The definition of a convolution, one output at a time, with every weight.
+double direct_output(const ConvLayer& layer, const std::vector<float>& input, const std::vector<float>& residual, int n,
+                     int k, int y, int x) {
+  const ConvShape& s = layer.shape;
+  double sum = 0;
+  for (int c = 0; c < s.in_channels / s.groups; ++c) {
+    const int channel = k / (s.out_channels / s.groups) * (s.in_channels / s.groups) + c;
+    for (int r = 0; r < s.kernel_h; ++r) {
+      for (int q = 0; q < s.kernel_w; ++q) {
+        const int row = y * s.stride_h - s.pad.top + r * s.dilation_h;
+        const int col = x * s.stride_w - s.pad.left + q * s.dilation_w;
+        if (row < 0 || row >= s.in_h || col < 0 || col >= s.in_w) continue;
+        const std::size_t at = ((static_cast<std::size_t>(n) * s.in_channels + channel) * s.in_h + row) * s.in_w + col;
+        sum += static_cast<double>(layer.weight(k, c, r, q)) * input[at];
+      }
+    }
+  }
+  if (s.epilogue.bias) sum += layer.bias[k];
+  if (s.epilogue.residual) {
+    sum += residual[((static_cast<std::size_t>(n) * s.out_channels + k) * s.out_h() + y) * s.out_w() + x];
+  }
+  switch (s.epilogue.activation) {
+    case Activation::none:
+      return sum;
+    case Activation::relu:
+      return sum > 0 ? sum : 0;
+    case Activation::relu6:
+      return sum < 0 ? 0 : sum > 6 ? 6 : sum;
+    case Activation::leaky_relu:
+      return sum > 0 ? sum : static_cast<double>(s.epilogue.leaky_slope) * sum;
+    case Activation::sigmoid:
+      return 1.0 / (1.0 + std::exp(-sum));
+    case Activation::silu:
+      return sum * (1.0 / (1.0 + std::exp(-sum)));
+  }
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<double> direct_convolution(const ConvLayer& layer, int batch, const std::vector<float>& input,
+                                       const std::vector<float>& residual) {
+  std::vector<double> result;
+  for (int n = 0; n < batch; ++n)
+    for (int k = 0; k < layer.shape.out_channels; ++k)
+      for (int y = 0; y < layer.shape.out_h(); ++y)
+        for (int x = 0; x < layer.shape.out_w(); ++x)
+          result.push_back(direct_output(layer, input, residual, n, k, y, x));
+  return result;
+}
+
+struct Case {
+  ConvLayer layer;
+  int batch = 1;
+  std::vector<float> input, residual;
+};
+
+Case make_case(const ConvShape& shape, int batch, double density, std::uint64_t seed) {
+  Case c;
+  c.layer.name = "test";
+  c.layer.shape = shape;
+  c.batch = batch;
+  c.layer.weights = random_tensor(shape.weight_elements(), seed);
+  const std::vector<float> keep = random_tensor(shape.weight_elements(), seed + 1);
+  for (std::size_t i = 0; i < keep.size(); ++i) {
+    if ((keep[i] + 1) / 2 > density) c.layer.weights[i] = 0;
+  }
+  if (shape.epilogue.bias) c.layer.bias = random_tensor(shape.out_channels, seed + 2);
+  c.input = random_tensor(batch * shape.input_elements(), seed + 3);
+  if (shape.epilogue.residual) c.residual = random_tensor(batch * shape.output_elements(), seed + 4);
+  return c;
+}
+
+void check_against_direct(const Case& c) {
+  REQUIRE(verify(c.layer).empty());
+  const std::vector<double> expected = direct_convolution(c.layer, c.batch, c.input, c.residual);
+  const std::vector<double> result = reference_convolution(c.layer, c.batch, c.input, c.residual);
+  REQUIRE(result.size() == expected.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < result.size(); ++i) worst = std::max(worst, std::abs(result[i] - expected[i]));
+  CHECK(worst < 1e-12);  // sums of at most some hundred terms up to 1, in another order
+}
+
+// Any legal shape that is small enough for the direct form.
+ConvShape random_shape(std::mt19937& engine) {
+  const auto draw = [&](int low, int high) { return low + static_cast<int>(engine() % (high - low + 1)); };
+  for (;;) {
+    ConvShape shape;
+    shape.groups = draw(0, 2) == 0 ? draw(2, 4) : 1;
+    shape.in_channels = shape.groups * draw(1, 5);
+    shape.out_channels = draw(0, 3) == 0 ? shape.in_channels : shape.groups * draw(1, 5);
+    if (draw(0, 5) == 0) shape.groups = shape.out_channels = shape.in_channels;  // depthwise
+    shape.kernel_h = draw(1, 5);
+    shape.kernel_w = draw(1, 5);
+    shape.stride_h = draw(1, 3);
+    shape.stride_w = draw(1, 3);
+    shape.dilation_h = draw(1, 3);
+    shape.dilation_w = draw(1, 3);
+    shape.pad = {.top = draw(0, 6), .bottom = draw(0, 6), .left = draw(0, 6), .right = draw(0, 6)};
+    shape.in_h = draw(1, 13);
+    shape.in_w = draw(1, 13);
+    shape.epilogue.bias = draw(0, 1) == 1;
+    shape.epilogue.residual = draw(0, 1) == 1;
+    shape.epilogue.activation = static_cast<Activation>(draw(0, 5));
+    shape.epilogue.leaky_slope = 0.2F;
+    if (verify(shape).empty()) return shape;
+  }
+}
+
+ConvShape plain_3x3() {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 3;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.in_h = shape.in_w = 6;
+  shape.pad = {1, 1, 1, 1};
+  return shape;
+}
+
+}  // namespace
+
+TEST_CASE("reference: 60 random shapes against the direct form") {
+  constexpr std::uint32_t kSeed = 20240601;
+  std::mt19937 engine(kSeed);
+  for (int i = 0; i < 60; ++i) {
+    const ConvShape shape = random_shape(engine);
+    const int batch = 1 + static_cast<int>(engine() % 3);
+    INFO("seed " << kSeed << ", case " << i << ", batch " << batch << ":\n" << print(shape));
+    check_against_direct(make_case(shape, batch, i % 4 == 0 ? 1.0 : 0.3, engine()));
+  }
+}
+
+TEST_CASE("reference: each epilogue") {
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6, Activation::leaky_relu,
+                                      Activation::sigmoid, Activation::silu}) {
+    for (const bool bias : {false, true}) {
+      for (const bool residual : {false, true}) {
+        ConvShape shape = plain_3x3();
+        shape.epilogue = {.bias = bias, .residual = residual, .activation = activation, .leaky_slope = 0.3F};
+        INFO(print(shape));
+        check_against_direct(make_case(shape, 2, 0.5, 7));
+      }
+    }
+  }
+}
+
+TEST_CASE("reference: the epilogue's order and bounds, by hand") {
+  ConvLayer layer{.name = "one", .shape = {}, .weights = {2.0F}, .bias = {1.0F}};
+  layer.shape.in_w = 4;
+  layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::relu6};
+  const std::vector<float> input = {-4, 0, 1, 3}, residual = {0.5F, -0.5F, 0.5F, 0.5F};
+  CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{0, 0.5, 3.5, 6});
+  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{9.5, 1.5, 3.5, 7.5});
+  layer.shape.epilogue.activation = Activation::leaky_relu;
+  layer.shape.epilogue.leaky_slope = 2;
+  CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{-13, 0.5, 3.5, 7.5});
+  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{19, 3, 7, 15});
+}
+
+TEST_CASE("reference: a layer without nonzeros gives the epilogue of zero") {
+  ConvShape shape = plain_3x3();
+  shape.epilogue.activation = Activation::sigmoid;
+  const Case c = make_case(shape, 1, 0, 5);
+  CHECK(reference_convolution(c.layer, 1, c.input, {}) == std::vector<double>(shape.output_elements(), 0.5));
+  CHECK(reference_magnitude(c.layer, 1, c.input, {}) == std::vector<double>(shape.output_elements(), 0.5));
+}
+
+TEST_CASE("reference: padding larger than the image and taps that never touch it") {
+  ConvShape shape = plain_3x3();
+  shape.in_h = 1;
+  shape.in_w = 2;
+  shape.pad = {.top = 9, .bottom = 4, .left = 0, .right = 11};
+  shape.dilation_h = 4;
+  shape.stride_w = 3;
+  check_against_direct(make_case(shape, 2, 1, 3));
+}
+
+TEST_CASE("reference: many channels are shared among threads") {
+  ConvShape shape = plain_3x3();
+  shape.in_channels = 24;
+  shape.out_channels = 40;
+  shape.in_h = shape.in_w = 20;
+  check_against_direct(make_case(shape, 1, 0.7, 11));  // 3.5 million multiply-adds
+}
+
+TEST_CASE("reference: magnitude bounds the sum") {
+  std::mt19937 engine(4);
+  for (int i = 0; i < 20; ++i) {
+    ConvShape shape = random_shape(engine);
+    shape.epilogue.activation = Activation::none;
+    const Case c = make_case(shape, 2, 0.6, engine());
+    INFO(print(shape));
+    const std::vector<double> sums = reference_convolution(c.layer, 2, c.input, c.residual);
+    const std::vector<double> magnitudes = reference_magnitude(c.layer, 2, c.input, c.residual);
+    Case positive = c;
+    for (auto* values : {&positive.layer.weights, &positive.layer.bias, &positive.input, &positive.residual}) {
+      for (float& value : *values) value = std::abs(value);
+    }
+    const std::vector<double> expected = reference_convolution(positive.layer, 2, positive.input, positive.residual);
+    for (std::size_t j = 0; j < sums.size(); ++j) {
+      REQUIRE(std::abs(sums[j]) <= magnitudes[j]);
+      REQUIRE(magnitudes[j] == Approx(expected[j]).epsilon(1e-12));
+    }
+  }
+}
+
+TEST_CASE("reference: arguments of a wrong size are an internal error") {
+  const Case c = make_case(plain_3x3(), 1, 1, 1);
+  CHECK_THROWS(reference_convolution(c.layer, 2, c.input, {}));
+  CHECK_THROWS(reference_convolution(c.layer, 0, {}, {}));
+  CHECK_THROWS(reference_convolution(c.layer, 1, c.input, c.input));  // a residual that the layer does not have
+}
+
+TEST_CASE("compare: within, and the worst element") {
+  const std::vector<double> reference = {1, -2, 3}, magnitude = {1, 4, 3};
+  const double eps = std::numeric_limits<float>::epsilon();
+  Comparison result = compare(std::vector<float>{1, -2, 3}, reference, magnitude, 8);
+  CHECK(result.within);
+  CHECK(result.worst_ratio == 0);
+  CHECK(result.relative_error == 0);
+
+  std::vector<float> output = {1, static_cast<float>(-2 + 40 * eps), static_cast<float>(3 + 4 * eps)};
+  result = compare(output, reference, magnitude, 8);  // tolerances: 12 eps times the magnitude
+  CHECK(result.within);
+  CHECK(result.worst_index == 1);
+  CHECK(result.worst_ratio == Approx(40.0 / 48));
+  CHECK(result.worst_value == output[1]);
+  CHECK(result.worst_expected == -2);
+  CHECK(result.worst_tolerance == Approx(kToleranceFactor * 3 * 4 * eps));
+  CHECK(result.relative_error == Approx(std::sqrt(40.0 * 40 + 4 * 4) * eps / std::sqrt(14.0)));
+
+  output[2] = static_cast<float>(3 + 38 * eps);
+  result = compare(output, reference, magnitude, 8);
+  CHECK_FALSE(result.within);
+  CHECK(result.worst_index == 2);
+  CHECK(compare(output, reference, magnitude, 24).within);  // a longer reduction may err more
+}
+
+TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
+  const std::vector<double> reference(5, 1.0), magnitude(5, std::numeric_limits<double>::max());
+  for (const float poison : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                             -std::numeric_limits<float>::infinity()}) {
+    for (std::size_t at = 0; at < reference.size(); ++at) {
+      std::vector<float> output(5, 1.0F);
+      output[at] = poison;
+      const Comparison result = compare(output, reference, magnitude, 1);
+      CHECK_FALSE(result.within);
+      CHECK(result.worst_index == static_cast<std::int64_t>(at));
+      CHECK(std::isinf(result.worst_ratio));
+      CHECK(std::isinf(result.relative_error));
+    }
+  }
+}
+
+TEST_CASE("compare: an element without terms must be exact, but for numbers below the smallest normal") {
+  const std::vector<double> zero = {0};
+  CHECK(compare(std::vector<float>{0}, zero, zero, 0).within);
+  CHECK(compare(std::vector<float>{std::numeric_limits<float>::denorm_min()}, zero, zero, 0).within);
+  CHECK_FALSE(compare(std::vector<float>{1e-30F}, zero, zero, 0).within);
+  CHECK_THROWS(compare({}, {}, {}, 0));
+  CHECK_THROWS(compare(std::vector<float>{0, 0}, zero, zero, 0));
+}
+
+TEST_CASE("output indices are described") {
+  ConvShape shape = plain_3x3();  // 3 x 6 x 6
+  CHECK(describe_output_index(shape, 0) == "image 0, channel 0, row 0, col 0");
+  CHECK(describe_output_index(shape, 2 * 108 + 36 + 4 * 6 + 5) == "image 2, channel 1, row 4, col 5");
+}
+
+TEST_CASE("random tensors are the same everywhere, never zero, and fill [-1, 1]") {
+  // splitmix64 from seed 0 starts 0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f
+  const std::vector<float> first = random_tensor(3, 0);
+  const auto from_bits = [](std::uint64_t bits) { return static_cast<float>((2.0 * (bits >> 40) + 1) / 16777216 - 1); };
+  CHECK(first == std::vector<float>{from_bits(0xe220a8397b1dcdaf), from_bits(0x6e789e6aa1b965f4),
+                                    from_bits(0x06c45d188009454f)});
+  CHECK(random_tensor(10, 1) != random_tensor(10, 2));
+  CHECK(random_tensor(0, 1).empty());
+
+  const std::vector<float> many = random_tensor(100'000, 42);
+  double sum = 0, squares = 0;
+  float low = 1, high = -1;
+  for (const float value : many) {
+    REQUIRE(value != 0);
+    sum += value;
+    squares += static_cast<double>(value) * value;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  CHECK(low >= -1);
+  CHECK(low < -0.999F);
+  CHECK(high <= 1);
+  CHECK(high > 0.999F);
+  CHECK(std::abs(sum / many.size()) < 0.01);
+  CHECK(squares / many.size() == Approx(1.0 / 3).epsilon(0.01));
+}
