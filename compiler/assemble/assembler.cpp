@@ -21,16 +21,18 @@ std::string shortened(std::string_view log) {
 
 }  // namespace
 
+void fail_unknown_arch(std::string_view assembler, std::string_view arch, std::string_view log) {
+  fail(ErrorKind::unsupported,
+       "{} does not know the architecture {}; choose another --arch, or another version of the assembler:\n{}",
+       assembler, arch, shortened(log));
+}
+
 void fail_assembly(std::string_view assembler, std::string_view arch, std::string_view log) {
   // The wording differs between nvJitLink and ptxas, and between their versions.
   const bool unknown_arch = contains(log, "UNRECOGNIZED_ARCH") || contains(log, "UNSUPPORTED_ARCH") ||
                             contains(log, "unrecognized architecture") || contains(log, "unsupported architecture") ||
                             contains(log, "option 'gpu-name'");
-  if (unknown_arch) {
-    fail(ErrorKind::unsupported,
-         "{} does not know the architecture {}; choose another --arch, or another version of the assembler:\n{}",
-         assembler, arch, shortened(log));
-  }
+  if (unknown_arch) fail_unknown_arch(assembler, arch, log);
   if (contains(log, "Unsupported .version")) {
     fail(ErrorKind::unsupported, "{} is older than the PTX it was given; a later version of the assembler helps:\n{}",
          assembler, shortened(log));

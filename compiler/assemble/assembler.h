@@ -20,6 +20,9 @@ AssembledKernel describe_assembled(AssemblerOutput output, const std::string& sy
 // PTX's version, or when the PTX is for a later architecture; else Error(internal), since the PTX is ours.
 [[noreturn]] void fail_assembly(std::string_view assembler, std::string_view arch, std::string_view log);
 
+// The same where it is certain that the assembler does not know `arch`. Error(unsupported).
+[[noreturn]] void fail_unknown_arch(std::string_view assembler, std::string_view arch, std::string_view log);
+
 // "sm_90", "sm_90a". Throws Error(unsupported) for anything else, which an assembler might take for an option.
 void require_arch_name(std::string_view arch);
 

@@ -92,6 +92,11 @@ AssemblerOutput NvJitLink::assemble(const std::string& ptx, const std::string& a
 
   Link link(functions_.destroy);
   Result result = functions_.create(&link.handle, static_cast<std::uint32_t>(options.size()), options.data());
+  // All options but the architecture are ours and known to every version; 12.x refuses an unknown one without a reason.
+  if (result != kSuccess && link.handle != nullptr) {
+    fail_unknown_arch("nvJitLink " + version_, arch,
+                      read_log(link.handle, functions_.error_log_size, functions_.error_log));
+  }
   if (result == kSuccess) result = functions_.add_data(link.handle, kInputPtx, ptx.data(), ptx.size(), "kernel.ptx");
   if (result == kSuccess) result = functions_.complete(link.handle);
   AssemblerOutput output;
