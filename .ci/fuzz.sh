@@ -14,7 +14,7 @@ run_target() {
   work=$build/fuzz/$name
   mkdir -p "$work/found"
   local seeds=()
-  [ -d "test/fuzz/corpus/$name" ] && seeds=("test/fuzz/corpus/$name")
+  [ -d "test/fuzz/seeds/${name#fuzz_}" ] && seeds=("test/fuzz/seeds/${name#fuzz_}")
   if "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
       -artifact_prefix="$work/" "$work/found" "${seeds[@]}" >"$work/log" 2>&1; then
     echo "fuzz: $name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log") inputs, no fault"
