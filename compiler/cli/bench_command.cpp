@@ -1,6 +1,5 @@
 // burin bench: how long a package's kernels take on a GPU, and cuDNN beside them in the same run.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/atomic_file.h"
@@ -9,6 +8,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/executing.h"
 #include "compiler/cli/inspect_rows.h"
+#include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/error.h"
 #include "runtime/bench/cudnn_baseline.h"
@@ -156,7 +156,7 @@ std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& 
     }
     document["rows"].push_back(std::move(entry));
   }
-  return document.dump(2) + "\n";
+  return json_output(document);
 }
 
 int bench_package(const BenchArguments& arguments) {

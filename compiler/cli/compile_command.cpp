@@ -36,12 +36,25 @@ std::string default_output(const std::string& input) {
   return name + ".burin";
 }
 
-std::vector<std::string> resolve_archs(const std::optional<std::string>& text) {
-  if (!text) {
-    if (const std::optional<std::string> native = native_arch()) return {*native};
-    print_note("no GPU found: compiling for sm_90 (--arch chooses others)");
-    return {"sm_90"};
+// What `burin doctor` shows as the default: the first GPU's architecture where burin knows it.
+std::vector<std::string> default_archs() {
+  constexpr const char* kWithoutGpu = "sm_90";
+  const std::optional<std::string> native = native_arch();
+  if (!native) {
+    print_note(fmt::format("no GPU found: compiling for {} (--arch chooses others)", kWithoutGpu));
+    return {kWithoutGpu};
   }
+  const auto known = known_archs();
+  if (std::none_of(known.begin(), known.end(), [&](const ArchSpec& arch) { return arch.name == *native; })) {
+    print_note(fmt::format("no machine code for {} yet: compiling for {}, whose PTX the driver compiles for the GPU",
+                           *native, kWithoutGpu));
+    return {kWithoutGpu};
+  }
+  return {*native};
+}
+
+std::vector<std::string> resolve_archs(const std::optional<std::string>& text) {
+  if (!text) return default_archs();
   std::vector<std::string> archs;
   for (const std::string& item : split_list("--arch", *text)) {
     std::string arch = item;

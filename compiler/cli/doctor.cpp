@@ -165,10 +165,8 @@ DoctorReport examine() {
   report.pieces.push_back(examine_piece("LLVM", "compile; verify on the host", look_for_llvm));
   report.assembler = name_of(find_assembler());
   report.assembler_note = find_assembler().note;
-  for (const DoctorDevice& device : report.devices) {
-    if (device.known && report.default_archs.empty()) report.default_archs.push_back(device.arch);
-  }
-  if (report.default_archs.empty()) report.default_archs.emplace_back(kArchWithoutDevice);
+  const bool native = !report.devices.empty() && report.devices.front().known;
+  report.default_archs.push_back(native ? report.devices.front().arch : kArchWithoutDevice);
   return report;
 }
 

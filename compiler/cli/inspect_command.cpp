@@ -1,10 +1,9 @@
 // burin inspect: what a weights file holds and how it would be compiled, or what a package holds.
 #include "compiler/cli/inspect_rows.h"
 
-#include <nlohmann/json.hpp>
-
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/arch.h"
 #include "ir/error.h"
@@ -134,7 +133,7 @@ int inspect(const InspectArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
-    print_data(document.dump(2) + "\n");
+    print_data(json_output(document));
   } else {
     print_data(about + "\n" + print_table(rows));
   }

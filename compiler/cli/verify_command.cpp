@@ -1,7 +1,6 @@
 // burin verify: are the package's kernels the layers of this weights file?
 #include <atomic>
 #include <exception>
-#include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
 
@@ -9,6 +8,7 @@
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/inspect_rows.h"
+#include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/verification.h"
 #include "ir/error.h"
@@ -142,7 +142,7 @@ void print_json(const VerifyArguments& arguments, const std::vector<Verification
                                            {"seed", seed},
                                            {"passed", passed},
                                            {"kernels", rows}};
-  print_data(document.dump(2) + "\n");
+  print_data(json_output(document));
 }
 
 int verify_package(const VerifyArguments& arguments) {
