@@ -1,0 +1,125 @@
+#include "test/runtime/fake_cudnn.h"
+
+#include "test/runtime/fake_driver.h"
+
+using burin_test::FakeCudnnState;
+
+namespace {
+
+struct Object {
+  std::array<int, 4> dims{};
+  int layout = 0;
+  std::array<int, 6> geometry{};
+  int groups = 1, math = 0;
+  CUstream_st* stream = nullptr;
+};
+
+FakeCudnnState state;
+
+#ifndef FAKE_CUDNN_INCOMPLETE
+constexpr int kSuccess = 0, kNotSupported = 3000, kExecutionFailed = 5000;
+constexpr int kDefaultMath = 0, kFmaMath = 3;
+
+int create(void** object) {
+  *object = new Object;
+  ++state.live_objects;
+  return kSuccess;
+}
+
+int destroy(void* object) {
+  delete static_cast<Object*>(object);
+  --state.live_objects;
+  return kSuccess;
+}
+
+Object& at(void* object) { return *static_cast<Object*>(object); }
+
+const FakeCudnnState::Algorithm& algorithm_of(void* input, void* convolution, int algorithm) {
+  const std::size_t math = at(convolution).math == kFmaMath ? 1 : 0;
+  return state.algorithms.at(static_cast<std::size_t>(at(input).layout))
+      .at(math)
+      .at(static_cast<std::size_t>(algorithm));
+}
+#endif
+
+}  // namespace
+
+extern "C" {
+
+FakeCudnnState* fake_cudnn_state() { return &state; }
+
+std::size_t cudnnGetVersion() { return 91900; }
+
+#ifndef FAKE_CUDNN_INCOMPLETE
+const char* cudnnGetErrorString(int status) {
+  return status == kNotSupported ? "CUDNN_STATUS_NOT_SUPPORTED" : "CUDNN_STATUS_EXECUTION_FAILED";
+}
+int cudnnCreate(void** handle) { return state.create_status != kSuccess ? state.create_status : create(handle); }
+int cudnnDestroy(void* handle) { return destroy(handle); }
+int cudnnSetStream(void* handle, CUstream_st* stream) {
+  at(handle).stream = stream;
+  return kSuccess;
+}
+int cudnnCreateTensorDescriptor(void** object) { return create(object); }
+int cudnnDestroyTensorDescriptor(void* object) { return destroy(object); }
+int cudnnSetTensor4dDescriptor(void* object, int layout, int, int n, int c, int h, int w) {
+  at(object).layout = layout;
+  at(object).dims = {n, c, h, w};
+  return kSuccess;
+}
+int cudnnCreateFilterDescriptor(void** object) { return create(object); }
+int cudnnDestroyFilterDescriptor(void* object) { return destroy(object); }
+int cudnnSetFilter4dDescriptor(void* object, int, int layout, int k, int c, int h, int w) {
+  at(object).layout = layout;
+  at(object).dims = {k, c, h, w};
+  return kSuccess;
+}
+int cudnnCreateConvolutionDescriptor(void** object) { return create(object); }
+int cudnnDestroyConvolutionDescriptor(void* object) { return destroy(object); }
+int cudnnSetConvolution2dDescriptor(void* object, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h,
+                                    int dilation_w, int, int) {
+  at(object).geometry = {pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w};
+  return kSuccess;
+}
+int cudnnSetConvolutionGroupCount(void* object, int groups) {
+  at(object).groups = groups;
+  return kSuccess;
+}
+int cudnnSetConvolutionMathType(void* object, int math) {
+  at(object).math = math;
+  if (math != kDefaultMath && math != kFmaMath) ++state.set_math_to_other;
+  return kSuccess;
+}
+int cudnnGetConvolutionForwardWorkspaceSize(void*, void* input, void*, void* convolution, void*, int algorithm,
+                                            std::size_t* bytes) {
+  const FakeCudnnState::Algorithm& wanted = algorithm_of(input, convolution, algorithm);
+  if (wanted.refuses == FakeCudnnState::Refuses::workspace_query) return kNotSupported;
+  *bytes = wanted.workspace_bytes;
+  return kSuccess;
+}
+int cudnnConvolutionForward(void* handle, const void*, void* input, const void* x, void* filter, const void*,
+                            void* convolution, int algorithm, void* workspace, std::size_t workspace_bytes, const void*,
+                            void* output, void*) {
+  const FakeCudnnState::Algorithm& wanted = algorithm_of(input, convolution, algorithm);
+  CUstream_st& stream = *at(handle).stream;
+  if (wanted.refuses == FakeCudnnState::Refuses::forward) return kNotSupported;
+  if (wanted.refuses == FakeCudnnState::Refuses::capture && stream.capturing) return kExecutionFailed;
+  if (workspace_bytes < wanted.workspace_bytes || (wanted.workspace_bytes > 0 && workspace == nullptr)) {
+    state.too_small_workspace = true;
+  }
+  state.inputs.insert(x);
+  state.input_dims = at(input).dims;
+  state.filter_dims = at(filter).dims;
+  state.output_dims = at(output).dims;
+  state.geometry = at(convolution).geometry;
+  state.groups = at(convolution).groups;
+  if (stream.capturing) {
+    stream.captured_launches += wanted.launches;
+  } else {
+    constexpr double kMicrosecondsPerLaunch = 5;  // FakeDriver's
+    stream.clock_us += kMicrosecondsPerLaunch * wanted.launches;
+  }
+  return kSuccess;
+}
+#endif
+}
