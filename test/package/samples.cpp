@@ -71,7 +71,8 @@ Package sample_package() {
                "\x7f"
                "ELF" +
                    std::string(300, static_cast<char>(batch)));
-    add_binary(package, kernel, {.kind = BinaryKind::bitcode, .arch = "", .path = base + ".bc"}, "BC\xc0\xde" + kernel.symbol);
+    add_binary(package, kernel, {.kind = BinaryKind::bitcode, .arch = "", .path = base + ".bc"},
+               "BC\xc0\xde" + kernel.symbol);
     package.manifest.kernels.push_back(kernel);
   }
   package.manifest.tensors = {{.name = "fc.weight", .path = "tensors/0.f32", .shape = {2, 3}},

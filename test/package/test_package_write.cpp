@@ -11,6 +11,7 @@
 #include "ir/package/names.h"
 #include "test/package/samples.h"
 #include "test/package/zip_maker.h"
+#include "test/skip.h"
 
 using namespace burin;
 using burin_test::error_of;
@@ -146,7 +147,7 @@ TEST_CASE("package: the folder cannot be written") {
   // The superuser may write everywhere: become nobody for the call.
   constexpr uid_t kNobody = 65534;
   const uid_t before = ::geteuid();
-  if (before == 0) REQUIRE(::seteuid(kNobody) == 0);
+  if (before == 0 && ::seteuid(kNobody) != 0) BURIN_SKIP("the superuser cannot become another user here");
   const std::string error = write_error(folder / "x.burin");
   REQUIRE(::seteuid(before) == 0);
   CHECK(error == "cannot write " + (folder / "x.burin") + ": Permission denied");
