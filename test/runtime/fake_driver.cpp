@@ -1,0 +1,487 @@
+#include "test/runtime/fake_driver.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <set>
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+constexpr int kFakeDriverVersion = 13000;
+constexpr std::size_t kFakeMemoryBytes = std::size_t{1} << 37;
+
+FakeDriver* fake = nullptr;
+thread_local std::vector<CUcontext> context_stack;
+
+CUcontext current() { return context_stack.empty() ? nullptr : context_stack.back(); }
+
+const std::map<CUresult, std::pair<const char*, const char*>> kErrorTexts = {
+    {kErrorInvalidValue, {"CUDA_ERROR_INVALID_VALUE", "invalid argument"}},
+    {kErrorOutOfMemory, {"CUDA_ERROR_OUT_OF_MEMORY", "out of memory"}},
+    {kCudaErrorNoDevice, {"CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"}},
+    {kErrorInvalidContext, {"CUDA_ERROR_INVALID_CONTEXT", "invalid device context"}},
+    {kErrorInvalidPtx, {"CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"}},
+    {kErrorInvalidHandle, {"CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"}},
+    {kErrorNotFound, {"CUDA_ERROR_NOT_FOUND", "named symbol not found"}},
+};
+
+void write_log(int count, int* options, void** values, int buffer_option, int bytes_option, const std::string& log) {
+  char* buffer = nullptr;
+  std::size_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    if (options[i] == buffer_option) buffer = static_cast<char*>(values[i]);
+    if (options[i] == bytes_option) bytes = reinterpret_cast<std::size_t>(values[i]);
+  }
+  if (buffer == nullptr || bytes == 0) return;
+  const std::size_t length = std::min(log.size(), bytes - 1);
+  std::memcpy(buffer, log.data(), length);
+  buffer[length] = '\0';
+}
+
+}  // namespace
+
+bool FakeDriver::is_release(const std::string& call) {
+  static const std::set<std::string> releases = {
+      "cuDevicePrimaryCtxRelease", "cuCtxPopCurrent", "cuModuleUnload",     "cuMemFree",
+      "cuStreamDestroy",           "cuEventDestroy",  "cuGraphExecDestroy", "cuGraphDestroy"};
+  return releases.contains(call);
+}
+
+// Counts the call and says whether it fails. A release that fails still takes the object back, as a real driver does at
+// the end of a process.
+CUresult FakeDriver::enter(const char* name, bool needs_context) {
+  const int number = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const bool in_launch = std::strcmp(name, "cuLaunchKernel") == 0 || std::strncmp(name, "cuCtx", 5) == 0;
+  if (!in_launch) {
+    const std::lock_guard lock(mutex_);
+    ++calls_by_name_[name];
+  }
+  if (fail_at != 0 && number == fail_at) {
+    failed_call_ = name;
+    return fail_code;
+  }
+  if (fail_at != 0 && number == fail_at + 1) call_after_failure_ = name;
+  if (!fail_call.empty() && fail_call == name) return fail_code;
+  // A release whose context could not be made current, because that very call was made to fail, counts as done.
+  const bool after_failed_push = failed_call_ == "cuCtxPushCurrent" && is_release(name);
+  if (needs_context && current() == nullptr && !after_failed_push) return kErrorInvalidContext;
+  return kCudaSuccess;
+}
+
+template <typename Handle>
+Handle* FakeDriver::take(const char* what, Handle* handle) {
+  const std::lock_guard lock(mutex_);
+  live_[handle] = what;
+  return handle;
+}
+
+bool FakeDriver::give_back(const void* handle) {
+  const std::lock_guard lock(mutex_);
+  return live_.erase(handle) == 1;
+}
+
+bool FakeDriver::known(const void* handle) {
+  const std::lock_guard lock(mutex_);
+  return live_.contains(handle);
+}
+
+int FakeDriver::calls_of(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return calls_by_name_[name];
+}
+
+std::vector<FakeLaunch> FakeDriver::launches() const {
+  return {launches_.begin(), launches_.begin() + static_cast<long>(launch_count_.load())};
+}
+
+std::vector<std::string> FakeDriver::loaded_code() {
+  const std::lock_guard lock(mutex_);
+  return loaded_code_;
+}
+
+std::vector<std::string> FakeDriver::live() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> texts;
+  for (const auto& [handle, what] : live_) texts.push_back(what);
+  for (const auto& [device, times] : retained_) {
+    if (times != 0) texts.push_back("context of device " + std::to_string(device) + ", " + std::to_string(times));
+  }
+  if (!context_stack.empty()) texts.push_back("a current context");
+  return texts;
+}
+
+// The driver's functions. `BEGIN` is the first line of each that can be made to fail.
+#define BEGIN(needs_context)                                                                  \
+  if (const CUresult result = fake->enter(__func__, needs_context); result != kCudaSuccess) { \
+    return result;                                                                            \
+  }
+
+struct FakeFunctions {
+  static CUresult cuInit(unsigned) {
+    BEGIN(false);
+    return fake->devices.empty() ? kCudaErrorNoDevice : kCudaSuccess;
+  }
+  static CUresult cuDriverGetVersion(int* version) {
+    BEGIN(false);
+    *version = kFakeDriverVersion;
+    return kCudaSuccess;
+  }
+  static CUresult cuGetErrorName(CUresult code, const char** text) {
+    const auto found = kErrorTexts.find(code);
+    if (found == kErrorTexts.end()) return kErrorInvalidValue;
+    *text = found->second.first;
+    return kCudaSuccess;
+  }
+  static CUresult cuGetErrorString(CUresult code, const char** text) {
+    const auto found = kErrorTexts.find(code);
+    if (found == kErrorTexts.end()) return kErrorInvalidValue;
+    *text = found->second.second;
+    return kCudaSuccess;
+  }
+
+  static CUresult cuDeviceGetCount(int* count) {
+    BEGIN(false);
+    *count = static_cast<int>(fake->devices.size());
+    return kCudaSuccess;
+  }
+  static CUresult cuDeviceGet(CUdevice* device, int ordinal) {
+    BEGIN(false);
+    *device = ordinal;
+    return kCudaSuccess;
+  }
+  static CUresult cuDeviceGetName(char* name, int bytes, CUdevice device) {
+    BEGIN(false);
+    std::strncpy(name, fake->devices.at(device).name.c_str(), static_cast<std::size_t>(bytes));
+    return kCudaSuccess;
+  }
+  static CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
+    BEGIN(false);
+    const FakeDevice& info = fake->devices.at(device);
+    switch (attribute) {
+      case kDeviceMaxThreadsPerBlock:
+        *value = 1024;
+        break;
+      case kDeviceMultiprocessorCount:
+        *value = 132;
+        break;
+      case kDeviceL2CacheBytes:
+        *value = 60 << 20;
+        break;
+      case kDeviceComputeCapabilityMajor:
+        *value = info.major;
+        break;
+      case kDeviceComputeCapabilityMinor:
+        *value = info.minor;
+        break;
+      case kDeviceMaxSharedPerBlockOptin:
+        *value = info.shared_per_block;
+        break;
+      default:
+        return kErrorInvalidValue;
+    }
+    return kCudaSuccess;
+  }
+  static CUresult cuDeviceTotalMem(std::size_t* bytes, CUdevice) {
+    BEGIN(false);
+    *bytes = kFakeMemoryBytes;
+    return kCudaSuccess;
+  }
+
+  static CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    BEGIN(false);
+    const std::lock_guard lock(fake->mutex_);
+    ++fake->retained_[device];
+    for (CUcontext known : fake->contexts_) {
+      if (known->device == device) {
+        *context = known;
+        return kCudaSuccess;
+      }
+    }
+    *context = fake->contexts_.emplace_back(new CUctx_st{device});
+    return kCudaSuccess;
+  }
+  static CUresult cuDevicePrimaryCtxRelease(CUdevice device) {
+    {
+      const std::lock_guard lock(fake->mutex_);
+      --fake->retained_[device];
+    }
+    BEGIN(false);
+    return kCudaSuccess;
+  }
+  static CUresult cuCtxGetCurrent(CUcontext* context) {
+    BEGIN(false);
+    *context = current();
+    return kCudaSuccess;
+  }
+  static CUresult cuCtxSetCurrent(CUcontext context) {
+    BEGIN(false);
+    if (!context_stack.empty()) context_stack.pop_back();
+    if (context != nullptr) context_stack.push_back(context);
+    return kCudaSuccess;
+  }
+  static CUresult cuCtxPushCurrent(CUcontext context) {
+    BEGIN(false);
+    context_stack.push_back(context);
+    return kCudaSuccess;
+  }
+  static CUresult cuCtxPopCurrent(CUcontext* context) {
+    *context = current();
+    if (!context_stack.empty()) context_stack.pop_back();
+    BEGIN(false);
+    return kCudaSuccess;
+  }
+  static CUresult cuCtxSynchronize() {
+    BEGIN(true);
+    return kCudaSuccess;
+  }
+
+  static CUresult cuModuleLoadDataEx(CUmodule* module, const void* code, unsigned count, int* options, void** values) {
+    BEGIN(true);
+    const std::string text = static_cast<const char*>(code);
+    const bool is_ptx = text.find(".version") != std::string::npos;
+    if (is_ptx) {
+      write_log(static_cast<int>(count), options, values, kJitInfoLogBuffer, kJitInfoLogBufferBytes,
+                fake->jit_info_log);
+    }
+    if (is_ptx && !fake->jit_error_log.empty()) {
+      write_log(static_cast<int>(count), options, values, kJitErrorLogBuffer, kJitErrorLogBufferBytes,
+                fake->jit_error_log);
+      return kErrorInvalidPtx;
+    }
+    *module = fake->take("module", new CUmod_st{text, {}});
+    const std::lock_guard lock(fake->mutex_);
+    fake->loaded_code_.push_back(text);
+    return kCudaSuccess;
+  }
+  static CUresult cuModuleUnload(CUmodule module) {
+    const bool ours = fake->give_back(module);
+    if (ours) {
+      for (CUfunction function : module->functions) delete function;
+      delete module;
+    }
+    BEGIN(true);
+    return ours ? kCudaSuccess : kErrorInvalidHandle;
+  }
+  static CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* symbol) {
+    BEGIN(true);
+    if (module->code.find(symbol) == std::string::npos) return kErrorNotFound;
+    *function = module->functions.emplace_back(new CUfunc_st{symbol});
+    return kCudaSuccess;
+  }
+  static CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction) {
+    BEGIN(true);
+    switch (attribute) {
+      case kFunctionMaxThreadsPerBlock:
+        *value = fake->function_max_threads;
+        break;
+      case kFunctionStaticSharedBytes:
+        *value = fake->function_static_shared;
+        break;
+      case kFunctionLocalBytes:
+        *value = 0;
+        break;
+      case kFunctionRegisters:
+        *value = fake->function_registers;
+        break;
+      default:
+        return kErrorInvalidValue;
+    }
+    return kCudaSuccess;
+  }
+  static CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
+    BEGIN(true);
+    if (attribute != kFunctionMaxDynamicSharedBytes) return kErrorInvalidValue;
+    function->max_dynamic_shared = value;
+    return kCudaSuccess;
+  }
+  static CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                                 unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
+    BEGIN(true);
+    if (gx == 0 || gx > 0x7fffffffU || gy == 0 || gy > 65535 || gz == 0 || bx * by * bz == 0 || bx * by * bz > 1024 ||
+        shared > static_cast<unsigned>(function->max_dynamic_shared) || extra != nullptr) {
+      return kErrorInvalidValue;
+    }
+    FakeLaunch launch;
+    launch.function = function;
+    launch.geometry = {gx, gy, gz, bx, by, bz};
+    launch.shared_bytes = shared;
+    launch.stream = stream;
+    launch.context = current();
+    launch.input = *static_cast<const void**>(parameters[0]);
+    launch.output = *static_cast<void**>(parameters[1]);
+    launch.residual = *static_cast<const void**>(parameters[2]);
+    launch.partials = *static_cast<void**>(parameters[3]);
+    launch.counters = *static_cast<void**>(parameters[4]);
+    launch.batch = *static_cast<std::int32_t*>(parameters[5]);
+    const std::size_t slot = fake->launch_count_.fetch_add(1, std::memory_order_relaxed);
+    if (slot >= FakeDriver::kMaxLaunches) return kErrorOutOfMemory;
+    fake->launches_[slot] = launch;
+    if (stream == nullptr) return kCudaSuccess;
+    if (stream->capturing.load(std::memory_order_relaxed)) {
+      ++stream->captured_launches;
+    } else {
+      stream->clock_us += fake->microseconds_per_launch;
+    }
+    return kCudaSuccess;
+  }
+
+  static CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
+    BEGIN(true);
+    *free = *total = kFakeMemoryBytes;
+    return kCudaSuccess;
+  }
+  static CUresult cuMemAlloc(CUdeviceptr* memory, std::size_t bytes) {
+    BEGIN(true);
+    if (bytes == 0) return kErrorInvalidValue;
+    if (bytes > kFakeMemoryBytes) return kErrorOutOfMemory;
+    constexpr std::size_t kAlignment = 256;
+    void* block = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    if (block == nullptr) return kErrorOutOfMemory;
+    std::memset(block, 0xcd, bytes);  // as a real one: not zero
+    *memory = reinterpret_cast<CUdeviceptr>(fake->take("memory", block));
+    return kCudaSuccess;
+  }
+  static CUresult cuMemFree(CUdeviceptr memory) {
+    const bool ours = fake->give_back(reinterpret_cast<void*>(memory));
+    if (ours) std::free(reinterpret_cast<void*>(memory));
+    BEGIN(true);
+    return ours ? kCudaSuccess : kErrorInvalidValue;
+  }
+  static CUresult cuMemcpyHtoD(CUdeviceptr target, const void* source, std::size_t bytes) {
+    BEGIN(true);
+    std::memcpy(reinterpret_cast<void*>(target), source, bytes);
+    return kCudaSuccess;
+  }
+  static CUresult cuMemcpyDtoH(void* target, CUdeviceptr source, std::size_t bytes) {
+    BEGIN(true);
+    std::memcpy(target, reinterpret_cast<void*>(source), bytes);
+    return kCudaSuccess;
+  }
+  static CUresult cuMemcpyHtoDAsync(CUdeviceptr target, const void* source, std::size_t bytes, CUstream) {
+    BEGIN(true);
+    std::memcpy(reinterpret_cast<void*>(target), source, bytes);
+    return kCudaSuccess;
+  }
+  static CUresult cuMemcpyDtoHAsync(void* target, CUdeviceptr source, std::size_t bytes, CUstream) {
+    BEGIN(true);
+    std::memcpy(target, reinterpret_cast<void*>(source), bytes);
+    return kCudaSuccess;
+  }
+  static CUresult cuMemsetD8(CUdeviceptr target, unsigned char value, std::size_t bytes) {
+    BEGIN(true);
+    std::memset(reinterpret_cast<void*>(target), value, bytes);
+    return kCudaSuccess;
+  }
+  static CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, std::size_t bytes, CUstream) {
+    BEGIN(true);
+    std::memset(reinterpret_cast<void*>(target), value, bytes);
+    return kCudaSuccess;
+  }
+  static CUresult cuMemsetD32Async(CUdeviceptr target, unsigned value, std::size_t count, CUstream) {
+    BEGIN(true);
+    std::fill_n(reinterpret_cast<unsigned*>(target), count, value);
+    return kCudaSuccess;
+  }
+
+  static CUresult cuStreamCreate(CUstream* stream, unsigned) {
+    BEGIN(true);
+    *stream = fake->take("stream", new CUstream_st);
+    return kCudaSuccess;
+  }
+  static CUresult cuStreamDestroy(CUstream stream) {
+    const bool ours = fake->give_back(stream);
+    if (ours) delete stream;
+    BEGIN(true);
+    return ours ? kCudaSuccess : kErrorInvalidHandle;
+  }
+  static CUresult cuStreamSynchronize(CUstream stream) {
+    BEGIN(true);
+    return stream == nullptr || fake->known(stream) ? kCudaSuccess : kErrorInvalidHandle;
+  }
+  static CUresult cuStreamBeginCapture(CUstream stream, int) {
+    BEGIN(true);
+    if (stream == nullptr || stream->capturing.exchange(true)) return kErrorInvalidValue;
+    stream->captured_launches = 0;
+    fake->take("capture", &stream->capturing);
+    return kCudaSuccess;
+  }
+  static CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+    const bool capturing = stream->capturing.exchange(false);
+    fake->give_back(&stream->capturing);
+    BEGIN(true);
+    if (!capturing) return kErrorInvalidValue;
+    *graph = fake->take("graph", new CUgraph_st{stream->captured_launches});
+    return kCudaSuccess;
+  }
+  static CUresult cuEventCreate(CUevent* event, unsigned) {
+    BEGIN(true);
+    *event = fake->take("event", new CUevent_st);
+    return kCudaSuccess;
+  }
+  static CUresult cuEventDestroy(CUevent event) {
+    const bool ours = fake->give_back(event);
+    if (ours) delete event;
+    BEGIN(true);
+    return ours ? kCudaSuccess : kErrorInvalidHandle;
+  }
+  static CUresult cuEventRecord(CUevent event, CUstream stream) {
+    BEGIN(true);
+    event->recorded = true;
+    event->time_us = stream == nullptr ? 0 : stream->clock_us;
+    return kCudaSuccess;
+  }
+  static CUresult cuEventSynchronize(CUevent) {
+    BEGIN(true);
+    return kCudaSuccess;
+  }
+  static CUresult cuEventElapsedTime(float* milliseconds, CUevent start, CUevent end) {
+    BEGIN(true);
+    if (!start->recorded || !end->recorded) return kErrorInvalidHandle;
+    *milliseconds = static_cast<float>((end->time_us - start->time_us) / 1000);
+    return kCudaSuccess;
+  }
+
+  static CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
+    BEGIN(true);
+    *exec = fake->take("graph executable", new CUgraphExec_st{graph->launches});
+    return kCudaSuccess;
+  }
+  static CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
+    BEGIN(true);
+    if (!fake->known(exec)) return kErrorInvalidHandle;
+    stream->clock_us += exec->launches * fake->microseconds_per_launch;
+    return kCudaSuccess;
+  }
+  static CUresult cuGraphExecDestroy(CUgraphExec exec) {
+    const bool ours = fake->give_back(exec);
+    if (ours) delete exec;
+    BEGIN(true);
+    return ours ? kCudaSuccess : kErrorInvalidHandle;
+  }
+  static CUresult cuGraphDestroy(CUgraph graph) {
+    const bool ours = fake->give_back(graph);
+    if (ours) delete graph;
+    BEGIN(true);
+    return ours ? kCudaSuccess : kErrorInvalidHandle;
+  }
+};
+
+FakeDriver::FakeDriver() {
+#define BURIN_DRIVER_FUNCTION(name, symbol, ...) table_.name = FakeFunctions::name;
+#include "runtime/driver/driver_functions.def"
+#undef BURIN_DRIVER_FUNCTION
+  context_stack.clear();
+  fake = this;
+  installed_ = new ScopedDriverTable(table_);
+}
+
+FakeDriver::~FakeDriver() {
+  delete installed_;
+  fake = nullptr;
+  for (CUcontext context : contexts_) delete context;
+}
+
+}  // namespace burin_test

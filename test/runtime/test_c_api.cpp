@@ -1,0 +1,203 @@
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+#include "runtime/burin/runtime.h"
+#include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
+
+using namespace burin_test;
+
+namespace {
+
+bool last_error_has(const std::string& part) {
+  INFO(burin_last_error());
+  CHECK(std::string(burin_last_error()).find(part) != std::string::npos);
+  return std::string(burin_last_error()).find(part) != std::string::npos;
+}
+
+// The sample package as a file that is gone again afterwards.
+struct PackageFile {
+  std::string path =
+      (std::filesystem::temp_directory_path() / ("burin_c_api_" + std::to_string(getpid()) + ".burin")).string();
+  PackageFile() { burin::write_package(*sample_package(), path); }
+  ~PackageFile() { std::filesystem::remove(path); }
+};
+
+// What a C program does from beginning to end; the first status that is not BURIN_OK. All handles are released.
+burin_status c_session(const std::string& path) {
+  burin_device* device = nullptr;
+  burin_package* package = nullptr;
+  burin_kernel* kernel = nullptr;
+  burin_workspace* workspace = nullptr;
+  CUstream_st* stream = nullptr;
+  void* memory = nullptr;
+  int count = 0;
+  size_t bytes = 0;
+  float values[4] = {1, 2, 3, 4};
+  burin_status status = BURIN_OK;
+  const auto then = [&](auto call) {
+    if (status == BURIN_OK) status = call();
+  };
+  then([&] { return burin_device_count(&count); });
+  then([&] { return burin_device_open(0, &device); });
+  then([&] { return burin_package_open(device, path.c_str(), &package); });
+  then([&] { return burin_kernel_find(package, "conv1", 8, &kernel); });
+  then([&] { return burin_kernel_workspace_bytes(kernel, 8, &bytes); });
+  then([&] { return burin_workspace_create(device, kernel, 8, &workspace); });
+  then([&] { return burin_stream_create(device, &stream); });
+  then([&] { return burin_memory_alloc(device, sizeof(values), &memory); });
+  then([&] { return burin_copy_to_device(device, memory, values, sizeof(values)); });
+  float* data = static_cast<float*>(memory);
+  then([&] { return burin_launch(kernel, stream, data, data, nullptr, 8, workspace); });
+  then([&] { return burin_stream_synchronize(device, stream); });
+  then([&] { return burin_device_synchronize(device); });
+  then([&] { return burin_copy_to_host(device, values, memory, sizeof(values)); });
+  const burin_status freed = device == nullptr ? BURIN_OK : burin_memory_free(device, memory);
+  const burin_status destroyed = device == nullptr ? BURIN_OK : burin_stream_destroy(device, stream);
+  then([&] { return freed; });
+  then([&] { return destroyed; });
+  burin_workspace_release(workspace);
+  burin_kernel_release(kernel);
+  burin_package_release(package);
+  burin_device_release(device);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("c_api: whole_session") {
+  const PackageFile file;
+  FakeDriver fake;
+  const burin_status status = c_session(file.path);
+  INFO(burin_last_error());
+  CHECK(status == BURIN_OK);
+  CHECK(fake.launches().size() == 1);
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("c_api: each_call_failing_in_turn") {
+  const PackageFile file;
+  for (int n = 1;; ++n) {
+    FakeDriver fake;
+    fake.fail_at = n;
+    const burin_status status = c_session(file.path);
+    const std::string call = fake.failed_call();
+    INFO("call " << n << ", " << call << ": " << burin_last_error());
+    if (call.empty()) {
+      CHECK(status == BURIN_OK);
+      CHECK(n > 40);
+      break;
+    }
+    // Of the frees a C program is told; when the context cannot be made current for one of them, that is left.
+    const std::vector<std::string> live = fake.live();
+    const bool push_before_free = call == "cuCtxPushCurrent" || call == "cuCtxGetCurrent";
+    CHECK((live.empty() || push_before_free));
+    if (status != BURIN_OK) {
+      CHECK(status == BURIN_ERROR_DEVICE);
+      CHECK(last_error_has(call + " failed: CUDA_ERROR_OUT_OF_MEMORY (2)"));
+    } else {
+      CHECK((FakeDriver::is_release(call) || call == "cuCtxPushCurrent"));
+    }
+  }
+}
+
+TEST_CASE("c_api: null_arguments") {
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  burin_package* package = nullptr;
+  CHECK(burin_device_count(nullptr) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("burin_device_count: count is NULL"));
+  CHECK(burin_device_open(0, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_package_open(nullptr, "x", &package) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("burin_package_open: device is NULL"));
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  CHECK(burin_package_open(device, nullptr, &package) == BURIN_ERROR_USAGE);
+  CHECK(burin_package_open(device, "x", nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_kernel_find(nullptr, "conv1", 1, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_kernel_get_shape(nullptr, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_kernel_workspace_bytes(nullptr, 1, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_workspace_create(device, nullptr, 1, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_launch(nullptr, nullptr, nullptr, nullptr, nullptr, 1, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("burin_launch: kernel is NULL"));
+  CHECK(burin_memory_alloc(device, 16, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_copy_to_device(device, nullptr, &device, 4) == BURIN_ERROR_USAGE);
+  CHECK(burin_copy_to_host(device, nullptr, &device, 4) == BURIN_ERROR_USAGE);
+  CHECK(burin_stream_create(nullptr, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_device_synchronize(nullptr) == BURIN_ERROR_USAGE);
+  CHECK(burin_device_name(nullptr) == nullptr);
+  CHECK(burin_package_layer_count(nullptr) == 0);
+  CHECK(burin_package_layer_name(nullptr, 0) == nullptr);
+  burin_device_release(nullptr);
+  burin_package_release(nullptr);
+  burin_kernel_release(nullptr);
+  burin_workspace_release(nullptr);
+  burin_device_release(device);
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("c_api: package_contents") {
+  const PackageFile file;
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  burin_package* package = nullptr;
+  burin_kernel* kernel = nullptr;
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  REQUIRE(burin_package_open(device, file.path.c_str(), &package) == BURIN_OK);
+  CHECK(std::string(burin_device_name(device)) == "Fake H200");
+  REQUIRE(burin_package_layer_count(package) == 2);
+  CHECK(std::string(burin_package_layer_name(package, 0)) == "conv1");
+  CHECK(std::string(burin_package_layer_name(package, 1)) == "conv2");
+  CHECK(burin_package_layer_name(package, 2) == nullptr);
+  CHECK(burin_package_layer_name(package, -1) == nullptr);
+
+  CHECK(burin_kernel_find(package, "conv9", 1, &kernel) == BURIN_ERROR_USAGE);
+  CHECK(kernel == nullptr);
+  CHECK(last_error_has("no layer 'conv9'"));
+  REQUIRE(burin_kernel_find(package, "conv2", 1, &kernel) == BURIN_OK);
+  burin_kernel_shape shape;
+  REQUIRE(burin_kernel_get_shape(kernel, &shape) == BURIN_OK);
+  CHECK(shape.in_channels == 8);
+  CHECK(shape.in_width == 14);
+  CHECK(shape.out_channels == 16);
+  CHECK(shape.out_height == 14);
+  CHECK(shape.needs_residual == 1);
+  size_t bytes = 1;
+  CHECK(burin_kernel_workspace_bytes(kernel, 1, &bytes) == BURIN_OK);
+  CHECK(bytes == 0);
+  CHECK(burin_kernel_workspace_bytes(kernel, 0, &bytes) == BURIN_ERROR_USAGE);
+  // In any order: the kernel holds what it needs.
+  burin_device_release(device);
+  burin_package_release(package);
+  float value = 0;
+  CHECK(burin_launch(kernel, nullptr, &value, &value, &value, 1, nullptr) == BURIN_OK);
+  CHECK(burin_launch(kernel, nullptr, &value, &value, nullptr, 1, nullptr) == BURIN_ERROR_USAGE);
+  burin_kernel_release(kernel);
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("c_api: status_codes") {
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  CHECK(burin_device_open(9, &device) == BURIN_ERROR_DEVICE);
+  CHECK(device == nullptr);
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  burin_package* package = nullptr;
+  CHECK(burin_package_open(device, "no-such-file.burin", &package) == BURIN_ERROR_BAD_INPUT);
+  CHECK(last_error_has("no-such-file.burin"));
+  CHECK(package == nullptr);
+  burin_device_release(device);
+  CHECK(std::strlen(burin_version()) > 0);
+}
+
+TEST_CASE("c_api: errors_belong_to_a_thread") {
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  CHECK(burin_device_open(5, &device) == BURIN_ERROR_DEVICE);
+  std::string other = "unset";
+  std::thread([&] { other = burin_last_error(); }).join();
+  CHECK(other.empty());
+  CHECK(last_error_has("cuda:5"));
+}

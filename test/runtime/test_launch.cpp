@@ -1,0 +1,230 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <new>
+
+#include "runtime/burin/device_memory.hpp"
+#include "runtime/burin/runtime.hpp"
+#include "runtime/launch_plan.h"
+#include "test/runtime/error_text.h"
+#include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
+
+using namespace burin;
+using namespace burin_test;
+
+// Counts this thread's allocations, to show that a launch makes none.
+static thread_local std::size_t allocations = 0;
+void* operator new(std::size_t bytes) {
+  ++allocations;
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace {
+
+// A loaded sample and buffers for its layers.
+struct Sample {
+  FakeDriver fake;
+  Device device = Device::open(0);
+  LoadedPackage package{device, sample_package(), "sample"};
+  Kernel kernel = package.kernel("conv1", 1);
+  Workspace workspace{device, kernel.workspace_size(8)};
+  float input = 0, output = 0, residual = 0;
+  LaunchIo io{&input, &output, nullptr, 1};
+};
+
+}  // namespace
+
+TEST_CASE("grid: tiles_and_slices") {
+  KernelRecord record = sample_kernel("conv1", 1);
+  CHECK(launch_grid(record, 1).tiles == 4);
+  CHECK(launch_grid(record, 3).tiles == 12);
+  CHECK(launch_grid(record, 3).slices == 2);
+  record.launch.tile_images = 4;
+  record.launch.tiles_per_image = 1;
+  CHECK(launch_grid(record, 1).tiles == 1);
+  CHECK(launch_grid(record, 4).tiles == 1);
+  CHECK(launch_grid(record, 5).tiles == 2);
+  CHECK(launch_grid(record, 1 << 20).tiles == 1 << 18);
+}
+
+TEST_CASE("grid: limits") {
+  KernelRecord record = sample_kernel("conv1", 1);
+  CHECK(BURIN_THROWN(usage, launch_grid(record, 0)).has("batch 0 of layer conv1 is not within 1..1048576"));
+  CHECK(BURIN_THROWN(usage, launch_grid(record, -1)).has("batch -1"));
+  CHECK(BURIN_THROWN(usage, launch_grid(record, (1 << 20) + 1)).has("1048577"));
+  record.launch.tiles_per_image = 2047;
+  CHECK(launch_grid(record, 1 << 20).tiles == 2047U << 20);
+  record.launch.tiles_per_image = 2048;  // 2^31 blocks, one too many
+  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1 << 20)).has("2147483648 blocks"));
+  CHECK(launch_grid(record, (1 << 20) - 1).tiles == 2147481600U);
+  record.launch.slices = 65535;
+  CHECK(launch_grid(record, 1).slices == 65535);
+  record.launch.slices = 65536;
+  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1)).has("65536 slices"));
+}
+
+TEST_CASE("workspace_size: counters padded, partial sums per tile") {
+  KernelRecord record = sample_kernel("conv1", 1);
+  CHECK(launch_workspace(record, 1).counter_bytes == 256);  // 4 tiles x 2 counters x 4 bytes
+  CHECK(launch_workspace(record, 1).partial_bytes == 4 * 4096);
+  CHECK(launch_workspace(record, 8).counter_bytes == 256);
+  CHECK(launch_workspace(record, 9).counter_bytes == 512);
+  CHECK(launch_workspace(record, 9).total() == 512 + 36 * 4096);
+  record.launch.counters_per_tile = 0;
+  CHECK(launch_workspace(record, 9).counter_bytes == 0);
+  record.launch.workspace_bytes_per_tile = std::int64_t{1} << 60;
+  CHECK(BURIN_THROWN(unsupported, launch_workspace(record, 9)).has("more scratch memory than can be addressed"));
+}
+
+TEST_CASE("workspace_size: merge serves both") {
+  const WorkspaceSize both = merge({256, 1000}, {512, 10});
+  CHECK(both.counter_bytes == 512);
+  CHECK(both.partial_bytes == 1000);
+}
+
+TEST_CASE("workspace: counters are zero, wherever the partial sums lie") {
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const Workspace workspace(device, {512, 1024});
+  const WorkspaceView view = workspace.view();
+  REQUIRE(view.counters != nullptr);
+  CHECK(std::all_of(view.counters, view.counters + 512 / 4, [](std::uint32_t counter) { return counter == 0; }));
+  CHECK(reinterpret_cast<char*>(view.partials) - reinterpret_cast<char*>(view.counters) == 512);
+  CHECK(fake.calls_of("cuStreamSynchronize") == 1);
+}
+
+TEST_CASE("workspace: empty_and_bad_sizes") {
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const Workspace none(device, {0, 0});
+  CHECK(none.view().counters == nullptr);
+  CHECK(none.view().partials == nullptr);
+  CHECK(fake.calls_of("cuMemAlloc") == 0);
+  CHECK(BURIN_THROWN(usage, Workspace(device, {100, 0})).has("a multiple of 256"));
+  CHECK(BURIN_THROWN(usage, Workspace(device, {256, -1})).has("must not be negative"));
+}
+
+TEST_CASE("workspace: moves") {
+  FakeDriver fake;
+  {
+    const Device device = Device::open(0);
+    Workspace a(device, {256, 0});
+    Workspace b(std::move(a));
+    a = Workspace(device, {512, 0});
+    b = std::move(a);
+    CHECK(b.view().counter_bytes == 512);
+  }
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("launch: geometry and parameters") {
+  Sample sample;
+  const Stream stream(sample.device);
+  sample.io.batch = 3;
+  sample.kernel.launch(stream, sample.io, sample.workspace);
+  const std::vector<FakeLaunch> launches = sample.fake.launches();
+  REQUIRE(launches.size() == 1);
+  const FakeLaunch& launch = launches[0];
+  CHECK(launch.geometry == std::array<unsigned, 6>{12, 2, 1, 64, 1, 1});
+  CHECK(launch.shared_bytes == 100'000);
+  CHECK(launch.stream == stream.handle());
+  CHECK(launch.context == sample.device.context());
+  CHECK(launch.function->symbol == "conv1_b1");
+  CHECK(launch.input == &sample.input);
+  CHECK(launch.output == &sample.output);
+  CHECK(launch.residual == nullptr);
+  CHECK(launch.batch == 3);
+  // The workspace was made for 8 images: the partial sums lie behind all of its counters, for every batch.
+  CHECK(launch.counters == sample.workspace.view().counters);
+  CHECK(launch.partials == sample.workspace.view().partials);
+}
+
+TEST_CASE("launch: allocates_nothing") {
+  Sample sample;
+  const Stream stream(sample.device);
+  const std::size_t before = allocations;
+  for (int i = 0; i < 10; ++i) sample.kernel.launch(stream, sample.io, sample.workspace);
+  CHECK(allocations == before);
+}
+
+TEST_CASE("launch: workspace_rules") {
+  Sample sample;
+  const WorkspaceView good = sample.workspace.view();
+  const auto launch = [&](const WorkspaceView& view, int batch = 1) {
+    LaunchIo io = sample.io;
+    io.batch = batch;
+    sample.kernel.launch(nullptr, io, view);
+  };
+  CHECK_NOTHROW(launch(good));
+  CHECK_NOTHROW(launch(good, 8));
+  const Thrown missing = BURIN_THROWN(usage, launch({}));
+  CHECK(missing.has("launch of layer conv1 with batch 1 needs a workspace with 256 bytes of counters"));
+  WorkspaceView no_partials = good;
+  no_partials.partials = nullptr;
+  CHECK(BURIN_THROWN(usage, launch(no_partials)).has("16384 bytes of partial sums"));
+  CHECK(BURIN_THROWN(usage, launch(good, 9)).has("needs 512 bytes of counters, and the workspace has 256"));
+  WorkspaceView short_by_one = good;
+  short_by_one.partial_bytes = 16383;
+  CHECK(BURIN_THROWN(usage, launch(short_by_one)).has("the workspace has 16383"));
+  CHECK(sample.fake.launches().size() == 2);
+}
+
+TEST_CASE("launch: pointer_rules") {
+  Sample sample;
+  const auto launch = [&](LaunchIo io) { sample.kernel.launch(nullptr, io, sample.workspace); };
+  CHECK(BURIN_THROWN(usage, launch({nullptr, &sample.output, nullptr, 1})).has("input is a null pointer"));
+  CHECK(BURIN_THROWN(usage, launch({&sample.input, nullptr, nullptr, 1})).has("output is a null pointer"));
+  CHECK(BURIN_THROWN(usage, launch({&sample.input, &sample.output, &sample.residual, 1})).has("the layer has none"));
+  const auto* askew = reinterpret_cast<const float*>(reinterpret_cast<const char*>(&sample.input) + 1);
+  CHECK(BURIN_THROWN(usage, launch({askew, &sample.output, nullptr, 1})).has("input is not aligned"));
+  CHECK(BURIN_THROWN(usage, launch({&sample.input, &sample.output, nullptr, 0})).has("batch 0"));
+}
+
+TEST_CASE("launch: residual") {
+  Sample sample;
+  const Kernel kernel = sample.package.kernel("conv2", 1);
+  const auto launch = [&](const float* residual) {
+    kernel.launch(nullptr, {&sample.input, &sample.output, residual, 1});  // needs no workspace
+  };
+  CHECK(BURIN_THROWN(usage, launch(nullptr)).has("residual is a null pointer"));
+  launch(&sample.residual);
+  CHECK(sample.fake.launches().back().residual == &sample.residual);
+}
+
+TEST_CASE("launch: driver_failure names layer and geometry") {
+  Sample sample;
+  sample.fake.fail_call = "cuLaunchKernel";
+  const Thrown error = BURIN_THROWN(device, sample.kernel.launch(nullptr, sample.io, sample.workspace));
+  CHECK(error.has("cuLaunchKernel failed: CUDA_ERROR_OUT_OF_MEMORY"));
+  CHECK(error.has("conv1_b1 of layer conv1 with batch 1: 4 x 2 blocks of 64 threads, 100000 bytes"));
+}
+
+TEST_CASE("launch: into_a_graph") {
+  Sample sample;
+  const Stream stream(sample.device);
+  const Graph graph = Graph::capture(stream, [&](CUstream_st* target) {
+    for (int i = 0; i < 3; ++i) sample.kernel.launch(target, sample.io, sample.workspace);
+  });
+  CHECK(stream.handle()->clock_us == 0);
+  graph.launch(stream);
+  CHECK(stream.handle()->clock_us == 3 * sample.fake.microseconds_per_launch);
+}
+
+TEST_CASE("kernel: outlives_its_package") {
+  FakeDriver fake;
+  {
+    auto package = std::make_unique<LoadedPackage>(Device::open(0), sample_package(), "sample");
+    const Kernel kernel = package->kernel("conv1", 1);
+    package.reset();
+    CHECK(kernel.layer() == "conv1");
+    CHECK(kernel.input_shape().elements() == 8 * 14 * 14);
+    CHECK(kernel.output_shape().elements() == 16 * 14 * 14);
+    float value = 0;
+    const Workspace workspace(Device::open(0), kernel.workspace_size(1));
+    kernel.launch(nullptr, {&value, &value, nullptr, 1}, workspace);
+  }
+  CHECK(fake.live().empty());
+}

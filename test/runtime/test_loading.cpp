@@ -1,0 +1,233 @@
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+
+#include "runtime/burin/runtime.hpp"
+#include "runtime/select_binary.h"
+#include "test/runtime/error_text.h"
+#include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+DeviceInfo device_of(int major, int minor) {
+  DeviceInfo info;
+  info.name = "Fake";
+  info.compute_major = major;
+  info.compute_minor = minor;
+  return info;
+}
+
+// What a device of this version would run: "cubin sm_90", "ptx sm_75" or "none".
+std::string choice(const SampleCode& code, int major, int minor, bool force_jit = false) {
+  const auto package = sample_package(code);
+  try {
+    const KernelBinary& binary = select_binary(package->manifest.kernels[0], device_of(major, minor), force_jit);
+    return (binary.kind == BinaryKind::cubin ? "cubin " : "ptx ") + binary.arch;
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::device);
+    return "none";
+  }
+}
+
+}  // namespace
+
+TEST_CASE("arch_name: parse") {
+  CHECK(parse_arch_name("sm_90").compute == 90);
+  CHECK(parse_arch_name("compute_120").compute == 120);
+  CHECK(parse_arch_name("compute_120").major() == 12);
+  CHECK(parse_arch_name("sm_90a").suffix == 'a');
+  CHECK(parse_arch_name("sm_103f").suffix == 'f');
+  for (const char* bad : {"", "sm_", "sm_9", "sm_90b", "sm_90aa", "90", "compute_sm_90", "sm_-90", "sm_1000"}) {
+    CHECK(BURIN_THROWN(bad_input, parse_arch_name(bad)).has("is not the name of a GPU architecture"));
+  }
+}
+
+TEST_CASE("select_binary: cubin of the device's own architecture") {
+  CHECK(choice({}, 9, 0) == "cubin sm_90");
+  CHECK(choice({}, 8, 0) == "cubin sm_80");
+}
+
+TEST_CASE("select_binary: cubin of an older minor version, the newest that fits") {
+  CHECK(choice({}, 8, 9) == "cubin sm_80");
+  CHECK(choice({{"sm_86", "sm_80", "sm_89"}, {"sm_75"}}, 8, 7) == "cubin sm_86");
+}
+
+TEST_CASE("select_binary: no cubin of another major or newer minor version") {
+  CHECK(choice({}, 10, 0) == "ptx sm_75");
+  CHECK(choice({}, 7, 5) == "ptx sm_75");
+  CHECK(choice({{"sm_86"}, {"sm_75"}}, 8, 0) == "ptx sm_75");
+}
+
+TEST_CASE("select_binary: architecture-specific code runs on that version alone") {
+  CHECK(choice({{"sm_90a"}, {"sm_75"}}, 9, 0) == "cubin sm_90a");
+  CHECK(choice({{"sm_100a"}, {"sm_75"}}, 10, 3) == "ptx sm_75");
+  CHECK(choice({{}, {"sm_90a"}}, 10, 0) == "none");
+  CHECK(choice({{"sm_100f"}, {}}, 10, 3) == "cubin sm_100f");
+}
+
+TEST_CASE("select_binary: force_jit") {
+  CHECK(choice({}, 9, 0, true) == "ptx sm_75");
+  CHECK(choice({{"sm_90"}, {}}, 9, 0, true) == "none");
+}
+
+TEST_CASE("select_binary: device_too_old names both") {
+  const auto package = sample_package({{"sm_90"}, {"sm_80"}});
+  const Thrown error = BURIN_THROWN(device, select_binary(package->manifest.kernels[0], device_of(7, 5), false));
+  CHECK(error.has("kernel conv1_b1 of layer conv1 does not run on cuda:0 (Fake), which is sm_75"));
+  CHECK(error.has("a cubin for sm_90"));
+  CHECK(error.has("PTX for sm_80"));
+  CHECK(error.has("--arch sm_75"));
+}
+
+TEST_CASE("loading: lazy_loads_when_asked_for, once") {
+  FakeDriver fake;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  CHECK(fake.calls_of("cuModuleLoadDataEx") == 0);
+  const Kernel kernel = package.kernel("conv1", 1);
+  package.kernel("conv1", 1);
+  CHECK(fake.loaded_code() == std::vector<std::string>{"machine code for sm_90 of conv1_b1\n"});
+  CHECK(kernel.loaded_from() == LoadedFrom::cubin);
+  CHECK(kernel.loaded_arch() == "sm_90");
+  CHECK(kernel.attributes().registers == 40);
+}
+
+TEST_CASE("loading: eager_loads_all") {
+  FakeDriver fake;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample", {.eager = true});
+  CHECK(fake.loaded_code().size() == 4);
+}
+
+TEST_CASE("loading: jit_keeps_the_compilers_log") {
+  FakeDriver fake;
+  fake.jit_info_log = "ptxas info: 0 bytes stack frame\n";
+  const LoadedPackage package(Device::open(0), sample_package({{}, {"sm_75"}}), "sample");
+  const Kernel kernel = package.kernel("conv1", 1);
+  CHECK(kernel.loaded_from() == LoadedFrom::jit);
+  CHECK(kernel.loaded_arch() == "sm_75");
+  CHECK(kernel.load_log() == "ptxas info: 0 bytes stack frame");
+}
+
+TEST_CASE("loading: jit_error_carries_the_compilers_log") {
+  FakeDriver fake;
+  fake.jit_error_log = "ptxas application ptx input, line 7; error: Unexpected instruction";
+  {
+    const LoadedPackage package(Device::open(0), sample_package({{}, {"sm_75"}}), "sample");
+    const Thrown error = BURIN_THROWN(device, package.kernel("conv1", 1));
+    CHECK(error.has("cuModuleLoadDataEx failed: CUDA_ERROR_INVALID_PTX (218)"));
+    CHECK(error.has("kernel conv1_b1 of layer conv1 (PTX for sm_75)"));
+    CHECK(error.has("line 7; error: Unexpected instruction"));
+    // A failure is not remembered: it can be tried again.
+    fake.jit_error_log.clear();
+    CHECK(package.kernel("conv1", 1).loaded_from() == LoadedFrom::jit);
+  }
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("loading: a_log_longer_than_the_buffer is cut, not overrun") {
+  FakeDriver fake;
+  fake.jit_error_log = std::string(100'000, 'x');
+  const LoadedPackage package(Device::open(0), sample_package({{}, {"sm_75"}}), "sample");
+  const Thrown error = BURIN_THROWN(device, package.kernel("conv1", 1));
+  CHECK(error.text.size() < 20'000);
+  CHECK(error.has("xxxxxxxx"));
+}
+
+TEST_CASE("loading: too_little_shared_memory names both") {
+  FakeDriver fake;
+  fake.devices[0].shared_per_block = 65536;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  const Thrown error = BURIN_THROWN(device, package.kernel("conv1", 1));
+  CHECK(error.has("needs 100000 bytes of shared memory per block"));
+  CHECK(error.has("offers 65536"));
+  CHECK(fake.calls_of("cuModuleLoadDataEx") == 0);
+}
+
+TEST_CASE("loading: static_and_dynamic_shared_memory_together") {
+  FakeDriver fake;
+  fake.devices[0].shared_per_block = 100'100;
+  fake.function_static_shared = 200;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  CHECK(BURIN_THROWN(device, package.kernel("conv1", 1)).has("100000 + 200 bytes"));
+}
+
+TEST_CASE("loading: too_many_registers_for_the_block") {
+  FakeDriver fake;
+  fake.function_max_threads = 32;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  const Thrown error = BURIN_THROWN(device, package.kernel("conv1", 1));
+  CHECK(error.has("needs 64 threads per block"));
+  CHECK(error.has("can run 32 of them"));
+}
+
+TEST_CASE("loading: shared_memory_is_opted_into") {
+  FakeDriver fake;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample", {.eager = true});
+  CHECK(fake.calls_of("cuFuncSetAttribute") == 4);
+}
+
+TEST_CASE("loading: symbol_missing_from_the_code") {
+  FakeDriver fake;
+  auto package = sample_package({{"sm_90"}, {}});
+  std::string& code = package->files.at("kernels/conv1_b1.sm_90.cubin");
+  code = std::string(code.size(), '?');
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  CHECK(BURIN_THROWN(device, loaded.kernel("conv1", 1)).has("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND"));
+}
+
+TEST_CASE("loading: an_inconsistent_package is refused") {
+  FakeDriver fake;
+  auto package = sample_package();
+  package->files.erase(package->files.begin());
+  CHECK(BURIN_THROWN(bad_input, LoadedPackage(Device::open(0), package, "my.burin")).has("my.burin: "));
+  CHECK(BURIN_THROWN(usage, LoadedPackage(Device::open(0), nullptr, "my.burin")).has("no package was given"));
+}
+
+TEST_CASE("loading: from_a_file") {
+  FakeDriver fake;
+  const auto path = std::filesystem::temp_directory_path() / ("burin_loading_" + std::to_string(getpid()) + ".burin");
+  write_package(*sample_package(), path.string());
+  const LoadedPackage package(Device::open(0), path.string());
+  std::filesystem::remove(path);
+  CHECK(package.layers() == std::vector<std::string>{"conv1", "conv2"});
+  CHECK(package.kernel("conv2", 4).needs_residual());
+  CHECK(BURIN_THROWN(bad_input, LoadedPackage(Device::open(0), path.string())).has(path.string()));
+}
+
+TEST_CASE("choosing: the largest planned batch that does not exceed the batch, else the smallest") {
+  FakeDriver fake;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  CHECK(package.kernel("conv1", 1).planned_batch() == 1);
+  CHECK(package.kernel("conv1", 7).planned_batch() == 1);
+  CHECK(package.kernel("conv1", 8).planned_batch() == 8);
+  CHECK(package.kernel("conv1", 31).planned_batch() == 8);
+  CHECK(package.kernel("conv1", 1 << 20).planned_batch() == 32);
+  CHECK(package.kernel("conv2", 1).planned_batch() == 4);
+  CHECK(package.kernel_by_symbol("conv1_b8").planned_batch() == 8);
+}
+
+TEST_CASE("choosing: unknown_names") {
+  FakeDriver fake;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  const Thrown error = BURIN_THROWN(usage, package.kernel("conv9", 1));
+  CHECK(error.text == "sample has no layer 'conv9'; its layers are: conv1, conv2");
+  CHECK(BURIN_THROWN(usage, package.kernel_by_symbol("x")).has("no kernel 'x'"));
+  CHECK(BURIN_THROWN(usage, package.kernel("conv1", 0)).has("batch 0"));
+  CHECK(BURIN_THROWN(usage, package.kernel("conv1", (1 << 20) + 1)).has("1048577"));
+}
+
+TEST_CASE("several_devices: one package, each with its own code and context") {
+  FakeDriver fake;
+  fake.devices = {{"Fake A", 8, 9, 101376}, {"Fake B", 9, 0, 232448}};
+  {
+    const std::shared_ptr<const Package> package = sample_package();
+    const LoadedPackage first(Device::open(0), package, "sample");
+    const LoadedPackage second(Device::open(1), package, "sample");
+    CHECK(first.kernel("conv1", 1).loaded_arch() == "sm_80");
+    CHECK(second.kernel("conv1", 1).loaded_arch() == "sm_90");
+  }
+  CHECK(fake.live().empty());
+}
