@@ -42,6 +42,13 @@ void check_option(const CLI::App& command, const std::string& prefix, std::strin
        prefix);
 }
 
+std::optional<int> parse_whole_number(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 // The extents of `layer`'s image, limited to what --max-extent asks for but never below one output pixel.
 void crop(ConvLayer& layer, int max_extent) {
   ConvShape& shape = layer.shape;
@@ -99,13 +106,22 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 std::vector<int> parse_batches(const std::string& text) {
   std::vector<int> batches;
   for (const std::string& item : split_list("--batch", text)) {
-    int batch = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), batch);
-    if (error != std::errc() || end != item.data() + item.size() || batch < 1 || batch > kMaxBatch)
+    const std::optional<int> batch = parse_whole_number(item);
+    if (!batch || *batch < 1 || *batch > kMaxBatch)
       fail(ErrorKind::usage, "--batch '{}': '{}' is not a whole number from 1 to {}", text, item, kMaxBatch);
-    if (std::find(batches.begin(), batches.end(), batch) == batches.end()) batches.push_back(batch);
+    if (std::find(batches.begin(), batches.end(), *batch) == batches.end()) batches.push_back(*batch);
   }
   return batches;
+}
+
+CLI::Validator whole_number(int lowest, int highest) {
+  return CLI::Validator(
+      [lowest, highest](const std::string& text) {
+        const std::optional<int> value = parse_whole_number(text);
+        const bool fits = value && *value >= lowest && *value <= highest;
+        return fits ? std::string() : fmt::format("'{}' is not a whole number from {} to {}", text, lowest, highest);
+      },
+      "");
 }
 
 void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known) {
@@ -125,7 +141,9 @@ void ImportArguments::add_to(CLI::App& command) {
   command.add_option("--stride", options.flags.stride, "For one bare array: N or HxW")->type_name("N");
   command.add_option("--pad", options.flags.pad, "For one bare array: N, HxW or top,bottom,left,right")->type_name("N");
   command.add_option("--dilation", options.flags.dilation, "For one bare array: N or HxW")->type_name("N");
-  command.add_option("--groups", options.flags.groups, "For one bare array")->type_name("N");
+  command.add_option("--groups", options.flags.groups, "For one bare array")
+      ->type_name("N")
+      ->check(whole_number(1, kMaxChannels));
   command.add_option("--activation", activation, "Overrides the layers' activation: " + activation_names())
       ->type_name("NAME");
   command.add_option("--zero-threshold", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)")
@@ -134,7 +152,7 @@ void ImportArguments::add_to(CLI::App& command) {
       .add_option("--max-extent", max_extent,
                   "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMaxSpatialExtent));
 }
 
 Network ImportArguments::import(const std::string& path) const {

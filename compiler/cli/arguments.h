@@ -11,6 +11,8 @@
 
 namespace burin {
 
+inline constexpr int kMaxJobs = 1024;  // threads; more is a slip of the finger
+
 // Throws Error(usage) for the first command or option that `app` does not know, with the nearest that it does.
 void check_names(const CLI::App& app, int argc, char** argv);
 
@@ -22,6 +24,9 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 
 // "1,32" -> {1, 32}: batch sizes from 1 to kMaxBatch, each once.
 std::vector<int> parse_batches(const std::string& text);
+
+// A check for options: a whole number from `lowest` to `highest`.
+CLI::Validator whole_number(int lowest, int highest);
 
 // Throws unless `value` is one of `known`.
 void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known);

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "compiler/cli/arguments.h"
-#include "compiler/cli/atomic_file.h"
 #include "compiler/cli/benching.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
@@ -11,6 +10,7 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/error.h"
+#include "ir/package/atomic_file.h"
 #include "runtime/bench/cudnn_baseline.h"
 
 namespace burin {
@@ -208,7 +208,7 @@ int bench_package(const BenchArguments& arguments) {
 void add_bench_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand("bench", "Measure a package's kernels on a GPU, beside cuDNN if asked");
-  command->add_option("package", arguments->package, "A .burin file")->required()->type_name("PACKAGE");
+  command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
   command->add_option("--device", arguments->device, "cuda:N (default cuda:0)")->type_name("DEVICE");
   command->add_option("--batch", arguments->batches, "Batch sizes, e.g. 1,32 (default: what each kernel was tuned for)")
       ->type_name("LIST");
@@ -221,10 +221,10 @@ void add_bench_command(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--samples", arguments->options.samples, "Timed graph replays for each figure (default 100)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100000));
+      ->check(whole_number(1, 100000));
   command->add_option("--copies", arguments->options.copies, "Copies of the code for the cold times (default 8)")
       ->type_name("N")
-      ->check(CLI::Range(1, 64));
+      ->check(whole_number(1, 64));
   command->callback([arguments, &action] { action = [arguments] { return bench_package(*arguments); }; });
 }
 

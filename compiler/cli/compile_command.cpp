@@ -125,9 +125,9 @@ int compile(CompileArguments arguments) {
 void add_compile_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<CompileArguments>();
   CLI::App* command = app.add_subcommand("compile", "Compile a weights file into a package");
-  command->add_option("input", arguments->input, "Weights: .safetensors, its .index.json, .npz or .npy")
+  command->add_option("INPUT", arguments->input, "Weights: .safetensors, its .index.json, .npz or .npy")
       ->required()
-      ->type_name("INPUT");
+      ->type_name("");
   command->add_option("-o,--output", arguments->output, "The package (default: INPUT's name with .burin, here)")
       ->type_name("FILE");
   command
@@ -149,7 +149,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command->add_option("--jobs", arguments->options.jobs, "Layers at once (default: one for each processor)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, kMaxJobs));
   command->add_flag("--no-bitcode", arguments->no_bitcode,
                     "Leave out what the host executor needs (then --device host cannot run the package)");
   command->callback([arguments, &action] { action = [arguments] { return compile(*arguments); }; });

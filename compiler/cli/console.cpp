@@ -48,7 +48,7 @@ void print_note(std::string_view text) {
 
 void print_data(std::string_view text) {
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  if (!written || std::fflush(stdout) != 0) fail(ErrorKind::bad_input, "cannot write to standard output");
+  if (!written || std::fflush(stdout) != 0) fail(ErrorKind::usage, "cannot write to standard output");
 }
 
 std::string coloured(std::string_view text, Colour colour) {

@@ -12,7 +12,7 @@ namespace burin {
 void print_error(std::string_view text);
 // "burin: note: TEXT" to stderr.
 void print_note(std::string_view text);
-// To stdout, checked: throws Error(bad_input) where it cannot be written (a full disk, a closed pipe).
+// To stdout, checked: throws Error(usage) where it cannot be written (a full disk, a closed pipe).
 void print_data(std::string_view text);
 
 enum class Colour { red, green, yellow };

@@ -19,7 +19,9 @@ struct InspectArguments {
   ImportArguments import;
 };
 
-std::string count_text(std::int64_t value) { return value < 0 ? "-" : with_separators(value); }
+// What is not known leaves its cell empty, and a column of empty cells is not shown.
+std::string count_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
+std::string code_text(std::int64_t bytes) { return bytes < 0 ? "" : bytes_text(bytes); }
 
 // "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
 std::string short_shape(const ConvShape& shape) {
@@ -65,7 +67,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
                fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan,
                microseconds_text(row.predicted_us), count_text(row.registers), count_text(row.spill_bytes),
-               bytes_text(row.code_bytes), bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
+               code_text(row.code_bytes), bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
     sum.nonzeros += row.nonzeros;
     sum.predicted_us += row.predicted_us;
     all_code = all_code && row.code_bytes >= 0;
@@ -78,7 +80,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
     const double sparsity = weights > 0 ? 1.0 - static_cast<double>(sum.nonzeros) / static_cast<double>(weights) : 0.0;
     table.add_footer({fmt::format("{} rows", rows.size()), "", "", fmt::format("{:.1f} %", 100.0 * sparsity),
                       count_text(sum.nonzeros), "", "", "", microseconds_text(sum.predicted_us), "", "",
-                      bytes_text(all_code ? sum.code_bytes : -1), bytes_text(csr),
+                      code_text(all_code ? sum.code_bytes : -1), bytes_text(csr),
                       bytes_text(weights * static_cast<std::int64_t>(sizeof(float)))});
   }
   return table.print();
@@ -145,7 +147,7 @@ int inspect(const InspectArguments& arguments) {
 void add_inspect_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand("inspect", "Show the layers of a weights file or of a package");
-  command->add_option("input", arguments->input, "A weights file or a package")->required()->type_name("INPUT");
+  command->add_option("INPUT", arguments->input, "A weights file or a package")->required()->type_name("");
   command
       ->add_option("--arch", arguments->arch, "Weights: plan for this; package: show this cubin (default sm_90, first)")
       ->type_name("NAME");

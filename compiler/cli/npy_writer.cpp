@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstring>
 
-#include "compiler/cli/atomic_file.h"
 #include "ir/error.h"
+#include "ir/package/atomic_file.h"
 
 namespace burin {
 

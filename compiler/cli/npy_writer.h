@@ -8,7 +8,7 @@
 
 namespace burin {
 
-// Writes to a temporary name beside `path` and renames. Throws Error(bad_input) that names the file.
+// Whole or not at all. Throws Error(usage) that names the file where it cannot be written.
 void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, std::span<const float> values);
 
 }  // namespace burin

@@ -92,7 +92,7 @@ int run_layer(const RunArguments& arguments) {
 void add_run_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run one layer of a package on an input from a file");
-  command->add_option("package", arguments->package, "A .burin file")->required()->type_name("PACKAGE");
+  command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
   command->add_option("--layer", arguments->layer, "The layer's name")->required()->type_name("NAME");
   command->add_option("--input", arguments->input, "The input, [N,C,H,W] or [C,H,W], as .npy")
       ->required()

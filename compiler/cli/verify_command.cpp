@@ -185,7 +185,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<VerifyArguments>();
   CLI::App* command =
       app.add_subcommand("verify", "Compare a package with its weights file: random inputs, float64 reference");
-  command->add_option("package", arguments->package, "A .burin file")->required()->type_name("PACKAGE");
+  command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
   command->add_option("--against", arguments->weights, "The weights that it was compiled from")
       ->required()
       ->type_name("WEIGHTS");
@@ -197,7 +197,7 @@ void add_verify_command(CLI::App& app, Action& action) {
   command->add_option("--seed", arguments->seed, "Of the random inputs (default: a new one)")->type_name("N");
   command->add_option("--jobs", arguments->jobs, "Kernels at once on the host (default: one for each processor)")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(whole_number(0, kMaxJobs));
   command->add_flag("--json", arguments->json, "For machines");
   command->callback([arguments, &action] { action = [arguments] { return verify_package(*arguments); }; });
 }
