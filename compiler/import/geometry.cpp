@@ -154,7 +154,8 @@ std::string flag_text(const json& value) {
   std::string text;
   for (const json& element : value) {
     if (element.is_structured()) return value.dump();
-    text += (text.empty() ? "" : value.size() == 2 ? "x" : ",") + flag_text(element);
+    if (!text.empty()) text += value.size() == 2 ? 'x' : ',';
+    text += flag_text(element);
   }
   return text;
 }

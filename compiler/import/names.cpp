@@ -52,7 +52,7 @@ std::string printable(std::string_view text) {
   return cut ? shown + "..." : shown;
 }
 
-std::string in_quotes(std::string_view name) { return "'" + printable(name) + "'"; }
+std::string in_quotes(std::string_view name) { return fmt::format("'{}'", printable(name)); }
 
 bool is_valid_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {

@@ -17,6 +17,7 @@ namespace burin {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "bytes of files are read as they lie in memory");
+static_assert(std::numeric_limits<float>::is_iec559, "float64 beyond float32 becomes infinite");
 
 template <typename T>
 T load(const char* address, bool big_endian) {
@@ -43,63 +44,55 @@ float half_to_float(std::uint16_t half) {
 
 float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
 
-// Calls visit(C-order index, address) for each element.
-template <typename Visit>
-void for_each_element(const WeightsTensor& tensor, Visit visit) {
-  const std::int64_t count = tensor.elements();
-  const char* data = tensor.bytes.data();
-  if (!tensor.fortran) {
-    for (std::int64_t i = 0; i < count; ++i) visit(i, data + i * tensor.element_bytes);
-    return;
-  }
-  const std::size_t rank = tensor.shape.size();
-  std::vector<std::int64_t> c_stride(rank, 1);
-  for (std::size_t d = rank; d-- > 1;) c_stride[d - 1] = c_stride[d] * tensor.shape[d];
+// The values of an array whose first index runs fastest, in C order.
+std::vector<float> to_c_order(const std::vector<float>& fortran, const std::vector<std::int64_t>& shape) {
+  const std::size_t rank = shape.size();
+  std::vector<std::int64_t> stride(rank, 1);
+  for (std::size_t d = rank; d-- > 1;) stride[d - 1] = stride[d] * shape[d];
   std::vector<std::int64_t> index(rank, 0);
+  std::vector<float> values(fortran.size());
   std::int64_t position = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    visit(position, data + i * tensor.element_bytes);
+  for (const float value : fortran) {
+    values[position] = value;
     for (std::size_t d = 0; d < rank; ++d) {
-      position += c_stride[d];
-      if (++index[d] < tensor.shape[d]) break;
-      position -= c_stride[d] * tensor.shape[d];
+      position += stride[d];
+      if (++index[d] < shape[d]) break;
+      position -= stride[d] * shape[d];
       index[d] = 0;
     }
   }
+  return values;
+}
+
+// All elements, loaded as T and converted, in C order.
+template <typename T, typename Convert>
+std::vector<float> converted(const WeightsTensor& tensor, Convert convert) {
+  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+  const char* address = tensor.bytes.data();
+  for (float& value : values) {
+    value = convert(load<T>(address, tensor.big_endian));
+    address += sizeof(T);
+  }
+  return tensor.fortran ? to_c_order(values, tensor.shape) : values;
 }
 
 template <typename T>
 std::vector<float> converted(const WeightsTensor& tensor) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-  for_each_element(tensor, [&](std::int64_t i, const char* address) {
-    values[i] = static_cast<float>(load<T>(address, tensor.big_endian));
-  });
-  return values;
-}
-
-template <typename Convert>
-std::vector<float> converted_halves(const WeightsTensor& tensor, Convert convert) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-  for_each_element(tensor, [&](std::int64_t i, const char* address) {
-    values[i] = convert(load<std::uint16_t>(address, tensor.big_endian));
-  });
-  return values;
+  return converted<T>(tensor, [](T value) { return static_cast<float>(value); });
 }
 
 std::vector<float> converted_doubles(const WeightsTensor& tensor) {
-  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
-  for_each_element(tensor, [&](std::int64_t i, const char* address) {
-    const auto value = load<double>(address, tensor.big_endian);
-    // Rounding may carry a value just above the largest float down to it; only what stays infinite is lost.
-    values[i] = std::abs(value) < std::ldexp(1.0, std::numeric_limits<float>::max_exponent) || !std::isfinite(value)
-                    ? static_cast<float>(value)
-                    : std::numeric_limits<float>::infinity();
-    if (std::isfinite(value) && std::isinf(values[i])) {
+  std::int64_t index = -1;  // in the order of the file
+  return converted<double>(tensor, [&](double value) {
+    ++index;
+    // Rounding may carry a value just above the largest float down to it; only what becomes infinite is lost.
+    const auto rounded = static_cast<float>(value);
+    if (std::isinf(rounded) && std::isfinite(value)) {
       fail(ErrorKind::bad_input, "{}: tensor {}: element {} is {:g}, beyond what float32 can hold", tensor.file,
-           in_quotes(tensor.name), i, value);
+           in_quotes(tensor.name), index, value);
     }
+    return rounded;
   });
-  return values;
 }
 
 }  // namespace
@@ -123,9 +116,9 @@ std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::for
 std::vector<float> float_values(const WeightsTensor& tensor) {
   switch (tensor.type) {
     case ElementType::f16:
-      return converted_halves(tensor, half_to_float);
+      return converted<std::uint16_t>(tensor, half_to_float);
     case ElementType::bf16:
-      return converted_halves(tensor, bfloat_to_float);
+      return converted<std::uint16_t>(tensor, bfloat_to_float);
     case ElementType::f32:
       return converted<float>(tensor);
     case ElementType::f64:
@@ -135,7 +128,7 @@ std::vector<float> float_values(const WeightsTensor& tensor) {
   }
   fail(ErrorKind::bad_input,
        "{}: tensor {}: its type is {}; burin reads weights as float16, bfloat16, float32 or float64", tensor.file,
-       in_quotes(tensor.name), printable(tensor.type_name));
+       in_quotes(tensor.name), in_quotes(tensor.type_name));
 }
 
 std::vector<float> mask_values(const WeightsTensor& tensor) {

@@ -1,0 +1,63 @@
+#include <sys/stat.h>
+
+#include "compiler/import/weights_file.h"
+#include "test/import/files.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+void rejects(const std::string& name, const std::string& content, std::initializer_list<std::string_view> parts) {
+  const Folder folder;
+  const std::string path = folder.write(name, content);
+  expect_bad_input({path}, [&] { open_weights_file(path); });
+  expect_bad_input(parts, [&] { open_weights_file(path); });
+}
+
+}  // namespace
+
+TEST_CASE("format: content decides, whatever the name says") {
+  const Folder folder;
+  CHECK(open_weights_file(folder.write("a.bin", npy_ramp({2}))).bare_array);
+  CHECK(open_weights_file(folder.write("b.npy", zip({{"x.npy", npy_ramp({2})}}))).tensors[0].name == "x");
+  CHECK(open_weights_file(folder.write("c.npz", one_tensor_file("t", {2}))).tensors[0].name == "t");
+}
+
+TEST_CASE("format: a bare array is named after its file") {
+  const Folder folder;
+  CHECK(open_weights_file(folder.write("conv1.v2.npy", npy_ramp({2}))).tensors[0].name == "conv1.v2");
+}
+
+TEST_CASE("format: a missing file") {
+  const Folder folder;
+  expect_bad_input({"nothing.npy", "no such file"}, [&] { open_weights_file(folder.path("nothing.npy")); });
+}
+TEST_CASE("format: a directory") {
+  const Folder folder;
+  expect_bad_input({"is a directory", "index.json"}, [&] { open_weights_file(folder.path("")); });
+}
+TEST_CASE("format: an empty file") { rejects("a.safetensors", "", {"is empty"}); }
+TEST_CASE("format: a named pipe") {
+  const Folder folder;
+  const std::string path = folder.path("pipe.npy");
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  expect_bad_input({"pipe.npy", "not a regular file"}, [&] { open_weights_file(path); });
+}
+TEST_CASE("format: unknown content") {
+  rejects("a.bin", "hello", {"no weights file that burin knows", ".npz", ".safetensors"});
+}
+TEST_CASE("format: formats of others are called by their name") {
+  rejects("a.h5", "\x89HDF\r\n\x1a\n....", {"HDF5"});
+  rejects("a.gguf", "GGUF....", {"GGUF"});
+  rejects("a.pth", "\x80\x02}q", {"pickle"});
+  rejects("a.tflite", "....TFL3", {"TensorFlow Lite"});
+  rejects("a.npz.gz", "\x1f\x8b....", {"gzip"});
+}
+TEST_CASE("format: broken content is judged by the name") {
+  rejects("a.safetensors", "short", {"too few for safetensors"});
+  rejects("a.npy", "short", {"does not start like"});
+  rejects("a.npz", "short", {"zip archive"});
+  rejects("a.index.json", "short", {"not valid JSON"});
+}
+TEST_CASE("format: JSON that is no index") { rejects("a.json", R"({"x":1})", {"no weight_map"}); }
