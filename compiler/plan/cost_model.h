@@ -1,0 +1,37 @@
+// The time of a launch, from figures that a search has before there is a plan.
+#pragma once
+
+#include <cstdint>
+
+#include "compiler/plan/planner.h"
+#include "compiler/plan/work.h"
+#include "ir/limits.h"
+
+namespace burin {
+
+struct LaunchFigures {
+  std::int64_t tiles = 1;  // blocks in x
+  int slices = 1;          // blocks in y
+  int splits = 1;
+  int threads = kWarpSize;
+  int group_capacity = 1;
+  int registers = 255;  // per thread, as given out
+  int shared_bytes = 0, stage_bytes = 0;
+  int stage_channels = 1, buffers = 1;
+  int barrier_every = 0;
+  std::int64_t patch_positions = 1;  // words that a block copies per channel
+  double load_conflict = 1;          // clocks per activation load
+  SliceWork mean, fullest;           // over the slices; `fullest` takes each figure's largest
+};
+
+CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch);
+
+// Registers that a thread needs so that no load is issued right before its use.
+int needed_registers(int group_capacity, std::int64_t patch_positions, int threads);
+
+// Blocks that one multiprocessor holds at once; 0 when not even one.
+int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch);
+
+LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work);
+
+}  // namespace burin

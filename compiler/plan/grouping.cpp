@@ -1,0 +1,149 @@
+#include "compiler/plan/grouping.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+// A load takes two issue slots, and a channel costs its copies even when few nonzeros read it.
+constexpr std::int64_t kLoadWeight = 2;
+constexpr std::int64_t kChannelWeight = 4;
+
+// How many columns (or channels) are read by n output channels, for every n > 0.
+using Histogram = std::map<int, std::int64_t>;
+
+Histogram histogram(const std::vector<int>& counts) {
+  Histogram result;
+  for (const int count : counts) {
+    if (count > 0) ++result[count];
+  }
+  return result;
+}
+
+// How many output channels read each input channel.
+std::vector<int> readers_of_channels(const SparsePattern& pattern) {
+  std::vector<int> readers(static_cast<std::size_t>(pattern.in_channels), 0);
+  std::vector<int> last_channel(static_cast<std::size_t>(pattern.out_channels), -1);
+  for (const Tap& tap : pattern.taps) {  // sorted by input channel
+    if (last_channel[tap.k] == tap.c) continue;
+    last_channel[tap.k] = tap.c;
+    ++readers[tap.c];
+  }
+  return readers;
+}
+
+// Expected number of `histogram`'s entries read by one of `drawn` of `all` output channels.
+double expected_live(const Histogram& histogram, int drawn, int all) {
+  double live = 0;
+  for (const auto& [readers, count] : histogram) {
+    double none = 1;  // probability that all readers are other channels
+    for (int i = 0; i < drawn && none > 0; ++i) {
+      none *= std::max(0.0, static_cast<double>(all - readers - i) / static_cast<double>(all - i));
+    }
+    live += static_cast<double>(count) * (1 - none);
+  }
+  return live;
+}
+
+// Deals items to bins of limited capacity, heaviest item first, always to the lightest bin.
+std::vector<std::vector<int>> deal(const std::vector<std::int64_t>& weights, int bins, int capacity) {
+  std::vector<int> order(weights.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return weights[a] > weights[b]; });
+
+  // Equal loads go to the bin with fewer items, so that none stays empty.
+  using Key = std::tuple<std::int64_t, int, int>;  // load, items, bin
+  std::priority_queue<Key, std::vector<Key>, std::greater<>> lightest;
+  for (int bin = 0; bin < bins; ++bin) lightest.emplace(0, 0, bin);
+  std::vector<std::vector<int>> dealt(bins);
+  for (const int item : order) {
+    const auto [load, items, bin] = lightest.top();
+    lightest.pop();
+    dealt[bin].push_back(item);
+    if (items + 1 < capacity) lightest.emplace(load + weights[item], items + 1, bin);
+  }
+  for (std::vector<int>& items : dealt) std::sort(items.begin(), items.end());
+  return dealt;
+}
+
+}  // namespace
+
+std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePattern& pattern) {
+  const PatternStatistics& statistics = pattern.statistics;
+  const Histogram columns = histogram(statistics.per_column), channels = histogram(readers_of_channels(pattern));
+  const int outputs = shape.outputs_per_group();
+  std::vector<GroupOption> options;
+  const auto add = [&](int groups, int capacity, int parts, int packed) {
+    GroupOption option{groups, capacity, parts, packed, {}};
+    const double in_parts = static_cast<double>(parts) / groups;  // every convolution group is read by `parts` groups
+    const int drawn = std::min(capacity, outputs);
+    option.mean.multiply_adds = static_cast<double>(statistics.nonzeros) / groups;
+    option.mean.loads = expected_live(columns, drawn, outputs) * in_parts;
+    option.mean.channels = expected_live(channels, drawn, outputs) * in_parts;
+    options.push_back(option);
+  };
+  for (int packed = std::min(shape.groups, kMaxGroupChannels / outputs); packed > 1; --packed) {
+    const auto groups = static_cast<int>(ceil_div(shape.groups, packed));
+    if (ceil_div(shape.groups, groups) != packed) continue;  // the same number of groups with fewer in each
+    add(groups, packed * outputs, 1, packed);
+  }
+  for (int capacity = std::min(outputs, kMaxGroupChannels); capacity > 0; --capacity) {
+    const auto parts = static_cast<int>(ceil_div(outputs, capacity));
+    if (ceil_div(outputs, parts) != capacity) continue;
+    if (std::int64_t{parts} * shape.groups > kMaxSlices) break;
+    add(parts * shape.groups, capacity, parts, 1);
+  }
+  return options;
+}
+
+std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparsePattern& pattern,
+                                           const GroupOption& option) {
+  const std::vector<int>& per_row = pattern.statistics.per_row;
+  const int outputs = shape.outputs_per_group();
+  std::vector<std::vector<int>> groups;
+  if (option.packed > 1) {
+    std::vector<std::int64_t> weights(static_cast<std::size_t>(shape.groups), 0);
+    for (int k = 0; k < shape.out_channels; ++k) weights[k / outputs] += per_row[k];
+    for (const std::vector<int>& members : deal(weights, option.groups, option.packed)) {
+      groups.emplace_back();
+      for (const int member : members) {
+        for (int i = 0; i < outputs; ++i) groups.back().push_back(member * outputs + i);
+      }
+    }
+    return groups;
+  }
+  for (int first = 0; first < shape.out_channels; first += outputs) {
+    const std::vector<std::int64_t> weights(per_row.begin() + first, per_row.begin() + first + outputs);
+    for (std::vector<int>& members : deal(weights, option.parts, option.capacity)) {
+      for (int& member : members) member += first;
+      groups.push_back(std::move(members));
+    }
+  }
+  return groups;
+}
+
+std::vector<std::vector<int>> deal_channels(const std::vector<ChannelWork>& work, int splits, int stage_channels) {
+  std::vector<std::int64_t> weights;
+  for (const ChannelWork& channel : work) {
+    weights.push_back(channel.multiply_adds + kLoadWeight * channel.loads + kChannelWeight);
+  }
+  // A split may fill its last stage, but not begin one that others do not need.
+  const std::int64_t share = ceil_div(static_cast<std::int64_t>(work.size()), splits);
+  const std::int64_t capacity = std::max<std::int64_t>(1, ceil_div(share, stage_channels) * stage_channels);
+  std::vector<std::vector<int>> dealt = deal(weights, splits, saturate_to_int(capacity));
+  for (std::vector<int>& items : dealt) {
+    for (int& item : items) item = work[item].channel;
+  }
+  return dealt;
+}
+
+}  // namespace burin

@@ -1,0 +1,199 @@
+#include "compiler/plan/planner.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "compiler/plan/cost_model.h"
+#include "compiler/plan/grouping.h"
+#include "compiler/plan/search.h"
+#include "compiler/plan/shared_layout.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+// Finalists are dealt exactly; dealing reads every nonzero, so large layers get fewer.
+constexpr std::int64_t kDealtNonzeros = 8'000'000;
+constexpr std::int64_t kFewestFinalists = 3, kMostFinalists = 12;
+
+struct Dealt {
+  std::vector<std::vector<int>> groups;
+  std::vector<std::vector<ChannelWork>> work;  // per group
+};
+
+class Planner {
+ public:
+  Planner(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request)
+      : layer_(layer), shape_(layer.shape), pattern_(pattern), request_(request) {
+    check_request();
+    limits_.shared_bytes = saturate_to_int(kSaturated);
+    limits_.registers_per_multiprocessor = limits_.registers_per_thread = limits_.shared_bytes;
+    for (const std::string& name : request.archs) {
+      const ArchSpec& arch = arch_by_name(name);
+      limits_.shared_bytes = std::min(limits_.shared_bytes, arch.max_shared_per_block);
+      limits_.registers_per_multiprocessor =
+          std::min(limits_.registers_per_multiprocessor, arch.registers_per_multiprocessor);
+      limits_.registers_per_thread = std::min(limits_.registers_per_thread, arch.max_registers_per_thread);
+    }
+  }
+
+  KernelPlan run() {
+    const ArchSpec& arch = arch_by_name(request_.archs.front());
+    options_ = group_options(shape_, pattern_);
+    const std::int64_t nonzeros = std::max<std::int64_t>(1, pattern_.statistics.nonzeros);
+    const std::int64_t finalists = std::clamp(kDealtNonzeros / nonzeros, kFewestFinalists, kMostFinalists);
+    std::optional<KernelPlan> best;
+    double best_score = 0;
+    const SearchSpace space{shape_, options_, request_.batch, limits_, arch};
+    for (const PlanCandidate& candidate : search_plans(space, static_cast<std::size_t>(finalists))) {
+      std::optional<KernelPlan> plan = build(candidate, arch);
+      if (!plan) continue;
+      const std::vector<SliceWork> work = slice_work_of(*plan, candidate.option);
+      plan->predicted_us = launch_cost(figures_of(*plan, shape_, work), arch).total_us;
+      double largest = 0;
+      for (const SliceWork& slice : work) largest = std::max(largest, slice.multiply_adds);
+      const double score = plan_score(plan->predicted_us, largest, static_cast<double>(work.size()));
+      if (best && score >= best_score) continue;
+      best = std::move(plan);
+      best_score = score;
+    }
+    if (!best) fail_no_room();
+    check_plan(*best);
+    return *std::move(best);
+  }
+
+ private:
+  void check_request() const {
+    if (request_.archs.empty()) fail(ErrorKind::usage, "no architecture to plan for; name one, e.g. sm_90");
+    const std::vector<std::string> faults = verify(shape_);
+    if (!faults.empty()) fail(ErrorKind::bad_input, "layer '{}': {}", layer_.name, faults.front());
+    if (request_.batch < 1 || request_.batch > kMaxBatch) {
+      fail(ErrorKind::unsupported,
+           "layer '{}': batch is {}, allowed is 1 to {} (kMaxBatch); launch larger ones in parts", layer_.name,
+           request_.batch, kMaxBatch);
+    }
+    BURIN_CHECK(pattern_.in_channels == shape_.in_channels && pattern_.out_channels == shape_.out_channels &&
+                    pattern_.kernel_h == shape_.kernel_h && pattern_.kernel_w == shape_.kernel_w,
+                "the pattern is not of layer '{}'", layer_.name);
+    if (pattern_.statistics.nonzeros > kMaxLayerNonzeros) {
+      fail(ErrorKind::unsupported,
+           "layer '{}': the weights have {} nonzeros, allowed are {} (kMaxLayerNonzeros), because each becomes an "
+           "instruction; pruning further, or a larger zero threshold where many weights are tiny, helps",
+           layer_.name, pattern_.statistics.nonzeros, kMaxLayerNonzeros);
+    }
+  }
+
+  const Dealt& dealt(std::size_t option) {
+    const auto [entry, is_new] = dealt_.try_emplace(option);
+    if (is_new) {
+      entry->second.groups = deal_outputs(shape_, pattern_, options_[option]);
+      entry->second.work = count_work(pattern_, group_of_outputs(entry->second.groups, shape_.out_channels),
+                                      entry->second.groups.size());
+    }
+    return entry->second;
+  }
+
+  // Nothing when the exact channel counts need more stages than fit.
+  std::optional<KernelPlan> build(const PlanCandidate& candidate, const ArchSpec& arch) {
+    const Dealt& deal = dealt(candidate.option);
+    KernelPlan plan;
+    plan.arch = arch.name;
+    plan.batch = request_.batch;
+    plan.tile = candidate.tile;
+    plan.threads = threads_of(plan.tile);
+    plan.shared = candidate.shared.layout;
+    plan.groups = deal.groups;
+    plan.splits = candidate.splits;
+    plan.reduction = plan.splits > 1 ? Reduction::last_block : Reduction::none;
+    int most_channels = 0;
+    for (std::size_t g = 0; g < deal.groups.size(); ++g) {
+      const auto splits = deal_channels(deal.work[g], plan.splits, candidate.stage_channels);
+      for (int split = 0; split < plan.splits; ++split) {
+        most_channels = std::max(most_channels, static_cast<int>(splits[split].size()));
+        plan.slices.push_back({static_cast<int>(g), split, splits[split]});
+      }
+    }
+    if (!set_staging(plan, candidate, most_channels)) return std::nullopt;
+    plan.barrier_every = barrier_cadence(plan.threads);
+    const std::int64_t positions =
+        saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
+    const std::int64_t blocks = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape_) *
+                                static_cast<std::int64_t>(plan.slices.size());
+    plan.max_registers =
+        choose_registers(plan.group_capacity(), positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+    if (plan.max_registers == 0) return std::nullopt;
+    return plan;
+  }
+
+  // The candidate's stages were made for expected channel counts; the fullest slice may have some more.
+  bool set_staging(KernelPlan& plan, const PlanCandidate& candidate, int most_channels) const {
+    for (int stage = candidate.stage_channels; stage > 0; --stage) {
+      plan.stage_channels = even_stage(most_channels, stage, plan.shared);
+      const auto stages = static_cast<int>(std::max<std::int64_t>(1, ceil_div(most_channels, plan.stage_channels)));
+      plan.buffers = stages == 1 ? 1 : std::clamp(candidate.buffers, 2, stages);
+      if (plan.shared_bytes() <= limits_.shared_bytes) return true;
+    }
+    return false;
+  }
+
+  std::vector<SliceWork> slice_work_of(const KernelPlan& plan, std::size_t option) {
+    const Dealt& deal = dealt(option);
+    std::vector<SliceWork> work(plan.slices.size());
+    std::vector<int> split_of(static_cast<std::size_t>(shape_.in_channels), 0);
+    for (std::size_t g = 0; g < deal.groups.size(); ++g) {
+      for (int split = 0; split < plan.splits; ++split) {
+        const std::size_t slice = g * plan.splits + split;
+        for (const int c : plan.slices[slice].channels) split_of[c] = split;
+        work[slice].channels = static_cast<double>(plan.slices[slice].channels.size());
+      }
+      for (const ChannelWork& channel : deal.work[g]) {
+        SliceWork& slice = work[g * plan.splits + split_of[channel.channel]];
+        slice.multiply_adds += channel.multiply_adds;
+        slice.loads += channel.loads;
+      }
+    }
+    return work;
+  }
+
+  [[noreturn]] void fail_no_room() const {
+    const std::int64_t rows = patch_extent(1, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
+    const std::int64_t cols = patch_extent(1, shape_.stride_w, shape_.kernel_w, shape_.dilation_w);
+    std::string names;
+    for (const std::string& name : request_.archs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+    fail(
+        ErrorKind::unsupported,
+        "layer '{}': one output pixel reads {}x{} inputs of a channel (kernel {}x{}, dilation {}x{}); two channels are "
+        "{} bytes of shared memory, a block has {} on {}; a smaller dilation or kernel helps",
+        layer_.name, rows, cols, shape_.kernel_h, shape_.kernel_w, shape_.dilation_h, shape_.dilation_w,
+        2 * rows * cols * sizeof(float), limits_.shared_bytes - kSharedReserveBytes, names);
+  }
+
+  void check_plan(const KernelPlan& plan) const {
+    for (const std::string& name : request_.archs) {
+      KernelPlan on_arch = plan;
+      on_arch.arch = name;
+      const std::vector<std::string> faults =
+          name == plan.arch ? verify(on_arch, shape_, pattern_) : verify(on_arch, shape_);
+      BURIN_CHECK(faults.empty(), "the plan of layer '{}' is not legal on {}: {}", layer_.name, name, faults.front());
+    }
+  }
+
+  const ConvLayer& layer_;
+  const ConvShape& shape_;
+  const SparsePattern& pattern_;
+  const PlanRequest& request_;
+  PlanLimits limits_;
+  std::vector<GroupOption> options_;
+  std::map<std::size_t, Dealt> dealt_;
+};
+
+}  // namespace
+
+KernelPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request) {
+  return Planner(layer, pattern, request).run();
+}
+
+}  // namespace burin

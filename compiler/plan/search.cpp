@@ -1,0 +1,236 @@
+#include "compiler/plan/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "compiler/plan/tiles.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+constexpr int kMostSplits = 8;  // beyond that the reduction costs more than idle multiprocessors
+constexpr std::int64_t kMaxPartialBytes = std::int64_t{256} << 20;  // scratch that a launch may ask for
+constexpr double kGoodSliceMultiplyAdds = 6000;
+constexpr int kManyWarps = 8;
+constexpr int kBarrierEveryManyWarps = 512;  // lockstep of many warps; measured good from 256 to 1024
+constexpr int kBarrierEveryFewWarps = 1024;  // keeps basic blocks small for the assembler
+constexpr double kSliceCostUs = 0.003;       // 300 slices are worth about a microsecond of a launch
+constexpr int kRegisterSlack = 24;
+constexpr std::size_t kRefined = 64;  // candidates whose staging is searched in full
+constexpr std::size_t kLayoutsPerTile = 3;
+
+struct Staging {
+  int channels, buffers;
+};
+// Tried in this order for a first guess. 16 x 3 was best where it fits.
+constexpr std::array<Staging, 8> kFirstGuess = {{{16, 3}, {8, 3}, {8, 2}, {4, 2}, {2, 2}, {1, 2}, {64, 1}, {1, 1}}};
+constexpr std::array<int, 10> kStageChannels = {1, 2, 4, 6, 8, 12, 16, 24, 32, 64};
+constexpr int kMostBuffers = 4;
+
+class Search {
+ public:
+  explicit Search(const SearchSpace& space) : space_(space) {}
+
+  std::vector<PlanCandidate> run(std::size_t count) {
+    for (const PixelTile& tile : tile_candidates(space_.shape, space_.batch)) look_at_tile(tile);
+    sort_and_cut(kRefined);
+    std::vector<PlanCandidate> coarse = std::move(found_);
+    found_.clear();
+    for (const PlanCandidate& candidate : coarse) refine(candidate);
+    sort_and_cut(count);
+    return std::move(found_);
+  }
+
+ private:
+  void sort_and_cut(std::size_t count) {
+    std::stable_sort(found_.begin(), found_.end(),
+                     [](const PlanCandidate& a, const PlanCandidate& b) { return a.score < b.score; });
+    if (found_.size() > count) found_.resize(count);
+  }
+
+  void look_at_tile(const PixelTile& tile) {
+    if (!fits(least_layout(tile), 1, 1)) return;
+    std::vector<LayoutCandidate>& layouts = layouts_[key(tile)];
+    layouts = layout_candidates(tile, space_.shape);
+    if (layouts.size() > kLayoutsPerTile) {
+      // The ends of the trade and its middle.
+      layouts = {layouts.front(), layouts[layouts.size() / 2], layouts.back()};
+    }
+    for (std::size_t option = 0; option < space_.options.size(); ++option) {
+      for (const int splits : split_counts(tile, space_.options[option])) {
+        PlanCandidate candidate{tile, layouts.front(), option, splits, 1, 1, 0, 0};
+        if (guess_staging(candidate, layouts)) found_.push_back(candidate);
+      }
+    }
+  }
+
+  // Without any padding: what does not fit so never fits.
+  SharedLayout least_layout(const PixelTile& tile) const {
+    const ConvShape& s = space_.shape;
+    SharedLayout layout;
+    layout.patch_rows = patch_extent(tile.rows, s.stride_h, s.kernel_h, s.dilation_h);
+    layout.patch_cols = patch_extent(tile.cols, s.stride_w, s.kernel_w, s.dilation_w);
+    layout.row_pitch = layout.patch_cols;
+    layout.image_pitch = saturate_to_int(saturating_product({layout.patch_rows, layout.row_pitch}));
+    layout.channel_pitch = saturate_to_int(saturating_product({tile.images, layout.image_pitch}));
+    return layout;
+  }
+
+  std::vector<int> split_counts(const PixelTile& tile, const GroupOption& option) const {
+    std::vector<int> counts;
+    const int channels = std::max(1, static_cast<int>(option.mean.channels));
+    const auto allowed = [&](int splits) {
+      if (splits == 1) return true;
+      if (splits > channels || std::int64_t{splits} * option.groups > kMaxSlices) return false;
+      return saturating_product({tiles_of(tile), option.groups, splits, option.capacity, threads_of(tile),
+                                 sizeof(float)}) <= kMaxPartialBytes;
+    };
+    for (int splits = 1; splits <= kMostSplits; ++splits) {
+      if (allowed(splits)) counts.push_back(splits);
+    }
+    const double needed = std::ceil(option.mean.multiply_adds / kGoodSliceMultiplyAdds);
+    if (needed > kMostSplits && needed <= channels && allowed(static_cast<int>(needed))) {
+      counts.push_back(static_cast<int>(needed));
+    }
+    return counts;
+  }
+
+  bool guess_staging(PlanCandidate& candidate, const std::vector<LayoutCandidate>& layouts) const {
+    for (const LayoutCandidate& layout : layouts) {
+      candidate.shared = layout;
+      for (const auto [channels, buffers] : kFirstGuess) {
+        if (set_staging(candidate, channels, buffers) && evaluate(candidate)) return true;
+      }
+    }
+    return false;
+  }
+
+  // All layouts, stages and buffers for one tile, option and number of splits.
+  void refine(const PlanCandidate& coarse) {
+    PlanCandidate best = coarse;
+    for (const LayoutCandidate& layout : layouts_[key(coarse.tile)]) {
+      for (const int channels : kStageChannels) {
+        for (int buffers = 1; buffers <= kMostBuffers; ++buffers) {
+          PlanCandidate candidate = coarse;
+          candidate.shared = layout;
+          if (set_staging(candidate, channels, buffers) && evaluate(candidate) && candidate.score < best.score) {
+            best = candidate;
+          }
+        }
+      }
+    }
+    found_.push_back(best);
+  }
+
+  // Expected input channels of a slice, rounded up.
+  int slice_channels(const PlanCandidate& candidate) const {
+    const double mean = space_.options[candidate.option].mean.channels / candidate.splits;
+    return std::max(1, static_cast<int>(std::ceil(mean - 1e-9)));
+  }
+
+  // False when the number of buffers makes no sense for the number of stages, or does not fit.
+  bool set_staging(PlanCandidate& candidate, int stage_channels, int buffers) const {
+    const int channels = slice_channels(candidate);
+    const std::int64_t stages = ceil_div(channels, stage_channels);
+    if (stages == 1 ? buffers != 1 : buffers < 2 || buffers > stages) return false;
+    candidate.stage_channels = even_stage(channels, stage_channels, candidate.shared.layout);
+    candidate.buffers = buffers;
+    return fits(candidate.shared.layout, candidate.stage_channels, buffers);
+  }
+
+  bool fits(const SharedLayout& layout, int stage_channels, int buffers) const {
+    return std::int64_t{stage_bytes_of(layout, stage_channels)} * buffers + kSharedReserveBytes <=
+           space_.limits.shared_bytes;
+  }
+
+  // False when the registers do not suffice.
+  bool evaluate(PlanCandidate& candidate) const {
+    const GroupOption& option = space_.options[candidate.option];
+    const SharedLayout& layout = candidate.shared.layout;
+    LaunchFigures figures;
+    figures.tiles = tiles_of(candidate.tile);
+    figures.slices = option.groups * candidate.splits;
+    figures.splits = candidate.splits;
+    figures.threads = threads_of(candidate.tile);
+    figures.group_capacity = option.capacity;
+    figures.stage_bytes = stage_bytes_of(layout, candidate.stage_channels);
+    figures.shared_bytes = kSharedReserveBytes + candidate.buffers * figures.stage_bytes;
+    figures.stage_channels = candidate.stage_channels;
+    figures.buffers = candidate.buffers;
+    figures.barrier_every = barrier_cadence(figures.threads);
+    figures.patch_positions = saturating_product({candidate.tile.images, layout.patch_rows, layout.patch_cols});
+    figures.load_conflict = candidate.shared.conflict;
+    figures.mean = {option.mean.multiply_adds / candidate.splits, option.mean.loads / candidate.splits,
+                    option.mean.channels / candidate.splits};
+    figures.fullest = figures.mean;
+    candidate.registers =
+        choose_registers(option.capacity, figures.patch_positions, figures.threads, figures.shared_bytes,
+                         figures.tiles * figures.slices, space_.limits, space_.arch);
+    if (candidate.registers == 0) return false;
+    figures.registers = candidate.registers;
+    candidate.score =
+        plan_score(launch_cost(figures, space_.arch).total_us, figures.mean.multiply_adds, figures.slices);
+    return true;
+  }
+
+  std::int64_t tiles_of(const PixelTile& tile) const {
+    return ceil_div(space_.batch, tile.images) * ceil_div(space_.shape.out_h(), tile.rows) *
+           ceil_div(space_.shape.out_w(), tile.cols);
+  }
+
+  static std::tuple<int, int, int> key(const PixelTile& tile) { return {tile.images, tile.rows, tile.cols}; }
+
+  const SearchSpace& space_;
+  std::map<std::tuple<int, int, int>, std::vector<LayoutCandidate>> layouts_;
+  std::vector<PlanCandidate> found_;
+};
+
+}  // namespace
+
+std::vector<PlanCandidate> search_plans(const SearchSpace& space, std::size_t count) {
+  return Search(space).run(count);
+}
+
+double plan_score(double predicted_us, double largest_slice_multiply_adds, double slices) {
+  return predicted_us * std::max(1.0, largest_slice_multiply_adds / kMaxSliceMultiplyAdds) + kSliceCostUs * slices;
+}
+
+int threads_of(const PixelTile& tile) { return static_cast<int>(ceil_div(tile.pixels(), kWarpSize)) * kWarpSize; }
+
+int barrier_cadence(int threads) {
+  return threads > kManyWarps * kWarpSize ? kBarrierEveryManyWarps : kBarrierEveryFewWarps;
+}
+
+int stage_bytes_of(const SharedLayout& layout, int stage_channels) {
+  const std::int64_t rows = ceil_div(stage_channels, layout.channels_per_row);
+  return saturate_to_int(saturating_product({rows, layout.channel_pitch, sizeof(float)}));
+}
+
+int even_stage(int channels, int stage_channels, const SharedLayout& layout) {
+  const std::int64_t stages = std::max<std::int64_t>(1, ceil_div(channels, stage_channels));
+  const std::int64_t even = std::max<std::int64_t>(1, ceil_div(channels, stages));
+  if (stages == 1) return static_cast<int>(even);
+  const int row = layout.channels_per_row;
+  return static_cast<int>(ceil_div(even, row) * row);
+}
+
+int choose_registers(int group_capacity, std::int64_t patch_positions, int threads, int shared_bytes,
+                     std::int64_t blocks, const PlanLimits& limits, const ArchSpec& arch) {
+  const auto round_down = [](int registers) { return registers / kRegisterGranularity * kRegisterGranularity; };
+  const int most = std::min(limits.registers_per_thread, round_down(limits.registers_per_multiprocessor / threads));
+  const int needed = needed_registers(group_capacity, patch_positions, threads);
+  const int rounded = round_down(needed + kRegisterGranularity - 1);
+  if (rounded > most) return 0;
+  const auto useful = static_cast<int>(std::min<std::int64_t>(ceil_div(blocks, arch.multiprocessors),
+                                                              resident_blocks(threads, rounded, shared_bytes, arch)));
+  const int same_residency = round_down(limits.registers_per_multiprocessor / (threads * std::max(1, useful)));
+  return std::max(rounded, std::min({most, same_residency, rounded + kRegisterSlack}));
+}
+
+}  // namespace burin

@@ -1,0 +1,57 @@
+// The coarse search: means instead of exact counts, so that thousands of plans cost milliseconds.
+#pragma once
+
+#include <vector>
+
+#include "compiler/plan/cost_model.h"
+#include "compiler/plan/grouping.h"
+#include "compiler/plan/shared_layout.h"
+#include "ir/arch.h"
+
+namespace burin {
+
+// Above this, the assembler's time for one function grows faster than the function.
+inline constexpr double kMaxSliceMultiplyAdds = 8192;
+// Predicted time, and what compiling costs in the same unit: a slice too large to assemble well raises it, and so does
+// every slice, because each repeats the code around its multiply-adds.
+double plan_score(double predicted_us, double largest_slice_multiply_adds, double slices);
+
+// The tightest of several architectures.
+struct PlanLimits {
+  int shared_bytes = 0;  // of a block, kSharedReserveBytes included
+  int registers_per_multiprocessor = 0;
+  int registers_per_thread = 0;
+};
+
+// What is left to decide after a candidate is chosen follows from the exact pattern.
+struct PlanCandidate {
+  PixelTile tile;
+  LayoutCandidate shared;
+  std::size_t option = 0;  // index of the GroupOption
+  int splits = 1;
+  int stage_channels = 1, buffers = 1;
+  int registers = 0;
+  double score = 0;  // plan_score()
+};
+
+struct SearchSpace {
+  const ConvShape& shape;
+  const std::vector<GroupOption>& options;
+  int batch;
+  PlanLimits limits;
+  const ArchSpec& arch;  // whose costs count
+};
+
+// The `count` best, best first, no two of the same tile, option and splits. Empty when nothing fits the limits.
+std::vector<PlanCandidate> search_plans(const SearchSpace& space, std::size_t count);
+
+int threads_of(const PixelTile& tile);
+int barrier_cadence(int threads);
+int stage_bytes_of(const SharedLayout& layout, int stage_channels);
+// Equal stages, as few as `stage_channels` at a time allow, in whole rows of the layout where there are several.
+int even_stage(int channels, int stage_channels, const SharedLayout& layout);
+// The register cap of a kernel: room to load ahead, as long as it does not cost a resident block. 0: does not fit.
+int choose_registers(int group_capacity, std::int64_t patch_positions, int threads, int shared_bytes,
+                     std::int64_t blocks, const PlanLimits& limits, const ArchSpec& arch);
+
+}  // namespace burin

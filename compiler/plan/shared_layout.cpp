@@ -1,0 +1,104 @@
+#include "compiler/plan/shared_layout.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+constexpr int kMostChannelsPerRow = 8;  // beyond that, a row's padding of at most 31 words no longer matters
+
+// Words of the lanes of each warp, for pitches of any size; only the words modulo the banks matter.
+class LaneWords {
+ public:
+  LaneWords(const PixelTile& tile, const ConvShape& shape) {
+    for (int image = 0; image < tile.images; ++image) {
+      for (int row = 0; row < tile.rows; ++row) {
+        for (int col = 0; col < tile.cols; ++col) {
+          pixels_.push_back({image, row * shape.stride_h, col * shape.stride_w});
+        }
+      }
+    }
+  }
+
+  double conflict(int row_pitch, int image_pitch) const {
+    std::int64_t clocks = 0, warps = 0;
+    for (std::size_t first = 0; first < pixels_.size(); first += kWarpSize, ++warps) {
+      std::array<int, kSharedBanks> in_bank{};
+      int fullest = 0;
+      for (std::size_t i = first; i < std::min(first + kWarpSize, pixels_.size()); ++i) {
+        const Pixel& pixel = pixels_[i];
+        const std::int64_t word =
+            std::int64_t{pixel.image} * image_pitch + std::int64_t{pixel.row} * row_pitch + pixel.col;
+        fullest = std::max(fullest, ++in_bank[word % kSharedBanks]);
+      }
+      clocks += fullest;
+    }
+    return static_cast<double>(clocks) / static_cast<double>(warps);
+  }
+
+ private:
+  struct Pixel {
+    int image, row, col;  // row and column of the input
+  };
+  std::vector<Pixel> pixels_;
+};
+
+}  // namespace
+
+int patch_extent(int tile, int stride, int kernel, int dilation) {
+  return (tile - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
+double load_conflict(const PixelTile& tile, const SharedLayout& layout, const ConvShape& shape) {
+  return LaneWords(tile, shape).conflict(layout.row_pitch, layout.image_pitch);
+}
+
+std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const ConvShape& shape) {
+  const int patch_rows = patch_extent(tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
+  const int patch_cols = patch_extent(tile.cols, shape.stride_w, shape.kernel_w, shape.dilation_w);
+  const LaneWords lanes(tile, shape);
+
+  // Conflicts depend on the pitches modulo the banks alone, whatever the number of channels in a row.
+  std::array<std::array<double, kSharedBanks>, kSharedBanks> conflict_of{};
+  const int row_paddings = tile.rows > 1 ? kSharedBanks : 1;
+  const int image_paddings = tile.images > 1 ? kSharedBanks : 1;
+  const auto conflict = [&](int row_pitch, int image_pitch) {
+    double& known = conflict_of[row_paddings > 1 ? row_pitch % kSharedBanks : 0]
+                               [image_paddings > 1 ? image_pitch % kSharedBanks : 0];
+    if (known == 0) known = lanes.conflict(row_pitch, image_pitch);
+    return known;
+  };
+
+  std::vector<LayoutCandidate> candidates;
+  for (int per_row = 1; per_row <= std::min(kMostChannelsPerRow, shape.in_channels); ++per_row) {
+    for (int row_padding = 0; row_padding < row_paddings; ++row_padding) {
+      for (int image_padding = 0; image_padding < image_paddings; ++image_padding) {
+        LayoutCandidate candidate;
+        SharedLayout& layout = candidate.layout;
+        layout.patch_rows = patch_rows;
+        layout.patch_cols = patch_cols;
+        layout.channels_per_row = per_row;
+        layout.row_pitch = per_row * patch_cols + row_padding;
+        layout.image_pitch = patch_rows * layout.row_pitch + image_padding;
+        layout.channel_pitch = tile.images * layout.image_pitch;
+        candidate.conflict = conflict(layout.row_pitch, layout.image_pitch);
+        candidate.words_per_channel = static_cast<double>(layout.channel_pitch) / per_row;
+        candidates.push_back(candidate);
+      }
+    }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(), [](const LayoutCandidate& a, const LayoutCandidate& b) {
+    return a.conflict != b.conflict ? a.conflict < b.conflict : a.words_per_channel < b.words_per_channel;
+  });
+  std::vector<LayoutCandidate> best;
+  for (const LayoutCandidate& candidate : candidates) {
+    if (best.empty() || candidate.words_per_channel < best.back().words_per_channel) best.push_back(candidate);
+  }
+  return best;
+}
+
+}  // namespace burin

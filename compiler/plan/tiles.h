@@ -1,0 +1,15 @@
+// The pixel tiles that are worth a look.
+#pragma once
+
+#include <vector>
+
+#include "ir/conv_layer.h"
+#include "ir/kernel_plan.h"
+
+namespace burin {
+
+// Whole images where they are small, full-width rows, and rectangles; always the single pixel, which needs the least
+// shared memory. No two are equal. Every tile has at most kMaxThreadsPerBlock pixels.
+std::vector<PixelTile> tile_candidates(const ConvShape& shape, int batch);
+
+}  // namespace burin
