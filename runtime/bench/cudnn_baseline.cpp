@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <random>
 
 #include "ir/error.h"
@@ -12,7 +13,13 @@ namespace {
 
 constexpr std::size_t kMaxWorkspaceBytes = std::size_t{4} << 30;  // FFT asks for much more than a network could spare
 constexpr int kScreeningSamples = 10;                             // per algorithm, to find those worth measuring well
+// cuDNN plans anew at each call, for up to a millisecond, so a graph of thousands of launches would take seconds.
+constexpr int kScreeningLaunches = 16;
+constexpr int kMaxFinalLaunches = 200;
 constexpr std::size_t kFinalists = 3;
+// A single run this much longer than the shortest so far cannot win; some take seconds (one launch for each group).
+constexpr double kHopelessFactor = 20;
+constexpr double kHopelessFloorUs = 2000;  // below it a single run says little: planning on the host is part of it
 constexpr int kFirstComputeWithTf32 = 80;
 
 // One of cuDNN's descriptors, destroyed with it.
@@ -148,6 +155,17 @@ struct Cudnn::Problem {
                          workspace.data<void>(), bytes, &kZero, output_descriptor, output.data());
   }
 
+  // From the first to the last moment of one run, on the stream; the host's planning is part of it.
+  double run_once_us(int algorithm, std::size_t bytes, const Stream& stream) const {
+    Event begin(device);
+    Event end(device);
+    begin.record(stream);
+    check_cudnn(table, enqueue(stream, 0, algorithm, bytes), "cudnnConvolutionForward");
+    end.record(stream);
+    end.synchronize();
+    return end.microseconds_since(begin);
+  }
+
   // Graph replay where the algorithm can be captured; `graph_replay` says whether it was.
   Measurement time(int algorithm, std::size_t bytes, const Stream& stream, const MeasureOptions& options,
                    bool& graph_replay) const {
@@ -187,6 +205,7 @@ std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMath math, co
                                             std::string& refusals) {
   const CudnnTable& table = library_.table();
   std::vector<Candidate> candidates;
+  double shortest_us = std::numeric_limits<double>::infinity();
   for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc}) {
     problem.describe(layout, math);
     for (int algorithm = 0; algorithm < kCudnnForwardAlgorithms; ++algorithm) {
@@ -214,9 +233,16 @@ std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMath math, co
         continue;
       }
       stream.synchronize();
+      const double once_us = problem.run_once_us(algorithm, candidate.workspace_bytes, stream);
+      shortest_us = std::min(shortest_us, once_us);
+      if (once_us > std::max(kHopelessFactor * shortest_us, kHopelessFloorUs)) {
+        refuse(fmt::format("hopeless: {:.0f} us", once_us));
+        continue;
+      }
       bool graph_replay = false;
       MeasureOptions options;
       options.samples = kScreeningSamples;
+      options.launches_per_graph = kScreeningLaunches;
       candidate.screened_us =
           problem.time(algorithm, candidate.workspace_bytes, stream, options, graph_replay).median_us;
       candidates.push_back(candidate);
@@ -240,8 +266,14 @@ std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMath math, const Str
   for (const Candidate& candidate : candidates) {
     problem.describe(candidate.layout, math);
     CudnnTime time;
+    MeasureOptions final_options = options;
+    if (options.launches_per_graph == 0) {
+      const double wanted = kGraphMicroseconds / std::max(candidate.screened_us, 1.0);
+      final_options.launches_per_graph =
+          static_cast<int>(std::clamp<double>(wanted, kMinLaunchesPerGraph, kMaxFinalLaunches));
+    }
     const Measurement measured =
-        problem.time(candidate.algorithm, candidate.workspace_bytes, stream, options, time.graph_replay);
+        problem.time(candidate.algorithm, candidate.workspace_bytes, stream, final_options, time.graph_replay);
     time.algorithm = cudnn_algorithm_name(candidate.algorithm);
     time.layout = to_string(candidate.layout);
     time.median_us = measured.median_us;

@@ -107,6 +107,7 @@ int cudnnConvolutionForward(void* handle, const void*, void* input, const void* 
   if (workspace_bytes < wanted.workspace_bytes || (wanted.workspace_bytes > 0 && workspace == nullptr)) {
     state.too_small_workspace = true;
   }
+  ++state.runs.at(static_cast<std::size_t>(algorithm));
   state.inputs.insert(x);
   state.input_dims = at(input).dims;
   state.filter_dims = at(filter).dims;

@@ -20,6 +20,7 @@ struct FakeCudnnState {
   int create_status = 0;
 
   // what it saw
+  std::array<int, 8> runs{};  // of each algorithm
   int live_objects = 0;
   int set_math_to_other = 0;  // maths that are neither
   std::set<const void*> inputs;

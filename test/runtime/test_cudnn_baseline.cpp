@@ -198,6 +198,19 @@ TEST_CASE("cudnn: what cannot be captured is timed in a row") {
   CHECK(baseline.fp32->median_us == Approx(2 * kMicrosecondsPerLaunch));
 }
 
+TEST_CASE("cudnn: what takes far longer than others is not measured to the end") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  for (auto& layout : state.algorithms) {
+    for (auto& math : layout) math[4].launches = 100 * kSlow;
+  }
+  const CudnnBaseline baseline = measure(small_shape());
+  CHECK(baseline.fp32);
+  constexpr int kRunsBeforeItIsDropped = 2;
+  CHECK(state.runs[4] == 4 * kRunsBeforeItIsDropped);
+  CHECK(state.runs[3] > state.runs[4]);
+}
+
 TEST_CASE("cudnn: no TF32 before Ampere") {
   FakeDriver driver;
   driver.devices = {{.name = "Fake T4", .major = 7, .minor = 5, .shared_per_block = 65536}};
