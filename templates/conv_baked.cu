@@ -30,7 +30,7 @@ BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
 enum { kNone, kRelu, kRelu6, kLeakyRelu, kSigmoid, kSilu };
 
 constexpr i32 kWordBytes = 4;
-constexpr i32 kHeldPositions = 4;   // patch positions per thread whose addresses stay in registers
+constexpr u32 kHeldPositions = 4;   // patch positions per thread whose addresses stay in registers
 constexpr i32 kMaxAccumulators = 128;  // ir/limits.h: kMaxGroupChannels
 
 // One word of the input patch, the same for every channel.
@@ -76,12 +76,14 @@ BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* out
                                        float* partials, u32* counters, i32 batch);
 
 // ---- the input patch
-BURIN_DEVICE i32 patch_positions() { return tile_images() * patch_rows() * patch_cols(); }
-BURIN_DEVICE i32 positions_per_thread() { return (patch_positions() + block_threads() - 1) / block_threads(); }
+BURIN_DEVICE u32 patch_positions() { return tile_images() * patch_rows() * patch_cols(); }
+BURIN_DEVICE u32 positions_per_thread() { return (patch_positions() + block_threads() - 1) / block_threads(); }
 
-BURIN_DEVICE Position locate_position(const Tile* tile, i32 index) {
-  const i32 image = index / (patch_rows() * patch_cols());
-  const i32 within = index % (patch_rows() * patch_cols());
+// Indices are unsigned, so that dividing by a constant is a multiplication.
+BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
+  const u32 patch = patch_rows() * patch_cols();
+  const i32 image = index / patch;
+  const u32 within = index % patch;
   const i32 row = within / patch_cols();
   const i32 col = within % patch_cols();
   const i32 y = tile->first_row * stride_rows() - pad_top() + row;
@@ -101,14 +103,14 @@ BURIN_DEVICE Position locate_position(const Tile* tile, i32 index) {
 BURIN_PIECE void burin_piece_fill(const Tile* tile) {
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
-    for (i32 i = 0; i < kHeldPositions; ++i) {
-      const i32 index = i * block_threads() + static_cast<i32>(tile->thread);
+    for (u32 i = 0; i < kHeldPositions; ++i) {
+      const u32 index = i * block_threads() + tile->thread;
       if (i < positions_per_thread() && index < patch_positions()) {
         burin_hole_copies(tile->held[i].source, tile->held[i].target, tile->held[i].valid);
       }
     }
   } else {
-    for (i32 index = tile->thread; index < patch_positions(); index += block_threads()) {
+    for (u32 index = tile->thread; index < patch_positions(); index += block_threads()) {
       const Position position = locate_position(tile, index);
       burin_hole_copies(position.source, position.target, position.valid);
     }
@@ -178,20 +180,22 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   Tile tile;
   const i32 row_tiles = (out_rows() + tile_rows() - 1) / tile_rows();
   const i32 col_tiles = (out_cols() + tile_cols() - 1) / tile_cols();
-  const i32 block = burin_dev_block_x();
-  const i32 within_image = block % (row_tiles * col_tiles);
+  const u32 block = burin_dev_block_x();
+  const u32 tiles = row_tiles * col_tiles;
+  const u32 within_image = block % tiles;
   tile.input = launch.input;
   tile.batch = launch.batch;
-  tile.first_image = block / (row_tiles * col_tiles) * tile_images();
+  tile.first_image = block / tiles * tile_images();
   tile.first_row = within_image / col_tiles * tile_rows();
   tile.first_col = within_image % col_tiles * tile_cols();
 
   tile.thread = burin_dev_thread();
-  const i32 pixels = tile_images() * tile_rows() * tile_cols();
-  const i32 thread = static_cast<i32>(tile.thread);
-  const i32 pixel = thread < pixels ? thread : pixels - 1;  // the address of a thread without a pixel stays legal
-  const i32 image = pixel / (tile_rows() * tile_cols());
-  const i32 row = pixel % (tile_rows() * tile_cols()) / tile_cols();
+  const u32 pixels = tile_images() * tile_rows() * tile_cols();
+  const u32 thread = tile.thread;
+  const u32 pixel = thread < pixels ? thread : pixels - 1;  // the address of a thread without a pixel stays legal
+  const u32 image_pixels = tile_rows() * tile_cols();
+  const i32 image = pixel / image_pixels;
+  const i32 row = pixel % image_pixels / tile_cols();
   const i32 col = pixel % tile_cols();
   tile.lane = shared_reserve() +
               (image * image_pitch() + row * stride_rows() * row_pitch() + col * stride_cols()) * kWordBytes;
@@ -208,7 +212,7 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
 
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
-    for (i32 i = 0; i < kHeldPositions; ++i) {
+    for (u32 i = 0; i < kHeldPositions; ++i) {
       if (i < positions_per_thread()) tile.held[i] = locate_position(&tile, i * block_threads() + thread);
     }
   }

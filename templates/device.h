@@ -8,7 +8,7 @@
 // `base + offset`: `base` varies by thread, `offset` is a constant that becomes part of the instruction.
 #pragma once
 
-#define BURIN_DEVICE __attribute__((device)) static inline
+#define BURIN_DEVICE __attribute__((device, always_inline)) static inline
 #define BURIN_KERNEL extern "C" __attribute__((global))
 #define BURIN_PRIMITIVE extern "C" __attribute__((device)) __attribute__((nothrow))
 
@@ -55,4 +55,3 @@ BURIN_PRIMITIVE float burin_dev_reciprocal(float x);
 // ---- for the reader of the generated code: no effect; becomes a comment in the PTX
 BURIN_PRIMITIVE void burin_dev_note_slice(u32 group, u32 split);
 BURIN_PRIMITIVE void burin_dev_note_stage(u32 stage);
-BURIN_PRIMITIVE void burin_dev_note_tap(u32 channel, u32 row, u32 col);

@@ -33,7 +33,7 @@ std::vector<PtxRange> map_kernel(const std::string& ptx) {
       close(line_number - 1);
       ranges.push_back({a, b, -1, line_number, line_number});
       in_slice = true;
-    } else if (in_slice && std::sscanf(text.c_str(), kTapNoteScan, &a, &b, &c) == 3 && ranges.back().channel != a) {
+    } else if (in_slice && std::sscanf(text.c_str(), kLoadNoteScan, &a, &b, &c) == 3 && ranges.back().channel != a) {
       close(line_number - 1);
       ranges.push_back({ranges.back().group, ranges.back().split, a, line_number, line_number});
     }

@@ -1,14 +1,17 @@
 #include "compiler/emit/ptx.h"
 
-#include <llvm/Bitcode/BitcodeReader.h>
-#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/CodeGen/AsmPrinter.h>
+#include <llvm/CodeGen/DebugHandlerBase.h>
+#include <llvm/CodeGen/MachineModuleInfo.h>
+#include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
+#include <llvm/MC/MCStreamer.h>
 #include <llvm/MC/TargetRegistry.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -23,9 +26,10 @@
 #include <vector>
 
 #include "compiler/emit/notes.h"
+#include "compiler/specialise/passes.h"
+#include "compiler/specialise/source_map.h"
 #include "ir/arch.h"
 #include "ir/error.h"
-#include "templates/embedded.h"
 
 namespace burin {
 namespace {
@@ -41,7 +45,6 @@ std::string note_text(const llvm::CallInst& call) {
   const llvm::StringRef name = call.getCalledFunction()->getName();
   if (name == "burin_dev_note_slice" && values.size() == 2) return fmt::format(kSliceNote, values[0], values[1]);
   if (name == "burin_dev_note_stage" && values.size() == 1) return fmt::format(kStageNote, values[0]);
-  if (name == "burin_dev_note_tap" && values.size() == 3) return fmt::format(kTapNote, values[0], values[1], values[2]);
   return {};
 }
 
@@ -66,40 +69,31 @@ void notes_to_comments(llvm::Module& module) {
 
 void link_primitives(llvm::Module& module, const ArchSpec& arch) {
   const std::string name = arch.async_copy ? "device_sm80" : "device_sm75";
-  const std::string_view bitcode = embedded_bitcode(name);
-  llvm::MemoryBufferRef buffer({bitcode.data(), bitcode.size()}, name);
-  llvm::Expected<std::unique_ptr<llvm::Module>> device = llvm::parseBitcodeFile(buffer, module.getContext());
-  BURIN_CHECK(static_cast<bool>(device), "{}: {}", name, llvm::toString(device.takeError()));
-  (*device)->setDataLayout(module.getDataLayout());
-  (*device)->setTargetTriple(module.getTargetTriple());
+  std::unique_ptr<llvm::Module> device = parse_embedded(module.getContext(), name);
+  simplify(*device);
+  device->setDataLayout(module.getDataLayout());
+  device->setTargetTriple(module.getTargetTriple());
   for (const char* used : {"llvm.used", "llvm.compiler.used"}) {
-    if (llvm::GlobalVariable* variable = (*device)->getGlobalVariable(used)) variable->eraseFromParent();
+    if (llvm::GlobalVariable* variable = device->getGlobalVariable(used)) variable->eraseFromParent();
   }
-  if (llvm::NamedMDNode* annotations = (*device)->getNamedMetadata("nvvm.annotations")) annotations->eraseFromParent();
-  BURIN_CHECK(!llvm::Linker::linkModules(module, std::move(*device), llvm::Linker::LinkOnlyNeeded),
+  if (llvm::NamedMDNode* annotations = device->getNamedMetadata("nvvm.annotations")) annotations->eraseFromParent();
+  std::vector<std::string> primitives;
+  for (const Function& function : *device) {
+    if (!function.isDeclaration()) primitives.push_back(function.getName().str());
+  }
+  BURIN_CHECK(!llvm::Linker::linkModules(module, std::move(device), llvm::Linker::LinkOnlyNeeded),
               "the device primitives do not link");
-  for (Function& function : module) {
-    function.removeFnAttr("target-cpu");
-    function.removeFnAttr("target-features");
-    if (!function.getName().starts_with("burin_dev_")) continue;
-    if (function.isDeclaration()) {
+  for (const Function& function : module) {
+    if (function.isDeclaration() && !function.isIntrinsic()) {
       fail(ErrorKind::bad_input, "the module calls '{}', which is no device primitive", function.getName().str());
     }
-    function.setLinkage(llvm::GlobalValue::InternalLinkage);
+  }
+  for (const std::string& name : primitives) {
+    if (Function* function = module.getFunction(name)) function->setLinkage(llvm::GlobalValue::InternalLinkage);
   }
 }
 
 void inline_primitives(llvm::Module& module) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
   llvm::FunctionPassManager clean;
   clean.addPass(llvm::EarlyCSEPass());
   clean.addPass(llvm::SimplifyCFGPass());
@@ -107,7 +101,7 @@ void inline_primitives(llvm::Module& module) {
   passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
   passes.addPass(llvm::GlobalDCEPass());
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
-  passes.run(module, modules);
+  run_passes(module, passes);
 }
 
 // The oldest PTX version that knows the architecture and what the templates use, so that old drivers can read it.
@@ -131,9 +125,67 @@ std::unique_ptr<llvm::TargetMachine> make_target(const ArchSpec& arch) {
   const llvm::Target* target = llvm::TargetRegistry::lookupTarget(kTriple, error);
   BURIN_CHECK(target != nullptr, "LLVM has no NVPTX back end: {}", error);
   llvm::TargetOptions options;
+  options.MCOptions.AsmVerbose = true;  // with comments
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(kTriple, std::string(arch.name), ptx_feature(arch), options, llvm::Reloc::Static,
                                   std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+// Writes the source map as comments: each multiply-add and each load names its channel and tap.
+class TapComments : public llvm::DebugHandlerBase {
+ public:
+  TapComments(llvm::AsmPrinter& printer, const llvm::Module& module)
+      : llvm::DebugHandlerBase(&printer), printer_(printer), map_(module) {
+    Asm = nullptr;  // the base class would look for debug information to write
+  }
+
+  void beginInstruction(const llvm::MachineInstr* instruction) override {
+    const std::optional<TapSource> tap = map_.find(instruction->getDebugLoc());
+    if (!tap) return;
+    printer_.OutStreamer->AddComment(tap->k == kNoOutput ? fmt::format(kLoadNote, tap->c, tap->r, tap->s)
+                                                         : fmt::format(kTapNote, tap->k, tap->c, tap->r, tap->s));
+  }
+  void endInstruction() override {}
+  void beginModule(llvm::Module*) override {}
+  void endModule() override {}
+
+ protected:
+  void beginFunctionImpl(const llvm::MachineFunction*) override {}
+  void endFunctionImpl(const llvm::MachineFunction*) override {}
+
+ private:
+  llvm::AsmPrinter& printer_;
+  SourceMap map_;
+};
+
+// What TargetMachine::addPassesToEmitFile does, with the comments' handler added to the printer.
+std::string print_ptx(llvm::Module& module, llvm::LLVMTargetMachine& target) {
+  llvm::SmallVector<char, 0> text;
+  llvm::raw_svector_ostream stream(text);
+  {
+    llvm::legacy::PassManager passes;  // writes the last of the text when it is destroyed
+    auto* machine = new llvm::MachineModuleInfoWrapperPass(&target);
+    llvm::TargetPassConfig* config = target.createPassConfig(passes);
+    config->setDisableVerify(true);
+    // Multiply-adds must stay between their loads: sunk into the next block, they leave every load of a stage in a
+    // register at once.
+    config->disablePass(&llvm::MachineSinkingID);
+    passes.add(config);
+    passes.add(machine);
+    BURIN_CHECK(!config->addISelPasses(), "LLVM's NVPTX back end cannot select instructions");
+    config->addMachinePasses();
+    config->setInitialized();
+    llvm::Expected<std::unique_ptr<llvm::MCStreamer>> streamer = target.createMCStreamer(
+        stream, nullptr, llvm::CodeGenFileType::AssemblyFile, machine->getMMI().getContext());
+    BURIN_CHECK(static_cast<bool>(streamer), "{}", llvm::toString(streamer.takeError()));
+    llvm::AsmPrinter* printer = target.getTarget().createAsmPrinter(target, std::move(*streamer));
+    BURIN_CHECK(printer != nullptr, "LLVM's NVPTX back end cannot write PTX");
+    printer->addDebugHandler(std::make_unique<TapComments>(*printer, module));
+    passes.add(printer);
+    passes.add(llvm::createFreeMachineFunctionPass());
+    passes.run(module);
+  }
+  return {text.begin(), text.end()};
 }
 
 }  // namespace
@@ -152,13 +204,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   llvm::raw_string_ostream fault_stream(faults);
   BURIN_CHECK(!llvm::verifyModule(*module, &fault_stream), "after resolving the primitives: {}", faults);
 
-  llvm::SmallVector<char, 0> text;
-  llvm::raw_svector_ostream stream(text);
-  llvm::legacy::PassManager passes;
-  const bool unable = target->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile);
-  BURIN_CHECK(!unable, "LLVM's NVPTX back end cannot write PTX");
-  passes.run(*module);
-  return {text.begin(), text.end()};
+  return print_ptx(*module, static_cast<llvm::LLVMTargetMachine&>(*target));
 }
 
 }  // namespace burin

@@ -1,12 +1,10 @@
 #include "compiler/specialise/specialise.h"
 
 #include <llvm/ADT/StringMap.h>
-#include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Verifier.h>
-#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Transforms/IPO/AlwaysInliner.h>
@@ -22,7 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/specialise/passes.h"
 #include "compiler/specialise/slice_program.h"
+#include "compiler/specialise/source_map.h"
 #include "compiler/specialise/template_module.h"
 #include "ir/error.h"
 
@@ -33,6 +33,9 @@ using llvm::Function;
 using llvm::Value;
 
 constexpr int kWordBytes = 4;
+
+// What fills each hole of a piece, by the hole's name.
+using HoleBodies = std::vector<std::pair<llvm::StringRef, Function*>>;
 
 // The template's open end: clones its pieces and fills its holes.
 class TemplateHoles {
@@ -60,7 +63,7 @@ class TemplateHoles {
   }
 
   // A clone of piece `name` whose calls to holes go to the given bodies.
-  Function* instantiate(llvm::StringRef name, std::initializer_list<std::pair<llvm::StringRef, Function*>> bodies) {
+  Function* instantiate(llvm::StringRef name, const HoleBodies& bodies) {
     llvm::ValueToValueMapTy map;
     Function* clone = llvm::CloneFunction(piece(name), map);
     clone->setName(name);
@@ -72,7 +75,7 @@ class TemplateHoles {
         if (call == nullptr || call->getCalledFunction() == nullptr) continue;
         llvm::StringRef hole = call->getCalledFunction()->getName();
         if (!hole.consume_front("burin_hole_")) continue;
-        const auto* found = std::find_if(bodies.begin(), bodies.end(), [&](const auto& b) { return b.first == hole; });
+        const auto found = std::find_if(bodies.begin(), bodies.end(), [&](const auto& b) { return b.first == hole; });
         BURIN_CHECK(found != bodies.end(), "hole '{}' of piece '{}' stays open", hole.str(), name.str());
         call->setCalledFunction(found->second);
       }
@@ -102,6 +105,7 @@ class TemplateHoles {
         if (found != map.end()) operand.set(found->second);
       }
       builder.Insert(clone);
+      clone->setDebugLoc(builder.getCurrentDebugLocation());
       map[&instruction] = clone;
     }
     llvm_unreachable("a piece ends in a return");
@@ -123,26 +127,32 @@ class SliceBuilder {
         publish_(holes.piece("publish")),
         gather_(holes.piece("gather")),
         output_(holes.piece("output")),
+        source_map_(holes.module(), layer.shape),
         float_(llvm::Type::getFloatTy(holes.context())),
         i32_(llvm::Type::getInt32Ty(holes.context())),
         i64_(llvm::Type::getInt64Ty(holes.context())) {}
 
   Function* build(const SliceProgram& program) {
+    scope_ = source_map_.add_slice(program.group, program.split);
     const std::vector<int>& group = plan_.groups[program.group];
     std::vector<Function*> fills;
     for (const StageProgram& stage : program.stages) {
       fills.push_back(holes_.instantiate("fill", {{"copies", copies(stage)}}));
     }
-    Function* slice = holes_.instantiate("slice", {{"clear", clear(group)},
-                                                   {"prologue", prologue(fills)},
-                                                   {"stages", stages(program, fills)},
-                                                   {"publish", publish(group)},
-                                                   {"gather", gather(group)},
-                                                   {"outputs", outputs(group)}});
+    HoleBodies bodies = {{"clear", clear(group)},
+                         {"prologue", prologue(fills)},
+                         {"stages", stages(program, fills)},
+                         {"outputs", outputs(group)}};
+    if (plan_.splits > 1) {
+      bodies.emplace_back("publish", publish(group));
+      bodies.emplace_back("gather", gather(group));
+    }
+    Function* slice = holes_.instantiate("slice", bodies);
     slice->setName(fmt::format("group{}_split{}", program.group, program.split));
     slice->removeFnAttr(llvm::Attribute::AlwaysInline);
     slice->addFnAttr(llvm::Attribute::NoInline);
     slice->addFnAttr(llvm::Attribute::NoReturn);
+    slice->setSubprogram(scope_);
     bind(*slice, "burin_slice_group", program.group);
     bind(*slice, "burin_slice_split", program.split);
     llvm::IRBuilder<> builder(&*slice->getEntryBlock().begin());
@@ -161,6 +171,10 @@ class SliceBuilder {
     return builder.CreateConstInBoundsGEP1_32(float_, body->getArg(0), j);
   }
   Value* word_offset(std::int64_t words) { return llvm::ConstantInt::get(i64_, words * kWordBytes); }
+
+  void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int k) {
+    builder.SetCurrentDebugLocation(source_map_.location(scope_, load.c, load.r, load.s, k));
+  }
 
   void note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {
     std::vector<llvm::Type*> types(values.size(), i32_);
@@ -248,21 +262,24 @@ class SliceBuilder {
     for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
       if (n < stage.loads.size()) {
         const LoadedTap& load = stage.loads[n];
-        note(builder, "burin_dev_note_tap", {load.c, load.r, load.s});
+        locate(builder, load, kNoOutput);
         loaded[n] = holes_.splice(builder, activation_, {body->getArg(1), llvm::ConstantInt::get(i32_, load.offset)});
         loaded[n]->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
       }
       if (n < ahead) continue;
       for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
         Value*& sum = sums.values[use.accumulator];
+        locate(builder, stage.loads[n - ahead], group[use.accumulator]);
         sum = holes_.splice(builder, tap_, {sum, loaded[n - ahead], llvm::ConstantFP::get(float_, use.weight)});
         sum->setName(fmt::format("k{}", group[use.accumulator]));
         if (++since_barrier == plan_.barrier_every) {
+          builder.SetCurrentDebugLocation({});
           builder.CreateCall(barrier);
           since_barrier = 0;
         }
       }
     }
+    builder.SetCurrentDebugLocation({});
     for (std::size_t j = 0; j < group.size(); ++j) {
       if (sums.values[j] != nullptr) builder.CreateStore(sums.values[j], sum_address(builder, body, static_cast<int>(j)));
     }
@@ -323,6 +340,8 @@ class SliceBuilder {
   const ConvLayer& layer_;
   const KernelPlan& plan_;
   Function *activation_, *tap_, *copy_channel_, *publish_, *gather_, *output_;
+  SourceMapBuilder source_map_;
+  llvm::DISubprogram* scope_ = nullptr;  // of the slice that is being built
   llvm::Type *float_, *i32_, *i64_;
 };
 
@@ -350,17 +369,6 @@ Function* dispatch(TemplateHoles& holes, const std::vector<Function*>& slices) {
 // Inlines what was bound and clears away what only the template needed. Straight-line code of tens of thousands of
 // instructions passes through here, so every pass is a linear one.
 void finish(llvm::Module& module) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-
   llvm::FunctionPassManager clean;
   clean.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
   clean.addPass(llvm::EarlyCSEPass());
@@ -370,7 +378,7 @@ void finish(llvm::Module& module) {
   passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
   passes.addPass(llvm::GlobalDCEPass());
   passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
-  passes.run(module, modules);
+  run_passes(module, passes);
 }
 
 // llvm.used keeps the pieces alive until here.

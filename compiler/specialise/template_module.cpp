@@ -1,15 +1,13 @@
 #include "compiler/specialise/template_module.h"
 
-#include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
-#include <llvm/Passes/PassBuilder.h>
-#include <llvm/Support/MemoryBuffer.h>
 
 #include <cstdint>
 #include <map>
 #include <string>
 
+#include "compiler/specialise/passes.h"
 #include "ir/error.h"
 #include "templates/embedded.h"
 
@@ -52,45 +50,15 @@ void fill_constants(llvm::Module& module, const KernelPlan& plan, const ConvShap
   }
 }
 
-// The pieces are small; this is the usual -O2 clean-up, run once before they are cloned many times.
-void simplify(llvm::Module& module) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager graphs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PipelineTuningOptions tuning;
-  tuning.MergeFunctions = false;
-  llvm::PassBuilder builder(nullptr, tuning);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(graphs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, graphs, modules);
-  builder.buildModuleSimplificationPipeline(llvm::OptimizationLevel::O2, llvm::ThinOrFullLTOPhase::None)
-      .run(module, modules);
-}
-
-// Attributes that name one GPU would overrule the target that is chosen at the end.
-void drop_target_attributes(llvm::Module& module) {
-  for (llvm::Function& function : module) {
-    function.removeFnAttr("target-cpu");
-    function.removeFnAttr("target-features");
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const KernelPlan& plan,
                                             const ConvShape& shape) {
-  const std::string_view bitcode = embedded_bitcode(plan.template_name);
-  if (bitcode.empty()) fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
-  auto buffer = llvm::MemoryBufferRef({bitcode.data(), bitcode.size()}, plan.template_name);
-  llvm::Expected<std::unique_ptr<llvm::Module>> module = llvm::parseBitcodeFile(buffer, context);
-  BURIN_CHECK(static_cast<bool>(module), "template {}: {}", plan.template_name, llvm::toString(module.takeError()));
-  fill_constants(**module, plan, shape);
-  drop_target_attributes(**module);
-  simplify(**module);
-  return std::move(*module);
+  if (embedded_bitcode(plan.template_name).empty()) fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
+  std::unique_ptr<llvm::Module> module = parse_embedded(context, plan.template_name);
+  fill_constants(*module, plan, shape);
+  simplify(*module);
+  return module;
 }
 
 }  // namespace burin
