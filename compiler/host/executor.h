@@ -1,9 +1,9 @@
 // The host executor: runs specialised IR on the CPU, block by block and thread by thread, with the semantics of the
 // GPU's barriers and asynchronous copies. Correctness of generation is tested with it where there is no GPU.
 //
-// It reports, with block, thread and address: global accesses outside the buffers of the launch, shared accesses outside
-// the block's shared memory, reads of shared memory that was never written (or whose asynchronous copy has not been
-// waited for), shared-memory races between two barriers, barriers that not all threads of a block reach, output
+// It reports, with block, thread and address: global accesses outside the buffers of the launch, shared accesses
+// outside the block's shared memory, reads of shared memory that was never written (or whose asynchronous copy has not
+// been waited for), shared-memory races between two barriers, barriers that not all threads of a block reach, output
 // elements that no thread wrote or that two threads wrote.
 #pragma once
 

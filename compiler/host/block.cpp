@@ -1,0 +1,152 @@
+#include "compiler/host/block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace burin {
+
+thread_local Block* Block::current_ = nullptr;
+
+Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
+    : fibers_(threads, stack_bytes, &Block::thread_entry),
+      shared_(shared_bytes, threads),
+      threads_(static_cast<std::size_t>(threads)) {}
+
+Block::~Block() = default;
+
+std::optional<std::string> Block::run(const Launch& launch, std::uint32_t block) {
+  const int threads = static_cast<int>(threads_.size());
+  current_ = this;
+  launch_ = &launch;
+  accessor_ = {block, 0, 0};
+  fault_.reset();
+  all_ended_ = false;
+  shared_.begin_block();
+  std::fill(threads_.begin(), threads_.end(), Thread{});
+  for (int i = 0; i < threads; ++i) fibers_.restart(i);
+
+  for (bool ascending = true; !all_ended_ && !fault_; ascending = !ascending) {
+    for (int i = 0; i < threads && !fault_; ++i) {
+      thread_ = ascending ? i : threads - 1 - i;
+      fibers_.resume(thread_);
+    }
+    if (!fault_) finish_interval();
+  }
+  current_ = nullptr;
+  return fault_;
+}
+
+// The check of clang's -fsanitize=function reads what stands before a function; generated code has nothing there.
+#ifdef __clang__
+__attribute__((no_sanitize("function")))
+#endif
+void Block::thread_entry() {
+  Block& block = current();
+  const LaunchMemory& memory = block.memory();
+  block.launch_->kernel(memory.base(Buffer::input), memory.base(Buffer::output), memory.base(Buffer::residual),
+                        memory.base(Buffer::partials), memory.base(Buffer::counters), block.launch_->batch);
+  block.end_thread();
+}
+
+// Every thread has run to a barrier or to its end; all must have come to the same.
+void Block::finish_interval() {
+  const auto count = [&](State state) {
+    return std::count_if(threads_.begin(), threads_.end(), [&](const Thread& t) { return t.state == state; });
+  };
+  const auto first = [&](State state) {
+    return static_cast<int>(
+        std::find_if(threads_.begin(), threads_.end(), [&](const Thread& t) { return t.state == state; }) -
+        threads_.begin());
+  };
+  const auto all = static_cast<std::ptrdiff_t>(threads_.size());
+  if (count(State::ended) == all) {
+    all_ended_ = true;
+    return;
+  }
+  const bool at_barrier = count(State::at_barrier) != 0, at_broadcast = count(State::at_broadcast) != 0;
+  if (count(State::ended) != 0) {
+    const State waiting = at_barrier ? State::at_barrier : State::at_broadcast;
+    fault_ = fmt::format("{}: divergence: waits at a {} that thread {}, which has ended, never reaches",
+                         subject(first(waiting)), at_barrier ? "barrier" : "broadcast", first(State::ended));
+    return;
+  }
+  if (at_barrier && at_broadcast) {
+    fault_ = fmt::format("{}: divergence: waits at a barrier while thread {} waits at a broadcast",
+                         subject(first(State::at_barrier)), first(State::at_broadcast));
+    return;
+  }
+  if (at_broadcast) {
+    if (const auto fault = shared_.broadcast()) {
+      fault_ = fmt::format("{}: {}", subject(0), *fault);
+      return;
+    }
+    broadcast_value_ = threads_.front().broadcast_value;
+  }
+  for (Thread& thread : threads_) thread.state = State::running;
+  shared_.begin_interval();
+  ++accessor_.interval;
+}
+
+std::string Block::subject(int thread) const { return fmt::format("block ({}, {}), thread {}", x(), y(), thread); }
+
+void Block::meet(State state) {
+  threads_[static_cast<std::size_t>(thread_)].state = state;
+  fibers_.suspend();
+}
+
+void Block::barrier() { meet(State::at_barrier); }
+
+std::uint32_t Block::broadcast(std::uint32_t value) {
+  threads_[static_cast<std::size_t>(thread_)].broadcast_value = value;
+  meet(State::at_broadcast);
+  return broadcast_value_;
+}
+
+void Block::end_thread() {
+  if (const auto fault = shared_.end_thread(thread_)) {
+    fault_ = fmt::format("{}: {}", subject(thread_), *fault);
+  }
+  threads_[static_cast<std::size_t>(thread_)].state = State::ended;
+  fibers_.leave();
+}
+
+void Block::fail_thread(std::string&& fault) {
+  {
+    // The caller's frame is never left, so nothing in it may own memory: the text is taken over here.
+    const std::string text = std::move(fault);
+    fault_ = fmt::format("{}: {}", subject(thread_), text);
+  }
+  fibers_.leave();
+}
+
+void Block::note_partial_store() {
+  Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+  thread.stored = accessor_.interval + 1;
+  thread.covered = 0;
+}
+
+void Block::fence() {
+  Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+  thread.fenced = accessor_.interval + 1;
+  if (thread.covered == 0) thread.covered = thread.fenced;
+}
+
+std::optional<std::string> Block::check_arrival() const {
+  const std::uint32_t now = accessor_.interval + 1;
+  const Thread& caller = threads_[static_cast<std::size_t>(thread_)];
+  for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {
+    const Thread& writer = threads_[static_cast<std::size_t>(i)];
+    if (writer.stored == 0) continue;
+    const bool fenced_itself = writer.covered != 0 && (i == thread_ || writer.covered < now);
+    const bool fenced_by_caller = writer.stored < caller.fenced;  // the caller's fence covers what a barrier ordered
+    if (fenced_itself || fenced_by_caller) continue;
+    return fmt::format(
+        "counts an arrival while partial sums of thread {} are not ordered before it: that takes a fence "
+        "after the stores and a barrier",
+        i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace burin

@@ -1,0 +1,90 @@
+// A block: runs the threads of one block as fibers, from barrier to barrier.
+//
+// In one barrier interval each thread runs to its next barrier or its end, one after the other; the order of the
+// threads is turned round from interval to interval. The primitives find their block through Block::current().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/host/fiber.h"
+#include "compiler/host/launch_memory.h"
+#include "compiler/host/shared_memory.h"
+
+namespace burin {
+
+using KernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
+                                std::uint64_t partials, std::uint64_t counters, std::int32_t batch);
+
+// What all blocks of a launch share.
+struct Launch {
+  KernelFunction kernel = nullptr;
+  LaunchMemory* memory = nullptr;
+  std::uint32_t blocks_x = 1;
+  std::int32_t batch = 1;
+};
+
+class Block {
+ public:
+  Block(int threads, int shared_bytes, std::size_t stack_bytes);
+  ~Block();
+  Block(const Block&) = delete;
+  Block& operator=(const Block&) = delete;
+
+  // Runs block number `block` (x fastest) of the launch to its end, on the calling CPU thread. The first fault with its
+  // block and thread, if there is one; then the rest of the block was not run.
+  std::optional<std::string> run(const Launch& launch, std::uint32_t block);
+
+  // ---- for the primitives; the running thread is the one that calls
+  static Block& current() { return *current_; }
+  std::uint32_t thread() const { return static_cast<std::uint32_t>(thread_); }
+  std::uint32_t x() const { return accessor_.block % launch_->blocks_x; }
+  std::uint32_t y() const { return accessor_.block / launch_->blocks_x; }
+  SharedMemory& shared() { return shared_; }
+  LaunchMemory& memory() { return *launch_->memory; }
+  Accessor accessor() const { return {accessor_.block, thread_, accessor_.interval}; }
+
+  void barrier();
+  std::uint32_t broadcast(std::uint32_t value);
+  [[noreturn]] void end_thread();
+  void note_partial_store();
+  void fence();
+  // The arrival tells other blocks that this block's partial sums are there: every store must be fenced and ordered
+  // before it. The fault if one is not.
+  std::optional<std::string> check_arrival() const;
+  // Ends the block; the fault becomes run's result.
+  [[noreturn]] void fail_thread(std::string&& fault);
+
+ private:
+  enum class State { running, at_barrier, at_broadcast, ended };
+  struct Thread {
+    State state = State::running;
+    std::uint32_t broadcast_value = 0;
+    // Barrier intervals, counted from 1; 0: never.
+    std::uint32_t stored = 0;   // the last store of a partial sum
+    std::uint32_t covered = 0;  // the first fence after it
+    std::uint32_t fenced = 0;   // the last fence
+  };
+
+  static void thread_entry();
+  void meet(State state);
+  void finish_interval();
+  std::string subject(int thread) const;
+
+  static thread_local Block* current_;
+
+  FiberPool fibers_;
+  SharedMemory shared_;
+  std::vector<Thread> threads_;
+  const Launch* launch_ = nullptr;
+  Accessor accessor_;
+  int thread_ = 0;
+  bool all_ended_ = false;
+  std::uint32_t broadcast_value_ = 0;
+  std::optional<std::string> fault_;
+};
+
+}  // namespace burin

@@ -1,0 +1,32 @@
+// Turns specialised bitcode into machine code for this CPU.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "compiler/host/block.h"
+
+namespace burin {
+
+// Machine code and what owns it.
+class HostCode {
+ public:
+  // Throws Error(bad_input) for bitcode that is no specialised module, Error(unsupported) when its threads would need
+  // too much stack.
+  HostCode(std::string_view bitcode, const std::string& symbol);
+  ~HostCode();
+
+  KernelFunction kernel() const { return kernel_; }
+  // What one thread needs, primitives included.
+  std::size_t stack_bytes() const { return stack_bytes_; }
+
+ private:
+  struct Jit;
+  std::unique_ptr<Jit> jit_;
+  KernelFunction kernel_ = nullptr;
+  std::size_t stack_bytes_ = 0;
+};
+
+}  // namespace burin

@@ -1,0 +1,180 @@
+#include "compiler/host/executor.h"
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "compiler/host/block.h"
+#include "compiler/host/compile_for_host.h"
+#include "compiler/host/launch_memory.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+// CPU threads that run blocks. Each has a stack, and a page that guards it, per GPU thread; a process may have some
+// 65 thousand such pieces of memory.
+constexpr unsigned kMaxWorkers = 16;
+// Blocks start in an order that is the same in every run but not the order of their numbers.
+constexpr std::uint64_t kOrderSeed = 0x9E3779B97F4A7C15;
+constexpr int kSharedWordBytes = 4;
+
+// A permutation of 0 .. count - 1 that needs no memory: multiply by what has no common factor with count, and shift.
+class BlockOrder {
+ public:
+  explicit BlockOrder(std::uint64_t count) : count_(count), step_(kOrderSeed % count), first_(kOrderSeed / 3 % count) {
+    while (std::gcd(step_, count_) != 1) step_ = step_ % count_ + 1;
+  }
+  std::uint32_t operator()(std::uint64_t position) const {
+    return static_cast<std::uint32_t>((position * step_ + first_) % count_);  // below 2^62: count is below 2^31
+  }
+
+ private:
+  std::uint64_t count_, step_, first_;
+};
+
+void verify_launch(const LaunchGeometry& launch, const std::string& symbol) {
+  const auto require = [&](bool fine, std::string_view what, std::int64_t value, std::string_view allowed) {
+    if (!fine) {
+      fail(ErrorKind::bad_input, "kernel '{}': its launch has {} = {}; {}", symbol, what, value, allowed);
+    }
+  };
+  require(launch.threads >= 1 && launch.threads <= kMaxThreadsPerBlock, "threads", launch.threads,
+          "a block has 1 to 1024");
+  require(
+      launch.shared_bytes >= 0 && launch.shared_bytes <= kMaxSharedBytes && launch.shared_bytes % kSharedWordBytes == 0,
+      "shared_bytes", launch.shared_bytes, "a block has whole words, at most 227 KiB");
+  require(launch.slices >= 1 && launch.slices <= kMaxSlices, "slices", launch.slices, "a grid has 1 to 65535 in y");
+  require(launch.tile_images >= 1, "tile_images", launch.tile_images, "at least 1 is needed");
+  require(launch.tiles_per_image >= 1, "tiles_per_image", launch.tiles_per_image, "at least 1 is needed");
+  require(launch.workspace_bytes_per_tile >= 0 && launch.workspace_bytes_per_tile <= kMaxWorkspaceBytes &&
+              launch.workspace_bytes_per_tile % kSharedWordBytes == 0,
+          "workspace_bytes_per_tile", launch.workspace_bytes_per_tile, "whole words are needed, at most 1 TiB");
+  require(launch.counters_per_tile >= 0 && launch.counters_per_tile <= kMaxSlices, "counters_per_tile",
+          launch.counters_per_tile, "at most one per slice can be used");
+}
+
+void require_size(std::string_view tensor, std::size_t has, std::int64_t per_image,
+                  const HostLaunchArguments& arguments, const ConvShape& shape) {
+  const std::int64_t wanted = per_image * arguments.batch;
+  if (static_cast<std::int64_t>(has) == wanted) return;
+  fail(ErrorKind::bad_input, "the {} has {} values; batch {} of {} needs {}", tensor, has, arguments.batch,
+       describe(shape), wanted);
+}
+
+// The first fault in the order of the blocks, whichever CPU thread meets it.
+class FirstFault {
+ public:
+  bool before(std::uint64_t position) const { return first_.load(std::memory_order_relaxed) < position; }
+  void offer(std::uint64_t position, std::string text) {
+    const std::lock_guard lock(mutex_);
+    if (position >= first_) return;
+    first_ = position;
+    text_ = std::move(text);
+  }
+  const std::optional<std::string>& text() const { return text_; }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::uint64_t> first_ = std::numeric_limits<std::uint64_t>::max();
+  std::optional<std::string> text_;
+};
+
+}  // namespace
+
+struct HostKernel::Impl {
+  Impl(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch, const ConvShape& shape)
+      : symbol(symbol), launch(launch), shape(shape), code(bitcode, symbol) {}
+
+  void run(const HostLaunchArguments& arguments);
+  void run_blocks(const Launch& job, std::uint64_t blocks, FirstFault& fault);
+
+  std::string symbol;
+  LaunchGeometry launch;
+  ConvShape shape;
+  HostCode code;
+  std::vector<std::unique_ptr<Block>> workers;  // kept from run to run: their stacks take time to make
+};
+
+void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
+  if (arguments.batch < 1 || arguments.batch > kMaxBatch) {
+    fail(ErrorKind::bad_input, "batch {} is not between 1 and {}", arguments.batch, kMaxBatch);
+  }
+  require_size("input", arguments.input.size(), shape.input_elements(), arguments, shape);
+  require_size("output", arguments.output.size(), shape.output_elements(), arguments, shape);
+  if (shape.epilogue.residual || !arguments.residual.empty()) {
+    require_size("residual", arguments.residual.size(), shape.epilogue.residual ? shape.output_elements() : 0,
+                 arguments, shape);
+  }
+  const std::int64_t image_tiles = (std::int64_t{arguments.batch} + launch.tile_images - 1) / launch.tile_images;
+  const std::int64_t tiles = image_tiles * launch.tiles_per_image;
+  const std::int64_t blocks = tiles * launch.slices;
+  if (tiles > kMaxTiles || blocks > kMaxTiles) {
+    fail(ErrorKind::unsupported, "kernel '{}': batch {} makes {} x {} blocks; the host runs at most {}", symbol,
+         arguments.batch, tiles, launch.slices, kMaxTiles);
+  }
+  if (launch.workspace_bytes_per_tile > kMaxWorkspaceBytes / tiles) {
+    fail(ErrorKind::unsupported, "kernel '{}': batch {} needs more than {} bytes for partial sums", symbol,
+         arguments.batch, kMaxWorkspaceBytes);
+  }
+  LaunchMemory memory(shape, launch, tiles, static_cast<std::uint32_t>(tiles), arguments.input, arguments.output,
+                      arguments.residual);
+  FirstFault fault;
+  run_blocks({code.kernel(), &memory, static_cast<std::uint32_t>(tiles), arguments.batch},
+             static_cast<std::uint64_t>(blocks), fault);
+  if (fault.text()) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault.text());
+  if (const auto missing = memory.incomplete()) fail(ErrorKind::verification, "kernel '{}': {}", symbol, *missing);
+}
+
+void HostKernel::Impl::run_blocks(const Launch& job, std::uint64_t blocks, FirstFault& fault) {
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, kMaxWorkers);
+  const auto count = static_cast<std::size_t>(std::min(wanted, blocks));
+  while (workers.size() < count) {
+    workers.push_back(std::make_unique<Block>(launch.threads, launch.shared_bytes, code.stack_bytes()));
+  }
+  const BlockOrder order(blocks);
+  std::atomic<std::uint64_t> next = 0;
+  // Positions are taken in order, so when one has a fault, all before it have been taken and will be finished.
+  const auto work = [&](Block& block) {
+    for (std::uint64_t position = next++; position < blocks && !fault.before(position); position = next++) {
+      if (auto text = block.run(job, order(position))) fault.offer(position, std::move(*text));
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work, std::ref(*workers[i]));
+  work(*workers.front());
+}
+
+HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch,
+                       const ConvShape& shape) {
+  verify_launch(launch, symbol);
+  if (const auto faults = verify(shape); !faults.empty()) {
+    fail(ErrorKind::bad_input, "kernel '{}': {}", symbol, faults.front());
+  }
+  impl_ = std::make_unique<Impl>(bitcode, symbol, launch, shape);
+}
+
+HostKernel::~HostKernel() = default;
+HostKernel::HostKernel(HostKernel&&) noexcept = default;
+HostKernel& HostKernel::operator=(HostKernel&&) noexcept = default;
+
+void HostKernel::run(const HostLaunchArguments& arguments) {
+  try {
+    impl_->run(arguments);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::unsupported, "kernel '{}': there is not enough memory to run batch {} on the host", impl_->symbol,
+         arguments.batch);
+  }
+}
+
+}  // namespace burin

@@ -1,0 +1,226 @@
+#include "compiler/host/launch_memory.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace burin {
+namespace {
+
+constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input", "output", "residual", "partial sums",
+                                                                 "counters"};
+
+// Each buffer begins in the middle of a range of 2^44 bytes; the top bits are such that the CPU has no such address.
+constexpr int kRangeBits = 44;
+constexpr std::uint64_t kRangeMiddle = std::uint64_t{1} << (kRangeBits - 1);
+constexpr std::uint64_t kNoSuchMemory = std::uint64_t{1} << 62;
+
+constexpr std::uint64_t base_of(Buffer buffer) {
+  return kNoSuchMemory | (static_cast<std::uint64_t>(buffer) << kRangeBits) | kRangeMiddle;
+}
+std::string_view name_of(Buffer buffer) { return kBufferNames[static_cast<std::size_t>(buffer)]; }
+
+// Who wrote a partial sum: block (counted from 1), thread and barrier interval, packed.
+constexpr int kIntervalBits = 21, kThreadBits = 11;
+constexpr std::uint64_t kLastInterval = (std::uint64_t{1} << kIntervalBits) - 1;
+std::uint64_t pack(const Accessor& who) {
+  const std::uint64_t interval = who.interval < kLastInterval ? who.interval : kLastInterval;
+  return ((static_cast<std::uint64_t>(who.block) + 1) << (kThreadBits + kIntervalBits)) |
+         (static_cast<std::uint64_t>(who.thread) << kIntervalBits) | interval;
+}
+Accessor unpack(std::uint64_t packed) {
+  return {static_cast<std::uint32_t>((packed >> (kThreadBits + kIntervalBits)) - 1),
+          static_cast<int>((packed >> kIntervalBits) & ((1U << kThreadBits) - 1)),
+          static_cast<std::uint32_t>(packed & kLastInterval)};
+}
+
+}  // namespace
+
+LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles,
+                           std::uint32_t blocks_x, std::span<const float> input, std::span<float> output,
+                           std::span<const float> residual)
+    : shape_(shape),
+      partials_per_tile_(launch.workspace_bytes_per_tile / kWordBytes),
+      blocks_x_(blocks_x),
+      input_base_(base_of(Buffer::input)),
+      input_(input),
+      residual_(residual),
+      output_(output),
+      partial_count_(partials_per_tile_ * tiles),
+      counter_count_(launch.counters_per_tile * tiles),
+      block_count_(tiles * launch.slices),
+      output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output.size())),
+      partials_(std::make_unique<Partial[]>(static_cast<std::size_t>(partial_count_))),
+      counters_(std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(counter_count_))),
+      arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(block_count_))) {}
+
+std::int64_t LaunchMemory::elements(Buffer buffer) const {
+  switch (buffer) {
+    case Buffer::input:
+      return static_cast<std::int64_t>(input_.size());
+    case Buffer::output:
+      return static_cast<std::int64_t>(output_.size());
+    case Buffer::residual:
+      return static_cast<std::int64_t>(residual_.size());
+    case Buffer::partials:
+      return partial_count_;
+    case Buffer::counters:
+      return counter_count_;
+  }
+  return 0;
+}
+
+std::uint64_t LaunchMemory::base(Buffer buffer) const { return elements(buffer) == 0 ? 0 : base_of(buffer); }
+
+std::string LaunchMemory::describe_block(std::uint32_t block) const {
+  return fmt::format("block ({}, {})", block % blocks_x_, block / blocks_x_);
+}
+
+std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) const {
+  switch (buffer) {
+    case Buffer::partials:
+      return fmt::format("{} (tile {}, word {})", element, element / partials_per_tile_, element % partials_per_tile_);
+    case Buffer::counters:
+      return std::to_string(element);
+    default:
+      break;
+  }
+  const bool input = buffer == Buffer::input;
+  const std::int64_t cols = input ? shape_.in_w : shape_.out_w();
+  const std::int64_t rows = input ? shape_.in_h : shape_.out_h();
+  const std::int64_t channels = input ? shape_.in_channels : shape_.out_channels;
+  return fmt::format("{} (image {}, channel {}, row {}, col {})", element, element / (cols * rows * channels),
+                     element / (cols * rows) % channels, element / cols % rows, element % cols);
+}
+
+std::string LaunchMemory::misplaced(Buffer wanted, const char* access, std::uint64_t address) const {
+  const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
+  if (range >= kBuffers) {
+    return fmt::format("{} {} at address {:#x}, which belongs to no buffer of the launch", access, name_of(wanted),
+                       address);
+  }
+  const auto found = static_cast<Buffer>(range);
+  const auto offset = static_cast<std::int64_t>(address - base_of(found));
+  const std::int64_t count = elements(found);
+  if (count == 0) {
+    return fmt::format("{} {}, which this launch does not have, at byte {}", access, name_of(found), offset);
+  }
+  if (found != wanted) {
+    return fmt::format("{} {} at byte {} of the {}, which is not for this access", access, name_of(wanted), offset,
+                       name_of(found));
+  }
+  if (offset % kWordBytes != 0) {
+    return fmt::format("misaligned {} {} at byte {}, which is not a multiple of {}", access, name_of(found), offset,
+                       kWordBytes);
+  }
+  const std::int64_t element = offset / kWordBytes;
+  return fmt::format("{} {} out of bounds: element {}, {} the {} of the launch", access, name_of(found), element,
+                     element < 0 ? "before" : "past", count);
+}
+
+std::int64_t LaunchMemory::locate(Buffer buffer, const char* access, std::uint64_t address, std::string& fault) const {
+  const std::uint64_t offset = address - base_of(buffer);
+  if (offset % kWordBytes == 0 && offset / kWordBytes < static_cast<std::uint64_t>(elements(buffer))) {
+    return static_cast<std::int64_t>(offset / kWordBytes);
+  }
+  fault = misplaced(buffer, access, address);
+  return -1;
+}
+
+std::optional<std::string> LaunchMemory::load_residual(std::uint64_t address, float& value) const {
+  const bool residual = (address ^ kNoSuchMemory) >> kRangeBits == static_cast<std::uint64_t>(Buffer::residual);
+  std::string fault;
+  const std::int64_t element = locate(residual ? Buffer::residual : Buffer::input, "load from", address, fault);
+  if (element < 0) return fault;
+  value = residual ? residual_[static_cast<std::size_t>(element)] : input_[static_cast<std::size_t>(element)];
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, float value, const Accessor& who) {
+  std::string fault;
+  const std::int64_t element = locate(Buffer::output, "store to", address, fault);
+  if (element < 0) return fault;
+  const auto index = static_cast<std::size_t>(element);
+  const std::uint32_t first = output_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
+  if (first != 0) {
+    return fmt::format("store to output element {} a second time, after {}", describe_element(Buffer::output, element),
+                       describe_block(first - 1));
+  }
+  output_[index] = value;
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::load_partial(std::uint64_t address, float& value, const Accessor& who) const {
+  std::string fault;
+  const std::int64_t element = locate(Buffer::partials, "scratch load from", address, fault);
+  if (element < 0) return fault;
+  const Partial& partial = partials_[static_cast<std::size_t>(element)];
+  const std::uint64_t packed = partial.writer.load(std::memory_order_acquire);
+  if (packed == 0) {
+    return fmt::format("load of partial sum {}, which nobody has written in this launch",
+                       describe_element(Buffer::partials, element));
+  }
+  const Accessor writer = unpack(packed);
+  if (writer.block != who.block) {
+    if (!arrived_[writer.block].load(std::memory_order_acquire) ||
+        !arrived_[who.block].load(std::memory_order_acquire)) {
+      return fmt::format("load of partial sum {} of {} before both blocks have counted their arrival",
+                         describe_element(Buffer::partials, element), describe_block(writer.block));
+    }
+  } else if (writer.thread != who.thread && writer.interval == who.interval) {
+    return fmt::format("race on partial sum {}: written by thread {}, without a barrier in between",
+                       describe_element(Buffer::partials, element), writer.thread);
+  }
+  value = partial.value.load(std::memory_order_relaxed);
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::store_partial(std::uint64_t address, float value, const Accessor& who) {
+  std::string fault;
+  const std::int64_t element = locate(Buffer::partials, "scratch store to", address, fault);
+  if (element < 0) return fault;
+  Partial& partial = partials_[static_cast<std::size_t>(element)];
+  partial.value.store(value, std::memory_order_relaxed);
+  const std::uint64_t packed = partial.writer.exchange(pack(who), std::memory_order_acq_rel);
+  if (packed != 0) {
+    const Accessor writer = unpack(packed);
+    if (writer.block != who.block || writer.thread != who.thread) {
+      return fmt::format("store to partial sum {}, which {}, thread {} has written",
+                         describe_element(Buffer::partials, element), describe_block(writer.block), writer.thread);
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::count_arrival(std::uint64_t address, std::uint32_t last, std::uint32_t& old,
+                                                       const Accessor& who) {
+  std::string fault;
+  const std::int64_t element = locate(Buffer::counters, "count of an arrival in", address, fault);
+  if (element < 0) return fault;
+  arrived_[who.block].store(true, std::memory_order_release);
+  std::atomic<std::uint32_t>& counter = counters_[static_cast<std::size_t>(element)];
+  old = counter.load(std::memory_order_relaxed);
+  while (!counter.compare_exchange_weak(old, old >= last ? 0 : old + 1, std::memory_order_acq_rel)) {
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::incomplete() const {
+  std::int64_t missing = 0, first = -1;
+  for (std::int64_t i = 0; i < elements(Buffer::output); ++i) {
+    if (output_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0) continue;
+    if (missing++ == 0) first = i;
+  }
+  if (missing != 0) {
+    return fmt::format("output element {} was not written by any thread; {} of {} elements are missing",
+                       describe_element(Buffer::output, first), missing, elements(Buffer::output));
+  }
+  for (std::int64_t i = 0; i < counter_count_; ++i) {
+    const std::uint32_t value = counters_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed);
+    if (value != 0) return fmt::format("arrival counter {} is {} after the launch, not zero", i, value);
+  }
+  return std::nullopt;
+}
+
+}  // namespace burin

@@ -1,0 +1,88 @@
+// The global memory of one launch: five buffers, of which the kernel sees addresses that are not addresses of this
+// process. They lie so far apart that an access outside a buffer never falls into another one, and only the primitives
+// can turn them into memory.
+//
+// Blocks may run at the same time on several CPU threads. Each access returns std::nullopt, or the fault as a sentence
+// without its subject.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "ir/conv_layer.h"
+#include "ir/package/manifest.h"
+
+namespace burin {
+
+enum class Buffer { input, output, residual, partials, counters };
+inline constexpr int kBuffers = 5;
+
+// Who accesses.
+struct Accessor {
+  std::uint32_t block = 0;  // linear
+  int thread = 0;
+  std::uint32_t interval = 0;  // barriers that the block has passed
+};
+
+class LaunchMemory {
+ public:
+  // The spans must have the sizes that shape, batch and geometry ask for.
+  LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles, std::uint32_t blocks_x,
+               std::span<const float> input, std::span<float> output, std::span<const float> residual);
+
+  // What the kernel's parameter is; 0 for a buffer that this launch has not.
+  std::uint64_t base(Buffer buffer) const;
+
+  // Of the input or the residual.
+  std::optional<std::string> load(std::uint64_t address, float& value) const {
+    const std::uint64_t offset = address - input_base_;
+    if (offset < input_.size_bytes() && offset % kWordBytes == 0) {
+      value = input_[offset / kWordBytes];
+      return std::nullopt;
+    }
+    return load_residual(address, value);
+  }
+  std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
+  std::optional<std::string> load_partial(std::uint64_t address, float& value, const Accessor& who) const;
+  std::optional<std::string> store_partial(std::uint64_t address, float value, const Accessor& who);
+  std::optional<std::string> count_arrival(std::uint64_t address, std::uint32_t last, std::uint32_t& old,
+                                           const Accessor& who);
+
+  // After the last block: output elements that nobody wrote, counters that are not zero.
+  std::optional<std::string> incomplete() const;
+
+ private:
+  static constexpr std::uint32_t kWordBytes = 4;
+
+  // A partial sum and who wrote it, in one word each; block 0 in `writer` is nobody, so blocks count from 1 here.
+  struct Partial {
+    std::atomic<float> value = 0;
+    std::atomic<std::uint64_t> writer = 0;
+  };
+
+  std::optional<std::string> load_residual(std::uint64_t address, float& value) const;
+  std::int64_t elements(Buffer buffer) const;
+  // The element at `address`, or -1 and the fault.
+  std::int64_t locate(Buffer buffer, const char* access, std::uint64_t address, std::string& fault) const;
+  std::string misplaced(Buffer wanted, const char* access, std::uint64_t address) const;
+  std::string describe_element(Buffer buffer, std::int64_t element) const;
+  std::string describe_block(std::uint32_t block) const;
+
+  ConvShape shape_;
+  std::int64_t partials_per_tile_ = 0;
+  std::uint32_t blocks_x_ = 1;
+  std::uint64_t input_base_ = 0;
+  std::span<const float> input_, residual_;
+  std::span<float> output_;
+  std::int64_t partial_count_ = 0, counter_count_ = 0, block_count_ = 0;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;  // block, counted from 1
+  std::unique_ptr<Partial[]> partials_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> counters_;
+  std::unique_ptr<std::atomic<bool>[]> arrived_;  // per block: it has counted its arrival
+};
+
+}  // namespace burin

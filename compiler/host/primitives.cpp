@@ -1,0 +1,172 @@
+#include "compiler/host/primitives.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "compiler/host/block.h"
+
+namespace burin {
+namespace {
+
+using u32 = std::uint32_t;
+using u64 = std::uint64_t;
+using i64 = std::int64_t;
+
+// The thread ends where it is: its frames are abandoned, so none of them may own memory.
+void require(std::optional<std::string>&& fault) {
+  if (fault) [[unlikely]]
+    Block::current().fail_thread(std::move(*fault));
+}
+
+u32 thread() noexcept { return Block::current().thread(); }
+u32 block_x() noexcept { return Block::current().x(); }
+u32 block_y() noexcept { return Block::current().y(); }
+
+float shared_load(u32 base, u32 offset) noexcept {
+  Block& block = Block::current();
+  float value = 0;
+  require(block.shared().load(base + offset, static_cast<int>(block.thread()), value));
+  return value;
+}
+
+void shared_store(u32 base, u32 offset, float value) noexcept {
+  Block& block = Block::current();
+  require(block.shared().store(base + offset, static_cast<int>(block.thread()), value));
+}
+
+float global_load(u64 base, i64 byte_offset) noexcept {
+  float value = 0;
+  require(Block::current().memory().load(base + static_cast<u64>(byte_offset), value));
+  return value;
+}
+
+void global_store(u64 base, i64 byte_offset, float value) noexcept {
+  Block& block = Block::current();
+  require(block.memory().store_output(base + static_cast<u64>(byte_offset), value, block.accessor()));
+}
+
+float scratch_load(u64 base, i64 byte_offset) noexcept {
+  Block& block = Block::current();
+  float value = 0;
+  require(block.memory().load_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
+  return value;
+}
+
+void scratch_store(u64 base, i64 byte_offset, float value) noexcept {
+  Block& block = Block::current();
+  block.note_partial_store();
+  require(block.memory().store_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
+}
+
+void copy_async(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 valid) noexcept {
+  Block& block = Block::current();
+  float value = 0;
+  if (valid != 0) require(block.memory().load(source + static_cast<u64>(byte_offset), value));
+  require(block.shared().copy(shared_base + shared_offset, static_cast<int>(block.thread()), value));
+}
+
+void copy_commit() noexcept {
+  Block& block = Block::current();
+  block.shared().commit(static_cast<int>(block.thread()));
+}
+
+void copy_wait(u32 pending) noexcept {
+  Block& block = Block::current();
+  block.shared().wait(static_cast<int>(block.thread()), pending);
+}
+
+void barrier() noexcept { Block::current().barrier(); }
+void fence() noexcept { Block::current().fence(); }
+u32 broadcast(u32 value) noexcept { return Block::current().broadcast(value); }
+void exit_thread() noexcept { Block::current().end_thread(); }
+
+u32 count_arrival(u64 counter, u32 last) noexcept {
+  Block& block = Block::current();
+  require(block.check_arrival());
+  u32 old = 0;
+  require(block.memory().count_arrival(counter, last, old, block.accessor()));
+  return old;
+}
+
+float exponential(float x) noexcept { return std::exp(x); }
+float reciprocal(float x) noexcept { return 1.0F / x; }
+
+void unreachable_reached() noexcept { Block::current().fail_thread("reached code that is marked as unreachable"); }
+
+// `bits` is 0 for an unsigned division; else the width, whose smallest value has no quotient by -1.
+void check_division(i64 dividend, i64 divisor, u32 bits) noexcept {
+  if (divisor == 0) Block::current().fail_thread("integer division by zero");
+  if (bits != 0 && divisor == -1 && dividend == std::numeric_limits<i64>::min() >> (64 - bits)) {
+    Block::current().fail_thread("integer division overflows");
+  }
+}
+
+template <typename Function>
+const void* address_of(Function* function) {
+  return reinterpret_cast<const void*>(function);
+}
+
+}  // namespace
+
+std::span<const HostFunction> device_primitives() {
+  static const HostFunction table[] = {
+      {"burin_dev_thread", "i", address_of(thread)},
+      {"burin_dev_block_x", "i", address_of(block_x)},
+      {"burin_dev_block_y", "i", address_of(block_y)},
+      {"burin_dev_shared_load", "fii", address_of(shared_load)},
+      {"burin_dev_shared_store", "viif", address_of(shared_store)},
+      {"burin_dev_global_load", "fpl", address_of(global_load)},
+      {"burin_dev_global_store", "vplf", address_of(global_store)},
+      {"burin_dev_scratch_load", "fpl", address_of(scratch_load)},
+      {"burin_dev_scratch_store", "vplf", address_of(scratch_store)},
+      {"burin_dev_copy_async", "viipli", address_of(copy_async)},
+      {"burin_dev_copy_commit", "v", address_of(copy_commit)},
+      {"burin_dev_copy_wait", "vi", address_of(copy_wait)},
+      {"burin_dev_barrier", "v", address_of(barrier)},
+      {"burin_dev_fence", "v", address_of(fence)},
+      {"burin_dev_count_arrival", "ipi", address_of(count_arrival)},
+      {"burin_dev_broadcast", "ii", address_of(broadcast)},
+      {"burin_dev_exit", "v", address_of(exit_thread)},
+      {"burin_dev_exp", "ff", address_of(exponential)},
+      {"burin_dev_reciprocal", "ff", address_of(reciprocal)},
+  };
+  return table;
+}
+
+std::span<const HostFunction> support_functions() {
+  static const HostFunction table[] = {
+      {kUnreachableReached, "v", address_of(unreachable_reached)},
+      {kCheckDivision, "vlli", address_of(check_division)},
+      {"fmaf", "ffff", address_of(::fmaf)},
+      {"fma", "dddd", address_of(::fma)},
+      {"fmodf", "fff", address_of(::fmodf)},
+      {"fmod", "ddd", address_of(::fmod)},
+      {"floorf", "ff", address_of(::floorf)},
+      {"floor", "dd", address_of<double(double)>(::floor)},
+      {"ceilf", "ff", address_of(::ceilf)},
+      {"ceil", "dd", address_of<double(double)>(::ceil)},
+      {"truncf", "ff", address_of(::truncf)},
+      {"trunc", "dd", address_of<double(double)>(::trunc)},
+      {"roundf", "ff", address_of(::roundf)},
+      {"round", "dd", address_of<double(double)>(::round)},
+      {"rintf", "ff", address_of(::rintf)},
+      {"rint", "dd", address_of<double(double)>(::rint)},
+      {"nearbyintf", "ff", address_of(::nearbyintf)},
+      {"nearbyint", "dd", address_of<double(double)>(::nearbyint)},
+      {"fminf", "fff", address_of(::fminf)},
+      {"fmin", "ddd", address_of<double(double, double)>(::fmin)},
+      {"fmaxf", "fff", address_of(::fmaxf)},
+      {"fmax", "ddd", address_of<double(double, double)>(::fmax)},
+      {"memcpy", "pppl", address_of<void*(void*, const void*, std::size_t)>(std::memcpy)},
+      {"memmove", "pppl", address_of<void*(void*, const void*, std::size_t)>(std::memmove)},
+      {"memset", "ppil", address_of<void*(void*, int, std::size_t)>(std::memset)},
+  };
+  return table;
+}
+
+}  // namespace burin

@@ -1,0 +1,31 @@
+// The device primitives of templates/device.h as C++ functions that check each access, and a few functions that the
+// host form of a module calls beside them.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace burin {
+
+struct HostFunction {
+  std::string_view name;
+  // Result, then parameters: v void, i 32-bit integer, l 64-bit integer, f float, d double, p pointer.
+  std::string_view signature;
+  const void* address = nullptr;
+};
+
+// What a specialised module may call, beside notes.
+std::span<const HostFunction> device_primitives();
+
+// Primitives whose names begin with this are for the reader of generated code; they have no effect and no result.
+inline constexpr std::string_view kNotePrefix = "burin_dev_note_";
+
+// Put into the host form where the module has `unreachable` and where it divides by what is no constant.
+inline constexpr std::string_view kUnreachableReached = "burin_host_unreachable";
+inline constexpr std::string_view kCheckDivision = "burin_host_check_division";
+
+// What the host form may call beside the primitives: the two above, and what LLVM makes of intrinsics that the CPU has
+// no instruction for (a fused multiply-add on an old CPU, the copy of a structure).
+std::span<const HostFunction> support_functions();
+
+}  // namespace burin

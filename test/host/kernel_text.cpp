@@ -1,0 +1,131 @@
+#include "test/host/kernel_text.h"
+
+#include <llvm/AsmParser/Parser.h>
+#include <llvm/Bitcode/BitcodeWriter.h>
+#include <llvm/IR/LLVMContext.h>
+#include <llvm/IR/Module.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <catch2/catch.hpp>
+#include <limits>
+#include <stdexcept>
+
+#include "ir/error.h"
+
+namespace burin_test {
+namespace {
+
+constexpr const char* kPrelude = R"(
+target datalayout = "e-i64:64-i128:128-v16:16-v32:32-n16:32:64"
+target triple = "nvptx64-nvidia-cuda"
+declare i32 @burin_dev_thread()
+declare i32 @burin_dev_block_x()
+declare i32 @burin_dev_block_y()
+declare float @burin_dev_shared_load(i32, i32)
+declare void @burin_dev_shared_store(i32, i32, float)
+declare float @burin_dev_global_load(ptr, i64)
+declare void @burin_dev_global_store(ptr, i64, float)
+declare float @burin_dev_scratch_load(ptr, i64)
+declare void @burin_dev_scratch_store(ptr, i64, float)
+declare void @burin_dev_copy_async(i32, i32, ptr, i64, i32)
+declare void @burin_dev_copy_commit()
+declare void @burin_dev_copy_wait(i32)
+declare void @burin_dev_barrier()
+declare void @burin_dev_fence()
+declare i32 @burin_dev_count_arrival(ptr, i32)
+declare i32 @burin_dev_broadcast(i32)
+declare void @burin_dev_exit() noreturn
+declare float @burin_dev_exp(float)
+declare float @burin_dev_reciprocal(float)
+declare void @burin_dev_note_slice(i32, i32)
+declare void @burin_dev_note_stage(i32)
+declare float @llvm.fma.f32(float, float, float)
+)";
+
+constexpr const char* kOpening = R"(
+define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
+entry:
+  %t = call i32 @burin_dev_thread()
+  %b = call i32 @burin_dev_block_x()
+  %y = call i32 @burin_dev_block_y()
+  %t4 = shl i32 %t, 2
+  %first = shl i32 %b, 2
+  %pixel = add i32 %first, %t
+  %pixel4 = shl i32 %pixel, 2
+  %off = zext i32 %pixel4 to i64
+)";
+
+}  // namespace
+
+std::string assemble_text(const std::string& text_form) {
+  llvm::LLVMContext context;
+  llvm::SMDiagnostic diagnostic;
+  const auto module = llvm::parseAssemblyString(text_form, diagnostic, context);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (!module) {
+    diagnostic.print("kernel", stream);
+    throw std::logic_error("the test's kernel is not LLVM IR: " + text);
+  }
+  llvm::WriteBitcodeToFile(*module, stream);
+  return text;
+}
+
+std::string assemble_module(const std::string& functions) { return assemble_text(kPrelude + functions); }
+
+std::string assemble_kernel(const std::string& body, const std::string& others) {
+  return assemble_module(kOpening + body + "\n}\n" + others);
+}
+
+burin::ConvShape row_shape() {
+  burin::ConvShape shape;
+  shape.in_w = kCols;
+  return shape;
+}
+
+burin::LaunchGeometry row_launch() {
+  burin::LaunchGeometry launch;
+  launch.threads = kThreads;
+  launch.shared_bytes = kSharedBytes;
+  launch.tiles_per_image = kCols / kThreads;
+  return launch;
+}
+
+Run run_bitcode(const std::string& bitcode, const RunOptions& options) {
+  burin::HostKernel kernel(bitcode, "k", options.launch, options.shape);
+  std::vector<float> input(static_cast<std::size_t>(options.shape.input_elements() * options.batch));
+  std::vector<float> residual;
+  if (options.shape.epilogue.residual) {
+    residual.resize(static_cast<std::size_t>(options.shape.output_elements() * options.batch));
+  }
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i + 1);
+  for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = 100 * static_cast<float>(i + 1);
+  Run run;
+  run.output.assign(static_cast<std::size_t>(options.shape.output_elements() * options.batch),
+                    std::numeric_limits<float>::quiet_NaN());
+  try {
+    kernel.run({options.batch, input, run.output, residual});
+  } catch (const burin::Error& error) {
+    if (error.kind() != burin::ErrorKind::verification) throw;
+    run.fault = error.what();
+  }
+  return run;
+}
+
+Run run_kernel(const std::string& body, const RunOptions& options) {
+  return run_bitcode(assemble_kernel(body), options);
+}
+
+std::string refusal_of(const std::string& bitcode, const RunOptions& options) {
+  try {
+    const burin::HostKernel kernel(bitcode, "k", options.launch, options.shape);
+  } catch (const burin::Error& error) {
+    CHECK(error.kind() == burin::ErrorKind::bad_input);
+    return error.what();
+  }
+  FAIL("the module was accepted");
+  return {};
+}
+
+}  // namespace burin_test

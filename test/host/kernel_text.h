@@ -1,0 +1,49 @@
+// Small kernels for tests of the host executor, written as textual LLVM IR.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/host/executor.h"
+#include "ir/package/manifest.h"
+
+namespace burin_test {
+
+// Bitcode of a whole module in textual form.
+std::string assemble_text(const std::string& module);
+
+// Bitcode of a module with the triple of specialised modules and declarations of all device primitives.
+std::string assemble_module(const std::string& functions);
+
+// The same for one kernel `k`. The values that `body` finds:
+//   %in %out %res %par %cnt %batch   the parameters
+//   %t %b %y                         thread, block x, block y
+//   %t4 %off                         4 * thread; bytes from the start of the tensor of this thread's pixel (i64)
+// `body` begins in block `entry` and ends the function; `others` are further functions.
+std::string assemble_kernel(const std::string& body, const std::string& others = "");
+
+// A one-channel image of kCols pixels in a row, read and written by a 1x1 convolution; two blocks of four threads.
+inline constexpr int kCols = 8, kThreads = 4, kSharedBytes = 64;
+burin::ConvShape row_shape();
+burin::LaunchGeometry row_launch();
+
+struct Run {
+  std::vector<float> output;
+  std::string fault;  // of a run that ended with Error(verification)
+};
+
+struct RunOptions {
+  burin::ConvShape shape = row_shape();
+  burin::LaunchGeometry launch = row_launch();
+  int batch = 1;
+};
+
+// input[i] = i + 1, residual[i] = 100 * (i + 1), output poisoned with NaN.
+Run run_bitcode(const std::string& bitcode, const RunOptions& options = {});
+Run run_kernel(const std::string& body, const RunOptions& options = {});
+
+// The text of the Error(bad_input) that loading this gives; a failed test when it loads.
+std::string refusal_of(const std::string& bitcode, const RunOptions& options = {});
+
+}  // namespace burin_test
