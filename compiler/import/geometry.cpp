@@ -1,7 +1,6 @@
 #include "compiler/import/geometry.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -16,22 +15,22 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::array<const char*, 11> kAttributes = {
-    "weight", "bias", "stride", "pad", "dilation", "groups", "H", "W", "activation", "leaky_slope", "residual"};
-// What other tools call the same things. Taking them for unknown would compile another layer than the one meant.
-constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames = {{{"strides", "stride"},
-                                                                              {"padding", "pad"},
-                                                                              {"pads", "pad"},
-                                                                              {"dilations", "dilation"},
-                                                                              {"group", "groups"},
-                                                                              {"h", "H"},
-                                                                              {"w", "W"},
-                                                                              {"height", "H"},
-                                                                              {"width", "W"},
-                                                                              {"weights", "weight"},
-                                                                              {"act", "activation"},
-                                                                              {"negative_slope", "leaky_slope"},
-                                                                              {"in_h", "H"}}};
+const std::vector<std::string> kAttributes = {"weight", "bias", "stride",     "pad",         "dilation", "groups",
+                                              "H",      "W",    "activation", "leaky_slope", "residual"};
+// What other tools call the same things.
+struct OtherName {
+  std::string_view theirs, ours;
+};
+constexpr OtherName kOtherNames[] = {
+    {"padding", "pad"},
+    {"h", "H"},
+    {"w", "W"},
+    {"height", "H"},
+    {"width", "W"},
+    {"act", "activation"},
+    {"negative_slope", "leaky_slope"},
+};
+constexpr std::size_t kShortestMisspelling = 3;  // one letter is near to every other one
 
 struct Range {
   std::int64_t low = 0, high = 0;
@@ -207,13 +206,15 @@ bool set_attribute(const std::string& key, const json& value, LayerGeometry& lay
   return true;
 }
 
-void reject_other_names(const std::string& key, const LayerGeometry& layer) {
-  for (const auto& [other, ours] : kOtherNames) {
-    if (key == other) {
-      fail(layer.place.kind, "{}: {} is unknown; the attribute is called {}", layer.place.text, in_quotes(key),
-           in_quotes(ours));
-    }
+// Another tool's name or a misspelling: taking it for unknown would compile another layer than the one meant.
+void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
+  std::string meant = key.size() < kShortestMisspelling ? "" : nearest_name(key, kAttributes);
+  for (const auto& [theirs, ours] : kOtherNames) {
+    if (key == theirs) meant = ours;
   }
+  if (meant.empty()) return;
+  fail(layer.place.kind, "{}: {} is unknown; the attribute is called {}", layer.place.text, in_quotes(key),
+       in_quotes(meant));
 }
 
 }  // namespace
@@ -234,7 +235,7 @@ Geometry parse_geometry(std::string_view text, const std::string& where) {
     }
     for (const auto& [key, value] : attributes.items()) {
       if (set_attribute(key, value, layer)) continue;
-      reject_other_names(key, layer);
+      reject_mistaken_names(key, layer);
       unknown.insert(key);
     }
     geometry.layers.push_back(std::move(layer));

@@ -106,7 +106,10 @@ TEST_CASE("geometry: attributes without meaning are listed, but not 'source'") {
   CHECK(geometry.unknown == std::vector<std::string>{"colour"});
 }
 
-TEST_CASE("geometry: rejects other tools' names for an attribute") {
+TEST_CASE("geometry: rejects other tools' names for an attribute, and misspelt ones") {
+  rejects(R"("stirde":2)", {"'stirde'", "called 'stride'"});
+  rejects(R"("Stride":2)", {"'Stride'", "called 'stride'"});
+  CHECK(parse_geometry(R"({"a":{"K":1,"C":2}})", "g.json").unknown.size() == 2);
   rejects(R"("padding":1)", {"'padding'", "called 'pad'"});
   rejects(R"("strides":[1,1])", {"'strides'", "called 'stride'"});
   rejects(R"("h":5)", {"'h'", "called 'H'"});
