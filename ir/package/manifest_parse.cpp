@@ -14,7 +14,8 @@ namespace {
 
 using nlohmann::json;  // and not ordered_json: look-up by key is logarithmic, whatever a file holds
 
-constexpr int kMaxJsonDepth = 16;  // a manifest needs 6
+constexpr std::size_t kMaxJsonDepth = 16;  // a manifest needs 6
+constexpr int kMaxJsonValues = 4'000'000;  // each takes up to some 100 bytes once parsed
 constexpr std::size_t kMaxParserMessageBytes = 300;
 
 [[noreturn]] void bad(const std::string& path, const std::string& text) {
@@ -211,26 +212,56 @@ FileRecord parse_file(const Field& field) {
   return file;
 }
 
-// Refuses what a manifest never has and a hostile file might: deep nesting and keys given twice.
-json parse_document(std::string_view text) {
-  std::vector<std::set<std::string>> keys;  // of the objects that are open
-  const auto guard = [&](int depth, json::parse_event_t event, json& value) {
-    if (depth > kMaxJsonDepth) bad("", fmt::format("is nested deeper than {} levels", kMaxJsonDepth));
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(value.get_ref<const std::string&>()).second) {
-      bad("", fmt::format("the key \"{}\" stands twice in one object", printable(value.get_ref<const std::string&>())));
-    }
-    return true;
-  };
-  try {
-    return json::parse(text, guard);
-  } catch (const json::exception& error) {
+// Refuses, before any of it is built in memory, what a manifest never has and a hostile file might: deep nesting, more
+// values than a manifest needs, keys given twice. A pass of its own because the library's parse() with a callback takes
+// quadratic time for long arrays of objects.
+class Guard : public json::json_sax_t {
+ public:
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool number_integer(number_integer_t) override { return value(); }
+  bool number_unsigned(number_unsigned_t) override { return value(); }
+  bool number_float(number_float_t, const string_t&) override { return value(); }
+  bool string(string_t&) override { return value(); }
+  bool binary(binary_t&) override { return value(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool start_object(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool key(string_t& key) override {
+    if (keys_.back().insert(key).second) return true;
+    bad("", fmt::format("the key \"{}\" stands twice in one object", printable(key)));
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception& error) override {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the library's own numbering
     std::string_view what = error.what();
     if (const std::size_t end = what.find("] "); end != what.npos) what.remove_prefix(end + 2);
     bad("", printable(what, kMaxParserMessageBytes));
   }
+
+ private:
+  bool value() {
+    if (++values_ > kMaxJsonValues) bad("", fmt::format("has more than {} values", kMaxJsonValues));
+    return true;
+  }
+  bool open() {
+    keys_.emplace_back();
+    if (keys_.size() > kMaxJsonDepth) bad("", fmt::format("is nested deeper than {} levels", kMaxJsonDepth));
+    return value();
+  }
+  bool close() {
+    keys_.pop_back();
+    return true;
+  }
+
+  int values_ = 0;
+  std::vector<std::set<std::string>> keys_;  // of the arrays (none) and objects that are open
+};
+
+json parse_document(std::string_view text) {
+  Guard guard;
+  json::sax_parse(text, &guard);
+  return json::parse(text);
 }
 
 }  // namespace

@@ -186,6 +186,17 @@ TEST_CASE("manifest: what is not JSON is refused with line and column") {
         "manifest.json: is nested deeper than 16 levels");
 }
 
+TEST_CASE("manifest: long arrays take linear time, and there is an end to them") {
+  Manifest manifest = sample_manifest();
+  for (int i = 0; i < 50'000; ++i) manifest.tensors.push_back(manifest.tensors[0]);
+  CHECK(parse_manifest(print(manifest)).tensors.size() == manifest.tensors.size());
+  std::string text = "{\"format_version\": 1, \"x\": [";
+  for (int i = 0; i < 4'000'000; ++i) text += "1,";
+  CHECK(error_of([&] { parse_manifest(text + "1]}"); }) == "manifest.json: has more than 4000000 values");
+  CHECK(error_of([&] { parse_manifest(std::string(kMaxManifestBytes + 1, ' ')); }) ==
+        "manifest.json: 67108865 bytes are over 67108864");
+}
+
 TEST_CASE("manifest: a faulty manifest can still be printed") {
   Manifest manifest = sample_manifest();
   manifest.kernels[0].layer = std::string(1, '\xff');
@@ -296,7 +307,7 @@ TEST_CASE("manifest: tensor shapes") {
                                                       {huge, huge},
                                                       {0, huge, huge},
                                                       {kMaxPackageEntryBytes / 4 + 1},
-                                                      std::vector<std::int64_t>(33, 1)};
+                                                      std::vector<std::int64_t>(kMaxTensorRank + 1, 1)};
   for (const std::vector<std::int64_t>& shape : bad) {
     CHECK(fault([&](Manifest& m) { m.tensors[0].shape = shape; }).find("tensors[0].shape: [") == 0);
   }
