@@ -55,8 +55,15 @@ burin_status c_session(const std::string& path) {
   then([&] { return burin_stream_synchronize(device, stream); });
   then([&] { return burin_device_synchronize(device); });
   then([&] { return burin_copy_to_host(device, values, memory, sizeof(values)); });
-  const burin_status freed = device == nullptr ? BURIN_OK : burin_memory_free(device, memory);
-  const burin_status destroyed = device == nullptr ? BURIN_OK : burin_stream_destroy(device, stream);
+  // A free that failed before it reached the driver's own free can be called again.
+  const auto give_back = [&](auto call) {
+    if (device == nullptr) return BURIN_OK;
+    const burin_status first = call();
+    if (first != BURIN_OK && std::strstr(burin_last_error(), "cuCtx") != nullptr) call();
+    return first;
+  };
+  const burin_status freed = give_back([&] { return burin_memory_free(device, memory); });
+  const burin_status destroyed = give_back([&] { return burin_stream_destroy(device, stream); });
   then([&] { return freed; });
   then([&] { return destroyed; });
   burin_workspace_release(workspace);
@@ -91,10 +98,7 @@ TEST_CASE("c_api: each_call_failing_in_turn") {
       CHECK(n > 40);
       break;
     }
-    // Of the frees a C program is told; when the context cannot be made current for one of them, that is left.
-    const std::vector<std::string> live = fake.live();
-    const bool push_before_free = call == "cuCtxPushCurrent" || call == "cuCtxGetCurrent";
-    CHECK((live.empty() || push_before_free));
+    CHECK(fake.live() == std::vector<std::string>{});
     if (status != BURIN_OK) {
       CHECK(status == BURIN_ERROR_DEVICE);
       CHECK(last_error_has(call + " failed: CUDA_ERROR_OUT_OF_MEMORY (2)"));
