@@ -216,7 +216,7 @@ TEST_CASE("network: rejects a pruning pair beside the plain tensor") {
           {"'w'", "beside"});
 }
 
-TEST_CASE("network: only the layers that match; the others' tensors are not left over") {
+TEST_CASE("network: only the layers that match, and the others' tensors are not left over") {
   ImportOptions options;
   options.layer_glob = "b*";
   const Network network = import_bytes(kTwoLayers, options);
@@ -242,7 +242,7 @@ TEST_CASE("network: two layers may share their weights") {
   CHECK(network.layers.size() == 2);
 }
 
-TEST_CASE("network: leftover tensors are converted; what is not floating-point is named in a note") {
+TEST_CASE("network: leftover tensors are converted, and what is not floating-point is named in a note") {
   const std::string file = safetensors(
       R"({"__metadata__":{"geometry":"{\"a\":{\"H\":1,\"W\":1}}"},)" + entry("a.weight", "F32", "[1,1,1,1]", "[0,4]") +
           "," + entry("half", "F16", "[2]", "[4,8]") + "," + entry("steps", "I32", "[]", "[8,12]") + "}",
