@@ -15,7 +15,6 @@ namespace burin {
 namespace {
 
 constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, hashes
-constexpr std::size_t kMaxPathTextBytes = 4096;  // the source's name, a plan's short form
 constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
 constexpr int kMaxRegistersPerThread = 255;
 
@@ -153,7 +152,7 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
   } else if (!is_utf8(kernel.plan)) {
     check.fault(path + ".plan", "is not UTF-8 text");
   }
-  if (!kernel.plan_short.empty()) check.text(path + ".plan_short", kernel.plan_short, kMaxPathTextBytes);
+  if (!kernel.plan_short.empty()) check.text(path + ".plan_short", kernel.plan_short, kMaxNameBytes);
   check.range(path + ".planned_batch", kernel.planned_batch, 1, kMaxBatch);
   check.finite(path + ".predicted_us", kernel.predicted_us);
   check_launch(check, path + ".launch", kernel, shape_faults.empty());
@@ -170,7 +169,7 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
 }
 
 void check_tensor(Checker& check, const std::string& path, const TensorRecord& tensor) {
-  check.text(path + ".name", tensor.name, kMaxPathTextBytes);
+  check.text(path + ".name", tensor.name, kMaxNameBytes);
   check.package_path(path + ".path", tensor.path);
   if (!tensor_bytes(tensor)) {
     check.fault(path + ".shape", fmt::format("[{}] is not at most {} extents from 0 up whose values fit into {} bytes",
@@ -202,7 +201,7 @@ std::vector<std::string> verify(const Manifest& manifest) {
     return faults;  // what the rest means is not known
   }
   check.text("tool_version", manifest.tool_version, kMaxShortTextBytes);
-  check.text("source", manifest.source, kMaxPathTextBytes);
+  check.text("source", manifest.source, kMaxNameBytes);
   check.finite("zero_threshold", manifest.zero_threshold);
   for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
     check_kernel(check, fmt::format("kernels[{}]", i), manifest.kernels[i]);

@@ -12,7 +12,8 @@
 namespace burin {
 
 bool is_utf8(std::string_view text);
-bool is_plain_text(std::string_view text);  // UTF-8 without control characters
+bool is_plain_text(std::string_view text);          // UTF-8 without control characters: it may go to a terminal
+inline constexpr std::size_t kMaxNameBytes = 4096;  // of a tensor, of the weights file
 
 // Relative, of names joined by '/', none of them empty, "." or ".."; no backslash, no control character; not the
 // manifest's own name.

@@ -77,6 +77,20 @@ class ZipWriter {
   zip_t* zip_ = nullptr;
 };
 
+// Names come from the user's files, where they may be anything. In a package they are text that can be shown.
+void check_names(const Manifest& manifest, const std::string& target) {
+  const auto check = [&](const char* what, const std::string& name) {
+    if (name.empty() || name.size() > kMaxNameBytes || !is_plain_text(name)) {
+      fail(
+          ErrorKind::unsupported,
+          "{}: {} '{}' must have 1 to {} bytes of UTF-8 without control characters to be put into a package; rename it",
+          target, what, printable(name), kMaxNameBytes);
+    }
+  };
+  check("the weights file's name", manifest.source);
+  for (const TensorRecord& tensor : manifest.tensors) check("the tensor name", tensor.name);
+}
+
 // What a package cannot hold is the user's business: a network that is too big. Other faults are ours.
 void check_limits(const Package& package, const std::string& target) {
   std::int64_t sum = 0;
@@ -104,6 +118,7 @@ std::uint32_t checksum(std::string_view bytes) {
 }
 
 void write_package(const Package& package, const std::string& path) {
+  check_names(package.manifest, path);
   check_limits(package, path);
   const std::vector<std::string> faults = verify(package);
   BURIN_CHECK(faults.empty(), "the package for {} is not sound: {} ({} faults)", path, faults.front(), faults.size());

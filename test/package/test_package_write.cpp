@@ -188,3 +188,20 @@ TEST_CASE("package: an unsound package is our error and is not written") {
   CHECK(error.find("the file 'tensors/0.f32' is missing") != error.npos);
   CHECK(folder.entries() == 0);
 }
+
+TEST_CASE("package: names that cannot be shown are the user's to change") {
+  const TemporaryFolder folder;
+  Package package = sample_package();
+  package.manifest.tensors[0].name = "evil\x1b[2J";
+  CHECK(error_of([&] { write_package(package, folder / "x.burin"); }, ErrorKind::unsupported) ==
+        (folder / "x.burin") +
+            ": the tensor name 'evil?[2J' must have 1 to 4096 bytes of UTF-8 without control "
+            "characters to be put into a package; rename it");
+  package = sample_package();
+  package.manifest.source = "\xff.npz";
+  CHECK(error_of([&] { write_package(package, folder / "x.burin"); }, ErrorKind::unsupported) ==
+        (folder / "x.burin") +
+            ": the weights file's name '?.npz' must have 1 to 4096 bytes of UTF-8 without "
+            "control characters to be put into a package; rename it");
+  CHECK(folder.entries() == 0);
+}
