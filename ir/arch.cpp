@@ -36,7 +36,8 @@ constexpr ArchSpec turing() {
   arch.chip_fetch_per_clock = 5;
   arch.instruction_cache_bytes = 46 * 1024;  // "Dissecting the NVIDIA Turing T4 GPU via Microbenchmarking" (2019)
   arch.shared_load_cost = kSharedLoadCost;
-  arch.l2_bytes_per_clock = 800;  // the same study: 1270 GB/s
+  arch.l2_bytes_per_clock = 800;      // the same study: 1270 GB/s
+  arch.device_bytes_per_clock = 200;  // data sheet: 320 GB/s
   arch.launch_us = kLaunchUs;
   arch.split_reduction_us = kSplitReductionUs;
   return arch;
@@ -59,7 +60,8 @@ constexpr ArchSpec ampere_a100() {
   arch.chip_fetch_per_clock = 14;
   arch.instruction_cache_bytes = 128 * 1024;  // "Demystifying the Nvidia Ampere Architecture" (2022)
   arch.shared_load_cost = kSharedLoadCost;
-  arch.l2_bytes_per_clock = 2800;  // whitepaper: 5120 peak; the share of peak that 4-byte copies reach on the H200
+  arch.l2_bytes_per_clock = 2800;      // whitepaper: 5120 peak; the share of peak that 4-byte copies reach on the H200
+  arch.device_bytes_per_clock = 1000;  // data sheet: 1555 GB/s; about 90 % of it
   arch.launch_us = kLaunchUs;
   arch.split_reduction_us = kSplitReductionUs;
   return arch;
@@ -82,7 +84,8 @@ constexpr ArchSpec ampere_ga10x() {
   arch.chip_fetch_per_clock = 7;
   arch.instruction_cache_bytes = 128 * 1024;  // as A100
   arch.shared_load_cost = kSharedLoadCost;
-  arch.l2_bytes_per_clock = 1400;  // twelve 512 KB slices of 64 bytes x2: 1536 peak
+  arch.l2_bytes_per_clock = 1400;     // twelve 512 KB slices of 64 bytes x2: 1536 peak
+  arch.device_bytes_per_clock = 500;  // whitepaper: 936 GB/s; about 90 % of it
   arch.launch_us = kLaunchUs;
   arch.split_reduction_us = kSplitReductionUs;
   return arch;
@@ -105,7 +108,8 @@ constexpr ArchSpec ada() {
   arch.chip_fetch_per_clock = 10;
   arch.instruction_cache_bytes = 128 * 1024;  // as A100
   arch.shared_load_cost = kSharedLoadCost;
-  arch.l2_bytes_per_clock = 2000;  // public microbenchmarks of the chip: about 5 TB/s
+  arch.l2_bytes_per_clock = 2000;     // public microbenchmarks of the chip: about 5 TB/s
+  arch.device_bytes_per_clock = 360;  // whitepaper: 1008 GB/s; about 90 % of it
   arch.launch_us = kLaunchUs;
   arch.split_reduction_us = kSplitReductionUs;
   return arch;
@@ -131,6 +135,7 @@ constexpr ArchSpec hopper() {
   arch.instruction_cache_bytes = 100 * 1024;         // measured within a launch; 32 KB survive to the next launch
   arch.shared_load_cost = kSharedLoadCost;           // measured: the model that held
   arch.l2_bytes_per_clock = 2830;                    // measured: 5.6 TB/s by 4-byte asynchronous copies
+  arch.device_bytes_per_clock = 2170;                // measured: 4.3 TB/s by a copy
   arch.launch_us = kLaunchUs;                        // fitted to measurements
   arch.split_reduction_us = kSplitReductionUs;       // estimated; between red.global (0.5) and clusters (3.5)
   return arch;

@@ -32,6 +32,7 @@ struct ArchSpec {
   int instruction_cache_bytes = 0;          // code that stays resident within one launch
   double shared_load_cost = 0;              // issue slots of one shared-memory load, in multiply-adds
   double l2_bytes_per_clock = 0;            // whole chip
+  double device_bytes_per_clock = 0;        // memory behind the L2 cache, reads and writes together
   double launch_us = 0;                     // launch, first load and drain of a small kernel
   double split_reduction_us = 0;            // last-block reduction: fence, atomic, re-read
 };

@@ -13,8 +13,9 @@ namespace {
 
 // What the generated code is made of. Counted in the baked template and its machine code.
 constexpr int kInstructionBytes = 16;
-// Prologue and end are in ArchSpec::launch_us of the first block and in kBlockStartUs of the others.
+constexpr double kFrameInstructions = 120;    // locating the tile, prologue, end; the first block's are in launch_us
 constexpr double kOutputInstructions = 4;     // per accumulator: bias, residual, activation, store
+constexpr double kSplitInstructions = 2;      // per accumulator: publish, gather
 constexpr double kLocateInstructions = 40;    // an address that is not held in registers is computed again per stage
 constexpr int kHeldPositions = 4;             // addresses of a thread that stay in registers through all stages
 constexpr int kRegistersPerHeldPosition = 4;  // 64-bit source, target, validity
@@ -29,10 +30,11 @@ constexpr double kBarrierClocks = 30;        // of a barrier, and for each warp:
 constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or one barrier per 96 multiply-adds
 constexpr double kBlockStartUs = 1.0;        // a following block's first copies, when no other block covers them
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
-constexpr double kCachedPartialBytes = 32 << 20;  // partial sums of one launch that the L2 cache holds
-constexpr double kUncachedLoss = 2;               // time of partial sums that go through device memory
-constexpr int kMaxResidentBlocks = 32;            // hardware limit
-constexpr int kSharedBytesPerBlock = 1024;        // reserved by the driver
+constexpr double kCachedBytes = 32 << 20;    // what the L2 cache surely holds of one launch's data
+constexpr double kUncachedLoss = 2;          // time of partial sums that go through device memory
+constexpr int kMaxResidentBlocks = 32;       // hardware limit
+constexpr int kSharedBytesPerBlock = 1024;   // reserved by the driver
+constexpr double kSectorBytes = 32;          // the smallest unit of a memory access
 constexpr double kUsPerClockOfGhz = 1e-3;
 
 }  // namespace
@@ -53,92 +55,151 @@ int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec
   return static_cast<int>(blocks);
 }
 
-CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
-  const double us_per_clock = kUsPerClockOfGhz / arch.clock_ghz;
-  const int multiprocessors = arch.multiprocessors;
-  const auto blocks = static_cast<double>(figures.tiles) * figures.slices;
-  const double per_sm = std::ceil(blocks / multiprocessors);  // blocks that the busiest multiprocessor runs
-  const double active = std::min<double>(blocks, multiprocessors);
-  const double capacity = std::max(1, resident_blocks(figures.threads, figures.registers, figures.shared_bytes, arch));
-  const double resident = std::min(per_sm, capacity);
+namespace {
 
-  // The busiest multiprocessor of few blocks has the fullest slice; of many, nearly the mean.
-  const auto typical = [&](double mean, double fullest) { return mean + (fullest - mean) / per_sm; };
-  const double multiply_adds = typical(figures.mean.multiply_adds, figures.fullest.multiply_adds);
-  const double loads = typical(figures.mean.loads, figures.fullest.loads);
-  const double channels = typical(figures.mean.channels, figures.fullest.channels);
-
-  // ---- issue: clocks of one block on a multiprocessor of its own
-  const double positions_per_thread = std::ceil(static_cast<double>(figures.patch_positions) / figures.threads);
-  const bool held = positions_per_thread <= kHeldPositions;
-  const double stages = std::ceil(channels / figures.stage_channels);
-  const double copies = channels * positions_per_thread;
-  double frame = kOutputInstructions * figures.group_capacity;
-  double gathers = 0;
-  if (figures.splits > 1) {
-    frame += 2.0 * figures.group_capacity;  // publish, and the loop that gathers
-    gathers = static_cast<double>(figures.splits) * figures.group_capacity;
+// Shares of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
+class LaunchModel {
+ public:
+  LaunchModel(const LaunchFigures& figures, const ArchSpec& arch) : f_(figures), arch_(arch) {
+    blocks_ = static_cast<double>(f_.tiles) * f_.slices;
+    per_sm_ = std::ceil(blocks_ / arch.multiprocessors);
+    active_ = std::min<double>(blocks_, arch.multiprocessors);
+    capacity_ = std::max(1, resident_blocks(f_.threads, f_.registers, f_.shared_bytes, arch));
+    resident_ = std::min(per_sm_, capacity_);
+    multiply_adds_ = typical(f_.mean.multiply_adds, f_.fullest.multiply_adds);
+    loads_ = typical(f_.mean.loads, f_.fullest.loads);
+    channels_ = typical(f_.mean.channels, f_.fullest.channels);
+    stages_ = std::ceil(channels_ / f_.stage_channels);
+    positions_per_thread_ = std::ceil(static_cast<double>(f_.patch_positions) / f_.threads);
+    held_ = positions_per_thread_ <= kHeldPositions;
+    warps_ = static_cast<double>(f_.threads) / kWarpSize;
+    rounds_ = resident_ > 1 ? warps_ / kSchedulers : std::ceil(warps_ / kSchedulers);
+    sm_bytes_per_clock_ = arch.l2_bytes_per_clock / arch.multiprocessors;
+    partial_bytes_ = static_cast<double>(f_.group_capacity) * f_.threads * sizeof(float);
   }
-  const double addresses = held ? 0 : stages * positions_per_thread * kLocateInstructions;
-  const double warps = static_cast<double>(figures.threads) / kWarpSize;
-  const double rounds = resident > 1 ? warps / kSchedulers : std::ceil(warps / kSchedulers);
-  const double lanes_share = kIssueLanes / arch.fma_lanes_per_clock;
-  const double load_slots = arch.shared_load_cost * loads * figures.load_conflict;
-  const double pure = multiply_adds * lanes_share / arch.sustained_issue;
-  const double mixed = multiply_adds * lanes_share + load_slots;
-  // One load per clock and multiprocessor, whatever else is issued.
-  const double load_bound = kSchedulers * loads * figures.load_conflict;
-  double barriers = stages;
-  if (figures.barrier_every > 0 && stages > 0) {
-    barriers += stages * std::floor(multiply_adds / stages / figures.barrier_every);
-  }
-  const double issue = (std::max({pure, mixed, load_bound}) + copies + addresses + frame) * rounds;
-  const double waiting = barriers * (kBarrierClocks + kBarrierClocksPerWarp * warps) / resident;
 
-  // ---- fetch: clocks to stream the code of one block, once
-  const double code = multiply_adds + loads + (held ? copies : channels + kLocateInstructions * stages) + frame;
-  const double codes_in_flight =
-      std::min<double>(figures.slices, std::ceil(active * resident / static_cast<double>(figures.tiles)));
-  const double fetch_clocks = std::max(arch.fetch_clocks_per_instruction,
-                                       std::min(active, kSharersOfFetch * codes_in_flight) / arch.chip_fetch_per_clock);
-  const double fetch = code * fetch_clocks;
+  CostBreakdown cost() const {
+    const double us_per_clock = kUsPerClockOfGhz / arch_.clock_ghz;
+    const double issue = issue_clocks();
+    const double busy = per_sm_ * (issue + barrier_clocks()) + (per_sm_ - 1) * kFrameInstructions * rounds_;
+    const double starved = cold_blocks() * std::max(0.0, code() * fetch_clocks_per_instruction() - issue);
+    CostBreakdown cost;
+    cost.issue_us = busy * us_per_clock;
+    cost.fetch_us = starved * us_per_clock;
+    cost.staging_us = exposed_memory_clocks(busy + starved) * us_per_clock;
+    if (f_.splits > 1) cost.reduction_us = arch_.split_reduction_us + reduction_clocks() * us_per_clock;
+    cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
+    cost.waves = blocks_ / (arch_.multiprocessors * capacity_);
+    cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
+    // Device memory bounds the whole launch, however it is cut.
+    if (f_.traffic_bytes > kCachedBytes) {
+      const double least = arch_.launch_us + f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
+      cost.staging_us += std::max(0.0, least - cost.total_us);
+      cost.total_us = std::max(cost.total_us, least);
+    }
+    return cost;
+  }
+
+ private:
+  // Of few blocks the fullest slice decides, of many nearly the mean.
+  double typical(double mean, double fullest) const { return mean + (fullest - mean) / per_sm_; }
+
+  // Around the multiply-adds: outputs, and with splits publishing and the loop that gathers.
+  double frame() const {
+    return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * f_.group_capacity;
+  }
+  double copies() const { return channels_ * positions_per_thread_; }
+
+  // All instructions of one block without waiting for anything.
+  double issue_clocks() const {
+    const double lanes_share = kIssueLanes / arch_.fma_lanes_per_clock;
+    const double loads = loads_ * f_.load_conflict;
+    const double alone = multiply_adds_ * lanes_share / arch_.sustained_issue;
+    const double mixed = multiply_adds_ * lanes_share + arch_.shared_load_cost * loads;
+    const double load_bound = kSchedulers * loads;  // one per clock and multiprocessor, whatever else is issued
+    const double addresses = held_ ? 0 : stages_ * positions_per_thread_ * kLocateInstructions;
+    return (std::max({alone, mixed, load_bound}) + copies() + addresses + frame()) * rounds_;
+  }
+
+  double barrier_clocks() const {
+    double barriers = stages_;
+    if (f_.barrier_every > 0 && stages_ > 0) {
+      barriers += stages_ * std::floor(multiply_adds_ / stages_ / f_.barrier_every);
+    }
+    return barriers * (kBarrierClocks + kBarrierClocksPerWarp * warps_) / resident_;
+  }
+
+  // Instructions of one slice.
+  double code() const {
+    return multiply_adds_ + loads_ + (held_ ? copies() : channels_ + kLocateInstructions * stages_) + frame();
+  }
+
+  double fetch_clocks_per_instruction() const {
+    const double codes_in_flight =
+        std::min<double>(f_.slices, std::ceil(active_ * resident_ / static_cast<double>(f_.tiles)));
+    return std::max(arch_.fetch_clocks_per_instruction,
+                    std::min(active_, kSharersOfFetch * codes_in_flight) / arch_.chip_fetch_per_clock);
+  }
+
   // Blocks of one slice follow each other, so code that fits the cache is streamed once per slice.
-  const bool fits = code * kInstructionBytes <= arch.instruction_cache_bytes;
-  const double slices_seen = std::min(per_sm, std::ceil(per_sm * multiprocessors / static_cast<double>(figures.tiles)));
-  const double cold = fits ? slices_seen : per_sm;
-  const double busy = per_sm * (issue + waiting);
-  const double starved = cold * std::max(0.0, fetch - issue);  // warps wait for code
-  const double compute = busy + starved;
-
-  // ---- staging: whole warps copy one word per lane
-  const double sm_bytes_per_clock = arch.l2_bytes_per_clock / multiprocessors;
-  const double words = std::ceil(static_cast<double>(figures.patch_positions) / kWarpSize) * kWarpSize;
-  const double in_flight = resident * std::max(1, figures.buffers - 1) * static_cast<double>(figures.stage_bytes);
-  const double rate = std::min(sm_bytes_per_clock, std::max(1.0, in_flight / kCopyLatencyClocks));
-  const double stage_clocks = words * sizeof(float) / rate;  // of one channel
-  const double first = stage_clocks * std::min<double>(channels, figures.stage_channels) * per_sm / resident;
-  const double rest = std::max(0.0, stage_clocks * channels * per_sm - first);
-  const double overlapped =
-      arch.async_copy ? std::max(compute, rest) + kOverlapLoss * std::min(compute, rest) : compute + rest;
-
-  CostBreakdown cost;
-  cost.issue_us = busy * us_per_clock;
-  cost.fetch_us = starved * us_per_clock;
-  cost.staging_us = (std::max(0.0, overlapped - compute) + first) * us_per_clock;
-  if (figures.splits > 1) {
-    const double partial_bytes = static_cast<double>(figures.group_capacity) * figures.threads * sizeof(float);
-    const double loss = partial_bytes * blocks > kCachedPartialBytes ? kUncachedLoss : 1;
-    const double write = loss * per_sm * partial_bytes / sm_bytes_per_clock;
-    const double gather_blocks = std::ceil(per_sm / figures.splits);
-    const double read =
-        gather_blocks *
-        std::max(loss * figures.splits * partial_bytes / (kScratchReadGain * sm_bytes_per_clock), 2 * gathers * rounds);
-    cost.reduction_us = arch.split_reduction_us + (write + read) * us_per_clock;
+  double cold_blocks() const {
+    if (code() * kInstructionBytes > arch_.instruction_cache_bytes) return per_sm_;
+    return std::min(per_sm_, std::ceil(per_sm_ * arch_.multiprocessors / static_cast<double>(f_.tiles)));
   }
-  cost.fixed_us = arch.launch_us + (std::ceil(per_sm / resident) - 1) * kBlockStartUs / resident;
-  cost.waves = blocks / (multiprocessors * capacity);
-  cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
-  return cost;
+
+  // Copies and stores beyond what arithmetic of `compute` clocks hides. Whole warps copy one word per lane.
+  double exposed_memory_clocks(double compute) const {
+    const double words = std::ceil(static_cast<double>(f_.patch_positions) / kWarpSize) * kWarpSize;
+    const double in_flight = resident_ * std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes);
+    const double rate = std::min(sm_bytes_per_clock_, std::max(1.0, in_flight / kCopyLatencyClocks));
+    const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
+    const double first = per_channel * std::min<double>(channels_, f_.stage_channels) * per_sm_ / resident_;
+    const double stores = per_sm_ / f_.splits * partial_bytes_ * f_.store_waste / sm_bytes_per_clock_;
+    const double rest = std::max(0.0, per_channel * channels_ * per_sm_ - first) + stores;
+    if (!arch_.async_copy) return first + rest;
+    return first + std::max(0.0, rest - compute) + kOverlapLoss * std::min(compute, rest);
+  }
+
+  // Every block writes its sums; of the blocks of a group one reads them all.
+  double reduction_clocks() const {
+    const double loss = partial_bytes_ * blocks_ > kCachedBytes ? kUncachedLoss : 1;
+    const double write = loss * per_sm_ * partial_bytes_ / sm_bytes_per_clock_;
+    const double read_bytes = loss * f_.splits * partial_bytes_;
+    const double read_instructions = 2.0 * f_.splits * f_.group_capacity * rounds_;
+    return write + std::ceil(per_sm_ / f_.splits) *
+                       std::max(read_bytes / (kScratchReadGain * sm_bytes_per_clock_), read_instructions);
+  }
+
+  const LaunchFigures& f_;
+  const ArchSpec& arch_;
+  double blocks_, per_sm_, active_, capacity_, resident_;  // blocks: all, per multiprocessor, ..., at once
+  double multiply_adds_, loads_, channels_, stages_;       // of a typical block
+  double positions_per_thread_, warps_, rounds_;           // rounds: of all warps over the schedulers
+  double sm_bytes_per_clock_, partial_bytes_;
+  bool held_;
+};
+
+// Memory moves in sectors: what a row of `words` that starts anywhere touches, over what it needs.
+double sector_waste(int words, bool rows_are_adjacent) {
+  if (rows_are_adjacent) return 1;
+  const double bytes = static_cast<double>(words) * sizeof(float);
+  return (bytes + kSectorBytes - sizeof(float)) / bytes;
+}
+
+}  // namespace
+
+CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
+  return LaunchModel(figures, arch).cost();
+}
+
+void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
+                        const SharedLayout& layout, int batch) {
+  figures.patch_positions = saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
+  const bool whole_rows = tile.cols == shape.out_w();
+  figures.copy_waste = sector_waste(std::min(layout.patch_cols, shape.in_w), whole_rows);
+  figures.store_waste = sector_waste(tile.cols, whole_rows);
+  const double elements = static_cast<double>(shape.input_elements()) + static_cast<double>(shape.output_elements());
+  figures.traffic_bytes = batch * elements * sizeof(float);
 }
 
 LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work) {
@@ -154,7 +215,7 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.stage_channels = plan.stage_channels;
   figures.buffers = plan.buffers;
   figures.barrier_every = plan.barrier_every;
-  figures.patch_positions = saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
+  set_memory_figures(figures, shape, plan.tile, plan.shared, plan.batch);
   figures.load_conflict = load_conflict(plan.tile, plan.shared, shape);
   for (const SliceWork& slice : work) {
     figures.mean.multiply_adds += slice.multiply_adds;

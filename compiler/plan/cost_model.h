@@ -19,9 +19,11 @@ struct LaunchFigures {
   int shared_bytes = 0, stage_bytes = 0;
   int stage_channels = 1, buffers = 1;
   int barrier_every = 0;
-  std::int64_t patch_positions = 1;  // words that a block copies per channel
-  double load_conflict = 1;          // clocks per activation load
-  SliceWork mean, fullest;           // over the slices; `fullest` takes each figure's largest
+  std::int64_t patch_positions = 1;        // words that a block copies per channel
+  double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
+  double traffic_bytes = 0;                // input and output of the launch
+  double load_conflict = 1;                // clocks per activation load
+  SliceWork mean, fullest;                 // over the slices; `fullest` takes each figure's largest
 };
 
 CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch);
@@ -31,6 +33,10 @@ int needed_registers(int group_capacity, std::int64_t patch_positions, int threa
 
 // Blocks that one multiprocessor holds at once; 0 when not even one.
 int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch);
+
+// Sets what follows from the tile: positions, waste, traffic.
+void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
+                        const SharedLayout& layout, int batch);
 
 LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work);
 

@@ -164,7 +164,7 @@ class Search {
     figures.stage_channels = candidate.stage_channels;
     figures.buffers = candidate.buffers;
     figures.barrier_every = barrier_cadence(figures.threads);
-    figures.patch_positions = saturating_product({candidate.tile.images, layout.patch_rows, layout.patch_cols});
+    set_memory_figures(figures, space_.shape, candidate.tile, layout, space_.batch);
     figures.load_conflict = candidate.shared.conflict;
     figures.mean = {option.mean.multiply_adds / candidate.splits, option.mean.loads / candidate.splits,
                     option.mean.channels / candidate.splits};

@@ -27,7 +27,8 @@ TEST_CASE("arch: every constant of every architecture is set") {
     CHECK(arch.chip_fetch_per_clock > 0);
     CHECK(arch.instruction_cache_bytes > 0);
     CHECK(arch.shared_load_cost > 0);
-    CHECK(arch.l2_bytes_per_clock > 0);
+    CHECK(arch.device_bytes_per_clock > 0);
+    CHECK(arch.l2_bytes_per_clock > arch.device_bytes_per_clock);
     CHECK(arch.launch_us > 0);
     CHECK(arch.split_reduction_us > 0);
   }
