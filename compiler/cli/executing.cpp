@@ -92,12 +92,12 @@ class CudaExecutor : public Executor {
   Stream stream_;
 };
 
-// Why there is no GPU, or nothing where there is one.
-std::optional<std::string> why_no_device() {
+bool has_gpu() {
   try {
-    return device_count() > 0 ? std::nullopt : std::optional<std::string>("the driver finds no device");
+    return device_count() > 0;
   } catch (const Error& error) {
-    return error.what();
+    if (error.kind() != ErrorKind::device) throw;
+    return false;  // no driver
   }
 }
 
@@ -106,9 +106,8 @@ std::optional<std::string> why_no_device() {
 DeviceChoice choose_device(const std::string& text) {
   if (text == "host") return {};
   if (text == "auto") {
-    const std::optional<std::string> reason = why_no_device();
-    if (!reason) return {.host = false, .ordinal = 0};
-    print_note(fmt::format("no GPU ({}): using the host executor", *reason));
+    if (has_gpu()) return {.host = false, .ordinal = 0};
+    print_note("no GPU found: using the host executor (burin doctor says what is missing)");
     return {};
   }
   int ordinal = 0;
@@ -127,7 +126,7 @@ DeviceChoice choose_device(const std::string& text) {
 }
 
 std::optional<std::string> native_arch() {
-  if (why_no_device()) return std::nullopt;
+  if (!has_gpu()) return std::nullopt;
   return Device::open(0).info().arch();
 }
 

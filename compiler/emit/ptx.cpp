@@ -25,6 +25,7 @@
 #include <mutex>
 #include <vector>
 
+#include "compiler/emit/call_numbers.h"
 #include "compiler/emit/notes.h"
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/source_map.h"
@@ -204,7 +205,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   llvm::raw_string_ostream fault_stream(faults);
   BURIN_CHECK(!llvm::verifyModule(*module, &fault_stream), "after resolving the primitives: {}", faults);
 
-  return print_ptx(*module, static_cast<llvm::LLVMTargetMachine&>(*target));
+  return renumber_calls(print_ptx(*module, static_cast<llvm::LLVMTargetMachine&>(*target)));
 }
 
 }  // namespace burin

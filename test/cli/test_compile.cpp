@@ -19,12 +19,7 @@ Outcome compile(const ScratchFolder& folder, const std::string& output, std::vec
 }
 
 std::vector<TestLayer> two_layers() {
-  TestLayer first, second;
-  first.name = "a";
-  second.name = "b";
-  second.shape = {6, 8, 1, 1};
-  second.pad = 0;
-  return {first, second};
+  return {TestLayer{.name = "a"}, TestLayer{.name = "b", .shape = {6, 8, 1, 1}, .pad = 0}};
 }
 
 }  // namespace

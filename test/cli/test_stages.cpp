@@ -111,9 +111,7 @@ TEST_CASE("stage_files_that_cannot_be_are_refused") {
 
 TEST_CASE("from_needs_one_layer_and_one_batch_size") {
   const ScratchFolder folder;
-  TestLayer a, b;
-  a.name = "a";
-  b.name = "b";
+  const TestLayer a{.name = "a"}, b{.name = "b"};
   write_safetensors(folder / "w.safetensors", {a, b});
   REQUIRE(compile(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
   const std::string plan = folder / "d/a/30-plan.txt";

@@ -132,9 +132,7 @@ TEST_CASE("a_residual_layer_verifies") {
 
 TEST_CASE("verify_takes_layers_by_glob") {
   const ScratchFolder folder;
-  TestLayer a, b;
-  a.name = "a";
-  b.name = "b";
+  const TestLayer a{.name = "a"}, b{.name = "b"};
   write_safetensors(folder / "w.safetensors", {a, b});
   compile(folder);
   const nlohmann::json document =
@@ -186,5 +184,5 @@ TEST_CASE("auto_without_a_gpu_says_that_it_takes_the_host") {
   compile(folder);
   const Outcome outcome = run_burin_without_gpu({"verify", folder / "p.burin", "--against", folder / "w.safetensors"});
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.err, Contains("burin: note: no GPU") && Contains("host executor"));
+  CHECK_THAT(outcome.err, Contains("burin: note: no GPU found") && Contains("host executor"));
 }

@@ -11,8 +11,8 @@ struct TestLayer {
   std::vector<int> shape = {8, 4, 3, 3};  // OIHW
   int extent = 8;                         // H and W
   int stride = 1, pad = 1, groups = 1;
-  std::string more_geometry;   // further attributes, a JSON object
-  std::vector<float> weights;  // empty: seeded, about a third of them not zero
+  std::string more_geometry = {};   // further attributes, a JSON object
+  std::vector<float> weights = {};  // empty: seeded, about a third of them not zero
 };
 
 // A safetensors file with its geometry.
