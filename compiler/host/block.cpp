@@ -22,6 +22,7 @@ std::optional<std::string> Block::run(const Launch& launch, std::uint32_t block)
   accessor_ = {block, 0, 0};
   fault_.reset();
   all_ended_ = false;
+  arrived_ = false;
   shared_.begin_block();
   std::fill(threads_.begin(), threads_.end(), Thread{});
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
@@ -120,10 +121,12 @@ void Block::fail_thread(std::string&& fault) {
   fibers_.leave();
 }
 
-void Block::note_partial_store() {
+std::optional<std::string> Block::check_partial_store() {
+  if (arrived_) return "stores a partial sum after its block has counted its arrival";
   Thread& thread = threads_[static_cast<std::size_t>(thread_)];
   thread.stored = accessor_.interval + 1;
   thread.covered = 0;
+  return std::nullopt;
 }
 
 void Block::fence() {
@@ -132,7 +135,8 @@ void Block::fence() {
   if (thread.covered == 0) thread.covered = thread.fenced;
 }
 
-std::optional<std::string> Block::check_arrival() const {
+std::optional<std::string> Block::check_arrival() {
+  arrived_ = true;
   const std::uint32_t now = accessor_.interval + 1;
   const Thread& caller = threads_[static_cast<std::size_t>(thread_)];
   for (int i = 0; i < static_cast<int>(threads_.size()); ++i) {

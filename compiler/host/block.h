@@ -50,11 +50,12 @@ class Block {
   void barrier();
   std::uint32_t broadcast(std::uint32_t value);
   [[noreturn]] void end_thread();
-  void note_partial_store();
+  // The fault when the block has already counted its arrival.
+  std::optional<std::string> check_partial_store();
   void fence();
   // The arrival tells other blocks that this block's partial sums are there: every store must be fenced and ordered
   // before it. The fault if one is not.
-  std::optional<std::string> check_arrival() const;
+  std::optional<std::string> check_arrival();
   // Ends the block; the fault becomes run's result.
   [[noreturn]] void fail_thread(std::string&& fault);
 
@@ -83,6 +84,7 @@ class Block {
   Accessor accessor_;
   int thread_ = 0;
   bool all_ended_ = false;
+  bool arrived_ = false;  // has counted its arrival
   std::uint32_t broadcast_value_ = 0;
   std::optional<std::string> fault_;
 };

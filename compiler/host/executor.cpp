@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <mutex>
 #include <new>
-#include <numeric>
 #include <optional>
 #include <string_view>
 #include <thread>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/host/block.h"
+#include "compiler/host/block_schedule.h"
 #include "compiler/host/compile_for_host.h"
 #include "compiler/host/launch_memory.h"
 #include "ir/error.h"
@@ -25,23 +26,7 @@ namespace {
 // CPU threads that run blocks. Each has a stack, and a page that guards it, per GPU thread; a process may have some
 // 65 thousand such pieces of memory.
 constexpr unsigned kMaxWorkers = 16;
-// Blocks start in an order that is the same in every run but not the order of their numbers.
-constexpr std::uint64_t kOrderSeed = 0x9E3779B97F4A7C15;
 constexpr int kSharedWordBytes = 4;
-
-// A permutation of 0 .. count - 1 that needs no memory: multiply by what has no common factor with count, and shift.
-class BlockOrder {
- public:
-  explicit BlockOrder(std::uint64_t count) : count_(count), step_(kOrderSeed % count), first_(kOrderSeed / 3 % count) {
-    while (std::gcd(step_, count_) != 1) step_ = step_ % count_ + 1;
-  }
-  std::uint32_t operator()(std::uint64_t position) const {
-    return static_cast<std::uint32_t>((position * step_ + first_) % count_);  // below 2^62: count is below 2^31
-  }
-
- private:
-  std::uint64_t count_, step_, first_;
-};
 
 void verify_launch(const LaunchGeometry& launch, const std::string& symbol) {
   const auto require = [&](bool fine, std::string_view what, std::int64_t value, std::string_view allowed) {
@@ -97,7 +82,9 @@ struct HostKernel::Impl {
       : symbol(symbol), launch(launch), shape(shape), code(bitcode, symbol) {}
 
   void run(const HostLaunchArguments& arguments);
-  void run_blocks(const Launch& job, std::uint64_t blocks, FirstFault& fault);
+  void run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass,
+                std::int64_t tiles);
+  void run_phase(const Launch& job, const BlockSchedule& schedule, std::int64_t pass, int phase, FirstFault& fault);
 
   std::string symbol;
   LaunchGeometry launch;
@@ -127,27 +114,47 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
     fail(ErrorKind::unsupported, "kernel '{}': batch {} needs more than {} bytes for partial sums", symbol,
          arguments.batch, kMaxWorkspaceBytes);
   }
-  LaunchMemory memory(shape, launch, tiles, static_cast<std::uint32_t>(tiles), arguments.input, arguments.output,
-                      arguments.residual);
-  FirstFault fault;
-  run_blocks({code.kernel(), &memory, static_cast<std::uint32_t>(tiles), arguments.batch},
-             static_cast<std::uint64_t>(blocks), fault);
-  if (fault.text()) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault.text());
+  const BlockSchedule schedule(launch, tiles);
+  run_pass(arguments, schedule, 0, tiles);
+  if (schedule.passes() == 1) return;
+  const std::vector<float> first(arguments.output.begin(), arguments.output.end());
+  for (std::int64_t pass = 1; pass < schedule.passes(); ++pass) {
+    run_pass(arguments, schedule, pass, tiles);
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      if (std::bit_cast<std::uint32_t>(first[i]) == std::bit_cast<std::uint32_t>(arguments.output[i])) continue;
+      fail(ErrorKind::verification,
+           "kernel '{}': output element {} depends on which split of its group arrives last: {} or {}", symbol, i,
+           first[i], arguments.output[i]);
+    }
+  }
+}
+
+void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass,
+                                std::int64_t tiles) {
+  LaunchMemory memory(shape, launch, tiles, arguments.input, arguments.output, arguments.residual);
+  const Launch job = {code.kernel(), &memory, static_cast<std::uint32_t>(tiles), arguments.batch};
+  for (int phase = 0; phase < schedule.phases(); ++phase) {
+    FirstFault fault;
+    run_phase(job, schedule, pass, phase, fault);
+    if (fault.text()) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault.text());
+  }
   if (const auto missing = memory.incomplete()) fail(ErrorKind::verification, "kernel '{}': {}", symbol, *missing);
 }
 
-void HostKernel::Impl::run_blocks(const Launch& job, std::uint64_t blocks, FirstFault& fault) {
+void HostKernel::Impl::run_phase(const Launch& job, const BlockSchedule& schedule, std::int64_t pass, int phase,
+                                 FirstFault& fault) {
   const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, kMaxWorkers);
-  const auto count = static_cast<std::size_t>(std::min(wanted, blocks));
+  const auto count = static_cast<std::size_t>(std::min(wanted, schedule.blocks()));
   while (workers.size() < count) {
     workers.push_back(std::make_unique<Block>(launch.threads, launch.shared_bytes, code.stack_bytes()));
   }
-  const BlockOrder order(blocks);
   std::atomic<std::uint64_t> next = 0;
   // Positions are taken in order, so when one has a fault, all before it have been taken and will be finished.
-  const auto work = [&](Block& block) {
-    for (std::uint64_t position = next++; position < blocks && !fault.before(position); position = next++) {
-      if (auto text = block.run(job, order(position))) fault.offer(position, std::move(*text));
+  const auto work = [&](Block& worker) {
+    for (std::uint64_t position = next++; position < schedule.blocks() && !fault.before(position); position = next++) {
+      const auto block = schedule.block(pass, phase, position);
+      if (!block) continue;
+      if (auto text = worker.run(job, *block)) fault.offer(position, std::move(*text));
     }
   };
   std::vector<std::jthread> threads;

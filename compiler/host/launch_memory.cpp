@@ -38,11 +38,10 @@ Accessor unpack(std::uint64_t packed) {
 }  // namespace
 
 LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles,
-                           std::uint32_t blocks_x, std::span<const float> input, std::span<float> output,
-                           std::span<const float> residual)
+                           std::span<const float> input, std::span<float> output, std::span<const float> residual)
     : shape_(shape),
       partials_per_tile_(launch.workspace_bytes_per_tile / kWordBytes),
-      blocks_x_(blocks_x),
+      tiles_(tiles),
       input_base_(base_of(Buffer::input)),
       input_(input),
       residual_(residual),
@@ -74,7 +73,7 @@ std::int64_t LaunchMemory::elements(Buffer buffer) const {
 std::uint64_t LaunchMemory::base(Buffer buffer) const { return elements(buffer) == 0 ? 0 : base_of(buffer); }
 
 std::string LaunchMemory::describe_block(std::uint32_t block) const {
-  return fmt::format("block ({}, {})", block % blocks_x_, block / blocks_x_);
+  return fmt::format("block ({}, {})", block % tiles_, block / tiles_);
 }
 
 std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) const {

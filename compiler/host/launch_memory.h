@@ -31,8 +31,8 @@ struct Accessor {
 class LaunchMemory {
  public:
   // The spans must have the sizes that shape, batch and geometry ask for.
-  LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles, std::uint32_t blocks_x,
-               std::span<const float> input, std::span<float> output, std::span<const float> residual);
+  LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles, std::span<const float> input,
+               std::span<float> output, std::span<const float> residual);
 
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
   std::uint64_t base(Buffer buffer) const;
@@ -74,7 +74,7 @@ class LaunchMemory {
 
   ConvShape shape_;
   std::int64_t partials_per_tile_ = 0;
-  std::uint32_t blocks_x_ = 1;
+  std::int64_t tiles_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;
   std::span<const float> input_, residual_;
   std::span<float> output_;

@@ -59,7 +59,7 @@ float scratch_load(u64 base, i64 byte_offset) noexcept {
 
 void scratch_store(u64 base, i64 byte_offset, float value) noexcept {
   Block& block = Block::current();
-  block.note_partial_store();
+  require(block.check_partial_store());
   require(block.memory().store_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
 

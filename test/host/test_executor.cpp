@@ -5,7 +5,9 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
+#include <set>
 
+#include "compiler/host/block_schedule.h"
 #include "ir/error.h"
 #include "test/host/kernel_text.h"
 
@@ -162,6 +164,60 @@ TEST_CASE("results do not depend on how blocks are interleaved") {
   const Run first = run_kernel(kReducingKernel, {.launch = reducing_launch(), .batch = 50});
   for (int repeat = 0; repeat < 10; ++repeat) {
     CHECK(run_kernel(kReducingKernel, {.launch = reducing_launch(), .batch = 50}).output == first.output);
+  }
+}
+
+TEST_CASE("every split runs the code of the one that is last") {
+  // One tile and two splits: in one launch only one of them would add the sums.
+  RunOptions options{.launch = reducing_launch()};
+  options.shape.in_w = kThreads;
+  options.launch.tiles_per_image = 1;
+  const std::string right = kReducingKernel;
+  const std::size_t add = right.find("add:\n") + 5;
+  for (const char* split : {"0", "1"}) {
+    const std::string branch =
+        std::string("  %wrong = icmp eq i32 %y, ") + split + "\n  br i1 %wrong, label %fault, label %fine\n";
+    const Run run =
+        run_kernel(right.substr(0, add) + branch + "fault:\n  unreachable\nfine:\n" + right.substr(add), options);
+    CHECK_THAT(run.fault, Catch::Contains(std::string("block (0, ") + split + "), thread 0: reached code"));
+  }
+  CHECK(run_kernel(right, options).fault.empty());
+}
+
+TEST_CASE("a result that depends on which split is last is a fault") {
+  RunOptions options{.launch = reducing_launch()};
+  options.shape.in_w = kThreads;
+  options.launch.tiles_per_image = 1;
+  std::string wrong = kReducingKernel;
+  const std::string sum = "%sum = fadd float %p0, %p1";
+  wrong.replace(wrong.find(sum), sum.size(), "%sum = fadd float %p0, %factor");
+  CHECK_THAT(run_kernel(wrong, options).fault,
+             Catch::Contains("output element 0 depends on which split of its group arrives last"));
+}
+
+TEST_CASE("the schedule runs every block once in each pass, and lets every split be last") {
+  for (const int tiles : {1, 2, 3, 7, 12}) {
+    for (const int splits : {1, 2, 5}) {
+      constexpr int kGroups = 3;
+      burin::LaunchGeometry launch;
+      launch.slices = kGroups * splits;
+      launch.counters_per_tile = splits > 1 ? kGroups : 0;
+      const burin::BlockSchedule schedule(launch, tiles);
+      std::set<std::uint32_t> been_last;  // slices
+      for (std::int64_t pass = 0; pass < schedule.passes(); ++pass) {
+        std::set<std::uint32_t> blocks;
+        for (int phase = 0; phase < schedule.phases(); ++phase) {
+          for (std::uint64_t position = 0; position < schedule.blocks(); ++position) {
+            const auto block = schedule.block(pass, phase, position);
+            if (!block) continue;
+            CHECK(blocks.insert(*block).second);
+            if (phase == 1) been_last.insert(*block / static_cast<std::uint32_t>(tiles));
+          }
+        }
+        CHECK(blocks.size() == static_cast<std::size_t>(tiles * launch.slices));
+      }
+      if (splits > 1) CHECK(been_last.size() == static_cast<std::size_t>(launch.slices));
+    }
   }
 }
 

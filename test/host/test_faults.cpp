@@ -463,6 +463,15 @@ rest:
              Contains("thread 3: counts an arrival while partial sums of thread 0 are not ordered before it"));
 }
 
+TEST_CASE("a partial sum stored after the arrival") {
+  CHECK_THAT(fault_of(R"(
+  %old = call i32 @burin_dev_count_arrival(ptr %cnt, i32 7)
+  call void @burin_dev_scratch_store(ptr %par, i64 %off, float 1.0)
+  ret void)",
+                      {.launch = with_scratch()}),
+             Contains("thread 0: stores a partial sum after its block has counted its arrival"));
+}
+
 TEST_CASE("counters that are not zero in the end") {
   CHECK_THAT(fault_of(only_thread(1, "  %old = call i32 @burin_dev_count_arrival(ptr %cnt, i32 1)\n") + kStoreOne +
                           "  ret void",

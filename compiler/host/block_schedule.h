@@ -1,0 +1,44 @@
+// In which order the blocks of a launch run.
+//
+// A correct kernel gives the same result in any order, but not every order runs all of its code: where the last block
+// to arrive adds the partial sums of a tile, only that block runs its reduction and epilogue. So each tile chooses one
+// split to be last, each in turn; with fewer tiles than splits, the launch runs in several passes until every split had
+// its turn. Within that, blocks run in an order that is the same in every run but not the order of their numbers.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ir/package/manifest.h"
+
+namespace burin {
+
+class BlockSchedule {
+ public:
+  BlockSchedule(const LaunchGeometry& launch, std::int64_t tiles);
+
+  std::uint64_t blocks() const { return blocks_; }
+  std::int64_t passes() const { return splits_ > tiles_ ? (splits_ + tiles_ - 1) / tiles_ : 1; }
+  // Phase 1 holds the blocks that are to be last; it begins when all blocks of phase 0 have ended.
+  int phases() const { return splits_ > 1 ? 2 : 1; }
+
+  // The block that takes its turn at `position` (below blocks()), if it belongs to the phase.
+  std::optional<std::uint32_t> block(std::int64_t pass, int phase, std::uint64_t position) const {
+    const auto block = static_cast<std::uint32_t>((position * step_ + first_) % blocks_);  // below 2^62
+    if (splits_ > 1 && is_last(pass, block) != (phase == 1)) return std::nullopt;
+    return block;
+  }
+
+ private:
+  bool is_last(std::int64_t pass, std::uint32_t block) const {
+    const std::int64_t tile = block % tiles_, slice = block / tiles_;
+    return slice % splits_ == (tile + pass * tiles_) % splits_;
+  }
+
+  std::int64_t tiles_ = 1, splits_ = 1;
+  std::uint64_t blocks_ = 1;
+  // A permutation that needs no memory: multiply by what has no common factor with the number of blocks, and shift.
+  std::uint64_t step_ = 1, first_ = 0;
+};
+
+}  // namespace burin
