@@ -40,16 +40,21 @@ struct Position {
   u32 valid;            // 0: padding, or an image beyond the batch
 };
 
+// What a thread keeps while it multiplies.
 struct Tile {
   const float* input;
   i32 batch;
   i32 first_image, first_row, first_col;  // of the output pixels
   u32 thread;
-  u32 lane;             // shared bytes of this thread's pixel: filter position (0, 0), slot 0, buffer 0
-  u32 owns_pixel;
-  float* output;        // of this thread's pixel, channel 0
-  const float* residual;
+  u32 lane;  // shared bytes of this thread's pixel: filter position (0, 0), slot 0, buffer 0
   Position held[kHeldPositions];
+};
+
+// A thread's output pixel. Found when the sums are complete: until then it would only take registers.
+struct Pixel {
+  u32 owned;  // 0: the tile reaches beyond the image or the batch
+  float* output;  // channel 0
+  const float* residual;
 };
 
 // What a launch passes; the order is part of the package format.
@@ -71,7 +76,7 @@ BURIN_PRIMITIVE void burin_hole_stages(const Tile* tile, float* sums);
 BURIN_PRIMITIVE void burin_hole_clear(float* sums);
 BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
-BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Tile* tile);
+BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* output, const float* residual,
                                        float* partials, u32* counters, i32 batch);
 
@@ -128,6 +133,8 @@ BURIN_PIECE float burin_piece_tap(float sum, float activation, float weight) {
   return __builtin_fmaf(activation, weight, sum);
 }
 
+BURIN_PIECE float burin_piece_start() { return burin_dev_zero(); }
+
 // One stage: its channels have arrived; the buffer that the last stage has left takes a later one.
 BURIN_PIECE void burin_piece_stage(const Tile* tile, float* sums) {
   burin_dev_copy_wait(copies_in_flight());
@@ -146,12 +153,12 @@ BURIN_PIECE float burin_piece_gather(const float* partials, i64 byte_offset, flo
   return sum + burin_dev_scratch_load(partials, byte_offset);
 }
 
-BURIN_DEVICE bool last_to_arrive(const Tile* tile, u32* counter) {
+BURIN_DEVICE bool last_to_arrive(u32* counter) {
   burin_dev_fence();
   burin_dev_barrier();
   const u32 last = splits() - 1;
   u32 order = 0;
-  if (tile->thread == 0) order = burin_dev_count_arrival(counter, last);
+  if (burin_dev_thread() == 0) order = burin_dev_count_arrival(counter, last);
   order = burin_dev_broadcast(order);
   burin_dev_fence();
   return order == last;
@@ -169,54 +176,84 @@ BURIN_DEVICE float activate(float x) {
   }
 }
 
-BURIN_PIECE void burin_piece_output(float sum, const Tile* tile, i64 channel_bytes, float bias) {
+BURIN_PIECE void burin_piece_output(float sum, const Pixel* pixel, i64 channel_bytes, float bias) {
   if (has_bias()) sum += bias;
-  if (has_residual()) sum += burin_dev_global_load(tile->residual, channel_bytes);
-  burin_dev_global_store(tile->output, channel_bytes, activate(sum));
+  if (has_residual()) sum += burin_dev_global_load(pixel->residual, channel_bytes);
+  burin_dev_global_store(pixel->output, channel_bytes, activate(sum));
 }
 
 // ---- a block
-BURIN_DEVICE Tile locate_tile(const Launch& launch) {
-  Tile tile;
-  const i32 row_tiles = (out_rows() + tile_rows() - 1) / tile_rows();
-  const i32 col_tiles = (out_cols() + tile_cols() - 1) / tile_cols();
+// Where the tile's pixels are in the output.
+struct TileOrigin {
+  i32 image, row, col;
+};
+
+BURIN_DEVICE TileOrigin locate_origin() {
+  const u32 row_tiles = (out_rows() + tile_rows() - 1) / tile_rows();
+  const u32 col_tiles = (out_cols() + tile_cols() - 1) / tile_cols();
   const u32 block = burin_dev_block_x();
-  const u32 tiles = row_tiles * col_tiles;
-  const u32 within_image = block % tiles;
+  const u32 within_image = block % (row_tiles * col_tiles);
+  TileOrigin origin;
+  origin.image = block / (row_tiles * col_tiles) * tile_images();
+  origin.row = within_image / col_tiles * tile_rows();
+  origin.col = within_image % col_tiles * tile_cols();
+  return origin;
+}
+
+// A thread's pixel within the tile; a thread beyond the last pixel shares the last one's place.
+struct TilePlace {
+  i32 image, row, col;
+};
+
+BURIN_DEVICE u32 tile_pixels() { return tile_images() * tile_rows() * tile_cols(); }
+
+BURIN_DEVICE TilePlace locate_place(u32 thread) {
+  const u32 pixel = thread < tile_pixels() ? thread : tile_pixels() - 1;
+  const u32 image_pixels = tile_rows() * tile_cols();
+  const u32 within_image = pixel % image_pixels;
+  TilePlace place;
+  place.image = pixel / image_pixels;
+  place.row = within_image / tile_cols();
+  place.col = within_image % tile_cols();
+  return place;
+}
+
+BURIN_DEVICE Tile locate_tile(const Launch& launch) {
+  const TileOrigin origin = locate_origin();
+  Tile tile;
   tile.input = launch.input;
   tile.batch = launch.batch;
-  tile.first_image = block / tiles * tile_images();
-  tile.first_row = within_image / col_tiles * tile_rows();
-  tile.first_col = within_image % col_tiles * tile_cols();
-
+  tile.first_image = origin.image;
+  tile.first_row = origin.row;
+  tile.first_col = origin.col;
   tile.thread = burin_dev_thread();
-  const u32 pixels = tile_images() * tile_rows() * tile_cols();
-  const u32 thread = tile.thread;
-  const u32 pixel = thread < pixels ? thread : pixels - 1;  // the address of a thread without a pixel stays legal
-  const u32 image_pixels = tile_rows() * tile_cols();
-  const i32 image = pixel / image_pixels;
-  const i32 row = pixel % image_pixels / tile_cols();
-  const i32 col = pixel % tile_cols();
-  tile.lane = shared_reserve() +
-              (image * image_pitch() + row * stride_rows() * row_pitch() + col * stride_cols()) * kWordBytes;
-
-  const i32 out_image = tile.first_image + image;
-  const i32 out_row = tile.first_row + row;
-  const i32 out_col = tile.first_col + col;
-  tile.owns_pixel =
-      thread < pixels && out_image < launch.batch && out_row < out_rows() && out_col < out_cols();
-  const i64 out_offset = static_cast<i64>(out_image) * out_channels() * out_rows() * out_cols() +
-                         (out_row * out_cols() + out_col);
-  tile.output = launch.output + out_offset;
-  tile.residual = has_residual() ? launch.residual + out_offset : nullptr;
-
+  const TilePlace place = locate_place(tile.thread);
+  tile.lane = shared_reserve() + (place.image * image_pitch() + place.row * stride_rows() * row_pitch() +
+                                  place.col * stride_cols()) *
+                                     kWordBytes;
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
     for (u32 i = 0; i < kHeldPositions; ++i) {
-      if (i < positions_per_thread()) tile.held[i] = locate_position(&tile, i * block_threads() + thread);
+      if (i < positions_per_thread()) tile.held[i] = locate_position(&tile, i * block_threads() + tile.thread);
     }
   }
   return tile;
+}
+
+BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
+  const TileOrigin origin = locate_origin();
+  const u32 thread = burin_dev_thread();
+  const TilePlace place = locate_place(thread);
+  const i32 image = origin.image + place.image;
+  const i32 row = origin.row + place.row;
+  const i32 col = origin.col + place.col;
+  const i64 offset =
+      static_cast<i64>(image) * out_channels() * out_rows() * out_cols() + (row * out_cols() + col);
+  Pixel pixel;
+  pixel.owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
+  pixel.output = launch.output + offset;
+  pixel.residual = has_residual() ? launch.residual + offset : nullptr;
+  return pixel;
 }
 
 // The code of one slice: cloned per output-channel group and split.
@@ -233,14 +270,15 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     const i64 slice_words = static_cast<i64>(group_capacity()) * block_threads();
     const i64 first_slice =
         (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
-    float* group_partials = partials + first_slice * slice_words + tile.thread;
+    float* group_partials = partials + first_slice * slice_words + burin_dev_thread();
     burin_hole_publish(sums, group_partials + burin_slice_split() * slice_words);
-    if (!last_to_arrive(&tile, counters + burin_dev_block_x() * group_count() + burin_slice_group())) burin_dev_exit();
+    if (!last_to_arrive(counters + burin_dev_block_x() * group_count() + burin_slice_group())) burin_dev_exit();
     burin_hole_clear(sums);
 #pragma nounroll
     for (i32 split = 0; split < splits(); ++split) burin_hole_gather(sums, group_partials + split * slice_words);
   }
-  if (tile.owns_pixel) burin_hole_outputs(sums, &tile);
+  const Pixel pixel = locate_pixel(launch);
+  if (pixel.owned) burin_hole_outputs(sums, &pixel);
   burin_dev_exit();
 }
 

@@ -18,10 +18,10 @@ using u32 = unsigned int;
 using i64 = long long;
 using u64 = unsigned long long;
 
-// ---- where am I
-BURIN_PRIMITIVE u32 burin_dev_thread() __attribute__((const));  // within the block
-BURIN_PRIMITIVE u32 burin_dev_block_x() __attribute__((const));
-BURIN_PRIMITIVE u32 burin_dev_block_y() __attribute__((const));
+// ---- where am I: read anew by each call, so that nothing derived from it must stay in a register in between
+BURIN_PRIMITIVE u32 burin_dev_thread();  // within the block
+BURIN_PRIMITIVE u32 burin_dev_block_x();
+BURIN_PRIMITIVE u32 burin_dev_block_y();
 
 // ---- memory
 BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
@@ -49,6 +49,9 @@ BURIN_PRIMITIVE u32 burin_dev_broadcast(u32 value);
 BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this thread
 
 // ---- arithmetic that differs by device
+// Zero that the assembler takes for a value like any other: a sum that starts with it owns a register from the start.
+// (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
+BURIN_PRIMITIVE float burin_dev_zero();
 BURIN_PRIMITIVE float burin_dev_exp(float x);
 BURIN_PRIMITIVE float burin_dev_reciprocal(float x);
 

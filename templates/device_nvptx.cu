@@ -19,9 +19,15 @@ BURIN_DEVICE const BURIN_GLOBAL float* global_address(const float* base, i64 byt
   return (const BURIN_GLOBAL float*)((const BURIN_GLOBAL char*)(base) + byte_offset);
 }
 
-BURIN_INLINE u32 burin_dev_thread() { return __nvvm_read_ptx_sreg_tid_x(); }
-BURIN_INLINE u32 burin_dev_block_x() { return __nvvm_read_ptx_sreg_ctaid_x(); }
-BURIN_INLINE u32 burin_dev_block_y() { return __nvvm_read_ptx_sreg_ctaid_y(); }
+#define BURIN_SPECIAL_REGISTER(function, name)            \
+  BURIN_INLINE u32 function() {                           \
+    u32 value;                                            \
+    __asm__ volatile("mov.u32 %0, %%" name ";" : "=r"(value)); \
+    return value;                                         \
+  }
+BURIN_SPECIAL_REGISTER(burin_dev_thread, "tid.x")
+BURIN_SPECIAL_REGISTER(burin_dev_block_x, "ctaid.x")
+BURIN_SPECIAL_REGISTER(burin_dev_block_y, "ctaid.y")
 
 BURIN_INLINE float burin_dev_shared_load(u32 base, u32 offset) {
   return *(BURIN_SHARED float*)shared_address(base, offset);
@@ -92,6 +98,8 @@ BURIN_INLINE __attribute__((noreturn)) void burin_dev_exit() {
   __builtin_unreachable();
 }
 
+// A grid has one layer in z, which the assembler does not know.
+BURIN_INLINE float burin_dev_zero() { return __builtin_bit_cast(float, __nvvm_read_ptx_sreg_ctaid_z()); }
 BURIN_INLINE float burin_dev_exp(float x) {
   constexpr float kLog2E = 1.4426950408889634f;
   return __nvvm_ex2_approx_f(x * kLog2E);

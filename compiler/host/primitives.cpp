@@ -93,6 +93,7 @@ u32 count_arrival(u64 counter, u32 last) noexcept {
   return old;
 }
 
+float zero() { return 0.0F; }
 float exponential(float x) noexcept { return std::exp(x); }
 float reciprocal(float x) noexcept { return 1.0F / x; }
 
@@ -132,6 +133,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_count_arrival", "ipi", address_of(count_arrival)},
       {"burin_dev_broadcast", "ii", address_of(broadcast)},
       {"burin_dev_exit", "v", address_of(exit_thread)},
+      {"burin_dev_zero", "f", address_of(zero)},
       {"burin_dev_exp", "ff", address_of(exponential)},
       {"burin_dev_reciprocal", "ff", address_of(reciprocal)},
   };

@@ -123,6 +123,7 @@ class SliceBuilder {
         plan_(plan),
         activation_(holes.piece("activation")),
         tap_(holes.piece("tap")),
+        start_(holes.piece("start")),
         copy_channel_(holes.piece("copy_channel")),
         publish_(holes.piece("publish")),
         gather_(holes.piece("gather")),
@@ -290,8 +291,9 @@ class SliceBuilder {
   Function* clear(const std::vector<int>& group) {
     Function* body = holes_.open("clear");
     llvm::IRBuilder<> builder(&body->front());
+    Value* zero = holes_.splice(builder, start_, {});
     for (std::size_t j = 0; j < group.size(); ++j) {
-      builder.CreateStore(llvm::ConstantFP::get(float_, 0.0), sum_address(builder, body, static_cast<int>(j)));
+      builder.CreateStore(zero, sum_address(builder, body, static_cast<int>(j)));
     }
     builder.CreateRetVoid();
     return body;
@@ -339,7 +341,7 @@ class SliceBuilder {
   TemplateHoles& holes_;
   const ConvLayer& layer_;
   const KernelPlan& plan_;
-  Function *activation_, *tap_, *copy_channel_, *publish_, *gather_, *output_;
+  Function *activation_, *tap_, *start_, *copy_channel_, *publish_, *gather_, *output_;
   SourceMapBuilder source_map_;
   llvm::DISubprogram* scope_ = nullptr;  // of the slice that is being built
   llvm::Type *float_, *i32_, *i64_;
