@@ -3,7 +3,7 @@
 .PHONY: setup build test demo format check-format asan fuzz clean
 
 JOBS ?= $(shell nproc)
-FUZZ_SECONDS ?= 60
+FUZZERS = fuzz_npy fuzz_npz fuzz_package fuzz_safetensors
 # Presets ask for ccache; without it they are configured without a launcher.
 LAUNCHER := $(if $(shell command -v ccache),,-DCMAKE_CXX_COMPILER_LAUNCHER=)
 SOURCES = git ls-files '*.h' '*.hpp' '*.c' '*.cpp' '*.cu' '*.cuh'
@@ -34,11 +34,11 @@ asan: setup
 	@cmake --build build-asan -j $(JOBS)
 	@.ci/test.sh build-asan
 
-# Every target for FUZZ_SECONDS seconds.
+# Each fuzz target for a minute.
 fuzz: setup
 	@cmake --preset fuzz $(LAUNCHER) --log-level=WARNING
-	@cmake --build build-fuzz -j $(JOBS)
-	@.ci/fuzz.sh build-fuzz $(FUZZ_SECONDS)
+	@cmake --build build-fuzz -j $(JOBS) --target $(FUZZERS)
+	@.ci/test.sh build-fuzz -L fuzz
 
 clean:
 	rm -rf build build-asan build-debug build-fuzz
