@@ -7,7 +7,9 @@
 namespace burin {
 namespace {
 
-constexpr std::int64_t kRegistersPerMultiprocessor = 65536;  // every architecture since sm_50
+// Every architecture since sm_50: four schedulers, each with a quarter of the registers, and a warp belongs to one.
+constexpr std::int64_t kSchedulers = 4;
+constexpr std::int64_t kRegistersPerScheduler = 16384;
 constexpr std::int64_t kMaxRegistersPerThread = 255;
 constexpr std::int64_t kRegisterUnit = 8;  // registers per thread are handed out in this unit
 constexpr std::int64_t kWarp = 32;
@@ -65,8 +67,9 @@ std::int64_t cap_of_entry(std::string_view header) {
   if (threads == 0) threads = product_after(header, ".reqntid");
   if (threads == 0) return 0;
   const std::int64_t blocks = std::max<std::int64_t>(product_after(header, ".minnctapersm"), 1);
-  threads = (std::min(threads, kMaxThreads) + kWarp - 1) / kWarp * kWarp * blocks;
-  const std::int64_t registers = kRegistersPerMultiprocessor / threads / kRegisterUnit * kRegisterUnit;
+  const std::int64_t warps = (std::min(threads, kMaxThreads) + kWarp - 1) / kWarp * blocks;
+  const std::int64_t warps_of_one = (warps + kSchedulers - 1) / kSchedulers;
+  const std::int64_t registers = kRegistersPerScheduler / kWarp / warps_of_one / kRegisterUnit * kRegisterUnit;
   return std::clamp(registers, kRegisterUnit, kMaxRegistersPerThread);
 }
 

@@ -22,8 +22,9 @@ TEST_CASE("register_cap: threads of a block share the registers of a multiproces
   CHECK(register_cap(entry(".maxntid 1024, 1, 1")) == 64);
   CHECK(register_cap(entry(".maxntid 896")) == 72);
   CHECK(register_cap(entry(".maxntid 28, 32, 1")) == 72);
-  CHECK(register_cap(entry(".maxntid 800, 1, 1")) == 80);  // 25 warps: 81.9, in units of 8
-  CHECK(register_cap(entry(".maxntid 7, 1, 1")) == 255);   // one warp
+  CHECK(register_cap(entry(".maxntid 800, 1, 1")) == 72);  // 25 warps: one of four schedulers has 7 of them
+  CHECK(register_cap(entry(".maxntid 768, 1, 1")) == 80);
+  CHECK(register_cap(entry(".maxntid 7, 1, 1")) == 255);  // one warp
   CHECK(register_cap(entry(".reqntid 512, 1, 1")) == 128);
   CHECK(register_cap(entry(".maxntid 256, 1, 1\n.minnctapersm 4")) == 64);
 }
