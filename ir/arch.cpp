@@ -1,8 +1,10 @@
 #include "ir/arch.h"
 
+#include <algorithm>
 #include <array>
 
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -144,6 +146,21 @@ constexpr ArchSpec hopper() {
 constexpr std::array<ArchSpec, 5> kArchs = {turing(), ampere_a100(), ampere_ga10x(), ada(), hopper()};
 
 }  // namespace
+
+int resident_warps(int registers_per_multiprocessor, int registers) {
+  const int rounded = (registers + kRegisterGranularity - 1) / kRegisterGranularity * kRegisterGranularity;
+  if (rounded < 1) return 0;
+  return registers_per_multiprocessor / kSchedulersPerMultiprocessor / (rounded * kWarpSize) *
+         kSchedulersPerMultiprocessor;
+}
+
+int most_registers(int registers_per_multiprocessor, std::int64_t warps) {
+  const std::int64_t per_scheduler =
+      std::max<std::int64_t>(1, (warps + kSchedulersPerMultiprocessor - 1) / kSchedulersPerMultiprocessor);
+  const std::int64_t registers =
+      registers_per_multiprocessor / kSchedulersPerMultiprocessor / (per_scheduler * kWarpSize);
+  return static_cast<int>(registers / kRegisterGranularity * kRegisterGranularity);
+}
 
 std::span<const ArchSpec> known_archs() { return kArchs; }
 

@@ -2,6 +2,7 @@
 // Each constant says where it comes from; `measured` is false where it was taken from public documents.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,6 +37,16 @@ struct ArchSpec {
   double launch_us = 0;                     // launch, first load and drain of a small kernel
   double split_reduction_us = 0;            // last-block reduction: fence, atomic, re-read
 };
+
+// A multiprocessor's registers are divided among four schedulers, and a warp takes its from one of them, in multiples of
+// eight per thread. So 25 warps need what 28 would.
+inline constexpr int kSchedulersPerMultiprocessor = 4;
+inline constexpr int kRegisterGranularity = 8;
+
+// Warps that fit a multiprocessor when each thread has `registers`.
+int resident_warps(int registers_per_multiprocessor, int registers);
+// The most registers per thread with which `warps` fit; 0: none.
+int most_registers(int registers_per_multiprocessor, std::int64_t warps);
 
 std::span<const ArchSpec> known_archs();
 // Throws Error(unsupported) that lists the known names.

@@ -22,8 +22,6 @@ inline constexpr int kSharedReserveBytes = 16;
 inline constexpr int kRegisterOverhead = 25;
 // Below this many the assembler must spill.
 inline constexpr int kMinRegisterOverhead = 10;
-// The hardware gives registers to threads in multiples of this.
-inline constexpr int kRegisterGranularity = 8;
 inline constexpr int kMaxLoadAhead = 64;
 inline constexpr int kMaxBuffers = 8;
 

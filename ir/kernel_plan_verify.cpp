@@ -216,12 +216,12 @@ class PlanVerifier {
                   "the hardware's limit per thread")) {
       return;
     }
-    const std::int64_t rounded = ceil_div(plan_.max_registers, kRegisterGranularity) * kRegisterGranularity;
-    if (const std::int64_t all = saturating_product({rounded, plan_.threads});
-        all > arch->registers_per_multiprocessor) {
-      add("{} threads of {} registers (given out in eights: {}) need {}, a multiprocessor of {} has {}: no block could "
-          "start",
-          plan_.threads, plan_.max_registers, rounded, all, plan_.arch, arch->registers_per_multiprocessor);
+    const int warps = resident_warps(arch->registers_per_multiprocessor, plan_.max_registers);
+    if (plan_.threads > warps * kWarpSize) {
+      add("threads is {}, with max_registers {} a multiprocessor of {} runs {}: no block could start; {} registers are "
+          "the most for that many threads",
+          plan_.threads, plan_.max_registers, plan_.arch, warps * kWarpSize,
+          most_registers(arch->registers_per_multiprocessor, ceil_div(plan_.threads, kWarpSize)));
     }
     if (plan_.group_capacity() + kMinRegisterOverhead > plan_.max_registers) {
       add("max_registers is {}, the fullest group's {} accumulators and {} more (kMinRegisterOverhead) do not fit: the "

@@ -47,10 +47,10 @@ int needed_registers(int group_capacity, std::int64_t patch_positions, int threa
 }
 
 int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch) {
-  const std::int64_t rounded = ceil_div(registers, kRegisterGranularity) * kRegisterGranularity;
   std::int64_t blocks = kMaxResidentBlocks;
   blocks = std::min<std::int64_t>(blocks, arch.max_threads_per_multiprocessor / threads);
-  blocks = std::min(blocks, arch.registers_per_multiprocessor / (rounded * threads));
+  blocks = std::min<std::int64_t>(
+      blocks, resident_warps(arch.registers_per_multiprocessor, registers) / ceil_div(threads, kWarpSize));
   blocks = std::min<std::int64_t>(blocks, arch.max_shared_per_multiprocessor / (shared_bytes + kSharedBytesPerBlock));
   return static_cast<int>(blocks);
 }

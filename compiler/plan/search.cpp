@@ -223,13 +223,15 @@ int even_stage(int channels, int stage_channels, const SharedLayout& layout) {
 int choose_registers(int group_capacity, std::int64_t patch_positions, int threads, int shared_bytes,
                      std::int64_t blocks, const PlanLimits& limits, const ArchSpec& arch) {
   const auto round_down = [](int registers) { return registers / kRegisterGranularity * kRegisterGranularity; };
-  const int most = std::min(limits.registers_per_thread, round_down(limits.registers_per_multiprocessor / threads));
+  const std::int64_t warps = ceil_div(threads, kWarpSize);
+  const int most =
+      std::min(limits.registers_per_thread, most_registers(limits.registers_per_multiprocessor, warps));
   const int needed = needed_registers(group_capacity, patch_positions, threads);
   const int rounded = round_down(needed + kRegisterGranularity - 1);
   if (rounded > most) return 0;
   const auto useful = static_cast<int>(std::min<std::int64_t>(ceil_div(blocks, arch.multiprocessors),
                                                               resident_blocks(threads, rounded, shared_bytes, arch)));
-  const int same_residency = round_down(limits.registers_per_multiprocessor / (threads * std::max(1, useful)));
+  const int same_residency = most_registers(limits.registers_per_multiprocessor, warps * std::max(1, useful));
   return std::max(rounded, std::min({most, same_residency, rounded + kRegisterSlack}));
 }
 

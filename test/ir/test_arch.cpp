@@ -2,6 +2,7 @@
 #include <set>
 
 #include "ir/arch.h"
+#include "ir/limits.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -49,4 +50,16 @@ TEST_CASE("arch: an unknown name lists the known ones") {
     CHECK(std::string(error.what()) ==
           "architecture 'sm_20' is not known; known are sm_75, sm_80, sm_86, sm_89, sm_90");
   }
+}
+
+TEST_CASE("arch: registers are dealt to warps by scheduler, as the H200 was seen to do") {
+  // 800 threads of 78 registers and 288 of 182 did not start; the driver named these limits
+  CHECK(resident_warps(65536, 78) * kWarpSize == 768);
+  CHECK(resident_warps(65536, 182) * kWarpSize == 256);
+  CHECK(resident_warps(65536, 64) * kWarpSize == 1024);
+  CHECK(most_registers(65536, 25) == 72);
+  CHECK(most_registers(65536, 28) == 72);
+  CHECK(most_registers(65536, 24) == 80);
+  CHECK(most_registers(65536, 32) == 64);
+  CHECK(most_registers(65536, 4) >= 255);
 }
