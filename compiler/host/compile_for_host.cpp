@@ -22,6 +22,8 @@
 #include <utility>
 
 #include "compiler/host/acceptable_module.h"
+#include "compiler/host/attribute_scan.h"
+#include "compiler/host/guarded.h"
 #include "compiler/host/host_form.h"
 #include "compiler/host/primitives.h"
 #include "ir/error.h"
@@ -83,15 +85,24 @@ class Diagnostics {
   std::string text_;
 };
 
-std::unique_ptr<llvm::Module> parse(std::string_view bitcode, llvm::LLVMContext& context,
+std::unique_ptr<llvm::Module> parse(std::string_view bitcode, std::unique_ptr<llvm::LLVMContext>& context,
                                     const Diagnostics& diagnostics) {
   const llvm::MemoryBufferRef buffer(llvm::StringRef(bitcode.data(), bitcode.size()), "bitcode");
-  auto module = llvm::parseBitcodeFile(buffer, context);
-  if (!module) {
-    fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", llvm::toString(module.takeError()));
+  std::unique_ptr<llvm::Module> module;
+  const bool survived = run_guarded([&] {
+    if (llvm::Error error = scan_attributes(buffer.getBuffer())) {
+      fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", llvm::toString(std::move(error)));
+    }
+    auto parsed = llvm::parseBitcodeFile(buffer, *context);
+    if (!parsed) fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", llvm::toString(parsed.takeError()));
+    module = std::move(*parsed);
+  });
+  if (!survived) {
+    static_cast<void>(context.release());
+    fail(ErrorKind::bad_input, "bitcode: it cannot be read: LLVM's reader failed on it");
   }
   if (!diagnostics.text().empty()) fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", diagnostics.text());
-  return std::move(*module);
+  return module;
 }
 
 // The largest frame of a function, from the section that the code generator leaves for this.
@@ -130,7 +141,9 @@ orc::SymbolMap host_symbols(orc::LLJIT& jit) {
 }  // namespace
 
 struct HostCode::Jit {
-  std::unique_ptr<orc::LLJIT> lljit;
+  std::size_t frame_bytes = 0;  // the largest of a function
+  std::string errors;
+  std::unique_ptr<orc::LLJIT> lljit;  // writes the above while it lives
 };
 
 HostCode::~HostCode() = default;
@@ -147,7 +160,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(s
   auto context = std::make_unique<llvm::LLVMContext>();
   context->setDiscardValueNames(true);
   Diagnostics diagnostics(*context);
-  std::unique_ptr<llvm::Module> module = parse(bitcode, *context, diagnostics);
+  std::unique_ptr<llvm::Module> module = parse(bitcode, context, diagnostics);
   const AcceptedKernel accepted = require_acceptable(*module, symbol, layout);
   to_host_form(*module, *accepted.function);
   module->setTargetTriple(target.getTargetTriple().str());
@@ -159,29 +172,31 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(s
                             .create(),
                         "starting LLVM's JIT");
   orc::LLJIT& jit = *jit_->lljit;
-  std::size_t frame_bytes = 0;
-  jit.getObjTransformLayer().setTransform([&frame_bytes](std::unique_ptr<llvm::MemoryBuffer> object)
+  jit.getObjTransformLayer().setTransform([&frame_bytes = jit_->frame_bytes](std::unique_ptr<llvm::MemoryBuffer> object)
                                               -> llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>> {
     auto frame = largest_frame(*object);
     if (!frame) return frame.takeError();
     frame_bytes = std::max(frame_bytes, *frame);
     return object;
   });
-  std::string session_errors;
   jit.getExecutionSession().setErrorReporter(
-      [&session_errors](llvm::Error error) { session_errors += llvm::toString(std::move(error)) + "; "; });
+      [&errors = jit_->errors](llvm::Error error) { errors += llvm::toString(std::move(error)) + "; "; });
   require(jit.getMainJITDylib().define(orc::absoluteSymbols(host_symbols(jit))), "naming the device primitives");
   require(jit.addIRModule(orc::ThreadSafeModule(std::move(module), std::move(context))), "adding the module");
-  auto address = jit.lookup(kHostKernelName);
-  if (!address || !diagnostics.text().empty()) {
-    const std::string why = address ? std::string() : llvm::toString(address.takeError());
-    fail_internal(__FILE__, __LINE__,
-                  fmt::format("host executor: generating code: {}; {}{}", why, session_errors, diagnostics.text()));
+  std::string failure = "LLVM's code generator failed";
+  const bool survived = run_guarded([&] {
+    auto address = jit.lookup(kHostKernelName);
+    failure = address ? std::string() : llvm::toString(address.takeError());
+    if (address) kernel_ = address->toPtr<KernelFunction>();
+  });
+  const std::string text = fmt::format("{}; {}{}", failure, jit_->errors, diagnostics.text());
+  if (!survived) static_cast<void>(jit_.release());
+  if (!failure.empty() || !diagnostics.text().empty()) {
+    fail_internal(__FILE__, __LINE__, "host executor: generating code: " + text);
   }
-  jit.getExecutionSession().setErrorReporter([](llvm::Error error) { llvm::consumeError(std::move(error)); });
-  kernel_ = address->toPtr<KernelFunction>();
 
-  stack_bytes_ = static_cast<std::size_t>(accepted.call_depth) * (frame_bytes + sizeof(void*)) + kPrimitivesStackBytes;
+  stack_bytes_ =
+      static_cast<std::size_t>(accepted.call_depth) * (jit_->frame_bytes + sizeof(void*)) + kPrimitivesStackBytes;
   if (stack_bytes_ > kMaxStackBytes) {
     fail(ErrorKind::unsupported, "kernel '{}' needs {} bytes of stack per thread on the host; at most {} are supported",
          symbol, stack_bytes_, kMaxStackBytes);

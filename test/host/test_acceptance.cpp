@@ -1,5 +1,6 @@
 // Bitcode that the executor must not run: each is refused with its reason.
 #include <catch2/catch.hpp>
+#include <random>
 
 #include "ir/error.h"
 #include "test/host/kernel_text.h"
@@ -25,6 +26,34 @@ TEST_CASE("bitcode that was cut off or damaged") {
   for (const std::size_t length : {whole.size() / 4, whole.size() / 2, whole.size() - 4}) {
     CHECK_THAT(refusal_of(whole.substr(0, length)), Contains("bitcode: "));
   }
+}
+
+TEST_CASE("damaged bitcode is refused or loads, and never ends the process") {
+  const std::string whole =
+      assemble_kernel(R"(
+  %a = alloca [2 x float]
+  call void @fill(ptr %a)
+  %x = load float, ptr %a
+  call void @burin_dev_global_store(ptr %out, i64 %off, float %x)
+  ret void)",
+                      "define internal void @fill(ptr %p) {\n  store float 1.0, ptr %p\n  ret void\n}");
+  int refused = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random(seed);
+    std::string damaged = whole;
+    for (unsigned flips = 1 + random() % 4; flips > 0; --flips) {
+      const std::size_t at = random() % damaged.size();
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << (random() % 8)));
+    }
+    INFO("seed " << seed);
+    try {
+      const burin::HostKernel kernel(damaged, "k", row_launch(), row_shape());
+    } catch (const burin::Error& error) {
+      CHECK(error.kind() == burin::ErrorKind::bad_input);
+      ++refused;
+    }
+  }
+  CHECK(refused > 0);
 }
 
 TEST_CASE("a module for another target") {
