@@ -1,0 +1,175 @@
+// The parts that need a GPU, on the driver that counts and fails on request.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/cli/benching.h"
+#include "compiler/cli/executing.h"
+#include "ir/error.h"
+#include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+ErrorKind kind_of_choice(const std::string& device) {
+  try {
+    choose_device(device);
+  } catch (const Error& error) {
+    return error.kind();
+  }
+  FAIL("no error");
+  return ErrorKind::internal;
+}
+
+std::vector<float> not_numbers(std::int64_t count) {
+  return std::vector<float>(static_cast<std::size_t>(count), std::numeric_limits<float>::quiet_NaN());
+}
+
+}  // namespace
+
+TEST_CASE("auto_takes_the_first_gpu") {
+  FakeDriver driver;
+  CHECK_FALSE(choose_device("auto").host);
+  CHECK_FALSE(choose_device("cuda").host);
+  CHECK(choose_device("cuda:0").ordinal == 0);
+  CHECK(native_arch() == "sm_90");
+}
+
+TEST_CASE("a_gpu_beyond_the_last_is_a_device_error") {
+  FakeDriver driver;
+  driver.devices.resize(2);
+  CHECK(choose_device("cuda:1").ordinal == 1);
+  CHECK(kind_of_choice("cuda:2") == ErrorKind::device);
+}
+
+TEST_CASE("a_driver_without_devices_leaves_the_host") {
+  FakeDriver driver;
+  driver.devices.clear();
+  CHECK(choose_device("auto").host);
+  CHECK_FALSE(native_arch());
+  CHECK(kind_of_choice("cuda") == ErrorKind::device);
+}
+
+TEST_CASE("gpu_executor_launches_once_and_gives_everything_back") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = sample_package();
+  for (const KernelRecord& kernel : package->manifest.kernels) {
+    CAPTURE(kernel.symbol);
+    const std::size_t before = driver.launches().size();
+    const int batch = 3;
+    const std::vector<float> input(static_cast<std::size_t>(kernel.shape.input_elements() * batch), 1.0F);
+    std::vector<float> residual;
+    if (kernel.shape.epilogue.residual)
+      residual.assign(static_cast<std::size_t>(kernel.shape.output_elements() * batch), 2.0F);
+    std::vector<float> output = not_numbers(kernel.shape.output_elements() * batch);
+    {
+      const std::unique_ptr<Executor> executor = make_executor(choose_device("cuda:0"), *package);
+      CHECK(executor->name() == "cuda:0 (Fake H200, sm_90)");
+      executor->run(kernel, batch, input, residual, output);
+      CHECK(driver.launches().back().function->symbol == kernel.symbol);
+    }
+    REQUIRE(driver.launches().size() == before + 1);
+    const FakeLaunch launch = driver.launches().back();
+    CHECK(launch.batch == batch);
+    CHECK((launch.residual != nullptr) == kernel.shape.epilogue.residual);
+    // The fake computes nothing: what was poisoned comes back poisoned.
+    CHECK(std::all_of(output.begin(), output.end(), [](float value) { return std::isnan(value); }));
+    CHECK(driver.live().empty());
+  }
+}
+
+TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {
+  const std::shared_ptr<Package> package = sample_package();
+  const KernelRecord& kernel = package->manifest.kernels.front();
+  const std::vector<float> input(static_cast<std::size_t>(kernel.shape.input_elements()), 1.0F);
+  int failures = 0;
+  for (int call = 1;; ++call) {
+    FakeDriver driver;
+    driver.fail_at = call;
+    std::vector<float> output = not_numbers(kernel.shape.output_elements());
+    try {
+      const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = 0}, *package);
+      executor->run(kernel, 1, input, {}, output);
+    } catch (const Error& error) {
+      CHECK(error.kind() == ErrorKind::device);
+      ++failures;
+    }
+    CAPTURE(call, driver.failed_call());
+    // A call that gives something back cannot give it back when it fails.
+    if (!FakeDriver::is_release(driver.failed_call())) CHECK(driver.live().empty());
+    if (driver.failed_call().empty()) break;  // there are no more calls
+  }
+  CHECK(failures > 10);
+}
+
+TEST_CASE("bench_loads_copies_and_measures_warm_and_cold") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = sample_package();
+  const KernelRecord& kernel = package->manifest.kernels.front();
+  {
+    const Device device = Device::open(0);
+    const Bench bench(device, *package, {.samples = 7, .copies = 3});
+    const KernelTimes times = bench.time(kernel, 2);
+    CHECK(times.warm.samples_us.size() == 7);
+    CHECK(times.cold.samples_us.size() == 7);
+    CHECK(times.warm.median_us == Approx(driver.microseconds_per_launch));
+    CHECK(times.cold.median_us == Approx(driver.microseconds_per_launch));
+    CHECK(times.loaded_from == "sm_90 cubin");
+    CHECK(driver.loaded_code().size() == 3);
+  }
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("bench_takes_code_in_turn_only_when_cold_and_inputs_always") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = sample_package();
+  const Device device = Device::open(0);
+  const Bench bench(device, *package, {.samples = 1, .copies = 2});
+  bench.time(package->manifest.kernels.front(), 1);
+  const std::vector<FakeLaunch> launches = driver.launches();
+  REQUIRE(launches.size() > 16);
+  // The warm graph is captured first, the cold one last.
+  CHECK(launches[0].function == launches[1].function);
+  CHECK(launches[0].input != launches[1].input);
+  const FakeLaunch& last = launches.back();
+  const FakeLaunch& before_last = launches[launches.size() - 2];
+  CHECK(last.function != before_last.function);
+  CHECK(last.function->symbol == before_last.function->symbol);
+}
+
+TEST_CASE("bench_says_when_the_driver_compiled_the_ptx") {
+  FakeDriver driver;
+  SampleCode code;
+  code.cubins.clear();
+  const std::shared_ptr<Package> package = sample_package(code);
+  const Device device = Device::open(0);
+  const Bench bench(device, *package, {.samples = 1, .copies = 1});
+  CHECK(bench.time(package->manifest.kernels.front(), 1).loaded_from == "JIT of the PTX");
+}
+
+TEST_CASE("geometric_means") {
+  CHECK(geometric_mean({}) == 0);
+  CHECK(geometric_mean({4.0}) == Approx(4.0));
+  CHECK(geometric_mean({1.0, 4.0, 2.0}) == Approx(2.0));
+}
+
+TEST_CASE("the_kernel_for_a_batch_is_the_runtimes_choice") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = sample_package();
+  const Device device = Device::open(0);
+  const LoadedPackage loaded(device, package, "sample");
+  for (const int batch : {1, 2, 7, 8, 9, 31, 32, 33, 1000}) {
+    CAPTURE(batch);
+    for (const char* layer : {"conv1", "conv2"}) {
+      const KernelRecord* kernel = kernel_for(package->manifest, layer, batch);
+      REQUIRE(kernel != nullptr);
+      CHECK(kernel->symbol == loaded.kernel(layer, batch).symbol());
+    }
+  }
+  CHECK(kernel_for(package->manifest, "conv3", 1) == nullptr);
+}
