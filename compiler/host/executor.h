@@ -4,7 +4,7 @@
 // It reports, with block, thread and address: global accesses outside the buffers of the launch, shared accesses
 // outside the block's shared memory, reads of shared memory that was never written (or whose asynchronous copy has not
 // been waited for), shared-memory races between two barriers, barriers that not all threads of a block reach, output
-// elements that no thread wrote or that two threads wrote.
+// elements that no thread wrote or that two threads wrote. docs/host-executor.md has the whole list.
 #pragma once
 
 #include <cstdint>

@@ -117,6 +117,18 @@ Run run_kernel(const std::string& body, const RunOptions& options) {
   return run_bitcode(assemble_kernel(body), options);
 }
 
+std::string fault_of(const std::string& body, const RunOptions& options) {
+  const std::string fault = run_kernel(body, options).fault;
+  CHECK_THAT(fault, Catch::StartsWith("kernel 'k'"));
+  return fault;
+}
+
+std::string only_thread(int thread, const std::string& body) {
+  return "  %is = icmp eq i32 %t, " + std::to_string(thread) +
+         "\n  %at = icmp eq i32 %b, 0\n  %me = and i1 %is, %at\n  br i1 %me, label %one, label %rest\none:\n" + body +
+         "  br label %rest\nrest:\n";
+}
+
 std::string refusal_of(const std::string& bitcode, const RunOptions& options) {
   try {
     const burin::HostKernel kernel(bitcode, "k", options.launch, options.shape);

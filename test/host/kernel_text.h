@@ -43,6 +43,15 @@ struct RunOptions {
 Run run_bitcode(const std::string& bitcode, const RunOptions& options = {});
 Run run_kernel(const std::string& body, const RunOptions& options = {});
 
+// The fault of a run that must have one.
+std::string fault_of(const std::string& body, const RunOptions& options = {});
+
+// Every thread stores 1 to its pixel.
+inline const std::string kStoreOne = "  call void @burin_dev_global_store(ptr %out, i64 %off, float 1.0)\n";
+
+// Only thread `thread` of block (0, 0) runs `body`.
+std::string only_thread(int thread, const std::string& body);
+
 // The text of the Error(bad_input) that loading this gives; a failed test when it loads.
 std::string refusal_of(const std::string& bitcode, const RunOptions& options = {});
 
