@@ -96,11 +96,11 @@ int compile(CompileArguments arguments) {
   CompileOptions& options = arguments.options;
   check_stages(options);
   options.batches = parse_batches(arguments.batches);
-  options.archs = resolve_archs(arguments.archs);
   options.zero_threshold = arguments.import.options.zero_threshold;
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
   network.notes.clear();  // printed already; compile_network would hand them on
+  options.archs = resolve_archs(arguments.archs);
 
   CompileResult result;
   {

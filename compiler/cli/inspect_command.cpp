@@ -1,8 +1,10 @@
 // burin inspect: what a weights file holds and how it would be compiled, or what a package holds.
-#include "compiler/cli/inspect_rows.h"
+#include <algorithm>
 
+#include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/arch.h"
@@ -43,6 +45,39 @@ std::string short_shape(const ConvShape& shape) {
   return text;
 }
 
+// The sums over the rows of one batch size: what the network takes.
+std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batch) {
+  int count = 0;
+  std::int64_t nonzeros = 0, weights = 0, code = 0, csr = 0;
+  double predicted = 0;
+  bool all_code = true;
+  for (const InspectRow& row : rows) {
+    if (row.batch != batch) continue;
+    ++count;
+    nonzeros += row.nonzeros;
+    weights += row.shape.weight_elements();
+    predicted += row.predicted_us;
+    all_code = all_code && row.code_bytes >= 0;
+    code += row.code_bytes;
+    csr += row.csr_bytes();
+  }
+  const double sparsity = weights > 0 ? 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights) : 0.0;
+  return {fmt::format("{} layer{}", count, count == 1 ? "" : "s"),
+          "",
+          fmt::format("{}", batch),
+          fmt::format("{:.1f} %", 100.0 * sparsity),
+          count_text(nonzeros),
+          "",
+          "",
+          "",
+          microseconds_text(predicted),
+          "",
+          "",
+          code_text(all_code ? code : -1),
+          bytes_text(csr),
+          bytes_text(weights * static_cast<std::int64_t>(sizeof(float)))};
+}
+
 std::string print_table(const std::vector<InspectRow>& rows) {
   using Align = Table::Align;
   Table table({{"layer"},
@@ -59,30 +94,16 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                {"code", Align::right},
                {"CSR", Align::right},
                {"dense", Align::right}});
-  InspectRow sum;
-  std::int64_t weights = 0;
-  bool all_code = true;
+  std::vector<int> batches;
   for (const InspectRow& row : rows) {
     table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
                fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan,
                microseconds_text(row.predicted_us), count_text(row.registers), count_text(row.spill_bytes),
                code_text(row.code_bytes), bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
-    sum.nonzeros += row.nonzeros;
-    sum.predicted_us += row.predicted_us;
-    all_code = all_code && row.code_bytes >= 0;
-    sum.code_bytes = (sum.code_bytes < 0 ? 0 : sum.code_bytes) + std::max<std::int64_t>(row.code_bytes, 0);
-    weights += row.shape.weight_elements();
+    if (std::find(batches.begin(), batches.end(), row.batch) == batches.end()) batches.push_back(row.batch);
   }
-  if (rows.size() > 1) {
-    std::int64_t csr = 0;
-    for (const InspectRow& row : rows) csr += row.csr_bytes();
-    const double sparsity = weights > 0 ? 1.0 - static_cast<double>(sum.nonzeros) / static_cast<double>(weights) : 0.0;
-    table.add_footer({fmt::format("{} rows", rows.size()), "", "", fmt::format("{:.1f} %", 100.0 * sparsity),
-                      count_text(sum.nonzeros), "", "", "", microseconds_text(sum.predicted_us), "", "",
-                      code_text(all_code ? sum.code_bytes : -1), bytes_text(csr),
-                      bytes_text(weights * static_cast<std::int64_t>(sizeof(float)))});
-  }
+  for (const int batch : batches) table.add_footer(sum_cells(rows, batch));
   return table.print();
 }
 

@@ -83,10 +83,21 @@ std::string describe_worst(const VerificationTask& task, const VerificationResul
                      c.worst_value, c.worst_expected, c.worst_tolerance);
 }
 
+// Told where it differs from the batch at hand, which tells apart the kernels of one layer.
+std::string tuned_for(const VerificationTask& task) {
+  return task.kernel->planned_batch == task.batch ? "" : fmt::format("{}", task.kernel->planned_batch);
+}
+
+std::string describe_verdict(std::size_t passed, std::size_t all) {
+  if (passed < all) return coloured(fmt::format("{} of {} kernels FAILED", all - passed, all), Colour::red);
+  return coloured(all == 1 ? "1 kernel verified" : fmt::format("all {} kernels verified", all), Colour::green);
+}
+
 void print_table(const std::vector<VerificationTask>& tasks, const std::vector<VerificationResult>& results) {
   using Align = Table::Align;
   Table table({{"layer"},
                {"batch", Align::right},
+               {"tuned for", Align::right},
                {"result"},
                {"error/tolerance", Align::right},
                {"relative error", Align::right},
@@ -97,17 +108,13 @@ void print_table(const std::vector<VerificationTask>& tasks, const std::vector<V
     const VerificationResult& result = results[i];
     const bool compared = result.fault.empty();
     passed += result.passed ? 1 : 0;
-    table.add({tasks[i].kernel->layer, fmt::format("{}", tasks[i].batch), result.passed ? "ok" : "FAILED",
-               compared ? fmt::format("{:.3f}", result.comparison.worst_ratio) : "-",
+    table.add({tasks[i].kernel->layer, fmt::format("{}", tasks[i].batch), tuned_for(tasks[i]),
+               result.passed ? "ok" : "FAILED", compared ? fmt::format("{:.3f}", result.comparison.worst_ratio) : "-",
                compared ? fmt::format("{:.1e}", result.comparison.relative_error) : "-",
                with_separators(result.longest_reduction), describe_worst(tasks[i], result)});
   }
   print_data(table.print());
-  const std::string verdict =
-      passed == tasks.size()
-          ? coloured(fmt::format("all {} kernels verified", tasks.size()), Colour::green)
-          : coloured(fmt::format("{} of {} kernels FAILED", tasks.size() - passed, tasks.size()), Colour::red);
-  print_data(verdict + "\n");
+  print_data(describe_verdict(passed, tasks.size()) + "\n");
 }
 
 void print_json(const VerifyArguments& arguments, const std::vector<VerificationTask>& tasks,
@@ -118,11 +125,9 @@ void print_json(const VerifyArguments& arguments, const std::vector<Verification
     const VerificationResult& result = results[i];
     const Comparison& c = result.comparison;
     passed = passed && result.passed;
-    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->layer},
-                                  {"symbol", tasks[i].kernel->symbol},
-                                  {"batch", tasks[i].batch},
-                                  {"passed", result.passed},
-                                  {"longest_reduction", result.longest_reduction}};
+    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->layer}, {"symbol", tasks[i].kernel->symbol},
+                                  {"batch", tasks[i].batch},         {"planned_batch", tasks[i].kernel->planned_batch},
+                                  {"passed", result.passed},         {"longest_reduction", result.longest_reduction}};
     if (result.fault.empty()) {
       // NaN has no JSON form; nlohmann writes null for it.
       row["error_over_tolerance"] = c.worst_ratio;

@@ -156,7 +156,7 @@ TEST_CASE("inspect_shows_weights_and_packages") {
     CAPTURE(input);
     const Outcome table = run_burin({"inspect", folder / input});
     CHECK(table.exit_code == 0);
-    CHECK_THAT(table.out, Contains("sparsity") && Contains("4x8x8 > 8, 3x3 p1") && Contains("2 rows"));
+    CHECK_THAT(table.out, Contains("sparsity") && Contains("4x8x8 > 8, 3x3 p1") && Contains("2 layers"));
     const Outcome json = run_burin({"inspect", folder / input, "--json"});
     CHECK(json.exit_code == 0);
     const nlohmann::json document = nlohmann::json::parse(json.out);
