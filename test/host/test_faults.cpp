@@ -9,21 +9,23 @@ using namespace burin_test;
 
 namespace {
 
-std::string fault_of(const snamespace {
-  burin::LaunchGeometry with_scratch(int slices = 1) {
-    burin::LaunchGeometry launch = row_launch();
-    launch.slices = slices;
-    launch.workspace_bytes_per_tile = kThreads * 4;
-    launch.counters_per_tile = 1;
-    return launch;
-  }
+burin::LaunchGeometry with_scratch(int slices = 1) {
+  burin::LaunchGeometry launch = row_launch();
+  launch.slices = slices;
+  launch.workspace_bytes_per_tile = kThreads * 4;
+  launch.counters_per_tile = 1;
+  return launch;
+}
 
 }  // namespace
-ast the input") {
+
+// ---- global memory
+
+TEST_CASE("load past the input") {
   CHECK_THAT(fault_of(only_thread(3, "  %x = call float @burin_dev_global_load(ptr %in, i64 32)\n") + kStoreOne +
                       "  ret void"),
              Contains("block (0, 0), thread 3: load from input out of bounds: element 8, past the 8 of the launch"));
-}  // namespace
+}
 
 TEST_CASE("load before the input") {
   CHECK_THAT(fault_of(only_thread(0, "  %x = call float @burin_dev_global_load(ptr %in, i64 -4)\n") + kStoreOne +
