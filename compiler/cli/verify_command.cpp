@@ -83,6 +83,11 @@ std::string describe_worst(const VerificationTask& task, const VerificationResul
                      c.worst_value, c.worst_expected, c.worst_tolerance);
 }
 
+std::string ratio_text(double ratio) {
+  constexpr double kManyTimes = 100;
+  return ratio < kManyTimes ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);
+}
+
 // Told where it differs from the batch at hand, which tells apart the kernels of one layer.
 std::string tuned_for(const VerificationTask& task) {
   return task.kernel->planned_batch == task.batch ? "" : fmt::format("{}", task.kernel->planned_batch);
@@ -109,7 +114,7 @@ void print_table(const std::vector<VerificationTask>& tasks, const std::vector<V
     const bool compared = result.fault.empty();
     passed += result.passed ? 1 : 0;
     table.add({tasks[i].kernel->layer, fmt::format("{}", tasks[i].batch), tuned_for(tasks[i]),
-               result.passed ? "ok" : "FAILED", compared ? fmt::format("{:.3f}", result.comparison.worst_ratio) : "-",
+               result.passed ? "ok" : "FAILED", compared ? ratio_text(result.comparison.worst_ratio) : "-",
                compared ? fmt::format("{:.1e}", result.comparison.relative_error) : "-",
                with_separators(result.longest_reduction), describe_worst(tasks[i], result)});
   }
