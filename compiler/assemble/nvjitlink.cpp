@@ -46,19 +46,16 @@ std::unique_ptr<NvJitLink> NvJitLink::open(const std::vector<std::string>& candi
   return nullptr;
 }
 
-NvJitLink::~NvJitLink() {
-  if (library_ != nullptr) ::dlclose(library_);
-}
-
 std::string NvJitLink::open_library(const std::string& candidate) {
-  library_ = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (library_ == nullptr) return ::dlerror();
-  path_ = path_of_library(library_, candidate);
+  // Never closed once it serves: it keeps memory and threads of its own.
+  void* library = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return ::dlerror();
+  path_ = path_of_library(library, candidate);
 
   // Beside the names with a version (__nvJitLinkCreate_12_3), every library since 12.0 exports the plain ones.
   std::string missing;
   const auto load = [&](auto& function, const char* name, bool required = true) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library_, name));
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(::dlsym(library, name));
     if (function == nullptr && required) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
   };
   load(functions_.create, "nvJitLinkCreate");
@@ -72,7 +69,10 @@ std::string NvJitLink::open_library(const std::string& candidate) {
   load(functions_.info_log_size, "nvJitLinkGetInfoLogSize");
   load(functions_.info_log, "nvJitLinkGetInfoLog");
   load(functions_.version, "nvJitLinkVersion", false);
-  if (!missing.empty()) return fmt::format("{}: lacks {}", path_, missing);
+  if (!missing.empty()) {
+    ::dlclose(library);
+    return fmt::format("{}: lacks {}", path_, missing);
+  }
 
   unsigned int major = 0;
   unsigned int minor = 0;

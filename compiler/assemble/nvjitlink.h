@@ -18,7 +18,6 @@ class NvJitLink {
  public:
   // The first of `candidates` that opens and has all functions; null, with the reason of each in `why`, if none does.
   static std::unique_ptr<NvJitLink> open(const std::vector<std::string>& candidates, std::string& why);
-  ~NvJitLink();
   NvJitLink(const NvJitLink&) = delete;
   NvJitLink& operator=(const NvJitLink&) = delete;
 
@@ -48,7 +47,6 @@ class NvJitLink {
     Result (*version)(unsigned int* major, unsigned int* minor) = nullptr;  // absent before 12.3
   };
 
-  void* library_ = nullptr;
   Functions functions_;
   std::string path_;
   std::string version_;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
+#include <tuple>
 
 #include "ir/error.h"
 #include "runtime/device_state.h"
@@ -248,8 +249,9 @@ std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMath math, co
       candidates.push_back(candidate);
     }
   }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.screened_us < b.screened_us; });
+  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.screened_us, a.layout, a.algorithm) < std::tie(b.screened_us, b.layout, b.algorithm);
+  });
   return candidates;
 }
 
