@@ -11,6 +11,7 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
+#include "compiler/launch_geometry.h"
 #include "compiler/observer.h"
 #include "compiler/plan/planner.h"
 #include "compiler/reentry.h"
@@ -39,22 +40,6 @@ std::string lowest_arch(const std::vector<std::string>& archs) {
   return *std::min_element(archs.begin(), archs.end(), [](const std::string& a, const std::string& b) {
     return arch_by_name(a).compute < arch_by_name(b).compute;
   });
-}
-
-LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
-  LaunchGeometry launch;
-  launch.threads = plan.threads;
-  launch.shared_bytes = plan.shared_bytes();
-  launch.slices = static_cast<int>(plan.slices.size());
-  launch.tile_images = plan.tile.images;
-  launch.tiles_per_image = plan.tiles_per_image(shape);
-  if (plan.reduction == Reduction::last_block) {
-    constexpr std::int64_t kWordBytes = 4;
-    launch.workspace_bytes_per_tile =
-        static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() * plan.threads * kWordBytes;
-    launch.counters_per_tile = static_cast<int>(plan.groups.size());
-  }
-  return launch;
 }
 
 KernelRecord describe_kernel(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
@@ -124,7 +109,8 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
     for (const std::string& arch : options.archs) {
       AssembledKernel assembled = assemble(ptx, arch, symbol);
-      add_file(kernel, BinaryKind::cubin, arch, "kernels/" + symbol + "." + arch + ".cubin", std::move(assembled.cubin));
+      add_file(kernel, BinaryKind::cubin, arch, "kernels/" + symbol + "." + arch + ".cubin",
+               std::move(assembled.cubin));
       KernelBinary& binary = kernel.record.binaries.back();
       binary.registers = assembled.registers;
       binary.spill_bytes = assembled.spill_bytes;
@@ -217,7 +203,8 @@ CompileResult compile_network(const Network& network, const CompileOptions& opti
 
   CompileResult result;
   result.notes = network.notes;
-  result.stopped_early = options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
+  result.stopped_early =
+      options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
   result.package.manifest.tool_version = BURIN_VERSION;
   result.package.manifest.source = std::filesystem::path(network.source).filename().string();
   result.package.manifest.zero_threshold = options.zero_threshold;
@@ -228,8 +215,9 @@ CompileResult compile_network(const Network& network, const CompileOptions& opti
   }
   add_leftover(result.package, network);
   if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {
-    result.notes.push_back("no assembler was found (nvJitLink or ptxas), so the package holds PTX only: the driver "
-                           "compiles it at the first load ('burin doctor' says where was looked)");
+    result.notes.push_back(
+        "no assembler was found (nvJitLink or ptxas), so the package holds PTX only: the driver "
+        "compiles it at the first load ('burin doctor' says where was looked)");
   }
   return result;
 }

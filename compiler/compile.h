@@ -18,11 +18,11 @@ struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<int> batches = {1};
   std::string precision = "fp32";
-  float zero_threshold = 0;                // recorded in the package; the importer has applied it
-  std::optional<std::string> dump_dir;     // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
-  std::optional<std::string> stop_after;   // one of kStageNames; the package then has no kernels
-  std::optional<std::string> from_file;    // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
-  int jobs = 0;                            // threads; 0: as many as there are processors
+  float zero_threshold = 0;               // recorded in the package; the importer has applied it
+  std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
+  std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
+  std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
+  int jobs = 0;                           // threads; 0: as many as there are processors
   bool keep_bitcode = true;
 };
 

@@ -21,7 +21,8 @@ bool Observer::observe(const std::string& stage, const std::string& file_name,
     std::string made = text();
     const bool unchanged = !entries_.empty() && made == previous_text_;
     if (!unchanged) write(file_name, made);
-    entries_.push_back({stage, milliseconds, unchanged ? "unchanged" : fmt::format("{} bytes, {}", made.size(), file_name)});
+    entries_.push_back(
+        {stage, milliseconds, unchanged ? "unchanged" : fmt::format("{} bytes, {}", made.size(), file_name)});
     write_log();
     previous_text_ = std::move(made);
   }
@@ -50,8 +51,8 @@ void Observer::write_log() const {
 std::string folder_name(const std::string& layer) {
   std::string name;
   for (const char c : layer) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
-                       c == '-' || c == '.';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
     name += plain ? c : '_';
   }
   return name.empty() || name[0] == '.' ? "_" + name : name;

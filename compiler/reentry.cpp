@@ -57,7 +57,8 @@ Reentry read_reentry(const std::string& path) {
 
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
   const std::vector<std::string> faults = verify(plan, layer.shape, pattern);
-  if (!faults.empty()) fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", layer.name, join(faults));
+  if (!faults.empty())
+    fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", layer.name, join(faults));
 }
 
 void check_options(const Network& network, const CompileOptions& options) {

@@ -16,8 +16,8 @@ struct Reentry {
   std::string ptx;          // an edited 60-kernel.ptx
 };
 
-// FILE ends in .txt (a plan), .ll or .ptx. A module or PTX was made for a plan: 30-plan.txt beside it is read too; where
-// there is none the planner's own plan is taken. Throws Error(usage) or Error(bad_input).
+// FILE ends in .txt (a plan), .ll or .ptx. A module or PTX was made for a plan: 30-plan.txt beside it is read too;
+// where there is none the planner's own plan is taken. Throws Error(usage) or Error(bad_input).
 Reentry read_reentry(const std::string& path);
 
 // Throws Error(unsupported) with all faults of a plan, naming the layer.

@@ -30,7 +30,7 @@ BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
 enum { kNone, kRelu, kRelu6, kLeakyRelu, kSigmoid, kSilu };
 
 constexpr i32 kWordBytes = 4;
-constexpr u32 kHeldPositions = 4;   // patch positions per thread whose addresses stay in registers
+constexpr u32 kHeldPositions = 4;      // patch positions per thread whose addresses stay in registers
 constexpr i32 kMaxAccumulators = 128;  // ir/limits.h: kMaxGroupChannels
 
 // One word of the input patch, the same for every channel.
@@ -52,7 +52,7 @@ struct Tile {
 
 // A thread's output pixel. Found when the sums are complete: until then it would only take registers.
 struct Pixel {
-  u32 owned;  // 0: the tile reaches beyond the image or the batch
+  u32 owned;      // 0: the tile reaches beyond the image or the batch
   float* output;  // channel 0
   const float* residual;
 };
@@ -97,8 +97,8 @@ BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
                      0 <= x && x < in_cols();
   const i64 image_elements = static_cast<i64>(in_channels()) * in_rows() * in_cols();
   Position position;
-  position.source = valid ? tile->input + (tile->first_image + image) * image_elements + (y * in_cols() + x)
-                          : tile->input;
+  position.source =
+      valid ? tile->input + (tile->first_image + image) * image_elements + (y * in_cols() + x) : tile->input;
   position.target = shared_reserve() + (image * image_pitch() + row * row_pitch() + col) * kWordBytes;
   position.valid = valid;
   return position;
@@ -122,7 +122,8 @@ BURIN_PIECE void burin_piece_fill(const Tile* tile) {
   }
 }
 
-BURIN_PIECE void burin_piece_copy_channel(const float* source, u32 target, u32 valid, i64 channel_bytes, u32 slot_bytes) {
+BURIN_PIECE void burin_piece_copy_channel(const float* source, u32 target, u32 valid, i64 channel_bytes,
+                                          u32 slot_bytes) {
   burin_dev_copy_async(target, slot_bytes, source, channel_bytes, valid);
 }
 
@@ -167,12 +168,18 @@ BURIN_DEVICE bool last_to_arrive(u32* counter) {
 // ---- the epilogue
 BURIN_DEVICE float activate(float x) {
   switch (activation()) {
-    case kRelu: return x < 0 ? 0 : x;
-    case kRelu6: return x < 0 ? 0 : x > 6 ? 6 : x;
-    case kLeakyRelu: return x < 0 ? x * burin_leaky_slope() : x;
-    case kSigmoid: return burin_dev_reciprocal(1 + burin_dev_exp(-x));
-    case kSilu: return x * burin_dev_reciprocal(1 + burin_dev_exp(-x));
-    default: return x;
+    case kRelu:
+      return x < 0 ? 0 : x;
+    case kRelu6:
+      return x < 0 ? 0 : x > 6 ? 6 : x;
+    case kLeakyRelu:
+      return x < 0 ? x * burin_leaky_slope() : x;
+    case kSigmoid:
+      return burin_dev_reciprocal(1 + burin_dev_exp(-x));
+    case kSilu:
+      return x * burin_dev_reciprocal(1 + burin_dev_exp(-x));
+    default:
+      return x;
   }
 }
 
@@ -228,9 +235,9 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   tile.first_col = origin.col;
   tile.thread = burin_dev_thread();
   const TilePlace place = locate_place(tile.thread);
-  tile.lane = shared_reserve() + (place.image * image_pitch() + place.row * stride_rows() * row_pitch() +
-                                  place.col * stride_cols()) *
-                                     kWordBytes;
+  tile.lane =
+      shared_reserve() +
+      (place.image * image_pitch() + place.row * stride_rows() * row_pitch() + place.col * stride_cols()) * kWordBytes;
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
     for (u32 i = 0; i < kHeldPositions; ++i) {
@@ -247,8 +254,7 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   const i32 image = origin.image + place.image;
   const i32 row = origin.row + place.row;
   const i32 col = origin.col + place.col;
-  const i64 offset =
-      static_cast<i64>(image) * out_channels() * out_rows() * out_cols() + (row * out_cols() + col);
+  const i64 offset = static_cast<i64>(image) * out_channels() * out_rows() * out_cols() + (row * out_cols() + col);
   Pixel pixel;
   pixel.owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
   pixel.output = launch.output + offset;
@@ -268,8 +274,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
 
   if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_capacity()) * block_threads();
-    const i64 first_slice =
-        (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
+    const i64 first_slice = (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
     float* group_partials = partials + first_slice * slice_words + burin_dev_thread();
     burin_hole_publish(sums, group_partials + burin_slice_split() * slice_words);
     if (!last_to_arrive(counters + burin_dev_block_x() * group_count() + burin_slice_group())) burin_dev_exit();

@@ -26,7 +26,7 @@ BURIN_PRIMITIVE u32 burin_dev_block_y();
 // ---- memory
 BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
-BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);   // read-only for the whole launch
+BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);  // read-only for the whole launch
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);
 // Partial sums that another block wrote in this launch: not through the incoherent cache.
 BURIN_PRIMITIVE float burin_dev_scratch_load(const float* base, i64 byte_offset);
@@ -36,12 +36,12 @@ BURIN_PRIMITIVE void burin_dev_scratch_store(float* base, i64 byte_offset, float
 // be read after this thread has waited for the copy's batch and, by other threads, after a barrier that follows.
 BURIN_PRIMITIVE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                           u32 valid);
-BURIN_PRIMITIVE void burin_dev_copy_commit();         // closes this thread's current batch of copies (may be empty)
+BURIN_PRIMITIVE void burin_dev_copy_commit();           // closes this thread's current batch of copies (may be empty)
 BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pending` (a constant) batches are in flight
 
 // ---- order
 BURIN_PRIMITIVE void burin_dev_barrier();  // all threads of the block
-BURIN_PRIMITIVE void burin_dev_fence();    // this thread's writes before it are seen by the device before those after it
+BURIN_PRIMITIVE void burin_dev_fence();  // this thread's writes before it are seen by the device before those after it
 // Adds one, wrapping to 0 after `last`; returns the old value. Atomic across the device.
 BURIN_PRIMITIVE u32 burin_dev_count_arrival(u32* counter, u32 last);
 // The value that thread 0 passed, in every thread; all threads of the block must call it (it contains barriers).

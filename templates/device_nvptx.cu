@@ -19,11 +19,11 @@ BURIN_DEVICE const BURIN_GLOBAL float* global_address(const float* base, i64 byt
   return (const BURIN_GLOBAL float*)((const BURIN_GLOBAL char*)(base) + byte_offset);
 }
 
-#define BURIN_SPECIAL_REGISTER(function, name)            \
-  BURIN_INLINE u32 function() {                           \
-    u32 value;                                            \
+#define BURIN_SPECIAL_REGISTER(function, name)                 \
+  BURIN_INLINE u32 function() {                                \
+    u32 value;                                                 \
     __asm__ volatile("mov.u32 %0, %%" name ";" : "=r"(value)); \
-    return value;                                         \
+    return value;                                              \
   }
 BURIN_SPECIAL_REGISTER(burin_dev_thread, "tid.x")
 BURIN_SPECIAL_REGISTER(burin_dev_block_x, "ctaid.x")
@@ -59,10 +59,17 @@ BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const
 BURIN_INLINE void burin_dev_copy_commit() { __nvvm_cp_async_commit_group(); }
 BURIN_INLINE void burin_dev_copy_wait(u32 pending) {
   switch (pending) {
-    case 0: __nvvm_cp_async_wait_group(0); break;
-    case 1: __nvvm_cp_async_wait_group(1); break;
-    case 2: __nvvm_cp_async_wait_group(2); break;
-    default: __nvvm_cp_async_wait_all();
+    case 0:
+      __nvvm_cp_async_wait_group(0);
+      break;
+    case 1:
+      __nvvm_cp_async_wait_group(1);
+      break;
+    case 2:
+      __nvvm_cp_async_wait_group(2);
+      break;
+    default:
+      __nvvm_cp_async_wait_all();
   }
 }
 #else

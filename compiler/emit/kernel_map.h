@@ -8,7 +8,7 @@ namespace burin {
 
 struct PtxRange {
   int group = 0, split = 0;
-  int channel = -1;  // -1: the slice's own lines before its first channel
+  int channel = -1;                   // -1: the slice's own lines before its first channel
   int first_line = 0, last_line = 0;  // counted from 1
 };
 

@@ -26,15 +26,17 @@ std::string kernel_report(const KernelRecord& record, const std::string& ptx) {
                                 {"stack_bytes", binary.stack_bytes},
                                 {"code_bytes", binary.code_bytes}});
   }
-  Json ranges = Json::array();
+  // One range per line: a person scrolls through them.
+  std::string ranges;
   for (const PtxRange& range : map_kernel(ptx)) {
     Json entry = {{"group", range.group}, {"split", range.split}};
     if (range.channel >= 0) entry["channel"] = range.channel;
     entry["lines"] = {range.first_line, range.last_line};
-    ranges.push_back(std::move(entry));
+    ranges += (ranges.empty() ? "\n  " : ",\n  ") + entry.dump();
   }
-  report["ptx_lines"] = std::move(ranges);
-  return report.dump(1) + "\n";
+  std::string text = report.dump(1);
+  text.erase(text.rfind("\n}"));
+  return text + ",\n \"ptx_lines\": [" + ranges + "\n ]\n}\n";
 }
 
 }  // namespace burin

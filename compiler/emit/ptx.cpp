@@ -176,8 +176,8 @@ std::string print_ptx(llvm::Module& module, llvm::LLVMTargetMachine& target) {
     BURIN_CHECK(!config->addISelPasses(), "LLVM's NVPTX back end cannot select instructions");
     config->addMachinePasses();
     config->setInitialized();
-    llvm::Expected<std::unique_ptr<llvm::MCStreamer>> streamer = target.createMCStreamer(
-        stream, nullptr, llvm::CodeGenFileType::AssemblyFile, machine->getMMI().getContext());
+    llvm::Expected<std::unique_ptr<llvm::MCStreamer>> streamer =
+        target.createMCStreamer(stream, nullptr, llvm::CodeGenFileType::AssemblyFile, machine->getMMI().getContext());
     BURIN_CHECK(static_cast<bool>(streamer), "{}", llvm::toString(streamer.takeError()));
     llvm::AsmPrinter* printer = target.getTarget().createAsmPrinter(target, std::move(*streamer));
     BURIN_CHECK(printer != nullptr, "LLVM's NVPTX back end cannot write PTX");

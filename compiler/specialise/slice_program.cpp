@@ -69,7 +69,8 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
       StageProgram stage;
       for (std::size_t i = first; i < last; ++i) {
         const int c = slice.channels[i];
-        const std::uint32_t slot_bytes = buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes;
+        const std::uint32_t slot_bytes =
+            buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes;
         stage.copies.push_back({c * plane_bytes, slot_bytes});
         for (std::size_t t = starts[c]; t < starts[c + 1]; ++t) {
           const Tap& tap = pattern.taps[t];

@@ -1,6 +1,6 @@
 // The source map: which nonzero an instruction was made from, kept as LLVM debug locations so that it survives every
-// pass without changing what they do. A location's line is the column (c, r, s) of the weight matrix, counted from 1; its
-// column is the output channel, counted from 1, or 0 for the load of an activation. One scope per slice.
+// pass without changing what they do. A location's line is the column (c, r, s) of the weight matrix, counted from 1;
+// its column is the output channel, counted from 1, or 0 for the load of an activation. One scope per slice.
 #pragma once
 
 #include <llvm/IR/DIBuilder.h>

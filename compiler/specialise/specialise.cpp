@@ -181,8 +181,8 @@ class SliceBuilder {
     std::vector<llvm::Type*> types(values.size(), i32_);
     std::vector<Value*> arguments;
     for (const int value : values) arguments.push_back(llvm::ConstantInt::get(i32_, value));
-    llvm::FunctionCallee callee = holes_.module().getOrInsertFunction(
-        primitive, llvm::FunctionType::get(builder.getVoidTy(), types, false));
+    llvm::FunctionCallee callee =
+        holes_.module().getOrInsertFunction(primitive, llvm::FunctionType::get(builder.getVoidTy(), types, false));
     builder.CreateCall(callee, arguments);
   }
 
@@ -248,8 +248,8 @@ class SliceBuilder {
   Function* taps(const StageProgram& stage, const std::vector<int>& group) {
     Function* body = holes_.open("taps");
     llvm::IRBuilder<> builder(&body->front());
-    llvm::FunctionCallee barrier = holes_.module().getOrInsertFunction(
-        "burin_dev_barrier", llvm::FunctionType::get(builder.getVoidTy(), false));
+    llvm::FunctionCallee barrier =
+        holes_.module().getOrInsertFunction("burin_dev_barrier", llvm::FunctionType::get(builder.getVoidTy(), false));
     Sums sums(group.size());
     for (const LoadedTap& load : stage.loads) {
       for (const AccumulatorTap& use : load.uses) {
@@ -272,7 +272,7 @@ class SliceBuilder {
         Value*& sum = sums.values[use.accumulator];
         locate(builder, stage.loads[n - ahead], group[use.accumulator]);
         sum = holes_.splice(builder, tap_, {sum, loaded[n - ahead], llvm::ConstantFP::get(float_, use.weight)});
-        sum->setName(fmt::format("k{}", group[use.accumulator]));
+        sum->setName(fmt::format("k{}.", group[use.accumulator]));  // LLVM counts on: k17.1, k17.2
         if (++since_barrier == plan_.barrier_every) {
           builder.SetCurrentDebugLocation({});
           builder.CreateCall(barrier);
@@ -282,7 +282,8 @@ class SliceBuilder {
     }
     builder.SetCurrentDebugLocation({});
     for (std::size_t j = 0; j < group.size(); ++j) {
-      if (sums.values[j] != nullptr) builder.CreateStore(sums.values[j], sum_address(builder, body, static_cast<int>(j)));
+      if (sums.values[j] != nullptr)
+        builder.CreateStore(sums.values[j], sum_address(builder, body, static_cast<int>(j)));
     }
     builder.CreateRetVoid();
     return body;
@@ -304,7 +305,8 @@ class SliceBuilder {
     llvm::IRBuilder<> builder(&body->front());
     for (std::size_t j = 0; j < group.size(); ++j) {
       Value* sum = builder.CreateLoad(float_, sum_address(builder, body, static_cast<int>(j)));
-      holes_.splice(builder, publish_, {body->getArg(1), word_offset(static_cast<std::int64_t>(j) * plan_.threads), sum});
+      holes_.splice(builder, publish_,
+                    {body->getArg(1), word_offset(static_cast<std::int64_t>(j) * plan_.threads), sum});
     }
     builder.CreateRetVoid();
     return body;
@@ -383,6 +385,20 @@ void finish(llvm::Module& module) {
   run_passes(module, passes);
 }
 
+// Inlining marks names with ".i" for each level; a reader wants "k17", not "k17.i.i".
+void tidy_names(llvm::Module& module) {
+  const auto tidy = [](llvm::Value& value) {
+    const std::size_t mark = value.getName().find(".i");
+    if (mark != llvm::StringRef::npos) value.setName(value.getName().take_front(mark).str());
+  };
+  for (Function& function : module) {
+    for (llvm::BasicBlock& block : function) {
+      tidy(block);
+      for (llvm::Instruction& instruction : block) tidy(instruction);
+    }
+  }
+}
+
 // llvm.used keeps the pieces alive until here.
 void release_template(llvm::Module& module) {
   for (const char* name : {"llvm.used", "llvm.compiler.used"}) {
@@ -438,6 +454,7 @@ SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& patter
 
   release_template(*result.module);
   finish(*result.module);
+  tidy_names(*result.module);
   set_entry(*result.module, result.symbol, plan.threads, plan.max_registers);
   result.module->setModuleIdentifier(result.symbol);
   result.module->setSourceFileName(plan.template_name);

@@ -41,8 +41,7 @@ void fill_constants(llvm::Module& module, const KernelPlan& plan, const ConvShap
     }
   }
   if (llvm::Function* function = module.getFunction("burin_leaky_slope")) {
-    replace_calls(*function,
-                  llvm::ConstantFP::get(llvm::Type::getFloatTy(context), shape.epilogue.leaky_slope));
+    replace_calls(*function, llvm::ConstantFP::get(llvm::Type::getFloatTy(context), shape.epilogue.leaky_slope));
   }
   for (const llvm::Function& function : module) {
     BURIN_CHECK(!function.getName().starts_with("burin_const_"), "the template uses {}, which has no value",
@@ -54,7 +53,8 @@ void fill_constants(llvm::Module& module, const KernelPlan& plan, const ConvShap
 
 std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const KernelPlan& plan,
                                             const ConvShape& shape) {
-  if (embedded_bitcode(plan.template_name).empty()) fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
+  if (embedded_bitcode(plan.template_name).empty())
+    fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
   std::unique_ptr<llvm::Module> module = parse_embedded(context, plan.template_name);
   fill_constants(*module, plan, shape);
   simplify(*module);
