@@ -10,7 +10,6 @@
 namespace burin {
 namespace {
 
-constexpr std::size_t kShownBytes = 160;         // of a name or text in a message
 constexpr std::size_t kListedNames = 8;          // of a list in a message
 constexpr std::size_t kComparedNames = 5000;     // suggestions: edit distances that are computed at most
 constexpr std::size_t kComparedNameBytes = 256;  // suggestions: longer names are not compared
@@ -31,55 +30,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 }  // namespace
-
-std::string printable(std::string_view text) {
-  const bool cut = text.size() > kShownBytes;
-  if (cut) {
-    std::size_t keep = kShownBytes;
-    while (keep > 0 && (static_cast<unsigned char>(text[keep]) & 0xC0U) == 0x80U) --keep;  // not inside a character
-    text = text.substr(0, keep);
-  }
-  const bool utf8 = is_valid_utf8(text);
-  std::string shown;
-  for (const char ch : text) {
-    const auto byte = static_cast<unsigned char>(ch);
-    if (byte < 0x20 || byte == 0x7F || (!utf8 && byte >= 0x80)) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else {
-      shown += ch;
-    }
-  }
-  return cut ? shown + "..." : shown;
-}
-
-std::string in_quotes(std::string_view name) { return fmt::format("'{}'", printable(name)); }
-
-bool is_valid_utf8(std::string_view text) {
-  for (std::size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    std::size_t length = 1;
-    unsigned code = lead;
-    unsigned smallest = 0;
-    if (lead >= 0xF0 && lead < 0xF8) {
-      length = 4, code = lead & 0x07U, smallest = 0x10000;
-    } else if (lead >= 0xE0 && lead < 0xF0) {
-      length = 3, code = lead & 0x0FU, smallest = 0x800;
-    } else if (lead >= 0xC0 && lead < 0xE0) {
-      length = 2, code = lead & 0x1FU, smallest = 0x80;
-    } else if (lead >= 0x80) {
-      return false;
-    }
-    if (length > text.size() - i) return false;
-    for (std::size_t j = 1; j < length; ++j) {
-      const auto next = static_cast<unsigned char>(text[i + j]);
-      if ((next & 0xC0U) != 0x80U) return false;
-      code = code << 6U | (next & 0x3FU);
-    }
-    if (code < smallest || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
-    i += length;
-  }
-  return true;
-}
 
 bool glob_match(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;

@@ -1,19 +1,13 @@
-// Names that come from files: how they are matched, suggested and shown.
+// Names that come from files: how they are matched, suggested and listed.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "ir/printable.h"
+
 namespace burin {
-
-// The name in single quotes, fit for an error message: control characters escaped, cut where it is very long.
-std::string in_quotes(std::string_view name);
-
-// Text from a file or a library, without quotes, made fit the same way.
-std::string printable(std::string_view text);
-
-bool is_valid_utf8(std::string_view text);
 
 // Shell patterns: * (any text, / included), ? and [..] (ranges; ! negates).
 bool glob_match(const std::string& pattern, const std::string& name);

@@ -132,9 +132,7 @@ LayerTensors find_tensors(const LayerGeometry& layer, TensorTable& table) {
 }
 
 void check_name(const LayerGeometry& layer) {
-  const bool control = std::any_of(layer.name.begin(), layer.name.end(),
-                                   [](char ch) { return static_cast<unsigned char>(ch) < 0x20 || ch == 0x7F; });
-  if (layer.name.empty() || layer.name.size() > kMaxLayerNameBytes || control || !is_valid_utf8(layer.name)) {
+  if (layer.name.empty() || layer.name.size() > kMaxLayerNameBytes || !is_plain_text(layer.name)) {
     fail(layer.place.kind, "{}: a layer's name must have 1 to {} bytes of UTF-8 without control characters",
          layer.place.text, kMaxLayerNameBytes);
   }

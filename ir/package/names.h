@@ -8,11 +8,10 @@
 #include <string_view>
 
 #include "ir/package/manifest.h"
+#include "ir/printable.h"
 
 namespace burin {
 
-bool is_utf8(std::string_view text);
-bool is_plain_text(std::string_view text);          // UTF-8 without control characters: it may go to a terminal
 inline constexpr std::size_t kMaxNameBytes = 4096;  // of a tensor, of the weights file
 
 // Relative, of names joined by '/', none of them empty, "." or ".."; no backslash, no control character; not the
@@ -22,10 +21,6 @@ inline constexpr std::string_view kManifestPath = "manifest.json";
 
 bool is_symbol(std::string_view text);     // [A-Za-z_][A-Za-z0-9_]*
 bool is_arch_name(std::string_view text);  // sm_90, sm_90a, compute_75
-
-// For messages: cut to `limit` bytes or so, anything unprintable as '?'.
-inline constexpr std::size_t kPrintableBytes = 80;
-std::string printable(std::string_view text, std::size_t limit = kPrintableBytes);
 
 // The size of the tensor's file; nothing when the shape is not one a package can hold.
 std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor);

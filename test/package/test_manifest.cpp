@@ -169,8 +169,9 @@ TEST_CASE("manifest: hostile numbers in the JSON") {
 TEST_CASE("manifest: unknown words are named with those that are known") {
   const std::string activation =
       parse_error([](ordered_json& json) { json["kernels"][0]["shape"]["activation"] = "swish\n"; });
-  CHECK(activation == "manifest.json: kernels[0].shape.activation: 'swish?' is not an activation this burin knows (" +
-                          activation_names() + ")");
+  CHECK(activation ==
+        "manifest.json: kernels[0].shape.activation: 'swish\\x0a' is not an activation this burin knows (" +
+            activation_names() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
         "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin, bitcode");
 }

@@ -34,21 +34,3 @@ TEST_CASE("architecture names") {
     CHECK_FALSE(is_arch_name(bad));
   }
 }
-
-TEST_CASE("UTF-8 is checked to the letter") {
-  for (const char* good :
-       {"", "a", "\xc2\x80", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"}) {
-    CHECK(is_utf8(good));
-  }
-  // lone continuation, overlong forms, surrogate, beyond U+10FFFF, cut short
-  for (const char* bad : {"\x80", "\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf", "\xed\xa0\x80",
-                          "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xc3", "\xe2\x82", "\xf0\x90\x80", "a\xff"}) {
-    CHECK_FALSE(is_utf8(bad));
-  }
-}
-
-TEST_CASE("printable cuts and cleans what messages show") {
-  CHECK(printable("plain \xc3\xa9") == "plain \xc3\xa9");
-  CHECK(printable("a\x1b[31m\n\xff") == "a?[31m??");
-  CHECK(printable(std::string(100, 'x')) == std::string(80, 'x') + "...");
-}
