@@ -220,7 +220,7 @@ void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
 }  // namespace
 
 Geometry parse_geometry(std::string_view text, const std::string& where) {
-  const JsonText parsed = parse_json_object(text, where);
+  const StrictJson parsed = parse_json_object(text, where);
   if (parsed.top_keys.empty()) fail(ErrorKind::bad_input, "{}: describes no layer", where);
   Geometry geometry;
   std::set<std::string> unknown;

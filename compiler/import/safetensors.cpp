@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "compiler/import/json_text.h"
@@ -185,7 +186,7 @@ WeightsFile parse_safetensors(std::string_view bytes, const std::string& path) {
     fail(ErrorKind::bad_input, "{}: the header claims {} bytes, but only {} follow; the file is cut off", path, length,
          bytes.size() - kLengthBytes);
   }
-  const JsonText header = parse_json_object(bytes.substr(kLengthBytes, length), path + ": header");
+  const StrictJson header = parse_json_object(bytes.substr(kLengthBytes, length), path + ": header");
   const std::string_view data = bytes.substr(kLengthBytes + length);
 
   WeightsFile result;
@@ -209,41 +210,34 @@ WeightsFile parse_safetensors(std::string_view bytes, const std::string& path) {
 }
 
 WeightsFile open_sharded(std::string_view bytes, const std::string& path) {
-  const JsonText index = parse_json_object(bytes, path);
+  const StrictJson index = parse_json_object(bytes, path);
   const auto weight_map = index.root.find("weight_map");
   if (weight_map == index.root.end() || !weight_map->is_object() || weight_map->empty()) {
     fail(ErrorKind::bad_input, "{}: has no weight_map, so it is no index of safetensors files", path);
   }
-  std::map<std::string, std::vector<std::string>> tensors_of;  // file -> tensors
+  std::map<std::string, std::set<std::string>> tensors_of;  // file -> tensors
   for (const auto& [name, shard] : weight_map->items()) {
     if (!shard.is_string()) fail(ErrorKind::bad_input, "{}: weight_map: {} is not a file name", path, in_quotes(name));
-    tensors_of[shard.get<std::string>()].push_back(name);
+    tensors_of[shard.get<std::string>()].insert(name);
   }
 
   WeightsFile result;
   result.path = path;
   std::size_t unlisted = 0;
-  for (const auto& [shard, names] : tensors_of) {
+  for (auto& [shard, missing] : tensors_of) {
     const std::string shard_file = shard_path(shard, path).string();
     auto file = std::make_shared<MappedFile>(shard_file);
     WeightsFile part = parse_safetensors(file->bytes(), shard_file);
-    // `names` is sorted: weight_map came out of a sorted object.
-    std::size_t found = 0;
     for (WeightsTensor& tensor : part.tensors) {
-      if (!std::binary_search(names.begin(), names.end(), tensor.name)) {
+      if (missing.erase(tensor.name) == 0) {
         ++unlisted;
-        continue;
+      } else {
+        result.tensors.push_back(std::move(tensor));
       }
-      ++found;
-      result.tensors.push_back(std::move(tensor));
     }
-    if (found != names.size()) {
-      const auto missing = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
-        return std::none_of(result.tensors.begin(), result.tensors.end(),
-                            [&](const auto& t) { return t.name == name; });
-      });
-      fail(ErrorKind::bad_input, "{}: weight_map says that {} is in {}, but it is not", path, in_quotes(*missing),
-           in_quotes(shard));
+    if (!missing.empty()) {
+      fail(ErrorKind::bad_input, "{}: weight_map says that {} is in {}, but it is not", path,
+           in_quotes(*missing.begin()), in_quotes(shard));
     }
     std::move(part.geometry.begin(), part.geometry.end(), std::back_inserter(result.geometry));
     result.owners.push_back(std::move(file));

@@ -2,21 +2,19 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/package/manifest_json.h"
 #include "ir/package/names.h"
+#include "ir/strict_json.h"
 
 namespace burin {
 namespace {
 
-using nlohmann::json;  // and not ordered_json: look-up by key is logarithmic, whatever a file holds
+using nlohmann::json;
 
-constexpr std::size_t kMaxJsonDepth = 16;  // a manifest needs 6
-constexpr int kMaxJsonValues = 4'000'000;  // each takes up to some 100 bytes once parsed
-constexpr std::size_t kMaxParserMessageBytes = 300;
+constexpr JsonLimits kLimits{.depth = 16, .values = 4'000'000};  // a manifest needs a depth of 6
 
 [[noreturn]] void bad(const std::string& path, const std::string& text) {
   fail(ErrorKind::bad_input, "{}: {}{}{}", kManifestPath, path, path.empty() ? "" : ": ", text);
@@ -212,65 +210,13 @@ FileRecord parse_file(const Field& field) {
   return file;
 }
 
-// Refuses, before any of it is built in memory, what a manifest never has and a hostile file might: deep nesting, more
-// values than a manifest needs, keys given twice. A pass of its own because the library's parse() with a callback takes
-// quadratic time for long arrays of objects.
-class Guard : public json::json_sax_t {
- public:
-  bool null() override { return value(); }
-  bool boolean(bool) override { return value(); }
-  bool number_integer(number_integer_t) override { return value(); }
-  bool number_unsigned(number_unsigned_t) override { return value(); }
-  bool number_float(number_float_t, const string_t&) override { return value(); }
-  bool string(string_t&) override { return value(); }
-  bool binary(binary_t&) override { return value(); }
-  bool start_array(std::size_t) override { return open(); }
-  bool end_array() override { return close(); }
-  bool start_object(std::size_t) override { return open(); }
-  bool end_object() override { return close(); }
-  bool key(string_t& key) override {
-    if (keys_.back().insert(key).second) return true;
-    bad("", fmt::format("the key \"{}\" stands twice in one object", printable(key)));
-  }
-  bool parse_error(std::size_t, const std::string&, const json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..." without the library's own numbering
-    std::string_view what = error.what();
-    if (const std::size_t end = what.find("] "); end != what.npos) what.remove_prefix(end + 2);
-    bad("", printable(what, kMaxParserMessageBytes));
-  }
-
- private:
-  bool value() {
-    if (++values_ > kMaxJsonValues) bad("", fmt::format("has more than {} values", kMaxJsonValues));
-    return true;
-  }
-  bool open() {
-    keys_.emplace_back();
-    if (keys_.size() > kMaxJsonDepth) bad("", fmt::format("is nested deeper than {} levels", kMaxJsonDepth));
-    return value();
-  }
-  bool close() {
-    keys_.pop_back();
-    return true;
-  }
-
-  int values_ = 0;
-  std::vector<std::set<std::string>> keys_;  // of the arrays (none) and objects that are open
-};
-
-json parse_document(std::string_view text) {
-  Guard guard;
-  json::sax_parse(text, &guard);
-  return json::parse(text);
-}
-
 }  // namespace
 
 ParsedManifest parse_json(std::string_view text) {
   if (static_cast<std::int64_t>(text.size()) > kMaxManifestBytes) {
     bad("", fmt::format("{} bytes are over {}", text.size(), kMaxManifestBytes));
   }
-  const json document = parse_document(text);
+  const json document = parse_strict_json(text, std::string(kManifestPath), kLimits).root;
   const Field root(document, "");
   ParsedManifest result;
   Manifest& manifest = result.manifest;

@@ -1,5 +1,7 @@
 #include "compiler/import/safetensors.h"
 
+#include <fmt/format.h>
+
 #include "compiler/import/import.h"
 #include "test/import/files.h"
 
@@ -64,6 +66,20 @@ TEST_CASE("safetensors: scalars, empty tensors and integers are tensors too") {
   REQUIRE(file.tensors.size() == 3);
   CHECK(float_values(file.tensors[0]) == std::vector<float>{1});
   CHECK(file.tensors[2].type == ElementType::i64);
+}
+TEST_CASE("safetensors: a header of 40,000 tensors takes linear time") {
+  constexpr int kTensors = 40'000;
+  std::string header = "{";
+  for (int i = 0; i < kTensors; ++i) {
+    if (i > 0) header += ',';
+    header +=
+        entry(fmt::format("blocks.{}.conv.weight", i), "F32", "[1,1,1,1]", fmt::format("[{},{}]", 4 * i, 4 * i + 4));
+  }
+  const std::string bytes = safetensors(header + "}", ramp(kTensors));
+  const WeightsFile file = parse_safetensors(bytes, "m");
+  REQUIRE(file.tensors.size() == kTensors);
+  CHECK(file.tensors.back().name == "blocks.39999.conv.weight");
+  CHECK(float_values(file.tensors.back()) == std::vector<float>{kTensors});
 }
 TEST_CASE("safetensors: geometry comes from the metadata") {
   const WeightsFile file = parse_safetensors(one_tensor_file("a", {2}, R"({"x":{}})"), "m.safetensors");

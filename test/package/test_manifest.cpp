@@ -161,7 +161,7 @@ TEST_CASE("manifest: hostile numbers in the JSON") {
   CHECK(with_threads("99999999999999999999999").find(path + "expected an integer") == 0);
   CHECK(with_threads("1e3").find(path + "expected an integer") == 0);
   CHECK(with_threads("1e999").find("manifest.json: ") == 0);
-  CHECK(with_threads("NaN").find("manifest.json: parse error at line") == 0);
+  CHECK(with_threads("NaN").find("manifest.json: not valid JSON: parse error at line") == 0);
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["shape"]["leaky_slope"] = 1e300; }) ==
         "manifest.json: kernels[0].shape.leaky_slope: 1e+300 does not fit into a float32");
 }
@@ -177,12 +177,14 @@ TEST_CASE("manifest: unknown words are named with those that are known") {
 }
 
 TEST_CASE("manifest: what is not JSON is refused with line and column") {
-  CHECK(error_of([] { parse_manifest(""); }).find("manifest.json: parse error at line 1") == 0);
-  CHECK(error_of([] { parse_manifest("{\n\"a\": }"); }).find("manifest.json: parse error at line 2, column 6") == 0);
-  CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: parse error") == 0);
-  CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: parse error") == 0);
+  CHECK(error_of([] { parse_manifest(""); }).find("manifest.json: not valid JSON: parse error at line 1") == 0);
+  CHECK(error_of([] {
+          parse_manifest("{\n\"a\": }");
+        }).find("manifest.json: not valid JSON: parse error at line 2, column 6") == 0);
+  CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: not valid JSON: parse error") == 0);
+  CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: not valid JSON: parse error") == 0);
   CHECK(error_of([] { parse_manifest("{\"format_version\": 1, \"format_version\": 1}"); }) ==
-        "manifest.json: the key \"format_version\" stands twice in one object");
+        "manifest.json: the key 'format_version' stands twice in one object");
   CHECK(error_of([] { parse_manifest(std::string(1'000'000, '[')); }) ==
         "manifest.json: is nested deeper than 16 levels");
 }
