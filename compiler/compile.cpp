@@ -83,7 +83,8 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
   const SparsePattern pattern = analyse(layer);
   if (observer.observe("pattern", "20-pattern.txt", [&] { return print(pattern); })) return std::nullopt;
 
-  const KernelPlan plan = reentry.plan ? *reentry.plan : make_plan(layer, pattern, {job.batch, options.archs});
+  const KernelPlan plan =
+      reentry.plan ? *reentry.plan : make_plan(layer, pattern, {job.batch, options.archs, options.plan_constraints});
   check_plan(plan, layer, pattern);
   if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
   if (observer.observe("template", "40-template.ll", [&] { return print_template(plan, layer.shape); })) {

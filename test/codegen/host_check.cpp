@@ -1,0 +1,78 @@
+#include "test/codegen/host_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "compiler/host/executor.h"
+#include "compiler/launch_geometry.h"
+#include "compiler/plan/planner.h"
+#include "compiler/reference.h"
+#include "compiler/specialise/specialise.h"
+#include "ir/error.h"
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+std::string run_once(HostKernel& kernel, const ConvLayer& layer, int longest_reduction, int batch, std::uint64_t seed) {
+  const ConvShape& shape = layer.shape;
+  const std::vector<float> input = random_tensor(shape.input_elements() * batch, seed);
+  std::vector<float> residual;
+  if (shape.epilogue.residual) residual = random_tensor(shape.output_elements() * batch, seed + 1);
+  std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * batch),
+                            std::numeric_limits<float>::quiet_NaN());
+  kernel.run({.batch = batch, .input = input, .output = output, .residual = residual});
+  const Comparison result = compare(output, reference_convolution(layer, batch, input, residual),
+                                    reference_magnitude(layer, batch, input, residual), longest_reduction);
+  if (result.within) return {};
+  return fmt::format("{} is {}, expected {} +- {}", describe_output_index(shape, result.worst_index),
+                     result.worst_value, result.worst_expected, result.worst_tolerance);
+}
+
+}  // namespace
+
+std::string check_on_host(const ConvLayer& layer, const KernelPlan& plan, const std::vector<int>& batches,
+                          std::uint64_t seed) {
+  return check_against(layer, layer, plan, batches, seed);
+}
+
+std::string check_against(const ConvLayer& reference, const ConvLayer& layer, const KernelPlan& plan,
+                          const std::vector<int>& batches, std::uint64_t seed) {
+  std::string what = "making the code";
+  try {
+    const SparsePattern pattern = analyse(layer);
+    for (const std::string& fault : verify(plan, layer.shape, pattern)) {
+      return fmt::format("{}: the plan is not legal: {}\n{}", layer.name, fault, print(plan));
+    }
+    const std::string symbol = kernel_symbol(layer.name, plan);
+    const SpecialisedModule specialised = specialise(layer, pattern, plan, symbol);
+    HostKernel kernel(to_bitcode(specialised), symbol, launch_geometry(plan, layer.shape), layer.shape);
+    const std::vector<int>& rows = pattern.statistics.per_row;
+    const int longest = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end());
+    for (const int batch : batches) {
+      what = fmt::format("batch {}", batch);
+      const std::string fault = run_once(kernel, reference, longest, batch, seed);
+      if (!fault.empty()) return fmt::format("{}, {}: {}\n{}", layer.name, what, fault, print(plan));
+    }
+  } catch (const Error& error) {
+    return fmt::format("{}, {}: {}\n{}", layer.name, what, error.what(), print(plan));
+  }
+  return {};
+}
+
+std::string check_planned_on_host(const ConvLayer& layer, int planned_batch, const std::vector<int>& batches,
+                                  const std::string& arch, std::uint64_t seed) {
+  try {
+    PlanRequest request;
+    request.batch = planned_batch;
+    request.archs = {arch};
+    return check_on_host(layer, make_plan(layer, analyse(layer), request), batches, seed);
+  } catch (const Error& error) {
+    return fmt::format("{}: no plan for batch {} on {}: {}", layer.name, planned_batch, arch, error.what());
+  }
+}
+
+}  // namespace burin_test

@@ -1,0 +1,26 @@
+// Generated code against the float64 reference, on the host executor.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/conv_layer.h"
+#include "ir/kernel_plan.h"
+
+namespace burin_test {
+
+// Specialises the layer for `plan` and runs it once for each batch size, the output poisoned with NaN. Empty when every
+// output is within its tolerance; else what went wrong, with the plan.
+std::string check_on_host(const burin::ConvLayer& layer, const burin::KernelPlan& plan, const std::vector<int>& batches,
+                          std::uint64_t seed = 1);
+
+// The same, but with the code of `layer` held against the reference of another: the test of the test.
+std::string check_against(const burin::ConvLayer& reference, const burin::ConvLayer& layer,
+                          const burin::KernelPlan& plan, const std::vector<int>& batches, std::uint64_t seed = 1);
+
+// The same as check_on_host() with the planner's plan for `planned_batch` on `arch`.
+std::string check_planned_on_host(const burin::ConvLayer& layer, int planned_batch, const std::vector<int>& batches,
+                                  const std::string& arch = "sm_90", std::uint64_t seed = 1);
+
+}  // namespace burin_test
