@@ -1,6 +1,7 @@
 // burin bench: how long a package's kernels take on a GPU, and cuDNN beside them in the same run.
 #include <algorithm>
 
+#include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/benching.h"
 #include "compiler/cli/commands.h"
@@ -170,7 +171,9 @@ int bench_package(const BenchArguments& arguments) {
   const Device device = Device::open(choice.ordinal);
   const Bench bench(device, package, arguments.options);
   std::unique_ptr<Cudnn> cudnn;
-  if (arguments.baseline) cudnn = std::make_unique<Cudnn>(device);
+  if (arguments.baseline) {
+    cudnn = std::make_unique<Cudnn>(device, library_candidates("BURIN_CUDNN", {"libcudnn.so.9"}));
+  }
   {
     ProgressBar progress("measuring");
     int done = 0;
