@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/plan/constraints.h"
 #include "ir/network.h"
 #include "ir/package/package.h"
 
@@ -21,6 +22,7 @@ struct CompileOptions {
   float zero_threshold = 0;               // recorded in the package; the importer has applied it
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
+  PlanConstraints plan_constraints;       // --plan: what is not left to the planner
   std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
   int jobs = 0;                           // threads; 0: as many as there are processors
   bool keep_bitcode = true;

@@ -21,6 +21,7 @@ struct CompileArguments {
   std::optional<std::string> archs;
   std::string batches = "1";
   bool no_bitcode = false;
+  std::string plan;
   ImportArguments import;
   CompileOptions options;
 };
@@ -97,6 +98,7 @@ int compile(CompileArguments arguments) {
   check_stages(options);
   options.batches = parse_batches(arguments.batches);
   options.zero_threshold = arguments.import.options.zero_threshold;
+  options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
   network.notes.clear();  // printed already; compile_network would hand them on
@@ -132,6 +134,8 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("FILE");
   command
       ->add_option("--arch", arguments->archs, "Machine code for these, e.g. sm_80,sm_90 or native (default: native)")
+      ->type_name("LIST");
+  command->add_option("--plan", arguments->plan, "Choices not left to the planner: tile=1x14x14,groups=16,splits=2,...")
       ->type_name("LIST");
   command->add_option("--precision", arguments->options.precision, "Arithmetic: fp32 (default)")->type_name("NAME");
   command->add_option("--batch", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)")

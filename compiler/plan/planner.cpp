@@ -47,7 +47,7 @@ class Planner {
     const std::int64_t finalists = std::clamp(kDealtNonzeros / nonzeros, kFewestFinalists, kMostFinalists);
     std::optional<KernelPlan> best;
     double best_score = 0;
-    const SearchSpace space{shape_, options_, request_.batch, limits_, arch};
+    const SearchSpace space{shape_, options_, request_.batch, limits_, arch, request_.constraints};
     for (const PlanCandidate& candidate : search_plans(space, static_cast<std::size_t>(finalists))) {
       std::optional<KernelPlan> plan = build(candidate, arch);
       if (!plan) continue;
@@ -59,6 +59,10 @@ class Planner {
       if (best && score >= best_score) continue;
       best = std::move(plan);
       best_score = score;
+    }
+    if (!best && request_.constraints.any()) {
+      fail(ErrorKind::usage, "layer '{}', batch {}: no plan keeps --plan {}; leave something of it to the planner",
+           layer_.name, request_.batch, print(request_.constraints));
     }
     if (!best) fail_no_room();
     check_plan(*best);
@@ -117,7 +121,8 @@ class Planner {
       }
     }
     if (!set_staging(plan, candidate, most_channels)) return std::nullopt;
-    plan.barrier_every = barrier_cadence(plan.threads);
+    plan.barrier_every = request_.constraints.barrier_every.value_or(barrier_cadence(plan.threads));
+    plan.load_ahead = request_.constraints.load_ahead.value_or(plan.load_ahead);
     const std::int64_t positions =
         saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape_) *

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/plan/constraints.h"
 #include "ir/kernel_plan.h"
 #include "ir/sparse_pattern.h"
 
@@ -13,6 +14,7 @@ struct PlanRequest {
   int batch = 1;
   // The plan keeps the limits of all of them; the costs are those of the first.
   std::vector<std::string> archs = {"sm_90"};
+  PlanConstraints constraints = {};  // the plan keeps them, or there is none: Error(usage)
 };
 
 // The time of one launch in microseconds, by the model, with its terms for whoever wants to know why. They add up to

@@ -38,7 +38,11 @@ class Search {
   explicit Search(const SearchSpace& space) : space_(space) {}
 
   std::vector<PlanCandidate> run(std::size_t count) {
-    for (const PixelTile& tile : tile_candidates(space_.shape, space_.batch)) look_at_tile(tile);
+    if (const std::optional<PixelTile>& tile = space_.constraints.tile) {
+      look_at_tile(*tile);
+    } else {
+      for (const PixelTile& candidate : tile_candidates(space_.shape, space_.batch)) look_at_tile(candidate);
+    }
     sort_and_cut(kRefined);
     std::vector<PlanCandidate> coarse = std::move(found_);
     found_.clear();
@@ -63,6 +67,7 @@ class Search {
       layouts = {layouts.front(), layouts[layouts.size() / 2], layouts.back()};
     }
     for (std::size_t option = 0; option < space_.options.size(); ++option) {
+      if (space_.constraints.groups && space_.options[option].groups != *space_.constraints.groups) continue;
       for (const int splits : split_counts(tile, space_.options[option])) {
         PlanCandidate candidate{tile, layouts.front(), option, splits, 1, 1, 0, 0};
         if (guess_staging(candidate, layouts)) found_.push_back(candidate);
@@ -86,6 +91,7 @@ class Search {
     std::vector<int> counts;
     const int channels = std::max(1, static_cast<int>(option.mean.channels));
     const auto allowed = [&](int splits) {
+      if (space_.constraints.splits && splits != *space_.constraints.splits) return false;
       if (splits == 1) return true;
       if (splits > channels || std::int64_t{splits} * option.groups > kMaxSlices) return false;
       return saturating_product({tiles_of(tile), option.groups, splits, option.capacity, threads_of(tile),
@@ -94,7 +100,8 @@ class Search {
     for (int splits = 1; splits <= kMostSplits; ++splits) {
       if (allowed(splits)) counts.push_back(splits);
     }
-    const double needed = std::ceil(option.mean.multiply_adds / kGoodSliceMultiplyAdds);
+    const double needed = space_.constraints.splits.value_or(
+        static_cast<int>(std::ceil(option.mean.multiply_adds / kGoodSliceMultiplyAdds)));
     if (needed > kMostSplits && needed <= channels && allowed(static_cast<int>(needed))) {
       counts.push_back(static_cast<int>(needed));
     }
@@ -102,10 +109,14 @@ class Search {
   }
 
   bool guess_staging(PlanCandidate& candidate, const std::vector<LayoutCandidate>& layouts) const {
+    const std::optional<int>& stage = space_.constraints.stage_channels;
     for (const LayoutCandidate& layout : layouts) {
       candidate.shared = layout;
       for (const auto [channels, buffers] : kFirstGuess) {
-        if (set_staging(candidate, channels, buffers) && evaluate(candidate)) return true;
+        if (set_staging(candidate, stage.value_or(channels), buffers) && evaluate(candidate)) return true;
+      }
+      for (int buffers = 1; stage && buffers <= kMostBuffers; ++buffers) {
+        if (set_staging(candidate, *stage, buffers) && evaluate(candidate)) return true;
       }
     }
     return false;
@@ -115,7 +126,8 @@ class Search {
   void refine(const PlanCandidate& coarse) {
     PlanCandidate best = coarse;
     for (const LayoutCandidate& layout : layouts_[key(coarse.tile)]) {
-      for (const int channels : kStageChannels) {
+      for (int channels : kStageChannels) {
+        channels = space_.constraints.stage_channels.value_or(channels);
         for (int buffers = 1; buffers <= kMostBuffers; ++buffers) {
           PlanCandidate candidate = coarse;
           candidate.shared = layout;
@@ -136,6 +148,7 @@ class Search {
 
   // False when the number of buffers makes no sense for the number of stages, or does not fit.
   bool set_staging(PlanCandidate& candidate, int stage_channels, int buffers) const {
+    if (space_.constraints.buffers && buffers != *space_.constraints.buffers) return false;
     const int channels = slice_channels(candidate);
     const std::int64_t stages = ceil_div(channels, stage_channels);
     if (stages == 1 ? buffers != 1 : buffers < 2 || buffers > stages) return false;
@@ -224,8 +237,7 @@ int choose_registers(int group_capacity, std::int64_t patch_positions, int threa
                      std::int64_t blocks, const PlanLimits& limits, const ArchSpec& arch) {
   const auto round_down = [](int registers) { return registers / kRegisterGranularity * kRegisterGranularity; };
   const std::int64_t warps = ceil_div(threads, kWarpSize);
-  const int most =
-      std::min(limits.registers_per_thread, most_registers(limits.registers_per_multiprocessor, warps));
+  const int most = std::min(limits.registers_per_thread, most_registers(limits.registers_per_multiprocessor, warps));
   const int needed = needed_registers(group_capacity, patch_positions, threads);
   const int rounded = round_down(needed + kRegisterGranularity - 1);
   if (rounded > most) return 0;

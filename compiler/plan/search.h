@@ -40,6 +40,7 @@ struct SearchSpace {
   int batch;
   PlanLimits limits;
   const ArchSpec& arch;  // whose costs count
+  const PlanConstraints& constraints;
 };
 
 // The `count` best, best first, no two of the same tile, option and splits. Empty when nothing fits the limits.

@@ -1,0 +1,93 @@
+#include "compiler/plan/constraints.h"
+
+#include <charconv>
+#include <vector>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+int parse_count(std::string_view key, std::string_view text, int least) {
+  int value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (fault != std::errc() || end != text.data() + text.size() || value < least) {
+    fail(ErrorKind::usage, "--plan {}={}: a whole number of at least {} is needed", key, text, least);
+  }
+  return value;
+}
+
+PixelTile parse_tile(std::string_view text) {
+  std::vector<int> extents;
+  for (std::string_view rest = text;;) {
+    const std::size_t mark = rest.find('x');
+    extents.push_back(parse_count("tile", rest.substr(0, mark), 1));
+    if (mark == std::string_view::npos) break;
+    rest.remove_prefix(mark + 1);
+  }
+  if (extents.size() != 3) fail(ErrorKind::usage, "--plan tile={}: IMAGESxROWSxCOLS is needed", text);
+  return {extents[0], extents[1], extents[2]};
+}
+
+// The plain numbers: key, least value, member.
+struct CountKey {
+  std::string_view key;
+  int least;
+  std::optional<int> PlanConstraints::* member;
+};
+constexpr CountKey kCountKeys[] = {
+    {"groups", 1, &PlanConstraints::groups},         {"splits", 1, &PlanConstraints::splits},
+    {"stage", 1, &PlanConstraints::stage_channels},  {"buffers", 1, &PlanConstraints::buffers},
+    {"barrier", 0, &PlanConstraints::barrier_every}, {"ahead", 1, &PlanConstraints::load_ahead},
+};
+
+}  // namespace
+
+bool PlanConstraints::any() const {
+  if (tile) return true;
+  for (const CountKey& entry : kCountKeys) {
+    if (this->*entry.member) return true;
+  }
+  return false;
+}
+
+PlanConstraints parse_plan_constraints(std::string_view text) {
+  PlanConstraints constraints;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view item = rest.substr(0, comma);
+    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
+    const std::size_t equals = item.find('=');
+    const std::string_view key = item.substr(0, equals);
+    const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+    if (key == "tile") {
+      constraints.tile = parse_tile(value);
+      continue;
+    }
+    bool known = false;
+    for (const CountKey& entry : kCountKeys) {
+      if (entry.key != key) continue;
+      constraints.*entry.member = parse_count(key, value, entry.least);
+      known = true;
+    }
+    if (!known) {
+      fail(ErrorKind::usage,
+           "--plan {}: known are tile, groups, splits, stage, buffers, barrier and ahead, as KEY=VALUE", item);
+    }
+  }
+  return constraints;
+}
+
+std::string print(const PlanConstraints& constraints) {
+  std::string text;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
+  };
+  if (const auto& tile = constraints.tile) add("tile", fmt::format("{}x{}x{}", tile->images, tile->rows, tile->cols));
+  for (const CountKey& entry : kCountKeys) {
+    if (constraints.*entry.member) add(entry.key, std::to_string(*(constraints.*entry.member)));
+  }
+  return text;
+}
+
+}  // namespace burin

@@ -1,0 +1,28 @@
+// PlanConstraints: choices that a person, or a tuner, has already made. The planner searches what is left.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ir/kernel_plan.h"
+
+namespace burin {
+
+struct PlanConstraints {
+  std::optional<PixelTile> tile;
+  std::optional<int> groups;  // how many groups of output channels
+  std::optional<int> splits;
+  std::optional<int> stage_channels;  // rounded up to whole rows of the shared layout
+  std::optional<int> buffers;
+  std::optional<int> barrier_every;
+  std::optional<int> load_ahead;
+
+  bool any() const;
+};
+
+// "tile=4x14x14,groups=16,splits=1,stage=8,buffers=3,barrier=512,ahead=8", any of them. Throws Error(usage).
+PlanConstraints parse_plan_constraints(std::string_view text);
+std::string print(const PlanConstraints& constraints);
+
+}  // namespace burin

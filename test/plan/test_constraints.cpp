@@ -1,0 +1,44 @@
+#include <catch2/catch.hpp>
+
+#include "compiler/plan/planner.h"
+#include "ir/error.h"
+#include "test/ir/random_layers.h"
+
+using namespace burin;
+
+TEST_CASE("constraints: the text form round trips") {
+  const std::string text = "tile=4x14x14,groups=16,splits=2,stage=8,buffers=3,barrier=512,ahead=4";
+  CHECK(print(parse_plan_constraints(text)) == text);
+  CHECK_FALSE(parse_plan_constraints("").any());
+  CHECK(print(parse_plan_constraints("splits=3")) == "splits=3");
+}
+
+TEST_CASE("constraints: what is malformed is named") {
+  for (const char* text : {"tile=4x14", "tile=4x14x14x2", "groups=0", "splits=two", "colour=red", "stage", "ahead=-1",
+                           "buffers=99999999999999999999", "tile=0x1x1"}) {
+    INFO(text);
+    CHECK_THROWS_AS(parse_plan_constraints(text), Error);
+  }
+}
+
+TEST_CASE("constraints: a plan keeps them") {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 64;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = 14;
+  const ConvLayer layer = burin_test::make_layer("layer", shape, 0.1);
+  const SparsePattern pattern = analyse(layer);
+  const auto plan = [&](const char* text) {
+    return make_plan(layer, pattern, {8, {"sm_90"}, parse_plan_constraints(text)});
+  };
+  CHECK(plan("tile=2x14x14").tile == PixelTile{2, 14, 14});
+  CHECK(plan("groups=4").groups.size() == 4);
+  CHECK(plan("splits=3").splits == 3);
+  CHECK(plan("splits=2,stage=4,buffers=4").buffers == 4);
+  CHECK(plan("stage=8").stage_channels == 8);
+  CHECK(plan("barrier=100,ahead=2").barrier_every == 100);
+  CHECK(plan("barrier=100,ahead=2").load_ahead == 2);
+  CHECK_THROWS_AS(plan("tile=64x14x14"), Error);  // more pixels than a block has threads
+  CHECK_THROWS_AS(plan("groups=63"), Error);
+}
