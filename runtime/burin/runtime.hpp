@@ -6,10 +6,10 @@
 //   burin::Workspace workspace(device, kernel.workspace_size(batch));
 //   kernel.launch(stream, {.input = x, .output = y, .batch = batch}, workspace);
 //
-// Every function throws burin::Error (a std::runtime_error whose text stands on its own) when it cannot do what it
-// says; error_code() tells the kinds apart. Every class is a cheap handle or owns what it made; a handle keeps alive
-// what it needs, so the order of destruction does not matter. No CUDA header is needed; CUstream_st* is a CUstream, and
-// a cudaStream_t too. More: docs/embedding.md.
+// Every function throws a std::runtime_error whose text stands on its own when it cannot do what it says; error_code()
+// tells the kinds apart. Every class is a cheap handle or owns what it made; a handle keeps alive what it needs, so the
+// order of destruction does not matter. No CUDA header is needed; CUstream_st* is a CUstream, and a cudaStream_t too.
+// More: docs/embedding.md.
 #pragma once
 
 #include <cstddef>
