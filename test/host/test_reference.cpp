@@ -275,7 +275,7 @@ TEST_CASE("output indices are described") {
   CHECK(describe_output_index(shape, 2 * 108 + 36 + 4 * 6 + 5) == "image 2, channel 1, row 4, col 5");
 }
 
-TEST_CASE("random tensors are the same everywhere, never zero, and fill [-1, 1]") {
+TEST_CASE("random tensors are the same everywhere, never zero, and fill the range from -1 to 1") {
   // splitmix64 from seed 0 starts 0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f
   const std::vector<float> first = random_tensor(3, 0);
   const auto from_bits = [](std::uint64_t bits) { return static_cast<float>((2.0 * (bits >> 40) + 1) / 16777216 - 1); };
