@@ -22,8 +22,8 @@ cat <<END
 Where to look next
   $out/stages/      each layer's stages, from its shape to the PTX, one file each
   $out/small.burin  the package, a zip file: unzip -l $out/small.burin
-  examples/                 C++ and C programs that load a package and launch its kernels
-  docs/cli.md               every command and option
-  docs/pipeline.md          how a layer becomes a kernel
-  build/burin doctor        what this machine has and what is missing for what
+  examples/               C++ and C programs that load a package and launch its kernels
+  docs/cli.md             every command and option
+  docs/pipeline.md        how a layer becomes a kernel
+  build/burin doctor      what this machine has and what is missing for what
 END

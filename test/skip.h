@@ -7,8 +7,8 @@ namespace burin_test {
 void note_skip(const std::string& reason);
 }
 
-#define BURIN_SKIP(reason)            \
-  do {                                \
-    burin_test::note_skip(reason);    \
-    return;                           \
+#define BURIN_SKIP(reason)         \
+  do {                             \
+    burin_test::note_skip(reason); \
+    return;                        \
   } while (false)
