@@ -7,7 +7,7 @@
 #define BURIN_INLINE extern "C" __attribute__((device, used, always_inline, nothrow))
 
 // The block's dynamic shared memory. The first word is the broadcast's; a plan keeps kSharedReserveBytes for it.
-extern "C" __attribute__((device)) __attribute__((shared)) char burin_shared[];
+extern "C" __attribute__((device, shared, aligned(16))) char burin_shared[];
 
 BURIN_DEVICE BURIN_SHARED char* shared_address(u32 base, u32 offset) {
   return (BURIN_SHARED char*)burin_shared + (u64)base + (u64)offset;
