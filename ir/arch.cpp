@@ -5,6 +5,7 @@
 
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -148,15 +149,14 @@ constexpr std::array<ArchSpec, 5> kArchs = {turing(), ampere_a100(), ampere_ga10
 }  // namespace
 
 int resident_warps(int registers_per_multiprocessor, int registers) {
-  const int rounded = (registers + kRegisterGranularity - 1) / kRegisterGranularity * kRegisterGranularity;
-  if (rounded < 1) return 0;
+  if (registers < 1) return 0;
+  const auto rounded = static_cast<int>(ceil_div(registers, kRegisterGranularity) * kRegisterGranularity);
   return registers_per_multiprocessor / kSchedulersPerMultiprocessor / (rounded * kWarpSize) *
          kSchedulersPerMultiprocessor;
 }
 
 int most_registers(int registers_per_multiprocessor, std::int64_t warps) {
-  const std::int64_t per_scheduler =
-      std::max<std::int64_t>(1, (warps + kSchedulersPerMultiprocessor - 1) / kSchedulersPerMultiprocessor);
+  const std::int64_t per_scheduler = std::max<std::int64_t>(1, ceil_div(warps, kSchedulersPerMultiprocessor));
   const std::int64_t registers =
       registers_per_multiprocessor / kSchedulersPerMultiprocessor / (per_scheduler * kWarpSize);
   return static_cast<int>(registers / kRegisterGranularity * kRegisterGranularity);

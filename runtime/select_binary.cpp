@@ -1,31 +1,8 @@
 #include "runtime/select_binary.h"
 
-#include <charconv>
-
 #include "ir/error.h"
 
 namespace burin {
-
-ArchName parse_arch_name(std::string_view name) {
-  std::string_view rest = name;
-  for (const std::string_view prefix : {"sm_", "compute_"}) {
-    if (rest.starts_with(prefix)) {
-      rest.remove_prefix(prefix.size());
-      break;
-    }
-  }
-  ArchName arch;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), arch.compute);
-  const std::string_view suffix(end, rest.data() + rest.size() - end);
-  constexpr int kOldest = 10;
-  constexpr int kNewest = 999;
-  if (rest.size() == name.size() || error != std::errc{} || arch.compute < kOldest || arch.compute > kNewest ||
-      !(suffix.empty() || suffix == "a" || suffix == "f")) {
-    fail(ErrorKind::bad_input, "'{}' is not the name of a GPU architecture, like sm_90", name);
-  }
-  arch.suffix = suffix.empty() ? '\0' : suffix.front();
-  return arch;
-}
 
 bool cubin_fits(const ArchName& arch, const DeviceInfo& device) {
   if (arch.suffix == 'a') return arch.compute == device.compute();
@@ -44,14 +21,18 @@ const KernelBinary& select_binary(const KernelRecord& record, const DeviceInfo& 
   std::string available;
   for (const KernelBinary& binary : record.binaries) {
     if (binary.kind == BinaryKind::bitcode) continue;
-    const ArchName arch = parse_arch_name(binary.arch);
+    const std::optional<ArchName> arch = parse_arch_name(binary.arch);
+    if (!arch) {
+      fail(ErrorKind::bad_input, "kernel {}: '{}' is not the name of a GPU architecture, like sm_90", record.symbol,
+           binary.arch);
+    }
     available += fmt::format("{}{} for {}", available.empty() ? "" : ", ",
                              binary.kind == BinaryKind::cubin ? "a cubin" : "PTX", binary.arch);
     if (binary.kind == BinaryKind::ptx) {
-      if (ptx == nullptr && ptx_fits(arch, device)) ptx = &binary;
-    } else if (cubin_fits(arch, device) && arch.compute > cubin_compute) {
+      if (ptx == nullptr && ptx_fits(*arch, device)) ptx = &binary;
+    } else if (cubin_fits(*arch, device) && arch->compute > cubin_compute) {
       cubin = &binary;
-      cubin_compute = arch.compute;
+      cubin_compute = arch->compute;
     }
   }
   if (cubin != nullptr && !force_jit) return *cubin;

@@ -1,23 +1,11 @@
 // Which of a kernel's binaries a device runs.
 #pragma once
 
-#include <string>
-#include <string_view>
-
+#include "ir/arch_name.h"
 #include "ir/package/manifest.h"
 #include "runtime/burin/runtime.hpp"
 
 namespace burin {
-
-// The number and suffix of "sm_90a" or "compute_90a": 90 and 'a'.
-struct ArchName {
-  int compute = 0;
-  char suffix = '\0';
-  int major() const { return compute / 10; }
-  int minor() const { return compute % 10; }
-};
-// Throws Error(bad_input) when `name` is no such name.
-ArchName parse_arch_name(std::string_view name);
 
 // True when machine code for `arch` runs on the device: the same major version and no newer minor version; with the
 // suffix 'a', exactly that version.

@@ -1,8 +1,8 @@
 #include "compiler/assemble/assembler.h"
 
-#include <algorithm>
 #include <cctype>
 
+#include "ir/arch_name.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -46,13 +46,7 @@ void fail_assembly(std::string_view assembler, std::string_view arch, std::strin
 }
 
 void require_arch_name(std::string_view arch) {
-  std::string_view rest = arch;
-  const bool prefixed = rest.starts_with("sm_");
-  if (prefixed) rest.remove_prefix(3);
-  if (!rest.empty() && (rest.back() == 'a' || rest.back() == 'f')) rest.remove_suffix(1);
-  const bool digits =
-      !rest.empty() && std::all_of(rest.begin(), rest.end(), [](char c) { return c >= '0' && c <= '9'; });
-  if (!prefixed || !digits) {
+  if (!arch.starts_with("sm_") || !parse_arch_name(arch)) {
     fail(ErrorKind::unsupported, "'{}' is not the name of a GPU architecture; one looks like sm_90", arch);
   }
 }

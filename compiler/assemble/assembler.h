@@ -23,7 +23,8 @@ AssembledKernel describe_assembled(AssemblerOutput output, const std::string& sy
 // The same where it is certain that the assembler does not know `arch`. Error(unsupported).
 [[noreturn]] void fail_unknown_arch(std::string_view assembler, std::string_view arch, std::string_view log);
 
-// "sm_90", "sm_90a". Throws Error(unsupported) for anything else, which an assembler might take for an option.
+// "sm_90", "sm_90a": a real architecture. Throws Error(unsupported) for anything else, which an assembler might take
+// for an option.
 void require_arch_name(std::string_view arch);
 
 // What is true of any text that goes to an assembler. Throws Error(internal).

@@ -4,16 +4,16 @@
 #include <cstdint>
 #include <string>
 
+#include "ir/arch.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
 namespace burin {
 namespace {
 
-// Every architecture since sm_50: four schedulers, each with a quarter of the registers, and a warp belongs to one.
-constexpr std::int64_t kSchedulers = 4;
-constexpr std::int64_t kRegistersPerScheduler = 16384;
+// Of every architecture since sm_50; the PTX does not say for which one it is assembled.
+constexpr int kRegistersPerMultiprocessor = 65536;
 constexpr std::int64_t kMaxRegistersPerThread = 255;
-constexpr std::int64_t kRegisterUnit = 8;  // registers per thread are handed out in this unit
-constexpr std::int64_t kWarp = 32;
-constexpr std::int64_t kMaxThreads = 1024;
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -67,10 +67,9 @@ std::int64_t cap_of_entry(std::string_view header) {
   if (threads == 0) threads = product_after(header, ".reqntid");
   if (threads == 0) return 0;
   const std::int64_t blocks = std::max<std::int64_t>(product_after(header, ".minnctapersm"), 1);
-  const std::int64_t warps = (std::min(threads, kMaxThreads) + kWarp - 1) / kWarp * blocks;
-  const std::int64_t warps_of_one = (warps + kSchedulers - 1) / kSchedulers;
-  const std::int64_t registers = kRegistersPerScheduler / kWarp / warps_of_one / kRegisterUnit * kRegisterUnit;
-  return std::clamp(registers, kRegisterUnit, kMaxRegistersPerThread);
+  const std::int64_t warps = ceil_div(std::min<std::int64_t>(threads, kMaxThreadsPerBlock), kWarpSize) * blocks;
+  return std::clamp<std::int64_t>(most_registers(kRegistersPerMultiprocessor, warps), kRegisterGranularity,
+                                  kMaxRegistersPerThread);
 }
 
 }  // namespace

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "ir/arch_name.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/package/names.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -64,14 +65,6 @@ class Checker {
 };
 
 // The product, or nothing when it does not fit.
-std::optional<std::int64_t> product(std::initializer_list<std::int64_t> factors) {
-  std::int64_t result = 1;
-  for (const std::int64_t factor : factors) {
-    if (__builtin_mul_overflow(result, factor, &result)) return std::nullopt;
-  }
-  return result;
-}
-
 void check_launch(Checker& check, const std::string& path, const KernelRecord& kernel, bool shape_is_legal) {
   const LaunchGeometry& launch = kernel.launch;
   if (check.range(path + ".threads", launch.threads, kWarpSize, kMaxThreadsPerBlock) &&
@@ -100,13 +93,12 @@ void check_launch(Checker& check, const std::string& path, const KernelRecord& k
     }
   }
   if (!images || !tiles || kernel.planned_batch < 1 || kernel.planned_batch > kMaxBatch) return;
-  const std::int64_t image_tiles = (std::int64_t{kernel.planned_batch} + launch.tile_images - 1) / launch.tile_images;
+  const std::int64_t image_tiles = ceil_div(kernel.planned_batch, launch.tile_images);
   const std::int64_t blocks = image_tiles * launch.tiles_per_image;  // at most 2^20 * 2^31
   if (blocks > kMaxTiles) {
     check.fault(path, fmt::format("{} tiles at batch {} are over {}, the most blocks of a grid", blocks,
                                   kernel.planned_batch, kMaxTiles));
-  } else if (workspace &&
-             product({blocks, launch.workspace_bytes_per_tile}).value_or(kMaxWorkspaceBytes + 1) > kMaxWorkspaceBytes) {
+  } else if (workspace && saturating_product({blocks, launch.workspace_bytes_per_tile}) > kMaxWorkspaceBytes) {
     check.fault(path, fmt::format("{} tiles of {} bytes of workspace are over {} bytes", blocks,
                                   launch.workspace_bytes_per_tile, kMaxWorkspaceBytes));
   }
@@ -117,7 +109,7 @@ void check_binary(Checker& check, const std::string& path, const KernelBinary& b
     if (!binary.arch.empty()) {
       check.fault(path + ".arch", fmt::format("'{}': bitcode is for no architecture", printable(binary.arch)));
     }
-  } else if (!is_arch_name(binary.arch)) {
+  } else if (!parse_arch_name(binary.arch)) {
     check.fault(path + ".arch",
                 fmt::format("'{}' is not the name of an architecture, such as sm_90", printable(binary.arch)));
   }

@@ -19,8 +19,7 @@ inline constexpr std::size_t kMaxNameBytes = 4096;  // of a tensor, of the weigh
 bool is_package_path(std::string_view path);
 inline constexpr std::string_view kManifestPath = "manifest.json";
 
-bool is_symbol(std::string_view text);     // [A-Za-z_][A-Za-z0-9_]*
-bool is_arch_name(std::string_view text);  // sm_90, sm_90a, compute_75
+bool is_symbol(std::string_view text);  // [A-Za-z_][A-Za-z0-9_]*
 
 // The size of the tensor's file; nothing when the shape is not one a package can hold.
 std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor);

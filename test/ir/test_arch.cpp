@@ -2,7 +2,7 @@
 #include <set>
 
 #include "ir/arch.h"
-#include "ir/limits.h"
+#include "ir/arch_name.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -62,4 +62,22 @@ TEST_CASE("arch: registers are dealt to warps by scheduler, as the H200 was seen
   CHECK(most_registers(65536, 24) == 80);
   CHECK(most_registers(65536, 32) == 64);
   CHECK(most_registers(65536, 4) >= 255);
+}
+
+TEST_CASE("arch_name: number and suffix") {
+  CHECK(parse_arch_name("sm_90")->compute == 90);
+  CHECK(parse_arch_name("sm_90")->suffix == '\0');
+  CHECK(parse_arch_name("compute_120")->compute == 120);
+  CHECK(parse_arch_name("compute_120")->major() == 12);
+  CHECK(parse_arch_name("sm_89")->minor() == 9);
+  CHECK(parse_arch_name("sm_90a")->suffix == 'a');
+  CHECK(parse_arch_name("sm_103f")->suffix == 'f');
+}
+
+TEST_CASE("arch_name: what is none") {
+  for (const char* bad : {"", "sm", "sm_", "sm_9", "sm_1000", "sm_11111111111111", "sm_-90", "sm_a", "sm_9x0", "sm_90b",
+                          "sm_90aa", "sm_90 ", "90", "_90", "SM_90", "compute_sm_90"}) {
+    INFO(bad);
+    CHECK_FALSE(parse_arch_name(bad));
+  }
 }

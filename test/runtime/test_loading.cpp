@@ -35,17 +35,6 @@ std::string choice(const SampleCode& code, int major, int minor, bool force_jit 
 
 }  // namespace
 
-TEST_CASE("arch_name: parse") {
-  CHECK(parse_arch_name("sm_90").compute == 90);
-  CHECK(parse_arch_name("compute_120").compute == 120);
-  CHECK(parse_arch_name("compute_120").major() == 12);
-  CHECK(parse_arch_name("sm_90a").suffix == 'a');
-  CHECK(parse_arch_name("sm_103f").suffix == 'f');
-  for (const char* bad : {"", "sm_", "sm_9", "sm_90b", "sm_90aa", "90", "compute_sm_90", "sm_-90", "sm_1000"}) {
-    CHECK(BURIN_THROWN(bad_input, parse_arch_name(bad)).has("is not the name of a GPU architecture"));
-  }
-}
-
 TEST_CASE("select_binary: cubin of the device's own architecture") {
   CHECK(choice({}, 9, 0) == "cubin sm_90");
   CHECK(choice({}, 8, 0) == "cubin sm_80");
@@ -67,6 +56,12 @@ TEST_CASE("select_binary: architecture-specific code runs on that version alone"
   CHECK(choice({{"sm_100a"}, {"sm_75"}}, 10, 3) == "ptx sm_75");
   CHECK(choice({{}, {"sm_90a"}}, 10, 0) == "none");
   CHECK(choice({{"sm_100f"}, {}}, 10, 3) == "cubin sm_100f");
+}
+
+TEST_CASE("select_binary: a name that is no architecture") {
+  const auto package = sample_package({{"sm_bad"}, {"sm_75"}});
+  CHECK(BURIN_THROWN(bad_input, select_binary(package->manifest.kernels[0], device_of(9, 0), false))
+            .has("'sm_bad' is not the name of a GPU architecture"));
 }
 
 TEST_CASE("select_binary: force_jit") {
