@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "ir/limits.h"
@@ -225,11 +226,7 @@ ConvShape parse_conv_shape(std::string_view text) {
   KeyValueText reader(text, "convolution shape");
   ConvShape shape;
 
-  const TextLine& channels = reader.required("channels");
-  const std::size_t arrow = channels.value.find("->");
-  if (arrow == std::string_view::npos) reader.fail_at(channels, "'{}' is not of the form 'C -> K'", channels.value);
-  shape.in_channels = reader.integer32(channels, trim(channels.value.substr(0, arrow)));
-  shape.out_channels = reader.integer32(channels, trim(channels.value.substr(arrow + 2)));
+  std::tie(shape.in_channels, shape.out_channels) = reader.from_to("channels");
 
   const auto read_pair = [&](std::string_view key, int& h, int& w) {
     const std::vector<int> values = reader.extents(key, 2);

@@ -228,11 +228,7 @@ std::string print(const SparsePattern& pattern) {
 SparsePattern parse_sparse_pattern(std::string_view text) {
   KeyValueText reader(text, std::string(kWhat));
   SparsePattern pattern;
-  const TextLine& channels = reader.required("channels");
-  const std::size_t arrow = channels.value.find("->");
-  if (arrow == std::string_view::npos) reader.fail_at(channels, "'{}' is not of the form 'C -> K'", channels.value);
-  pattern.in_channels = reader.integer32(channels, trim(channels.value.substr(0, arrow)));
-  pattern.out_channels = reader.integer32(channels, trim(channels.value.substr(arrow + 2)));
+  std::tie(pattern.in_channels, pattern.out_channels) = reader.from_to("channels");
   const std::vector<int> kernel = reader.extents("kernel", 2);
   pattern.kernel_h = kernel[0];
   pattern.kernel_w = kernel[1];

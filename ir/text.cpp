@@ -1,20 +1,11 @@
 #include "ir/text.h"
 
-#include <charconv>
 #include <limits>
 
 namespace burin {
 namespace {
 
 constexpr std::string_view kBlanks = " \t\r";
-
-// Reads all of `token`; false when it is not a number of this type.
-template <typename Number>
-bool read_all(std::string_view token, Number& number) {
-  const char* end = token.data() + token.size();
-  const auto [stop, error] = std::from_chars(token.data(), end, number);
-  return error == std::errc{} && stop == end && !token.empty();
-}
 
 }  // namespace
 
@@ -96,9 +87,9 @@ void KeyValueText::finish() const {
 }
 
 std::int64_t KeyValueText::integer(const TextLine& line, std::string_view token) const {
-  std::int64_t number = 0;
-  if (!read_all(token, number)) fail_at(line, "'{}' of '{}' is not an integer", token, line.key);
-  return number;
+  const auto number = parse_number<std::int64_t>(token);
+  if (!number) fail_at(line, "'{}' of '{}' is not an integer", token, line.key);
+  return *number;
 }
 
 int KeyValueText::integer32(const TextLine& line, std::string_view token) const {
@@ -122,15 +113,15 @@ bool KeyValueText::boolean(std::string_view key) {
 }
 
 double KeyValueText::real(const TextLine& line, std::string_view token) const {
-  double number = 0;
-  if (!read_all(token, number)) fail_at(line, "'{}' of '{}' is not a number", token, line.key);
-  return number;
+  const auto number = parse_number<double>(token);
+  if (!number) fail_at(line, "'{}' of '{}' is not a number", token, line.key);
+  return *number;
 }
 
 float KeyValueText::real32(const TextLine& line, std::string_view token) const {
-  float number = 0;
-  if (!read_all(token, number)) fail_at(line, "'{}' of '{}' is not a number of float32", token, line.key);
-  return number;
+  const auto number = parse_number<float>(token);
+  if (!number) fail_at(line, "'{}' of '{}' is not a number of float32", token, line.key);
+  return *number;
 }
 
 std::vector<int> KeyValueText::extents(std::string_view key, int count) {
@@ -142,6 +133,13 @@ std::vector<int> KeyValueText::extents(std::string_view key, int count) {
   std::vector<int> values;
   for (std::string_view part : parts) values.push_back(integer32(line, part));
   return values;
+}
+
+std::pair<int, int> KeyValueText::from_to(std::string_view key) {
+  const TextLine& line = required(key);
+  const std::size_t arrow = line.value.find("->");
+  if (arrow == std::string_view::npos) fail_at(line, "'{}' is not of the form 'C -> K'", line.value);
+  return {integer32(line, trim(line.value.substr(0, arrow))), integer32(line, trim(line.value.substr(arrow + 2)))};
 }
 
 std::vector<int> KeyValueText::integers(const TextLine& line, std::size_t limit) const {

@@ -6,10 +6,13 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ir/error.h"
@@ -43,6 +46,8 @@ class KeyValueText {
   float real32(const TextLine& line, std::string_view token) const;
   // "3x5" or "2x14x14": exactly `count` integers.
   std::vector<int> extents(std::string_view key, int count);
+  // "64 -> 128".
+  std::pair<int, int> from_to(std::string_view key);
   // "0-15,17" or "none"; at most `limit` values.
   std::vector<int> integers(const TextLine& line, std::size_t limit) const;
 
@@ -58,6 +63,16 @@ class KeyValueText {
 
 // "0-15,17": runs of three and more become ranges, the order stays. "none" when empty.
 std::string print_integers(std::span<const int> values);
+
+// All of `token` as a number; nothing when it is not one, or none of this type.
+template <typename Number>
+std::optional<Number> parse_number(std::string_view token) {
+  Number number{};
+  const char* end = token.data() + token.size();
+  const auto [stop, error] = std::from_chars(token.data(), end, number);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return number;
+}
 
 std::string_view trim(std::string_view text);
 // The parts between separators, trimmed; an empty text has one empty part.

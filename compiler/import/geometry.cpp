@@ -1,7 +1,6 @@
 #include "compiler/import/geometry.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -9,6 +8,7 @@
 #include "compiler/import/json_text.h"
 #include "compiler/import/names.h"
 #include "ir/limits.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -54,15 +54,9 @@ struct Attribute {
   [[noreturn]] void fault(const std::string& what) const { fault(place.kind, what); }
 };
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
 // A whole number; one too large for 64 bits becomes the largest, so that the range check names it.
 std::optional<std::int64_t> whole_number(std::string_view text) {
-  text = trimmed(text);
+  text = trim(text);
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size() || text.empty() || error == std::errc::invalid_argument) return std::nullopt;
@@ -76,14 +70,12 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
 // All parts as numbers, or nothing.
 std::optional<std::vector<std::int64_t>> split_numbers(std::string_view text, char separator) {
   std::vector<std::int64_t> numbers;
-  while (true) {
-    const auto end = text.find(separator);
-    const auto number = whole_number(text.substr(0, end));
+  for (const std::string_view part : split(text, separator)) {
+    const auto number = whole_number(part);
     if (!number) return std::nullopt;
     numbers.push_back(*number);
-    if (end == text.npos) return numbers;
-    text.remove_prefix(end + 1);
   }
+  return numbers;
 }
 
 int in_range(std::int64_t value, const Range& range, const Attribute& attribute) {
@@ -130,13 +122,9 @@ Activation parse_activation_name(const Attribute& attribute) {
 }
 
 float parse_slope(const Attribute& attribute) {
-  const std::string_view text = trimmed(attribute.text);
-  float value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) {
-    attribute.fault("it must be a finite number");
-  }
-  return value;
+  const auto value = parse_number<float>(trim(attribute.text));
+  if (!value || !std::isfinite(*value)) attribute.fault("it must be a finite number");
+  return *value;
 }
 
 bool parse_bool(const Attribute& attribute) {

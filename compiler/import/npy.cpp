@@ -7,6 +7,7 @@
 
 #include "compiler/import/names.h"
 #include "ir/error.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -161,13 +162,12 @@ void set_type(const std::string& descr, NpyHeader& header, const std::string& wh
       tensor.element_bytes = row.bytes;
       return;
     }
-    int characters = 0;
     if (code.starts_with('U') || code.starts_with('S')) {
-      const auto [end, error] = std::from_chars(code.data() + 1, code.data() + code.size(), characters);
+      const auto characters = parse_number<int>(code.substr(1));
       constexpr int kMaxCharacters = 1 << 28;
-      if (error == std::errc() && end == code.data() + code.size() && characters >= 0 && characters <= kMaxCharacters) {
+      if (characters && *characters >= 0 && *characters <= kMaxCharacters) {
         tensor.type = ElementType::other;
-        tensor.element_bytes = characters * (code[0] == 'U' ? 4 : 1);
+        tensor.element_bytes = *characters * (code[0] == 'U' ? 4 : 1);
         header.text = true;
         return;
       }

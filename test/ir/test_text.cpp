@@ -74,3 +74,21 @@ TEST_CASE("text: missing, doubled, unknown and malformed lines are faults") {
   CHECK(error_of([] { KeyValueText("a: 1x2", "test").extents("a", 3); }) ==
         "test, line 1: '1x2' of 'a' must be 3 integers with 'x' between them");
 }
+
+TEST_CASE("text: a number is all of its token") {
+  CHECK(parse_number<int>("-17") == -17);
+  CHECK(parse_number<double>("2.5e3") == 2500);
+  for (const char* bad : {"", " 1", "1 ", "+1", "0x10", "1.5", "2147483648"}) {
+    INFO(bad);
+    CHECK_FALSE(parse_number<int>(bad));
+  }
+}
+
+TEST_CASE("text: from and to stand beside an arrow") {
+  CHECK(KeyValueText("channels: 64 -> 128", "test").from_to("channels") == std::pair(64, 128));
+  CHECK(KeyValueText("channels: 3->-1", "test").from_to("channels") == std::pair(3, -1));
+  CHECK(error_of([] { KeyValueText("channels: 64", "test").from_to("channels"); }) ==
+        "test, line 1: '64' is not of the form 'C -> K'");
+  CHECK(error_of([] { KeyValueText("channels: 64 -> x", "test").from_to("channels"); }) ==
+        "test, line 1: 'x' of 'channels' is not an integer");
+}
