@@ -22,6 +22,8 @@
 // Of the slice that is being specialised.
 BURIN_PRIMITIVE u32 burin_slice_group() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_split() __attribute__((const));
+BURIN_PRIMITIVE const void* burin_slice_code() __attribute__((const));
+BURIN_PRIMITIVE u32 burin_slice_code_bytes() __attribute__((const));  // an estimate
 BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
 
 #define BURIN_PIECE extern "C" __attribute__((device, used))
@@ -265,6 +267,7 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
 // The code of one slice: cloned per output-channel group and split.
 BURIN_PIECE void burin_piece_slice(const float* input, float* output, const float* residual, float* partials,
                                    u32* counters, i32 batch) {
+  burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
   const Launch launch = {input, output, residual, partials, counters, batch};
   const Tile tile = locate_tile(launch);
   float sums[kMaxAccumulators];

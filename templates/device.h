@@ -39,6 +39,10 @@ BURIN_PRIMITIVE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, co
 BURIN_PRIMITIVE void burin_dev_copy_commit();           // closes this thread's current batch of copies (may be empty)
 BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pending` (a constant) batches are in flight
 
+// Asks for `bytes` of the program from `code` on to be brought near; no effect but on time. Every thread of the block
+// asks for its share.
+BURIN_PRIMITIVE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads);
+
 // ---- order
 BURIN_PRIMITIVE void burin_dev_barrier();  // all threads of the block
 BURIN_PRIMITIVE void burin_dev_fence();  // this thread's writes before it are seen by the device before those after it

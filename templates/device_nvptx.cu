@@ -82,6 +82,12 @@ BURIN_INLINE void burin_dev_copy_commit() {}
 BURIN_INLINE void burin_dev_copy_wait(u32) {}
 #endif
 
+BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads) {
+  constexpr u32 kLineBytes = 128;
+  for (u32 offset = burin_dev_thread() * kLineBytes; offset < bytes; offset += block_threads * kLineBytes) {
+    __asm__ volatile("prefetch.global.L2 [%0];" ::"l"((const char*)code + offset));
+  }
+}
 BURIN_INLINE void burin_dev_barrier() { __syncthreads(); }
 BURIN_INLINE void burin_dev_fence() { __nvvm_membar_gl(); }
 BURIN_INLINE u32 burin_dev_count_arrival(u32* counter, u32 last) {

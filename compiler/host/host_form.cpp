@@ -49,7 +49,7 @@ void strip_attributes(llvm::Function& function, const llvm::Function& kernel) {
 }
 
 // Calls that do nothing when the code runs.
-bool has_no_effect(const llvm::CallInst& call) {
+bool is_left_out(const llvm::CallInst& call) {
   switch (call.getIntrinsicID()) {
     case llvm::Intrinsic::assume:
     case llvm::Intrinsic::donothing:
@@ -58,7 +58,7 @@ bool has_no_effect(const llvm::CallInst& call) {
     case llvm::Intrinsic::experimental_noalias_scope_decl:
       return true;
     default:
-      return call.getCalledFunction()->getName().starts_with(llvm::StringRef(kNotePrefix));
+      return has_no_effect(call.getCalledFunction()->getName());
   }
 }
 
@@ -69,7 +69,7 @@ void strip_instructions(llvm::Function& function) {
     if (auto* store = dyn_cast<llvm::StoreInst>(&instruction)) store->setAlignment(llvm::Align(1));
     auto* call = dyn_cast<llvm::CallInst>(&instruction);
     if (call == nullptr) continue;
-    if (call->getType()->isVoidTy() && has_no_effect(*call)) {
+    if (call->getType()->isVoidTy() && is_left_out(*call)) {
       call->eraseFromParent();
       continue;
     }

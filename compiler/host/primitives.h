@@ -17,8 +17,11 @@ struct HostFunction {
 // What a specialised module may call, beside notes.
 std::span<const HostFunction> device_primitives();
 
-// Primitives whose names begin with this are for the reader of generated code; they have no effect and no result.
-inline constexpr std::string_view kNotePrefix = "burin_dev_note_";
+// Primitives without effect or result, which the host leaves out: notes for the reader of generated code, and hints that
+// only change how fast a GPU is.
+constexpr bool has_no_effect(std::string_view name) {
+  return name.starts_with("burin_dev_note_") || name == "burin_dev_prefetch_code";
+}
 
 // Put into the host form where the module has `unreachable` and where it divides by what is no constant.
 inline constexpr std::string_view kUnreachableReached = "burin_host_unreachable";

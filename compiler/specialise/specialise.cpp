@@ -154,8 +154,10 @@ class SliceBuilder {
     slice->addFnAttr(llvm::Attribute::NoInline);
     slice->addFnAttr(llvm::Attribute::NoReturn);
     slice->setSubprogram(scope_);
-    bind(*slice, "burin_slice_group", program.group);
-    bind(*slice, "burin_slice_split", program.split);
+    bind(*slice, "burin_slice_group", llvm::ConstantInt::get(i32_, program.group));
+    bind(*slice, "burin_slice_split", llvm::ConstantInt::get(i32_, program.split));
+    bind(*slice, "burin_slice_code", slice);
+    bind(*slice, "burin_slice_code_bytes", llvm::ConstantInt::get(i32_, code_bytes(program)));
     llvm::IRBuilder<> builder(&*slice->getEntryBlock().begin());
     note(builder, "burin_dev_note_slice", {program.group, program.split});
     return slice;
@@ -186,14 +188,24 @@ class SliceBuilder {
     builder.CreateCall(callee, arguments);
   }
 
-  void bind(Function& slice, llvm::StringRef name, int value) {
+  // About what the assembler will make of a slice.
+  std::int64_t code_bytes(const SliceProgram& program) const {
+    constexpr std::int64_t kInstructionBytes = 16;
+    constexpr std::int64_t kCopyInstructions = 3, kFrameInstructions = 200;
+    std::int64_t copies = 0;
+    for (const StageProgram& stage : program.stages) copies += static_cast<std::int64_t>(stage.copies.size());
+    return kInstructionBytes *
+           (program.multiply_adds() + program.shared_loads() + kCopyInstructions * copies + kFrameInstructions);
+  }
+
+  void bind(Function& slice, llvm::StringRef name, llvm::Constant* value) {
     for (llvm::BasicBlock& block : slice) {
       for (llvm::Instruction& instruction : llvm::make_early_inc_range(block)) {
         auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
         if (call == nullptr || call->getCalledFunction() == nullptr || call->getCalledFunction()->getName() != name) {
           continue;
         }
-        call->replaceAllUsesWith(llvm::ConstantInt::get(i32_, value));
+        call->replaceAllUsesWith(value);
         call->eraseFromParent();
       }
     }
