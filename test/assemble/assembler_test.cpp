@@ -10,7 +10,9 @@
 #include "compiler/assemble/run_program.h"
 #include "ir/error.h"
 #include "test/assemble/kernels.h"
+#include "test/scoped_variable.h"
 #include "test/skip.h"
+#include "test/thrown.h"
 
 using burin::AssembledKernel;
 using burin::ErrorKind;
@@ -37,14 +39,10 @@ AssembledKernel build(const Assembler& assembler, const std::string& ptx, const 
 }
 
 template <typename Function>
-std::pair<ErrorKind, std::string> error_of(Function function) {
-  try {
-    function();
-  } catch (const burin::Error& error) {
-    return {error.kind(), error.what()};
-  }
-  FAIL("no error");
-  return {};
+burin_test::Thrown error_of(Function function) {
+  const auto thrown = burin_test::thrown_by(function);
+  REQUIRE(thrown);
+  return *thrown;
 }
 
 std::string script(const burin::TemporaryFolder& folder, const std::string& body) {
@@ -147,13 +145,13 @@ TEMPLATE_TEST_CASE("assembler: a name that is no architecture", "", WithNvJitLin
 TEMPLATE_TEST_CASE("assembler: PTX of a later architecture or version", "", WithNvJitLink, WithPtxas) {
   OPEN_OR_SKIP(assembler);
   const auto older = error_of([&] { assembler->assemble(burin_test::tiny_ptx(), "sm_75"); });
-  CHECK(older.first == ErrorKind::unsupported);
-  CHECK_THAT(older.second, Contains("sm_75"));
+  CHECK(older.kind == ErrorKind::unsupported);
+  CHECK_THAT(older.text, Contains("sm_75"));
   std::string later = burin_test::tiny_ptx();
   later.replace(later.find("8.0"), 3, "99.0");
   const auto version = error_of([&] { assembler->assemble(later, "sm_80"); });
-  CHECK(version.first == ErrorKind::unsupported);
-  CHECK_THAT(version.second, Contains("99.0"));
+  CHECK(version.kind == ErrorKind::unsupported);
+  CHECK_THAT(version.text, Contains("99.0"));
 }
 
 TEMPLATE_TEST_CASE("assembler: no text, or a text with a zero byte", "", WithNvJitLink, WithPtxas) {
@@ -198,15 +196,10 @@ TEST_CASE("assembler: no temporary files stay behind") {
   const auto ptxas = burin_test::open_ptxas();
   if (!ptxas) BURIN_SKIP("no ptxas found");
   const burin::TemporaryFolder folder;
-  const char* old = std::getenv("TMPDIR");
-  const std::string saved = old == nullptr ? "" : old;
-  ::setenv("TMPDIR", folder.path().c_str(), 1);
-  ptxas->assemble(burin_test::tiny_ptx(), "sm_90");
-  error_of([&] { ptxas->assemble("nonsense", "sm_90"); });
-  if (old == nullptr) {
-    ::unsetenv("TMPDIR");
-  } else {
-    ::setenv("TMPDIR", saved.c_str(), 1);
+  {
+    const burin_test::ScopedVariable temporary("TMPDIR", folder.path());
+    ptxas->assemble(burin_test::tiny_ptx(), "sm_90");
+    error_of([&] { ptxas->assemble("nonsense", "sm_90"); });
   }
   CHECK(fs::is_empty(folder.path()));
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "test/scratch_folder.h"
+
 namespace burin_test {
 
 struct Outcome {
@@ -22,25 +24,5 @@ Outcome run_burin_without_gpu(const std::vector<std::string>& arguments);
 // Runs another program, found on PATH.
 Outcome run_program(const std::vector<std::string>& command_line, const std::vector<std::string>& environment = {},
                     const std::filesystem::path& folder = ".");
-
-// A new empty folder that is removed with everything in it.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  std::filesystem::path path() const { return path_; }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-  // Names of what lies in it, sorted.
-  std::vector<std::string> entries() const;
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read_file(const std::string& path);
-void write_file(const std::string& path, const std::string& content);
 
 }  // namespace burin_test

@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
-#include <cstdlib>
+#include <deque>
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "compiler/cli/doctor.h"
+#include "test/scoped_variable.h"
 
 using burin::DoctorPiece;
 using burin::DoctorReport;
@@ -77,20 +77,11 @@ TEST_CASE("doctor: text that is no UTF-8 does not break the JSON") {
 }
 
 TEST_CASE("doctor: what is absent is reported, not thrown") {
-  const char* const variables[] = {"BURIN_CUDA_DRIVER", "BURIN_NVJITLINK", "BURIN_PTXAS", "BURIN_NVRTC", "BURIN_CUDNN"};
-  std::optional<std::string> saved[std::size(variables)];
-  for (std::size_t i = 0; i < std::size(variables); ++i) {
-    if (const char* value = std::getenv(variables[i])) saved[i] = value;
-    ::setenv(variables[i], "/nowhere/at-all", 1);
+  std::deque<burin_test::ScopedVariable> absent;
+  for (const char* name : {"BURIN_CUDA_DRIVER", "BURIN_NVJITLINK", "BURIN_PTXAS", "BURIN_NVRTC", "BURIN_CUDNN"}) {
+    absent.emplace_back(name, "/nowhere/at-all");
   }
   const DoctorReport report = burin::examine();
-  for (std::size_t i = 0; i < std::size(variables); ++i) {
-    if (saved[i]) {
-      ::setenv(variables[i], saved[i]->c_str(), 1);
-    } else {
-      ::unsetenv(variables[i]);
-    }
-  }
   for (const char* name : {"CUDA driver", "nvJitLink", "ptxas", "NVRTC", "cuDNN"}) {
     INFO(name);
     REQUIRE(find(report, name) != nullptr);

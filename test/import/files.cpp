@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <numeric>
+#include <optional>
+
+#include "test/thrown.h"
 
 namespace burin_test {
 namespace {
@@ -133,40 +133,16 @@ std::string zip(const std::vector<ZipEntry>& entries) {
   return bytes;
 }
 
-Folder::Folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "burin-import-XXXXXX").string();
-  REQUIRE(::mkdtemp(name.data()) != nullptr);
-  path_ = name;
-}
-
-Folder::~Folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-std::string Folder::write(const std::string& name, const std::string& content) const {
-  const std::filesystem::path file = path_ / name;
-  std::filesystem::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << content;
-  REQUIRE(std::filesystem::file_size(file) == content.size());
-  return file.string();
-}
-
 void expect_error(burin::ErrorKind kind, std::initializer_list<std::string_view> parts,
                   const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const burin::Error& error) {
-    const std::string text = error.what();
-    INFO("the error says: " << text);
-    CHECK(burin::exit_code(error.kind()) == burin::exit_code(kind));
-    for (const std::string_view part : parts) {
-      INFO("it should say: " << part);
-      CHECK(text.find(part) < text.size());
-    }
-    return;
+  const std::optional<Thrown> thrown = thrown_by(action);
+  REQUIRE(thrown);
+  INFO("the error says: " << thrown->text);
+  CHECK(burin::exit_code(thrown->kind) == burin::exit_code(kind));
+  for (const std::string_view part : parts) {
+    INFO("it should say: " << part);
+    CHECK(thrown->has(std::string(part)));
   }
-  FAIL("no error was thrown");
 }
 
 }  // namespace burin_test

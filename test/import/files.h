@@ -4,7 +4,6 @@
 #include <bit>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "test/scratch_folder.h"
 
 namespace burin_test {
 
@@ -53,21 +53,6 @@ struct ZipEntry {
   int cut = 0;  // bytes left out at the end of the packed content
 };
 std::string zip(const std::vector<ZipEntry>& entries);
-
-// A folder that is gone when the test is.
-class Folder {
- public:
-  Folder();
-  ~Folder();
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  std::string path(const std::string& name) const { return (path_ / name).string(); }
-  // Writes a file and returns its path.
-  std::string write(const std::string& name, const std::string& content) const;
-
- private:
-  std::filesystem::path path_;
-};
 
 // The action must throw burin::Error of the kind, and its text must hold all parts.
 void expect_error(burin::ErrorKind kind, std::initializer_list<std::string_view> parts,

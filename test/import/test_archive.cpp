@@ -39,8 +39,8 @@ std::int64_t nonzeros(const ConvLayer& layer) {
 TEST_CASE("archive: all real networks import") {
   const auto archive = find_archive();
   if (!archive) BURIN_SKIP("no pruned-weights.tar.xz (set BURIN_SHARED)");
-  const Folder folder;
-  const std::string command = "tar xJf '" + *archive + "' -C '" + folder.path("") + "'";
+  const ScratchFolder folder;
+  const std::string command = "tar xJf '" + *archive + "' -C '" + (folder / "") + "'";
   const int status = std::system(command.c_str());
   REQUIRE(WIFEXITED(status));
   REQUIRE(WEXITSTATUS(status) == 0);
@@ -54,7 +54,7 @@ TEST_CASE("archive: all real networks import") {
   };
   for (const Expected& expected : all) {
     INFO(expected.file);
-    const Network network = import_network(folder.path(expected.file + ".safetensors"));
+    const Network network = import_network(folder / expected.file + ".safetensors");
     CHECK(network.layers.size() == expected.layers);
     CHECK(network.leftover.size() == expected.leftover);
     const auto with_bias = [](const ConvLayer& layer) {
@@ -72,14 +72,14 @@ TEST_CASE("archive: all real networks import") {
   }
 
   // Pruned to 91 %, as its source says.
-  const Network resnet = import_network(folder.path("resnet50_3x3_90.safetensors"));
+  const Network resnet = import_network(folder / "resnet50_3x3_90.safetensors");
   for (const ConvLayer& layer : resnet.layers) {
     const double density = static_cast<double>(nonzeros(layer)) / static_cast<double>(layer.weights.size());
     CHECK(density > 0.05);
     CHECK(density < 0.12);
   }
   // Group-lasso pruning leaves dust; the threshold removes it.
-  const std::string dusty = folder.path("alexnet_skimcaffe_base_20160208.safetensors");
+  const std::string dusty = folder / "alexnet_skimcaffe_base_20160208.safetensors";
   const Network with_dust = import_network(dusty);
   REQUIRE(with_dust.notes.size() == 1);
   CHECK(with_dust.notes[0].find("--zero-threshold") != std::string::npos);

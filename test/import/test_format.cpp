@@ -9,7 +9,7 @@ using namespace burin_test;
 namespace {
 
 void rejects(const std::string& name, const std::string& content, std::initializer_list<std::string_view> parts) {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string path = folder.write(name, content);
   expect_bad_input({path}, [&] { open_weights_file(path); });
   expect_bad_input(parts, [&] { open_weights_file(path); });
@@ -18,29 +18,29 @@ void rejects(const std::string& name, const std::string& content, std::initializ
 }  // namespace
 
 TEST_CASE("format: content decides, whatever the name says") {
-  const Folder folder;
+  const ScratchFolder folder;
   CHECK(open_weights_file(folder.write("a.bin", npy_ramp({2}))).bare_array);
   CHECK(open_weights_file(folder.write("b.npy", zip({{"x.npy", npy_ramp({2})}}))).tensors[0].name == "x");
   CHECK(open_weights_file(folder.write("c.npz", one_tensor_file("t", {2}))).tensors[0].name == "t");
 }
 
 TEST_CASE("format: a bare array is named after its file") {
-  const Folder folder;
+  const ScratchFolder folder;
   CHECK(open_weights_file(folder.write("conv1.v2.npy", npy_ramp({2}))).tensors[0].name == "conv1.v2");
 }
 
 TEST_CASE("format: a missing file") {
-  const Folder folder;
-  expect_bad_input({"nothing.npy", "no such file"}, [&] { open_weights_file(folder.path("nothing.npy")); });
+  const ScratchFolder folder;
+  expect_bad_input({"nothing.npy", "no such file"}, [&] { open_weights_file(folder / "nothing.npy"); });
 }
 TEST_CASE("format: a directory") {
-  const Folder folder;
-  expect_bad_input({"is a directory", "index.json"}, [&] { open_weights_file(folder.path("")); });
+  const ScratchFolder folder;
+  expect_bad_input({"is a directory", "index.json"}, [&] { open_weights_file(folder / ""); });
 }
 TEST_CASE("format: an empty file") { rejects("a.safetensors", "", {"is empty"}); }
 TEST_CASE("format: a named pipe") {
-  const Folder folder;
-  const std::string path = folder.path("pipe.npy");
+  const ScratchFolder folder;
+  const std::string path = folder / "pipe.npy";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
   expect_bad_input({"pipe.npy", "not a regular file"}, [&] { open_weights_file(path); });
 }

@@ -48,7 +48,7 @@ std::string tensors_file(const std::vector<Tensor>& tensors, const std::string& 
 
 Network import_bytes(const std::string& bytes, const ImportOptions& options = {},
                      const std::string& name = "n.safetensors") {
-  const Folder folder;
+  const ScratchFolder folder;
   return import_network(folder.write(name, bytes), options);
 }
 
@@ -118,7 +118,7 @@ TEST_CASE("network: flags override single attributes of the only layer's geometr
 }
 
 TEST_CASE("network: a side file stands above the metadata") {
-  const Folder folder;
+  const ScratchFolder folder;
   ImportOptions options;
   options.geometry_file = folder.write("g.json", R"({"a":{"H":7,"W":6,"activation":"relu"}})");
   const Network network = import_network(folder.write("n.safetensors", kTwoLayers), options);
@@ -129,7 +129,7 @@ TEST_CASE("network: a side file stands above the metadata") {
 }
 
 TEST_CASE("network: a side file describes a bare array under any name, or picks it by name") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string array = folder.write("edge.npy", npy_ramp({2, 1, 1, 1}));
   ImportOptions options;
   options.geometry_file = folder.write("one.json", R"({"conv7":{"weight":"conv7.w","H":7,"W":6}})");

@@ -13,7 +13,7 @@ const std::string kGeometryA = R"({"a":{"H":4,"W":4}})";
 const std::string kGeometryB = R"({"b":{"H":5,"W":5,"pad":"1"}})";
 
 struct Model {
-  Folder folder;
+  ScratchFolder folder;
   std::string index;
   explicit Model(const std::string& index_text, const std::string& geometry_a = kGeometryA,
                  const std::string& geometry_b = kGeometryB) {

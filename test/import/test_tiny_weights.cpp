@@ -28,7 +28,7 @@ std::string network_file(std::initializer_list<int> tiny_counts) {
 }  // namespace
 
 TEST_CASE("tiny weights: one note for all layers, naming the flag") {
-  const Folder folder;
+  const ScratchFolder folder;
   const Network network = import_network(folder.write("n.safetensors", network_file({2, 0, 5})));
   REQUIRE(network.notes.size() == 1);
   for (const std::string part : {"2 of 3 layers", "7 of their 200 nonzeros", "--zero-threshold"}) {
@@ -38,12 +38,12 @@ TEST_CASE("tiny weights: one note for all layers, naming the flag") {
 }
 
 TEST_CASE("tiny weights: one in a hundred is no news") {
-  const Folder folder;
+  const ScratchFolder folder;
   CHECK(import_network(folder.write("n.safetensors", network_file({1, 0, 1}))).notes.empty());
 }
 
 TEST_CASE("tiny weights: the threshold makes them zero and ends the note") {
-  const Folder folder;
+  const ScratchFolder folder;
   ImportOptions options;
   options.zero_threshold = 1e-4F;
   const Network network = import_network(folder.write("n.safetensors", network_file({7})), options);
@@ -53,7 +53,7 @@ TEST_CASE("tiny weights: the threshold makes them zero and ends the note") {
 }
 
 TEST_CASE("tiny weights: a threshold that makes no sense") {
-  const Folder folder;
+  const ScratchFolder folder;
   const std::string path = folder.write("n.safetensors", network_file({0}));
   for (const float threshold : {-1.0F, NAN, INFINITY}) {
     ImportOptions options;

@@ -2,7 +2,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "ir/error.h"
+#include "test/thrown.h"
 
 using namespace burin;
 
@@ -11,13 +11,7 @@ namespace {
 constexpr JsonLimits kLimits{.depth = 3, .values = 10};
 
 std::string error_of(const std::string& text) {
-  try {
-    parse_strict_json(text, "f.json", kLimits);
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::bad_input);
-    return error.what();
-  }
-  return "no error";
+  return burin_test::error_of([&] { parse_strict_json(text, "f.json", kLimits); });
 }
 
 }  // namespace

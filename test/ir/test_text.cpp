@@ -3,20 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include "test/ir/random_layers.h"
+#include "test/thrown.h"
 
 using namespace burin;
+using burin_test::error_of;
 
 namespace {
-
-std::string error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::bad_input);
-    return error.what();
-  }
-  return "no error";
-}
 
 std::vector<int> read_list(std::string_view text, std::size_t limit = 100) {
   const std::string line = "list: " + std::string(text);

@@ -1,11 +1,5 @@
 #include "test/package/samples.h"
 
-#include <stdlib.h>
-
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
-
 namespace burin_test {
 namespace {
 
@@ -85,32 +79,5 @@ Package sample_package() {
 }
 
 Manifest sample_manifest() { return sample_package().manifest; }
-
-TemporaryFolder::TemporaryFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "burin-test-XXXXXX").string();
-  if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
-  path_ = pattern;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
-int TemporaryFolder::entries() const {
-  return static_cast<int>(std::distance(std::filesystem::directory_iterator(path_), {}));
-}
-
-std::string read_bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write_bytes(const std::string& path, const std::string& bytes) {
-  std::ofstream file(path, std::ios::binary);
-  file << bytes;
-  if (!file) throw std::runtime_error("cannot write " + path);
-}
 
 }  // namespace burin_test

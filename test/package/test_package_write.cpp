@@ -11,13 +11,16 @@
 #include "ir/package/names.h"
 #include "test/package/samples.h"
 #include "test/package/zip_maker.h"
+#include "test/scoped_variable.h"
+#include "test/scratch_folder.h"
 #include "test/skip.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using burin_test::error_of;
-using burin_test::read_bytes;
+using burin_test::read_file;
 using burin_test::sample_package;
-using burin_test::TemporaryFolder;
+using burin_test::ScratchFolder;
 
 namespace {
 
@@ -47,28 +50,29 @@ class FileSizeLimit {
 }  // namespace
 
 TEST_CASE("package: round trip through a file") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const Package package = sample_package();
   write_package(package, folder / "sample.burin");
   const Package back = read_package(folder / "sample.burin");
   CHECK(back.manifest == package.manifest);
   CHECK(back.files == package.files);
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries().size() == 1);
 }
 
 TEST_CASE("package: the same package gives the same bytes") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   write_package(sample_package(), folder / "a.burin");
-  ::setenv("TZ", "Pacific/Kiritimati", 1);
+  {
+    const burin_test::ScopedVariable zone("TZ", "Pacific/Kiritimati");
+    ::tzset();
+    write_package(read_package(folder / "a.burin"), folder / "b.burin");
+  }
   ::tzset();
-  write_package(read_package(folder / "a.burin"), folder / "b.burin");
-  ::unsetenv("TZ");
-  ::tzset();
-  CHECK(read_bytes(folder / "a.burin") == read_bytes(folder / "b.burin"));
+  CHECK(read_file(folder / "a.burin") == read_file(folder / "b.burin"));
 }
 
 TEST_CASE("package: libzip lists manifest.json first, then the files in order, stored and dated 1980") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const Package package = sample_package();
   write_package(package, folder / "sample.burin");
   const auto listing = burin_test::list_zip(folder / "sample.burin");
@@ -85,24 +89,24 @@ TEST_CASE("package: libzip lists manifest.json first, then the files in order, s
 }
 
 TEST_CASE("package: content can be found in place") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const Package package = sample_package();
   write_package(package, folder / "sample.burin");
-  const std::string bytes = read_bytes(folder / "sample.burin");
+  const std::string bytes = read_file(folder / "sample.burin");
   for (const auto& [path, content] : package.files) CHECK(bytes.find(content) != bytes.npos);
 }
 
 TEST_CASE("package: writing replaces what was there") {
-  const TemporaryFolder folder;
-  burin_test::write_bytes(folder / "x.burin", "old");
+  const ScratchFolder folder;
+  burin_test::write_file(folder / "x.burin", "old");
   write_package(sample_package(), folder / "x.burin");
   CHECK(read_package(folder / "x.burin").manifest == sample_package().manifest);
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries().size() == 1);
 }
 
 TEST_CASE("package: a symbolic link is followed") {
-  const TemporaryFolder folder;
-  burin_test::write_bytes(folder / "real.burin", "old");
+  const ScratchFolder folder;
+  burin_test::write_file(folder / "real.burin", "old");
   std::filesystem::create_symlink("real.burin", folder / "link.burin");
   write_package(sample_package(), folder / "link.burin");
   CHECK(std::filesystem::is_symlink(folder / "link.burin"));
@@ -110,7 +114,7 @@ TEST_CASE("package: a symbolic link is followed") {
 }
 
 TEST_CASE("package: the file's mode follows the umask") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   const mode_t before = ::umask(027);
   write_package(sample_package(), folder / "x.burin");
   ::umask(before);
@@ -120,10 +124,10 @@ TEST_CASE("package: the file's mode follows the umask") {
 }
 
 TEST_CASE("package: the target is a directory") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::filesystem::create_directory(folder / "x.burin");
   CHECK(write_error(folder / "x.burin") == "cannot write " + (folder / "x.burin") + ": Is a directory");
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries().size() == 1);
 }
 
 TEST_CASE("package: the target is a device") {
@@ -132,17 +136,17 @@ TEST_CASE("package: the target is a device") {
 }
 
 TEST_CASE("package: the folder does not exist, or is a file") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   CHECK(write_error(folder / "none/x.burin") ==
         "cannot write " + (folder / "none/x.burin") + ": No such file or directory");
-  burin_test::write_bytes(folder / "file", "");
+  burin_test::write_file(folder / "file", "");
   CHECK(write_error(folder / "file/x.burin") == "cannot write " + (folder / "file/x.burin") + ": Not a directory");
   CHECK(write_error("") == "cannot write '': the path is empty");
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries().size() == 1);
 }
 
 TEST_CASE("package: the folder cannot be written") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   REQUIRE(::chmod(folder.path().c_str(), 0555) == 0);
   // The superuser may write everywhere: become nobody for the call.
   constexpr uid_t kNobody = 65534;
@@ -151,24 +155,24 @@ TEST_CASE("package: the folder cannot be written") {
   const std::string error = write_error(folder / "x.burin");
   REQUIRE(::seteuid(before) == 0);
   CHECK(error == "cannot write " + (folder / "x.burin") + ": Permission denied");
-  CHECK(folder.entries() == 0);
+  CHECK(folder.entries().empty());
 }
 
 TEST_CASE("package: a write that fails half-way leaves the old file and nothing else") {
-  const TemporaryFolder folder;
-  burin_test::write_bytes(folder / "x.burin", "old");
+  const ScratchFolder folder;
+  burin_test::write_file(folder / "x.burin", "old");
   std::string error;
   {
     const FileSizeLimit limit(1000);
     error = write_error(folder / "x.burin");
   }
   CHECK(error == "cannot write " + (folder / "x.burin") + ": File too large");
-  CHECK(read_bytes(folder / "x.burin") == "old");
-  CHECK(folder.entries() == 1);
+  CHECK(read_file(folder / "x.burin") == "old");
+  CHECK(folder.entries().size() == 1);
 }
 
 TEST_CASE("package: several threads write the same file") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
@@ -177,20 +181,20 @@ TEST_CASE("package: several threads write the same file") {
   }
   for (std::thread& thread : threads) thread.join();
   CHECK(read_package(folder / "x.burin").manifest == sample_package().manifest);
-  CHECK(folder.entries() == 1);
+  CHECK(folder.entries().size() == 1);
 }
 
 TEST_CASE("package: an unsound package is our error and is not written") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   Package package = sample_package();
   package.files.erase("tensors/0.f32");
   const std::string error = error_of([&] { write_package(package, folder / "x.burin"); }, ErrorKind::internal);
   CHECK(error.find("the file 'tensors/0.f32' is missing") != error.npos);
-  CHECK(folder.entries() == 0);
+  CHECK(folder.entries().empty());
 }
 
 TEST_CASE("package: names that cannot be shown are the user's to change") {
-  const TemporaryFolder folder;
+  const ScratchFolder folder;
   Package package = sample_package();
   package.manifest.tensors[0].name = "evil\x1b[2J";
   CHECK(error_of([&] { write_package(package, folder / "x.burin"); }, ErrorKind::unsupported) ==
@@ -203,5 +207,5 @@ TEST_CASE("package: names that cannot be shown are the user's to change") {
         (folder / "x.burin") +
             ": the weights file's name '\\xff.npz' must have 1 to 4096 bytes of UTF-8 without "
             "control characters to be put into a package; rename it");
-  CHECK(folder.entries() == 0);
+  CHECK(folder.entries().empty());
 }

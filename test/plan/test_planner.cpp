@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "test/ir/random_layers.h"
+#include "test/thrown.h"
 
 using namespace burin;
 
@@ -60,13 +61,7 @@ ConvLayer layer_of(const std::string& name, const Geometry& g, double density = 
 }
 
 std::string error_of(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request, ErrorKind kind) {
-  try {
-    make_plan(layer, pattern, request);
-  } catch (const Error& error) {
-    CHECK(error.kind() == kind);
-    return error.what();
-  }
-  return "no error";
+  return burin_test::error_of([&] { make_plan(layer, pattern, request); }, kind);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/burin/device_memory.hpp"
-#include "test/runtime/error_text.h"
 #include "test/runtime/fake_driver.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

@@ -1,34 +1,15 @@
 #include <catch2/catch.hpp>
-#include <cstdlib>
 
 #include "runtime/driver/driver_table.h"
-#include "test/runtime/error_text.h"
 #include "test/runtime/fake_driver.h"
+#include "test/scoped_variable.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;
 
-namespace {
-
-struct ScopedVariable {
-  explicit ScopedVariable(const char* value) {
-    if (const char* old = std::getenv("BURIN_CUDA_DRIVER")) previous = old;
-    setenv("BURIN_CUDA_DRIVER", value, 1);
-  }
-  ~ScopedVariable() {
-    if (previous) {
-      setenv("BURIN_CUDA_DRIVER", previous->c_str(), 1);
-    } else {
-      unsetenv("BURIN_CUDA_DRIVER");
-    }
-  }
-  std::optional<std::string> previous;
-};
-
-}  // namespace
-
 TEST_CASE("driver_table: missing_library names it and says what helps") {
-  const ScopedVariable variable("libno-such-driver.so.7");
+  const ScopedVariable variable("BURIN_CUDA_DRIVER", "libno-such-driver.so.7");
   const Thrown error = BURIN_THROWN(device, driver_table());
   CHECK(error.has("no CUDA driver: libno-such-driver.so.7 could not be opened ("));
   CHECK(error.has("BURIN_CUDA_DRIVER"));
@@ -36,7 +17,7 @@ TEST_CASE("driver_table: missing_library names it and says what helps") {
 }
 
 TEST_CASE("driver_table: missing_function names library and function") {
-  const ScopedVariable variable("libm.so.6");
+  const ScopedVariable variable("BURIN_CUDA_DRIVER", "libm.so.6");
   const Thrown error = BURIN_THROWN(device, driver_table());
   CHECK(error.has("the CUDA driver libm.so.6 lacks the function cuInit"));
   CHECK(error.has("update the NVIDIA driver"));

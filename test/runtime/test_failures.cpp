@@ -5,9 +5,9 @@
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.h"
 #include "runtime/burin/runtime.hpp"
-#include "test/runtime/error_text.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

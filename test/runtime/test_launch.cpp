@@ -5,10 +5,10 @@
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/launch_plan.h"
-#include "test/runtime/error_text.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/skip.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

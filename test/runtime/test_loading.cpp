@@ -4,9 +4,9 @@
 
 #include "runtime/burin/runtime.hpp"
 #include "runtime/select_binary.h"
-#include "test/runtime/error_text.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/bench/measure.h"
-#include "test/runtime/error_text.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

@@ -8,8 +8,8 @@
 #include "runtime/bench/measure.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
-#include "test/runtime/error_text.h"
 #include "test/skip.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;

@@ -1,6 +1,7 @@
 // What a call throws, as text and kind.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <optional>
 #include <string>
 
@@ -23,6 +24,15 @@ std::optional<Thrown> thrown_by(Call call) {
     return Thrown{error.kind(), error.what()};
   }
   return std::nullopt;
+}
+
+// The text of what `call` throws, "no error" when it throws nothing. An error of another kind gives a text that says
+// so.
+template <typename Call>
+std::string error_of(Call call, burin::ErrorKind kind = burin::ErrorKind::bad_input) {
+  const std::optional<Thrown> thrown = thrown_by(call);
+  if (!thrown) return "no error";
+  return thrown->kind == kind ? thrown->text : "an error of another kind: " + thrown->text;
 }
 
 }  // namespace burin_test
