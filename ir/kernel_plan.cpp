@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kWordBytes = 4;
 
 std::int64_t stage_bytes_of(const KernelPlan& plan) {
+  if (plan.staging == Staging::direct) return 0;
   if (plan.shared.channels_per_row < 1 || plan.stage_channels < 1) return 0;
   const std::int64_t rows = ceil_div(plan.stage_channels, plan.shared.channels_per_row);
   return saturating_product({rows, plan.shared.channel_pitch, kWordBytes});
@@ -30,6 +31,8 @@ std::int64_t shared_bytes_of(const KernelPlan& plan) {
 std::string_view to_string(Precision) { return "fp32"; }
 
 std::string_view to_string(Reduction reduction) { return reduction == Reduction::none ? "none" : "last_block"; }
+
+std::string_view to_string(Staging staging) { return staging == Staging::shared ? "shared" : "direct"; }
 
 int KernelPlan::group_capacity() const {
   std::size_t most = 0;
@@ -53,6 +56,7 @@ std::string describe(const KernelPlan& plan) {
   std::string text = fmt::format("tile {}x{}x{}, {} group{} of {}", plan.tile.images, plan.tile.rows, plan.tile.cols,
                                  plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
   if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
+  if (plan.staging == Staging::direct) return text + ", direct loads";
   return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
 }
 
@@ -80,6 +84,7 @@ std::string print(const KernelPlan& plan) {
   add("input_layout", to_string(plan.input_layout));
   add("output_layout", to_string(plan.output_layout));
   text += "\n# a block: one output pixel per thread\n";
+  add("staging", to_string(plan.staging), "where activations are read from: shared or direct (global memory)");
   add("tile", fmt::format("{}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols), "images x rows x columns");
   add("threads", plan.threads);
   add("max_registers", plan.max_registers, "per thread");
@@ -126,6 +131,12 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.input_layout = layout("input_layout");
   plan.output_layout = layout("output_layout");
 
+  const TextLine& staging = reader.required("staging");
+  if (staging.value == to_string(Staging::direct)) {
+    plan.staging = Staging::direct;
+  } else if (staging.value != to_string(Staging::shared)) {
+    reader.fail_at(staging, "'{}' is no staging; known are shared and direct", staging.value);
+  }
   const std::vector<int> tile = reader.extents("tile", 3);
   plan.tile = {tile[0], tile[1], tile[2]};
   plan.threads = reader.integer32("threads");

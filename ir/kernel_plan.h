@@ -35,6 +35,13 @@ enum class Reduction {
 };
 std::string_view to_string(Reduction reduction);
 
+// Where a thread reads activations from.
+enum class Staging {
+  shared,  // shared memory: stages of channels are copied there while others are multiplied
+  direct,  // global memory: 1x1 filters without padding, whose pixels no two threads of a block share
+};
+std::string_view to_string(Staging staging);
+
 // The output pixels of one block: `rows` x `cols` of each of `images` consecutive images.
 struct PixelTile {
   int images = 1, rows = 1, cols = 1;
@@ -69,9 +76,10 @@ struct KernelPlan {
   TensorLayout input_layout = TensorLayout::nchw;
   TensorLayout output_layout = TensorLayout::nchw;
 
+  Staging staging = Staging::shared;
   PixelTile tile;
-  int threads = 0;  // per block: tile.pixels() rounded up to warps
-  SharedLayout shared;
+  int threads = 0;      // per block: tile.pixels() rounded up to warps
+  SharedLayout shared;  // direct: all zero
 
   std::vector<std::vector<int>> groups;  // output channels of each group, in accumulator order; a permutation of all
   int splits = 1;

@@ -82,6 +82,10 @@ class PlanVerifier {
 
   void check_shared_layout() {
     const SharedLayout& shared = plan_.shared;
+    if (plan_.staging == Staging::direct) {
+      check_direct();
+      return;
+    }
     if (!tile_legal_) return;
     check_patch("rows", shared.patch_rows, plan_.tile.rows, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
     check_patch("columns", shared.patch_cols, plan_.tile.cols, shape_.stride_w, shape_.kernel_w, shape_.dilation_w);
@@ -94,6 +98,18 @@ class PlanVerifier {
                 "patch rows x row_pitch", "images would overlap");
     check_pitch("channel_pitch", shared.channel_pitch, saturating_product({plan_.tile.images, shared.image_pitch}),
                 "tile images x image_pitch", "channels would overlap");
+  }
+
+  void check_direct() {
+    if (shape_.kernel_h != 1 || shape_.kernel_w != 1) {
+      add("staging is direct, the kernel is {}x{}: only with 1x1 does each thread read activations of its own",
+          shape_.kernel_h, shape_.kernel_w);
+    }
+    if (shape_.pad != Padding{}) {
+      add("staging is direct, but the layer is padded: nothing would put zeros around the image");
+    }
+    if (plan_.buffers != 1) add("staging is direct, so buffers is 1, not {}: there is nothing to copy", plan_.buffers);
+    if (plan_.shared != SharedLayout{}) add("staging is direct, so the shared layout is all zero: it is not used");
   }
 
   void check_patch(std::string_view axis, int given, int tile, int stride, int kernel, int dilation) {
@@ -181,7 +197,7 @@ class PlanVerifier {
   void check_stages() {
     in_range("stage_channels", plan_.stage_channels, 1, kMaxChannels, "a stage holds at least one channel");
     in_range("buffers", plan_.buffers, 1, kMaxBuffers, "asynchronous copies are counted per buffer (kMaxBuffers)");
-    if (plan_.buffers != 1 || plan_.stage_channels < 1) return;
+    if (plan_.staging == Staging::direct || plan_.buffers != 1 || plan_.stage_channels < 1) return;
     for (const Slice& slice : plan_.slices) {
       if (plan_.slice_stages(slice) <= 1) continue;
       add("buffers is 1, but slice {} {} has {} stages ({} channels, {} at a time): the next copy would overwrite the "
@@ -201,9 +217,11 @@ class PlanVerifier {
       add("arch is '{}', known are {}", plan_.arch, names);
       return;
     }
-    const std::int64_t stage =
-        saturating_product({ceil_div(std::max(1, plan_.stage_channels), std::max(1, plan_.shared.channels_per_row)),
-                            plan_.shared.channel_pitch, sizeof(float)});
+    const std::int64_t stage = plan_.staging == Staging::direct
+                                   ? 0
+                                   : saturating_product({ceil_div(std::max(1, plan_.stage_channels),
+                                                                  std::max(1, plan_.shared.channels_per_row)),
+                                                         plan_.shared.channel_pitch, sizeof(float)});
     const std::int64_t buffers = saturating_product({plan_.buffers, stage});
     if (buffers > arch->max_shared_per_block - kSharedReserveBytes) {
       add("{} buffers of {} bytes and {} bytes of reserve need more shared memory than the {} bytes that a block has "

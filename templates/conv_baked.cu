@@ -75,6 +75,7 @@ BURIN_PRIMITIVE void burin_hole_fill_ahead(const Tile* tile);
 BURIN_PRIMITIVE void burin_hole_taps(float* sums, u32 lane);
 BURIN_PRIMITIVE void burin_hole_prologue(const Tile* tile);
 BURIN_PRIMITIVE void burin_hole_stages(const Tile* tile, float* sums);
+BURIN_PRIMITIVE void burin_hole_direct(float* sums, const float* source);
 BURIN_PRIMITIVE void burin_hole_clear(float* sums);
 BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
@@ -131,6 +132,11 @@ BURIN_PIECE void burin_piece_copy_channel(const float* source, u32 target, u32 v
 
 // ---- the multiply-adds
 BURIN_PIECE float burin_piece_activation(u32 lane, u32 offset) { return burin_dev_shared_load(lane, offset); }
+
+// Without staging: the thread's own pixel in global memory.
+BURIN_PIECE float burin_piece_direct(const float* source, i64 byte_offset) {
+  return burin_dev_global_load(source, byte_offset);
+}
 
 BURIN_PIECE float burin_piece_tap(float sum, float activation, float weight) {
   return __builtin_fmaf(activation, weight, sum);
@@ -249,6 +255,19 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   return tile;
 }
 
+// The input of this thread's pixel in channel 0, of a 1x1 filter without padding. A thread without a pixel reads one
+// that exists.
+BURIN_DEVICE const float* locate_source(const Launch& launch) {
+  const TileOrigin origin = locate_origin();
+  const TilePlace place = locate_place(burin_dev_thread());
+  const auto at_most = [](i32 value, i32 limit) { return value < limit ? value : limit; };
+  const i32 image = at_most(origin.image + place.image, launch.batch - 1);
+  const i32 row = at_most(origin.row + place.row, out_rows() - 1);
+  const i32 col = at_most(origin.col + place.col, out_cols() - 1);
+  return launch.input + static_cast<i64>(image) * in_channels() * in_rows() * in_cols() +
+         (row * stride_rows() * in_cols() + col * stride_cols());
+}
+
 BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   const TileOrigin origin = locate_origin();
   const u32 thread = burin_dev_thread();
@@ -269,11 +288,16 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
                                    u32* counters, i32 batch) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
   const Launch launch = {input, output, residual, partials, counters, batch};
-  const Tile tile = locate_tile(launch);
   float sums[kMaxAccumulators];
-  burin_hole_clear(sums);
-  burin_hole_prologue(&tile);
-  burin_hole_stages(&tile, sums);
+  if (staged()) {
+    const Tile tile = locate_tile(launch);
+    burin_hole_clear(sums);
+    burin_hole_prologue(&tile);
+    burin_hole_stages(&tile, sums);
+  } else {
+    burin_hole_clear(sums);
+    burin_hole_direct(sums, locate_source(launch));
+  }
 
   if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_capacity()) * block_threads();

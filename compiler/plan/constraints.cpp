@@ -44,7 +44,7 @@ constexpr CountKey kCountKeys[] = {
 }  // namespace
 
 bool PlanConstraints::any() const {
-  if (tile) return true;
+  if (tile || staging) return true;
   for (const CountKey& entry : kCountKeys) {
     if (this->*entry.member) return true;
   }
@@ -64,6 +64,12 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
       constraints.tile = parse_tile(value);
       continue;
     }
+    if (key == "staging") {
+      if (value != "shared" && value != "direct")
+        fail(ErrorKind::usage, "--plan {}: known are shared and direct", item);
+      constraints.staging = value == "shared" ? Staging::shared : Staging::direct;
+      continue;
+    }
     bool known = false;
     for (const CountKey& entry : kCountKeys) {
       if (entry.key != key) continue;
@@ -72,7 +78,7 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     }
     if (!known) {
       fail(ErrorKind::usage,
-           "--plan {}: known are tile, groups, splits, stage, buffers, barrier and ahead, as KEY=VALUE", item);
+           "--plan {}: known are staging, tile, groups, splits, stage, buffers, barrier and ahead, as KEY=VALUE", item);
     }
   }
   return constraints;
@@ -83,6 +89,7 @@ std::string print(const PlanConstraints& constraints) {
   const auto add = [&](std::string_view key, const std::string& value) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
   };
+  if (constraints.staging) add("staging", std::string(to_string(*constraints.staging)));
   if (const auto& tile = constraints.tile) add("tile", fmt::format("{}x{}x{}", tile->images, tile->rows, tile->cols));
   for (const CountKey& entry : kCountKeys) {
     if (constraints.*entry.member) add(entry.key, std::to_string(*(constraints.*entry.member)));

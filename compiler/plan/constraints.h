@@ -10,6 +10,7 @@
 namespace burin {
 
 struct PlanConstraints {
+  std::optional<Staging> staging;
   std::optional<PixelTile> tile;
   std::optional<int> groups;  // how many groups of output channels
   std::optional<int> splits;
@@ -21,7 +22,8 @@ struct PlanConstraints {
   bool any() const;
 };
 
-// "tile=4x14x14,groups=16,splits=1,stage=8,buffers=3,barrier=512,ahead=8", any of them. Throws Error(usage).
+// "staging=shared,tile=4x14x14,groups=16,splits=1,stage=8,buffers=3,barrier=512,ahead=8", any of them. Throws
+// Error(usage).
 PlanConstraints parse_plan_constraints(std::string_view text);
 std::string print(const PlanConstraints& constraints);
 

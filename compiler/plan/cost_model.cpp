@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/plan/search.h"
 #include "compiler/plan/shared_layout.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -30,6 +31,7 @@ constexpr double kBarrierClocks = 30;        // of a barrier, and for each warp:
 constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or one barrier per 96 multiply-adds
 constexpr double kBlockStartUs = 1.0;        // a following block's first copies, when no other block covers them
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
+constexpr double kDirectLoadGain = 1.7;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
 constexpr double kCachedBytes = 32 << 20;    // what the L2 cache surely holds of one launch's data
 constexpr double kUncachedLoss = 2;          // time of partial sums that go through device memory
 constexpr int kMaxResidentBlocks = 32;       // hardware limit
@@ -71,7 +73,7 @@ class LaunchModel {
     channels_ = typical(f_.mean.channels, f_.fullest.channels);
     stages_ = std::ceil(channels_ / f_.stage_channels);
     positions_per_thread_ = std::ceil(static_cast<double>(f_.patch_positions) / f_.threads);
-    held_ = positions_per_thread_ <= kHeldPositions;
+    held_ = f_.direct || positions_per_thread_ <= kHeldPositions;
     warps_ = static_cast<double>(f_.threads) / kWarpSize;
     rounds_ = resident_ > 1 ? warps_ / kSchedulers : std::ceil(warps_ / kSchedulers);
     sm_bytes_per_clock_ = arch.l2_bytes_per_clock / arch.multiprocessors;
@@ -108,7 +110,7 @@ class LaunchModel {
   double frame() const {
     return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * f_.group_capacity;
   }
-  double copies() const { return channels_ * positions_per_thread_; }
+  double copies() const { return f_.direct ? 0 : channels_ * positions_per_thread_; }
 
   // All instructions of one block without waiting for anything.
   double issue_clocks() const {
@@ -122,7 +124,7 @@ class LaunchModel {
   }
 
   double barrier_clocks() const {
-    double barriers = stages_;
+    double barriers = f_.direct ? 0 : stages_;
     if (f_.barrier_every > 0 && stages_ > 0) {
       barriers += stages_ * std::floor(multiply_adds_ / stages_ / f_.barrier_every);
     }
@@ -150,10 +152,14 @@ class LaunchModel {
   // Copies and stores beyond what arithmetic of `compute` clocks hides. Whole warps copy one word per lane.
   double exposed_memory_clocks(double compute) const {
     const double words = std::ceil(static_cast<double>(f_.patch_positions) / kWarpSize) * kWarpSize;
-    const double in_flight = resident_ * std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes);
-    const double rate = std::min(sm_bytes_per_clock_, std::max(1.0, in_flight / kCopyLatencyClocks));
+    const double direct_bytes = static_cast<double>(kDirectLoadAhead) * f_.threads * sizeof(float);
+    const double in_flight =
+        resident_ * (f_.direct ? direct_bytes : std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes));
+    const double peak = f_.direct ? kDirectLoadGain * sm_bytes_per_clock_ : sm_bytes_per_clock_;
+    const double rate = std::min(peak, std::max(1.0, in_flight / kCopyLatencyClocks));
     const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
-    const double first = per_channel * std::min<double>(channels_, f_.stage_channels) * per_sm_ / resident_;
+    const double first_channels = f_.direct ? kDirectLoadAhead : f_.stage_channels;
+    const double first = per_channel * std::min<double>(channels_, first_channels) * per_sm_ / resident_;
     const double stores = per_sm_ / f_.splits * partial_bytes_ * f_.store_waste / sm_bytes_per_clock_;
     const double rest = std::max(0.0, per_channel * channels_ * per_sm_ - first) + stores;
     if (!arch_.async_copy) return first + rest;
@@ -194,9 +200,10 @@ CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
 
 void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
                         const SharedLayout& layout, int batch) {
-  figures.patch_positions = saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
+  figures.patch_positions =
+      figures.direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
   const bool whole_rows = tile.cols == shape.out_w();
-  figures.copy_waste = sector_waste(std::min(layout.patch_cols, shape.in_w), whole_rows);
+  figures.copy_waste = sector_waste(figures.direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
   figures.store_waste = sector_waste(tile.cols, whole_rows);
   const double elements = static_cast<double>(shape.input_elements()) + static_cast<double>(shape.output_elements());
   figures.traffic_bytes = batch * elements * sizeof(float);
@@ -215,8 +222,9 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.stage_channels = plan.stage_channels;
   figures.buffers = plan.buffers;
   figures.barrier_every = plan.barrier_every;
+  figures.direct = plan.staging == Staging::direct;
   set_memory_figures(figures, shape, plan.tile, plan.shared, plan.batch);
-  figures.load_conflict = load_conflict(plan.tile, plan.shared, shape);
+  figures.load_conflict = figures.direct ? 1 : load_conflict(plan.tile, plan.shared, shape);
   for (const SliceWork& slice : work) {
     figures.mean.multiply_adds += slice.multiply_adds;
     figures.mean.loads += slice.loads;

@@ -19,6 +19,7 @@ struct LaunchFigures {
   int shared_bytes = 0, stage_bytes = 0;
   int stage_channels = 1, buffers = 1;
   int barrier_every = 0;
+  bool direct = false;                     // no staging: activations come from global memory into registers
   std::int64_t patch_positions = 1;        // words that a block copies per channel
   double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
   double traffic_bytes = 0;                // input and output of the launch

@@ -106,6 +106,7 @@ class Planner {
     KernelPlan plan;
     plan.arch = arch.name;
     plan.batch = request_.batch;
+    plan.staging = candidate.staging;
     plan.tile = candidate.tile;
     plan.threads = threads_of(plan.tile);
     plan.shared = candidate.shared.layout;
@@ -121,20 +122,26 @@ class Planner {
       }
     }
     if (!set_staging(plan, candidate, most_channels)) return std::nullopt;
-    plan.barrier_every = request_.constraints.barrier_every.value_or(barrier_cadence(plan.threads));
-    plan.load_ahead = request_.constraints.load_ahead.value_or(plan.load_ahead);
+    plan.barrier_every = request_.constraints.barrier_every.value_or(barrier_cadence(plan.threads, plan.staging));
+    const bool direct = plan.staging == Staging::direct;
+    plan.load_ahead = request_.constraints.load_ahead.value_or(direct ? kDirectLoadAhead : plan.load_ahead);
     const std::int64_t positions =
-        saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
+        direct ? 1 : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
-    plan.max_registers =
-        choose_registers(plan.group_capacity(), positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+    plan.max_registers = choose_registers(plan.group_capacity() + (direct ? plan.load_ahead : 0), positions,
+                                          plan.threads, plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
   }
 
   // The candidate's stages were made for expected channel counts; the fullest slice may have some more.
   bool set_staging(KernelPlan& plan, const PlanCandidate& candidate, int most_channels) const {
+    if (plan.staging == Staging::direct) {
+      plan.stage_channels = std::max(1, most_channels);
+      plan.buffers = 1;
+      return true;
+    }
     for (int stage = candidate.stage_channels; stage > 0; --stage) {
       plan.stage_channels = even_stage(most_channels, stage, plan.shared);
       const auto stages = static_cast<int>(std::max<std::int64_t>(1, ceil_div(most_channels, plan.stage_channels)));

@@ -19,17 +19,18 @@ constexpr std::int64_t kMaxPartialBytes = std::int64_t{256} << 20;  // scratch t
 constexpr double kGoodSliceMultiplyAdds = 6000;
 constexpr int kManyWarps = 8;
 constexpr int kBarrierEveryManyWarps = 512;  // lockstep of many warps; measured good from 256 to 1024
+constexpr int kBarrierEveryDirect = 4096;    // lockstep does not pay there: 1x1 512@14 b32 18.3 us without, 20.0 at 512
 constexpr int kBarrierEveryFewWarps = 1024;  // keeps basic blocks small for the assembler
 constexpr double kSliceCostUs = 0.003;       // 300 slices are worth about a microsecond of a launch
 constexpr int kRegisterSlack = 24;
 constexpr std::size_t kRefined = 64;  // candidates whose staging is searched in full
 constexpr std::size_t kLayoutsPerTile = 3;
 
-struct Staging {
+struct StageShape {
   int channels, buffers;
 };
 // Tried in this order for a first guess. 16 x 3 was best where it fits.
-constexpr std::array<Staging, 8> kFirstGuess = {{{16, 3}, {8, 3}, {8, 2}, {4, 2}, {2, 2}, {1, 2}, {64, 1}, {1, 1}}};
+constexpr std::array<StageShape, 8> kFirstGuess = {{{16, 3}, {8, 3}, {8, 2}, {4, 2}, {2, 2}, {1, 2}, {64, 1}, {1, 1}}};
 constexpr std::array<int, 10> kStageChannels = {1, 2, 4, 6, 8, 12, 16, 24, 32, 64};
 constexpr int kMostBuffers = 4;
 
@@ -69,10 +70,21 @@ class Search {
     for (std::size_t option = 0; option < space_.options.size(); ++option) {
       if (space_.constraints.groups && space_.options[option].groups != *space_.constraints.groups) continue;
       for (const int splits : split_counts(tile, space_.options[option])) {
-        PlanCandidate candidate{tile, layouts.front(), option, splits, 1, 1, 0, 0};
-        if (guess_staging(candidate, layouts)) found_.push_back(candidate);
+        PlanCandidate candidate{Staging::shared, tile, layouts.front(), option, splits, 1, 1, 0, 0};
+        if (may_stage(Staging::shared) && guess_staging(candidate, layouts)) found_.push_back(candidate);
+        if (may_stage(Staging::direct)) {
+          candidate = {Staging::direct, tile, {}, option, splits, 1, 1, 0, 0};
+          candidate.stage_channels = slice_channels(candidate);
+          if (evaluate(candidate)) found_.push_back(candidate);
+        }
       }
     }
+  }
+
+  bool may_stage(Staging staging) const {
+    if (space_.constraints.staging && *space_.constraints.staging != staging) return false;
+    const ConvShape& s = space_.shape;
+    return staging == Staging::shared || (s.kernel_h == 1 && s.kernel_w == 1 && s.pad == Padding{});
   }
 
   // Without any padding: what does not fit so never fits.
@@ -125,6 +137,10 @@ class Search {
   // All layouts, stages and buffers for one tile, option and number of splits.
   void refine(const PlanCandidate& coarse) {
     PlanCandidate best = coarse;
+    if (coarse.staging == Staging::direct) {
+      found_.push_back(best);
+      return;
+    }
     for (const LayoutCandidate& layout : layouts_[key(coarse.tile)]) {
       for (int channels : kStageChannels) {
         channels = space_.constraints.stage_channels.value_or(channels);
@@ -172,19 +188,20 @@ class Search {
     figures.splits = candidate.splits;
     figures.threads = threads_of(candidate.tile);
     figures.group_capacity = option.capacity;
-    figures.stage_bytes = stage_bytes_of(layout, candidate.stage_channels);
+    figures.direct = candidate.staging == Staging::direct;
+    figures.stage_bytes = figures.direct ? 0 : stage_bytes_of(layout, candidate.stage_channels);
     figures.shared_bytes = kSharedReserveBytes + candidate.buffers * figures.stage_bytes;
     figures.stage_channels = candidate.stage_channels;
     figures.buffers = candidate.buffers;
-    figures.barrier_every = barrier_cadence(figures.threads);
+    figures.barrier_every = barrier_cadence(figures.threads, candidate.staging);
     set_memory_figures(figures, space_.shape, candidate.tile, layout, space_.batch);
     figures.load_conflict = candidate.shared.conflict;
     figures.mean = {option.mean.multiply_adds / candidate.splits, option.mean.loads / candidate.splits,
                     option.mean.channels / candidate.splits};
     figures.fullest = figures.mean;
-    candidate.registers =
-        choose_registers(option.capacity, figures.patch_positions, figures.threads, figures.shared_bytes,
-                         figures.tiles * figures.slices, space_.limits, space_.arch);
+    candidate.registers = choose_registers(option.capacity + (figures.direct ? kDirectLoadAhead : 0),
+                                           figures.patch_positions, figures.threads, figures.shared_bytes,
+                                           figures.tiles * figures.slices, space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
     figures.registers = candidate.registers;
     candidate.score =
@@ -216,7 +233,8 @@ double plan_score(double predicted_us, double largest_slice_multiply_adds, doubl
 
 int threads_of(const PixelTile& tile) { return static_cast<int>(ceil_div(tile.pixels(), kWarpSize)) * kWarpSize; }
 
-int barrier_cadence(int threads) {
+int barrier_cadence(int threads, Staging staging) {
+  if (staging == Staging::direct) return kBarrierEveryDirect;
   return threads > kManyWarps * kWarpSize ? kBarrierEveryManyWarps : kBarrierEveryFewWarps;
 }
 

@@ -25,6 +25,7 @@ struct PlanLimits {
 
 // What is left to decide after a candidate is chosen follows from the exact pattern.
 struct PlanCandidate {
+  Staging staging = Staging::shared;
   PixelTile tile;
   LayoutCandidate shared;
   std::size_t option = 0;  // index of the GroupOption
@@ -46,8 +47,10 @@ struct SearchSpace {
 // The `count` best, best first, no two of the same tile, option and splits. Empty when nothing fits the limits.
 std::vector<PlanCandidate> search_plans(const SearchSpace& space, std::size_t count);
 
+// Activations that a thread without staging loads ahead: enough to hide the way to L2.
+inline constexpr int kDirectLoadAhead = 32;  // measured: 24, 32 and 48 within 3 %, 8 takes half as long again
 int threads_of(const PixelTile& tile);
-int barrier_cadence(int threads);
+int barrier_cadence(int threads, Staging staging);
 int stage_bytes_of(const SharedLayout& layout, int stage_channels);
 // Equal stages, as few as `stage_channels` at a time allow, in whole rows of the layout where there are several.
 int even_stage(int channels, int stage_channels, const SharedLayout& layout);

@@ -62,16 +62,18 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
   programs.reserve(plan.slices.size());
   for (const Slice& slice : plan.slices) {
     SliceProgram program{slice.group, slice.split, {}};
-    for (std::size_t first = 0; first < slice.channels.size(); first += plan.stage_channels) {
-      const std::size_t last = std::min(slice.channels.size(), first + plan.stage_channels);
+    const bool staged = plan.staging == Staging::shared;
+    const std::size_t stage_channels = staged ? plan.stage_channels : std::max<std::size_t>(1, slice.channels.size());
+    for (std::size_t first = 0; first < slice.channels.size(); first += stage_channels) {
+      const std::size_t last = std::min(slice.channels.size(), first + stage_channels);
       const std::uint32_t buffer_bytes =
           static_cast<std::uint32_t>(program.stages.size() % plan.buffers) * plan.stage_bytes();
       StageProgram stage;
       for (std::size_t i = first; i < last; ++i) {
         const int c = slice.channels[i];
         const std::uint32_t slot_bytes =
-            buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes;
-        stage.copies.push_back({c * plane_bytes, slot_bytes});
+            staged ? buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes : 0;
+        if (staged) stage.copies.push_back({c * plane_bytes, slot_bytes});
         for (std::size_t t = starts[c]; t < starts[c + 1]; ++t) {
           const Tap& tap = pattern.taps[t];
           if (accumulators.group[tap.k] != slice.group) continue;
@@ -79,7 +81,7 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
               stage.loads.back().s != tap.s) {
             const std::uint32_t word = static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
                                        static_cast<std::uint32_t>(tap.s) * shape.dilation_w;
-            stage.loads.push_back({c, tap.r, tap.s, slot_bytes + word * kWordBytes, {}});
+            stage.loads.push_back({c, tap.r, tap.s, staged ? slot_bytes + word * kWordBytes : c * plane_bytes, {}});
           }
           stage.loads.back().uses.push_back({accumulators.position[tap.k], tap.value});
         }

@@ -17,7 +17,8 @@ struct AccumulatorTap {
 // One activation, loaded once from shared memory, and every multiply-add of the slice that uses it.
 struct LoadedTap {
   int c = 0, r = 0, s = 0;
-  std::uint32_t offset = 0;  // shared bytes from the thread's lane address
+  // Bytes: in shared memory from the thread's lane address, or, with direct staging, from its pixel in channel 0.
+  std::int64_t offset = 0;
   std::vector<AccumulatorTap> uses;
 };
 

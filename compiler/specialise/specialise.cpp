@@ -122,6 +122,7 @@ class SliceBuilder {
         layer_(layer),
         plan_(plan),
         activation_(holes.piece("activation")),
+        direct_(holes.piece("direct")),
         tap_(holes.piece("tap")),
         start_(holes.piece("start")),
         copy_channel_(holes.piece("copy_channel")),
@@ -136,14 +137,18 @@ class SliceBuilder {
   Function* build(const SliceProgram& program) {
     scope_ = source_map_.add_slice(program.group, program.split);
     const std::vector<int>& group = plan_.groups[program.group];
-    std::vector<Function*> fills;
-    for (const StageProgram& stage : program.stages) {
-      fills.push_back(holes_.instantiate("fill", {{"copies", copies(stage)}}));
+    HoleBodies bodies = {{"clear", clear(group)}, {"outputs", outputs(group)}};
+    if (plan_.staging == Staging::shared) {
+      std::vector<Function*> fills;
+      for (const StageProgram& stage : program.stages) {
+        fills.push_back(holes_.instantiate("fill", {{"copies", copies(stage)}}));
+      }
+      bodies.emplace_back("prologue", prologue(fills));
+      bodies.emplace_back("stages", stages(program, fills));
+    } else {
+      const StageProgram nothing;
+      bodies.emplace_back("direct", taps("direct", program.stages.empty() ? nothing : program.stages.front(), group));
     }
-    HoleBodies bodies = {{"clear", clear(group)},
-                         {"prologue", prologue(fills)},
-                         {"stages", stages(program, fills)},
-                         {"outputs", outputs(group)}};
     if (plan_.splits > 1) {
       bodies.emplace_back("publish", publish(group));
       bodies.emplace_back("gather", gather(group));
@@ -248,7 +253,7 @@ class SliceBuilder {
       if (i + ahead < fills.size()) fill_builder.CreateCall(fills[i + ahead], {fill_ahead->getArg(0)});
       fill_builder.CreateRetVoid();
       Function* stage =
-          holes_.instantiate("stage", {{"fill_ahead", fill_ahead}, {"taps", taps(program.stages[i], group)}});
+          holes_.instantiate("stage", {{"fill_ahead", fill_ahead}, {"taps", taps("taps", program.stages[i], group)}});
       note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
       builder.CreateCall(stage, {body->getArg(0), body->getArg(1)});
     }
@@ -256,9 +261,16 @@ class SliceBuilder {
     return body;
   }
 
+  Value* load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset) {
+    if (plan_.staging == Staging::direct) {
+      return holes_.splice(builder, direct_, {base, llvm::ConstantInt::get(i64_, offset)});
+    }
+    return holes_.splice(builder, activation_, {base, llvm::ConstantInt::get(i32_, offset)});
+  }
+
   // The straight-line heart: each activation is loaded `load_ahead` loads before its multiply-adds.
-  Function* taps(const StageProgram& stage, const std::vector<int>& group) {
-    Function* body = holes_.open("taps");
+  Function* taps(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group) {
+    Function* body = holes_.open(hole);
     llvm::IRBuilder<> builder(&body->front());
     llvm::FunctionCallee barrier =
         holes_.module().getOrInsertFunction("burin_dev_barrier", llvm::FunctionType::get(builder.getVoidTy(), false));
@@ -276,7 +288,7 @@ class SliceBuilder {
       if (n < stage.loads.size()) {
         const LoadedTap& load = stage.loads[n];
         locate(builder, load, kNoOutput);
-        loaded[n] = holes_.splice(builder, activation_, {body->getArg(1), llvm::ConstantInt::get(i32_, load.offset)});
+        loaded[n] = load_activation(builder, body->getArg(1), load.offset);
         loaded[n]->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
       }
       if (n < ahead) continue;
@@ -355,7 +367,7 @@ class SliceBuilder {
   TemplateHoles& holes_;
   const ConvLayer& layer_;
   const KernelPlan& plan_;
-  Function *activation_, *tap_, *start_, *copy_channel_, *publish_, *gather_, *output_;
+  Function *activation_, *direct_, *tap_, *start_, *copy_channel_, *publish_, *gather_, *output_;
   SourceMapBuilder source_map_;
   llvm::DISubprogram* scope_ = nullptr;  // of the slice that is being built
   llvm::Type *float_, *i32_, *i64_;

@@ -7,7 +7,7 @@
 using namespace burin;
 
 TEST_CASE("constraints: the text form round trips") {
-  const std::string text = "tile=4x14x14,groups=16,splits=2,stage=8,buffers=3,barrier=512,ahead=4";
+  const std::string text = "staging=shared,tile=4x14x14,groups=16,splits=2,stage=8,buffers=3,barrier=512,ahead=4";
   CHECK(print(parse_plan_constraints(text)) == text);
   CHECK_FALSE(parse_plan_constraints("").any());
   CHECK(print(parse_plan_constraints("splits=3")) == "splits=3");
