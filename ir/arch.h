@@ -38,8 +38,8 @@ struct ArchSpec {
   double split_reduction_us = 0;            // last-block reduction: fence, atomic, re-read
 };
 
-// A multiprocessor's registers are divided among four schedulers, and a warp takes its from one of them, in multiples of
-// eight per thread. So 25 warps need what 28 would.
+// A multiprocessor's registers are divided among four schedulers, and a warp takes its from one of them, in multiples
+// of eight per thread. So 25 warps need what 28 would.
 inline constexpr int kSchedulersPerMultiprocessor = 4;
 inline constexpr int kRegisterGranularity = 8;
 

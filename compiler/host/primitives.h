@@ -17,8 +17,8 @@ struct HostFunction {
 // What a specialised module may call, beside notes.
 std::span<const HostFunction> device_primitives();
 
-// Primitives without effect or result, which the host leaves out: notes for the reader of generated code, and hints that
-// only change how fast a GPU is.
+// Primitives without effect or result, which the host leaves out: notes for the reader of generated code, and hints
+// that only change how fast a GPU is.
 constexpr bool has_no_effect(std::string_view name) {
   return name.starts_with("burin_dev_note_") || name == "burin_dev_prefetch_code";
 }
