@@ -8,8 +8,8 @@ namespace burin {
 // The most registers per thread that functions called by the entries of `ptx` may use, so that every entry can be
 // launched as its directives (.maxnreg, .maxntid, .minnctapersm) promise; 0 when they promise nothing.
 //
-// ptxas applies the directives of an entry to what it calls. nvJitLink compiles each function on its own and has to be
-// told.
+// Given a whole program, ptxas applies the directives of an entry to what it calls. Whoever compiles each function on
+// its own has to be told.
 int register_cap(std::string_view ptx);
 
 }  // namespace burin

@@ -1,9 +1,12 @@
 #include "compiler/assemble/ptxas.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "compiler/assemble/ptx_directives.h"
 #include "compiler/assemble/run_program.h"
 #include "ir/error.h"
 
@@ -13,6 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kInput = "kernel.ptx";
+constexpr const char* kObject = "kernel.o";
 constexpr const char* kOutput = "kernel.cubin";
 
 // "Cuda compilation tools, release 13.0, V13.0.88" -> "13.0"; empty when the text is something else.
@@ -43,6 +47,9 @@ std::unique_ptr<Ptxas> Ptxas::open(const std::vector<std::string>& candidates, s
         std::unique_ptr<Ptxas> opened(new Ptxas());
         opened->path_ = candidate;
         opened->version_ = version;
+        std::error_code no_matter;  // a path that cannot be followed has no neighbour either
+        const std::string linker = fs::canonical(candidate, no_matter).replace_filename("nvlink").string();
+        if (::access(linker.c_str(), X_OK) == 0) opened->linker_ = linker;
         return opened;
       }
       fault = fmt::format("{} --version: {}, no release in its output", candidate, ending_of(result));
@@ -66,18 +73,28 @@ AssemblerOutput Ptxas::assemble(const std::string& ptx, const std::string& arch)
     if (!file) fail(ErrorKind::device, "cannot write {} ({} bytes); is the disk full?", input.string(), ptx.size());
   }
 
-  const ProgramResult result = run_program(path_, {"-v", "-O3", "-arch=" + arch, "-o", kOutput, kInput}, folder);
-  if (result.signal != 0) {
-    fail(ErrorKind::device, "{} was {} while it assembled {} bytes of PTX for {}; is memory short? Fewer --jobs help",
-         path_, ending_of(result), ptx.size(), arch);
+  const auto run = [&](const std::string& program, const std::vector<std::string>& arguments) {
+    ProgramResult result = run_program(program, arguments, folder);
+    if (result.signal != 0) {
+      fail(ErrorKind::device, "{} was {} while it assembled {} bytes of PTX for {}; is memory short? Fewer --jobs help",
+           program, ending_of(result), ptx.size(), arch);
+    }
+    const std::string name = fs::path(program).filename().string();
+    if (result.exit_code != 0) fail_assembly(name + " " + version_, arch, result.output);
+    return std::move(result.output);
+  };
+  std::vector<std::string> arguments = {"-v", "-O3", "-arch=" + arch, "-o", links() ? kObject : kOutput, kInput};
+  if (links()) {
+    arguments.push_back("-c");
+    if (const int cap = register_cap(ptx); cap > 0) arguments.push_back(fmt::format("-maxrregcount={}", cap));
   }
-  if (result.exit_code != 0) fail_assembly("ptxas " + version_, arch, result.output);
 
   AssemblerOutput output;
+  output.log = run(path_, arguments);
+  if (links()) run(linker_, {"-arch=" + arch, "-o", kOutput, kObject});
   std::ifstream file(fs::path(folder.path()) / kOutput, std::ios::binary);
   output.cubin.assign(std::istreambuf_iterator<char>(file), {});
-  output.log = result.output;
-  if (output.cubin.empty()) fail(ErrorKind::device, "{} ended well but wrote no cubin:\n{}", path_, result.output);
+  if (output.cubin.empty()) fail(ErrorKind::device, "{} ended well but wrote no cubin:\n{}", path_, output.log);
   return output;
 }
 

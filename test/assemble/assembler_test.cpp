@@ -45,8 +45,8 @@ burin_test::Thrown error_of(Function function) {
   return *thrown;
 }
 
-std::string script(const burin::TemporaryFolder& folder, const std::string& body) {
-  const fs::path path = fs::path(folder.path()) / "ptxas";
+std::string script(const burin::TemporaryFolder& folder, const std::string& body, const char* name = "ptxas") {
+  const fs::path path = fs::path(folder.path()) / name;
   std::ofstream(path) << "#!/bin/sh\nif [ \"$1\" = --version ]; then echo 'Cuda compilation tools, release 12.9, "
                          "V12.9.86'; exit 0; fi\n"
                       << body << "\n";
@@ -252,8 +252,19 @@ TEST_CASE("ptxas: a program that writes nothing, or nonsense") {
 TEST_CASE("ptxas: it is given the text and the options") {
   const burin::TemporaryFolder folder;
   const auto ptxas = open_script(folder, "echo \"$@\"; cat kernel.ptx; exit 3");
+  CHECK_FALSE(ptxas->links());
   const auto [kind, text] = error_of([&] { ptxas->assemble("the text", "sm_86"); });
   CHECK_THAT(text, Contains("-v -O3 -arch=sm_86 -o kernel.cubin kernel.ptx") && Contains("the text"));
+}
+
+TEST_CASE("ptxas: nvlink beside it links what was compiled apart") {
+  const burin::TemporaryFolder folder;
+  script(folder, "echo linked \"$@\"; cat kernel.o; exit 3", "nvlink");
+  const auto ptxas = open_script(folder, "echo compiled \"$@\" > kernel.o");
+  CHECK(ptxas->links());
+  const auto [kind, text] = error_of([&] { ptxas->assemble(".entry f() .maxnreg 72 {}", "sm_86"); });
+  CHECK_THAT(text, Contains("nvlink 12.9") && Contains("linked -arch=sm_86 -o kernel.cubin kernel.o") &&
+                       Contains("compiled -v -O3 -arch=sm_86 -o kernel.o kernel.ptx -c -maxrregcount=72"));
 }
 
 TEST_CASE("assembler: a long log is cut in the error") {
