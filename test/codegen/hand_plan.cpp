@@ -50,8 +50,12 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand) {
       plan.slices.push_back(std::move(slice));
     }
   }
+  if (hand.direct) {
+    plan.staging = Staging::direct;
+    plan.shared = {};
+  }
   plan.stage_channels = hand.stage_channels;
-  plan.buffers = hand.buffers;
+  plan.buffers = hand.direct ? 1 : hand.buffers;
   plan.barrier_every = hand.barrier_every;
   plan.load_ahead = hand.load_ahead;
   const ArchSpec& arch = arch_by_name(plan.arch);
@@ -74,6 +78,8 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random) {
     hand.padding_words = random.integer(0, 5);
     hand.barrier_every = random.chance(0.5) ? random.integer(1, 40) : 0;
     hand.load_ahead = random.chance(0.5) ? random.integer(1, kMaxLoadAhead) : 8;
+    const ConvShape& shape = layer.shape;
+    hand.direct = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.pad == Padding{} && random.chance(0.5);
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
     // Large patches may not fit: drawn again, smaller ones will.

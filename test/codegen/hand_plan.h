@@ -19,6 +19,7 @@ struct HandPlan {
   int barrier_every = 0;
   int load_ahead = 8;
   bool all_channels = false;  // stage the channels too that no nonzero of the group reads
+  bool direct = false;        // activations come from global memory: 1x1 without padding only
   bool backwards = false;     // channels and outputs in descending order
 };
 

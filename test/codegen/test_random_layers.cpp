@@ -48,7 +48,7 @@ ConvShape draw_shape(Random& random) {
   shape.stride_w = random.chance(0.7) ? shape.stride_h : random.integer(1, 4);
   shape.dilation_h = random.chance(0.7) ? 1 : random.integer(2, 4);
   shape.dilation_w = random.chance(0.7) ? shape.dilation_h : random.integer(1, 4);
-  const int most_pad = random.chance(0.2) ? 9 : 3;
+  const int most_pad = random.chance(0.3) ? 0 : random.chance(0.2) ? 9 : 3;
   shape.pad = {random.integer(0, most_pad), random.integer(0, most_pad), random.integer(0, most_pad),
                random.integer(0, most_pad)};
   shape.in_h = extent_for(random, shape.kernel_h, shape.dilation_h, shape.pad.top + shape.pad.bottom, 24);
@@ -111,7 +111,8 @@ TEST_CASE("random layers 160 to 179") { check_layers(8); }
 TEST_CASE("random layers 180 to 199") { check_layers(9); }
 
 TEST_CASE("random layers reach every part of the space") {
-  int depthwise = 0, grouped = 0, dilated = 0, strided = 0, asymmetric = 0, residual = 0, large = 0, old_arch = 0;
+  int depthwise = 0, grouped = 0, dilated = 0, strided = 0, asymmetric = 0, residual = 0, large = 0, old_arch = 0,
+      direct = 0;
   std::array<int, 6> activations{};
   for (int i = 0; i < 10 * kLayersPerCase; ++i) {
     const RandomCase drawn = draw_case(kSeed + static_cast<std::uint64_t>(i));
@@ -123,10 +124,11 @@ TEST_CASE("random layers reach every part of the space") {
     asymmetric += s.pad.top != s.pad.bottom && s.pad.left != s.pad.right;
     residual += s.epilogue.residual;
     large += s.kernel_h > 5 || s.kernel_w > 5;
+    direct += drawn.hand.direct;
     old_arch += drawn.arch == "sm_75";
     ++activations[static_cast<std::size_t>(s.epilogue.activation)];
   }
-  for (const int count : {depthwise, grouped, dilated, strided, asymmetric, residual, large, old_arch})
+  for (const int count : {depthwise, grouped, dilated, strided, asymmetric, residual, large, old_arch, direct})
     CHECK(count >= 5);
   for (const int count : activations) CHECK(count >= 5);
 }

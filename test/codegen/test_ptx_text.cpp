@@ -1,0 +1,377 @@
+// What stands in the PTX: a multiply-add with an immediate for each nonzero and nothing that looks anything up.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <map>
+#include <set>
+
+#include "compiler/emit/kernel_map.h"
+#include "compiler/emit/ptx.h"
+#include "compiler/plan/planner.h"
+#include "compiler/specialise/specialise.h"
+#include "test/codegen/edge_cases.h"
+#include "test/codegen/hand_plan.h"
+#include "test/codegen/ptx_text.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+// A layer with its code.
+struct Emitted {
+  ConvLayer layer;
+  SparsePattern pattern;
+  KernelPlan plan;
+  std::string symbol, ptx;
+  PtxText text;
+};
+
+Emitted emit(const ConvLayer& layer, const KernelPlan& plan, const std::string& arch = "sm_90") {
+  Emitted made{layer, analyse(layer), plan, kernel_symbol(layer.name, plan), {}, {}};
+  REQUIRE(verify(plan, layer.shape, made.pattern).empty());
+  made.ptx = emit_ptx(specialise(layer, made.pattern, plan, made.symbol), arch);
+  made.text = read_ptx(made.ptx);
+  return made;
+}
+
+Emitted emit_planned(const ConvLayer& layer, int batch = 1, const std::string& arch = "sm_90") {
+  PlanRequest request;
+  request.batch = batch;
+  request.archs = {arch};
+  return emit(layer, make_plan(layer, analyse(layer), request), arch);
+}
+
+ConvLayer layer_of(const char* edge) { return edge_case(edge).make_layer(); }
+
+std::string hexadecimal(float weight) { return fmt::format("0f{:08X}", std::bit_cast<std::uint32_t>(weight)); }
+
+// The nonzeros of one slice, each as the multiply-add that it must become.
+std::multiset<std::string> expected_taps(const Emitted& made, const Slice& slice) {
+  const std::vector<int>& outputs = made.plan.groups[static_cast<std::size_t>(slice.group)];
+  std::multiset<std::string> taps;
+  for (const Tap& tap : made.pattern.taps) {
+    const bool reads = std::find(slice.channels.begin(), slice.channels.end(), tap.c) != slice.channels.end();
+    const bool writes = std::find(outputs.begin(), outputs.end(), tap.k) != outputs.end();
+    if (reads && writes)
+      taps.insert(fmt::format("{} output {} channel {} ({}, {})", hexadecimal(tap.value), tap.k, tap.c, tap.r, tap.s));
+  }
+  return taps;
+}
+
+std::multiset<std::string> found_taps(const PtxFunction& function) {
+  std::multiset<std::string> taps;
+  for (const PtxInstruction& fma : function.find("fma.")) {
+    int k = -1, c = -1, r = -1, s = -1;
+    std::sscanf(fma.comment.c_str(), "output %d += w * channel %d tap (%d, %d)", &k, &c, &r, &s);
+    const std::size_t immediate = fma.operands.find("0f");
+    taps.insert(fmt::format("{} output {} channel {} ({}, {})",
+                            immediate == std::string::npos ? "no immediate" : fma.operands.substr(immediate, 10), k, c,
+                            r, s));
+  }
+  return taps;
+}
+
+// Input channels with a nonzero in the slice, in the order in which it reads them.
+std::vector<int> live_channels(const Emitted& made, const Slice& slice) {
+  const std::vector<int>& outputs = made.plan.groups[static_cast<std::size_t>(slice.group)];
+  std::set<int> live;
+  for (const Tap& tap : made.pattern.taps) {
+    if (std::find(outputs.begin(), outputs.end(), tap.k) != outputs.end()) live.insert(tap.c);
+  }
+  std::vector<int> channels;
+  std::copy_if(slice.channels.begin(), slice.channels.end(), std::back_inserter(channels),
+               [&](int c) { return live.contains(c); });
+  return channels;
+}
+
+bool is_direct(const Emitted& made) { return made.plan.staging == Staging::direct; }
+
+bool is_async(const Emitted& made) { return made.text.directives[1] != ".target sm_75"; }
+
+// The loads of activations, which say their tap.
+std::vector<PtxInstruction> activation_loads(const PtxFunction& function) {
+  std::vector<PtxInstruction> loads = function.find("ld.");
+  std::erase_if(loads, [](const PtxInstruction& load) { return !load.comment.starts_with("channel "); });
+  return loads;
+}
+
+bool held(const KernelPlan& plan) {
+  return plan.tile.images * plan.shared.patch_rows * plan.shared.patch_cols <= 4 * plan.threads;
+}
+
+// Copies of one channel that stand in the code: one for each position whose address is held, else one in a loop.
+int copies_per_channel(const KernelPlan& plan) {
+  const int positions = plan.tile.images * plan.shared.patch_rows * plan.shared.patch_cols;
+  return held(plan) ? (positions + plan.threads - 1) / plan.threads : 1;
+}
+
+// Every nonzero of a slice is one multiply-add with its weight as an immediate.
+void check_multiply_adds(const Emitted& made) {
+  std::size_t total = 0;
+  for (const Slice& slice : made.plan.slices) {
+    INFO("group " << slice.group << ", split " << slice.split);
+    const PtxFunction& function = made.text.slice(slice.group, slice.split);
+    const std::multiset<std::string> expected = expected_taps(made, slice);
+    CHECK((found_taps(function) == expected));
+    CHECK(function.count("fma.rn.f32") == static_cast<int>(expected.size()));
+    total += expected.size();
+  }
+  CHECK(static_cast<std::int64_t>(total) == made.pattern.statistics.nonzeros);
+  std::size_t in_file = 0;
+  for (const PtxFunction& function : made.text.functions) in_file += function.find("fma.").size();
+  CHECK(in_file == total);
+}
+
+// Every activation is loaded once, at a constant offset from one address.
+void check_loads(const Emitted& made) {
+  for (const Slice& slice : made.plan.slices) {
+    INFO("group " << slice.group << ", split " << slice.split);
+    std::set<std::string> bases;
+    std::set<std::string> loaded, needed;
+    for (const PtxInstruction& load : activation_loads(made.text.slice(slice.group, slice.split))) {
+      if (!load.opcode.starts_with(is_direct(made) ? "ld.global" : "ld.shared.f32")) FAIL(load.opcode);
+      if (!loaded.insert(load.comment).second) FAIL("loaded twice: " << load.comment);
+      const std::size_t bracket = load.operands.find('[');
+      bases.insert(load.operands.substr(bracket, load.operands.find_first_of("+]", bracket) - bracket));
+    }
+    const std::vector<int>& outputs = made.plan.groups[static_cast<std::size_t>(slice.group)];
+    for (const Tap& tap : made.pattern.taps) {
+      if (std::find(slice.channels.begin(), slice.channels.end(), tap.c) != slice.channels.end() &&
+          std::find(outputs.begin(), outputs.end(), tap.k) != outputs.end()) {
+        needed.insert(fmt::format("channel {} tap ({}, {})", tap.c, tap.r, tap.s));
+      }
+    }
+    CHECK((loaded == needed));
+    // LLVM may find the address anew in each stage, never for each load.
+    CHECK(static_cast<int>(bases.size()) <= std::max(1, made.plan.slice_stages(slice)));
+  }
+}
+
+// No weights, no indices, no local memory: what is read from global memory is counted.
+void check_nothing_is_looked_up(const Emitted& made) {
+  for (const std::string& directive : made.text.directives) {
+    INFO(directive);  // the only variable is the block's shared memory
+    CHECK((directive.starts_with(".version ") || directive.starts_with(".target ") ||
+           directive.starts_with(".address_size ") || directive.starts_with(".extern .shared ")));
+  }
+  for (const PtxFunction& function : made.text.functions) {
+    INFO(function.name);
+    int residuals = 0, copies = 0, partials = 0, direct = 0;
+    if (!function.entry) {
+      const Slice& slice =
+          made.plan.slices[static_cast<std::size_t>(function.group * made.plan.splits + function.split)];
+      const auto outputs = static_cast<int>(made.plan.groups[static_cast<std::size_t>(function.group)].size());
+      residuals = made.layer.shape.epilogue.residual ? outputs : 0;
+      partials = made.plan.splits > 1 ? outputs : 0;
+      if (is_direct(made)) {
+        direct = static_cast<int>(activation_loads(function).size());
+      } else {
+        copies = static_cast<int>(slice.channels.size()) * copies_per_channel(made.plan);
+      }
+      CHECK(function.count("st.global.f32") == outputs);
+    }
+    CHECK(function.count("cp.async.ca.") == (is_async(made) ? copies : 0));
+    CHECK(function.count("ld.global.cg.f32") == partials);
+    CHECK(function.count("st.global.cg.f32") == partials);
+    CHECK(function.count("ld.global") == partials + residuals + direct + (is_async(made) ? 0 : copies));
+    for (const PtxInstruction& instruction : function.instructions) {
+      const std::string& code = instruction.opcode;
+      const bool is_load = code.starts_with("ld");
+      const bool allowed =
+          code.starts_with("ld.param.") || code.starts_with("ld.shared.") || code.starts_with("ld.global.");
+      if (is_load && !allowed) FAIL(code << " " << instruction.operands);  // a generic address among them
+      if (code.find("local") != std::string::npos || code.find("const") != std::string::npos) FAIL(code);
+    }
+  }
+  CHECK(made.ptx.find(".local") == std::string::npos);
+  CHECK(made.ptx.find("__local_depot") == std::string::npos);
+}
+
+// A slice is a function, which the entry calls once.
+void check_functions(const Emitted& made) {
+  CHECK(made.text.functions.size() == made.plan.slices.size() + 1);
+  std::multiset<std::string> called;
+  for (const PtxInstruction& instruction : made.text.entry().instructions) {
+    // A call's operands stand in lines of their own.
+    if (instruction.opcode.starts_with("group")) {
+      called.insert(instruction.opcode.substr(0, instruction.opcode.find(',')));
+    }
+  }
+  std::multiset<std::string> slices;
+  for (const Slice& slice : made.plan.slices) slices.insert(made.text.slice(slice.group, slice.split).name);
+  CHECK((called == slices));
+}
+
+// The entry says its name, its threads and its registers.
+void check_entry(const Emitted& made) {
+  const PtxFunction& entry = made.text.entry();
+  CHECK(entry.name == made.symbol);
+  std::vector<std::string> expected = {fmt::format(".maxntid {}, 1, 1", made.plan.threads)};
+  if (made.plan.max_registers < 255) expected.push_back(fmt::format(".maxnreg {}", made.plan.max_registers));
+  CHECK(entry.directives == expected);
+  CHECK(std::count_if(made.text.functions.begin(), made.text.functions.end(),
+                      [](const PtxFunction& f) { return f.entry; }) == 1);
+}
+
+// Barriers and waits are those of the plan.
+void check_barriers(const Emitted& made) {
+  const int in_flight = std::max(0, made.plan.buffers - 2);
+  for (const Slice& slice : made.plan.slices) {
+    const PtxFunction& function = made.text.slice(slice.group, slice.split);
+    const int stages = is_direct(made) ? 0 : made.plan.slice_stages(slice);
+    int inner = 0;
+    for (int first = 0; made.plan.barrier_every > 0 && first < static_cast<int>(slice.channels.size());
+         first += made.plan.stage_channels) {
+      Slice stage = slice;
+      const auto begin = slice.channels.begin() + first;
+      stage.channels.assign(begin,
+                            begin + std::min<std::ptrdiff_t>(made.plan.stage_channels, slice.channels.end() - begin));
+      inner += static_cast<int>(expected_taps(made, stage).size()) / made.plan.barrier_every;
+    }
+    const int reduction = made.plan.splits > 1 ? 3 : 0;  // arrival, and two of the broadcast
+    CHECK(function.count("bar.sync") == stages + inner + reduction);
+    const std::vector<PtxInstruction> waits = function.find("cp.async.wait_group");
+    CHECK(static_cast<int>(waits.size()) == (is_async(made) ? stages : 0));
+    for (const PtxInstruction& wait : waits) CHECK(wait.operands == std::to_string(in_flight));
+  }
+}
+
+// The map's ranges are in order and cover every channel of every slice.
+void check_map(const Emitted& made) {
+  const std::vector<PtxRange> ranges = map_kernel(made.ptx);
+  std::map<std::pair<int, int>, std::vector<int>> channels;
+  int last = 0;
+  for (const PtxRange& range : ranges) {
+    INFO("group " << range.group << ", split " << range.split << ", channel " << range.channel << ", lines "
+                  << range.first_line << " to " << range.last_line);
+    CHECK(range.first_line > last);
+    CHECK(range.last_line >= range.first_line);
+    last = range.last_line;
+    const PtxFunction& function = made.text.slice(range.group, range.split);
+    CHECK(range.first_line > function.first_line);
+    CHECK(range.last_line <= function.last_line);
+    std::vector<int>& of_slice = channels[{range.group, range.split}];
+    if (range.channel < 0) {
+      CHECK(of_slice.empty());
+      continue;
+    }
+    of_slice.push_back(range.channel);
+    const std::string& first = made.text.lines[static_cast<std::size_t>(range.first_line) - 1];
+    CHECK_THAT(first, Catch::Contains(fmt::format("channel {} tap", range.channel)));
+  }
+  REQUIRE(last <= static_cast<int>(made.text.lines.size()));
+  // In the order in which the slice reads them; those without a nonzero in the group have no lines.
+  for (const Slice& slice : made.plan.slices) {
+    CHECK((channels[{slice.group, slice.split}] == live_channels(made, slice)));
+  }
+}
+
+void check_text(const Emitted& made) {
+  INFO(made.symbol);
+  check_multiply_adds(made);
+  check_loads(made);
+  check_nothing_is_looked_up(made);
+  check_functions(made);
+  check_entry(made);
+  check_barriers(made);
+  check_map(made);
+}
+
+}  // namespace
+
+TEST_CASE("ptx: 3x3") { check_text(emit_planned(layer_of("3x3"))); }
+TEST_CASE("ptx: 1x1") { check_text(emit_planned(layer_of("1x1"))); }
+TEST_CASE("ptx: 1x7") { check_text(emit_planned(layer_of("1x7"))); }
+TEST_CASE("ptx: 11x11_stride_4") { check_text(emit_planned(layer_of("11x11_stride_4"))); }
+TEST_CASE("ptx: dilation_2") { check_text(emit_planned(layer_of("dilation_2"))); }
+TEST_CASE("ptx: groups_2") { check_text(emit_planned(layer_of("groups_2"))); }
+TEST_CASE("ptx: depthwise") { check_text(emit_planned(layer_of("depthwise"))); }
+TEST_CASE("ptx: full_dense") { check_text(emit_planned(layer_of("full_dense"))); }
+TEST_CASE("ptx: all_zero") { check_text(emit_planned(layer_of("all_zero"))); }
+TEST_CASE("ptx: one_nonzero") { check_text(emit_planned(layer_of("one_nonzero"))); }
+TEST_CASE("ptx: row_empty") { check_text(emit_planned(layer_of("row_empty"))); }
+TEST_CASE("ptx: one_weight_everywhere") { check_text(emit_planned(layer_of("one_weight_everywhere"))); }
+TEST_CASE("ptx: bias_residual_silu") { check_text(emit_planned(layer_of("bias_residual_silu"))); }
+TEST_CASE("ptx: batch_33") { check_text(emit_planned(layer_of("batch_33"), 33)); }
+TEST_CASE("ptx: sm_75") { check_text(emit_planned(layer_of("3x3"), 3, "sm_75")); }
+TEST_CASE("ptx: sm_75 with splits and a residual") {
+  const ConvLayer layer = layer_of("bias_residual_leaky_relu");
+  check_text(emit(layer, plan_by_hand(layer, {.splits = 3}), "sm_75"));
+}
+TEST_CASE("ptx: splits and a residual") {
+  const ConvLayer layer = layer_of("bias_residual_leaky_relu");
+  check_text(emit(layer, plan_by_hand(layer, {.splits = 3})));
+}
+TEST_CASE("ptx: activations straight from global memory") {
+  check_text(emit(layer_of("1x1"), plan_by_hand(layer_of("1x1"), {.splits = 2, .direct = true})));
+}
+TEST_CASE("ptx: many barriers, loads far ahead") {
+  check_text(emit(layer_of("3x3"), plan_by_hand(layer_of("3x3"), {.barrier_every = 5, .load_ahead = 64})));
+}
+TEST_CASE("ptx: more positions per thread than addresses held") {
+  const ConvLayer layer = layer_of("11x11_stride_4");
+  check_text(emit(layer, plan_by_hand(layer, {.tile = {1, 4, 4}, .stage_channels = 1, .buffers = 3})));
+}
+
+TEST_CASE("ptx: for GPUs without asynchronous copies") {
+  const Emitted made = emit_planned(layer_of("3x3"), 1, "sm_75");
+  CHECK(made.ptx.find("cp.async") == std::string::npos);
+  CHECK(made.ptx.find(".target sm_75") != std::string::npos);
+  const Emitted newer = emit(made.layer, made.plan, "sm_80");
+  CHECK(newer.ptx.find("cp.async") != std::string::npos);
+  CHECK(newer.ptx.find(".target sm_80") != std::string::npos);
+}
+
+TEST_CASE("ptx: every line of the map belongs to one range of its slice") {
+  const Emitted made = emit(layer_of("3x3"), plan_by_hand(layer_of("3x3"), {.splits = 2}));
+  const std::vector<PtxRange> ranges = map_kernel(made.ptx);
+  REQUIRE(ranges.size() > made.plan.slices.size());
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    if (ranges[i].channel >= 0) CHECK(ranges[i].first_line == ranges[i - 1].last_line + 1);
+  }
+  for (const PtxFunction& function : made.text.functions) {
+    for (const PtxInstruction& load : activation_loads(function)) {
+      const auto range = std::find_if(ranges.begin(), ranges.end(), [&](const PtxRange& r) {
+        return r.first_line <= load.line && load.line <= r.last_line;
+      });
+      REQUIRE(range != ranges.end());
+      CHECK_THAT(load.comment, Catch::StartsWith(fmt::format("channel {} ", range->channel)));
+    }
+  }
+}
+
+TEST_CASE("ptx: the same input gives the same bytes") {
+  for (const char* name : {"3x3", "bias_residual_silu", "depthwise"}) {
+    const Emitted first = emit_planned(layer_of(name), 3);
+    const Emitted second = emit_planned(layer_of(name), 3);
+    CHECK((first.ptx == second.ptx));
+    const SpecialisedModule module = specialise(first.layer, first.pattern, first.plan, first.symbol);
+    CHECK((to_bitcode(module) == to_bitcode(specialise(first.layer, first.pattern, first.plan, first.symbol))));
+    const std::string before = print(module);
+    CHECK((emit_ptx(module, "sm_90") == emit_ptx(module, "sm_90")));
+    CHECK((print(module) == before));
+  }
+}
+
+TEST_CASE("ptx: names of layers that look like ours") {
+  for (const char* name :
+       {"dev.x", "dev_barrier", "piece_tap", "hole_taps", "const_splits", "shared", "kernel", "slice group", "llvm.fma",
+        "", "a/b:0", "\xc3\xa4 \"quoted\"\n", "group0_split0", "ptx // comment"}) {
+    INFO(name);
+    ConvLayer layer = layer_of("one_nonzero");
+    layer.name = name;
+    const Emitted made = emit_planned(layer);
+    CHECK(made.text.entry().name == made.symbol);
+    CHECK(made.symbol.starts_with("burin_"));
+    CHECK(made.text.functions.size() == made.plan.slices.size() + 1);
+    CHECK(read_ptx(
+              emit_ptx(parse_specialised(print(specialise(layer, made.pattern, made.plan, made.symbol)), made.symbol),
+                       "sm_90"))
+              .entry()
+              .name == made.symbol);
+  }
+}
