@@ -27,7 +27,7 @@ namespace {
 struct Job {
   const ConvLayer* layer = nullptr;
   int batch = 1;
-  std::string symbol_suffix;  // tells apart layers whose names reduce to the same symbol
+  std::string suffix;  // of symbol and folder: tells apart layers whose names reduce to the same
 };
 
 struct Kernel {
@@ -85,20 +85,21 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
 
   const KernelPlan plan =
       reentry.plan ? *reentry.plan : make_plan(layer, pattern, {job.batch, options.archs, options.plan_constraints});
-  check_plan(plan, layer, pattern);
+  check_plan(plan, layer, pattern, options.archs);
   if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
   if (observer.observe("template", "40-template.ll", [&] { return print_template(plan, layer.shape); })) {
     return std::nullopt;
   }
 
-  const std::string symbol = kernel_symbol(layer.name, plan) + job.symbol_suffix;
+  const std::string symbol = kernel_symbol(layer.name, plan) + job.suffix;
   Kernel kernel{describe_kernel(layer, pattern, plan, symbol), {}};
   kernel.record.source_hash = source_hash(layer, plan, reentry.module_text + reentry.ptx);
   const std::string ptx_arch = lowest_arch(options.archs);
-  std::string ptx = reentry.ptx;
+  std::string ptx = edited_ptx(reentry, symbol);
   if (ptx.empty()) {
-    const SpecialisedModule specialised = reentry.module_text.empty() ? specialise(layer, pattern, plan, symbol)
-                                                                      : parse_specialised(reentry.module_text, symbol);
+    const SpecialisedModule specialised = reentry.module_text.empty()
+                                              ? specialise(layer, pattern, plan, symbol)
+                                              : parse_specialised(reentry.module_text, symbol, reentry.path);
     if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
     ptx = emit_ptx(specialised, ptx_arch);
     if (options.keep_bitcode) {
@@ -109,7 +110,8 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
 
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
     for (const std::string& arch : options.archs) {
-      AssembledKernel assembled = assemble(ptx, arch, symbol);
+      AssembledKernel assembled =
+          reentry.ptx.empty() ? assemble(ptx, arch, symbol) : assemble_edited(reentry, arch, symbol);
       add_file(kernel, BinaryKind::cubin, arch, "kernels/" + symbol + "." + arch + ".cubin",
                std::move(assembled.cubin));
       KernelBinary& binary = kernel.record.binaries.back();
@@ -126,10 +128,14 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
 
 std::vector<Job> list_jobs(const Network& network, const std::vector<int>& batches) {
   std::vector<Job> jobs;
-  std::set<std::string> folders;
+  std::set<std::string> taken;
   for (const ConvLayer& layer : network.layers) {
+    const std::string folder = folder_name(layer.name), symbol = kernel_symbol(layer.name, {});
     std::string suffix;
-    for (int i = 2; !folders.insert(folder_name(layer.name) + suffix).second; ++i) suffix = fmt::format("_{}", i);
+    for (int i = 2; taken.contains(folder + suffix) || taken.contains(symbol + suffix); ++i) {
+      suffix = fmt::format("_{}", i);
+    }
+    taken.insert({folder + suffix, symbol + suffix});
     for (const int batch : batches) jobs.push_back({&layer, batch, suffix});
   }
   return jobs;
@@ -138,7 +144,7 @@ std::vector<Job> list_jobs(const Network& network, const std::vector<int>& batch
 std::optional<std::string> dump_folder(const CompileOptions& options, const Job& job) {
   if (!options.dump_dir) return std::nullopt;
   std::filesystem::path folder = *options.dump_dir;
-  folder /= folder_name(job.layer->name) + job.symbol_suffix;
+  folder /= folder_name(job.layer->name) + job.suffix;
   if (options.batches.size() > 1) folder /= fmt::format("b{}", job.batch);
   return folder.string();
 }
@@ -159,10 +165,11 @@ void for_each_parallel(std::size_t count, int threads, const std::function<void(
       }
     }
   };
-  std::vector<std::thread> pool;
-  for (int i = 1; i < threads; ++i) pool.emplace_back(worker);
-  worker();
-  for (std::thread& thread : pool) thread.join();
+  {
+    std::vector<std::jthread> pool;
+    for (int i = 1; i < threads; ++i) pool.emplace_back(worker);
+    worker();
+  }
   if (fault) std::rethrow_exception(fault);
 }
 

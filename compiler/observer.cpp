@@ -1,5 +1,6 @@
 #include "compiler/observer.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -8,7 +9,8 @@
 namespace burin {
 namespace {
 constexpr const char* kLogName = "00-stages.txt";
-}
+constexpr std::size_t kMaxFolderBytes = 200;  // file systems take 255; a suffix may follow
+}  // namespace
 
 Observer::Observer(std::optional<std::string> folder, std::optional<std::string> stop_after)
     : folder_(std::move(folder)), stop_after_(std::move(stop_after)), last_(std::chrono::steady_clock::now()) {}
@@ -55,6 +57,7 @@ std::string folder_name(const std::string& layer) {
         (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
     name += plain ? c : '_';
   }
+  name.resize(std::min(name.size(), kMaxFolderBytes));
   return name.empty() || name[0] == '.' ? "_" + name : name;
 }
 

@@ -17,6 +17,7 @@ std::string read_text(const std::filesystem::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   if (!file || text.str().empty()) fail(ErrorKind::bad_input, "cannot read '{}', or it is empty", path.string());
+  if (text.str().find('\0') != std::string::npos) fail(ErrorKind::bad_input, "'{}' is not a text", path.string());
   return text.str();
 }
 
@@ -38,7 +39,7 @@ std::string join(const std::vector<std::string>& lines) {
 
 Reentry read_reentry(const std::string& path) {
   const std::filesystem::path file = path;
-  Reentry reentry;
+  Reentry reentry{.path = path};
   if (file.extension() == ".txt") {
     reentry.plan = read_plan(file);
     return reentry;
@@ -55,10 +56,34 @@ Reentry read_reentry(const std::string& path) {
   return reentry;
 }
 
-void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
-  const std::vector<std::string> faults = verify(plan, layer.shape, pattern);
+void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
+                const std::vector<std::string>& archs) {
+  std::vector<std::string> faults = verify(plan, layer.shape, pattern);
+  for (std::size_t i = 0; faults.empty() && i < archs.size(); ++i) {
+    KernelPlan on_arch = plan;
+    on_arch.arch = archs[i];
+    faults = verify(on_arch, layer.shape);
+  }
   if (!faults.empty())
     fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", layer.name, join(faults));
+}
+
+std::string edited_ptx(const Reentry& reentry, const std::string& symbol) {
+  const std::size_t entry = reentry.ptx.find(".entry " + symbol + "(");
+  if (!reentry.ptx.empty() && entry == std::string::npos) {
+    fail(ErrorKind::bad_input, "{}: there is no entry '{}' in it; its name says which plan it was made for",
+         reentry.path, symbol);
+  }
+  return reentry.ptx;
+}
+
+AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch, const std::string& symbol) {
+  try {
+    return assemble(reentry.ptx, arch, symbol);
+  } catch (const Error& error) {
+    fail(error.kind() == ErrorKind::internal ? ErrorKind::bad_input : error.kind(), "{}: {}", reentry.path,
+         error.what());
+  }
 }
 
 void check_options(const Network& network, const CompileOptions& options) {
@@ -79,6 +104,15 @@ void check_options(const Network& network, const CompileOptions& options) {
     std::string names;
     for (const char* name : kStageNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
     fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, names);
+  }
+  const auto has_repeats = [](auto values) {
+    std::sort(values.begin(), values.end());
+    return std::adjacent_find(values.begin(), values.end()) != values.end();
+  };
+  if (has_repeats(options.archs)) fail(ErrorKind::usage, "--arch names an architecture twice");
+  if (has_repeats(options.batches)) fail(ErrorKind::usage, "--batch names a batch size twice");
+  if (options.from_file && options.from_file->ends_with(".ptx") && options.stop_after == "specialised") {
+    fail(ErrorKind::usage, "--stop-after specialised: PTX that is fed back with --from comes after that stage");
   }
   if (options.from_file && (network.layers.size() != 1 || options.batches.size() != 1)) {
     fail(ErrorKind::usage,

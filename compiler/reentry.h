@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "compiler/assemble/assemble.h"
 #include "compiler/compile.h"
 #include "ir/kernel_plan.h"
 #include "ir/sparse_pattern.h"
@@ -11,6 +12,7 @@
 namespace burin {
 
 struct Reentry {
+  std::string path;
   std::optional<KernelPlan> plan;
   std::string module_text;  // an edited 50-specialised.ll
   std::string ptx;          // an edited 60-kernel.ptx
@@ -20,8 +22,15 @@ struct Reentry {
 // where there is none the planner's own plan is taken. Throws Error(usage) or Error(bad_input).
 Reentry read_reentry(const std::string& path);
 
-// Throws Error(unsupported) with all faults of a plan, naming the layer.
-void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern);
+// Throws Error(unsupported) with all faults of a plan, naming the layer. It must be legal on each of `archs`.
+void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
+                const std::vector<std::string>& archs);
+
+// The PTX that was fed back; empty when none was. Throws Error(bad_input) when `symbol` is not its entry.
+std::string edited_ptx(const Reentry& reentry, const std::string& symbol);
+
+// As assemble(), but PTX that a person edited and the assembler rejects is Error(bad_input).
+AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch, const std::string& symbol);
 
 // Options that contradict each other or the network: Error(usage) or Error(unsupported).
 void check_options(const Network& network, const CompileOptions& options);

@@ -54,7 +54,7 @@ void notes_to_comments(llvm::Module& module) {
   llvm::FunctionType* type = llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), false);
   std::vector<Function*> notes;
   for (Function& function : module) {
-    if (function.getName().starts_with("burin_dev_note_")) notes.push_back(&function);
+    if (function.isDeclaration() && function.getName().starts_with("burin_dev_note_")) notes.push_back(&function);
   }
   for (Function* note : notes) {
     for (llvm::User* user : llvm::make_early_inc_range(note->users())) {

@@ -450,10 +450,10 @@ void set_entry(llvm::Module& module, const std::string& symbol, int threads, int
   if (max_registers < 255) annotate("maxnreg", max_registers);
 }
 
-void check_module(const llvm::Module& module, ErrorKind kind) {
+void check_module(const llvm::Module& module, ErrorKind kind, const std::string& what) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  if (llvm::verifyModule(module, &stream)) fail(kind, "the specialised module is not valid LLVM IR: {}", stream.str());
+  if (llvm::verifyModule(module, &stream)) fail(kind, "{} is not valid LLVM IR: {}", what, stream.str());
 }
 
 }  // namespace
@@ -482,7 +482,7 @@ SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& patter
   set_entry(*result.module, result.symbol, plan.threads, plan.max_registers);
   result.module->setModuleIdentifier(result.symbol);
   result.module->setSourceFileName(plan.template_name);
-  check_module(*result.module, ErrorKind::internal);
+  check_module(*result.module, ErrorKind::internal, "the specialised module");
   return result;
 }
 
@@ -499,20 +499,20 @@ std::string print(const SpecialisedModule& specialised) {
   return text;
 }
 
-SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol) {
+SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol, const std::string& file) {
   SpecialisedModule result;
   result.context = std::make_unique<llvm::LLVMContext>();
   result.symbol = symbol;
   llvm::SMDiagnostic fault;
   result.module = llvm::parseAssemblyString({text.data(), text.size()}, fault, *result.context);
   if (result.module == nullptr) {
-    fail(ErrorKind::bad_input, "line {}: {}", fault.getLineNo(), fault.getMessage().str());
+    fail(ErrorKind::bad_input, "{}, line {}: {}", file, fault.getLineNo(), fault.getMessage().str());
   }
-  check_module(*result.module, ErrorKind::bad_input);
+  check_module(*result.module, ErrorKind::bad_input, file);
   const Function* kernel = result.module->getFunction(symbol);
   if (kernel == nullptr || kernel->isDeclaration()) {
-    fail(ErrorKind::bad_input, "there is no function '{}' in it; the entry's name says which plan it was made for",
-         symbol);
+    fail(ErrorKind::bad_input, "{}: there is no function '{}' in it; the entry's name says which plan it was made for",
+         file, symbol);
   }
   return result;
 }

@@ -30,8 +30,8 @@ SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& patter
 std::string print_template(const KernelPlan& plan, const ConvShape& shape);
 
 std::string print(const SpecialisedModule& specialised);
-// An edited print(). Throws Error(bad_input) with LLVM's message, or when the entry is not in it.
-SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol);
+// An edited print() from `file`. Throws Error(bad_input) with LLVM's message, or when the entry is not in it.
+SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol, const std::string& file);
 
 // For the package: without the names of local values.
 std::string to_bitcode(const SpecialisedModule& specialised);

@@ -45,6 +45,15 @@ TEST_CASE("edge: a plan for many images runs other batches") {
   }
 }
 
+TEST_CASE("edge: names of layers that look like ours") {
+  for (const char* name :
+       {"dev.x", "dev_note_slice", "dev.barrier", "piece_tap", "hole", "llvm.fma", "", "a/b \"c\"\n"}) {
+    burin::ConvLayer layer = edge_case("one_nonzero").make_layer();
+    layer.name = name;
+    CHECK(check_planned_on_host(layer, 1, {1}) == "");
+  }
+}
+
 TEST_CASE("edge: a plan for older GPUs") {
   for (const char* name : {"3x3", "11x11_stride_4", "1x7", "stride_2", "dilation_2", "asymmetric_pad", "groups_2",
                            "depthwise", "batch_7_of_small_images", "bias_residual_silu"}) {

@@ -359,8 +359,8 @@ TEST_CASE("ptx: the same input gives the same bytes") {
 
 TEST_CASE("ptx: names of layers that look like ours") {
   for (const char* name :
-       {"dev.x", "dev_barrier", "piece_tap", "hole_taps", "const_splits", "shared", "kernel", "slice group", "llvm.fma",
-        "", "a/b:0", "\xc3\xa4 \"quoted\"\n", "group0_split0", "ptx // comment"}) {
+       {"dev.x", "dev_barrier", "dev.note.slice", "piece_tap", "hole_taps", "const_splits", "shared", "kernel",
+        "slice group", "llvm.fma", "", "a/b:0", "\xc3\xa4 \"quoted\"\n", "group0_split0", "ptx // comment"}) {
     INFO(name);
     ConvLayer layer = layer_of("one_nonzero");
     layer.name = name;
@@ -368,9 +368,9 @@ TEST_CASE("ptx: names of layers that look like ours") {
     CHECK(made.text.entry().name == made.symbol);
     CHECK(made.symbol.starts_with("burin_"));
     CHECK(made.text.functions.size() == made.plan.slices.size() + 1);
-    CHECK(read_ptx(
-              emit_ptx(parse_specialised(print(specialise(layer, made.pattern, made.plan, made.symbol)), made.symbol),
-                       "sm_90"))
+    CHECK(read_ptx(emit_ptx(parse_specialised(print(specialise(layer, made.pattern, made.plan, made.symbol)),
+                                              made.symbol, "x.ll"),
+                            "sm_90"))
               .entry()
               .name == made.symbol);
   }

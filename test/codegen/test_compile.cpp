@@ -1,0 +1,493 @@
+// The whole pipeline: what it writes on the way, where it stops and starts again, what it makes of names.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <filesystem>
+
+#include "compiler/assemble/assemble.h"
+#include "compiler/compile.h"
+#include "compiler/observer.h"
+#include "ir/error.h"
+#include "test/codegen/edge_cases.h"
+#include "test/ir/random_layers.h"
+#include "test/scratch_folder.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kFiles[] = {"10-layer.txt",      "20-pattern.txt", "30-plan.txt",   "40-template.ll",
+                                  "50-specialised.ll", "60-kernel.ptx",  "70-kernel.json"};
+
+ConvShape tiny_shape() {
+  ConvShape shape;
+  shape.in_channels = 4;
+  shape.out_channels = 6;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = 7;
+  shape.epilogue.bias = true;
+  return shape;
+}
+
+Network network_of(const std::vector<std::string>& names) {
+  Network network;
+  network.source = "folder/net.safetensors";
+  std::uint64_t seed = 0;
+  for (const std::string& name : names) network.layers.push_back(make_layer(name, tiny_shape(), 0.4, ++seed));
+  return network;
+}
+
+CompileResult compile(const Network& network, const CompileOptions& options = {}) {
+  return compile_network(network, options, {});
+}
+
+CompileOptions dump_to(const std::string& folder) {
+  CompileOptions options;
+  options.dump_dir = folder;
+  return options;
+}
+
+CompileOptions from(const std::string& file) {
+  CompileOptions options;
+  options.from_file = file;
+  return options;
+}
+
+const std::string& file_of(const CompileResult& result, std::size_t kernel, BinaryKind kind) {
+  for (const KernelBinary& binary : result.package.manifest.kernels.at(kernel).binaries) {
+    if (binary.kind == kind) return result.package.files.at(binary.path);
+  }
+  static const std::string none;
+  return none;
+}
+
+std::vector<std::string> symbols(const CompileResult& result) {
+  std::vector<std::string> found;
+  for (const KernelRecord& kernel : result.package.manifest.kernels) found.push_back(kernel.symbol);
+  return found;
+}
+
+std::string replaced(std::string text, const std::string& part, const std::string& by) {
+  const std::size_t at = text.find(part);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, part.size(), by);
+}
+
+bool has_assembler() { return find_assembler().kind != AssemblerInfo::Kind::none; }
+
+// The stages of one small layer, for the tests that go back in.
+struct Dumped {
+  ScratchFolder folder;
+  Network network = network_of({"conv"});
+  CompileResult result = compile(network, dump_to(folder / "d"));
+  std::string file(const std::string& name) const { return folder / ("d/conv/" + name); }
+  std::string text(const std::string& name) const { return read_file(file(name)); }
+  // `name` with one part changed, in a folder where nothing else is.
+  std::string edited(const std::string& name, const std::string& part, const std::string& by) const {
+    return folder.write("edited/" + name, replaced(text(name), part, by));
+  }
+};
+
+}  // namespace
+
+// ---- packages
+
+TEST_CASE("compile: a package holds what its manifest says") {
+  Network network = network_of({"first", "second"});
+  network.leftover.push_back({"fc.weight", {2, 3}, {1, 2, 3, 4, 5, 6}});
+  network.notes = {"a note of the importer"};
+  CompileOptions options;
+  options.batches = {1, 5};
+  options.zero_threshold = 0.25F;
+  const CompileResult result = compile(network, options);
+  CHECK(verify(result.package).empty());
+  CHECK_FALSE(result.stopped_early);
+  CHECK(result.notes.at(0) == "a note of the importer");
+  const Manifest& manifest = result.package.manifest;
+  CHECK(manifest.source == "net.safetensors");
+  CHECK(manifest.zero_threshold == 0.25F);
+  REQUIRE(manifest.kernels.size() == 4);
+  const std::vector<std::pair<std::string, int>> expected = {{"first", 1}, {"first", 5}, {"second", 1}, {"second", 5}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const KernelRecord& kernel = manifest.kernels[i];
+    CHECK(kernel.layer == expected[i].first);
+    CHECK(kernel.planned_batch == expected[i].second);
+    CHECK(kernel.shape == tiny_shape());
+    CHECK(kernel.nonzeros == analyse(network.layers[i / 2]).statistics.nonzeros);
+    CHECK(kernel.source_hash.size() == 64);
+    const KernelPlan plan = parse_kernel_plan(kernel.plan);
+    CHECK(kernel.symbol == kernel_symbol(kernel.layer, plan));
+    CHECK(kernel.launch.threads == plan.threads);
+    CHECK(kernel.launch.slices == static_cast<int>(plan.slices.size()));
+    CHECK(kernel.binaries.size() == (has_assembler() ? 3 : 2));
+  }
+  REQUIRE(manifest.tensors.size() == 1);
+  CHECK(result.package.files.at(manifest.tensors[0].path).size() == 6 * sizeof(float));
+}
+
+TEST_CASE("compile: the number of threads changes nothing") {
+  const Network network = network_of({"a", "b", "c"});
+  CompileOptions options;
+  options.batches = {1, 2};
+  options.jobs = 1;
+  const CompileResult one = compile(network, options);
+  options.jobs = 3;
+  const CompileResult three = compile(network, options);
+  CHECK((one.package.files == three.package.files));
+  CHECK((print(one.package.manifest) == print(three.package.manifest)));
+}
+
+TEST_CASE("compile: dumping changes nothing") {
+  const Dumped dumped;
+  const CompileResult plain = compile(dumped.network);
+  CHECK((plain.package.files == dumped.result.package.files));
+  CHECK((print(plain.package.manifest) == print(dumped.result.package.manifest)));
+}
+
+TEST_CASE("compile: without bitcode") {
+  CompileOptions options;
+  options.keep_bitcode = false;
+  const CompileResult result = compile(network_of({"conv"}), options);
+  CHECK(verify(result.package).empty());
+  CHECK(file_of(result, 0, BinaryKind::bitcode).empty());
+  CHECK_FALSE(file_of(result, 0, BinaryKind::ptx).empty());
+}
+
+TEST_CASE("compile: several architectures share PTX for the lowest") {
+  CompileOptions options;
+  options.archs = {"sm_90", "sm_80"};
+  const CompileResult result = compile(network_of({"conv"}), options);
+  CHECK(verify(result.package).empty());
+  CHECK_THAT(file_of(result, 0, BinaryKind::ptx), Contains(".target sm_80"));
+  std::vector<std::string> cubins;
+  for (const KernelBinary& binary : result.package.manifest.kernels.at(0).binaries) {
+    if (binary.kind == BinaryKind::ptx) CHECK(binary.arch == "sm_80");
+    if (binary.kind == BinaryKind::cubin) cubins.push_back(binary.arch);
+    if (binary.kind == BinaryKind::cubin) CHECK(binary.spill_bytes == 0);
+  }
+  if (has_assembler()) CHECK(cubins == options.archs);
+}
+
+TEST_CASE("compile: the source hash is that of weights, shape and plan") {
+  const auto hash = [](const Network& network, const CompileOptions& options = {}) {
+    return compile(network, options).package.manifest.kernels.at(0).source_hash;
+  };
+  CompileOptions quick;
+  quick.keep_bitcode = false;
+  const Network network = network_of({"conv"});
+  const std::string plain = hash(network);
+  CHECK(plain == hash(network));
+  CHECK(plain == hash(network, quick));
+
+  Network other = network;
+  float& weight =
+      *std::find_if(other.layers[0].weights.begin(), other.layers[0].weights.end(), [](float w) { return w != 0; });
+  weight = -weight;
+  CHECK(plain != hash(other));
+  other = network;
+  other.layers[0].bias[0] += 1;
+  CHECK(plain != hash(other));
+  other = network;
+  other.layers[0].shape.epilogue.activation = Activation::relu;
+  CHECK(plain != hash(other));
+  CompileOptions batch_2;
+  batch_2.batches = {2};
+  CHECK(plain != hash(network, batch_2));
+}
+
+TEST_CASE("compile: progress counts every kernel once") {
+  CompileOptions options;
+  options.batches = {1, 2};
+  options.jobs = 2;
+  options.stop_after = "ptx";
+  std::vector<int> done;
+  std::vector<std::string> names;
+  compile_network(network_of({"a", "b"}), options, [&](const CompileProgress& progress) {
+    done.push_back(progress.done);
+    names.push_back(progress.what);
+    CHECK(progress.total == 4);
+  });
+  CHECK(done == std::vector<int>{1, 2, 3, 4});
+  std::sort(names.begin(), names.end());
+  CHECK(names == std::vector<std::string>{"a b1", "a b2", "b b1", "b b2"});
+}
+
+TEST_CASE("compile: the fault of one kernel is reported") {
+  Network network = network_of({"a", "b", "c"});
+  network.layers[1].shape.dilation_h = network.layers[1].shape.dilation_w = 64;  // a patch that no block can hold
+  network.layers[1].shape.kernel_h = network.layers[1].shape.kernel_w = 11;
+  network.layers[1].shape.pad = {320, 320, 320, 320};
+  network.layers[1].weights.assign(static_cast<std::size_t>(network.layers[1].shape.weight_elements()), 1.0F);
+  for (const int jobs : {1, 2}) {
+    CompileOptions options;
+    options.jobs = jobs;
+    const Thrown thrown = BURIN_THROWN(unsupported, compile(network, options));
+    CHECK_THAT(thrown.text, Contains("layer 'b'"));
+  }
+}
+
+TEST_CASE("compile: options that make no sense") {
+  const Network network = network_of({"conv"});
+  const auto with = [](auto change) {
+    CompileOptions options;
+    change(options);
+    return options;
+  };
+  const auto text = [&](ErrorKind kind, const CompileOptions& options) {
+    return error_of([&] { compile(network, options); }, kind);
+  };
+  CHECK_THAT(text(ErrorKind::unsupported, with([](auto& o) { o.archs = {"sm_99"}; })), Contains("sm_99"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.archs = {}; })), Contains("--arch"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.archs = {"sm_90", "sm_90"}; })), Contains("twice"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {}; })), Contains("--batch"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {0}; })), Contains("--batch 0"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {2, 1, 2}; })), Contains("twice"));
+  CHECK_THAT(text(ErrorKind::unsupported, with([](auto& o) { o.precision = "int8"; })), Contains("int8"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.stop_after = "cubins"; })),
+             Contains("cubins") && Contains("specialised"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.from_file = "x.json"; })), Contains("x.json"));
+  CHECK_THAT(text(ErrorKind::bad_input, with([](auto& o) { o.from_file = "/nowhere/x.txt"; })),
+             Contains("/nowhere/x.txt"));
+  CompileOptions two = from("x.txt");
+  two.batches = {1, 2};
+  CHECK_THAT(text(ErrorKind::usage, two), Contains("--from"));
+  CHECK_THAT(error_of([&] { compile(network_of({"a", "b"}), from("x.txt")); }, ErrorKind::usage), Contains("--from"));
+}
+
+// ---- names
+
+TEST_CASE("compile: names that become the same are told apart") {
+  const CompileResult result = compile(network_of({"a.b", "a_b", "a/b", "a_b_2", "a:b"}));
+  CHECK(verify(result.package).empty());
+  std::vector<std::string> found = symbols(result);
+  REQUIRE(found.size() == 5);
+  std::sort(found.begin(), found.end());
+  CHECK(std::adjacent_find(found.begin(), found.end()) == found.end());
+  for (std::size_t i = 0; i < 5; ++i) {
+    const KernelRecord& kernel = result.package.manifest.kernels[i];
+    CHECK_THAT(file_of(result, i, BinaryKind::ptx), Contains(".entry " + kernel.symbol + "("));
+  }
+}
+
+TEST_CASE("compile: folders of layers with odd names") {
+  const ScratchFolder folder;
+  const std::vector<std::string> names = {"a/b", "..", "a:b", "", "a.b", "\xc3\xa4", std::string(300, 'x')};
+  CompileOptions options = dump_to(folder / "d");
+  options.stop_after = "plan";
+  const CompileResult result = compile(network_of(names), options);
+  CHECK(result.stopped_early);
+  std::vector<std::string> made;
+  for (const auto& entry : fs::recursive_directory_iterator(folder / "d")) {
+    if (!entry.is_directory()) continue;
+    CHECK(entry.path().parent_path() == folder / "d");
+    CHECK(fs::exists(entry.path() / "30-plan.txt"));
+    made.push_back(entry.path().filename().string());
+  }
+  CHECK(made.size() == names.size());
+  CHECK(folder.entries() == std::vector<std::string>{"d"});
+  CHECK(folder_name("..") == "_..");
+  CHECK(folder_name("features.0/conv") == "features.0_conv");
+}
+
+TEST_CASE("compile: a layer whose symbol starts like a device primitive") {
+  for (const char* name : {"dev.x", "dev.note.stage"}) {
+    const CompileResult result = compile(network_of({name}));
+    CHECK(verify(result.package).empty());
+    CHECK_THAT(file_of(result, 0, BinaryKind::ptx), Contains(".entry burin_dev_"));
+  }
+}
+
+// ---- dumps
+
+TEST_CASE("compile: every stage is dumped") {
+  const Dumped dumped;
+  for (const char* file : kFiles) {
+    INFO(file);
+    CHECK(fs::file_size(dumped.file(file)) > 0);
+  }
+  const std::string log = dumped.text("00-stages.txt");
+  for (std::size_t i = 0; i < std::size(kFiles); ++i) {
+    CHECK_THAT(log, Contains(std::string("\n") + kStageNames[i] + " ") && Contains(kFiles[i]));
+  }
+  CHECK(std::distance(fs::directory_iterator(dumped.folder / "d/conv"), {}) == std::size(kFiles) + 1);
+
+  CHECK_THAT(dumped.text("10-layer.txt"), Contains("name: conv"));
+  const SparsePattern pattern = parse_sparse_pattern(dumped.text("20-pattern.txt"));
+  CHECK((pattern.taps == analyse(dumped.network.layers[0]).taps));
+  CHECK(parse_kernel_plan(dumped.text("30-plan.txt")) ==
+        parse_kernel_plan(dumped.result.package.manifest.kernels[0].plan));
+  CHECK_THAT(dumped.text("40-template.ll"), Contains("burin_hole_taps"));
+  CHECK_THAT(dumped.text("50-specialised.ll"), !Contains("burin_hole_") && Contains("burin_dev_barrier"));
+  CHECK((dumped.text("60-kernel.ptx") == file_of(dumped.result, 0, BinaryKind::ptx)));
+  CHECK_THAT(dumped.text("70-kernel.json"), Contains("\"ptx_lines\"") && Contains("\"channel\""));
+}
+
+TEST_CASE("compile: with several batch sizes each has a folder of its own") {
+  const ScratchFolder folder;
+  CompileOptions options = dump_to(folder / "d");
+  options.batches = {1, 4};
+  options.stop_after = "plan";
+  compile(network_of({"a", "b"}), options);
+  for (const char* name : {"a/b1", "a/b4", "b/b1", "b/b4"}) {
+    const KernelPlan plan = parse_kernel_plan(read_file(folder / ("d/" + std::string(name) + "/30-plan.txt")));
+    CHECK(plan.batch == name[3] - '0');
+  }
+}
+
+TEST_CASE("compile: it stops after each stage") {
+  for (std::size_t stage = 0; stage < std::size(kStageNames); ++stage) {
+    INFO(kStageNames[stage]);
+    const ScratchFolder folder;
+    CompileOptions options = dump_to(folder / "d");
+    options.stop_after = kStageNames[stage];
+    const CompileResult result = compile(network_of({"conv"}), options);
+    const bool last = stage + 1 == std::size(kStageNames);
+    CHECK(result.stopped_early == !last);
+    CHECK(result.package.manifest.kernels.size() == (last ? 1 : 0));
+    for (std::size_t i = 0; i < std::size(kFiles); ++i) {
+      CHECK(fs::exists(folder / (std::string("d/conv/") + kFiles[i])) == (i <= stage));
+    }
+  }
+}
+
+TEST_CASE("compile: a folder that cannot be written") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("d", "a file");
+  CHECK_THAT(BURIN_THROWN(usage, compile(network_of({"conv"}), dump_to(file))).text, Contains(file));
+}
+
+// ---- re-entry
+
+TEST_CASE("compile: each stage that goes back in gives the same PTX") {
+  const Dumped dumped;
+  const std::string ptx = file_of(dumped.result, 0, BinaryKind::ptx);
+  for (const char* file : {"30-plan.txt", "50-specialised.ll", "60-kernel.ptx"}) {
+    INFO(file);
+    const CompileResult again = compile(dumped.network, from(dumped.file(file)));
+    CHECK(verify(again.package).empty());
+    CHECK(symbols(again) == symbols(dumped.result));
+    CHECK((file_of(again, 0, BinaryKind::ptx) == ptx));
+    const bool has_bitcode = !file_of(again, 0, BinaryKind::bitcode).empty();
+    CHECK(has_bitcode == (std::string(file) != "60-kernel.ptx"));
+  }
+  // The plan alone is the whole input again; text that was fed back is part of what the code was made from.
+  const std::string& hash = dumped.result.package.manifest.kernels[0].source_hash;
+  const auto hash_from = [&](const char* file) {
+    return compile(dumped.network, from(dumped.file(file))).package.manifest.kernels[0].source_hash;
+  };
+  CHECK(hash_from("30-plan.txt") == hash);
+  CHECK(hash_from("50-specialised.ll") != hash);
+  CHECK(hash_from("60-kernel.ptx") != hash);
+}
+
+TEST_CASE("compile: an edited plan changes the code") {
+  const Dumped dumped;
+  const KernelPlan plan = parse_kernel_plan(dumped.text("30-plan.txt"));
+  const std::string file =
+      dumped.edited("30-plan.txt", fmt::format("barrier_every: {}", plan.barrier_every), "barrier_every: 1");
+  const CompileResult changed = compile(dumped.network, from(file));
+  CHECK((file_of(changed, 0, BinaryKind::ptx) != file_of(dumped.result, 0, BinaryKind::ptx)));
+  CHECK(parse_kernel_plan(changed.package.manifest.kernels[0].plan).barrier_every == 1);
+  CHECK(changed.package.manifest.kernels[0].source_hash != dumped.result.package.manifest.kernels[0].source_hash);
+}
+
+TEST_CASE("compile: an edited module changes the code") {
+  const Dumped dumped;
+  // Beside no plan: the planner's own is taken, and the entry's name must be the one of that plan.
+  const std::string file = dumped.edited("50-specialised.ll", "call void @burin_dev_barrier()", "");
+  const CompileResult changed = compile(dumped.network, from(file));
+  CHECK((file_of(changed, 0, BinaryKind::ptx) != file_of(dumped.result, 0, BinaryKind::ptx)));
+  CHECK((file_of(changed, 0, BinaryKind::bitcode) != file_of(dumped.result, 0, BinaryKind::bitcode)));
+}
+
+TEST_CASE("compile: a module may bring a primitive of its own") {
+  const Dumped dumped;
+  const std::string file = dumped.edited("50-specialised.ll", "declare dso_local float @burin_dev_zero()",
+                                         "define dso_local float @burin_dev_zero() alwaysinline { ret float 0.0 } ;");
+  const CompileResult changed = compile(dumped.network, from(file));
+  CHECK_THAT(file_of(dumped.result, 0, BinaryKind::ptx), Contains("%ctaid.z"));
+  CHECK_THAT(file_of(changed, 0, BinaryKind::ptx), !Contains("%ctaid.z"));
+}
+
+TEST_CASE("compile: edited PTX is what is assembled") {
+  const Dumped dumped;
+  const std::string file = dumped.edited("60-kernel.ptx", "//", "// edited\n//");
+  const CompileResult changed = compile(dumped.network, from(file));
+  CHECK_THAT(file_of(changed, 0, BinaryKind::ptx), Contains("// edited"));
+}
+
+TEST_CASE("compile: a plan that is no plan") {
+  const Dumped dumped;
+  const auto text_of = [&](ErrorKind kind, const std::string& file) {
+    const std::string text = error_of([&] { compile(dumped.network, from(file)); }, kind);
+    CHECK_THAT(text, Contains(kind == ErrorKind::bad_input ? file : "layer 'conv'"));
+    return text;
+  };
+  CHECK_THAT(text_of(ErrorKind::bad_input, dumped.edited("30-plan.txt", "threads: ", "threads: x")), Contains("line"));
+  CHECK_THAT(text_of(ErrorKind::bad_input, dumped.edited("30-plan.txt", "splits: ", "spilts: ")), Contains("splits"));
+  CHECK_THAT(text_of(ErrorKind::bad_input, dumped.folder.write("empty.txt", "")), Contains("empty"));
+  CHECK_THAT(text_of(ErrorKind::bad_input, dumped.folder.write("zero.txt", std::string("a\0b", 3))),
+             Contains("not a text"));
+  CHECK_THAT(text_of(ErrorKind::bad_input, dumped.folder / "d/conv/absent.txt"), Contains("absent"));
+  CHECK_THAT(text_of(ErrorKind::unsupported, dumped.edited("30-plan.txt", "load_ahead: ", "load_ahead: 100")),
+             Contains("load_ahead is 100"));
+  CHECK_THAT(text_of(ErrorKind::unsupported, dumped.edited("30-plan.txt", "group 0: 0", "group 0: 1")),
+             Contains("group"));
+  CHECK_THAT(
+      error_of([&] { compile(dumped.network, from(dumped.edited("30-plan.txt", "conv_baked", "conv_baked_x"))); },
+               ErrorKind::unsupported),
+      Contains("conv_baked_x"));
+}
+
+TEST_CASE("compile: a plan must be legal on every architecture") {
+  const Dumped dumped;
+  const KernelPlan plan = parse_kernel_plan(dumped.text("30-plan.txt"));
+  CompileOptions options = from(
+      dumped.edited("30-plan.txt", fmt::format("channel_pitch: {}", plan.shared.channel_pitch), "channel_pitch: 5000"));
+  options.archs = {"sm_90"};
+  options.stop_after = "plan";
+  REQUIRE(4 * 5000 * plan.stage_channels * plan.buffers > 64 * 1024);
+  CHECK(compile(dumped.network, options).stopped_early);
+  options.archs = {"sm_90", "sm_75"};
+  CHECK_THAT(BURIN_THROWN(unsupported, compile(dumped.network, options)).text,
+             Contains("layer 'conv'") && Contains("sm_75") && Contains("65536"));
+}
+
+TEST_CASE("compile: a module that is no module") {
+  const Dumped dumped;
+  const auto text_of = [&](const std::string& file) {
+    const std::string text = error_of([&] { compile(dumped.network, from(file)); });
+    return text;
+  };
+  const std::string broken = dumped.folder.write("x.ll", "define void @f( {");
+  CHECK_THAT(text_of(broken), Contains(broken) && Contains("line 1"));
+  const std::string invalid = dumped.folder.write("y.ll", "define i32 @f() { ret i32 %x\n }");
+  CHECK_THAT(text_of(invalid), Contains(invalid) && Contains("%x"));
+  const std::string other = dumped.folder.write("z.ll", "define void @f() { ret void }");
+  CHECK_THAT(text_of(other), Contains(other) && Contains("there is no function 'burin_conv_"));
+  const std::string unknown =
+      dumped.edited("50-specialised.ll", "call void @burin_dev_barrier()", "call void @printf()");
+  write_file(unknown, read_file(unknown) + "\ndeclare void @printf()\n");
+  CHECK_THAT(text_of(unknown), Contains("'printf'") && Contains("primitive"));
+}
+
+TEST_CASE("compile: PTX that is no PTX") {
+  const Dumped dumped;
+  const auto text_of = [&](const std::string& file) { return error_of([&] { compile(dumped.network, from(file)); }); };
+  const std::string other = dumped.folder.write("x.ptx", ".version 7.8\n.target sm_90\n.visible .entry f() { ret; }\n");
+  CHECK_THAT(text_of(other), Contains(other) && Contains("there is no entry 'burin_conv_"));
+  if (has_assembler()) {
+    const std::string broken = dumped.edited("60-kernel.ptx", "fma.rn.f32", "fma.rm.f33");
+    CHECK_THAT(text_of(broken), Contains(broken) && Contains("f33"));
+  }
+  CompileOptions too_early = from(dumped.file("60-kernel.ptx"));
+  too_early.stop_after = "specialised";
+  CHECK_THAT(BURIN_THROWN(usage, compile(dumped.network, too_early)).text, Contains("--stop-after"));
+}
