@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <random>
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/executing.h"
 #include "compiler/cli/table.h"
+#include "compiler/cli/verification.h"
 #include "compiler/compile.h"
 #include "ir/arch.h"
 #include "ir/error.h"
@@ -21,6 +23,7 @@ struct CompileArguments {
   std::optional<std::string> archs;
   std::string batches = "1";
   bool no_bitcode = false;
+  bool no_verify = false;
   std::string plan;
   ImportArguments import;
   CompileOptions options;
@@ -93,6 +96,31 @@ std::string summarise(const std::string& output, const Manifest& manifest) {
                      manifest.kernels.size() == 1 ? "" : "s", bytes_text(bytes), fmt::join(forms, ", "));
 }
 
+// What a person edited is verified before it is packed: on the host executor, or, where there is no bitcode (edited
+// PTX), on the first GPU. Throws Error(verification) when it does not compute what the weights say.
+void verify_edited(const Package& package, const Network& network, const std::string& edited) {
+  constexpr int kMostImages = 4;  // more tell no more, and the host takes its time
+  const std::vector<KernelBinary>& binaries = package.manifest.kernels.front().binaries;
+  const bool on_host = std::any_of(binaries.begin(), binaries.end(),
+                                   [](const KernelBinary& binary) { return binary.kind == BinaryKind::bitcode; });
+  if (!on_host && !native_arch()) {
+    print_note(fmt::format("{}: not verified: PTX runs on a GPU only, and none was found", edited));
+    return;
+  }
+  const std::unique_ptr<Executor> executor = make_executor(choose_device(on_host ? "host" : "cuda"), package);
+  const int batch = std::min(package.manifest.kernels.front().planned_batch, kMostImages);
+  for (const VerificationTask& task : pair_with_weights(package.manifest, network, std::nullopt, batch)) {
+    const std::uint64_t seed = std::random_device()();
+    const VerificationResult result = verify_kernel(task, seed, *executor);
+    if (!result.passed) {
+      fail(ErrorKind::verification,
+           "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",
+           edited, describe_worst(task, result));
+    }
+    print_note(fmt::format("{}: verified on {}, batch {}, seed {}", edited, executor->name(), batch, seed));
+  }
+}
+
 int compile(CompileArguments arguments) {
   CompileOptions& options = arguments.options;
   check_stages(options);
@@ -116,6 +144,7 @@ int compile(CompileArguments arguments) {
                            options.stop_after.value_or("")));
     return 0;
   }
+  if (options.from_file && !arguments.no_verify) verify_edited(result.package, network, *options.from_file);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   write_package(result.package, output);
   print_data(summarise(output, result.package.manifest));
@@ -154,6 +183,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--jobs", arguments->options.jobs, "Layers at once (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));
+  command->add_flag("--no-verify", arguments->no_verify,
+                    "With --from: do not check the edited stage against the weights");
   command->add_flag("--no-bitcode", arguments->no_bitcode,
                     "Leave out what the host executor needs (then --device host cannot run the package)");
   command->callback([arguments, &action] { action = [arguments] { return compile(*arguments); }; });

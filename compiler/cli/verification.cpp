@@ -98,4 +98,11 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
   return result;
 }
 
+std::string describe_worst(const VerificationTask& task, const VerificationResult& result) {
+  if (!result.fault.empty()) return result.fault;
+  const Comparison& c = result.comparison;
+  return fmt::format("{}: {:.8g}, expected {:.8g} +- {:.2g}", describe_output_index(task.layer.shape, c.worst_index),
+                     c.worst_value, c.worst_expected, c.worst_tolerance);
+}
+
 }  // namespace burin

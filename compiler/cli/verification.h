@@ -36,4 +36,7 @@ std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const 
 // result; others are thrown.
 VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor);
 
+// The executor's fault, or the worst element: where, what it is, what it should be.
+std::string describe_worst(const VerificationTask& task, const VerificationResult& result);
+
 }  // namespace burin

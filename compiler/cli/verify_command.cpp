@@ -76,13 +76,6 @@ std::vector<VerificationResult> verify_all(const std::vector<VerificationTask>& 
   return results;
 }
 
-std::string describe_worst(const VerificationTask& task, const VerificationResult& result) {
-  if (!result.fault.empty()) return result.fault;
-  const Comparison& c = result.comparison;
-  return fmt::format("{}: {:.8g}, expected {:.8g} +- {:.2g}", describe_output_index(task.layer.shape, c.worst_index),
-                     c.worst_value, c.worst_expected, c.worst_tolerance);
-}
-
 std::string ratio_text(double ratio) {
   constexpr double kManyTimes = 100;
   return ratio < kManyTimes ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);

@@ -88,7 +88,12 @@ TEST_CASE("an_edited_module_that_is_wrong_does_not_verify") {
   REQUIRE(at != std::string::npos);
   module.replace(at, weight.size(), "float 5.000000e-01");
   write_file(folder / "d/conv/edited.ll", module);
-  REQUIRE(compile(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll"}).exit_code == 0);
+  const Outcome refused = compile(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll"});
+  CHECK(refused.exit_code == 1);
+  CHECK_THAT(refused.err, Contains("edited.ll") && Contains("does not compute what the weights say"));
+  CHECK_FALSE(std::filesystem::exists(folder / "edited.burin"));
+  REQUIRE(compile(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll", "--no-verify"})
+              .exit_code == 0);
   CHECK(verify(folder, "p.burin").exit_code == 0);
   CHECK(verify(folder, "edited.burin").exit_code == 1);
 }
