@@ -1,20 +1,19 @@
 #include "compiler/plan/constraints.h"
 
-#include <charconv>
 #include <vector>
 
 #include "ir/error.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
 
 int parse_count(std::string_view key, std::string_view text, int least) {
-  int value = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (fault != std::errc() || end != text.data() + text.size() || value < least) {
+  const std::optional<int> value = parse_number<int>(text);
+  if (!value || *value < least) {
     fail(ErrorKind::usage, "--plan {}={}: a whole number of at least {} is needed", key, text, least);
   }
-  return value;
+  return *value;
 }
 
 PixelTile parse_tile(std::string_view text) {

@@ -90,23 +90,24 @@ class TemplateHoles {
       piece->addFnAttr(llvm::Attribute::AlwaysInline);
       return call;
     }
-    llvm::SmallDenseMap<const Value*, Value*, 16> map;
-    for (std::size_t i = 0; i < arguments.size(); ++i) map[piece->getArg(i)] = arguments[i];
+    // A piece has a handful of values, so a list is searched faster than a map is made.
+    llvm::SmallVector<std::pair<const Value*, Value*>, 16> replaced;
+    for (std::size_t i = 0; i < arguments.size(); ++i) replaced.emplace_back(piece->getArg(i), arguments[i]);
+    const auto replacement = [&](const Value* value) {
+      for (const auto& [from, to] : replaced) {
+        if (from == value) return to;
+      }
+      return const_cast<Value*>(value);
+    };
     for (const llvm::Instruction& instruction : piece->front()) {
       if (const auto* ret = llvm::dyn_cast<llvm::ReturnInst>(&instruction)) {
-        const Value* result = ret->getReturnValue();
-        if (result == nullptr) return nullptr;
-        const auto found = map.find(result);
-        return found != map.end() ? found->second : const_cast<Value*>(result);
+        return ret->getReturnValue() == nullptr ? nullptr : replacement(ret->getReturnValue());
       }
       llvm::Instruction* clone = instruction.clone();
-      for (llvm::Use& operand : clone->operands()) {
-        const auto found = map.find(operand.get());
-        if (found != map.end()) operand.set(found->second);
-      }
+      for (llvm::Use& operand : clone->operands()) operand.set(replacement(operand.get()));
       builder.Insert(clone);
       clone->setDebugLoc(builder.getCurrentDebugLocation());
-      map[&instruction] = clone;
+      replaced.emplace_back(&instruction, clone);
     }
     llvm_unreachable("a piece ends in a return");
   }
