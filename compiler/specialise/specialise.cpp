@@ -1,6 +1,5 @@
 #include "compiler/specialise/specialise.h"
 
-#include <llvm/ADT/StringMap.h>
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
 #include <llvm/IR/IRBuilder.h>
@@ -23,6 +22,7 @@
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/slice_program.h"
 #include "compiler/specialise/source_map.h"
+#include "compiler/specialise/template_holes.h"
 #include "compiler/specialise/template_module.h"
 #include "ir/error.h"
 
@@ -33,88 +33,6 @@ using llvm::Function;
 using llvm::Value;
 
 constexpr int kWordBytes = 4;
-
-// What fills each hole of a piece, by the hole's name.
-using HoleBodies = std::vector<std::pair<llvm::StringRef, Function*>>;
-
-// The template's open end: clones its pieces and fills its holes.
-class TemplateHoles {
- public:
-  explicit TemplateHoles(llvm::Module& module) : module_(module) {}
-
-  llvm::Module& module() { return module_; }
-  llvm::LLVMContext& context() { return module_.getContext(); }
-
-  Function* piece(llvm::StringRef name) {
-    Function* function = module_.getFunction(("burin_piece_" + name).str());
-    BURIN_CHECK(function != nullptr && !function->isDeclaration(), "the template has no piece '{}'", name.str());
-    return function;
-  }
-
-  // A function with the signature of hole `name`, to be filled and then bound with instantiate().
-  Function* open(llvm::StringRef name) {
-    Function* hole = module_.getFunction(("burin_hole_" + name).str());
-    BURIN_CHECK(hole != nullptr, "the template has no hole '{}'", name.str());
-    Function* body = Function::Create(hole->getFunctionType(), llvm::GlobalValue::InternalLinkage, name, module_);
-    body->addFnAttr(llvm::Attribute::AlwaysInline);
-    body->addFnAttr(llvm::Attribute::NoUnwind);
-    llvm::BasicBlock::Create(context(), "", body);
-    return body;
-  }
-
-  // A clone of piece `name` whose calls to holes go to the given bodies.
-  Function* instantiate(llvm::StringRef name, const HoleBodies& bodies) {
-    llvm::ValueToValueMapTy map;
-    Function* clone = llvm::CloneFunction(piece(name), map);
-    clone->setName(name);
-    clone->setLinkage(llvm::GlobalValue::InternalLinkage);
-    clone->addFnAttr(llvm::Attribute::AlwaysInline);
-    for (llvm::BasicBlock& block : *clone) {
-      for (llvm::Instruction& instruction : block) {
-        auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
-        if (call == nullptr || call->getCalledFunction() == nullptr) continue;
-        llvm::StringRef hole = call->getCalledFunction()->getName();
-        if (!hole.consume_front("burin_hole_")) continue;
-        const auto found = std::find_if(bodies.begin(), bodies.end(), [&](const auto& b) { return b.first == hole; });
-        BURIN_CHECK(found != bodies.end(), "hole '{}' of piece '{}' stays open", hole.str(), name.str());
-        call->setCalledFunction(found->second);
-      }
-    }
-    return clone;
-  }
-
-  // The instructions of a piece at the builder's position, with its parameters replaced: a clone, not a call.
-  Value* splice(llvm::IRBuilder<>& builder, Function* piece, llvm::ArrayRef<Value*> arguments) {
-    if (piece->size() != 1) {
-      llvm::CallInst* call = builder.CreateCall(piece, arguments);
-      piece->addFnAttr(llvm::Attribute::AlwaysInline);
-      return call;
-    }
-    // A piece has a handful of values, so a list is searched faster than a map is made.
-    llvm::SmallVector<std::pair<const Value*, Value*>, 16> replaced;
-    for (std::size_t i = 0; i < arguments.size(); ++i) replaced.emplace_back(piece->getArg(i), arguments[i]);
-    const auto replacement = [&](const Value* value) {
-      for (const auto& [from, to] : replaced) {
-        if (from == value) return to;
-      }
-      return const_cast<Value*>(value);
-    };
-    for (const llvm::Instruction& instruction : piece->front()) {
-      if (const auto* ret = llvm::dyn_cast<llvm::ReturnInst>(&instruction)) {
-        return ret->getReturnValue() == nullptr ? nullptr : replacement(ret->getReturnValue());
-      }
-      llvm::Instruction* clone = instruction.clone();
-      for (llvm::Use& operand : clone->operands()) operand.set(replacement(operand.get()));
-      builder.Insert(clone);
-      clone->setDebugLoc(builder.getCurrentDebugLocation());
-      replaced.emplace_back(&instruction, clone);
-    }
-    llvm_unreachable("a piece ends in a return");
-  }
-
- private:
-  llvm::Module& module_;
-};
 
 class SliceBuilder {
  public:
