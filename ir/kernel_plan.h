@@ -16,8 +16,9 @@
 
 namespace burin {
 
-// Dynamic shared memory begins with this many bytes that a block uses to broadcast one value; the buffers follow.
-inline constexpr int kSharedReserveBytes = 16;
+// Dynamic shared memory begins with this many bytes: a word to broadcast one value, and the gates of bulk copies. The
+// buffers follow, on a boundary of all banks.
+inline constexpr int kSharedReserveBytes = 128;
 // Registers of a thread beside its accumulators: addresses, loop state and activations loaded ahead of their use.
 inline constexpr int kRegisterOverhead = 25;
 // Below this many the assembler must spill.

@@ -39,6 +39,25 @@ BURIN_PRIMITIVE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, co
 BURIN_PRIMITIVE void burin_dev_copy_commit();           // closes this thread's current batch of copies (may be empty)
 BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pending` (a constant) batches are in flight
 
+// ---- bulk copies (sm_90): a run of global memory goes to shared memory without passing through threads
+// A gate is a counter of arriving bytes, numbered from 0 to kGates - 1. It opens in phases 0, 1, 0, 1, ...: once for
+// each burin_dev_gate_expect(), when that many bytes have arrived.
+constexpr u32 kGates = 8;
+BURIN_PRIMITIVE void burin_dev_gate_init(u32 gate);  // by one thread, before a barrier and any other use
+// By one thread: announces the bytes of the phase that begins. The phase before must have been waited for by it.
+BURIN_PRIMITIVE void burin_dev_gate_expect(u32 gate, u32 bytes);
+// Until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
+BURIN_PRIMITIVE void burin_dev_gate_wait(u32 gate, u32 phase);
+// Starts a copy of `bytes` whose arrival counts at `gate`. Source, target and bytes are multiples of 16. All threads
+// must have passed a barrier since the target was last read or written.
+BURIN_PRIMITIVE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                         u32 bytes, u32 gate);
+
+// ---- clusters (sm_90): blocks that run at the same time and read each other's shared memory
+BURIN_PRIMITIVE void burin_dev_cluster_barrier();  // all threads of the cluster; orders their shared memory accesses
+// Shared memory of the block with this rank in the cluster, at the place of this block's address.
+BURIN_PRIMITIVE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank);
+
 // Asks for `bytes` of the program from `code` on to be brought near; no effect but on time. Every thread of the block
 // asks for its share.
 BURIN_PRIMITIVE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads);
@@ -53,6 +72,8 @@ BURIN_PRIMITIVE u32 burin_dev_broadcast(u32 value);
 BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this thread
 
 // ---- arithmetic that differs by device
+// a * b + sum where `condition` holds, else `sum`: one predicated instruction.
+BURIN_PRIMITIVE float burin_dev_fma_if(u32 condition, float a, float b, float sum);
 // Zero that the assembler takes for a value like any other: a sum that starts with it owns a register from the start.
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();
