@@ -126,6 +126,7 @@ constexpr ArchSpec hopper() {
   arch.compute = 90;
   arch.measured = true;
   arch.async_copy = true;
+  arch.clusters = true;
   arch.multiprocessors = 132;  // as the driver reports
   arch.max_threads_per_multiprocessor = 2048;
   arch.max_shared_per_block = 227 * 1024;

@@ -15,6 +15,7 @@ struct ArchSpec {
   int compute = 0;          // 90
   bool measured = false;    // true: the constants were measured on this chip
   bool async_copy = false;  // cp.async (sm_80 and later)
+  bool clusters = false;    // blocks that read each other's shared memory (sm_90 and later)
 
   // limits (CUDA C++ Programming Guide, table of technical specifications per compute capability)
   int multiprocessors = 0;

@@ -1,5 +1,5 @@
-// The device primitives as GPU instructions. Compiled once for sm_75 (no asynchronous copies) and once for sm_80, and
-// inlined into a specialised module in the last step before PTX.
+// The device primitives as GPU instructions. Compiled for sm_75 (no asynchronous copies), for sm_80 and for sm_90
+// (clusters and bulk copies), and inlined into a specialised module in the last step before PTX.
 #include "device.h"
 
 #define BURIN_SHARED __attribute__((address_space(3)))
@@ -80,6 +80,21 @@ BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const
 }
 BURIN_INLINE void burin_dev_copy_commit() {}
 BURIN_INLINE void burin_dev_copy_wait(u32) {}
+#endif
+
+#if __CUDA_ARCH__ >= 900
+// ---- clusters
+BURIN_INLINE void burin_dev_cluster_barrier() {
+  __asm__ volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
+  // Mapped without the offset: loads from one block share the mapped address, and the offset becomes an immediate.
+  u32 mapped;
+  float value;
+  __asm__("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"((u32)(u64)shared_address(base, 0)), "r"(rank));
+  __asm__ volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(mapped + offset) : "memory");
+  return value;
+}
 #endif
 
 BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads) {

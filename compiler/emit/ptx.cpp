@@ -69,7 +69,7 @@ void notes_to_comments(llvm::Module& module) {
 }
 
 void link_primitives(llvm::Module& module, const ArchSpec& arch) {
-  const std::string name = arch.async_copy ? "device_sm80" : "device_sm75";
+  const std::string name = arch.clusters ? "device_sm90" : arch.async_copy ? "device_sm80" : "device_sm75";
   std::unique_ptr<llvm::Module> device = parse_embedded(module.getContext(), name);
   simplify(*device);
   device->setDataLayout(module.getDataLayout());
