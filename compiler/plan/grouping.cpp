@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "compiler/plan/ranges.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -17,6 +18,11 @@ namespace {
 // A load takes two issue slots, and a channel costs its copies even when few nonzeros read it.
 constexpr std::int64_t kLoadWeight = 2;
 constexpr std::int64_t kChannelWeight = 4;
+// Up to so many channels in a row that the group does not read are copied nevertheless: that keeps a stage's channels
+// consecutive.
+constexpr int kMostDeadChannels = 3;
+// How much heavier the heaviest group may be when it packs consecutive convolution groups.
+constexpr double kConsecutiveLoss = 1.1;
 
 // How many columns (or channels) are read by n output channels, for every n > 0.
 using Histogram = std::map<int, std::int64_t>;
@@ -75,6 +81,56 @@ std::vector<std::vector<int>> deal(const std::vector<std::int64_t>& weights, int
   return dealt;
 }
 
+// Channels that are read together: those of one aligned block, at least one of which the group reads.
+struct Block {
+  int first = 0, last = 0;  // channels first to last - 1
+  std::int64_t weight = 0;
+};
+
+std::vector<Block> blocks_of(const std::vector<ChannelWork>& work, int in_channels, int align) {
+  std::vector<Block> blocks;
+  for (const ChannelWork& channel : work) {
+    const int first = channel.channel / align * align;
+    if (blocks.empty() || blocks.back().first != first) {
+      const int last = std::min(first + align, in_channels);
+      blocks.push_back({first, last, kChannelWeight * (last - first)});
+    }
+    blocks.back().weight += channel.multiply_adds + kLoadWeight * channel.loads;
+  }
+  return blocks;
+}
+
+// How many channels that nobody reads are copied between two blocks of the same split.
+int filled_gap(const Block& before, const Block& after, int align) {
+  const int gap = after.first - before.last;
+  return align > 1 || gap <= kMostDeadChannels ? gap : 0;
+}
+
+// The convolution's groups dealt to plan groups: consecutive ones where that balances about as well, so that a group's
+// input channels are consecutive too.
+std::vector<std::vector<int>> deal_convolution_groups(const std::vector<std::int64_t>& weights, int groups,
+                                                      int packed) {
+  std::vector<std::vector<int>> dealt = deal(weights, groups, packed);
+  std::vector<Piece> pieces;
+  for (const std::int64_t weight : weights) pieces.push_back({weight});
+  std::vector<std::vector<int>> consecutive;
+  int next = 0;
+  for (const std::size_t end : cut_ranges(pieces, groups, packed)) {
+    consecutive.emplace_back();
+    while (next < static_cast<int>(end)) consecutive.back().push_back(next++);
+  }
+  const auto heaviest = [&](const std::vector<std::vector<int>>& bins) {
+    std::int64_t most = 0;
+    for (const std::vector<int>& bin : bins) {
+      std::int64_t load = 0;
+      for (const int item : bin) load += weights[item];
+      most = std::max(most, load);
+    }
+    return static_cast<double>(most);
+  };
+  return heaviest(consecutive) <= kConsecutiveLoss * heaviest(dealt) ? consecutive : dealt;
+}
+
 }  // namespace
 
 std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePattern& pattern) {
@@ -113,7 +169,7 @@ std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparseP
   if (option.packed > 1) {
     std::vector<std::int64_t> weights(static_cast<std::size_t>(shape.groups), 0);
     for (int k = 0; k < shape.out_channels; ++k) weights[k / outputs] += per_row[k];
-    for (const std::vector<int>& members : deal(weights, option.groups, option.packed)) {
+    for (const std::vector<int>& members : deal_convolution_groups(weights, option.groups, option.packed)) {
       groups.emplace_back();
       for (const int member : members) {
         for (int i = 0; i < outputs; ++i) groups.back().push_back(member * outputs + i);
@@ -131,17 +187,23 @@ std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparseP
   return groups;
 }
 
-std::vector<std::vector<int>> deal_channels(const std::vector<ChannelWork>& work, int splits, int stage_channels) {
-  std::vector<std::int64_t> weights;
-  for (const ChannelWork& channel : work) {
-    weights.push_back(channel.multiply_adds + kLoadWeight * channel.loads + kChannelWeight);
+std::vector<std::vector<int>> deal_channels(const std::vector<ChannelWork>& work, int in_channels, int splits,
+                                            int align) {
+  const std::vector<Block> blocks = blocks_of(work, in_channels, align);
+  std::vector<Piece> pieces;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const int gap = i > 0 ? filled_gap(blocks[i - 1], blocks[i], align) : 0;
+    pieces.push_back({blocks[i].weight, blocks[i].last - blocks[i].first, kChannelWeight * gap, gap});
   }
-  // A split may fill its last stage, but not begin one that others do not need.
-  const std::int64_t share = ceil_div(static_cast<std::int64_t>(work.size()), splits);
-  const std::int64_t capacity = std::max<std::int64_t>(1, ceil_div(share, stage_channels) * stage_channels);
-  std::vector<std::vector<int>> dealt = deal(weights, splits, saturate_to_int(capacity));
-  for (std::vector<int>& items : dealt) {
-    for (int& item : items) item = work[item].channel;
+  std::vector<std::vector<int>> dealt;
+  std::size_t first = 0;
+  for (const std::size_t end : cut_ranges(pieces, splits, in_channels)) {
+    std::vector<int>& split = dealt.emplace_back();
+    for (std::size_t i = first; i < end; ++i) {
+      const int gap = i > first ? pieces[i].gap_items : 0;
+      for (int c = blocks[i].first - gap; c < blocks[i].last; ++c) split.push_back(c);
+    }
+    first = end;
   }
   return dealt;
 }

@@ -22,12 +22,16 @@ struct GroupOption {
 // All ways with at most kMaxGroupChannels accumulators, largest groups first; none empty.
 std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePattern& pattern);
 
-// Output channels dealt so that the groups have nearly the same number of nonzeros; each group ascending.
+// Output channels dealt so that the groups have nearly the same number of nonzeros; each group ascending. Convolution
+// groups that are packed are consecutive where that is nearly as even.
 std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparsePattern& pattern,
                                            const GroupOption& option);
 
-// A group's input channels dealt to splits of nearly the same work, at most `stage_channels` x stages each; every split
-// ascending.
-std::vector<std::vector<int>> deal_channels(const std::vector<ChannelWork>& work, int splits, int stage_channels);
+// A group's input channels cut into `splits` ranges, so that the heaviest is as light as possible; every split
+// ascending, and none empty where there are as many channels. Channels that the group does not read are left out at the
+// ends of a range, and inside it where several follow each other. With `align` > 1 a range begins and ends at multiples
+// of it, or at the end of `in_channels`, and leaves none out.
+std::vector<std::vector<int>> deal_channels(const std::vector<ChannelWork>& work, int in_channels, int splits,
+                                            int align = 1);
 
 }  // namespace burin

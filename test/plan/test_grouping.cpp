@@ -119,31 +119,143 @@ TEST_CASE("grouping: depthwise groups read their own channels only") {
   }
 }
 
-TEST_CASE("grouping: channels are dealt once, balanced, without an extra stage") {
-  burin_test::Random random(53);
-  for (int i = 0; i < 100; ++i) {
-    std::vector<ChannelWork> work;
-    std::int64_t total = 0;
-    for (int n = random.integer(0, 200); n > 0; --n) {
-      work.push_back({static_cast<int>(work.size()) * 3, random.integer(1, 60), random.integer(1, 9)});
-      total += work.back().multiply_adds + 2 * work.back().loads + 4;
+TEST_CASE("grouping: packed convolution groups are consecutive where that balances") {
+  const ConvShape shape = shape_of(96, 96, 96, 3);
+  ConvLayer layer = burin_test::make_layer("layer", shape, 1);
+  const auto is_consecutive = [&](const GroupOption& option) {
+    for (const std::vector<int>& group : deal_outputs(shape, analyse(layer), option)) {
+      if (group.back() - group.front() + 1 != static_cast<int>(group.size())) return false;
     }
-    const int splits = random.integer(1, 8), stage = random.integer(1, 16);
-    INFO("seed 53, case " << i << ": " << work.size() << " channels, " << splits << " splits, stages of " << stage);
-    const auto dealt = deal_channels(work, splits, stage);
-    REQUIRE(static_cast<int>(dealt.size()) == splits);
-    std::set<int> seen;
-    const auto share = static_cast<int>((work.size() + splits - 1) / splits);
-    for (const std::vector<int>& channels : dealt) {
-      CHECK(std::is_sorted(channels.begin(), channels.end()));
-      CHECK(static_cast<int>(channels.size()) <= std::max(1, (share + stage - 1) / stage * stage));
-      std::int64_t load = 0;
-      for (const int c : channels) {
-        CHECK(seen.insert(c).second);
-        load += work[c / 3].multiply_adds + 2 * work[c / 3].loads + 4;
-      }
-      if (work.size() > 100 && stage > 1) CHECK(load <= 1.15 * static_cast<double>(total) / splits + 82);
+    return true;
+  };
+  const std::vector<GroupOption> options = group_options(shape, analyse(layer));
+  for (const GroupOption& option : options) CHECK(is_consecutive(option));
+
+  std::fill_n(layer.weights.begin(), 48 * 9, 0.0F);  // the first half is empty: it evens out the second
+  const auto in_two = std::find_if(options.begin(), options.end(), [](const auto& o) { return o.groups == 2; });
+  REQUIRE(in_two != options.end());
+  CHECK(!is_consecutive(*in_two));
+}
+
+namespace {
+
+std::int64_t weight_of(const std::vector<int>& channels, const std::vector<ChannelWork>& work) {
+  std::int64_t weight = 0;
+  for (const int c : channels) {
+    weight += 4;
+    for (const ChannelWork& channel : work) {
+      if (channel.channel == c) weight += channel.multiply_adds + 2 * channel.loads;
     }
-    CHECK(seen.size() == work.size());
   }
+  return weight;
+}
+
+std::int64_t heaviest_of(const std::vector<std::vector<int>>& splits, const std::vector<ChannelWork>& work) {
+  std::int64_t most = 0;
+  for (const std::vector<int>& channels : splits) most = std::max(most, weight_of(channels, work));
+  return most;
+}
+
+// By trying every cut: the channels from work[first] on, in `splits` ranges.
+std::int64_t least_heaviest(const std::vector<ChannelWork>& work, std::size_t first, int splits) {
+  if (first == work.size()) return 0;
+  if (splits == 0) return std::int64_t{1} << 40;
+  std::int64_t best = std::int64_t{1} << 40, weight = 0;
+  for (std::size_t end = first + 1; end <= work.size(); ++end) {
+    const int gap = end > first + 1 ? work[end - 1].channel - work[end - 2].channel - 1 : 0;
+    if (gap <= 3) weight += std::int64_t{4} * gap;
+    weight += work[end - 1].multiply_adds + 2 * work[end - 1].loads + 4;
+    best = std::min(best, std::max(weight, least_heaviest(work, end, splits - 1)));
+  }
+  return best;
+}
+
+}  // namespace
+
+TEST_CASE("grouping: splits are ranges, the heaviest as light as can be") {
+  burin_test::Random random(53);
+  for (int i = 0; i < 200; ++i) {
+    std::vector<ChannelWork> work;
+    int channel = random.integer(0, 9);
+    for (int n = random.integer(0, 10); n > 0; --n) {
+      work.push_back({channel, random.integer(1, 60), random.integer(1, 9)});
+      channel += random.chance(0.6) ? 1 : random.integer(2, 7);
+    }
+    const int splits = random.integer(1, 5), in_channels = channel + 1;
+    INFO("seed 53, case " << i << ": " << work.size() << " channels, " << splits << " splits");
+    const auto dealt = deal_channels(work, in_channels, splits);
+    REQUIRE(static_cast<int>(dealt.size()) == splits);
+    std::vector<int> read;
+    std::set<int> missing;
+    for (const ChannelWork& item : work) missing.insert(item.channel);
+    for (const std::vector<int>& channels : dealt) {
+      CHECK(channels.empty() == (&channels - dealt.data() >= static_cast<std::ptrdiff_t>(work.size())));
+      if (channels.empty()) continue;
+      CHECK(missing.contains(channels.front()));  // no range begins or ends with a dead channel
+      CHECK(missing.contains(channels.back()));
+      read.insert(read.end(), channels.begin(), channels.end());
+      for (std::size_t at = 1; at < channels.size(); ++at) {
+        const int step = channels[at] - channels[at - 1];
+        CHECK((step == 1 || step > 4));
+      }
+    }
+    CHECK(std::is_sorted(read.begin(), read.end()));
+    CHECK(std::adjacent_find(read.begin(), read.end()) == read.end());
+    for (const int c : read) missing.erase(c);
+    CHECK(missing.empty());
+    CHECK(heaviest_of(dealt, work) == least_heaviest(work, 0, splits));
+  }
+}
+
+TEST_CASE("grouping: aligned splits leave nothing out") {
+  burin_test::Random random(54);
+  for (int i = 0; i < 200; ++i) {
+    const int in_channels = random.integer(1, 90), splits = random.integer(1, 6), align = random.integer(2, 8);
+    const double live = random.real();
+    std::vector<ChannelWork> work;
+    for (int c = 0; c < in_channels; ++c) {
+      if (random.chance(live)) work.push_back({c, random.integer(1, 60), random.integer(1, 9)});
+    }
+    INFO("seed 54, case " << i << ": " << in_channels << " channels, " << splits << " splits, align " << align);
+    std::set<int> missing;
+    for (const ChannelWork& item : work) missing.insert(item.channel);
+    const auto dealt = deal_channels(work, in_channels, splits, align);
+    REQUIRE(static_cast<int>(dealt.size()) == splits);
+    int last = 0;
+    for (const std::vector<int>& channels : dealt) {
+      if (channels.empty()) continue;
+      CHECK(channels.front() >= last);
+      CHECK(channels.front() % align == 0);
+      CHECK(channels.back() - channels.front() + 1 == static_cast<int>(channels.size()));
+      last = channels.back() + 1;
+      CHECK((last % align == 0 || last == in_channels));
+      for (const int c : channels) missing.erase(c);
+    }
+    CHECK(last <= in_channels);
+    CHECK(missing.empty());
+  }
+}
+
+TEST_CASE("grouping: splits of equal channels are equal") {
+  std::vector<ChannelWork> work;
+  for (int c = 0; c < 64; ++c) work.push_back({c, 10, 5});
+  for (const std::vector<int>& channels : deal_channels(work, 64, 4)) CHECK(channels.size() == 16);
+  for (const std::vector<int>& channels : deal_channels(work, 64, 4, 4)) CHECK(channels.size() == 16);
+  // 64 are not a multiple of 5: as even as can be, not full ranges and a rest.
+  for (const std::vector<int>& channels : deal_channels(work, 64, 5)) CHECK(channels.size() >= 12);
+}
+
+TEST_CASE("grouping: more splits than channels") {
+  using Splits = std::vector<std::vector<int>>;
+  CHECK(deal_channels({{5, 1, 1}, {6, 9, 2}}, 7, 4) == Splits{{5}, {6}, {}, {}});
+  CHECK(deal_channels({{5, 1, 1}, {6, 9, 2}}, 7, 3, 4) == Splits{{4, 5, 6}, {}, {}});
+  CHECK(deal_channels({}, 7, 2) == Splits{{}, {}});
+}
+
+TEST_CASE("grouping: dead channels between two that are read") {
+  using Splits = std::vector<std::vector<int>>;
+  CHECK(deal_channels({{1, 1, 1}, {5, 1, 1}}, 9, 1) == Splits{{1, 2, 3, 4, 5}});
+  CHECK(deal_channels({{1, 1, 1}, {6, 1, 1}}, 9, 1) == Splits{{1, 6}});
+  CHECK(deal_channels({{1, 1, 1}, {5, 1, 1}}, 9, 2) == Splits{{1}, {5}});
+  CHECK(deal_channels({{1, 1, 1}, {13, 1, 1}}, 15, 1, 4) == Splits{{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14}});
 }

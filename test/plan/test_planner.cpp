@@ -81,11 +81,11 @@ TEST_CASE("plan: row_empty and column_empty") {
   std::fill_n(layer.weights.begin() + 5 * 32 * 9, 32 * 9, 0.0F);
   check_plans(layer);
   layer = layer_of("column_empty", {32, 48, 3, 3, 14, 14, 1, 1});
-  for (int k = 0; k < 48; ++k) std::fill_n(layer.weights.begin() + (k * 32 + 7) * 9, 9, 0.0F);
+  for (int k = 0; k < 48; ++k) std::fill_n(layer.weights.begin() + (k * 32 + 7) * 9, 4 * 9, 0.0F);
   check_plans(layer);
   const SparsePattern pattern = analyse(layer);
   for (const Slice& slice : make_plan(layer, pattern, {}).slices) {
-    CHECK(std::find(slice.channels.begin(), slice.channels.end(), 7) == slice.channels.end());
+    for (const int c : slice.channels) CHECK((c < 7 || c > 10));
   }
 }
 
@@ -223,5 +223,5 @@ TEST_CASE("plan: a receptive field larger than shared memory is refused") {
       error_of(layer, analyse(layer), {1, {"sm_90", "sm_75"}}, ErrorKind::unsupported),
       Catch::StartsWith("layer 'far': one output pixel reads 641x641 inputs of a channel (kernel 11x11, dilation "
                         "64x64)") &&
-          Catch::Contains("a block has 65520 on sm_90, sm_75; a smaller dilation or kernel helps"));
+          Catch::Contains("a block has 65408 on sm_90, sm_75; a smaller dilation or kernel helps"));
 }
