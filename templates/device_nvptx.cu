@@ -6,7 +6,8 @@
 #define BURIN_GLOBAL __attribute__((address_space(1)))
 #define BURIN_INLINE extern "C" __attribute__((device, used, always_inline, nothrow))
 
-// The block's dynamic shared memory. The first word is the broadcast's; a plan keeps kSharedReserveBytes for it.
+// The block's dynamic shared memory. The first word is the broadcast's, the gates follow; a plan keeps
+// kSharedReserveBytes for both.
 extern "C" __attribute__((device, shared, aligned(16))) char burin_shared[];
 
 BURIN_DEVICE BURIN_SHARED char* shared_address(u32 base, u32 offset) {
@@ -32,6 +33,7 @@ BURIN_SPECIAL_REGISTER(burin_dev_block_y, "ctaid.y")
 BURIN_INLINE float burin_dev_shared_load(u32 base, u32 offset) {
   return *(BURIN_SHARED float*)shared_address(base, offset);
 }
+BURIN_INLINE float burin_dev_shared_load_if(u32, u32 base, u32 offset) { return burin_dev_shared_load(base, offset); }
 BURIN_INLINE void burin_dev_shared_store(u32 base, u32 offset, float value) {
   *(BURIN_SHARED float*)shared_address(base, offset) = value;
 }
@@ -83,6 +85,41 @@ BURIN_INLINE void burin_dev_copy_wait(u32) {}
 #endif
 
 #if __CUDA_ARCH__ >= 900
+// ---- bulk copies: a gate is an mbarrier that one thread arrives at in each phase
+BURIN_DEVICE u32 gate_address(u32 gate) {
+  constexpr u32 kFirstGate = 16, kGateBytes = 8;
+  return (u32)(u64)shared_address(kFirstGate, gate * kGateBytes);
+}
+BURIN_INLINE void burin_dev_gate_init(u32 gate) {
+  __asm__ volatile(
+      "mbarrier.init.shared::cta.b64 [%0], 1;\n\t"
+      "fence.mbarrier_init.release.cluster;\n\t"
+      "fence.proxy.async.shared::cta;" ::"r"(gate_address(gate))
+      : "memory");
+}
+BURIN_INLINE void burin_dev_gate_expect(u32 gate, u32 bytes) {
+  __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gate_address(gate)), "r"(bytes)
+                   : "memory");
+}
+BURIN_INLINE void burin_dev_gate_wait(u32 gate, u32 phase) {
+  __asm__ volatile(
+      "{\n\t"
+      ".reg .pred open;\n"
+      "again:\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n\t"
+      "@!open bra again;\n\t"
+      "}" ::"r"(gate_address(gate)),
+      "r"(phase)
+      : "memory");
+}
+BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                      u32 bytes, u32 gate) {
+  __asm__ volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                       (u32)(u64)shared_address(shared_base, shared_offset)),
+                   "l"(global_address(source, byte_offset)), "r"(bytes), "r"(gate_address(gate))
+                   : "memory");
+}
+
 // ---- clusters
 BURIN_INLINE void burin_dev_cluster_barrier() {
   __asm__ volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -126,6 +163,11 @@ BURIN_INLINE __attribute__((noreturn)) void burin_dev_exit() {
   __builtin_unreachable();
 }
 
+// The assembler makes one predicated instruction of the two.
+BURIN_INLINE float burin_dev_fma_if(u32 condition, float a, float b, float sum) {
+  const float added = __builtin_fmaf(a, b, sum);
+  return condition != 0 ? added : sum;
+}
 // A grid has one layer in z, which the assembler does not know.
 BURIN_INLINE float burin_dev_zero() { return __builtin_bit_cast(float, __nvvm_read_ptx_sreg_ctaid_z()); }
 BURIN_INLINE float burin_dev_exp(float x) {

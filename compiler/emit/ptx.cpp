@@ -7,6 +7,7 @@
 #include <llvm/CodeGen/TargetPassConfig.h>
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/InstIterator.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Linker/Linker.h>
@@ -105,8 +106,18 @@ void inline_primitives(llvm::Module& module) {
   run_passes(module, passes);
 }
 
+// A predicated multiply-add is two instructions until the assembler makes one of them; only one bears the comment.
+void forget_source_of_selects(llvm::Module& module) {
+  for (Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      if (llvm::isa<llvm::SelectInst, llvm::CmpInst>(instruction)) instruction.setDebugLoc(llvm::DebugLoc());
+    }
+  }
+}
+
 // The oldest PTX version that knows the architecture and what the templates use, so that old drivers can read it.
 const char* ptx_feature(const ArchSpec& arch) {
+  if (arch.compute >= 90) return "+ptx80";  // bulk copies
   if (arch.compute >= 89) return "+ptx78";
   if (arch.compute >= 86) return "+ptx71";
   if (arch.compute >= 80) return "+ptx70";
@@ -200,6 +211,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   notes_to_comments(*module);
   link_primitives(*module, arch);
   inline_primitives(*module);
+  forget_source_of_selects(*module);
 
   std::string faults;
   llvm::raw_string_ostream fault_stream(faults);
