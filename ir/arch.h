@@ -44,6 +44,8 @@ struct ArchSpec {
 inline constexpr int kSchedulersPerMultiprocessor = 4;
 inline constexpr int kRegisterGranularity = 8;
 
+inline constexpr int kBulkCopyCompute = 90;  // bulk copies begin with sm_90
+
 // Warps that fit a multiprocessor when each thread has `registers`.
 int resident_warps(int registers_per_multiprocessor, int registers);
 // The most registers per thread with which `warps` fit; 0: none.

@@ -16,6 +16,7 @@ constexpr std::int64_t kWordBytes = 4;
 
 std::int64_t stage_bytes_of(const KernelPlan& plan) {
   if (plan.staging == Staging::direct) return 0;
+  if (plan.staging == Staging::bulk) return saturating_product({plan.tile.images, plan.shared.image_pitch, kWordBytes});
   if (plan.shared.channels_per_row < 1 || plan.stage_channels < 1) return 0;
   const std::int64_t rows = ceil_div(plan.stage_channels, plan.shared.channels_per_row);
   return saturating_product({rows, plan.shared.channel_pitch, kWordBytes});
@@ -23,7 +24,8 @@ std::int64_t stage_bytes_of(const KernelPlan& plan) {
 
 std::int64_t shared_bytes_of(const KernelPlan& plan) {
   const std::int64_t buffers = saturating_product({plan.buffers, stage_bytes_of(plan)});
-  return buffers > kSaturated - kSharedReserveBytes ? kSaturated : buffers + kSharedReserveBytes;
+  const std::int64_t rest = kSharedReserveBytes + saturating_product({2, plan.shared.margin, kWordBytes});
+  return buffers > kSaturated - rest ? kSaturated : buffers + rest;
 }
 
 }  // namespace
@@ -32,7 +34,24 @@ std::string_view to_string(Precision) { return "fp32"; }
 
 std::string_view to_string(Reduction reduction) { return reduction == Reduction::none ? "none" : "last_block"; }
 
-std::string_view to_string(Staging staging) { return staging == Staging::shared ? "shared" : "direct"; }
+std::string_view to_string(Staging staging) {
+  switch (staging) {
+    case Staging::shared:
+      return "shared";
+    case Staging::direct:
+      return "direct";
+    case Staging::bulk:
+      return "bulk";
+  }
+  return "?";
+}
+
+std::optional<Staging> parse_staging(std::string_view text) {
+  for (const Staging staging : {Staging::shared, Staging::direct, Staging::bulk}) {
+    if (text == to_string(staging)) return staging;
+  }
+  return std::nullopt;
+}
 
 int KernelPlan::group_capacity() const {
   std::size_t most = 0;
@@ -47,6 +66,16 @@ int KernelPlan::slice_stages(const Slice& slice) const {
   return saturate_to_int(ceil_div(static_cast<std::int64_t>(slice.channels.size()), std::max(1, stage_channels)));
 }
 
+int KernelPlan::shared_start() const {
+  return saturate_to_int(kSharedReserveBytes + saturating_product({shared.margin, kWordBytes}));
+}
+
+int KernelPlan::stages_ahead() const {
+  int most = 0;
+  for (const Slice& slice : slices) most = std::max(most, slice_stages(slice));
+  return most <= buffers ? std::max(1, most) : std::max(1, buffers - 1);
+}
+
 int KernelPlan::tiles_per_image(const ConvShape& shape) const {
   if (tile.rows < 1 || tile.cols < 1) return 0;
   return saturate_to_int(ceil_div(shape.out_h(), tile.rows) * ceil_div(shape.out_w(), tile.cols));
@@ -57,6 +86,7 @@ std::string describe(const KernelPlan& plan) {
                                  plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
   if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
   if (plan.staging == Staging::direct) return text + ", direct loads";
+  if (plan.staging == Staging::bulk) text += ", bulk";
   return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
 }
 
@@ -84,16 +114,17 @@ std::string print(const KernelPlan& plan) {
   add("input_layout", to_string(plan.input_layout));
   add("output_layout", to_string(plan.output_layout));
   text += "\n# a block: one output pixel per thread\n";
-  add("staging", to_string(plan.staging), "where activations are read from: shared or direct (global memory)");
+  add("staging", to_string(plan.staging), "how activations are reached: shared, bulk or direct (docs/pipeline.md)");
   add("tile", fmt::format("{}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols), "images x rows x columns");
   add("threads", plan.threads);
   add("max_registers", plan.max_registers, "per thread");
   text += "\n# shared memory, in words of 4 bytes\n";
-  add("patch", fmt::format("{}x{}", plan.shared.patch_rows, plan.shared.patch_cols), "of one image, halo included");
+  add("patch", fmt::format("{}x{}", plan.shared.patch_rows, plan.shared.patch_cols), "of one image");
   add("channels_per_row", plan.shared.channels_per_row);
   add("row_pitch", plan.shared.row_pitch);
   add("image_pitch", plan.shared.image_pitch);
   add("channel_pitch", plan.shared.channel_pitch);
+  add("margin", plan.shared.margin, "before and behind the buffers");
   text += "\n# the walk through the input channels\n";
   add("stage_channels", plan.stage_channels, "input channels that are staged together");
   add("buffers", plan.buffers, "stages in shared memory at once");
@@ -132,11 +163,9 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.output_layout = layout("output_layout");
 
   const TextLine& staging = reader.required("staging");
-  if (staging.value == to_string(Staging::direct)) {
-    plan.staging = Staging::direct;
-  } else if (staging.value != to_string(Staging::shared)) {
-    reader.fail_at(staging, "'{}' is no staging; known are shared and direct", staging.value);
-  }
+  const std::optional<Staging> known = parse_staging(staging.value);
+  if (!known) reader.fail_at(staging, "'{}' is no staging; known are shared, direct and bulk", staging.value);
+  plan.staging = *known;
   const std::vector<int> tile = reader.extents("tile", 3);
   plan.tile = {tile[0], tile[1], tile[2]};
   plan.threads = reader.integer32("threads");
@@ -148,6 +177,7 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.shared.row_pitch = reader.integer32("row_pitch");
   plan.shared.image_pitch = reader.integer32("image_pitch");
   plan.shared.channel_pitch = reader.integer32("channel_pitch");
+  plan.shared.margin = reader.integer32("margin");
   plan.stage_channels = reader.integer32("stage_channels");
   plan.buffers = reader.integer32("buffers");
   plan.barrier_every = reader.integer32("barrier_every");

@@ -5,6 +5,7 @@
 // block runs. A block's threads own one output pixel each.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,8 +41,10 @@ std::string_view to_string(Reduction reduction);
 enum class Staging {
   shared,  // shared memory: stages of channels are copied there while others are multiplied
   direct,  // global memory: 1x1 filters without padding, whose pixels no two threads of a block share
+  bulk,    // shared memory, as whole rows of the image without halo, by bulk copies
 };
 std::string_view to_string(Staging staging);
+std::optional<Staging> parse_staging(std::string_view text);
 
 // The output pixels of one block: `rows` x `cols` of each of `images` consecutive images.
 struct PixelTile {
@@ -54,10 +57,14 @@ struct PixelTile {
 //   word(channel i of the stage, image, row, col) =
 //     (i / channels_per_row) * channel_pitch + image * image_pitch + row * row_pitch + (i % channels_per_row) *
 //     patch_cols + col
-// with (row, col) counted in the tile's input patch, halo included. The buffers lie behind kSharedReserveBytes.
+// with (row, col) counted in the tile's input patch. Staging::shared: halo and padding included, a channel's images
+// side by side (channel_pitch spans them). Staging::bulk: the image's own rows and columns, an image's channels side by
+// side (image_pitch spans the stage); a tile of whole images holds the image's rows, any other the rows that it reads,
+// where those beyond the image stay unwritten. The buffers lie behind kSharedReserveBytes and the margin.
 struct SharedLayout {
   int patch_rows = 0, patch_cols = 0;  // input patch of one image of the tile
-  int channels_per_row = 1;            // channels that lie side by side in one row of words
+  int margin = 0;            // words before and behind the buffers that lanes may reach which look beyond the image
+  int channels_per_row = 1;  // channels that lie side by side in one row of words
   int row_pitch = 0, image_pitch = 0, channel_pitch = 0;
   bool operator==(const SharedLayout&) const = default;
 };
@@ -97,8 +104,11 @@ struct KernelPlan {
 
   int group_capacity() const;  // channels of the fullest group
   int stage_bytes() const;     // one buffer
+  int shared_start() const;    // bytes before the first buffer
   int shared_bytes() const;    // dynamic shared memory of a block, kSharedReserveBytes included
   int slice_stages(const Slice& slice) const;
+  // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another.
+  int stages_ahead() const;
   int tiles_per_image(const ConvShape& shape) const;
   bool operator==(const KernelPlan&) const = default;
 };

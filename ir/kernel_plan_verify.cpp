@@ -87,6 +87,11 @@ class PlanVerifier {
       return;
     }
     if (!tile_legal_) return;
+    if (plan_.staging == Staging::bulk) {
+      check_bulk();
+      return;
+    }
+    if (shared.margin != 0) add("margin is {}, with shared staging it must be 0: the halo is copied", shared.margin);
     check_patch("rows", shared.patch_rows, plan_.tile.rows, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
     check_patch("columns", shared.patch_cols, plan_.tile.cols, shape_.stride_w, shape_.kernel_w, shape_.dilation_w);
     if (!in_range("channels_per_row", shared.channels_per_row, 1, kMaxChannels, "a row holds at least one channel")) {
@@ -110,6 +115,73 @@ class PlanVerifier {
     }
     if (plan_.buffers != 1) add("staging is direct, so buffers is 1, not {}: there is nothing to copy", plan_.buffers);
     if (plan_.shared != SharedLayout{}) add("staging is direct, so the shared layout is all zero: it is not used");
+  }
+
+  void check_bulk() {
+    const SharedLayout& shared = plan_.shared;
+    if (plan_.tile.cols != shape_.out_w()) {
+      add("staging is bulk, the tile has {} of {} columns: bulk copies bring whole rows", plan_.tile.cols,
+          shape_.out_w());
+    }
+    const bool planes = plan_.tile.rows == shape_.out_h();
+    if (!planes && plan_.tile.images != 1) {
+      add("staging is bulk, the tile has {} of {} rows of {} images: parts of several images lie apart",
+          plan_.tile.rows, shape_.out_h(), plan_.tile.images);
+    }
+    const std::int64_t rows =
+        planes ? shape_.in_h
+               : std::int64_t{plan_.tile.rows - 1} * shape_.stride_h + (shape_.kernel_h - 1) * shape_.dilation_h + 1;
+    const auto expect = [&](std::string_view name, std::int64_t given, std::int64_t needed, std::string_view why) {
+      if (given != needed) add("staging is bulk, {} is {}, it must be {}: {}", name, given, needed, why);
+    };
+    expect("patch rows", shared.patch_rows, rows, planes ? "the image's" : "those that the tile's pixels read");
+    expect("patch columns", shared.patch_cols, shape_.in_w, "the image's");
+    expect("channels_per_row", shared.channels_per_row, 1, "rows lie as in the image");
+    expect("row_pitch", shared.row_pitch, shape_.in_w, "rows lie as in the image");
+    expect("channel_pitch", shared.channel_pitch, saturating_product({rows, shape_.in_w}),
+           "planes lie as in the image");
+    check_pitch("image_pitch", shared.image_pitch,
+                saturating_product({std::max(1, plan_.stage_channels), shared.channel_pitch}),
+                "stage_channels x channel_pitch", "images would overlap");
+    const std::int64_t margin = std::max(saturating_product({shape_.pad.top, shape_.in_w}) + shape_.pad.left,
+                                         saturating_product({shape_.pad.bottom, shape_.in_w}) + shape_.pad.right);
+    check_pitch("margin", shared.margin, margin, "the padding in rows of the image",
+                "lanes at the border would read outside of the block's shared memory");
+    // Copies move 16 bytes at a time.
+    constexpr std::int64_t kQuantum = 4;
+    const auto whole = [&](std::string_view name, std::int64_t words) {
+      if (words % kQuantum != 0) {
+        add("staging is bulk, {} is {} words, it must be a multiple of {}: bulk copies move 16 bytes", name, words,
+            kQuantum);
+      }
+    };
+    whole("image_pitch", shared.image_pitch);
+    whole("margin", shared.margin);
+    const std::int64_t plane = std::int64_t{shape_.in_h} * shape_.in_w;
+    whole("one image", plane * shape_.in_channels);
+    if (!planes) {
+      whole("a row", shape_.in_w);
+      return;
+    }
+    if (plane % kQuantum == 0) return;
+    for (const Slice& slice : plan_.slices) {
+      if (slice.channels.empty()) continue;
+      whole("what lies before a slice's first channel", plane * slice.channels.front());
+      whole("a slice", plane * static_cast<std::int64_t>(slice.channels.size()));
+    }
+    whole("a stage", plane * plan_.stage_channels);
+  }
+
+  void check_contiguous() {
+    for (const Slice& slice : plan_.slices) {
+      for (std::size_t i = 1; i < slice.channels.size(); ++i) {
+        if (slice.channels[i] == slice.channels[i - 1] + 1) continue;
+        add("slice {} {} reads channel {} after {}: with bulk staging they must follow each other, one copy brings "
+            "many",
+            slice.group, slice.split, slice.channels[i], slice.channels[i - 1]);
+        return;
+      }
+    }
   }
 
   void check_patch(std::string_view axis, int given, int tile, int stride, int kernel, int dilation) {
@@ -197,6 +269,7 @@ class PlanVerifier {
   void check_stages() {
     in_range("stage_channels", plan_.stage_channels, 1, kMaxChannels, "a stage holds at least one channel");
     in_range("buffers", plan_.buffers, 1, kMaxBuffers, "asynchronous copies are counted per buffer (kMaxBuffers)");
+    if (plan_.staging == Staging::bulk) check_contiguous();
     if (plan_.staging == Staging::direct || plan_.buffers != 1 || plan_.stage_channels < 1) return;
     for (const Slice& slice : plan_.slices) {
       if (plan_.slice_stages(slice) <= 1) continue;
@@ -217,17 +290,16 @@ class PlanVerifier {
       add("arch is '{}', known are {}", plan_.arch, names);
       return;
     }
-    const std::int64_t stage = plan_.staging == Staging::direct
-                                   ? 0
-                                   : saturating_product({ceil_div(std::max(1, plan_.stage_channels),
-                                                                  std::max(1, plan_.shared.channels_per_row)),
-                                                         plan_.shared.channel_pitch, sizeof(float)});
-    const std::int64_t buffers = saturating_product({plan_.buffers, stage});
-    if (buffers > arch->max_shared_per_block - kSharedReserveBytes) {
+    if (plan_.staging == Staging::bulk && arch->compute < kBulkCopyCompute) {
+      add("staging is bulk on {}: bulk copies begin with sm_{}", plan_.arch, kBulkCopyCompute);
+    }
+    if (plan_.shared_bytes() > arch->max_shared_per_block) {
       add("{} buffers of {} bytes and {} bytes of reserve need more shared memory than the {} bytes that a block has "
           "on "
           "{}: fewer stage_channels or buffers, or a smaller tile, help",
-          plan_.buffers, stage, kSharedReserveBytes, arch->max_shared_per_block, plan_.arch);
+          plan_.buffers, plan_.stage_bytes(),
+          plan_.shared_bytes() - saturate_to_int(saturating_product({plan_.buffers, plan_.stage_bytes()})),
+          arch->max_shared_per_block, plan_.arch);
     }
 
     if (!in_range("max_registers", plan_.max_registers, 1, arch->max_registers_per_thread,

@@ -1,8 +1,9 @@
 // conv_baked: every nonzero of the layer is an instruction.
 //
-// A thread owns one output pixel and the accumulators of one group of output channels. A block stages the input patch
-// of its pixel tile, a few channels at a time, in shared memory (halo included, padding as zeros), and multiplies while
-// the next channels arrive. What depends on the pattern is a hole:
+// A thread owns one output pixel and the accumulators of one group of output channels. A block stages the input of its
+// pixel tile, a few channels at a time, in shared memory, and multiplies while the next channels arrive: either as a
+// patch with halo and zeros around the image, copied word by word, or as the image's own rows in bulk copies, where
+// multiply-adds that would read beyond the image are left out. What depends on the pattern is a hole:
 //
 //   constants   name()               plan constants, listed in conv_baked.def
 //   holes       burin_hole_*         calls that the specialiser fills, per slice and per stage
@@ -32,8 +33,11 @@ BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
 enum { kNone, kRelu, kRelu6, kLeakyRelu, kSigmoid, kSilu };
 
 constexpr i32 kWordBytes = 4;
+constexpr u32 kCopiesAtOnce = 4;       // of a loop over channels
 constexpr u32 kHeldPositions = 4;      // patch positions per thread whose addresses stay in registers
 constexpr i32 kMaxAccumulators = 128;  // ir/limits.h: kMaxGroupChannels
+constexpr u32 kColumnBit = 16;         // ir/limits.h: kMaxKernelExtent rows fit below
+constexpr u32 kWarpThreads = 32;
 
 // One word of the input patch, the same for every channel.
 struct Position {
@@ -48,8 +52,14 @@ struct Tile {
   i32 batch;
   i32 first_image, first_row, first_col;  // of the output pixels
   u32 thread;
-  u32 lane;  // shared bytes of this thread's pixel: filter position (0, 0), slot 0, buffer 0
-  Position held[kHeldPositions];
+  u32 lane;                       // shared bytes of this thread's pixel: filter position (0, 0), slot 0, buffer 0
+  Position held[kHeldPositions];  // only of patches
+  // Only of bulk copies.
+  u32 outside;          // filter rows (bits 0 and up) and columns (bits kColumnBit and up) that lie beyond the image
+  const float* source;  // what this thread copies: an image of the tile, or the tile's rows of channel 0
+  u32 target;           // where its copy of slot 0 goes, in buffer 0
+  u32 copies;           // images of the tile that exist; or 0: rows that exist
+  u32 bytes;            // of one channel of an image or of the rows
 };
 
 // A thread's output pixel. Found when the sums are complete: until then it would only take registers.
@@ -72,7 +82,7 @@ struct Launch {
 // ---- holes
 BURIN_PRIMITIVE void burin_hole_copies(const float* source, u32 target, u32 valid);
 BURIN_PRIMITIVE void burin_hole_fill_ahead(const Tile* tile);
-BURIN_PRIMITIVE void burin_hole_taps(float* sums, u32 lane);
+BURIN_PRIMITIVE void burin_hole_taps(float* sums, u32 lane, u32 outside);
 BURIN_PRIMITIVE void burin_hole_prologue(const Tile* tile);
 BURIN_PRIMITIVE void burin_hole_stages(const Tile* tile, float* sums);
 BURIN_PRIMITIVE void burin_hole_direct(float* sums, const float* source);
@@ -80,8 +90,11 @@ BURIN_PRIMITIVE void burin_hole_clear(float* sums);
 BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel);
+BURIN_PRIMITIVE u32 burin_hole_first_channel(u32 slice);
+BURIN_PRIMITIVE u32 burin_hole_channels(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* output, const float* residual,
-                                       float* partials, u32* counters, i32 batch);
+                                       float* partials, u32* counters, i32 batch, u32 lane, u32 outside,
+                                       const float* source, u32 target, u32 copies, u32 bytes);
 
 // ---- the input patch
 BURIN_DEVICE u32 patch_positions() { return tile_images() * patch_rows() * patch_cols(); }
@@ -102,7 +115,7 @@ BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
   Position position;
   position.source =
       valid ? tile->input + (tile->first_image + image) * image_elements + (y * in_cols() + x) : tile->input;
-  position.target = shared_reserve() + (image * image_pitch() + row * row_pitch() + col) * kWordBytes;
+  position.target = shared_start() + (image * image_pitch() + row * row_pitch() + col) * kWordBytes;
   position.valid = valid;
   return position;
 }
@@ -130,6 +143,67 @@ BURIN_PIECE void burin_piece_copy_channel(const float* source, u32 target, u32 v
   burin_dev_copy_async(target, slot_bytes, source, channel_bytes, valid);
 }
 
+// Evenly spaced channels to evenly spaced slots. A loop: code is fetched more slowly than it runs.
+BURIN_PIECE void burin_piece_copy_channels(const float* source, u32 target, u32 valid, i64 channel_bytes,
+                                           u32 slot_bytes, i64 channel_step, u32 slot_step, u32 count) {
+  const float* from = source + channel_bytes / kWordBytes;
+  u32 to = target + slot_bytes;
+  u32 left = count;
+#pragma nounroll
+  for (; left >= kCopiesAtOnce; left -= kCopiesAtOnce) {
+    for (u32 i = 0; i < kCopiesAtOnce; ++i) {
+      burin_dev_copy_async(to, 0, from, 0, valid);
+      from += channel_step / kWordBytes;
+      to += slot_step;
+    }
+  }
+  for (u32 i = 0; i < count % kCopiesAtOnce; ++i) {
+    burin_dev_copy_async(to, 0, from, 0, valid);
+    from += channel_step / kWordBytes;
+    to += slot_step;
+  }
+}
+
+// ---- bulk copies
+// Whole planes of several images: each of the first warp's threads copies from one image. Else rows of one image: each
+// copies channels.
+BURIN_DEVICE bool whole_planes() { return tile_rows() == out_rows(); }
+
+// Starts the copies of `channels` channels, whose first is `channel_bytes` into an image, to a buffer.
+BURIN_PIECE void burin_piece_bulk_fill(const Tile* tile, i64 channel_bytes, u32 channels, u32 buffer_bytes, u32 gate) {
+  if (tile->thread >= kWarpThreads) return;
+  if (tile->thread == 0) burin_dev_gate_expect(gate, tile->copies * channels * tile->bytes);
+  if (whole_planes()) {
+#pragma nounroll
+    for (u32 image = tile->thread; image < tile->copies; image += kWarpThreads) {
+      const i64 image_bytes =
+          static_cast<i64>(image - tile->thread) * in_channels() * in_rows() * in_cols() * kWordBytes;
+      burin_dev_bulk_copy(tile->target + (image - tile->thread) * image_pitch() * kWordBytes, buffer_bytes,
+                          tile->source, image_bytes + channel_bytes, channels * tile->bytes, gate);
+    }
+  } else {
+#pragma nounroll
+    for (u32 channel = tile->thread; channel < channels; channel += kWarpThreads) {
+      const i64 plane_bytes = static_cast<i64>(in_rows()) * in_cols() * kWordBytes;
+      burin_dev_bulk_copy(tile->target + channel * channel_pitch() * kWordBytes, buffer_bytes, tile->source,
+                          channel * plane_bytes + channel_bytes, tile->bytes, gate);
+    }
+  }
+}
+
+// The first stages of a slice, into as many buffers.
+BURIN_DEVICE void fill_first_buffers(const Tile* tile, u32 first_channel, u32 channels) {
+  const i64 plane_bytes = static_cast<i64>(in_rows()) * in_cols() * kWordBytes;
+  u32 left = channels, stage = 0;
+#pragma nounroll
+  for (; stage < stages_ahead() && left > 0; ++stage) {
+    const u32 now = left < stage_channels() ? left : stage_channels();
+    burin_piece_bulk_fill(tile, (first_channel + stage * stage_channels()) * plane_bytes, now, stage * stage_bytes(),
+                          stage);
+    left -= now;
+  }
+}
+
 // ---- the multiply-adds
 BURIN_PIECE float burin_piece_activation(u32 lane, u32 offset) { return burin_dev_shared_load(lane, offset); }
 
@@ -142,6 +216,15 @@ BURIN_PIECE float burin_piece_tap(float sum, float activation, float weight) {
   return __builtin_fmaf(activation, weight, sum);
 }
 
+// The bits of `outside` that are set when a filter position lies beyond the image; one of them may be enough.
+BURIN_PIECE u32 burin_piece_inside(u32 outside, u32 bits) { return (outside & bits) == 0; }
+BURIN_PIECE float burin_piece_activation_if(u32 inside, u32 lane, u32 offset) {
+  return burin_dev_shared_load_if(inside, lane, offset);
+}
+BURIN_PIECE float burin_piece_tap_if(u32 inside, float sum, float activation, float weight) {
+  return burin_dev_fma_if(inside, activation, weight, sum);
+}
+
 BURIN_PIECE float burin_piece_start() { return burin_dev_zero(); }
 
 // One stage: its channels have arrived; the buffer that the last stage has left takes a later one.
@@ -150,7 +233,20 @@ BURIN_PIECE void burin_piece_stage(const Tile* tile, float* sums) {
   burin_dev_barrier();
   burin_hole_fill_ahead(tile);
   burin_dev_copy_commit();
-  burin_hole_taps(sums, tile->lane);
+  burin_hole_taps(sums, tile->lane, 0);
+}
+
+// The same with bulk copies. A stage after which no buffer is filled needs no barrier for it, but many warps share
+// fetches of code only as long as they keep together.
+BURIN_PIECE void burin_piece_bulk_stage(const Tile* tile, float* sums, u32 gate, u32 phase) {
+  burin_dev_gate_wait(gate, phase);
+  burin_dev_barrier();
+  burin_hole_fill_ahead(tile);
+  burin_hole_taps(sums, tile->lane, tile->outside);
+}
+BURIN_PIECE void burin_piece_bulk_free_stage(const Tile* tile, float* sums, u32 gate, u32 phase) {
+  burin_dev_gate_wait(gate, phase);
+  burin_hole_taps(sums, tile->lane, tile->outside);
 }
 
 // ---- splits: partial sums go through scratch; the last block to arrive adds them, always in the order of the splits
@@ -244,7 +340,7 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   tile.thread = burin_dev_thread();
   const TilePlace place = locate_place(tile.thread);
   tile.lane =
-      shared_reserve() +
+      shared_start() +
       (place.image * image_pitch() + place.row * stride_rows() * row_pitch() + place.col * stride_cols()) * kWordBytes;
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
@@ -255,12 +351,51 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   return tile;
 }
 
+BURIN_DEVICE i32 at_most(i32 value, i32 limit) { return value < limit ? value : limit; }
+
+// For bulk copies. A thread whose pixel does not exist stands in for one that does.
+BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
+  const TileOrigin origin = locate_origin();
+  Tile tile;
+  tile.thread = burin_dev_thread();
+  const TilePlace place = locate_place(tile.thread);
+  const i32 images = at_most(tile_images(), launch.batch - origin.image);
+  const i32 image = at_most(place.image, images - 1);
+  const i32 row = at_most(origin.row + place.row, out_rows() - 1);
+  const i32 y = row * stride_rows() - pad_top();
+  const i32 x = place.col * stride_cols() - pad_left();
+  // The first of the image's rows in a buffer, and rows between it and the buffer's start.
+  const i32 first_row = whole_planes() ? 0 : origin.row * stride_rows() - pad_top();
+  const i32 missing = first_row < 0 ? -first_row : 0;
+  const i32 rows = whole_planes() ? in_rows() : at_most(patch_rows(), in_rows() - first_row) - missing;
+  tile.lane = shared_start() + (image * image_pitch() + (y - first_row) * row_pitch() + x) * kWordBytes;
+
+  tile.outside = 0;
+#pragma unroll
+  for (i32 r = 0; r < kernel_rows(); ++r) {
+    const i32 at = y + r * dilation_rows();
+    if (at < 0 || at >= in_rows()) tile.outside |= 1u << r;
+  }
+#pragma unroll
+  for (i32 s = 0; s < kernel_cols(); ++s) {
+    const i32 at = x + s * dilation_cols();
+    if (at < 0 || at >= in_cols()) tile.outside |= 1u << (kColumnBit + s);
+  }
+
+  const u32 copied_image = whole_planes() ? tile.thread : 0;
+  const i64 image_elements = static_cast<i64>(in_channels()) * in_rows() * in_cols();
+  tile.source = launch.input + (origin.image + copied_image) * image_elements + (first_row + missing) * in_cols();
+  tile.target = shared_start() + (copied_image * image_pitch() + missing * row_pitch()) * kWordBytes;
+  tile.copies = whole_planes() ? images : 1;
+  tile.bytes = rows * in_cols() * kWordBytes;
+  return tile;
+}
+
 // The input of this thread's pixel in channel 0, of a 1x1 filter without padding. A thread without a pixel reads one
 // that exists.
 BURIN_DEVICE const float* locate_source(const Launch& launch) {
   const TileOrigin origin = locate_origin();
   const TilePlace place = locate_place(burin_dev_thread());
-  const auto at_most = [](i32 value, i32 limit) { return value < limit ? value : limit; };
   const i32 image = at_most(origin.image + place.image, launch.batch - 1);
   const i32 row = at_most(origin.row + place.row, out_rows() - 1);
   const i32 col = at_most(origin.col + place.col, out_cols() - 1);
@@ -283,20 +418,32 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   return pixel;
 }
 
-// The code of one slice: cloned per output-channel group and split.
+// The code of one slice: cloned per output-channel group and split. What comes after `batch` the entry has found.
 BURIN_PIECE void burin_piece_slice(const float* input, float* output, const float* residual, float* partials,
-                                   u32* counters, i32 batch) {
+                                   u32* counters, i32 batch, u32 lane, u32 outside, const float* source, u32 target,
+                                   u32 copies, u32 bytes) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
   const Launch launch = {input, output, residual, partials, counters, batch};
   float sums[kMaxAccumulators];
-  if (staged()) {
+  if (bulk()) {
+    Tile tile;
+    tile.thread = burin_dev_thread();
+    tile.lane = lane;
+    tile.outside = outside;
+    tile.source = source;
+    tile.target = target;
+    tile.copies = copies;
+    tile.bytes = bytes;
+    burin_hole_clear(sums);
+    burin_hole_stages(&tile, sums);
+  } else if (staged()) {
     const Tile tile = locate_tile(launch);
     burin_hole_clear(sums);
     burin_hole_prologue(&tile);
     burin_hole_stages(&tile, sums);
   } else {
     burin_hole_clear(sums);
-    burin_hole_direct(sums, locate_source(launch));
+    burin_hole_direct(sums, source);
   }
 
   if (splits() > 1) {
@@ -314,8 +461,26 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
   burin_dev_exit();
 }
 
-// The entry. The name is replaced by the kernel's symbol.
+// The entry; the name is replaced by the kernel's symbol. What is the same for all slices is done here: this code is
+// fetched once for the whole GPU.
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* residual, float* partials, u32* counters,
                                i32 batch) {
-  burin_hole_slices(burin_dev_block_y(), input, output, residual, partials, counters, batch);
+  const Launch launch = {input, output, residual, partials, counters, batch};
+  const u32 slice = burin_dev_block_y();
+  Tile tile = {};
+  if (bulk()) {
+    if (burin_dev_thread() == 0) {
+#pragma unroll
+      for (u32 gate = 0; gate < kGates; ++gate) {
+        if (gate < buffers()) burin_dev_gate_init(gate);
+      }
+    }
+    tile = locate_bulk_tile(launch);
+    burin_dev_barrier();
+    fill_first_buffers(&tile, burin_hole_first_channel(slice), burin_hole_channels(slice));
+  } else if (!staged()) {
+    tile.source = locate_source(launch);
+  }
+  burin_hole_slices(slice, input, output, residual, partials, counters, batch, tile.lane, tile.outside, tile.source,
+                    tile.target, tile.copies, tile.bytes);
 }

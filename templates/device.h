@@ -25,6 +25,8 @@ BURIN_PRIMITIVE u32 burin_dev_block_y();
 
 // ---- memory
 BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
+// Where `condition` does not hold, the value is never used and need not be one that was written.
+BURIN_PRIMITIVE float burin_dev_shared_load_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
 BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);  // read-only for the whole launch
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);

@@ -70,6 +70,21 @@ BURIN_INLINE void burin_dev_copy_wait(u32 pending) {
     case 2:
       __nvvm_cp_async_wait_group(2);
       break;
+    case 3:
+      __nvvm_cp_async_wait_group(3);
+      break;
+    case 4:
+      __nvvm_cp_async_wait_group(4);
+      break;
+    case 5:
+      __nvvm_cp_async_wait_group(5);
+      break;
+    case 6:
+      __nvvm_cp_async_wait_group(6);
+      break;
+    case 7:  // kMaxBuffers - 1
+      __nvvm_cp_async_wait_group(7);
+      break;
     default:
       __nvvm_cp_async_wait_all();
   }
@@ -136,6 +151,11 @@ BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
 
 BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads) {
   constexpr u32 kLineBytes = 128;
+  if (bytes <= block_threads * kLineBytes) {
+    const u32 offset = burin_dev_thread() * kLineBytes;
+    if (offset < bytes) __asm__ volatile("prefetch.global.L2 [%0];" ::"l"((const char*)code + offset));
+    return;
+  }
   for (u32 offset = burin_dev_thread() * kLineBytes; offset < bytes; offset += block_threads * kLineBytes) {
     __asm__ volatile("prefetch.global.L2 [%0];" ::"l"((const char*)code + offset));
   }

@@ -64,9 +64,8 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
       continue;
     }
     if (key == "staging") {
-      if (value != "shared" && value != "direct")
-        fail(ErrorKind::usage, "--plan {}: known are shared and direct", item);
-      constraints.staging = value == "shared" ? Staging::shared : Staging::direct;
+      constraints.staging = parse_staging(value);
+      if (!constraints.staging) fail(ErrorKind::usage, "--plan {}: known are shared, direct and bulk", item);
       continue;
     }
     bool known = false;

@@ -42,7 +42,7 @@ constexpr double kUsPerClockOfGhz = 1e-3;
 }  // namespace
 
 int needed_registers(int group_capacity, std::int64_t patch_positions, int threads) {
-  const std::int64_t per_thread = ceil_div(patch_positions, threads);
+  const std::int64_t per_thread = std::max<std::int64_t>(1, ceil_div(patch_positions, threads));
   // kRegisterOverhead covers one held position; computing addresses again takes the registers of two.
   const int held = per_thread > kHeldPositions ? 2 : static_cast<int>(per_thread) - 1;
   return group_capacity + kRegisterOverhead + held * kRegistersPerHeldPosition;
@@ -73,7 +73,9 @@ class LaunchModel {
     channels_ = typical(f_.mean.channels, f_.fullest.channels);
     stages_ = std::ceil(channels_ / f_.stage_channels);
     positions_per_thread_ = std::ceil(static_cast<double>(f_.patch_positions) / f_.threads);
-    held_ = f_.direct || positions_per_thread_ <= kHeldPositions;
+    direct_ = f_.staging == Staging::direct;
+    copied_by_threads_ = f_.staging == Staging::shared;
+    held_ = !copied_by_threads_ || positions_per_thread_ <= kHeldPositions;
     warps_ = static_cast<double>(f_.threads) / kWarpSize;
     rounds_ = resident_ > 1 ? warps_ / kSchedulers : std::ceil(warps_ / kSchedulers);
     sm_bytes_per_clock_ = arch.l2_bytes_per_clock / arch.multiprocessors;
@@ -110,7 +112,7 @@ class LaunchModel {
   double frame() const {
     return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * f_.group_capacity;
   }
-  double copies() const { return f_.direct ? 0 : channels_ * positions_per_thread_; }
+  double copies() const { return copied_by_threads_ ? channels_ * positions_per_thread_ : 0; }
 
   // All instructions of one block without waiting for anything.
   double issue_clocks() const {
@@ -124,7 +126,7 @@ class LaunchModel {
   }
 
   double barrier_clocks() const {
-    double barriers = f_.direct ? 0 : stages_;
+    double barriers = direct_ ? 0 : stages_;
     if (f_.barrier_every > 0 && stages_ > 0) {
       barriers += stages_ * std::floor(multiply_adds_ / stages_ / f_.barrier_every);
     }
@@ -154,11 +156,11 @@ class LaunchModel {
     const double words = std::ceil(static_cast<double>(f_.patch_positions) / kWarpSize) * kWarpSize;
     const double direct_bytes = static_cast<double>(kDirectLoadAhead) * f_.threads * sizeof(float);
     const double in_flight =
-        resident_ * (f_.direct ? direct_bytes : std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes));
-    const double peak = f_.direct ? kDirectLoadGain * sm_bytes_per_clock_ : sm_bytes_per_clock_;
+        resident_ * (direct_ ? direct_bytes : std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes));
+    const double peak = copied_by_threads_ ? sm_bytes_per_clock_ : kDirectLoadGain * sm_bytes_per_clock_;
     const double rate = std::min(peak, std::max(1.0, in_flight / kCopyLatencyClocks));
     const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
-    const double first_channels = f_.direct ? kDirectLoadAhead : f_.stage_channels;
+    const double first_channels = direct_ ? kDirectLoadAhead : f_.stage_channels;
     const double first = per_channel * std::min<double>(channels_, first_channels) * per_sm_ / resident_;
     const double stores = per_sm_ / f_.splits * partial_bytes_ * f_.store_waste / sm_bytes_per_clock_;
     const double rest = std::max(0.0, per_channel * channels_ * per_sm_ - first) + stores;
@@ -182,7 +184,7 @@ class LaunchModel {
   double multiply_adds_, loads_, channels_, stages_;       // of a typical block
   double positions_per_thread_, warps_, rounds_;           // rounds: of all warps over the schedulers
   double sm_bytes_per_clock_, partial_bytes_;
-  bool held_;
+  bool direct_, copied_by_threads_, held_;
 };
 
 // Memory moves in sectors: what a row of `words` that starts anywhere touches, over what it needs.
@@ -200,10 +202,11 @@ CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
 
 void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
                         const SharedLayout& layout, int batch) {
+  const bool direct = figures.staging == Staging::direct;
   figures.patch_positions =
-      figures.direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
+      direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
   const bool whole_rows = tile.cols == shape.out_w();
-  figures.copy_waste = sector_waste(figures.direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
+  figures.copy_waste = sector_waste(direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
   figures.store_waste = sector_waste(tile.cols, whole_rows);
   const double elements = static_cast<double>(shape.input_elements()) + static_cast<double>(shape.output_elements());
   figures.traffic_bytes = batch * elements * sizeof(float);
@@ -222,9 +225,9 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.stage_channels = plan.stage_channels;
   figures.buffers = plan.buffers;
   figures.barrier_every = plan.barrier_every;
-  figures.direct = plan.staging == Staging::direct;
+  figures.staging = plan.staging;
   set_memory_figures(figures, shape, plan.tile, plan.shared, plan.batch);
-  figures.load_conflict = figures.direct ? 1 : load_conflict(plan.tile, plan.shared, shape);
+  figures.load_conflict = plan.staging == Staging::direct ? 1 : load_conflict(plan.tile, plan.shared, shape);
   for (const SliceWork& slice : work) {
     figures.mean.multiply_adds += slice.multiply_adds;
     figures.mean.loads += slice.loads;

@@ -19,7 +19,7 @@ struct LaunchFigures {
   int shared_bytes = 0, stage_bytes = 0;
   int stage_channels = 1, buffers = 1;
   int barrier_every = 0;
-  bool direct = false;                     // no staging: activations come from global memory into registers
+  Staging staging = Staging::shared;
   std::int64_t patch_positions = 1;        // words that a block copies per channel
   double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
   double traffic_bytes = 0;                // input and output of the launch
@@ -29,7 +29,8 @@ struct LaunchFigures {
 
 CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch);
 
-// Registers that a thread needs so that no load is issued right before its use.
+// Registers that a thread needs so that no load is issued right before its use. `patch_positions`: words that the
+// block's threads copy one by one per channel; 0 with other staging.
 int needed_registers(int group_capacity, std::int64_t patch_positions, int threads);
 
 // Blocks that one multiprocessor holds at once; 0 when not even one.

@@ -17,6 +17,7 @@ namespace {
 
 // Finalists are dealt exactly; dealing reads every nonzero, so large layers get fewer.
 constexpr std::int64_t kDealtNonzeros = 8'000'000;
+constexpr int kBulkChannels = 4;  // so many channels of any image are a multiple of 16 bytes, and none is left out
 constexpr std::int64_t kFewestFinalists = 3, kMostFinalists = 12;
 
 struct Dealt {
@@ -31,12 +32,14 @@ class Planner {
     check_request();
     limits_.shared_bytes = saturate_to_int(kSaturated);
     limits_.registers_per_multiprocessor = limits_.registers_per_thread = limits_.shared_bytes;
+    limits_.bulk_copies = true;
     for (const std::string& name : request.archs) {
       const ArchSpec& arch = arch_by_name(name);
       limits_.shared_bytes = std::min(limits_.shared_bytes, arch.max_shared_per_block);
       limits_.registers_per_multiprocessor =
           std::min(limits_.registers_per_multiprocessor, arch.registers_per_multiprocessor);
       limits_.registers_per_thread = std::min(limits_.registers_per_thread, arch.max_registers_per_thread);
+      limits_.bulk_copies = limits_.bulk_copies && arch.compute >= kBulkCopyCompute;
     }
   }
 
@@ -100,6 +103,11 @@ class Planner {
     return entry->second;
   }
 
+  // As if all output channels were one group.
+  std::vector<ChannelWork> work_of_all() const {
+    return count_work(pattern_, std::vector<int>(static_cast<std::size_t>(shape_.out_channels), 0), 1).front();
+  }
+
   // Nothing when the exact channel counts need more stages than fit.
   std::optional<KernelPlan> build(const PlanCandidate& candidate, const ArchSpec& arch) {
     const Dealt& deal = dealt(candidate.option);
@@ -114,8 +122,15 @@ class Planner {
     plan.splits = candidate.splits;
     plan.reduction = plan.splits > 1 ? Reduction::last_block : Reduction::none;
     int most_channels = 0;
+    const int align = plan.staging == Staging::bulk ? kBulkChannels : 1;
+    std::vector<std::vector<int>> common;
     for (std::size_t g = 0; g < deal.groups.size(); ++g) {
-      const auto splits = deal_channels(deal.work[g], shape_.in_channels, plan.splits);
+      // One cut for all groups lets the entry find a slice's channels before it jumps to the slice.
+      const bool one_cut = plan.staging == Staging::bulk && shape_.groups == 1;
+      if (one_cut && common.empty()) {
+        common = deal_channels(work_of_all(), shape_.in_channels, plan.splits, align);
+      }
+      const auto splits = one_cut ? common : deal_channels(deal.work[g], shape_.in_channels, plan.splits, align);
       for (int split = 0; split < plan.splits; ++split) {
         most_channels = std::max(most_channels, static_cast<int>(splits[split].size()));
         plan.slices.push_back({static_cast<int>(g), split, splits[split]});
@@ -126,7 +141,9 @@ class Planner {
     const bool direct = plan.staging == Staging::direct;
     plan.load_ahead = request_.constraints.load_ahead.value_or(direct ? kDirectLoadAhead : plan.load_ahead);
     const std::int64_t positions =
-        direct ? 1 : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
+        plan.staging != Staging::shared
+            ? 0
+            : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
     plan.max_registers = choose_registers(plan.group_capacity() + (direct ? plan.load_ahead : 0), positions,
@@ -143,7 +160,13 @@ class Planner {
       return true;
     }
     for (int stage = candidate.stage_channels; stage > 0; --stage) {
-      plan.stage_channels = even_stage(most_channels, stage, plan.shared);
+      if (plan.staging == Staging::bulk) {
+        const std::int64_t stages = std::max<std::int64_t>(1, ceil_div(most_channels, stage));
+        plan.stage_channels = bulk_channels(plan.tile, shape_, static_cast<int>(ceil_div(most_channels, stages)));
+        plan.shared = bulk_layout(plan.tile, shape_, plan.stage_channels).layout;
+      } else {
+        plan.stage_channels = even_stage(most_channels, stage, plan.shared);
+      }
       const auto stages = static_cast<int>(std::max<std::int64_t>(1, ceil_div(most_channels, plan.stage_channels)));
       plan.buffers = stages == 1 ? 1 : std::clamp(candidate.buffers, 2, stages);
       if (plan.shared_bytes() <= limits_.shared_bytes) return true;

@@ -60,7 +60,8 @@ class Search {
   }
 
   void look_at_tile(const PixelTile& tile) {
-    if (!fits(least_layout(tile), 1, 1)) return;
+    const bool patches_fit = stage_bytes_of(least_layout(tile), 1) <= space_.limits.shared_bytes - kSharedReserveBytes;
+    if (!patches_fit) return;
     std::vector<LayoutCandidate>& layouts = layouts_[key(tile)];
     layouts = layout_candidates(tile, space_.shape);
     if (layouts.size() > kLayoutsPerTile) {
@@ -72,6 +73,10 @@ class Search {
       for (const int splits : split_counts(tile, space_.options[option])) {
         PlanCandidate candidate{Staging::shared, tile, layouts.front(), option, splits, 1, 1, 0, 0};
         if (may_stage(Staging::shared) && guess_staging(candidate, layouts)) found_.push_back(candidate);
+        if (may_stage(Staging::bulk) && bulk_copies_fit(tile, space_.shape)) {
+          candidate = {Staging::bulk, tile, {}, option, splits, 1, 1, 0, 0};
+          if (guess_staging(candidate, {LayoutCandidate{}})) found_.push_back(candidate);
+        }
         if (may_stage(Staging::direct)) {
           candidate = {Staging::direct, tile, {}, option, splits, 1, 1, 0, 0};
           candidate.stage_channels = slice_channels(candidate);
@@ -83,6 +88,7 @@ class Search {
 
   bool may_stage(Staging staging) const {
     if (space_.constraints.staging && *space_.constraints.staging != staging) return false;
+    if (staging == Staging::bulk) return space_.limits.bulk_copies;
     const ConvShape& s = space_.shape;
     return staging == Staging::shared || (s.kernel_h == 1 && s.kernel_w == 1 && s.pad == Padding{});
   }
@@ -141,7 +147,8 @@ class Search {
       found_.push_back(best);
       return;
     }
-    for (const LayoutCandidate& layout : layouts_[key(coarse.tile)]) {
+    const std::vector<LayoutCandidate> none = {LayoutCandidate{}};
+    for (const LayoutCandidate& layout : coarse.staging == Staging::bulk ? none : layouts_[key(coarse.tile)]) {
       for (int channels : kStageChannels) {
         channels = space_.constraints.stage_channels.value_or(channels);
         for (int buffers = 1; buffers <= kMostBuffers; ++buffers) {
@@ -158,24 +165,46 @@ class Search {
 
   // Expected input channels of a slice, rounded up.
   int slice_channels(const PlanCandidate& candidate) const {
-    const double mean = space_.options[candidate.option].mean.channels / candidate.splits;
-    return std::max(1, static_cast<int>(std::ceil(mean - 1e-9)));
+    const GroupOption& option = space_.options[candidate.option];
+    if (candidate.staging == Staging::bulk) {
+      // Channels that the group does not read come along.
+      const int all = space_.shape.in_channels / space_.shape.groups * option.packed;
+      return bulk_channels(candidate.tile, space_.shape, static_cast<int>(ceil_div(all, candidate.splits)));
+    }
+    return std::max(1, static_cast<int>(std::ceil(option.mean.channels / candidate.splits - 1e-9)));
   }
 
   // False when the number of buffers makes no sense for the number of stages, or does not fit.
   bool set_staging(PlanCandidate& candidate, int stage_channels, int buffers) const {
     if (space_.constraints.buffers && buffers != *space_.constraints.buffers) return false;
     const int channels = slice_channels(candidate);
+    if (candidate.staging == Staging::bulk)
+      stage_channels = bulk_channels(candidate.tile, space_.shape, stage_channels);
     const std::int64_t stages = ceil_div(channels, stage_channels);
     if (stages == 1 ? buffers != 1 : buffers < 2 || buffers > stages) return false;
-    candidate.stage_channels = even_stage(channels, stage_channels, candidate.shared.layout);
     candidate.buffers = buffers;
-    return fits(candidate.shared.layout, candidate.stage_channels, buffers);
+    if (candidate.staging == Staging::bulk) {
+      candidate.stage_channels =
+          bulk_channels(candidate.tile, space_.shape, static_cast<int>(ceil_div(channels, stages)));
+      candidate.shared = bulk_layout(candidate.tile, space_.shape, candidate.stage_channels);
+    } else {
+      candidate.stage_channels = even_stage(channels, stage_channels, candidate.shared.layout);
+    }
+    return shared_bytes(candidate) <= space_.limits.shared_bytes;
   }
 
-  bool fits(const SharedLayout& layout, int stage_channels, int buffers) const {
-    return std::int64_t{stage_bytes_of(layout, stage_channels)} * buffers + kSharedReserveBytes <=
-           space_.limits.shared_bytes;
+  static std::int64_t stage_bytes(const PlanCandidate& candidate) {
+    const SharedLayout& layout = candidate.shared.layout;
+    if (candidate.staging == Staging::direct) return 0;
+    if (candidate.staging == Staging::bulk) {
+      return saturating_product({candidate.tile.images, layout.image_pitch, sizeof(float)});
+    }
+    return stage_bytes_of(layout, candidate.stage_channels);
+  }
+
+  static std::int64_t shared_bytes(const PlanCandidate& candidate) {
+    return kSharedReserveBytes + saturating_product({2, candidate.shared.layout.margin, sizeof(float)}) +
+           saturating_product({candidate.buffers, stage_bytes(candidate)});
   }
 
   // False when the registers do not suffice.
@@ -188,9 +217,9 @@ class Search {
     figures.splits = candidate.splits;
     figures.threads = threads_of(candidate.tile);
     figures.group_capacity = option.capacity;
-    figures.direct = candidate.staging == Staging::direct;
-    figures.stage_bytes = figures.direct ? 0 : stage_bytes_of(layout, candidate.stage_channels);
-    figures.shared_bytes = kSharedReserveBytes + candidate.buffers * figures.stage_bytes;
+    figures.staging = candidate.staging;
+    figures.stage_bytes = saturate_to_int(stage_bytes(candidate));
+    figures.shared_bytes = saturate_to_int(shared_bytes(candidate));
     figures.stage_channels = candidate.stage_channels;
     figures.buffers = candidate.buffers;
     figures.barrier_every = barrier_cadence(figures.threads, candidate.staging);
@@ -199,8 +228,9 @@ class Search {
     figures.mean = {option.mean.multiply_adds / candidate.splits, option.mean.loads / candidate.splits,
                     option.mean.channels / candidate.splits};
     figures.fullest = figures.mean;
-    candidate.registers = choose_registers(option.capacity + (figures.direct ? kDirectLoadAhead : 0),
-                                           figures.patch_positions, figures.threads, figures.shared_bytes,
+    const bool direct = candidate.staging == Staging::direct, patch = candidate.staging == Staging::shared;
+    candidate.registers = choose_registers(option.capacity + (direct ? kDirectLoadAhead : 0),
+                                           patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes,
                                            figures.tiles * figures.slices, space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
     figures.registers = candidate.registers;
@@ -236,6 +266,11 @@ int threads_of(const PixelTile& tile) { return static_cast<int>(ceil_div(tile.pi
 int barrier_cadence(int threads, Staging staging) {
   if (staging == Staging::direct) return kBarrierEveryDirect;
   return threads > kManyWarps * kWarpSize ? kBarrierEveryManyWarps : kBarrierEveryFewWarps;
+}
+
+int bulk_channels(const PixelTile& tile, const ConvShape& shape, int channels) {
+  const int multiple = bulk_channel_multiple(tile, shape);
+  return static_cast<int>(std::min<std::int64_t>(shape.in_channels, ceil_div(channels, multiple) * multiple));
 }
 
 int stage_bytes_of(const SharedLayout& layout, int stage_channels) {

@@ -21,6 +21,7 @@ struct PlanLimits {
   int shared_bytes = 0;  // of a block, kSharedReserveBytes included
   int registers_per_multiprocessor = 0;
   int registers_per_thread = 0;
+  bool bulk_copies = false;
 };
 
 // What is left to decide after a candidate is chosen follows from the exact pattern.
@@ -51,6 +52,8 @@ std::vector<PlanCandidate> search_plans(const SearchSpace& space, std::size_t co
 inline constexpr int kDirectLoadAhead = 32;  // measured: 24, 32 and 48 within 3 %, 8 takes half as long again
 int threads_of(const PixelTile& tile);
 int barrier_cadence(int threads, Staging staging);
+// Channels rounded up to what bulk copies may bring.
+int bulk_channels(const PixelTile& tile, const ConvShape& shape, int channels);
 int stage_bytes_of(const SharedLayout& layout, int stage_channels);
 // Equal stages, as few as `stage_channels` at a time allow, in whole rows of the layout where there are several.
 int even_stage(int channels, int stage_channels, const SharedLayout& layout);

@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <numeric>
 
 #include "ir/limits.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
+constexpr int kBulkWords = 4;           // bulk copies move 16 bytes at a time
 constexpr int kMostChannelsPerRow = 8;  // beyond that, a row's padding of at most 31 words no longer matters
 
 // Words of the lanes of each warp, for pitches of any size; only the words modulo the banks matter.
@@ -99,6 +102,43 @@ std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const Conv
     if (best.empty() || candidate.words_per_channel < best.back().words_per_channel) best.push_back(candidate);
   }
   return best;
+}
+
+LayoutCandidate bulk_layout(const PixelTile& tile, const ConvShape& shape, int stage_channels) {
+  const bool planes = tile.rows == shape.out_h();
+  LayoutCandidate candidate;
+  SharedLayout& layout = candidate.layout;
+  layout.patch_rows = planes ? shape.in_h : patch_extent(tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
+  layout.patch_cols = layout.row_pitch = shape.in_w;
+  layout.channel_pitch = saturate_to_int(saturating_product({layout.patch_rows, shape.in_w}));
+  const Padding& pad = shape.pad;
+  const std::int64_t margin =
+      std::max(std::int64_t{pad.top} * shape.in_w + pad.left, std::int64_t{pad.bottom} * shape.in_w + pad.right);
+  layout.margin = saturate_to_int(ceil_div(margin, kSharedBanks) * kSharedBanks);
+  const std::int64_t least = saturating_product({stage_channels, layout.channel_pitch});
+  layout.image_pitch = saturate_to_int(ceil_div(least, kBulkWords) * kBulkWords);
+  const LaneWords lanes(tile, shape);
+  const int least_pitch = layout.image_pitch;
+  for (int padding = 0; padding < (tile.images > 1 ? kSharedBanks : 1); padding += kBulkWords) {
+    const double conflict = lanes.conflict(layout.row_pitch, least_pitch + padding);
+    if (padding > 0 && conflict >= candidate.conflict) continue;
+    candidate.conflict = conflict;
+    layout.image_pitch = least_pitch + padding;
+  }
+  candidate.words_per_channel = static_cast<double>(tile.images) * layout.channel_pitch;
+  return candidate;
+}
+
+int bulk_channel_multiple(const PixelTile& tile, const ConvShape& shape) {
+  if (tile.rows != shape.out_h()) return 1;
+  const std::int64_t plane = std::int64_t{shape.in_h} * shape.in_w;
+  return static_cast<int>(kBulkWords / std::gcd(plane, std::int64_t{kBulkWords}));
+}
+
+bool bulk_copies_fit(const PixelTile& tile, const ConvShape& shape) {
+  if (tile.cols != shape.out_w()) return false;
+  if (tile.rows != shape.out_h()) return tile.images == 1 && shape.in_w % kBulkWords == 0;
+  return shape.in_channels % bulk_channel_multiple(tile, shape) == 0;
 }
 
 }  // namespace burin

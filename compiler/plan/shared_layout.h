@@ -28,4 +28,11 @@ std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const Conv
 // Rows or columns of input that `tile` outputs read.
 int patch_extent(int tile, int stride, int kernel, int dilation);
 
+// The layout of Staging::bulk, whose image pitch depends on the channels of a stage.
+LayoutCandidate bulk_layout(const PixelTile& tile, const ConvShape& shape, int stage_channels);
+// Whether bulk copies can bring the tile's rows at all: whole rows, and runs of multiples of 16 bytes.
+bool bulk_copies_fit(const PixelTile& tile, const ConvShape& shape);
+// Stages and splits begin at multiples of so many channels, because bulk copies begin at multiples of 16 bytes.
+int bulk_channel_multiple(const PixelTile& tile, const ConvShape& shape);
+
 }  // namespace burin

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
+#include <tuple>
 
 #include "ir/error.h"
 
@@ -9,6 +11,7 @@ namespace burin {
 namespace {
 
 constexpr int kWordBytes = 4;
+constexpr int kOutsideColumnBit = 16;  // the template's kColumnBit
 
 // Where each output channel's accumulator is.
 struct AccumulatorIndex {
@@ -37,6 +40,50 @@ std::uint32_t slot_word(const SharedLayout& shared, int slot) {
          static_cast<std::uint32_t>(slot % shared.channels_per_row) * shared.patch_cols;
 }
 
+// Copies of one stage's channels, as few runs as they fall into.
+std::vector<ChannelCopies> stage_copies(std::span<const int> channels, const SharedLayout& shared,
+                                        std::int64_t plane_bytes, std::uint32_t buffer_bytes) {
+  std::vector<ChannelCopies> runs;
+  const int count = static_cast<int>(channels.size()), per_row = shared.channels_per_row;
+  for (int first = 0; first < std::min(per_row, count); ++first) {
+    bool open = false;
+    for (int slot = first; slot < count; slot += per_row) {
+      const std::int64_t source = channels[slot] * plane_bytes;
+      if (open && runs.back().count == 1) runs.back().source_step = source - runs.back().source_bytes;
+      if (open && source == runs.back().source_bytes + runs.back().count * runs.back().source_step) {
+        ++runs.back().count;
+        continue;
+      }
+      runs.push_back({source, buffer_bytes + slot_word(shared, slot) * kWordBytes, plane_bytes,
+                      static_cast<std::uint32_t>(shared.channel_pitch) * kWordBytes, 1});
+      open = true;
+    }
+  }
+  return runs;
+}
+
+// A bit for each filter row and column that lies beyond the image for some output pixel.
+class OutsideBits {
+ public:
+  explicit OutsideBits(const ConvShape& shape)
+      : rows_(beyond(shape.kernel_h, shape.stride_h, shape.dilation_h, shape.pad.top, shape.in_h, shape.out_h())),
+        cols_(beyond(shape.kernel_w, shape.stride_w, shape.dilation_w, shape.pad.left, shape.in_w, shape.out_w())) {}
+
+  std::uint32_t of(int r, int s) const { return (rows_ & (1U << r)) | ((cols_ & (1U << s)) << kOutsideColumnBit); }
+
+ private:
+  static std::uint32_t beyond(int kernel, int stride, int dilation, int pad, int in, int out) {
+    std::uint32_t bits = 0;
+    for (int i = 0; i < kernel; ++i) {
+      const std::int64_t first = std::int64_t{i} * dilation - pad, last = first + std::int64_t{out - 1} * stride;
+      if (first < 0 || last >= in) bits |= 1U << i;
+    }
+    return bits;
+  }
+
+  std::uint32_t rows_, cols_;
+};
+
 }  // namespace
 
 std::int64_t SliceProgram::multiply_adds() const {
@@ -58,22 +105,28 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
   const std::vector<std::size_t> starts = channel_starts(pattern);
   const std::int64_t plane_bytes = static_cast<std::int64_t>(shape.in_h) * shape.in_w * kWordBytes;
 
+  const bool staged = plan.staging != Staging::direct, bulk = plan.staging == Staging::bulk;
+  const OutsideBits outside(shape);
+
   std::vector<SliceProgram> programs;
   programs.reserve(plan.slices.size());
   for (const Slice& slice : plan.slices) {
     SliceProgram program{slice.group, slice.split, {}};
-    const bool staged = plan.staging == Staging::shared;
     const std::size_t stage_channels = staged ? plan.stage_channels : std::max<std::size_t>(1, slice.channels.size());
     for (std::size_t first = 0; first < slice.channels.size(); first += stage_channels) {
       const std::size_t last = std::min(slice.channels.size(), first + stage_channels);
       const std::uint32_t buffer_bytes =
           static_cast<std::uint32_t>(program.stages.size() % plan.buffers) * plan.stage_bytes();
       StageProgram stage;
+      if (staged) {
+        stage.copies = stage_copies(std::span(slice.channels).subspan(first, last - first), plan.shared, plane_bytes,
+                                    buffer_bytes);
+      }
+      BURIN_CHECK(!bulk || stage.copies.size() == 1, "bulk copies of channels that lie apart");
       for (std::size_t i = first; i < last; ++i) {
         const int c = slice.channels[i];
         const std::uint32_t slot_bytes =
             staged ? buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes : 0;
-        if (staged) stage.copies.push_back({c * plane_bytes, slot_bytes});
         for (std::size_t t = starts[c]; t < starts[c + 1]; ++t) {
           const Tap& tap = pattern.taps[t];
           if (accumulators.group[tap.k] != slice.group) continue;
@@ -81,10 +134,21 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
               stage.loads.back().s != tap.s) {
             const std::uint32_t word = static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
                                        static_cast<std::uint32_t>(tap.s) * shape.dilation_w;
-            stage.loads.push_back({c, tap.r, tap.s, staged ? slot_bytes + word * kWordBytes : c * plane_bytes, {}});
+            stage.loads.push_back({c,
+                                   tap.r,
+                                   tap.s,
+                                   staged ? slot_bytes + word * kWordBytes : c * plane_bytes,
+                                   bulk ? outside.of(tap.r, tap.s) : 0,
+                                   {}});
           }
           stage.loads.back().uses.push_back({accumulators.position[tap.k], tap.value});
         }
+      }
+      // Filter position by filter position: what decides whether it lies beyond the image is then computed once.
+      if (bulk) {
+        std::stable_sort(stage.loads.begin(), stage.loads.end(), [](const LoadedTap& a, const LoadedTap& b) {
+          return std::tie(a.r, a.s) < std::tie(b.r, b.s);
+        });
       }
       program.stages.push_back(std::move(stage));
     }

@@ -19,16 +19,23 @@ struct LoadedTap {
   int c = 0, r = 0, s = 0;
   // Bytes: in shared memory from the thread's lane address, or, with direct staging, from its pixel in channel 0.
   std::int64_t offset = 0;
+  // Bits of the template's `outside`: any of them set means that the filter position may lie beyond the image and then
+  // does. 0: it never does, or padding is staged as zeros.
+  std::uint32_t outside = 0;
   std::vector<AccumulatorTap> uses;
 };
 
-struct ChannelCopy {
-  std::int64_t source_bytes = 0;  // from channel 0 of the image
-  std::uint32_t slot_bytes = 0;   // from slot 0 of buffer 0
+// Channels at equal distances that go to slots at equal distances.
+struct ChannelCopies {
+  std::int64_t source_bytes = 0;  // of the first, from channel 0 of the image
+  std::uint32_t slot_bytes = 0;   // of the first, from slot 0 of buffer 0
+  std::int64_t source_step = 0;
+  std::uint32_t slot_step = 0;
+  int count = 0;
 };
 
 struct StageProgram {
-  std::vector<ChannelCopy> copies;
+  std::vector<ChannelCopies> copies;  // bulk: one
   std::vector<LoadedTap> loads;
 };
 

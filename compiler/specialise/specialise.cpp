@@ -33,6 +33,7 @@ using llvm::Function;
 using llvm::Value;
 
 constexpr int kWordBytes = 4;
+constexpr int kLoopedCopies = 4;  // fewer copies are shorter than their loop
 
 class SliceBuilder {
  public:
@@ -44,7 +45,11 @@ class SliceBuilder {
         direct_(holes.piece("direct")),
         tap_(holes.piece("tap")),
         start_(holes.piece("start")),
+        inside_(holes.piece("inside")),
+        activation_if_(holes.piece("activation_if")),
+        tap_if_(holes.piece("tap_if")),
         copy_channel_(holes.piece("copy_channel")),
+        copy_channels_(inlined("copy_channels")),
         publish_(holes.piece("publish")),
         gather_(holes.piece("gather")),
         output_(holes.piece("output")),
@@ -57,7 +62,9 @@ class SliceBuilder {
     scope_ = source_map_.add_slice(program.group, program.split);
     const std::vector<int>& group = plan_.groups[program.group];
     HoleBodies bodies = {{"clear", clear(group)}, {"outputs", outputs(group)}};
-    if (plan_.staging == Staging::shared) {
+    if (plan_.staging == Staging::bulk) {
+      bodies.emplace_back("stages", bulk_stages(program));
+    } else if (plan_.staging == Staging::shared) {
       std::vector<Function*> fills;
       for (const StageProgram& stage : program.stages) {
         fills.push_back(holes_.instantiate("fill", {{"copies", copies(stage)}}));
@@ -97,7 +104,9 @@ class SliceBuilder {
   Value* sum_address(llvm::IRBuilder<>& builder, Function* body, int j) {
     return builder.CreateConstInBoundsGEP1_32(float_, body->getArg(0), j);
   }
-  Value* word_offset(std::int64_t words) { return llvm::ConstantInt::get(i64_, words * kWordBytes); }
+  Value* word_offset(std::int64_t words) { return wide(words * kWordBytes); }
+  Value* wide(std::int64_t value) { return llvm::ConstantInt::get(i64_, value); }
+  Value* word(std::int64_t value) { return llvm::ConstantInt::get(i32_, value); }
 
   void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int k) {
     builder.SetCurrentDebugLocation(source_map_.location(scope_, load.c, load.r, load.s, k));
@@ -115,7 +124,7 @@ class SliceBuilder {
   // About what the assembler will make of a slice.
   std::int64_t code_bytes(const SliceProgram& program) const {
     constexpr std::int64_t kInstructionBytes = 16;
-    constexpr std::int64_t kCopyInstructions = 3, kFrameInstructions = 200;
+    constexpr std::int64_t kCopyInstructions = 30, kFrameInstructions = 200;
     std::int64_t copies = 0;
     for (const StageProgram& stage : program.stages) copies += static_cast<std::int64_t>(stage.copies.size());
     return kInstructionBytes *
@@ -138,22 +147,32 @@ class SliceBuilder {
   Function* copies(const StageProgram& stage) {
     Function* body = holes_.open("copies");
     llvm::IRBuilder<> builder(&body->front());
-    for (const ChannelCopy& copy : stage.copies) {
-      holes_.splice(builder, copy_channel_,
-                    {body->getArg(0), body->getArg(1), body->getArg(2), llvm::ConstantInt::get(i64_, copy.source_bytes),
-                     llvm::ConstantInt::get(i32_, copy.slot_bytes)});
+    for (const ChannelCopies& run : stage.copies) {
+      if (run.count < kLoopedCopies) {
+        for (int i = 0; i < run.count; ++i) {
+          holes_.splice(builder, copy_channel_,
+                        {body->getArg(0), body->getArg(1), body->getArg(2),
+                         wide(run.source_bytes + i * run.source_step), word(run.slot_bytes + i * run.slot_step)});
+        }
+        continue;
+      }
+      builder.CreateCall(copy_channels_,
+                         {body->getArg(0), body->getArg(1), body->getArg(2), wide(run.source_bytes),
+                          word(run.slot_bytes), wide(run.source_step), word(run.slot_step), word(run.count)});
     }
     builder.CreateRetVoid();
     return body;
   }
 
+  // Stages whose copies begin before the first is computed; each later one begins when a buffer is free for it.
+  std::size_t ahead() const { return static_cast<std::size_t>(plan_.stages_ahead()); }
+
   Function* prologue(const std::vector<Function*>& fills) {
     Function* body = holes_.open("prologue");
     llvm::IRBuilder<> builder(&body->front());
-    const std::size_t ahead = static_cast<std::size_t>(std::max(1, plan_.buffers - 1));
     llvm::FunctionCallee commit = holes_.module().getOrInsertFunction(
         "burin_dev_copy_commit", llvm::FunctionType::get(builder.getVoidTy(), false));
-    for (std::size_t i = 0; i < ahead; ++i) {
+    for (std::size_t i = 0; i < ahead(); ++i) {
       if (i < fills.size()) builder.CreateCall(fills[i], {body->getArg(0)});
       builder.CreateCall(commit);
     }
@@ -165,11 +184,10 @@ class SliceBuilder {
     Function* body = holes_.open("stages");
     llvm::IRBuilder<> builder(&body->front());
     const std::vector<int>& group = plan_.groups[program.group];
-    const std::size_t ahead = static_cast<std::size_t>(std::max(1, plan_.buffers - 1));
     for (std::size_t i = 0; i < program.stages.size(); ++i) {
       Function* fill_ahead = holes_.open("fill_ahead");
       llvm::IRBuilder<> fill_builder(&fill_ahead->front());
-      if (i + ahead < fills.size()) fill_builder.CreateCall(fills[i + ahead], {fill_ahead->getArg(0)});
+      if (i + ahead() < fills.size()) fill_builder.CreateCall(fills[i + ahead()], {fill_ahead->getArg(0)});
       fill_builder.CreateRetVoid();
       Function* stage =
           holes_.instantiate("stage", {{"fill_ahead", fill_ahead}, {"taps", taps("taps", program.stages[i], group)}});
@@ -180,11 +198,45 @@ class SliceBuilder {
     return body;
   }
 
-  Value* load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset) {
-    if (plan_.staging == Staging::direct) {
-      return holes_.splice(builder, direct_, {base, llvm::ConstantInt::get(i64_, offset)});
+  Function* bulk_stages(const SliceProgram& program) {
+    Function* body = holes_.open("stages");
+    llvm::IRBuilder<> builder(&body->front());
+    const std::vector<int>& group = plan_.groups[program.group];
+    const auto gate = [&](std::size_t stage) { return static_cast<std::int64_t>(stage) % plan_.buffers; };
+    for (std::size_t i = 0; i < program.stages.size(); ++i) {
+      const std::size_t next = i + ahead();
+      const bool fills = next < program.stages.size();
+      HoleBodies bodies = {{"taps", taps("taps", program.stages[i], group)}};
+      if (fills) {
+        Function* fill_ahead = holes_.open("fill_ahead");
+        llvm::IRBuilder<> fill_builder(&fill_ahead->front());
+        const ChannelCopies& run = program.stages[next].copies.front();
+        fill_builder.CreateCall(inlined("bulk_fill"), {fill_ahead->getArg(0), wide(run.source_bytes), word(run.count),
+                                                       word(run.slot_bytes), word(gate(next))});
+        fill_builder.CreateRetVoid();
+        bodies.emplace_back("fill_ahead", fill_ahead);
+      }
+      Function* stage = holes_.instantiate(fills ? "bulk_stage" : "bulk_free_stage", bodies);
+      note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
+      builder.CreateCall(stage, {body->getArg(0), body->getArg(1), word(gate(i)),
+                                 word(static_cast<std::int64_t>(i) / plan_.buffers % 2)});
     }
-    return holes_.splice(builder, activation_, {base, llvm::ConstantInt::get(i32_, offset)});
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  // A piece with a loop: it is called, and inlined at the end.
+  Function* inlined(llvm::StringRef name) {
+    Function* piece = holes_.piece(name);
+    piece->addFnAttr(llvm::Attribute::AlwaysInline);
+    return piece;
+  }
+
+  // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
+  Value* load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset, Value* inside) {
+    if (plan_.staging == Staging::direct) return holes_.splice(builder, direct_, {base, wide(offset)});
+    if (inside != nullptr) return holes_.splice(builder, activation_if_, {inside, base, word(offset)});
+    return holes_.splice(builder, activation_, {base, word(offset)});
   }
 
   // The straight-line heart: each activation is loaded `load_ahead` loads before its multiply-adds.
@@ -201,20 +253,27 @@ class SliceBuilder {
       }
     }
     const std::size_t ahead = static_cast<std::size_t>(std::max(1, plan_.load_ahead));
-    std::vector<Value*> loaded(stage.loads.size());
+    std::vector<Value*> loaded(stage.loads.size()), inside(stage.loads.size());
     int since_barrier = 0;
     for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
       if (n < stage.loads.size()) {
         const LoadedTap& load = stage.loads[n];
         locate(builder, load, kNoOutput);
-        loaded[n] = load_activation(builder, body->getArg(1), load.offset);
+        if (load.outside != 0) {
+          const bool same = n > 0 && stage.loads[n - 1].outside == load.outside;
+          inside[n] = same ? inside[n - 1] : holes_.splice(builder, inside_, {body->getArg(2), word(load.outside)});
+        }
+        loaded[n] = load_activation(builder, body->getArg(1), load.offset, inside[n]);
         loaded[n]->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
       }
       if (n < ahead) continue;
       for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
         Value*& sum = sums.values[use.accumulator];
         locate(builder, stage.loads[n - ahead], group[use.accumulator]);
-        sum = holes_.splice(builder, tap_, {sum, loaded[n - ahead], llvm::ConstantFP::get(float_, use.weight)});
+        Value* weight = llvm::ConstantFP::get(float_, use.weight);
+        sum = inside[n - ahead] != nullptr
+                  ? holes_.splice(builder, tap_if_, {inside[n - ahead], sum, loaded[n - ahead], weight})
+                  : holes_.splice(builder, tap_, {sum, loaded[n - ahead], weight});
         sum->setName(fmt::format("k{}.", group[use.accumulator]));  // LLVM counts on: k17.1, k17.2
         if (++since_barrier == plan_.barrier_every) {
           builder.SetCurrentDebugLocation({});
@@ -286,7 +345,8 @@ class SliceBuilder {
   TemplateHoles& holes_;
   const ConvLayer& layer_;
   const KernelPlan& plan_;
-  Function *activation_, *direct_, *tap_, *start_, *copy_channel_, *publish_, *gather_, *output_;
+  Function *activation_, *direct_, *tap_, *start_, *inside_, *activation_if_, *tap_if_, *copy_channel_, *copy_channels_,
+      *publish_, *gather_, *output_;
   SourceMapBuilder source_map_;
   llvm::DISubprogram* scope_ = nullptr;  // of the slice that is being built
   llvm::Type *float_, *i32_, *i64_;
@@ -311,6 +371,59 @@ Function* dispatch(TemplateHoles& holes, const std::vector<Function*>& slices) {
   builder.SetInsertPoint(none);
   builder.CreateRetVoid();
   return body;
+}
+
+// The body of a hole that gives each slice a number: a choice by split where all groups agree.
+Function* slice_numbers(TemplateHoles& holes, llvm::StringRef hole, const KernelPlan& plan,
+                        const std::vector<std::uint32_t>& numbers) {
+  Function* body = holes.open(hole);
+  llvm::IRBuilder<> builder(&body->front());
+  const auto splits = static_cast<std::size_t>(plan.splits);
+  bool by_split = true;
+  for (std::size_t i = splits; i < numbers.size(); ++i) by_split &= numbers[i] == numbers[i - splits];
+  const std::size_t cases = by_split ? splits : numbers.size();
+  Value* chooser = body->getArg(0);
+  if (by_split) chooser = builder.CreateURem(chooser, builder.getInt32(static_cast<std::uint32_t>(splits)));
+  constexpr std::size_t kMostSelects = 16;
+  if (cases > kMostSelects) {
+    llvm::LLVMContext& context = holes.context();
+    const auto block_of = [&](std::uint32_t number) {
+      llvm::BasicBlock* block = llvm::BasicBlock::Create(context, "", body);
+      llvm::IRBuilder<>(block).CreateRet(builder.getInt32(number));
+      return block;
+    };
+    llvm::SwitchInst* choice = builder.CreateSwitch(chooser, block_of(numbers.front()), static_cast<unsigned>(cases));
+    for (std::size_t i = 1; i < cases; ++i) {
+      choice->addCase(builder.getInt32(static_cast<std::uint32_t>(i)), block_of(numbers[i]));
+    }
+    return body;
+  }
+  Value* number = builder.getInt32(numbers.front());
+  for (std::size_t i = 1; i < cases; ++i) {
+    if (numbers[i] == numbers[i - 1]) continue;
+    Value* reached = builder.CreateICmpUGE(chooser, builder.getInt32(static_cast<std::uint32_t>(i)));
+    number = builder.CreateSelect(reached, builder.getInt32(numbers[i]), number);
+  }
+  builder.CreateRet(number);
+  return body;
+}
+
+void fill_hole(TemplateHoles& holes, llvm::StringRef name, Function* body) {
+  Function* hole = holes.module().getFunction(("burin_hole_" + name).str());
+  BURIN_CHECK(hole != nullptr, "the template has no hole '{}'", name.str());
+  hole->replaceAllUsesWith(body);
+}
+
+// Bulk copies of the first stages begin before the slice's own code.
+void fill_channel_holes(TemplateHoles& holes, const KernelPlan& plan) {
+  if (plan.staging != Staging::bulk) return;
+  std::vector<std::uint32_t> first, count;
+  for (const Slice& slice : plan.slices) {
+    first.push_back(slice.channels.empty() ? 0 : static_cast<std::uint32_t>(slice.channels.front()));
+    count.push_back(static_cast<std::uint32_t>(slice.channels.size()));
+  }
+  fill_hole(holes, "first_channel", slice_numbers(holes, "first_channel", plan, first));
+  fill_hole(holes, "channels", slice_numbers(holes, "channels", plan, count));
 }
 
 // Inlines what was bound and clears away what only the template needed. Straight-line code of tens of thousands of
@@ -391,9 +504,8 @@ SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& patter
 
   Function* entry = result.module->getFunction("burin_kernel");
   BURIN_CHECK(entry != nullptr, "the template has no entry");
-  Function* hole = result.module->getFunction("burin_hole_slices");
-  BURIN_CHECK(hole != nullptr, "the template does not choose a slice");
-  hole->replaceAllUsesWith(dispatch(holes, slices));
+  fill_hole(holes, "slices", dispatch(holes, slices));
+  fill_channel_holes(holes, plan);
 
   release_template(*result.module);
   finish(*result.module);
