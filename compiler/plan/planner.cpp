@@ -8,6 +8,7 @@
 #include "compiler/plan/grouping.h"
 #include "compiler/plan/search.h"
 #include "compiler/plan/shared_layout.h"
+#include "compiler/plan/variety.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
@@ -19,10 +20,17 @@ namespace {
 constexpr std::int64_t kDealtNonzeros = 8'000'000;
 constexpr int kBulkChannels = 4;  // so many channels of any image are a multiple of 16 bytes, and none is left out
 constexpr std::int64_t kFewestFinalists = 3, kMostFinalists = 12;
+constexpr double kHopeless = 3;           // the model is at times wrong by a factor of two, not by more
+constexpr std::size_t kLooksPerPlan = 3;  // plans that are dealt for one that make_plans() returns
 
 struct Dealt {
   std::vector<std::vector<int>> groups;
   std::vector<std::vector<ChannelWork>> work;  // per group
+};
+
+struct ScoredPlan {
+  KernelPlan plan;
+  double score = 0;  // plan_score()
 };
 
 class Planner {
@@ -43,33 +51,26 @@ class Planner {
     }
   }
 
-  KernelPlan run() {
+  std::vector<KernelPlan> run(std::size_t count) {
     const ArchSpec& arch = arch_by_name(request_.archs.front());
     options_ = group_options(shape_, pattern_);
     const std::int64_t nonzeros = std::max<std::int64_t>(1, pattern_.statistics.nonzeros);
     const std::int64_t finalists = std::clamp(kDealtNonzeros / nonzeros, kFewestFinalists, kMostFinalists);
-    std::optional<KernelPlan> best;
-    double best_score = 0;
     const SearchSpace space{shape_, options_, request_.batch, limits_, arch, request_.constraints};
-    for (const PlanCandidate& candidate : search_plans(space, static_cast<std::size_t>(finalists))) {
-      std::optional<KernelPlan> plan = build(candidate, arch);
-      if (!plan) continue;
-      const std::vector<SliceWork> work = slice_work_of(*plan, candidate.option);
-      plan->predicted_us = launch_cost(figures_of(*plan, shape_, work), arch).total_us;
-      double largest = 0;
-      for (const SliceWork& slice : work) largest = std::max(largest, slice.multiply_adds);
-      const double score = plan_score(plan->predicted_us, largest, static_cast<double>(work.size()));
-      if (best && score >= best_score) continue;
-      best = std::move(plan);
-      best_score = score;
-    }
-    if (!best && request_.constraints.any()) {
+    std::vector<ScoredPlan> found = finish(search_plans(space, static_cast<std::size_t>(finalists)), arch);
+    if (found.empty() && request_.constraints.any()) {
       fail(ErrorKind::usage, "layer '{}', batch {}: no plan keeps --plan {}; leave something of it to the planner",
            layer_.name, request_.batch, print(request_.constraints));
     }
-    if (!best) fail_no_room();
-    check_plan(*best);
-    return *std::move(best);
+    if (found.empty()) fail_no_room();
+    if (count > 1) add_others(found, finish(search_unlike_plans(space, kLooksPerPlan * count), arch), count);
+    found.resize(std::min(found.size(), count));
+    std::vector<KernelPlan> plans;
+    for (ScoredPlan& scored : found) {
+      check_plan(scored.plan);
+      plans.push_back(std::move(scored.plan));
+    }
+    return plans;
   }
 
  private:
@@ -91,6 +92,40 @@ class Planner {
            "instruction; pruning further, or a larger zero threshold where many weights are tiny, helps",
            layer_.name, pattern_.statistics.nonzeros, kMaxLayerNonzeros);
     }
+  }
+
+  // Plans with their exact costs, best first.
+  std::vector<ScoredPlan> finish(const std::vector<PlanCandidate>& candidates, const ArchSpec& arch) {
+    std::vector<ScoredPlan> found;
+    for (const PlanCandidate& candidate : candidates) {
+      std::optional<KernelPlan> plan = build(candidate, arch);
+      if (!plan) continue;
+      const std::vector<SliceWork> work = slice_work_of(*plan, candidate.option);
+      plan->predicted_us = launch_cost(figures_of(*plan, shape_, work), arch).total_us;
+      double largest = 0;
+      for (const SliceWork& slice : work) largest = std::max(largest, slice.multiply_adds);
+      const double score = plan_score(plan->predicted_us, largest, static_cast<double>(work.size()));
+      found.push_back({*std::move(plan), score});
+    }
+    std::stable_sort(found.begin(), found.end(),
+                     [](const ScoredPlan& a, const ScoredPlan& b) { return a.score < b.score; });
+    return found;
+  }
+
+  // Makes `found` up to `count` plans that are unlike each other; the first stays where it is.
+  static void add_others(std::vector<ScoredPlan>& found, std::vector<ScoredPlan> others, std::size_t count) {
+    for (ScoredPlan& other : others) {
+      if (other.score > kHopeless * found.front().score) continue;
+      const auto same = [&](const ScoredPlan& one) { return one.plan == other.plan; };
+      if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(other));
+    }
+    std::stable_sort(found.begin() + 1, found.end(),
+                     [](const ScoredPlan& a, const ScoredPlan& b) { return a.score < b.score; });
+    std::vector<PlanTraits> traits;
+    for (const ScoredPlan& scored : found) traits.push_back(traits_of(scored.plan));
+    std::vector<ScoredPlan> picked;
+    for (const std::size_t i : pick_unlike(traits, count)) picked.push_back(std::move(found[i]));
+    found = std::move(picked);
   }
 
   const Dealt& dealt(std::size_t option) {
@@ -228,7 +263,13 @@ class Planner {
 }  // namespace
 
 KernelPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request) {
-  return Planner(layer, pattern, request).run();
+  return std::move(Planner(layer, pattern, request).run(1).front());
+}
+
+std::vector<KernelPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
+                                   std::size_t count) {
+  BURIN_CHECK(count > 0, "no plan of layer '{}' was asked for", layer.name);
+  return Planner(layer, pattern, request).run(count);
 }
 
 }  // namespace burin

@@ -35,4 +35,10 @@ CostBreakdown predict(const KernelPlan& plan, const ConvShape& shape, const Spar
 // The best plan by predict(); it verifies. Throws Error(unsupported) that names layer, attribute, value and what helps.
 KernelPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request);
 
+// Up to `count` plans that are worth measuring, at least one: make_plan()'s first, then others that are unlike it and
+// each other (variety.h) and that predict() does not rule out, best first. All verify, and no two are equal. Throws
+// what make_plan() throws.
+std::vector<KernelPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
+                                   std::size_t count);
+
 }  // namespace burin

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "compiler/plan/tiles.h"
+#include "compiler/plan/variety.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -39,12 +40,34 @@ class Search {
   explicit Search(const SearchSpace& space) : space_(space) {}
 
   std::vector<PlanCandidate> run(std::size_t count) {
+    look_at_tiles();
+    sort_and_cut(kRefined);
+    return refine_all(count);
+  }
+
+  std::vector<PlanCandidate> run_unlike(std::size_t count) {
+    look_at_tiles();
+    sort_and_cut(found_.size());
+    std::vector<PlanTraits> traits;
+    for (const PlanCandidate& c : found_) {
+      traits.push_back({c.staging, Reduction::none, threads_of(c.tile), space_.options[c.option].groups, c.splits});
+    }
+    std::vector<PlanCandidate> picked;
+    for (const std::size_t i : pick_unlike(traits, count)) picked.push_back(found_[i]);
+    found_ = std::move(picked);
+    return refine_all(count);
+  }
+
+ private:
+  void look_at_tiles() {
     if (const std::optional<PixelTile>& tile = space_.constraints.tile) {
       look_at_tile(*tile);
     } else {
       for (const PixelTile& candidate : tile_candidates(space_.shape, space_.batch)) look_at_tile(candidate);
     }
-    sort_and_cut(kRefined);
+  }
+
+  std::vector<PlanCandidate> refine_all(std::size_t count) {
     std::vector<PlanCandidate> coarse = std::move(found_);
     found_.clear();
     for (const PlanCandidate& candidate : coarse) refine(candidate);
@@ -52,7 +75,6 @@ class Search {
     return std::move(found_);
   }
 
- private:
   void sort_and_cut(std::size_t count) {
     std::stable_sort(found_.begin(), found_.end(),
                      [](const PlanCandidate& a, const PlanCandidate& b) { return a.score < b.score; });
@@ -255,6 +277,10 @@ class Search {
 
 std::vector<PlanCandidate> search_plans(const SearchSpace& space, std::size_t count) {
   return Search(space).run(count);
+}
+
+std::vector<PlanCandidate> search_unlike_plans(const SearchSpace& space, std::size_t count) {
+  return Search(space).run_unlike(count);
 }
 
 double plan_score(double predicted_us, double largest_slice_multiply_adds, double slices) {
