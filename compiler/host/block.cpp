@@ -28,14 +28,38 @@ std::optional<std::string> Block::run(const Launch& launch, std::uint32_t block)
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
 
   for (bool ascending = true; !all_ended_ && !fault_; ascending = !ascending) {
-    for (int i = 0; i < threads && !fault_; ++i) {
-      thread_ = ascending ? i : threads - 1 - i;
-      fibers_.resume(thread_);
-    }
+    run_interval(ascending);
     if (!fault_) finish_interval();
   }
   current_ = nullptr;
   return fault_;
+}
+
+// Runs every thread until it waits for all others or has ended.
+void Block::run_interval(bool ascending) {
+  const int threads = static_cast<int>(threads_.size());
+  for (bool first = true, waiting = true; waiting; first = false) {
+    waiting = false;
+    bool moved = first;
+    for (int i = 0; i < threads; ++i) {
+      thread_ = ascending ? i : threads - 1 - i;
+      Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+      if (!first && thread.state != State::at_gate) continue;
+      thread.moved = false;
+      fibers_.resume(thread_);
+      if (fault_) return;
+      moved |= thread.moved;
+      waiting |= thread.state == State::at_gate;
+    }
+    if (moved || !waiting) continue;
+    const auto stuck = std::find_if(threads_.begin(), threads_.end(),
+                                    [](const Thread& thread) { return thread.state == State::at_gate; });
+    const std::uint32_t gate = stuck->gate, number = shared_.gates().phase(gate);
+    fault_ = fmt::format("{}: deadlock: waits for phase {} (number {}) of gate {} for ever: {}",
+                         subject(static_cast<int>(stuck - threads_.begin())), number % 2, number, gate,
+                         shared_.gates().obstacle(gate));
+    return;
+  }
 }
 
 // The check of clang's -fsanitize=function reads what stands before a function; generated code has nothing there.
@@ -63,6 +87,8 @@ void Block::finish_interval() {
   const auto all = static_cast<std::ptrdiff_t>(threads_.size());
   if (count(State::ended) == all) {
     all_ended_ = true;
+    int thread = 0;
+    if (const auto fault = shared_.gates().unfinished(thread)) fault_ = fmt::format("{}: {}", subject(thread), *fault);
     return;
   }
   const bool at_barrier = count(State::at_barrier) != 0, at_broadcast = count(State::at_broadcast) != 0;
@@ -102,6 +128,19 @@ std::uint32_t Block::broadcast(std::uint32_t value) {
   threads_[static_cast<std::size_t>(thread_)].broadcast_value = value;
   meet(State::at_broadcast);
   return broadcast_value_;
+}
+
+std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t phase) {
+  Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+  for (bool open = false;;) {
+    if (auto fault = shared_.gate_wait(gate, phase, thread_, open)) return fault;
+    if (open) break;
+    thread.gate = gate;
+    meet(State::at_gate);
+  }
+  thread.state = State::running;
+  thread.moved = true;
+  return std::nullopt;
 }
 
 void Block::end_thread() {

@@ -1,7 +1,8 @@
 // A block: runs the threads of one block as fibers, from barrier to barrier.
 //
 // In one barrier interval each thread runs to its next barrier or its end, one after the other; the order of the
-// threads is turned round from interval to interval. The primitives find their block through Block::current().
+// threads is turned round from interval to interval. A thread that waits at a gate is asked again after the others. The
+// primitives find their block through Block::current().
 #pragma once
 
 #include <cstddef>
@@ -49,6 +50,8 @@ class Block {
 
   void barrier();
   std::uint32_t broadcast(std::uint32_t value);
+  // Until the phase is complete; the fault when the wait is one that must not be.
+  std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
   [[noreturn]] void end_thread();
   // The fault when the block has already counted its arrival.
   std::optional<std::string> check_partial_store();
@@ -60,10 +63,12 @@ class Block {
   [[noreturn]] void fail_thread(std::string&& fault);
 
  private:
-  enum class State { running, at_barrier, at_broadcast, ended };
+  enum class State { running, at_gate, at_barrier, at_broadcast, ended };
   struct Thread {
     State state = State::running;
     std::uint32_t broadcast_value = 0;
+    std::uint32_t gate = 0;  // waited for; of State::at_gate
+    bool moved = false;      // has passed a wait since it was last resumed
     // Barrier intervals, counted from 1; 0: never.
     std::uint32_t stored = 0;   // the last store of a partial sum
     std::uint32_t covered = 0;  // the first fence after it
@@ -72,6 +77,7 @@ class Block {
 
   static void thread_entry();
   void meet(State state);
+  void run_interval(bool ascending);
   void finish_interval();
   std::string subject(int thread) const;
 

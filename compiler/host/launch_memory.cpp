@@ -136,6 +136,27 @@ std::optional<std::string> LaunchMemory::load_residual(std::uint64_t address, fl
   return std::nullopt;
 }
 
+std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::uint32_t bytes,
+                                                  std::span<const float>& values) const {
+  constexpr std::uint32_t kBulkBytes = 16;
+  const std::uint64_t offset = address - input_base_;
+  if (offset >= input_.size_bytes() || offset % kWordBytes != 0)
+    return misplaced(Buffer::input, "bulk copy from", address);
+  if (offset % kBulkBytes != 0) {
+    return fmt::format("misaligned bulk copy from input at byte {}, which is not a multiple of {}", offset, kBulkBytes);
+  }
+  if (bytes == 0 || bytes % kBulkBytes != 0) {
+    return fmt::format("bulk copy of {} bytes from input; it must be a multiple of {} and not 0", bytes, kBulkBytes);
+  }
+  if (bytes > input_.size_bytes() - offset) {
+    return fmt::format(
+        "bulk copy from input out of bounds: {} bytes from element {} on, of the {} elements of the launch", bytes,
+        offset / kWordBytes, input_.size());
+  }
+  values = input_.subspan(offset / kWordBytes, bytes / kWordBytes);
+  return std::nullopt;
+}
+
 std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, float value, const Accessor& who) {
   std::string fault;
   const std::int64_t element = locate(Buffer::output, "store to", address, fault);

@@ -46,6 +46,8 @@ class LaunchMemory {
     }
     return load_residual(address, value);
   }
+  // A run of the input.
+  std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
   std::optional<std::string> load_partial(std::uint64_t address, float& value, const Accessor& who) const;
   std::optional<std::string> store_partial(std::uint64_t address, float value, const Accessor& who);

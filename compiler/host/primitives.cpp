@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -32,6 +33,13 @@ float shared_load(u32 base, u32 offset) noexcept {
   float value = 0;
   require(block.shared().load(base + offset, static_cast<int>(block.thread()), value));
   return value;
+}
+
+// The GPU loads in any case, so there must be a word; what is in it nobody may use.
+float shared_load_if(u32 condition, u32 base, u32 offset) noexcept {
+  if (condition != 0) return shared_load(base, offset);
+  require(Block::current().shared().check_place(base + offset));
+  return std::numeric_limits<float>::quiet_NaN();
 }
 
 void shared_store(u32 base, u32 offset, float value) noexcept {
@@ -80,6 +88,25 @@ void copy_wait(u32 pending) noexcept {
   block.shared().wait(static_cast<int>(block.thread()), pending);
 }
 
+void gate_init(u32 gate) noexcept {
+  Block& block = Block::current();
+  require(block.shared().gate_init(gate, static_cast<int>(block.thread())));
+}
+
+void gate_expect(u32 gate, u32 bytes) noexcept {
+  Block& block = Block::current();
+  require(block.shared().gate_expect(gate, bytes, static_cast<int>(block.thread())));
+}
+
+void gate_wait(u32 gate, u32 phase) noexcept { require(Block::current().gate_wait(gate, phase)); }
+
+void bulk_copy(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate) noexcept {
+  Block& block = Block::current();
+  std::span<const float> values;
+  require(block.memory().load_run(source + static_cast<u64>(byte_offset), bytes, values));
+  require(block.shared().bulk_copy(shared_base + shared_offset, values, gate, static_cast<int>(block.thread())));
+}
+
 void barrier() noexcept { Block::current().barrier(); }
 void fence() noexcept { Block::current().fence(); }
 u32 broadcast(u32 value) noexcept { return Block::current().broadcast(value); }
@@ -93,6 +120,7 @@ u32 count_arrival(u64 counter, u32 last) noexcept {
   return old;
 }
 
+float fma_if(u32 condition, float a, float b, float sum) noexcept { return condition != 0 ? std::fma(a, b, sum) : sum; }
 float zero() { return 0.0F; }
 float exponential(float x) noexcept { return std::exp(x); }
 float reciprocal(float x) noexcept { return 1.0F / x; }
@@ -120,6 +148,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_block_x", "i", address_of(block_x)},
       {"burin_dev_block_y", "i", address_of(block_y)},
       {"burin_dev_shared_load", "fii", address_of(shared_load)},
+      {"burin_dev_shared_load_if", "fiii", address_of(shared_load_if)},
       {"burin_dev_shared_store", "viif", address_of(shared_store)},
       {"burin_dev_global_load", "fpl", address_of(global_load)},
       {"burin_dev_global_store", "vplf", address_of(global_store)},
@@ -128,11 +157,16 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_copy_async", "viipli", address_of(copy_async)},
       {"burin_dev_copy_commit", "v", address_of(copy_commit)},
       {"burin_dev_copy_wait", "vi", address_of(copy_wait)},
+      {"burin_dev_gate_init", "vi", address_of(gate_init)},
+      {"burin_dev_gate_expect", "vii", address_of(gate_expect)},
+      {"burin_dev_gate_wait", "vii", address_of(gate_wait)},
+      {"burin_dev_bulk_copy", "viiplii", address_of(bulk_copy)},
       {"burin_dev_barrier", "v", address_of(barrier)},
       {"burin_dev_fence", "v", address_of(fence)},
       {"burin_dev_count_arrival", "ipi", address_of(count_arrival)},
       {"burin_dev_broadcast", "ii", address_of(broadcast)},
       {"burin_dev_exit", "v", address_of(exit_thread)},
+      {"burin_dev_fma_if", "fifff", address_of(fma_if)},
       {"burin_dev_zero", "f", address_of(zero)},
       {"burin_dev_exp", "ff", address_of(exponential)},
       {"burin_dev_reciprocal", "ff", address_of(reciprocal)},

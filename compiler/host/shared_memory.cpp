@@ -10,18 +10,29 @@ namespace {
 // Intervals of one block that the counter must still have room for when the block begins.
 constexpr std::uint32_t kIntervalHeadroom = std::uint32_t{1} << 31;
 
+// The word that holds byte `byte` of a gate.
+constexpr std::uint32_t gate_word(std::uint32_t gate, std::uint32_t byte) {
+  return (kFirstGateByte + gate * kGateBytes + byte) / sizeof(float);
+}
+
 }  // namespace
 
 SharedMemory::SharedMemory(int bytes, int threads)
     : words_(static_cast<std::size_t>(bytes) / kWordBytes),
       flights_(words_.size()),
-      copiers_(static_cast<std::size_t>(threads)) {}
+      copiers_(static_cast<std::size_t>(threads) + kGates),
+      gates_(threads) {}
 
 void SharedMemory::begin_block() {
   for (Copier& copier : copiers_) {
     for (std::uint32_t index = copier.first; index != kNone; index = flights_[index].next) words_[index] = Word{};
     copier = Copier{};
   }
+  for (std::uint32_t gate = 0; gate < kGates; ++gate) {
+    if (!gates_.used(gate)) continue;
+    for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) words_[gate_word(gate, byte)] = Word{};
+  }
+  gates_.begin_block();
   if (interval_ >= kIntervalHeadroom) {
     std::fill(words_.begin(), words_.end(), Word{});
     interval_ = 0;
@@ -40,30 +51,99 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
 
 std::optional<std::string> SharedMemory::copy(std::uint32_t address, int thread, float value) {
   if (auto fault = check_write("copy into", address, thread)) return fault;
-  const std::uint32_t index = address / kWordBytes;
+  const auto copier = static_cast<std::size_t>(thread);
+  take_off(address / kWordBytes, copier, copiers_[copier].batch, value);
+  return std::nullopt;
+}
+
+void SharedMemory::take_off(std::uint32_t index, std::size_t number, std::uint32_t batch, float value) {
   Word& word = words_[index];
   word.value = value;
   word.written = kInFlight;
-  word.writer = static_cast<std::uint16_t>(thread);
-  Copier& copier = copiers_[static_cast<std::size_t>(thread)];
-  flights_[index] = {kNone, copier.batch};
+  word.writer = static_cast<std::uint16_t>(number);
+  Copier& copier = copiers_[number];
+  flights_[index] = {kNone, batch};
   if (copier.first == kNone) {
     copier.first = index;
   } else {
     flights_[copier.last].next = index;
   }
   copier.last = index;
-  return std::nullopt;
 }
 
-void SharedMemory::wait(int thread, std::uint32_t pending) {
-  Copier& copier = copiers_[static_cast<std::size_t>(thread)];
-  if (copier.batch <= pending) return;
-  const std::uint32_t finished = copier.batch - pending;  // batches before this one
+void SharedMemory::land(std::size_t number, std::uint32_t finished) {
+  Copier& copier = copiers_[number];
   while (copier.first != kNone && flights_[copier.first].batch < finished) {
     words_[copier.first].written = interval_;
     copier.first = flights_[copier.first].next;
   }
+}
+
+void SharedMemory::wait(int thread, std::uint32_t pending) {
+  const auto copier = static_cast<std::size_t>(thread);
+  if (copiers_[copier].batch > pending) land(copier, copiers_[copier].batch - pending);
+}
+
+std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread) {
+  if (gate < kGates) {
+    for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
+      if (auto fault = check_write("place a gate in", gate_word(gate, byte) * kWordBytes, thread)) return fault;
+    }
+  }
+  if (auto fault = gates_.init(gate, interval_)) return fault;
+  for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
+    words_[gate_word(gate, byte)].written = kInFlight;
+    words_[gate_word(gate, byte)].writer = kGatesPlace;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::gate_wait(std::uint32_t gate, std::uint32_t phase, int thread, bool& open) {
+  if (auto fault = gates_.wait(gate, phase, thread, interval_, open)) return fault;
+  if (open) land(threads() + gate, gates_.phase(gate));
+  return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::span<const float> values,
+                                                   std::uint32_t gate, int thread) {
+  if (address % kBulkAlignment != 0) {
+    return fmt::format("misaligned bulk copy into shared memory at byte {}, which is not a multiple of {}", address,
+                       kBulkAlignment);
+  }
+  const std::uint32_t first = address / kWordBytes;
+  if (first > words_.size() || values.size() > words_.size() - first) {
+    return fmt::format(
+        "bulk copy of {} bytes into shared memory at byte {}, which does not fit the {} bytes of the "
+        "block",
+        values.size_bytes(), address, words_.size() * kWordBytes);
+  }
+  if (auto fault = gates_.start(gate, static_cast<std::uint32_t>(values.size_bytes()), thread, interval_)) return fault;
+  std::uint32_t index = first;
+  for (const float value : values) {
+    if (auto fault = check_bulk_target(index, thread)) return fault;
+    take_off(index++, threads() + gate, gates_.phase(gate), value);
+  }
+  return std::nullopt;
+}
+
+// Stricter than for a thread's own accesses, with which a bulk copy has no order until a barrier.
+std::optional<std::string> SharedMemory::check_bulk_target(std::uint32_t index, int thread) const {
+  const Word& word = words_[index];
+  const std::uint32_t address = index * kWordBytes;
+  if (word.written == kInFlight || word.written == interval_ || word.read == interval_) {
+    if (auto fault = check_write("bulk copy into", address, thread)) return fault;
+    return fmt::format(
+        "race on shared memory at byte {}: bulk copy into it by thread {} without a barrier since its last "
+        "use",
+        address, thread);
+  }
+  if (word.written >= first_interval_ && word.writer < threads()) {
+    return fmt::format(
+        "bulk copy into shared memory at byte {}, which thread {} has written itself: words that bulk "
+        "copies fill cannot be written by a thread before",
+        address, word.writer);
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> SharedMemory::end_thread(int thread) const {
@@ -91,14 +171,34 @@ std::optional<std::string> SharedMemory::outside(const char* access, std::uint32
                      words_.size() * kWordBytes);
 }
 
+std::string SharedMemory::issuer(std::size_t copier) const {
+  return copier < threads() ? fmt::format("thread {}", copier)
+                            : fmt::format("a bulk copy at gate {}", copier - threads());
+}
+
 std::optional<std::string> SharedMemory::unreadable(std::uint32_t address, int thread) const {
   const std::uint32_t index = address / kWordBytes;
   const Word& word = words_[index];
+  if (word.written == kInFlight && word.writer == kGatesPlace) {
+    return fmt::format("load from shared memory at byte {}, which holds a gate", address);
+  }
+  if (word.written == kInFlight && word.writer >= threads()) {
+    return fmt::format(
+        "load from shared memory at byte {} while a bulk copy into it is in flight: nobody has waited "
+        "for phase {} of gate {}",
+        address, flights_[index].batch % 2, word.writer - threads());
+  }
   if (word.written == kInFlight) {
     const bool committed = flights_[index].batch < copiers_[word.writer].batch;
     return fmt::format(
         "load from shared memory at byte {} while a copy into it is in flight: thread {} issued it and has not {} it",
         address, word.writer, committed ? "waited for" : "committed");
+  }
+  if (word.written == interval_ && word.writer >= threads()) {
+    return fmt::format(
+        "race on shared memory at byte {}: load by thread {} of what a bulk copy brought, without "
+        "having waited for phase {} of gate {}",
+        address, thread, flights_[index].batch % 2, word.writer - threads());
   }
   if (word.written == interval_) {
     return fmt::format(
@@ -112,15 +212,18 @@ std::optional<std::string> SharedMemory::check_write(const char* access, std::ui
   const std::uint32_t index = address / kWordBytes;
   if (address % kWordBytes != 0 || index >= words_.size()) return outside(access, address);
   const Word& word = words_[index];
-  if (word.written == kInFlight) {
-    return fmt::format("{} shared memory at byte {} while a copy into it, issued by thread {}, is in flight", access,
-                       address, word.writer);
+  if (word.written == kInFlight && word.writer == kGatesPlace) {
+    return fmt::format("{} shared memory at byte {}, which holds a gate", access, address);
   }
-  if (word.written == interval_ && word.writer != thread) {
+  if (word.written == kInFlight) {
+    return fmt::format("{} shared memory at byte {} while a copy into it, issued by {}, is in flight", access, address,
+                       issuer(word.writer));
+  }
+  if (word.written == interval_ && !knows(index, thread)) {
     return fmt::format(
-        "race on shared memory at byte {}: {} it by thread {} and written by thread {}, without a barrier "
-        "in between",
-        address, access, thread, word.writer);
+        "race on shared memory at byte {}: {} it by thread {} and written by {}, without a barrier in "
+        "between",
+        address, access, thread, issuer(word.writer));
   }
   if (word.read == interval_ && word.reader != thread) {
     const std::string reader =

@@ -1,5 +1,6 @@
 // The shared memory of one block, with what must be known of each word to find faults: who wrote it and when, who read
-// it and when, and whether an asynchronous copy into it is still under way.
+// it and when, and whether an asynchronous copy into it is still under way: one word by a thread, which waits for it,
+// or a run of words by a bulk copy, whose arrival is waited for at a gate.
 //
 // "When" is the barrier interval: the number of barriers that all threads of the block have passed. Two accesses of one
 // word by different threads in one interval are unordered on the GPU; unless both are reads, that is a race.
@@ -10,8 +11,11 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "compiler/host/gates.h"
 
 namespace burin {
 
@@ -29,7 +33,7 @@ class SharedMemory {
     if (address % kWordBytes != 0 || index >= words_.size()) return outside("load from", address);
     Word& word = words_[index];
     const bool settled = word.written - first_interval_ < interval_ - first_interval_;  // in an earlier interval
-    if (!settled && !(word.written == interval_ && word.writer == thread)) return unreadable(address, thread);
+    if (!settled && !(word.written == interval_ && knows(index, thread))) return unreadable(address, thread);
     if (word.read != interval_) {
       word.read = interval_;
       word.reader = static_cast<std::uint16_t>(thread);
@@ -40,6 +44,11 @@ class SharedMemory {
     return std::nullopt;
   }
 
+  // Whether there is a word to load at all.
+  std::optional<std::string> check_place(std::uint32_t address) const {
+    if (address % kWordBytes != 0 || address / kWordBytes >= words_.size()) return outside("load from", address);
+    return std::nullopt;
+  }
   std::optional<std::string> store(std::uint32_t address, int thread, float value);
 
   // Starts a copy: the word has no readable value until its thread has waited for it.
@@ -47,6 +56,19 @@ class SharedMemory {
   void commit(int thread) { ++copiers_[static_cast<std::size_t>(thread)].batch; }
   // Until at most `pending` of the thread's committed batches are in flight.
   void wait(int thread, std::uint32_t pending);
+
+  // ---- gates: see gates.h
+  // The gate's place in shared memory is taken from now on.
+  std::optional<std::string> gate_init(std::uint32_t gate, int thread);
+  std::optional<std::string> gate_expect(std::uint32_t gate, std::uint32_t bytes, int thread) {
+    return gates_.expect(gate, bytes, thread, interval_);
+  }
+  std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase, int thread, bool& open);
+  // The words have no readable value until a thread has waited for the gate's present phase.
+  std::optional<std::string> bulk_copy(std::uint32_t address, std::span<const float> values, std::uint32_t gate,
+                                       int thread);
+  const Gates& gates() const { return gates_; }
+
   // A thread that ends must not leave copies in flight.
   std::optional<std::string> end_thread(int thread) const;
 
@@ -57,32 +79,46 @@ class SharedMemory {
   static constexpr std::uint32_t kWordBytes = 4;
   static constexpr std::uint32_t kInFlight = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t kBulkAlignment = 16;
   static constexpr std::uint16_t kManyReaders = std::numeric_limits<std::uint16_t>::max();
+  static constexpr std::uint16_t kGatesPlace = kManyReaders - 1;
 
   struct Word {
     float value = 0;
     std::uint32_t written = 0;  // interval; before the block's first interval: never; kInFlight: a copy is under way
     std::uint32_t read = 0;     // interval of the last read
-    std::uint16_t writer = 0;
-    std::uint16_t reader = 0;  // of that interval; kManyReaders: several threads
+    std::uint16_t writer = 0;   // thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate
+    std::uint16_t reader = 0;   // of that interval; kManyReaders: several threads
   };
-  // Words in flight are chained in the order of their copies, one chain per thread: nothing is allocated.
+  // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
   struct Flight {
     std::uint32_t next = kNone;
-    std::uint32_t batch = 0;
+    std::uint32_t batch = 0;  // of a bulk copy: the gate's phase; valid until the word is copied to again
   };
   struct Copier {
     std::uint32_t first = kNone, last = kNone;
-    std::uint32_t batch = 0;  // of copies issued now: the number of commits so far
+    std::uint32_t batch = 0;  // of copies issued now: the number of commits so far; of a gate: not used
   };
 
+  std::size_t threads() const { return copiers_.size() - kGates; }
+  // Whether the thread may access what was written in this interval.
+  bool knows(std::uint32_t index, int thread) const {
+    const std::size_t writer = words_[index].writer;
+    if (writer < threads()) return static_cast<int>(writer) == thread;
+    return gates_.passed(static_cast<std::uint32_t>(writer - threads()), thread) > flights_[index].batch;
+  }
+  void take_off(std::uint32_t index, std::size_t copier, std::uint32_t batch, float value);
+  void land(std::size_t copier, std::uint32_t finished);  // batches before `finished`
+  std::string issuer(std::size_t copier) const;
   std::optional<std::string> outside(const char* access, std::uint32_t address) const;
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
   std::optional<std::string> check_write(const char* access, std::uint32_t address, int thread) const;
+  std::optional<std::string> check_bulk_target(std::uint32_t index, int thread) const;
 
   std::vector<Word> words_;
   std::vector<Flight> flights_;
-  std::vector<Copier> copiers_;
+  std::vector<Copier> copiers_;  // threads, then gates
+  Gates gates_;
   // Intervals are counted on from block to block, so that a new block need not clear the words.
   std::uint32_t first_interval_ = 1, interval_ = 1;
 };

@@ -1,0 +1,139 @@
+#include "compiler/host/gates.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace burin {
+
+void Gates::begin_block() {
+  const bool any = std::any_of(gates_.begin(), gates_.end(), [](const Gate& gate) { return gate.used; });
+  if (!any) return;
+  gates_.fill(Gate{});
+  std::fill(passed_.begin(), passed_.end(), 0);
+}
+
+std::optional<std::string> Gates::unusable(const char* use, std::uint32_t gate, std::uint32_t now) const {
+  if (gate >= kGates) return fmt::format("{} gate {}; gates are numbered from 0 to {}", use, gate, kGates - 1);
+  if (!gates_[gate].used) return fmt::format("{} gate {}, which has not been initialised", use, gate);
+  if (gates_[gate].initialised == now) {
+    return fmt::format("{} gate {} without a barrier since it was initialised", use, gate);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> Gates::too_early(const char* use, std::uint32_t gate, int thread, std::uint32_t now) const {
+  const Gate& state = gates_[gate];
+  if (passed(gate, thread) >= state.complete || state.completed < now) return std::nullopt;
+  return fmt::format("{} gate {} without having waited for phase {} (number {}), nor passed a barrier since one did",
+                     use, gate, (state.complete - 1) % 2, state.complete - 1);
+}
+
+std::optional<std::string> Gates::init(std::uint32_t gate, std::uint32_t now) {
+  if (gate >= kGates) return fmt::format("initialises gate {}; gates are numbered from 0 to {}", gate, kGates - 1);
+  Gate& state = gates_[gate];
+  if (state.used) return fmt::format("initialises gate {} a second time", gate);
+  state.used = true;
+  state.initialised = now;
+  return std::nullopt;
+}
+
+std::optional<std::string> Gates::expect(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now) {
+  constexpr const char* kUse = "announces bytes at";
+  if (auto fault = unusable(kUse, gate, now)) return fault;
+  Gate& state = gates_[gate];
+  if (state.announced) {
+    return fmt::format(
+        "announces bytes at gate {} while nobody has waited for phase {} (number {}), which thread {} "
+        "announced",
+        gate, state.complete % 2, state.complete, state.announcer);
+  }
+  if (auto fault = too_early(kUse, gate, thread, now)) return fault;
+  if (state.waited == now && state.waiter != thread && state.waiter != kNobody) {
+    const std::string who =
+        state.waiter == kSeveral ? "several threads wait" : fmt::format("thread {} waits", state.waiter);
+    return fmt::format(
+        "race on gate {}: begins phase {} (number {}) while {} for the phase before, without a barrier in between",
+        gate, state.complete % 2, state.complete, who);
+  }
+  if (bytes > kMaxGateBytes)
+    return fmt::format("announces {} bytes at gate {}; at most {}", bytes, gate, kMaxGateBytes);
+  if (state.started > bytes) {
+    return fmt::format("announces {} bytes at gate {}, at which copies of {} have been started", bytes, gate,
+                       state.started);
+  }
+  state.announced = true;
+  state.expected = bytes;
+  state.announcer = thread;
+  return std::nullopt;
+}
+
+std::optional<std::string> Gates::start(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now) {
+  constexpr const char* kUse = "starts a copy at";
+  if (auto fault = unusable(kUse, gate, now)) return fault;
+  if (auto fault = too_early(kUse, gate, thread, now)) return fault;
+  Gate& state = gates_[gate];
+  const std::uint32_t limit = state.announced ? state.expected : kMaxGateBytes;
+  if (bytes > limit - state.started) {
+    return fmt::format("starts a copy of {} bytes at gate {}, of whose {} bytes {} have been started", bytes, gate,
+                       limit, state.started);
+  }
+  state.started += bytes;
+  state.starter = thread;
+  return std::nullopt;
+}
+
+std::optional<std::string> Gates::wait(std::uint32_t gate, std::uint32_t phase, int thread, std::uint32_t now,
+                                       bool& open) {
+  open = false;
+  if (auto fault = unusable("waits for", gate, now)) return fault;
+  if (phase > 1) return fmt::format("waits for phase {} of gate {}; a phase is 0 or 1", phase, gate);
+  Gate& state = gates_[gate];
+  if (phase == state.complete % 2) {
+    if (!state.announced || state.started != state.expected) return std::nullopt;
+    ++state.complete;
+    state.completed = now;
+    state.announced = false;
+    state.expected = state.started = 0;
+  } else if (state.complete == 0) {
+    return fmt::format("waits for phase 1 of gate {}, whose phase 0 has never been complete", gate);
+  } else if (state.announced) {
+    return fmt::format(
+        "waits for phase {} of gate {} when thread {} has already announced the next one: if that is "
+        "complete first, the wait never ends",
+        phase, gate, state.announcer);
+  }
+  pass(gate, thread, now);
+  open = true;
+  return std::nullopt;
+}
+
+void Gates::pass(std::uint32_t gate, int thread, std::uint32_t now) {
+  Gate& state = gates_[gate];
+  passed_[place(gate, thread)] = state.complete;
+  const bool first = state.waited != now || state.waiter == kNobody;
+  state.waiter = first || state.waiter == thread ? thread : kSeveral;
+  state.waited = now;
+}
+
+std::string Gates::obstacle(std::uint32_t gate) const {
+  const Gate& state = gates_[gate];
+  if (!state.announced) return "no thread announces its bytes";
+  return fmt::format("of the {} bytes that thread {} announced, {} have been started", state.expected, state.announcer,
+                     state.started);
+}
+
+std::optional<std::string> Gates::unfinished(int& thread) const {
+  for (std::uint32_t gate = 0; gate < kGates; ++gate) {
+    const Gate& state = gates_[gate];
+    if (!state.announced && state.started == 0) continue;
+    thread = state.started != 0 ? state.starter : state.announcer;
+    return fmt::format("the block ended although nobody has waited for phase {} (number {}) of gate {}, {}",
+                       state.complete % 2, state.complete, gate,
+                       state.started != 0 ? fmt::format("at which copies of {} bytes arrive", state.started)
+                                          : fmt::format("which was announced with {} bytes", state.expected));
+  }
+  return std::nullopt;
+}
+
+}  // namespace burin
