@@ -1,17 +1,39 @@
 // TensorLayout: how an activation lies in memory. What a kernel reads and writes is part of its plan.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 namespace burin {
 
-enum class TensorLayout { nchw };
+enum class TensorLayout {
+  nchw,   // image, channel, row, column
+  nchw4,  // image, channel / 4, row, column, channel % 4: one load brings four channels of a pixel; the last four are
+          // filled up with channels whose values mean nothing
+};
 
-constexpr std::string_view to_string(TensorLayout) { return "nchw"; }
+inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4};
+
+constexpr std::string_view to_string(TensorLayout layout) { return layout == TensorLayout::nchw ? "nchw" : "nchw4"; }
 constexpr std::optional<TensorLayout> parse_tensor_layout(std::string_view text) {
-  if (text == "nchw") return TensorLayout::nchw;
+  for (const TensorLayout layout : kTensorLayouts) {
+    if (text == to_string(layout)) return layout;
+  }
   return std::nullopt;
 }
+
+// Channels that lie side by side.
+constexpr int channels_together(TensorLayout layout) { return layout == TensorLayout::nchw4 ? 4 : 1; }
+
+// Of one image, filling included.
+std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols);
+
+// Whole tensors from and to nchw. Filling channels become zero and are left out again.
+std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols);
+std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols);
 
 }  // namespace burin

@@ -15,6 +15,7 @@ struct PlanRequest {
   // The plan keeps the limits of all of them; the costs are those of the first.
   std::vector<std::string> archs = {"sm_90"};
   PlanConstraints constraints = {};  // the plan keeps them, or there is none: Error(usage)
+  TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
 };
 
 // The time of one launch in microseconds, by the model, with its terms for whoever wants to know why. They add up to

@@ -1,0 +1,56 @@
+#include "ir/tensor_layout.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "ir/error.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+// Calls visit(position in nchw, position in the layout) for every value of every image.
+template <typename Visit>
+void for_each_value(TensorLayout layout, std::size_t images, int channels, int rows, int cols, Visit visit) {
+  const auto together = static_cast<std::size_t>(channels_together(layout));
+  const std::size_t pixels = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
+  const std::size_t image = static_cast<std::size_t>(image_elements(layout, channels, rows, cols));
+  for (std::size_t n = 0; n < images; ++n) {
+    for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+      const std::size_t plain = (n * channels + c) * pixels;
+      const std::size_t packed = n * image + c / together * together * pixels + c % together;
+      for (std::size_t p = 0; p < pixels; ++p) visit(plain + p, packed + p * together);
+    }
+  }
+}
+
+std::size_t whole_images(std::size_t values, std::int64_t image) {
+  BURIN_CHECK(image > 0 && values % static_cast<std::size_t>(image) == 0, "{} values are no whole images of {}", values,
+              image);
+  return values / static_cast<std::size_t>(image);
+}
+
+}  // namespace
+
+std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols) {
+  const int together = channels_together(layout);
+  return saturating_product({ceil_div(channels, together), together, rows, cols});
+}
+
+std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols) {
+  const std::size_t images = whole_images(nchw.size(), image_elements(TensorLayout::nchw, channels, rows, cols));
+  std::vector<float> packed(images * static_cast<std::size_t>(image_elements(layout, channels, rows, cols)), 0.0F);
+  for_each_value(layout, images, channels, rows, cols,
+                 [&](std::size_t plain, std::size_t at) { packed[at] = nchw[plain]; });
+  return packed;
+}
+
+std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols) {
+  const std::size_t images = whole_images(values.size(), image_elements(layout, channels, rows, cols));
+  std::vector<float> nchw(images * static_cast<std::size_t>(image_elements(TensorLayout::nchw, channels, rows, cols)));
+  for_each_value(layout, images, channels, rows, cols,
+                 [&](std::size_t plain, std::size_t at) { nchw[plain] = values[at]; });
+  return nchw;
+}
+
+}  // namespace burin
