@@ -116,12 +116,14 @@ BURIN_INLINE void burin_dev_gate_expect(u32 gate, u32 bytes) {
   __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gate_address(gate)), "r"(bytes)
                    : "memory");
 }
+// Not try_wait, which would sleep: the assembler moves its loop out of the line of code, then takes what follows for
+// another path and moves multiply-adds past it, whose activations spill.
 BURIN_INLINE void burin_dev_gate_wait(u32 gate, u32 phase) {
   __asm__ volatile(
       "{\n\t"
       ".reg .pred open;\n"
       "again:\n\t"
-      "mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n\t"
+      "mbarrier.test_wait.parity.shared::cta.b64 open, [%0], %1;\n\t"
       "@!open bra again;\n\t"
       "}" ::"r"(gate_address(gate)),
       "r"(phase)
