@@ -22,17 +22,41 @@ std::int64_t stage_bytes_of(const KernelPlan& plan) {
   return saturating_product({rows, plan.shared.channel_pitch, kWordBytes});
 }
 
-std::int64_t shared_bytes_of(const KernelPlan& plan) {
+std::int64_t staging_bytes_of(const KernelPlan& plan) {
   const std::int64_t buffers = saturating_product({plan.buffers, stage_bytes_of(plan)});
   const std::int64_t rest = kSharedReserveBytes + saturating_product({2, plan.shared.margin, kWordBytes});
   return buffers > kSaturated - rest ? kSaturated : buffers + rest;
+}
+
+// Partial sums that the blocks of a cluster read from each other take the buffers' place.
+std::int64_t reduction_bytes_of(const KernelPlan& plan) {
+  if (plan.reduction != Reduction::cluster) return 0;
+  const std::int64_t sums = saturating_product({plan.group_capacity(), plan.threads, kWordBytes});
+  return sums > kSaturated - kSharedReserveBytes ? kSaturated : sums + kSharedReserveBytes;
 }
 
 }  // namespace
 
 std::string_view to_string(Precision) { return "fp32"; }
 
-std::string_view to_string(Reduction reduction) { return reduction == Reduction::none ? "none" : "last_block"; }
+std::string_view to_string(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::none:
+      return "none";
+    case Reduction::last_block:
+      return "last_block";
+    case Reduction::cluster:
+      return "cluster";
+  }
+  return "?";
+}
+
+std::optional<Reduction> parse_reduction(std::string_view text) {
+  for (const Reduction reduction : {Reduction::none, Reduction::last_block, Reduction::cluster}) {
+    if (text == to_string(reduction)) return reduction;
+  }
+  return std::nullopt;
+}
 
 std::string_view to_string(Staging staging) {
   switch (staging) {
@@ -60,7 +84,14 @@ int KernelPlan::group_capacity() const {
 }
 
 int KernelPlan::stage_bytes() const { return saturate_to_int(stage_bytes_of(*this)); }
-int KernelPlan::shared_bytes() const { return saturate_to_int(shared_bytes_of(*this)); }
+int KernelPlan::staging_bytes() const { return saturate_to_int(staging_bytes_of(*this)); }
+int KernelPlan::shared_bytes() const {
+  return saturate_to_int(std::max(staging_bytes_of(*this), reduction_bytes_of(*this)));
+}
+
+int KernelPlan::share_channels(int group) const {
+  return static_cast<int>(ceil_div(static_cast<std::int64_t>(groups[group].size()), std::max(1, splits)));
+}
 
 int KernelPlan::slice_stages(const Slice& slice) const {
   return saturate_to_int(ceil_div(static_cast<std::int64_t>(slice.channels.size()), std::max(1, stage_channels)));
@@ -184,13 +215,11 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.load_ahead = reader.integer32("load_ahead");
   plan.splits = reader.integer32("splits");
   const TextLine& reduction = reader.required("reduction");
-  if (reduction.value == to_string(Reduction::none)) {
-    plan.reduction = Reduction::none;
-  } else if (reduction.value == to_string(Reduction::last_block)) {
-    plan.reduction = Reduction::last_block;
-  } else {
-    reader.fail_at(reduction, "'{}' is not a reduction; known are none, last_block", reduction.value);
+  const std::optional<Reduction> known_reduction = parse_reduction(reduction.value);
+  if (!known_reduction) {
+    reader.fail_at(reduction, "'{}' is not a reduction; known are none, last_block, cluster", reduction.value);
   }
+  plan.reduction = *known_reduction;
   if (const TextLine* predicted = reader.optional("predicted_us")) {
     plan.predicted_us = reader.real(*predicted, predicted->value);
   }

@@ -34,8 +34,13 @@ std::string_view to_string(Precision precision);
 enum class Reduction {
   none,        // one split: nothing to add
   last_block,  // partial sums in scratch; the last block to arrive adds them in the order of the splits
+  cluster,     // the splits' blocks run together and read each other's shared memory; each adds its share of channels
 };
 std::string_view to_string(Reduction reduction);
+std::optional<Reduction> parse_reduction(std::string_view text);
+
+// Blocks that the hardware surely places together.
+inline constexpr int kMaxClusterBlocks = 8;
 
 // Where a thread reads activations from.
 enum class Staging {
@@ -105,7 +110,10 @@ struct KernelPlan {
   int group_capacity() const;  // channels of the fullest group
   int stage_bytes() const;     // one buffer
   int shared_start() const;    // bytes before the first buffer
-  int shared_bytes() const;    // dynamic shared memory of a block, kSharedReserveBytes included
+  int staging_bytes() const;   // kSharedReserveBytes, margins and all buffers
+  int shared_bytes() const;  // dynamic shared memory of a block: staging, or what a cluster's blocks exchange after it
+  // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
+  int share_channels(int group) const;
   int slice_stages(const Slice& slice) const;
   // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another.
   int stages_ahead() const;

@@ -258,11 +258,21 @@ class PlanVerifier {
         }
       }
     }
-    const Reduction needed = plan_.splits == 1 ? Reduction::none : Reduction::last_block;
-    if (plan_.reduction != needed) {
-      add("reduction is {}, with {} split{} it must be {}: {}", to_string(plan_.reduction), plan_.splits,
-          plan_.splits == 1 ? "" : "s", to_string(needed),
-          plan_.splits == 1 ? "there is nothing to add" : "the partial sums must be added");
+    check_reduction();
+  }
+
+  void check_reduction() {
+    if (plan_.splits == 1 && plan_.reduction != Reduction::none) {
+      add("reduction is {}, with 1 split it must be none: there is nothing to add", to_string(plan_.reduction));
+    }
+    if (plan_.splits > 1 && plan_.reduction == Reduction::none) {
+      add("reduction is none, with {} splits it must be last_block or cluster: the partial sums must be added",
+          plan_.splits);
+    }
+    if (plan_.reduction == Reduction::cluster && plan_.splits > kMaxClusterBlocks) {
+      add("reduction is cluster with {} splits, allowed are {} (kMaxClusterBlocks): more blocks may find no place "
+          "together, last_block has no such limit",
+          plan_.splits, kMaxClusterBlocks);
     }
   }
 
@@ -290,15 +300,16 @@ class PlanVerifier {
       add("arch is '{}', known are {}", plan_.arch, names);
       return;
     }
+    if (plan_.reduction == Reduction::cluster) check_cluster(*arch);
     if (plan_.staging == Staging::bulk && arch->compute < kBulkCopyCompute) {
       add("staging is bulk on {}: bulk copies begin with sm_{}", plan_.arch, kBulkCopyCompute);
     }
-    if (plan_.shared_bytes() > arch->max_shared_per_block) {
+    if (plan_.staging_bytes() > arch->max_shared_per_block) {
       add("{} buffers of {} bytes and {} bytes of reserve need more shared memory than the {} bytes that a block has "
           "on "
           "{}: fewer stage_channels or buffers, or a smaller tile, help",
           plan_.buffers, plan_.stage_bytes(),
-          plan_.shared_bytes() - saturate_to_int(saturating_product({plan_.buffers, plan_.stage_bytes()})),
+          plan_.staging_bytes() - saturate_to_int(saturating_product({plan_.buffers, plan_.stage_bytes()})),
           arch->max_shared_per_block, plan_.arch);
     }
 
@@ -317,6 +328,19 @@ class PlanVerifier {
       add("max_registers is {}, the fullest group's {} accumulators and {} more (kMinRegisterOverhead) do not fit: the "
           "assembler would spill",
           plan_.max_registers, plan_.group_capacity(), kMinRegisterOverhead);
+    }
+  }
+
+  void check_cluster(const ArchSpec& arch) {
+    if (!arch.clusters) {
+      add("reduction is cluster, but {} has no clusters (sm_90 and later do): last_block runs everywhere", plan_.arch);
+    }
+    const std::int64_t sums = saturating_product({plan_.group_capacity(), plan_.threads, sizeof(float)});
+    if (sums > arch.max_shared_per_block - kSharedReserveBytes) {
+      add("reduction is cluster, the partial sums of {} threads x {} channels (the fullest group) take {} bytes and "
+          "{} bytes of reserve, more shared memory than the {} bytes that a block has on {}: smaller groups or tiles, "
+          "or last_block, help",
+          plan_.threads, plan_.group_capacity(), sums, kSharedReserveBytes, arch.max_shared_per_block, plan_.arch);
     }
   }
 

@@ -89,6 +89,8 @@ BURIN_PRIMITIVE void burin_hole_direct(float* sums, const float* source);
 BURIN_PRIMITIVE void burin_hole_clear(float* sums);
 BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
+BURIN_PRIMITIVE void burin_hole_share(float* sums, u32 place);
+BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel);
 BURIN_PRIMITIVE u32 burin_hole_first_channel(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_channels(u32 slice);
@@ -269,6 +271,16 @@ BURIN_DEVICE bool last_to_arrive(u32* counter) {
   return order == last;
 }
 
+// Or the splits are the blocks of a cluster: each leaves its partial sums in its shared memory and adds its share of
+// the group's channels, again in the order of the splits.
+BURIN_PIECE void burin_piece_share(u32 place, u32 offset, float sum) { burin_dev_shared_store(place, offset, sum); }
+
+BURIN_PIECE float burin_piece_collect(u32 place, u32 offset, u32 rank) {
+  return burin_dev_cluster_load(place, offset, rank);
+}
+
+BURIN_PIECE float burin_piece_add(float sum, float partial) { return sum + partial; }
+
 // ---- the epilogue
 BURIN_DEVICE float activate(float x) {
   switch (activation()) {
@@ -446,7 +458,14 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     burin_hole_direct(sums, source);
   }
 
-  if (splits() > 1) {
+  if (clustered()) {
+    burin_dev_barrier();  // the partial sums take the buffers' place
+    const u32 place = partials_start() + burin_dev_thread() * kWordBytes;
+    burin_hole_share(sums, place);
+    burin_dev_cluster_barrier();
+    burin_hole_collect(sums, place);
+    burin_dev_cluster_barrier();  // a block's shared memory ends with it
+  } else if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_capacity()) * block_threads();
     const i64 first_slice = (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
     float* group_partials = partials + first_slice * slice_words + burin_dev_thread();

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "compiler/emit/call_numbers.h"
+#include "compiler/emit/cluster_directive.h"
 #include "compiler/emit/notes.h"
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/source_map.h"
@@ -217,7 +218,8 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   llvm::raw_string_ostream fault_stream(faults);
   BURIN_CHECK(!llvm::verifyModule(*module, &fault_stream), "after resolving the primitives: {}", faults);
 
-  return renumber_calls(print_ptx(*module, static_cast<llvm::LLVMTargetMachine&>(*target)));
+  const std::string ptx = print_ptx(*module, static_cast<llvm::LLVMTargetMachine&>(*target));
+  return add_cluster_directives(renumber_calls(ptx), *module);
 }
 
 }  // namespace burin

@@ -43,7 +43,7 @@ constexpr CountKey kCountKeys[] = {
 }  // namespace
 
 bool PlanConstraints::any() const {
-  if (tile || staging) return true;
+  if (tile || staging || reduction) return true;
   for (const CountKey& entry : kCountKeys) {
     if (this->*entry.member) return true;
   }
@@ -68,6 +68,13 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
       if (!constraints.staging) fail(ErrorKind::usage, "--plan {}: known are shared, direct and bulk", item);
       continue;
     }
+    if (key == "reduction") {
+      constraints.reduction = parse_reduction(value);
+      if (!constraints.reduction || *constraints.reduction == Reduction::none) {
+        fail(ErrorKind::usage, "--plan {}: known are cluster and last_block; with splits=1 there is none", item);
+      }
+      continue;
+    }
     bool known = false;
     for (const CountKey& entry : kCountKeys) {
       if (entry.key != key) continue;
@@ -76,7 +83,9 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     }
     if (!known) {
       fail(ErrorKind::usage,
-           "--plan {}: known are staging, tile, groups, splits, stage, buffers, barrier and ahead, as KEY=VALUE", item);
+           "--plan {}: known are staging, tile, groups, splits, reduction, stage, buffers, barrier and ahead, as "
+           "KEY=VALUE",
+           item);
     }
   }
   return constraints;
@@ -87,6 +96,7 @@ std::string print(const PlanConstraints& constraints) {
   const auto add = [&](std::string_view key, const std::string& value) {
     text += fmt::format("{}{}={}", text.empty() ? "" : ",", key, value);
   };
+  if (constraints.reduction) add("reduction", std::string(to_string(*constraints.reduction)));
   if (constraints.staging) add("staging", std::string(to_string(*constraints.staging)));
   if (const auto& tile = constraints.tile) add("tile", fmt::format("{}x{}x{}", tile->images, tile->rows, tile->cols));
   for (const CountKey& entry : kCountKeys) {

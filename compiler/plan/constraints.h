@@ -14,7 +14,8 @@ struct PlanConstraints {
   std::optional<PixelTile> tile;
   std::optional<int> groups;  // how many groups of output channels
   std::optional<int> splits;
-  std::optional<int> stage_channels;  // rounded up to whole rows of the shared layout
+  std::optional<Reduction> reduction;  // of plans with several splits
+  std::optional<int> stage_channels;   // rounded up to whole rows of the shared layout
   std::optional<int> buffers;
   std::optional<int> barrier_every;
   std::optional<int> load_ahead;
@@ -22,8 +23,8 @@ struct PlanConstraints {
   bool any() const;
 };
 
-// "staging=shared,tile=4x14x14,groups=16,splits=1,stage=8,buffers=3,barrier=512,ahead=8", any of them. Throws
-// Error(usage).
+// "staging=shared,tile=4x14x14,groups=16,splits=2,reduction=cluster,stage=8,buffers=3,barrier=512,ahead=8", any of
+// them. Throws Error(usage).
 PlanConstraints parse_plan_constraints(std::string_view text);
 std::string print(const PlanConstraints& constraints);
 

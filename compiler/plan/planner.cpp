@@ -48,6 +48,7 @@ class Planner {
           std::min(limits_.registers_per_multiprocessor, arch.registers_per_multiprocessor);
       limits_.registers_per_thread = std::min(limits_.registers_per_thread, arch.max_registers_per_thread);
       limits_.bulk_copies = limits_.bulk_copies && arch.compute >= kBulkCopyCompute;
+      limits_.clusters = limits_.clusters && arch.clusters;
     }
   }
 
@@ -155,7 +156,7 @@ class Planner {
     plan.shared = candidate.shared.layout;
     plan.groups = deal.groups;
     plan.splits = candidate.splits;
-    plan.reduction = plan.splits > 1 ? Reduction::last_block : Reduction::none;
+    plan.reduction = candidate.reduction;
     int most_channels = 0;
     const int align = plan.staging == Staging::bulk ? kBulkChannels : 1;
     std::vector<std::vector<int>> common;

@@ -133,9 +133,8 @@ class Search {
     const auto allowed = [&](int splits) {
       if (space_.constraints.splits && splits != *space_.constraints.splits) return false;
       if (splits == 1) return true;
-      if (splits > channels || std::int64_t{splits} * option.groups > kMaxSlices) return false;
-      return saturating_product({tiles_of(tile), option.groups, splits, option.capacity, threads_of(tile),
-                                 sizeof(float)}) <= kMaxPartialBytes;
+      return splits <= channels && std::int64_t{splits} * option.groups <= kMaxSlices &&
+             reduction_of(tile, option, splits).has_value();
     };
     for (int splits = 1; splits <= kMostSplits; ++splits) {
       if (allowed(splits)) counts.push_back(splits);
@@ -146,6 +145,24 @@ class Search {
       counts.push_back(static_cast<int>(needed));
     }
     return counts;
+  }
+
+  static int sum_bytes(const PixelTile& tile, const GroupOption& option) {
+    return option.capacity * threads_of(tile) * static_cast<int>(sizeof(float));
+  }
+
+  // Nothing: no reduction is possible.
+  std::optional<Reduction> reduction_of(const PixelTile& tile, const GroupOption& option, int splits) const {
+    if (splits == 1) return Reduction::none;
+    const std::optional<Reduction>& wanted = space_.constraints.reduction;
+    const int sums = sum_bytes(tile, option);
+    if (space_.limits.clusters && wanted == Reduction::cluster && splits <= kMaxClusterBlocks &&
+        sums <= space_.limits.shared_bytes - kSharedReserveBytes) {
+      return Reduction::cluster;
+    }
+    const bool fits = saturating_product({tiles_of(tile), option.groups, splits, sums}) <= kMaxPartialBytes;
+    if (fits && wanted != Reduction::cluster) return Reduction::last_block;
+    return std::nullopt;
   }
 
   bool guess_staging(PlanCandidate& candidate, const std::vector<LayoutCandidate>& layouts) const {
@@ -241,7 +258,9 @@ class Search {
     figures.group_capacity = option.capacity;
     figures.staging = candidate.staging;
     figures.stage_bytes = saturate_to_int(stage_bytes(candidate));
-    figures.shared_bytes = saturate_to_int(shared_bytes(candidate));
+    candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
+    const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
+    figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), kSharedReserveBytes + sums);
     figures.stage_channels = candidate.stage_channels;
     figures.buffers = candidate.buffers;
     figures.barrier_every = barrier_cadence(figures.threads, candidate.staging);

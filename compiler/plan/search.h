@@ -22,6 +22,7 @@ struct PlanLimits {
   int registers_per_multiprocessor = 0;
   int registers_per_thread = 0;
   bool bulk_copies = false;
+  bool clusters = true;  // all of them have clusters
 };
 
 // What is left to decide after a candidate is chosen follows from the exact pattern.
@@ -34,6 +35,7 @@ struct PlanCandidate {
   int stage_channels = 1, buffers = 1;
   int registers = 0;
   double score = 0;  // plan_score()
+  Reduction reduction = Reduction::none;
 };
 
 struct SearchSpace {

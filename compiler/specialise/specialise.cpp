@@ -52,6 +52,9 @@ class SliceBuilder {
         copy_channels_(inlined("copy_channels")),
         publish_(holes.piece("publish")),
         gather_(holes.piece("gather")),
+        share_(holes.piece("share")),
+        collect_(holes.piece("collect")),
+        add_(holes.piece("add")),
         output_(holes.piece("output")),
         source_map_(holes.module(), layer.shape),
         float_(llvm::Type::getFloatTy(holes.context())),
@@ -61,7 +64,7 @@ class SliceBuilder {
   Function* build(const SliceProgram& program) {
     scope_ = source_map_.add_slice(program.group, program.split);
     const std::vector<int>& group = plan_.groups[program.group];
-    HoleBodies bodies = {{"clear", clear(group)}, {"outputs", outputs(group)}};
+    HoleBodies bodies = {{"clear", clear(group)}, {"outputs", outputs(group, added_here(program))}};
     if (plan_.staging == Staging::bulk) {
       bodies.emplace_back("stages", bulk_stages(program));
     } else if (plan_.staging == Staging::shared) {
@@ -75,7 +78,10 @@ class SliceBuilder {
       const StageProgram nothing;
       bodies.emplace_back("direct", taps("direct", program.stages.empty() ? nothing : program.stages.front(), group));
     }
-    if (plan_.splits > 1) {
+    if (plan_.reduction == Reduction::cluster) {
+      bodies.emplace_back("share", share(group, added_here(program)));
+      bodies.emplace_back("collect", collect(program.split, added_here(program)));
+    } else if (plan_.splits > 1) {
       bodies.emplace_back("publish", publish(group));
       bodies.emplace_back("gather", gather(group));
     }
@@ -328,12 +334,65 @@ class SliceBuilder {
     return body;
   }
 
-  Function* outputs(const std::vector<int>& group) {
+  // The accumulators of a group whose final sums a slice computes.
+  struct Share {
+    int first = 0, end = 0;
+    bool has(int j) const { return first <= j && j < end; }
+  };
+  Share added_here(const SliceProgram& program) const {
+    const auto size = static_cast<int>(plan_.groups[program.group].size());
+    if (plan_.reduction != Reduction::cluster) return {0, size};
+    const int share = plan_.share_channels(program.group);
+    return {std::min(program.split * share, size), std::min((program.split + 1) * share, size)};
+  }
+
+  std::int64_t partial_offset(int j) const { return std::int64_t{j} * plan_.threads * kWordBytes; }
+
+  // What other blocks of the cluster will read.
+  Function* share(const std::vector<int>& group, const Share& own) {
+    Function* body = holes_.open("share");
+    llvm::IRBuilder<> builder(&body->front());
+    for (int j = 0; j < static_cast<int>(group.size()); ++j) {
+      if (own.has(j)) continue;
+      Value* sum = builder.CreateLoad(float_, sum_address(builder, body, j));
+      holes_.splice(builder, share_, {body->getArg(1), llvm::ConstantInt::get(i32_, partial_offset(j)), sum});
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  // All loads come first: they take long, and the registers of the sums that were shared are free.
+  Function* collect(int split, const Share& own) {
+    Function* body = holes_.open("collect");
+    llvm::IRBuilder<> builder(&body->front());
+    std::vector<Value*> partials;
+    for (int j = own.first; j < own.end; ++j) {
+      for (int rank = 0; rank < plan_.splits; ++rank) {
+        if (rank == split) {
+          partials.push_back(builder.CreateLoad(float_, sum_address(builder, body, j)));
+        } else {
+          partials.push_back(holes_.splice(
+              builder, collect_,
+              {body->getArg(1), llvm::ConstantInt::get(i32_, partial_offset(j)), llvm::ConstantInt::get(i32_, rank)}));
+        }
+      }
+    }
+    auto partial = partials.begin();
+    for (int j = own.first; j < own.end; ++j) {
+      Value* sum = *partial++;
+      for (int rank = 1; rank < plan_.splits; ++rank) sum = holes_.splice(builder, add_, {sum, *partial++});
+      builder.CreateStore(sum, sum_address(builder, body, j));
+    }
+    builder.CreateRetVoid();
+    return body;
+  }
+
+  Function* outputs(const std::vector<int>& group, const Share& own) {
     Function* body = holes_.open("outputs");
     llvm::IRBuilder<> builder(&body->front());
     const std::int64_t plane = static_cast<std::int64_t>(layer_.shape.out_h()) * layer_.shape.out_w();
-    for (std::size_t j = 0; j < group.size(); ++j) {
-      Value* sum = builder.CreateLoad(float_, sum_address(builder, body, static_cast<int>(j)));
+    for (int j = own.first; j < own.end; ++j) {
+      Value* sum = builder.CreateLoad(float_, sum_address(builder, body, j));
       const float bias = layer_.bias.empty() ? 0.0F : layer_.bias[group[j]];
       holes_.splice(builder, output_,
                     {sum, body->getArg(1), word_offset(group[j] * plane), llvm::ConstantFP::get(float_, bias)});
@@ -346,7 +405,7 @@ class SliceBuilder {
   const ConvLayer& layer_;
   const KernelPlan& plan_;
   Function *activation_, *direct_, *tap_, *start_, *inside_, *activation_if_, *tap_if_, *copy_channel_, *copy_channels_,
-      *publish_, *gather_, *output_;
+      *publish_, *gather_, *share_, *collect_, *add_, *output_;
   SourceMapBuilder source_map_;
   llvm::DISubprogram* scope_ = nullptr;  // of the slice that is being built
   llvm::Type *float_, *i32_, *i64_;
@@ -465,7 +524,7 @@ void release_template(llvm::Module& module) {
   }
 }
 
-void set_entry(llvm::Module& module, const std::string& symbol, int threads, int max_registers) {
+void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan) {
   Function* kernel = module.getFunction("burin_kernel");
   BURIN_CHECK(kernel != nullptr, "the template has no entry");
   kernel->setName(symbol);
@@ -478,8 +537,13 @@ void set_entry(llvm::Module& module, const std::string& symbol, int threads, int
                   llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
   };
   annotate("kernel", 1);
-  annotate("maxntidx", threads);
-  if (max_registers < 255) annotate("maxnreg", max_registers);
+  annotate("maxntidx", plan.threads);
+  if (plan.max_registers < 255) annotate("maxnreg", plan.max_registers);
+  if (plan.reduction == Reduction::cluster) {  // slices are numbered split fastest, so a group's splits are neighbours
+    annotate("cluster_dim_x", 1);
+    annotate("cluster_dim_y", plan.splits);
+    annotate("cluster_dim_z", 1);
+  }
 }
 
 void check_module(const llvm::Module& module, ErrorKind kind, const std::string& what) {
@@ -510,7 +574,7 @@ SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& patter
   release_template(*result.module);
   finish(*result.module);
   tidy_names(*result.module);
-  set_entry(*result.module, result.symbol, plan.threads, plan.max_registers);
+  set_entry(*result.module, result.symbol, plan);
   result.module->setModuleIdentifier(result.symbol);
   result.module->setSourceFileName(plan.template_name);
   check_module(*result.module, ErrorKind::internal, "the specialised module");
