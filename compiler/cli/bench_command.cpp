@@ -1,5 +1,6 @@
 // burin bench: how long a package's kernels take on a GPU, and cuDNN beside them in the same run.
 #include <algorithm>
+#include <filesystem>
 
 #include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
@@ -129,15 +130,30 @@ nlohmann::ordered_json to_json(const std::optional<CudnnTime>& time) {
           {"algorithm", time->algorithm}, {"layout", time->layout}, {"graph_replay", time->graph_replay}};
 }
 
-std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& arguments, const DeviceInfo& device,
-                       const std::optional<std::string>& cudnn_version) {
-  nlohmann::ordered_json document = {{"package", arguments.package},
-                                     {"device", device.name},
-                                     {"arch", device.arch()},
-                                     {"driver", device.driver_version},
-                                     {"copies", arguments.options.copies},
-                                     {"input_buffers", kInputBuffers},
-                                     {"rows", nlohmann::ordered_json::array()}};
+// What the assembler said of the kernel's code, and the bytes of the same weights in other forms; null where the driver
+// compiled the PTX.
+void add_sizes(nlohmann::ordered_json& entry, const std::vector<InspectRow>& details, const std::string& symbol) {
+  const auto row =
+      std::find_if(details.begin(), details.end(), [&](const InspectRow& detail) { return detail.symbol == symbol; });
+  BURIN_CHECK(row != details.end(), "kernel {} is not in its package", symbol);
+  const auto known = [](std::int64_t value) {
+    return value < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
+  };
+  entry["registers"] = known(row->registers);
+  entry["spill_bytes"] = known(row->spill_bytes);
+  entry["code_bytes"] = known(row->code_bytes);
+  entry["csr_bytes"] = row->csr_bytes();
+  entry["dense_bytes"] = row->dense_bytes();
+}
+
+std::string print_json(const Package& package, const std::vector<BenchRow>& rows, const BenchArguments& arguments,
+                       const DeviceInfo& device, const std::optional<std::string>& cudnn_version) {
+  const std::vector<InspectRow> details = rows_of_package(package, std::nullopt, device.arch());
+  nlohmann::ordered_json document = {
+      {"package", arguments.package},    {"package_bytes", std::filesystem::file_size(arguments.package)},
+      {"device", device.name},           {"arch", device.arch()},
+      {"driver", device.driver_version}, {"copies", arguments.options.copies},
+      {"input_buffers", kInputBuffers},  {"rows", nlohmann::ordered_json::array()}};
   if (cudnn_version) document["cudnn"] = *cudnn_version;
   for (const BenchRow& row : rows) {
     nlohmann::ordered_json entry = {{"layer", row.kernel->layer},
@@ -150,6 +166,7 @@ std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& 
                                     {"loaded_from", row.times.loaded_from},
                                     {"warm", to_json(row.times.warm)},
                                     {"cold", to_json(row.times.cold)}};
+    add_sizes(entry, details, row.kernel->symbol);
     if (cudnn_version) {
       entry["cudnn_fp32"] = to_json(row.baseline.fp32);
       entry["cudnn_tf32"] = to_json(row.baseline.tf32);
@@ -188,7 +205,7 @@ int bench_package(const BenchArguments& arguments) {
   }
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
   if (arguments.json) {
-    const std::string document = print_json(rows, arguments, device.info(), version);
+    const std::string document = print_json(package, rows, arguments, device.info(), version);
     if (*arguments.json == "-") {
       print_data(document);
       return 0;

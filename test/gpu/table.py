@@ -1,39 +1,112 @@
 #!/usr/bin/env python3
-"""Markdown rows for docs/performance.md from `burin bench --json` files: test/gpu/table.py FILE.json..."""
+"""Markdown for docs/performance.md from `burin bench --json` files: test/gpu/table.py FILE.json...
+
+One table of all kernels, then geometric means of cuDNN's time over ours, cold: for each file and batch size, and over all
+files together; then what the code takes.
+"""
 import json
 import math
 import sys
 
-
-def ratio(baseline, ours):
-    return baseline["median_us"] / ours if baseline else None
-
-
-def text(value):
-    return "-" if value is None else f"{value:.2f}"
+BASELINES = [("FP32", "cudnn_fp32"), ("TF32", "cudnn_tf32"), ("FP16", "cudnn_fp16")]
+UNKNOWN = "-"
 
 
-def us(entry):
+def microseconds(entry):
     if entry is None:
-        return "-"
+        return UNKNOWN
     value = entry["median_us"]
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
 
 
-print("| layer | batch | nonzeros | cold | warm | cuDNN FP32 | cuDNN TF32 | FP32 / cold | TF32 / cold |")
-print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-ratios = {}
-for path in sys.argv[1:]:
-    for row in json.load(open(path))["rows"]:
-        cold = row["cold"]["median_us"]
-        fp32, tf32 = row.get("cudnn_fp32"), row.get("cudnn_tf32")
-        print(f"| {row['layer'].removeprefix('features.')}, {row['shape']} | {row['batch']} | {row['nonzeros']} | "
-              f"{us(row['cold'])} | {us(row['warm'])} | {us(fp32)} | {us(tf32)} | "
-              f"{text(ratio(fp32, cold))} | {text(ratio(tf32, cold))} |")
-        for name, baseline in (("FP32", fp32), ("TF32", tf32)):
-            if baseline:
-                ratios.setdefault((name, row["batch"]), []).append(baseline["median_us"] / cold)
-for (name, batch), values in sorted(ratios.items()):
-    mean = math.exp(sum(map(math.log, values)) / len(values))
-    print(f"\nGeometric mean over {len(values)} kernels, batch {batch}: {mean:.2f} x cuDNN {name}.", end="")
-print()
+def size(count):
+    if count is None:
+        return UNKNOWN
+    for unit, scale in (("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count} B"
+
+
+def ratio(row, key):
+    return row[key]["median_us"] / row["cold"]["median_us"] if row.get(key) else None
+
+
+def geometric_mean(rows, key):
+    logs = [math.log(value) for row in rows if (value := ratio(row, key)) is not None]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def number(value):
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def print_table(heads, rows):
+    print("| " + " | ".join(heads) + " |")
+    print("| " + " | ".join(["---"] * len(heads)) + " |")
+    for row in rows:
+        print("| " + " | ".join(map(str, row)) + " |")
+    print()
+
+
+def kernel_cells(row, baselines):
+    return [f"{row['layer'].removeprefix('features.')}, {row['shape']}", row["batch"], row["nonzeros"],
+            microseconds(row["cold"]), microseconds(row["warm"]),
+            *(microseconds(row.get(key)) for _, key in baselines),
+            *(number(ratio(row, key)) for _, key in baselines),
+            *(size(row.get(key)) for key in ("code_bytes", "csr_bytes", "dense_bytes"))]
+
+
+def mean_cells(name, batch, rows, baselines):
+    return [name, batch, len(rows), *(number(geometric_mean(rows, key)) for _, key in baselines)]
+
+
+def mean_rows(files, baselines):
+    everything = [row for rows in files.values() for row in rows]
+    named = list(files.items()) + ([("together", everything)] if len(files) > 1 else [])
+    for name, rows in named:
+        batches = sorted({row["batch"] for row in rows})
+        for batch in batches:
+            yield mean_cells(name, batch, [row for row in rows if row["batch"] == batch], baselines)
+        if len(batches) > 1:
+            yield mean_cells(name, "all", rows, baselines)
+
+
+def size_rows(documents):
+    """Of each file and batch size; the package holds the kernels of all batch sizes, PTX and bitcode too."""
+    for name, document in documents.items():
+        for batch in sorted({row["batch"] for row in document["rows"]}):
+            rows = [row for row in document["rows"] if row["batch"] == batch]
+            sums = [None if any(row.get(key) is None for row in rows) else sum(row[key] for row in rows)
+                    for key in ("code_bytes", "csr_bytes", "dense_bytes")]
+            yield [name, batch, *map(size, sums), size(document.get("package_bytes"))]
+
+
+def main(paths):
+    if not paths:
+        sys.exit("usage: table.py FILE.json...")
+    documents = {}
+    for path in paths:
+        with open(path) as file:
+            documents[path.rsplit("/", 1)[-1].removesuffix(".json").removesuffix(".bench")] = json.load(file)
+    files = {name: document["rows"] for name, document in documents.items()}
+    everything = [row for rows in files.values() for row in rows]
+    baselines = [(name, key) for name, key in BASELINES if any(row.get(key) for row in everything)]
+    names = [name for name, _ in baselines]
+    ratios = [f"{name} / cold" for name in names]
+    for name, rows in files.items():
+        if len(files) > 1:
+            print(f"## {name}\n")
+        print_table(["layer", "batch", "nonzeros", "cold", "warm", *(f"cuDNN {name}" for name in names), *ratios, "code",
+                     "CSR", "dense"], [kernel_cells(row, baselines) for row in rows])
+    if len(files) > 1:
+        print("## Together\n")
+    if baselines:
+        print("Geometric means of cuDNN's time over ours, cold.\n")
+        print_table(["file", "batch", "kernels", *ratios], mean_rows(files, baselines))
+    print("Bytes of the weights: as code in device memory, as CSR and dense; and the package on disk.\n")
+    print_table(["file", "batch", "code", "CSR", "dense", "package"], size_rows(documents))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
