@@ -39,6 +39,69 @@ class HostExecutor : public Executor {
   const Package& package_;
 };
 
+constexpr unsigned char kPoison = 0xFF;  // four of them are a NaN
+
+// Device memory with words behind it that tell whether a kernel wrote past its end.
+class GuardedBuffer {
+ public:
+  // Every byte before the guard is `value`.
+  GuardedBuffer(const Device& device, std::size_t bytes, unsigned char value)
+      : bytes_(bytes), buffer_(device, bytes + sizeof kGuard) {
+    buffer_.fill(value);
+    buffer_.upload(kGuard.data(), sizeof kGuard, bytes);
+  }
+
+  std::size_t bytes() const { return bytes_; }
+  DeviceBuffer& buffer() { return buffer_; }
+  const DeviceBuffer& buffer() const { return buffer_; }
+  bool intact() const {
+    std::array<std::uint32_t, kGuardWords> guard{};
+    buffer_.download(guard.data(), sizeof guard, bytes_);
+    return guard == kGuard;
+  }
+
+ private:
+  static constexpr std::size_t kGuardWords = 1024;
+  static constexpr std::array<std::uint32_t, kGuardWords> kGuard = [] {
+    std::array<std::uint32_t, kGuardWords> words{};
+    words.fill(0xB0B1B2B3U);
+    return words;
+  }();
+
+  std::size_t bytes_;
+  DeviceBuffer buffer_;
+};
+
+// A launch's workspace whose partial sums are NaN before, so that reading one that was never written shows.
+class Scratch {
+ public:
+  Scratch(const Device& device, const WorkspaceSize& size)
+      : counters_(device, static_cast<std::size_t>(size.counter_bytes), 0),
+        partials_(device, static_cast<std::size_t>(size.partial_bytes), kPoison) {}
+
+  WorkspaceView view() const {
+    return {.counters = counters_.buffer().data<std::uint32_t>(),
+            .counter_bytes = static_cast<std::int64_t>(counters_.bytes()),
+            .partials = partials_.buffer().data<float>(),
+            .partial_bytes = static_cast<std::int64_t>(partials_.bytes())};
+  }
+
+  // What every launch promises: its counters are zero again, and nothing behind either part was touched.
+  void check(const std::string& layer) const {
+    std::vector<unsigned char> counters(counters_.bytes());
+    counters_.buffer().download(counters.data(), counters.size());
+    if (std::any_of(counters.begin(), counters.end(), [](unsigned char byte) { return byte != 0; })) {
+      fail(ErrorKind::verification, "layer '{}': the kernel left arrival counters that are not zero", layer);
+    }
+    if (!counters_.intact() || !partials_.intact()) {
+      fail(ErrorKind::verification, "layer '{}': the kernel wrote past the end of its workspace", layer);
+    }
+  }
+
+ private:
+  GuardedBuffer counters_, partials_;
+};
+
 class CudaExecutor : public Executor {
  public:
   CudaExecutor(int ordinal, const Package& package)
@@ -59,34 +122,24 @@ class CudaExecutor : public Executor {
     const DeviceBuffer device_input(device_, input);
     DeviceBuffer device_residual;
     if (!residual.empty()) device_residual = DeviceBuffer(device_, residual);
-    // Words behind the output tell whether a kernel wrote past its end.
-    DeviceBuffer device_output(device_, output.size_bytes() + sizeof kGuard);
-    device_output.upload(output.data(), output.size_bytes());
-    device_output.upload(kGuard.data(), sizeof kGuard, output.size_bytes());
-    const Workspace workspace(device_, kernel.workspace_size(batch));
+    GuardedBuffer device_output(device_, output.size_bytes(), kPoison);
+    device_output.buffer().upload(output.data(), output.size_bytes());
+    const Scratch scratch(device_, kernel.workspace_size(batch));
     kernel.launch(stream_,
                   {.input = device_input.data(),
-                   .output = device_output.data(),
+                   .output = device_output.buffer().data(),
                    .residual = residual.empty() ? nullptr : device_residual.data(),
                    .batch = batch},
-                  workspace);
+                  scratch.view());
     stream_.synchronize();
-    device_output.download(output.data(), output.size_bytes());
-    std::array<std::uint32_t, kGuardWords> guard{};
-    device_output.download(guard.data(), sizeof guard, output.size_bytes());
-    if (guard != kGuard) {
+    device_output.buffer().download(output.data(), output.size_bytes());
+    if (!device_output.intact()) {
       fail(ErrorKind::verification, "layer '{}': the kernel wrote past the end of its output", record.layer);
     }
+    scratch.check(record.layer);
   }
 
  private:
-  static constexpr std::size_t kGuardWords = 1024;
-  static constexpr std::array<std::uint32_t, kGuardWords> kGuard = [] {
-    std::array<std::uint32_t, kGuardWords> words{};
-    words.fill(0xB0B1B2B3U);
-    return words;
-  }();
-
   Device device_;
   LoadedPackage loaded_;
   Stream stream_;
