@@ -10,9 +10,10 @@ using namespace burin;
 
 namespace burin_test {
 
-KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand) {
+KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std::string& arch_name) {
   const ConvShape& shape = layer.shape;
   KernelPlan plan;
+  plan.arch = arch_name;
   plan.tile = {hand.tile.images, std::min(hand.tile.rows, shape.out_h()), std::min(hand.tile.cols, shape.out_w())};
   plan.threads = static_cast<int>((ceil_div(plan.tile.pixels(), kWarpSize) + hand.idle_warps) * kWarpSize);
 
@@ -64,7 +65,7 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand) {
   return plan;
 }
 
-HandPlan random_hand_plan(const ConvLayer& layer, Random& random) {
+HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::string& arch) {
   while (true) {
     HandPlan hand;
     hand.tile = {random.integer(1, 3), random.integer(1, 12), random.integer(1, 14)};
@@ -83,7 +84,7 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random) {
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
     // Large patches may not fit: drawn again, smaller ones will.
-    if (verify(plan_by_hand(layer, hand), layer.shape).empty()) return hand;
+    if (verify(plan_by_hand(layer, hand, arch), layer.shape).empty()) return hand;
   }
 }
 

@@ -24,9 +24,9 @@ struct HandPlan {
 };
 
 // The tile is cut to the output. Channels are dealt to the splits in turn.
-burin::KernelPlan plan_by_hand(const burin::ConvLayer& layer, const HandPlan& hand);
+burin::KernelPlan plan_by_hand(const burin::ConvLayer& layer, const HandPlan& hand, const std::string& arch = "sm_90");
 
-// A legal one for sm_90, every attribute drawn.
-HandPlan random_hand_plan(const burin::ConvLayer& layer, Random& random);
+// A legal one, every attribute drawn.
+HandPlan random_hand_plan(const burin::ConvLayer& layer, Random& random, const std::string& arch = "sm_90");
 
 }  // namespace burin_test

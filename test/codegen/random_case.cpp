@@ -1,0 +1,209 @@
+#include "test/codegen/random_case.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/plan/grouping.h"
+#include "compiler/plan/planner.h"
+#include "ir/error.h"
+#include "test/codegen/hand_plan.h"
+#include "test/ir/random_layers.h"
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+constexpr std::int64_t kMostWork = 3'000'000;  // multiply-adds and copies of a run: the host checks each access
+constexpr double kUsualNonzeros = 1'500;       // the assembler's time grows with them
+constexpr double kMostNonzeros = 12'000;       // a few layers have so many
+constexpr int kMostBatch = 40;
+constexpr std::array<double, 6> kDensities = {0.02, 0.05, 0.1, 0.3, 0.7, 1};
+
+int extent_for(Random& random, int kernel, int dilation, int pads, int most) {
+  const int least = std::max(1, (kernel - 1) * dilation + 1 - pads);
+  return least + random.integer(0, std::max(0, most - least));
+}
+
+ConvShape draw_shape(Random& random) {
+  ConvShape shape;
+  if (random.chance(0.2)) {  // depthwise, with one or two outputs per input
+    shape.groups = random.integer(2, 32);
+    shape.in_channels = shape.groups;
+    shape.out_channels = shape.groups * random.integer(1, 2);
+  } else {
+    shape.groups = random.chance(0.25) ? random.integer(2, 5) : 1;
+    shape.in_channels = shape.groups * random.integer(1, shape.groups > 1 ? 10 : 40);
+    shape.out_channels = shape.groups * random.integer(1, shape.groups > 1 ? 10 : 70);
+  }
+  const bool pointwise = random.chance(0.1);
+  const int most_kernel = pointwise ? 1 : random.chance(0.15) ? 11 : random.chance(0.5) ? 3 : 7;
+  shape.kernel_h = random.integer(1, most_kernel);
+  shape.kernel_w = random.chance(0.6) ? shape.kernel_h : random.integer(1, most_kernel);
+  shape.stride_h = random.chance(0.5) ? 1 : random.integer(1, 4);
+  shape.stride_w = random.chance(0.7) ? shape.stride_h : random.integer(1, 4);
+  shape.dilation_h = random.chance(0.7) ? 1 : random.integer(2, 4);
+  shape.dilation_w = random.chance(0.7) ? shape.dilation_h : random.integer(1, 4);
+  if (random.chance(0.03)) {  // the inputs of one pixel may not fit a block's shared memory
+    shape.kernel_h = shape.kernel_w = random.integer(5, 7);
+    shape.dilation_h = shape.dilation_w = random.integer(24, 40);
+  }
+  const int most_pad = random.chance(pointwise ? 0.7 : 0.3) ? 0 : random.chance(0.2) ? 9 : 3;
+  shape.pad = {random.integer(0, most_pad), random.integer(0, most_pad), random.integer(0, most_pad),
+               random.integer(0, most_pad)};
+  shape.in_h = extent_for(random, shape.kernel_h, shape.dilation_h, shape.pad.top + shape.pad.bottom, 24);
+  shape.in_w = extent_for(random, shape.kernel_w, shape.dilation_w, shape.pad.left + shape.pad.right, 30);
+  shape.epilogue.bias = random.chance(0.5);
+  shape.epilogue.residual = random.chance(0.3);
+  shape.epilogue.activation = static_cast<Activation>(random.integer(0, 5));
+  shape.epilogue.leaky_slope = static_cast<float>(2 * random.real() - 0.5);
+  return shape;
+}
+
+double work_of(const ConvShape& shape, double nonzeros) {
+  return nonzeros * shape.out_h() * shape.out_w() +
+         4.0 * static_cast<double>(shape.input_elements() + shape.output_elements());
+}
+
+// Empties some filters, and some input channels of the filters that read them.
+void empty_some(ConvLayer& layer, Random& random) {
+  const ConvShape& shape = layer.shape;
+  const double filters = random.chance(0.2) ? random.real() : 0, channels = random.chance(0.2) ? random.real() : 0;
+  std::vector<bool> no_channel(static_cast<std::size_t>(shape.in_channels));
+  for (std::size_t c = 0; c < no_channel.size(); ++c) no_channel[c] = random.chance(channels);
+  const int taps = shape.kernel_h * shape.kernel_w;
+  for (int k = 0; k < shape.out_channels; ++k) {
+    const bool no_filter = random.chance(filters);
+    for (int c = 0; c < shape.channels_per_group(); ++c) {
+      if (!no_filter && !no_channel[static_cast<std::size_t>(shape.input_channel(k, c))]) continue;
+      float* start = layer.weights.data() + (std::ptrdiff_t{k} * shape.channels_per_group() + c) * taps;
+      std::fill(start, start + taps, 0.0F);
+    }
+  }
+}
+
+void draw_layer(RandomCase& drawn, Random& random) {
+  const bool large = random.chance(0.02);
+  double density = kDensities[static_cast<std::size_t>(random.integer(0, static_cast<int>(kDensities.size()) - 1))];
+  if (random.chance(0.03) && !large) density = 0;
+  drawn.batch = random.integer(1, large || random.chance(0.5) ? 5 : kMostBatch);
+  ConvShape shape;
+  double nonzeros = 0;
+  const auto fits = [&] {
+    const bool enough = large ? nonzeros > kUsualNonzeros && nonzeros <= kMostNonzeros : nonzeros <= kUsualNonzeros;
+    return enough && work_of(shape, nonzeros) * drawn.batch <= kMostWork;
+  };
+  do {
+    shape = draw_shape(random);
+    nonzeros = static_cast<double>(shape.weight_elements()) * density;
+  } while (!fits());
+  drawn.layer = make_layer(fmt::format("random_{}", drawn.index), shape, density, drawn.seed ^ drawn.index);
+  empty_some(drawn.layer, random);
+}
+
+// The value of each key of --plan that is drawn; a key that is not drawn is left to the planner.
+std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePattern& pattern, Random& random) {
+  const ConvShape& shape = layer.shape;
+  std::vector<std::string> items;
+  const auto add = [&](const char* key, const std::string& value) {
+    if (random.chance(0.4)) items.push_back(fmt::format("{}={}", key, value));
+  };
+  const bool may_be_direct = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.pad == Padding{};
+  add("staging", may_be_direct && random.chance(0.5) ? "direct" : random.chance(0.5) ? "bulk" : "shared");
+  const PixelTile tile{random.integer(1, 4), random.integer(1, std::min(shape.out_h(), 16)),
+                       random.integer(1, std::min(shape.out_w(), 32))};
+  add("tile", fmt::format("{}x{}x{}", tile.images, tile.rows, tile.cols));
+  const std::vector<GroupOption> options = group_options(shape, pattern);
+  const auto option = static_cast<std::size_t>(random.integer(0, static_cast<int>(options.size()) - 1));
+  add("groups", std::to_string(options[option].groups));
+  add("splits", std::to_string(random.integer(1, 8)));
+  add("stage", std::to_string(random.integer(1, 16)));
+  add("buffers", std::to_string(random.integer(1, 4)));
+  add("barrier", std::to_string(random.chance(0.3) ? 0 : random.integer(1, 500)));
+  add("ahead", std::to_string(random.integer(1, kMaxLoadAhead)));
+  return items;
+}
+
+std::string join(const std::vector<std::string>& items) { return fmt::format("{}", fmt::join(items, ",")); }
+
+// Whether the planner finds a plan that keeps the constraints. An error of any other kind is for whoever compiles it.
+bool can_be_kept(const RandomCase& drawn, const SparsePattern& pattern, const std::vector<std::string>& items) {
+  try {
+    (void)make_plan(drawn.layer, pattern, {drawn.planned_batch, drawn.archs, parse_plan_constraints(join(items))});
+  } catch (const Error& error) {
+    return error.kind() != ErrorKind::usage;
+  }
+  return true;
+}
+
+void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
+  drawn.planned_batch = random.chance(0.4) ? drawn.batch : random.chance(0.5) ? 1 : random.integer(2, kMostBatch);
+  drawn.archs = {arch};
+  if (arch != "sm_75" && random.chance(0.1)) drawn.archs = {"sm_75", arch};  // the plan and the PTX serve both
+  const double which = random.real();
+  const ConvShape& shape = drawn.layer.shape;
+  if (which < 0.3) {
+    drawn.source = PlanSource::constrained;
+    const SparsePattern pattern = analyse(drawn.layer);
+    std::vector<std::string> items = draw_constraints(drawn.layer, pattern, random);
+    while (!items.empty() && !can_be_kept(drawn, pattern, items)) {
+      items.erase(items.begin() + random.integer(0, static_cast<int>(items.size()) - 1));
+    }
+    drawn.constraints = join(items);
+    if (items.empty()) drawn.source = PlanSource::planner;
+  } else if (which < 0.55 && std::max(shape.dilation_h, shape.dilation_w) <= 4) {  // so that small tiles fit
+    drawn.source = PlanSource::by_hand;
+    drawn.archs = {arch};
+    drawn.plan = plan_by_hand(drawn.layer, random_hand_plan(drawn.layer, random, arch), arch);
+    drawn.plan.batch = drawn.planned_batch;
+  }
+}
+
+// Neighbouring seeds and indices give unrelated streams (splitmix64).
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
+  std::uint64_t z = seed * 0x9E3779B97F4A7C15ULL + index;
+  for (const std::uint64_t factor : {0xBF58476D1CE4E5B9ULL, 0x94D049BB133111EBULL}) z = (z ^ (z >> 29)) * factor;
+  return z ^ (z >> 32);
+}
+
+}  // namespace
+
+std::string_view to_string(PlanSource source) {
+  switch (source) {
+    case PlanSource::planner:
+      return "planner";
+    case PlanSource::constrained:
+      return "constrained";
+    case PlanSource::by_hand:
+      return "by hand";
+  }
+  return "?";
+}
+
+std::string RandomCase::arguments() const { return fmt::format("--seed {} --only {}", seed, index); }
+
+std::string RandomCase::describe() const {
+  const Epilogue& epilogue = layer.shape.epilogue;
+  const auto nonzeros = std::count_if(layer.weights.begin(), layer.weights.end(), [](float w) { return w != 0; });
+  std::string text = fmt::format("{}, {} nonzeros{}{}, {}, tuned for batch {}, run with {}, on {}, plan {}",
+                                 burin::describe(layer.shape), nonzeros, epilogue.bias ? ", bias" : "",
+                                 epilogue.residual ? ", residual" : "", burin::to_string(epilogue.activation),
+                                 planned_batch, batch, fmt::join(archs, "+"), to_string(source));
+  if (source == PlanSource::constrained) text += " " + constraints;
+  if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);
+  return text;
+}
+
+RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch) {
+  Random random(mixed(seed, index));
+  RandomCase drawn;
+  drawn.seed = seed;
+  drawn.index = index;
+  draw_layer(drawn, random);
+  draw_plan(drawn, random, arch);
+  return drawn;
+}
+
+}  // namespace burin_test

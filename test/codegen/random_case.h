@@ -1,0 +1,41 @@
+// Layers drawn out of the whole convolution space, each with what it is compiled with. The same on every machine for a
+// seed and an index.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ir/conv_layer.h"
+#include "ir/kernel_plan.h"
+
+namespace burin_test {
+
+// Who made the plan.
+enum class PlanSource {
+  planner,      // all by itself
+  constrained,  // the planner, with some choices taken from it
+  by_hand,      // hand_plan.h: plans that no planner would choose
+};
+
+struct RandomCase {
+  std::uint64_t seed = 0, index = 0;
+  burin::ConvLayer layer;
+  int planned_batch = 1, batch = 1;  // what it is tuned for, what it is run with
+  std::vector<std::string> archs;    // to compile for; the last is the one that was asked for
+  PlanSource source = PlanSource::planner;
+  std::string constraints;  // constrained: as for --plan; the planner has found a plan that keeps them
+  burin::KernelPlan plan;   // by_hand
+
+  // "--seed 1 --only 17": draws the same case again.
+  std::string arguments() const;
+  // One line: shape, pattern, batch sizes, where the plan is from.
+  std::string describe() const;
+};
+
+// `arch`: where it will run.
+RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch);
+
+std::string_view to_string(PlanSource source);
+
+}  // namespace burin_test
