@@ -22,8 +22,9 @@ struct GroupOption {
 // All ways with at most kMaxGroupChannels accumulators, largest groups first; none empty.
 std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePattern& pattern);
 
-// Output channels dealt so that the groups have nearly the same number of nonzeros; each group ascending. Convolution
-// groups that are packed are consecutive where that is nearly as even.
+// Output channels dealt so that the groups cost nearly the same, and little because the channels of a group read the
+// same activations; each group ascending. Convolution groups that are packed are consecutive where that is nearly as
+// even.
 std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparsePattern& pattern,
                                            const GroupOption& option);
 

@@ -198,7 +198,8 @@ class Planner {
     for (int stage = candidate.stage_channels; stage > 0; --stage) {
       if (plan.staging == Staging::bulk) {
         const std::int64_t stages = std::max<std::int64_t>(1, ceil_div(most_channels, stage));
-        plan.stage_channels = bulk_channels(plan.tile, shape_, static_cast<int>(ceil_div(most_channels, stages)));
+        const int channels = std::max(1, static_cast<int>(ceil_div(most_channels, stages)));
+        plan.stage_channels = bulk_channels(plan.tile, shape_, channels);
         plan.shared = bulk_layout(plan.tile, shape_, plan.stage_channels).layout;
       } else {
         plan.stage_channels = even_stage(most_channels, stage, plan.shared);

@@ -75,7 +75,7 @@ TEST_CASE("grouping: every option deals a permutation that keeps the convolution
   }
 }
 
-TEST_CASE("grouping: expected means are close to exact counts on a random pattern") {
+TEST_CASE("grouping: exact counts on a random pattern are the expected means or somewhat less") {
   const ConvShape shape = shape_of(64, 256, 1, 3);
   const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape, 0.1));
   for (const GroupOption& option : group_options(shape, pattern)) {
@@ -83,7 +83,8 @@ TEST_CASE("grouping: expected means are close to exact counts on a random patter
     const Totals totals = totals_of(count_work(pattern, group_of_outputs(groups, 256), groups.size()));
     INFO(option.groups << " groups of " << option.capacity);
     CHECK(totals.multiply_adds == Approx(option.mean.multiply_adds * option.groups));
-    CHECK(totals.loads == Approx(option.mean.loads * option.groups).epsilon(0.03));
+    CHECK(totals.loads <= 1.03 * option.mean.loads * option.groups);
+    CHECK(totals.loads >= 0.85 * option.mean.loads * option.groups);
     CHECK(totals.channels == Approx(option.mean.channels * option.groups).epsilon(0.03));
   }
 }

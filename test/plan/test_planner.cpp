@@ -84,7 +84,9 @@ TEST_CASE("plan: row_empty and column_empty") {
   for (int k = 0; k < 48; ++k) std::fill_n(layer.weights.begin() + (k * 32 + 7) * 9, 4 * 9, 0.0F);
   check_plans(layer);
   const SparsePattern pattern = analyse(layer);
-  for (const Slice& slice : make_plan(layer, pattern, {}).slices) {
+  PlanRequest request;
+  request.constraints.staging = Staging::shared;  // bulk copies leave no channel out
+  for (const Slice& slice : make_plan(layer, pattern, request).slices) {
     for (const int c : slice.channels) CHECK((c < 7 || c > 10));
   }
 }
