@@ -187,7 +187,9 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   const auto layout = [&](std::string_view key) {
     const TextLine& line = reader.required(key);
     const std::optional<TensorLayout> parsed = parse_tensor_layout(line.value);
-    if (!parsed) reader.fail_at(line, "'{}' is not a tensor layout; known is nchw", line.value);
+    if (!parsed) {
+      reader.fail_at(line, "'{}' is not a tensor layout; known are {}", line.value, tensor_layout_names());
+    }
     return *parsed;
   };
   plan.input_layout = layout("input_layout");

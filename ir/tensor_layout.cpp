@@ -32,14 +32,36 @@ std::size_t whole_images(std::size_t values, std::int64_t image) {
 
 }  // namespace
 
+std::string tensor_layout_names() {
+  std::string names;
+  for (const TensorLayout layout : kTensorLayouts) {
+    names += names.empty() ? "" : ", ";
+    names += to_string(layout);
+  }
+  return names;
+}
+
 std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols) {
   const int together = channels_together(layout);
   return saturating_product({ceil_div(channels, together), together, rows, cols});
 }
 
-std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols) {
+TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,
+                     std::int64_t element) {
+  const std::int64_t together = channels_together(layout);
+  const std::int64_t blocks = ceil_div(channels, together);
+  const std::int64_t pixel = element / together;
+  const std::int64_t block = pixel / (rows * cols);
+  return {.image = block / blocks,
+          .channel = block % blocks * together + element % together,
+          .row = pixel / cols % rows,
+          .col = pixel % cols};
+}
+
+std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols,
+                             float filling) {
   const std::size_t images = whole_images(nchw.size(), image_elements(TensorLayout::nchw, channels, rows, cols));
-  std::vector<float> packed(images * static_cast<std::size_t>(image_elements(layout, channels, rows, cols)), 0.0F);
+  std::vector<float> packed(images * static_cast<std::size_t>(image_elements(layout, channels, rows, cols)), filling);
   for_each_value(layout, images, channels, rows, cols,
                  [&](std::size_t plain, std::size_t at) { packed[at] = nchw[plain]; });
   return packed;

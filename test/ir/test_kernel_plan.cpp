@@ -76,7 +76,7 @@ TEST_CASE("kernel_plan: faults of the text name the line") {
   expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
   expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");
   expect("precision: fp32", "precision: fp16", "line 4: 'fp16' is not a precision; known is fp32");
-  expect("input_layout: nchw", "input_layout: nhwc", "line 6: 'nhwc' is not a tensor layout; known is nchw");
+  expect("input_layout: nchw", "input_layout: nhwc", "line 6: 'nhwc' is not a tensor layout; known are nchw, nchw4");
   expect("tile: 2x14x14", "tile: 2x14", "'2x14' of 'tile' must be 3 integers");
   expect("reduction: last_block", "reduction: atomic", "'atomic' is not a reduction; known are none, last_block");
   expect("group 1:", "group 2:", "'group 2' stands where 'group 1' is expected");

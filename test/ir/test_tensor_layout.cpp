@@ -1,0 +1,94 @@
+#include "ir/tensor_layout.h"
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <limits>
+
+#include "test/thrown.h"
+
+using namespace burin;
+
+namespace {
+
+constexpr int kImages = 3, kRows = 2, kCols = 5;
+
+// Every value another one: 1, 2, 3...
+std::vector<float> numbered(std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i + 1);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("tensor layout: there and back, 1 to 9 channels") {
+  for (const TensorLayout layout : kTensorLayouts) {
+    for (int channels = 1; channels <= 9; ++channels) {
+      INFO(to_string(layout) << ", " << channels << " channels");
+      const std::vector<float> nchw = numbered(std::int64_t{kImages} * channels * kRows * kCols);
+      const std::vector<float> packed = from_nchw(layout, nchw, channels, kRows, kCols);
+      CHECK(static_cast<std::int64_t>(packed.size()) == kImages * image_elements(layout, channels, kRows, kCols));
+      CHECK(to_nchw(layout, packed, channels, kRows, kCols) == nchw);
+      if (layout == TensorLayout::nchw) CHECK(packed == nchw);
+    }
+  }
+}
+
+TEST_CASE("tensor layout: nchw4 has four channels of a pixel side by side") {
+  // One image, 5 channels, 1 x 2 pixels: channel c has the values 10 c and 10 c + 1.
+  const std::vector<float> nchw = {0, 1, 10, 11, 20, 21, 30, 31, 40, 41};
+  const std::vector<float> packed = {0, 10, 20, 30, 1, 11, 21, 31, 40, 0, 0, 0, 41, 0, 0, 0};
+  CHECK(from_nchw(TensorLayout::nchw4, nchw, 5, 1, 2) == packed);
+}
+
+TEST_CASE("tensor layout: filling channels get what is asked for, and nothing else does") {
+  for (int channels = 1; channels <= 9; ++channels) {
+    const std::vector<float> nchw = numbered(std::int64_t{kImages} * channels * kRows * kCols);
+    const std::vector<float> packed =
+        from_nchw(TensorLayout::nchw4, nchw, channels, kRows, kCols, std::numeric_limits<float>::quiet_NaN());
+    for (std::size_t i = 0; i < packed.size(); ++i) {
+      const TensorPlace place = place_of(TensorLayout::nchw4, channels, kRows, kCols, static_cast<std::int64_t>(i));
+      INFO(channels << " channels, element " << i);
+      CHECK(std::isnan(packed[i]) == (place.channel >= channels));
+    }
+    CHECK(to_nchw(TensorLayout::nchw4, packed, channels, kRows, kCols) == nchw);
+  }
+}
+
+TEST_CASE("tensor layout: the place of an element is where from_nchw puts it") {
+  for (const TensorLayout layout : kTensorLayouts) {
+    for (const int channels : {1, 4, 6, 9}) {
+      const std::vector<float> nchw = numbered(std::int64_t{kImages} * channels * kRows * kCols);
+      const std::vector<float> packed = from_nchw(layout, nchw, channels, kRows, kCols);
+      for (std::size_t i = 0; i < packed.size(); ++i) {
+        const TensorPlace at = place_of(layout, channels, kRows, kCols, static_cast<std::int64_t>(i));
+        if (at.channel >= channels) continue;
+        INFO(to_string(layout) << ", " << channels << " channels, element " << i);
+        CHECK(packed[i] ==
+              nchw[static_cast<std::size_t>(((at.image * channels + at.channel) * kRows + at.row) * kCols + at.col)]);
+      }
+    }
+  }
+}
+
+TEST_CASE("tensor layout: sizes count the filling and do not overflow") {
+  CHECK(image_elements(TensorLayout::nchw, 5, 3, 7) == 5 * 3 * 7);
+  CHECK(image_elements(TensorLayout::nchw4, 5, 3, 7) == 8 * 3 * 7);
+  CHECK(image_elements(TensorLayout::nchw4, 8, 3, 7) == 8 * 3 * 7);
+  CHECK(image_elements(TensorLayout::nchw4, 1, 3, 7) == 4 * 3 * 7);
+  constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
+  CHECK(image_elements(TensorLayout::nchw4, 1 << 30, kHuge, 1 << 30) == kHuge);
+}
+
+TEST_CASE("tensor layout: a tensor that is no whole number of images is refused") {
+  CHECK(burin_test::error_of([] { from_nchw(TensorLayout::nchw4, numbered(9), 5, 1, 2); }, ErrorKind::internal)
+            .find("9 values are no whole images of 10") != std::string::npos);
+  CHECK(burin_test::error_of([] { to_nchw(TensorLayout::nchw4, numbered(10), 5, 1, 2); }, ErrorKind::internal)
+            .find("10 values are no whole images of 16") != std::string::npos);
+}
+
+TEST_CASE("tensor layout: names") {
+  for (const TensorLayout layout : kTensorLayouts) CHECK(parse_tensor_layout(to_string(layout)) == layout);
+  for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44"}) CHECK_FALSE(parse_tensor_layout(other));
+  CHECK(tensor_layout_names() == "nchw, nchw4");
+}
