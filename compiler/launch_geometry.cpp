@@ -1,6 +1,13 @@
 #include "compiler/launch_geometry.h"
 
+#include <algorithm>
+
 namespace burin {
+namespace {
+
+int alignment_of(TensorLayout layout) { return channels_together(layout) * kFloatBytes; }
+
+}  // namespace
 
 LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
   LaunchGeometry launch;
@@ -10,11 +17,15 @@ LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
   launch.tile_images = plan.tile.images;
   launch.tiles_per_image = plan.tiles_per_image(shape);
   if (plan.reduction == Reduction::last_block) {
-    constexpr std::int64_t kWordBytes = 4;
     launch.workspace_bytes_per_tile =
-        static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() * plan.threads * kWordBytes;
+        static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() * plan.threads * kFloatBytes;
     launch.counters_per_tile = static_cast<int>(plan.groups.size());
   }
+  launch.input_layout = plan.input_layout;
+  launch.output_layout = plan.output_layout;
+  launch.input_alignment = alignment_of(plan.input_layout);
+  launch.output_alignment = alignment_of(plan.output_layout);
+  if (plan.staging == Staging::bulk) launch.input_alignment = std::max(launch.input_alignment, kWideAccessBytes);
   return launch;
 }
 

@@ -1,6 +1,7 @@
 #include "ir/package/manifest.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, hashes
 constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
 constexpr int kMaxRegistersPerThread = 255;
+constexpr int kMaxTensorAlignment = 256;  // what the driver's allocations have
 
 // Collects faults, each under the path of the attribute it is about: "kernels[2].launch.threads: 1056 is over 1024".
 class Checker {
@@ -64,7 +66,30 @@ class Checker {
   std::set<std::string> seen_paths_, seen_symbols_;
 };
 
-// The product, or nothing when it does not fit.
+// The layout of the input or the output: how its tensors lie and where they may begin.
+void check_tensors(Checker& check, const std::string& path, TensorLayout layout, int alignment, std::int64_t elements) {
+  if (check.range(path + "_alignment", alignment, kFloatBytes, kMaxTensorAlignment) &&
+      !std::has_single_bit(static_cast<unsigned>(alignment))) {
+    check.fault(path + "_alignment", fmt::format("{} is not a power of two", alignment));
+  } else if (alignment < channels_together(layout) * kFloatBytes && alignment >= kFloatBytes) {
+    check.fault(path + "_alignment",
+                fmt::format("{} is under {}: {} channels of a pixel are read or written at once in {}", alignment,
+                            channels_together(layout) * kFloatBytes, channels_together(layout), to_string(layout)));
+  }
+  if (elements > kMaxImageBytes / kFloatBytes) {
+    check.fault(path + "_layout", fmt::format("an image in {} is over {} bytes", to_string(layout), kMaxImageBytes));
+  }
+}
+
+void check_tensors(Checker& check, const std::string& path, const KernelRecord& kernel) {
+  const LaunchGeometry& launch = kernel.launch;
+  const ConvShape& shape = kernel.shape;
+  check_tensors(check, path + ".input", launch.input_layout, launch.input_alignment,
+                image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w));
+  check_tensors(check, path + ".output", launch.output_layout, launch.output_alignment,
+                image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()));
+}
+
 void check_launch(Checker& check, const std::string& path, const KernelRecord& kernel, bool shape_is_legal) {
   const LaunchGeometry& launch = kernel.launch;
   if (check.range(path + ".threads", launch.threads, kWarpSize, kMaxThreadsPerBlock) &&
@@ -148,6 +173,7 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
   check.range(path + ".planned_batch", kernel.planned_batch, 1, kMaxBatch);
   check.finite(path + ".predicted_us", kernel.predicted_us);
   check_launch(check, path + ".launch", kernel, shape_faults.empty());
+  if (shape_faults.empty()) check_tensors(check, path + ".launch", kernel);
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
   if (kernel.binaries.empty()) check.fault(path + ".binaries", "is empty: there would be nothing to load");
   std::set<std::pair<BinaryKind, std::string>> kinds;

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 1;
+inline constexpr int kPackageFormatVersion = 2;
 
 enum class BinaryKind { ptx, cubin, bitcode };
 
@@ -29,6 +30,10 @@ struct KernelBinary {
   bool operator==(const KernelBinary&) const = default;
 };
 
+inline constexpr int kFloatBytes = 4;
+// What an access to several values at once needs: a bulk copy, or the channels of a pixel that lie side by side.
+inline constexpr int kWideAccessBytes = 16;
+
 // Grid: ceil(batch / tile_images) * tiles_per_image blocks in x, `slices` in y.
 struct LaunchGeometry {
   int threads = 0;
@@ -40,6 +45,10 @@ struct LaunchGeometry {
   std::int64_t workspace_bytes_per_tile = 0;
   // 32-bit arrival counters per tile, zero before the first launch; every launch leaves them zero.
   int counters_per_tile = 0;
+  // How the tensors lie in memory, and what their addresses must be a multiple of, in bytes. A residual is like the
+  // output.
+  TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
+  int input_alignment = kFloatBytes, output_alignment = kFloatBytes;
   bool operator==(const LaunchGeometry&) const = default;
 };
 

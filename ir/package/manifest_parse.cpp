@@ -142,6 +142,12 @@ ConvShape parse_shape(const Field& field) {
   return shape;
 }
 
+TensorLayout parse_layout(const Field& field) {
+  if (const std::optional<TensorLayout> known = parse_tensor_layout(field.text())) return *known;
+  bad(field.path(),
+      fmt::format("'{}' is not a tensor layout this burin knows ({})", printable(field.text()), tensor_layout_names()));
+}
+
 LaunchGeometry parse_launch(const Field& field) {
   LaunchGeometry launch;
   get(launch.threads, field, "threads");
@@ -151,6 +157,10 @@ LaunchGeometry parse_launch(const Field& field) {
   get(launch.tiles_per_image, field, "tiles_per_image");
   get(launch.workspace_bytes_per_tile, field, "workspace_bytes_per_tile");
   get(launch.counters_per_tile, field, "counters_per_tile");
+  launch.input_layout = parse_layout(field["input_layout"]);
+  launch.output_layout = parse_layout(field["output_layout"]);
+  get(launch.input_alignment, field, "input_alignment");
+  get(launch.output_alignment, field, "output_alignment");
   return launch;
 }
 

@@ -95,15 +95,15 @@ TEST_CASE("manifest: unknown keys are ignored") {
 }
 
 TEST_CASE("manifest: an unknown version is one clear error") {
-  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 2}}; }) ==
-        "manifest.json: format_version: 2 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 1. A newer burin wrote the package");
-  CHECK(parse_error([](ordered_json& json) { json["format_version"] = 0; }) ==
-        "manifest.json: format_version: 0 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 1. Compile the layers again");
+  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 3}}; }) ==
+        "manifest.json: format_version: 3 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 2. A newer burin wrote the package");
+  CHECK(parse_error([](ordered_json& json) { json["format_version"] = 1; }) ==
+        "manifest.json: format_version: 1 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 2. Compile the layers again");
   Manifest manifest = sample_manifest();
   manifest.format_version = 7;
-  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 7 is not one this burin knows (1)"});
+  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 7 is not one this burin knows (2)"});
 }
 
 TEST_CASE("manifest: a wrong type is named by its path") {
@@ -175,6 +175,11 @@ TEST_CASE("manifest: unknown words are named with those that are known") {
             activation_names() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
         "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin, bitcode");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["input_layout"] = "nhwc\n"; }) ==
+        "manifest.json: kernels[1].launch.input_layout: 'nhwc\\x0a' is not a tensor layout this burin knows (nchw, "
+        "nchw4)");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["output_layout"] = 4; }) ==
+        "manifest.json: kernels[1].launch.output_layout: expected a string, found 4");
 }
 
 TEST_CASE("manifest: what is not JSON is refused with line and column") {
@@ -184,7 +189,7 @@ TEST_CASE("manifest: what is not JSON is refused with line and column") {
         }).find("manifest.json: not valid JSON: parse error at line 2, column 6") == 0);
   CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: not valid JSON: parse error") == 0);
   CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: not valid JSON: parse error") == 0);
-  CHECK(error_of([] { parse_manifest("{\"format_version\": 1, \"format_version\": 1}"); }) ==
+  CHECK(error_of([] { parse_manifest("{\"format_version\": 2, \"format_version\": 2}"); }) ==
         "manifest.json: the key 'format_version' stands twice in one object");
   CHECK(error_of([] { parse_manifest(std::string(1'000'000, '[')); }) ==
         "manifest.json: is nested deeper than 16 levels");
@@ -194,7 +199,7 @@ TEST_CASE("manifest: long arrays take linear time, and there is an end to them")
   Manifest manifest = sample_manifest();
   for (int i = 0; i < 50'000; ++i) manifest.tensors.push_back(manifest.tensors[0]);
   CHECK(parse_manifest(print(manifest)).tensors.size() == manifest.tensors.size());
-  std::string text = "{\"format_version\": 1, \"x\": [";
+  std::string text = "{\"format_version\": 2, \"x\": [";
   for (int i = 0; i < 4'000'000; ++i) text += "1,";
   CHECK(error_of([&] { parse_manifest(text + "1]}"); }) == "manifest.json: has more than 4000000 values");
   CHECK(error_of([&] { parse_manifest(std::string(kMaxManifestBytes + 1, ' ')); }) ==
@@ -237,6 +242,54 @@ TEST_CASE("manifest: launch limits") {
         "kernels[1].launch.counters_per_tile: -1 is under 0");
   CHECK(launch([](LaunchGeometry& l) { l.counters_per_tile = 65'536; }) ==
         "kernels[1].launch.counters_per_tile: 65536 is over 65535");
+}
+
+TEST_CASE("manifest: layouts and alignments survive") {
+  for (const TensorLayout input : kTensorLayouts) {
+    for (const TensorLayout output : kTensorLayouts) {
+      Manifest manifest = sample_manifest();
+      LaunchGeometry& launch = manifest.kernels[1].launch;
+      launch.input_layout = input;
+      launch.output_layout = output;
+      launch.input_alignment = 256;
+      launch.output_alignment = 32;
+      CHECK(verify(manifest).empty());
+      CHECK(parse_manifest(print(manifest)) == manifest);
+    }
+  }
+}
+
+TEST_CASE("manifest: alignments that cannot be") {
+  const auto launch = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[1].launch); }); };
+  CHECK(launch([](LaunchGeometry& l) { l.input_alignment = 0; }) == "kernels[1].launch.input_alignment: 0 is under 4");
+  CHECK(launch([](LaunchGeometry& l) { l.input_alignment = -16; }) ==
+        "kernels[1].launch.input_alignment: -16 is under 4");
+  CHECK(launch([](LaunchGeometry& l) { l.input_alignment = 512; }) ==
+        "kernels[1].launch.input_alignment: 512 is over 256");
+  CHECK(launch([](LaunchGeometry& l) { l.output_alignment = 24; }) ==
+        "kernels[1].launch.output_alignment: 24 is not a power of two");
+  CHECK(launch([](LaunchGeometry& l) { l.input_layout = TensorLayout::nchw4; }) ==
+        "kernels[1].launch.input_alignment: 4 is under 16: 4 channels of a pixel are read or written at once in nchw4");
+  CHECK(
+      launch([](LaunchGeometry& l) {
+        l.output_layout = TensorLayout::nchw4;
+        l.output_alignment = 8;
+      }) ==
+      "kernels[1].launch.output_alignment: 8 is under 16: 4 channels of a pixel are read or written at once in nchw4");
+}
+
+TEST_CASE("manifest: an image that only its filling makes too large") {
+  Manifest manifest = sample_manifest();
+  KernelRecord& kernel = manifest.kernels[1];
+  kernel.shape = ConvShape{};
+  kernel.shape.in_h = kernel.shape.in_w = 16'384;
+  kernel.nonzeros = 1;
+  kernel.dead_inputs = kernel.dead_outputs = 0;
+  CHECK(verify(manifest).empty());
+  kernel.launch.input_layout = TensorLayout::nchw4;
+  kernel.launch.input_alignment = 16;
+  CHECK(verify(manifest) ==
+        std::vector<std::string>{"kernels[1].launch.input_layout: an image in nchw4 is over 2147483647 bytes"});
 }
 
 TEST_CASE("manifest: the grid of the largest batch and image does not overflow") {
