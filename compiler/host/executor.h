@@ -4,7 +4,8 @@
 // It reports, with block, thread and address: global accesses outside the buffers of the launch, shared accesses
 // outside the block's shared memory, reads of shared memory that was never written (or whose asynchronous copy has not
 // been waited for), shared-memory races between two barriers, barriers that not all threads of a block reach, output
-// elements that no thread wrote or that two threads wrote. docs/host-executor.md has the whole list.
+// elements that no thread wrote or that two threads wrote (filling channels apart). docs/host-executor.md has the whole
+// list.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 
 namespace burin {
 
+// Tensors in the launch geometry's layouts; the output's filling channels stay as they are.
 struct HostLaunchArguments {
   int batch = 1;
   std::span<const float> input;

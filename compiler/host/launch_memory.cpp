@@ -40,6 +40,9 @@ Accessor unpack(std::uint64_t packed) {
 LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles,
                            std::span<const float> input, std::span<float> output, std::span<const float> residual)
     : shape_(shape),
+      input_layout_(launch.input_layout),
+      output_layout_(launch.output_layout),
+      output_has_filling_(shape.out_channels % channels_together(launch.output_layout) != 0),
       partials_per_tile_(launch.workspace_bytes_per_tile / kWordBytes),
       tiles_(tiles),
       input_base_(base_of(Buffer::input)),
@@ -85,12 +88,17 @@ std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) 
     default:
       break;
   }
-  const bool input = buffer == Buffer::input;
-  const std::int64_t cols = input ? shape_.in_w : shape_.out_w();
-  const std::int64_t rows = input ? shape_.in_h : shape_.out_h();
-  const std::int64_t channels = input ? shape_.in_channels : shape_.out_channels;
-  return fmt::format("{} (image {}, channel {}, row {}, col {})", element, element / (cols * rows * channels),
-                     element / (cols * rows) % channels, element / cols % rows, element % cols);
+  const TensorPlace at = place(buffer, element);
+  return fmt::format("{} (image {}, channel {}, row {}, col {})", element, at.image, at.channel, at.row, at.col);
+}
+
+TensorPlace LaunchMemory::place(Buffer buffer, std::int64_t element) const {
+  if (buffer == Buffer::input) return place_of(input_layout_, shape_.in_channels, shape_.in_h, shape_.in_w, element);
+  return place_of(output_layout_, shape_.out_channels, shape_.out_h(), shape_.out_w(), element);
+}
+
+bool LaunchMemory::is_filling(std::int64_t output_element) const {
+  return output_has_filling_ && place(Buffer::output, output_element).channel >= shape_.out_channels;
 }
 
 std::string LaunchMemory::misplaced(Buffer wanted, const char* access, std::uint64_t address) const {
@@ -161,6 +169,7 @@ std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, flo
   std::string fault;
   const std::int64_t element = locate(Buffer::output, "store to", address, fault);
   if (element < 0) return fault;
+  if (is_filling(element)) return std::nullopt;
   const auto index = static_cast<std::size_t>(element);
   const std::uint32_t first = output_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
   if (first != 0) {
@@ -229,7 +238,7 @@ std::optional<std::string> LaunchMemory::count_arrival(std::uint64_t address, st
 std::optional<std::string> LaunchMemory::incomplete() const {
   std::int64_t missing = 0, first = -1;
   for (std::int64_t i = 0; i < elements(Buffer::output); ++i) {
-    if (output_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0) continue;
+    if (output_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0 || is_filling(i)) continue;
     if (missing++ == 0) first = i;
   }
   if (missing != 0) {

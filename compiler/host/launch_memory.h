@@ -15,6 +15,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/package/manifest.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 
@@ -30,7 +31,7 @@ struct Accessor {
 
 class LaunchMemory {
  public:
-  // The spans must have the sizes that shape, batch and geometry ask for.
+  // The spans must have the sizes that shape, batch and geometry's layouts ask for.
   LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles, std::span<const float> input,
                std::span<float> output, std::span<const float> residual);
 
@@ -48,13 +49,15 @@ class LaunchMemory {
   }
   // A run of the input.
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
+  // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
   std::optional<std::string> load_partial(std::uint64_t address, float& value, const Accessor& who) const;
   std::optional<std::string> store_partial(std::uint64_t address, float value, const Accessor& who);
   std::optional<std::string> count_arrival(std::uint64_t address, std::uint32_t last, std::uint32_t& old,
                                            const Accessor& who);
 
-  // After the last block: output elements that nobody wrote, counters that are not zero.
+  // After the last block: output elements, but those of filling channels, that nobody wrote; counters that are not
+  // zero.
   std::optional<std::string> incomplete() const;
 
  private:
@@ -70,11 +73,15 @@ class LaunchMemory {
   std::int64_t elements(Buffer buffer) const;
   // The element at `address`, or -1 and the fault.
   std::int64_t locate(Buffer buffer, const char* access, std::uint64_t address, std::string& fault) const;
+  TensorPlace place(Buffer buffer, std::int64_t element) const;
+  bool is_filling(std::int64_t output_element) const;
   std::string misplaced(Buffer wanted, const char* access, std::uint64_t address) const;
   std::string describe_element(Buffer buffer, std::int64_t element) const;
   std::string describe_block(std::uint32_t block) const;
 
   ConvShape shape_;
+  TensorLayout input_layout_, output_layout_;
+  bool output_has_filling_ = false;
   std::int64_t partials_per_tile_ = 0;
   std::int64_t tiles_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;

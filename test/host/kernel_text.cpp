@@ -99,17 +99,19 @@ burin::LaunchGeometry row_launch() {
 }
 
 Run run_bitcode(const std::string& bitcode, const RunOptions& options) {
-  burin::HostKernel kernel(bitcode, "k", options.launch, options.shape);
-  std::vector<float> input(static_cast<std::size_t>(options.shape.input_elements() * options.batch));
+  const burin::ConvShape& shape = options.shape;
+  burin::HostKernel kernel(bitcode, "k", options.launch, shape);
+  const auto inputs = static_cast<std::size_t>(
+      image_elements(options.launch.input_layout, shape.in_channels, shape.in_h, shape.in_w) * options.batch);
+  const auto outputs = static_cast<std::size_t>(
+      image_elements(options.launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()) * options.batch);
+  std::vector<float> input(inputs);
   std::vector<float> residual;
-  if (options.shape.epilogue.residual) {
-    residual.resize(static_cast<std::size_t>(options.shape.output_elements() * options.batch));
-  }
+  if (shape.epilogue.residual) residual.resize(outputs);
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i + 1);
   for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = 100 * static_cast<float>(i + 1);
   Run run;
-  run.output.assign(static_cast<std::size_t>(options.shape.output_elements() * options.batch),
-                    std::numeric_limits<float>::quiet_NaN());
+  run.output.assign(outputs, std::numeric_limits<float>::quiet_NaN());
   try {
     kernel.run({options.batch, input, run.output, residual});
   } catch (const burin::Error& error) {
