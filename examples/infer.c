@@ -12,8 +12,20 @@
     if ((status = (call)) != BURIN_OK) goto done; \
   } while (0)
 
-static size_t elements(int batch, int channels, int height, int width) {
-  return (size_t)batch * (size_t)channels * (size_t)height * (size_t)width;
+/* Channels of an image, those included that fill up the last block. */
+static size_t filled(int channels, int together) {
+  return ((size_t)channels + (size_t)together - 1) / (size_t)together * (size_t)together;
+}
+
+static size_t elements(int batch, int channels, int together, int height, int width) {
+  return (size_t)batch * filled(channels, together) * (size_t)height * (size_t)width;
+}
+
+/* The channel of an element, in any layout. */
+static size_t channel_of(size_t element, int channels, int together, int height, int width) {
+  const size_t pixel = element / (size_t)together;
+  const size_t block = pixel / ((size_t)height * (size_t)width);
+  return block * (size_t)together % filled(channels, together) + element % (size_t)together;
 }
 
 static burin_status infer(const char* path, const char* layer, int batch) {
@@ -35,8 +47,9 @@ static burin_status infer(const char* path, const char* layer, int batch) {
 
   burin_kernel_shape shape;
   TRY(burin_kernel_get_shape(kernel, &shape));
-  const size_t inputs = elements(batch, shape.in_channels, shape.in_height, shape.in_width);
-  const size_t outputs = elements(batch, shape.out_channels, shape.out_height, shape.out_width);
+  const size_t inputs = elements(batch, shape.in_channels, shape.in_channels_together, shape.in_height, shape.in_width);
+  const size_t outputs =
+      elements(batch, shape.out_channels, shape.out_channels_together, shape.out_height, shape.out_width);
   values = calloc(inputs > outputs ? inputs : outputs, sizeof(float));
   if (values == NULL) {
     status = BURIN_ERROR_INTERNAL;
@@ -59,7 +72,11 @@ static burin_status infer(const char* path, const char* layer, int batch) {
   TRY(burin_stream_synchronize(device, stream));
 
   TRY(burin_copy_to_host(device, values, output, outputs * sizeof(float)));
-  for (size_t i = 0; i < outputs; ++i) sum += values[i];
+  for (size_t i = 0; i < outputs; ++i) {
+    const size_t channel =
+        channel_of(i, shape.out_channels, shape.out_channels_together, shape.out_height, shape.out_width);
+    if (channel < (size_t)shape.out_channels) sum += values[i]; /* the others mean nothing */
+  }
   printf("%s on %s, batch %d: checksum %.6g\n", layer, burin_device_name(device), batch, sum);
 
 done:

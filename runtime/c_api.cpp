@@ -145,8 +145,17 @@ burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_sha
     const burin::Kernel& ours = required(kernel, "kernel").kernel;
     const burin::ImageShape in = ours.input_shape();
     const burin::ImageShape out = ours.output_shape();
-    required(shape, "shape") = {
-        in.channels, in.height, in.width, out.channels, out.height, out.width, ours.needs_residual() ? 1 : 0};
+    required(shape, "shape") = {in.channels,
+                                in.height,
+                                in.width,
+                                out.channels,
+                                out.height,
+                                out.width,
+                                ours.needs_residual() ? 1 : 0,
+                                in.channels_together,
+                                out.channels_together,
+                                in.alignment,
+                                out.alignment};
   });
 }
 

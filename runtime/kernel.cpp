@@ -18,8 +18,17 @@ const std::string& Kernel::loaded_arch() const { return loaded_->arch; }
 const std::string& Kernel::load_log() const { return loaded_->log; }
 KernelAttributes Kernel::attributes() const { return loaded_->attributes; }
 
-ImageShape Kernel::input_shape() const { return {shape().in_channels, shape().in_h, shape().in_w}; }
-ImageShape Kernel::output_shape() const { return {shape().out_channels, shape().out_h(), shape().out_w()}; }
+ImageShape Kernel::input_shape() const {
+  const LaunchGeometry& launch = record().launch;
+  return {shape().in_channels, shape().in_h, shape().in_w, channels_together(launch.input_layout),
+          launch.input_alignment};
+}
+
+ImageShape Kernel::output_shape() const {
+  const LaunchGeometry& launch = record().launch;
+  return {shape().out_channels, shape().out_h(), shape().out_w(), channels_together(launch.output_layout),
+          launch.output_alignment};
+}
 
 LaunchGrid Kernel::grid(int batch) const { return launch_grid(record(), batch); }
 WorkspaceSize Kernel::workspace_size(int batch) const { return launch_workspace(record(), batch); }

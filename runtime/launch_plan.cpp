@@ -28,11 +28,13 @@ std::int64_t tile_count(const KernelRecord& record, int batch) {
   return tiles;
 }
 
-void check_pointer(const KernelRecord& record, const void* pointer, const char* name) {
-  constexpr std::uintptr_t kFloatAlignment = sizeof(float);
+void check_pointer(const KernelRecord& record, const void* pointer, int alignment, const char* name) {
   if (pointer == nullptr) fail(ErrorKind::usage, "launch of layer {}: {} is a null pointer", record.layer, name);
-  if (reinterpret_cast<std::uintptr_t>(pointer) % kFloatAlignment != 0) {
-    fail(ErrorKind::usage, "launch of layer {}: {} is not aligned to {} bytes", record.layer, name, kFloatAlignment);
+  if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(alignment) != 0) {
+    fail(ErrorKind::usage,
+         "launch of layer {}: {} is not aligned to {} bytes, which kernel {} relies on: its address is {}; memory from "
+         "cuMemAlloc or cudaMalloc is aligned",
+         record.layer, name, alignment, record.symbol, fmt::ptr(pointer));
   }
 }
 
@@ -77,10 +79,10 @@ WorkspaceSize merge(const WorkspaceSize& a, const WorkspaceSize& b) {
 
 void check_launch(const KernelRecord& record, const LaunchIo& io, const WorkspaceView& workspace,
                   const WorkspaceSize& needed) {
-  check_pointer(record, io.input, "input");
-  check_pointer(record, io.output, "output");
+  check_pointer(record, io.input, record.launch.input_alignment, "input");
+  check_pointer(record, io.output, record.launch.output_alignment, "output");
   if (record.shape.epilogue.residual) {
-    check_pointer(record, io.residual, "residual");
+    check_pointer(record, io.residual, record.launch.output_alignment, "residual");
   } else if (io.residual != nullptr) {
     fail(ErrorKind::usage, "launch of layer {}: a residual was given, and the layer has none", record.layer);
   }

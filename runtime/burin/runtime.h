@@ -54,10 +54,16 @@ BURIN_API int burin_package_layer_count(const burin_package* package);
 BURIN_API const char* burin_package_layer_name(const burin_package* package, int index);
 
 /* ---- kernels */
+/* Tensors are dense fp32. A value lies at
+ *   (((image * blocks + channel / together) * height + row) * width + col) * together + channel % together
+ * with blocks = channels / together, rounded up; together = 1 is NCHW. An image has blocks * together * height * width
+ * values: those of channels beyond the last mean nothing. A residual is like the output. */
 typedef struct burin_kernel_shape {
   int in_channels, in_height, in_width;
   int out_channels, out_height, out_width;
   int needs_residual;
+  int in_channels_together, out_channels_together; /* 1: NCHW; 4: "nchw4" */
+  int in_alignment, out_alignment;                 /* bytes: what the addresses must be a multiple of */
 } burin_kernel_shape;
 
 /* The kernel of `layer` that suits `batch` best. Loads it if this is its first use. */
@@ -74,8 +80,9 @@ BURIN_API burin_status burin_workspace_create(const burin_device* device, const 
                                               burin_workspace** workspace);
 BURIN_API void burin_workspace_release(burin_workspace* workspace);
 
-/* Enqueues the kernel on `stream` (NULL: the default stream) and returns. Device pointers to dense fp32 tensors, NCHW;
- * `residual` is NULL exactly when the kernel needs none. Allocates nothing; can be captured into a CUDA graph. */
+/* Enqueues the kernel on `stream` (NULL: the default stream) and returns. Device pointers to tensors as
+ * burin_kernel_shape says; `residual` is NULL exactly when the kernel needs none. Allocates nothing; can be captured
+ * into a CUDA graph. */
 BURIN_API burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const float* input,
                                     float* output, const float* residual, int batch, const burin_workspace* workspace);
 

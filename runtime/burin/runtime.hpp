@@ -117,17 +117,28 @@ class BURIN_API Workspace {
 
 // ---- kernels
 
-// One image, dense, NCHW.
+// An image as a kernel reads or writes it: dense fp32, the images of a batch one after the other. NCHW (channel, row,
+// column) where channels_together is 1. Else that many channels of a pixel lie side by side: channel / together, row,
+// column, channel % together; the last block is filled up with channels whose values mean nothing.
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
-  std::int64_t elements() const { return std::int64_t{channels} * height * width; }
+  int channels_together = 1;      // 1: "nchw", 4: "nchw4"
+  int alignment = sizeof(float);  // bytes: what the tensor's address must be a multiple of
+  std::int64_t channel_blocks() const { return (channels + channels_together - std::int64_t{1}) / channels_together; }
+  // Of one image, filling included: what memory must be there.
+  std::int64_t elements() const { return channel_blocks() * channels_together * height * width; }
+  // Where a value lies, counted from the start of the tensor.
+  std::int64_t index(int image, int channel, int row, int col) const {
+    const std::int64_t block = image * channel_blocks() + channel / channels_together;
+    return ((block * height + row) * width + col) * channels_together + channel % channels_together;
+  }
 };
 
-// Device pointers to dense fp32 tensors, NCHW.
+// Device pointers to tensors as input_shape() and output_shape() say.
 struct LaunchIo {
   const float* input = nullptr;
   float* output = nullptr;
-  const float* residual = nullptr;  // shaped like the output; exactly when the kernel needs one
+  const float* residual = nullptr;  // like the output; exactly when the kernel needs one
   int batch = 1;
 };
 

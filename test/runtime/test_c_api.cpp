@@ -22,7 +22,7 @@ bool last_error_has(const std::string& part) {
 struct PackageFile {
   std::string path =
       (std::filesystem::temp_directory_path() / ("burin_c_api_" + std::to_string(getpid()) + ".burin")).string();
-  PackageFile() { burin::write_package(*sample_package(), path); }
+  explicit PackageFile(const burin::Package& package = *sample_package()) { burin::write_package(package, path); }
   ~PackageFile() { std::filesystem::remove(path); }
 };
 
@@ -168,6 +168,10 @@ TEST_CASE("c_api: package_contents") {
   CHECK(shape.out_channels == 16);
   CHECK(shape.out_height == 14);
   CHECK(shape.needs_residual == 1);
+  CHECK(shape.in_channels_together == 1);
+  CHECK(shape.out_channels_together == 1);
+  CHECK(shape.in_alignment == 4);
+  CHECK(shape.out_alignment == 4);
   size_t bytes = 1;
   CHECK(burin_kernel_workspace_bytes(kernel, 1, &bytes) == BURIN_OK);
   CHECK(bytes == 0);
@@ -179,6 +183,38 @@ TEST_CASE("c_api: package_contents") {
   CHECK(burin_launch(kernel, nullptr, &value, &value, &value, 1, nullptr) == BURIN_OK);
   CHECK(burin_launch(kernel, nullptr, &value, &value, nullptr, 1, nullptr) == BURIN_ERROR_USAGE);
   burin_kernel_release(kernel);
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("c_api: layouts_and_alignments") {
+  const std::shared_ptr<burin::Package> package = sample_package();
+  burin::LaunchGeometry& launch = package->manifest.kernels.back().launch;  // conv2
+  launch.output_layout = burin::TensorLayout::nchw4;
+  launch.input_alignment = 16;
+  launch.output_alignment = 64;
+  const PackageFile file(*package);
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  burin_package* loaded = nullptr;
+  burin_kernel* kernel = nullptr;
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  REQUIRE(burin_package_open(device, file.path.c_str(), &loaded) == BURIN_OK);
+  REQUIRE(burin_kernel_find(loaded, "conv2", 4, &kernel) == BURIN_OK);
+  burin_kernel_shape shape;
+  REQUIRE(burin_kernel_get_shape(kernel, &shape) == BURIN_OK);
+  CHECK(shape.in_channels_together == 1);
+  CHECK(shape.out_channels_together == 4);
+  CHECK(shape.in_alignment == 16);
+  CHECK(shape.out_alignment == 64);
+  alignas(64) float memory[32] = {};
+  CHECK(burin_launch(kernel, nullptr, memory + 4, memory, memory + 16, 1, nullptr) == BURIN_OK);
+  CHECK(burin_launch(kernel, nullptr, memory + 1, memory, memory + 16, 1, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("input is not aligned to 16 bytes"));
+  CHECK(burin_launch(kernel, nullptr, memory, memory, memory + 8, 1, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("residual is not aligned to 64 bytes"));
+  burin_kernel_release(kernel);
+  burin_package_release(loaded);
+  burin_device_release(device);
   CHECK(fake.live().empty());
 }
 

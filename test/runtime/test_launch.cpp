@@ -201,6 +201,76 @@ TEST_CASE("launch: pointer_rules") {
   CHECK(BURIN_THROWN(usage, launch({&sample.input, &sample.output, nullptr, 0})).has("batch 0"));
 }
 
+TEST_CASE("launch: alignment that the kernel relies on") {
+  KernelRecord record = sample_kernel("conv2", 4);
+  record.shape.epilogue.residual = true;
+  record.launch.input_alignment = 16;
+  record.launch.output_alignment = 32;
+  alignas(64) float memory[32] = {};
+  std::uint32_t counter = 0;
+  const auto launch = [&](int input, int output, int residual) {
+    check_launch(record, {memory + input, memory + output, memory + residual, 1}, {&counter, 256, memory, 16384},
+                 launch_workspace(record, 1));
+  };
+  CHECK_NOTHROW(launch(0, 0, 0));
+  CHECK_NOTHROW(launch(4, 8, 16));  // 16, 32 and 64 bytes on
+  CHECK(BURIN_THROWN(usage, launch(1, 0, 0)).has("launch of layer conv2: input is not aligned to 16 bytes"));
+  CHECK(BURIN_THROWN(usage, launch(2, 0, 0)).has("which kernel conv2_b4 relies on: its address is 0x"));
+  CHECK(BURIN_THROWN(usage, launch(0, 4, 0)).has("is not aligned to 32 bytes"));
+  CHECK(BURIN_THROWN(usage, launch(0, 4, 0)).has("output is not aligned"));
+  CHECK(BURIN_THROWN(usage, launch(0, 0, 4)).has("residual is not aligned"));
+}
+
+TEST_CASE("launch: an unaligned tensor of an nchw4 kernel never reaches the driver") {
+  FakeDriver fake;
+  const std::shared_ptr<Package> package = sample_package();
+  KernelRecord& record = package->manifest.kernels.back();
+  record.launch.input_layout = TensorLayout::nchw4;
+  record.launch.input_alignment = 16;
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  const Kernel kernel = loaded.kernel("conv2", 4);
+  alignas(16) float memory[8] = {};
+  const auto launch = [&](const float* input) { kernel.launch(nullptr, {input, memory, memory + 1, 1}); };
+  CHECK(BURIN_THROWN(usage, launch(memory + 3)).has("input is not aligned"));
+  CHECK(fake.launches().empty());
+  launch(memory + 4);
+  CHECK(fake.launches().size() == 1);
+}
+
+TEST_CASE("kernel: shapes tell layout, size and alignment") {
+  FakeDriver fake;
+  const std::shared_ptr<Package> package = sample_package();
+  KernelRecord& record = package->manifest.kernels.back();
+  record.shape.in_channels = 9;
+  record.launch.input_layout = TensorLayout::nchw4;
+  record.launch.input_alignment = 16;
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  const Kernel kernel = loaded.kernel("conv2", 4);
+  const ImageShape input = kernel.input_shape(), output = kernel.output_shape();
+  CHECK(input.channels_together == 4);
+  CHECK(input.alignment == 16);
+  CHECK(input.channel_blocks() == 3);
+  CHECK(input.elements() == 12 * 14 * 14);
+  CHECK(output.channels_together == 1);
+  CHECK(output.alignment == 4);
+  CHECK(output.elements() == 16 * 14 * 14);
+}
+
+TEST_CASE("image_shape: a value lies where the layout has it") {
+  for (const TensorLayout layout : kTensorLayouts) {
+    for (int channels = 1; channels <= 9; ++channels) {
+      const ImageShape shape{channels, 2, 3, channels_together(layout), 4};
+      REQUIRE(shape.elements() == image_elements(layout, channels, 2, 3));
+      for (std::int64_t i = 0; i < 2 * shape.elements(); ++i) {
+        const TensorPlace at = place_of(layout, channels, 2, 3, i);
+        INFO(to_string(layout) << ", " << channels << " channels, element " << i);
+        CHECK(shape.index(static_cast<int>(at.image), static_cast<int>(at.channel), static_cast<int>(at.row),
+                          static_cast<int>(at.col)) == i);
+      }
+    }
+  }
+}
+
 TEST_CASE("launch: residual") {
   Sample sample;
   const Kernel kernel = sample.package.kernel("conv2", 1);
