@@ -71,6 +71,12 @@ void add_file(Kernel& kernel, BinaryKind kind, const std::string& arch, const st
   kernel.files.emplace_back(path, std::move(content));
 }
 
+PlanRequest request_for(const Job& job, const CompileOptions& options) {
+  PlanRequest request{job.batch, options.archs, options.plan_constraints};
+  request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
+  return request;
+}
+
 // The pipeline of one kernel. Nothing when --stop-after stopped it.
 std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& options, const Reentry& reentry,
                                      const std::optional<std::string>& dump_folder) {
@@ -83,8 +89,8 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
   const SparsePattern pattern = analyse(layer);
   if (observer.observe("pattern", "20-pattern.txt", [&] { return print(pattern); })) return std::nullopt;
 
-  const KernelPlan plan =
-      reentry.plan ? *reentry.plan : make_plan(layer, pattern, {job.batch, options.archs, options.plan_constraints});
+  const KernelPlan plan = reentry.plan ? *reentry.plan : make_plan(layer, pattern, request_for(job, options));
+  check_layout(plan, layer, reentry, options.layout);
   check_plan(plan, layer, pattern, options.archs);
   if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
   if (observer.observe("template", "40-template.ll", [&] { return print_template(plan, layer.shape); })) {

@@ -9,6 +9,7 @@
 #include "compiler/plan/constraints.h"
 #include "ir/network.h"
 #include "ir/package/package.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 
@@ -19,6 +20,8 @@ struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<int> batches = {1};
   std::string precision = "fp32";
+  // Of the inputs, outputs and residuals of all layers. Nothing: what the plan in from_file says, else nchw.
+  std::optional<TensorLayout> layout;
   float zero_threshold = 0;               // recorded in the package; the importer has applied it
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels

@@ -56,6 +56,18 @@ Reentry read_reentry(const std::string& path) {
   return reentry;
 }
 
+void check_layout(const KernelPlan& plan, const ConvLayer& layer, const Reentry& reentry,
+                  std::optional<TensorLayout> asked) {
+  if (!asked || (plan.input_layout == *asked && plan.output_layout == *asked)) return;
+  if (reentry.plan) {
+    fail(ErrorKind::usage,
+         "--layout {}: the plan for '{}' reads {} and writes {}; leave --layout out, or edit input_layout and "
+         "output_layout of the plan",
+         to_string(*asked), reentry.path, to_string(plan.input_layout), to_string(plan.output_layout));
+  }
+  fail(ErrorKind::unsupported, "layer '{}': there is no plan that reads and writes {}", layer.name, to_string(*asked));
+}
+
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
                 const std::vector<std::string>& archs) {
   std::vector<std::string> faults = verify(plan, layer.shape, pattern);

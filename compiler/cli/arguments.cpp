@@ -130,6 +130,13 @@ void check_choice(const std::string& option, const std::string& value, const std
        did_you_mean(value, known));
 }
 
+TensorLayout parse_layout(const std::string& text) {
+  std::vector<std::string> known;
+  for (const TensorLayout layout : kTensorLayouts) known.emplace_back(to_string(layout));
+  check_choice("--layout", text, known);
+  return *parse_tensor_layout(text);
+}
+
 void ImportArguments::add_to(CLI::App& command) {
   command.add_option("--layer", options.layer_glob, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
   command

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/import/import.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 
@@ -24,6 +25,9 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 
 // "1,32" -> {1, 32}: batch sizes from 1 to kMaxBatch, each once.
 std::vector<int> parse_batches(const std::string& text);
+
+// "nchw" or "nchw4", of --layout.
+TensorLayout parse_layout(const std::string& text);
 
 // A check for options: a whole number from `lowest` to `highest`.
 CLI::Validator whole_number(int lowest, int highest);

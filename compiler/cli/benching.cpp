@@ -23,9 +23,12 @@ KernelTimes Bench::time(const KernelRecord& record, int batch) const {
   std::vector<Kernel> kernels;
   for (const LoadedPackage& copy : copies_) kernels.push_back(copy.kernel_by_symbol(record.symbol));
   std::vector<DeviceBuffer> inputs;
-  const std::vector<float> values = random_tensor(shape.input_elements() * batch, kInputSeed);
+  // In the kernel's layouts; what the values are does not matter.
+  const std::int64_t image = kernels.front().input_shape().elements();
+  const std::vector<float> values = random_tensor(image * batch, kInputSeed);
   for (int i = 0; i < kInputBuffers; ++i) inputs.emplace_back(device_, std::span<const float>(values));
-  const std::size_t output_bytes = static_cast<std::size_t>(shape.output_elements()) * batch * sizeof(float);
+  const std::size_t output_bytes =
+      static_cast<std::size_t>(kernels.front().output_shape().elements()) * batch * sizeof(float);
   const DeviceBuffer output(device_, output_bytes);
   DeviceBuffer residual;
   if (shape.epilogue.residual) {

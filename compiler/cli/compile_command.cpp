@@ -20,7 +20,7 @@ namespace {
 struct CompileArguments {
   std::string input;
   std::optional<std::string> output;
-  std::optional<std::string> archs;
+  std::optional<std::string> archs, layout;
   std::string batches = "1";
   bool no_bitcode = false;
   bool no_verify = false;
@@ -125,6 +125,7 @@ int compile(CompileArguments arguments) {
   CompileOptions& options = arguments.options;
   check_stages(options);
   options.batches = parse_batches(arguments.batches);
+  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
   options.zero_threshold = arguments.import.options.zero_threshold;
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
@@ -167,6 +168,10 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--plan", arguments->plan, "Choices not left to the planner: tile=1x14x14,groups=16,splits=2,...")
       ->type_name("LIST");
   command->add_option("--precision", arguments->options.precision, "Arithmetic: fp32 (default)")->type_name("NAME");
+  command
+      ->add_option("--layout", arguments->layout,
+                   "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side)")
+      ->type_name("NAME");
   command->add_option("--batch", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)")
       ->type_name("LIST");
   arguments->import.add_to(*command);

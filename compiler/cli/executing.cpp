@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "compiler/cli/console.h"
+#include "compiler/cli/converting_executor.h"
 #include "compiler/host/executor.h"
 #include "ir/error.h"
 #include "runtime/burin/device_memory.hpp"
@@ -14,15 +15,15 @@
 namespace burin {
 namespace {
 
-class HostExecutor : public Executor {
+class HostExecutor : public ConvertingExecutor {
  public:
   explicit HostExecutor(const Package& package) : package_(package) {}
 
   std::string name() const override { return "host"; }
   bool concurrent() const override { return true; }
 
-  void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-           std::span<float> output) override {
+  void launch(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
+              std::span<float> output) override {
     const auto bitcode = std::find_if(kernel.binaries.begin(), kernel.binaries.end(),
                                       [](const KernelBinary& b) { return b.kind == BinaryKind::bitcode; });
     if (bitcode == kernel.binaries.end()) {
@@ -102,7 +103,7 @@ class Scratch {
   GuardedBuffer counters_, partials_;
 };
 
-class CudaExecutor : public Executor {
+class CudaExecutor : public ConvertingExecutor {
  public:
   CudaExecutor(int ordinal, const Package& package)
       : device_(Device::open(ordinal)),
@@ -116,8 +117,8 @@ class CudaExecutor : public Executor {
   }
   bool concurrent() const override { return false; }
 
-  void run(const KernelRecord& record, int batch, std::span<const float> input, std::span<const float> residual,
-           std::span<float> output) override {
+  void launch(const KernelRecord& record, int batch, std::span<const float> input, std::span<const float> residual,
+              std::span<float> output) override {
     const Kernel kernel = loaded_.kernel_by_symbol(record.symbol);
     const DeviceBuffer device_input(device_, input);
     DeviceBuffer device_residual;

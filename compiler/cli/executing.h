@@ -28,7 +28,7 @@ std::optional<std::string> native_arch();
 // smallest. Null where the package has no such layer.
 const KernelRecord* kernel_for(const Manifest& manifest, const std::string& layer, int batch);
 
-// Executes kernels of one package. Tensors are NCHW in host memory.
+// Executes kernels of one package. Tensors are NCHW in host memory, whatever the kernels' layouts.
 class Executor {
  public:
   virtual ~Executor() = default;

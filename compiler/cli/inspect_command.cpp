@@ -16,7 +16,7 @@ namespace {
 struct InspectArguments {
   std::string input;
   std::string batches = "1";
-  std::optional<std::string> arch;
+  std::optional<std::string> arch, layout;
   bool json = false;
   ImportArguments import;
 };
@@ -24,6 +24,14 @@ struct InspectArguments {
 // What is not known leaves its cell empty, and a column of empty cells is not shown.
 std::string count_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
 std::string code_text(std::int64_t bytes) { return bytes < 0 ? "" : bytes_text(bytes); }
+
+// nchw goes without saying.
+std::string layout_text(const InspectRow& row) {
+  if (row.input_layout != row.output_layout) {
+    return fmt::format("{} > {}", to_string(row.input_layout), to_string(row.output_layout));
+  }
+  return row.input_layout == TensorLayout::nchw ? std::string() : std::string(to_string(row.input_layout));
+}
 
 // "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
 std::string short_shape(const ConvShape& shape) {
@@ -70,6 +78,7 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
           "",
           "",
           "",
+          "",
           microseconds_text(predicted),
           "",
           "",
@@ -88,6 +97,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                {"dead in/out", Align::right},
                {"template"},
                {"plan"},
+               {"layout"},
                {"model us", Align::right},
                {"regs", Align::right},
                {"spill B", Align::right},
@@ -98,7 +108,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
   for (const InspectRow& row : rows) {
     table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
-               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan,
+               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan, layout_text(row),
                microseconds_text(row.predicted_us), count_text(row.registers), count_text(row.spill_bytes),
                code_text(row.code_bytes), bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
     if (std::find(batches.begin(), batches.end(), row.batch) == batches.end()) batches.push_back(row.batch);
@@ -127,6 +137,8 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
           {"dead_outputs", row.dead_outputs},
           {"template", row.template_name},
           {"plan", row.plan},
+          {"input_layout", to_string(row.input_layout)},
+          {"output_layout", to_string(row.output_layout)},
           {"predicted_us", row.predicted_us},
           {"symbol", row.symbol},
           {"arch", row.arch},
@@ -148,6 +160,7 @@ int inspect(const InspectArguments& arguments) {
     if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
   } else {
     PlanRequest request;
+    if (arguments.layout) request.input_layout = request.output_layout = parse_layout(*arguments.layout);
     if (arguments.arch) request.archs = {*arguments.arch};
     arch_by_name(request.archs.front());  // throws for an unknown one
     rows = rows_of_network(arguments.import.import(arguments.input), parse_batches(arguments.batches), request);
@@ -173,6 +186,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
       ->add_option("--arch", arguments->arch, "Weights: plan for this; package: show this cubin (default sm_90, first)")
       ->type_name("NAME");
   command->add_option("--batch", arguments->batches, "Weights: batch sizes to plan for (default 1)")->type_name("LIST");
+  command->add_option("--layout", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4")
+      ->type_name("NAME");
   command->add_flag("--json", arguments->json, "For machines");
   arguments->import.add_to(*command);
   command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });

@@ -50,6 +50,8 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
     row.dead_inputs = kernel.dead_inputs;
     row.dead_outputs = kernel.dead_outputs;
     row.predicted_us = kernel.predicted_us;
+    row.input_layout = kernel.launch.input_layout;
+    row.output_layout = kernel.launch.output_layout;
     for (const KernelBinary& binary : kernel.binaries) {
       if (binary.kind != BinaryKind::cubin || (arch && binary.arch != *arch)) continue;
       row.arch = binary.arch;
@@ -85,6 +87,8 @@ std::vector<InspectRow> rows_of_network(const Network& network, const std::vecto
       row.dead_inputs = pattern.statistics.dead_inputs;
       row.dead_outputs = pattern.statistics.dead_outputs;
       row.predicted_us = plan.predicted_us;
+      row.input_layout = plan.input_layout;
+      row.output_layout = plan.output_layout;
       rows.push_back(std::move(row));
     }
   }

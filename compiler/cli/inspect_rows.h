@@ -19,6 +19,7 @@ struct InspectRow {
   std::int64_t nonzeros = 0;
   int dead_inputs = 0, dead_outputs = 0;
   double predicted_us = 0;
+  TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
   // -1: not known
   int registers = -1, spill_bytes = -1;
   std::int64_t code_bytes = -1;

@@ -1,6 +1,7 @@
 // compile and inspect: what comes out, and that it comes out the same.
 #include <catch2/catch.hpp>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "ir/package/package.h"
@@ -64,6 +65,30 @@ TEST_CASE("layer_chooses_and_batch_multiplies") {
   CHECK(package.manifest.kernels[0].layer == "b");
   CHECK(package.manifest.kernels[0].planned_batch == 1);
   CHECK(package.manifest.kernels[1].planned_batch == 4);
+}
+
+TEST_CASE("nchw_is_the_layout_that_goes_without_saying") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile(folder, "1.burin").exit_code == 0);
+  REQUIRE(compile(folder, "2.burin", {"--layout", "nchw"}).exit_code == 0);
+  CHECK((read_file(folder / "1.burin") == read_file(folder / "2.burin")));
+  const burin::LaunchGeometry launch = burin::read_package(folder / "1.burin").manifest.kernels.at(0).launch;
+  CHECK(launch.input_layout == burin::TensorLayout::nchw);
+  CHECK(launch.output_layout == burin::TensorLayout::nchw);
+  CHECK_THAT(run_burin({"inspect", folder / "1.burin"}).out, !Contains("layout"));
+}
+
+TEST_CASE("a_plan_that_is_fed_back_has_its_own_layout") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile(folder, "p.burin", {"--dump-dir", folder / "d", "--stop-after", "plan"}).exit_code == 0);
+  const std::string plan = folder / "d/conv/30-plan.txt";
+  CHECK(compile(folder, "p.burin", {"--from", plan, "--layout", "nchw"}).exit_code == 0);
+  const Outcome outcome = compile(folder, "q.burin", {"--from", plan, "--layout", "nchw4"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--layout nchw4: the plan for '" + plan + "' reads nchw and writes nchw"));
+  CHECK_FALSE(std::filesystem::exists(folder / "q.burin"));
 }
 
 TEST_CASE("activation_overrides_what_the_file_says") {

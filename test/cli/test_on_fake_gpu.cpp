@@ -7,6 +7,7 @@
 
 #include "compiler/cli/benching.h"
 #include "compiler/cli/executing.h"
+#include "compiler/reference.h"
 #include "ir/error.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
@@ -81,6 +82,52 @@ TEST_CASE("gpu_executor_launches_once_and_gives_everything_back") {
     CHECK(std::all_of(output.begin(), output.end(), [](float value) { return std::isnan(value); }));
     CHECK(driver.live().empty());
   }
+}
+
+namespace {
+
+// The sample's conv2 (with residual), 5 channels in and 6 out, in nchw4.
+std::shared_ptr<Package> packed_sample() {
+  std::shared_ptr<Package> package = sample_package();
+  KernelRecord& kernel = package->manifest.kernels.back();
+  kernel.shape.in_channels = 5;
+  kernel.shape.out_channels = 6;
+  kernel.launch.input_layout = kernel.launch.output_layout = TensorLayout::nchw4;
+  kernel.launch.input_alignment = kernel.launch.output_alignment = 16;
+  return package;
+}
+
+}  // namespace
+
+TEST_CASE("gpu_executor_converts_to_and_from_the_kernels_layouts") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = packed_sample();
+  const KernelRecord& kernel = package->manifest.kernels.back();
+  constexpr int kBatch = 2;
+  const std::vector<float> input = random_tensor(kernel.shape.input_elements() * kBatch, 1);
+  const std::vector<float> residual = random_tensor(kernel.shape.output_elements() * kBatch, 2);
+  std::vector<float> output = random_tensor(kernel.shape.output_elements() * kBatch, 3);
+  const std::vector<float> before = output;
+  make_executor(choose_device("cuda:0"), *package)->run(kernel, kBatch, input, residual, output);
+  // The fake computes nothing, so what was there comes back, each value in its place.
+  CHECK(output == before);
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("bench_allocates_by_the_kernels_layouts") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = packed_sample();
+  const Device device = Device::open(0);
+  const Bench bench(device, *package, {.samples = 1, .copies = 1});
+  CHECK(bench.time(package->manifest.kernels.back(), 3).loaded_from == "sm_90 cubin");
+  // Inputs of 5 channels in turn, an output and a residual of 6, all filled up to 8.
+  const std::vector<std::size_t> allocations = driver.allocations();
+  const auto count = [&](std::size_t channels) {
+    return std::ranges::count(allocations, channels * 14 * 14 * 3 * sizeof(float));
+  };
+  CHECK(count(8) == kInputBuffers + 2);
+  CHECK(count(5) == 0);
+  CHECK(count(6) == 0);
 }
 
 TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {

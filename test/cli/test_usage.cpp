@@ -77,6 +77,10 @@ TEST_CASE("values_that_cannot_be_are_named") {
   check_usage_error({"compile", "x.npy", "--batch", "0"}, "--batch '0'");
   check_usage_error({"compile", "x.npy", "--batch", "1,,2"}, "an item of the list is empty");
   check_usage_error({"compile", "x.npy", "--jobs", "many"}, "many");
+  check_usage_error({"compile", "x.npy", "--layout", "nhwc"}, "--layout 'nhwc' is not one of nchw, nchw4");
+  check_usage_error({"compile", "x.npy", "--layout", "nchw5"}, "did you mean 'nchw");
+  check_usage_error({"compile", "x.npy", "--layout", ""}, "--layout ''");
+  check_usage_error({"inspect", "x.npy", "--layout", "NCHW"}, "--layout 'NCHW' is not one of nchw, nchw4");
   check_usage_error({"compile", "x.npy", "--jobs", "-1"}, "--jobs");
   check_usage_error({"compile", "x.npy", "--zero-threshold", "-1", "--arch", "sm_90"}, "--zero-threshold");
   check_usage_error({"compile", "x.npy", "--zero-threshold", "nan", "--arch", "sm_90"}, "--zero-threshold");

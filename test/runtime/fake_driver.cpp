@@ -102,6 +102,11 @@ std::vector<std::string> FakeDriver::loaded_code() {
   return loaded_code_;
 }
 
+std::vector<std::size_t> FakeDriver::allocations() {
+  const std::lock_guard lock(mutex_);
+  return allocations_;
+}
+
 std::vector<std::string> FakeDriver::live() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> texts;
@@ -342,6 +347,8 @@ struct FakeFunctions {
     if (block == nullptr) return kErrorOutOfMemory;
     std::memset(block, 0xcd, bytes);  // as a real one: not zero
     *memory = reinterpret_cast<CUdeviceptr>(fake->take("memory", block));
+    const std::lock_guard lock(fake->mutex_);
+    fake->allocations_.push_back(bytes);
     return kCudaSuccess;
   }
   static CUresult cuMemFree(CUdeviceptr memory) {

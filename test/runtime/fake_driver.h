@@ -69,6 +69,7 @@ class FakeDriver {
   const std::string& call_after_failure() const { return call_after_failure_; }
   std::vector<FakeLaunch> launches() const;
   std::vector<std::string> loaded_code();  // in the order of loading
+  std::vector<std::size_t> allocations();  // bytes, in the order of allocating
   // What was taken and not given back, one text each: "memory", "module", "context of device 0", ...
   std::vector<std::string> live();
   static bool is_release(const std::string& call);
@@ -94,6 +95,7 @@ class FakeDriver {
   std::map<std::string, int> calls_by_name_;
   std::map<int, int> retained_;  // times, by device
   std::vector<std::string> loaded_code_;
+  std::vector<std::size_t> allocations_;
   std::vector<CUctx_st*> contexts_;  // one per device that was ever retained
   burin::ScopedDriverTable* installed_ = nullptr;
 };
