@@ -47,8 +47,8 @@ ConvShape draw_shape(Random& random) {
   shape.dilation_h = random.chance(0.7) ? 1 : random.integer(2, 4);
   shape.dilation_w = random.chance(0.7) ? shape.dilation_h : random.integer(1, 4);
   if (random.chance(0.03)) {  // the inputs of one pixel may not fit a block's shared memory
-    shape.kernel_h = shape.kernel_w = random.integer(5, 7);
-    shape.dilation_h = shape.dilation_w = random.integer(24, 40);
+    shape.kernel_h = shape.kernel_w = random.integer(5, 9);
+    shape.dilation_h = shape.dilation_w = random.integer(24, 48);
   }
   const int most_pad = random.chance(pointwise ? 0.7 : 0.3) ? 0 : random.chance(0.2) ? 9 : 3;
   shape.pad = {random.integer(0, most_pad), random.integer(0, most_pad), random.integer(0, most_pad),
