@@ -92,6 +92,8 @@ char letter(const llvm::Type* type) {
   if (type->isFloatTy()) return 'f';
   if (type->isDoubleTy()) return 'd';
   if (type->isPointerTy() && type->getPointerAddressSpace() == 0) return 'p';
+  const auto* vector = dyn_cast<llvm::FixedVectorType>(type);
+  if (vector != nullptr && vector->getNumElements() == 4 && vector->getElementType()->isFloatTy()) return 'q';
   return '?';
 }
 

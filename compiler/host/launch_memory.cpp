@@ -144,6 +144,18 @@ std::optional<std::string> LaunchMemory::load_residual(std::uint64_t address, fl
   return std::nullopt;
 }
 
+std::optional<std::string> LaunchMemory::check_quad(const char* access, std::uint64_t address) const {
+  constexpr std::uint64_t kQuadBytes = 16;
+  if (address % kQuadBytes == 0) return std::nullopt;
+  const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
+  if (range >= kBuffers) {
+    return fmt::format("{} of four words at address {:#x}, which belongs to no buffer of the launch", access, address);
+  }
+  const auto buffer = static_cast<Buffer>(range);
+  return fmt::format("misaligned {} of four words at byte {} of the {}, which is not a multiple of {}", access,
+                     static_cast<std::int64_t>(address - base_of(buffer)), name_of(buffer), kQuadBytes);
+}
+
 std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::uint32_t bytes,
                                                   std::span<const float>& values) const {
   constexpr std::uint32_t kBulkBytes = 16;

@@ -47,6 +47,8 @@ class LaunchMemory {
     }
     return load_residual(address, value);
   }
+  // Four words that are accessed at once begin at a multiple of 16 bytes.
+  std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
   // A run of the input.
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
   // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.

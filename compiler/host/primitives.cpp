@@ -1,5 +1,7 @@
 #include "compiler/host/primitives.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +19,9 @@ namespace {
 using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 using i64 = std::int64_t;
+
+using f32x4 = float __attribute__((vector_size(16)));  // passed and returned like LLVM's <4 x float>
+constexpr u32 kQuad = 4, kWordBytes = 4, kQuadBytes = kQuad * kWordBytes;
 
 // The thread ends where it is: its frames are abandoned, so none of them may own memory.
 void require(std::optional<std::string>&& fault) {
@@ -56,6 +61,38 @@ float global_load(u64 base, i64 byte_offset) noexcept {
 void global_store(u64 base, i64 byte_offset, float value) noexcept {
   Block& block = Block::current();
   require(block.memory().store_output(base + static_cast<u64>(byte_offset), value, block.accessor()));
+}
+
+void require_shared_quad(u32 address) {
+  if (address % kQuadBytes == 0) return;
+  Block::current().fail_thread(fmt::format(
+      "misaligned load of four words of shared memory at byte {}, which is not a multiple of {}", address, kQuadBytes));
+}
+
+f32x4 shared_load4(u32 base, u32 offset) noexcept {
+  require_shared_quad(base + offset);
+  f32x4 values{};
+  for (u32 i = 0; i < kQuad; ++i) values[i] = shared_load(base, offset + i * kWordBytes);
+  return values;
+}
+
+f32x4 shared_load4_if(u32 condition, u32 base, u32 offset) noexcept {
+  require_shared_quad(base + offset);
+  f32x4 values{};
+  for (u32 i = 0; i < kQuad; ++i) values[i] = shared_load_if(condition, base, offset + i * kWordBytes);
+  return values;
+}
+
+f32x4 global_load4(u64 base, i64 byte_offset) noexcept {
+  require(Block::current().memory().check_quad("load", base + static_cast<u64>(byte_offset)));
+  f32x4 values{};
+  for (u32 i = 0; i < kQuad; ++i) values[i] = global_load(base, byte_offset + i * kWordBytes);
+  return values;
+}
+
+void global_store4(u64 base, i64 byte_offset, f32x4 values) noexcept {
+  require(Block::current().memory().check_quad("store", base + static_cast<u64>(byte_offset)));
+  for (u32 i = 0; i < kQuad; ++i) global_store(base, byte_offset + i * kWordBytes, values[i]);
 }
 
 float scratch_load(u64 base, i64 byte_offset) noexcept {
@@ -149,9 +186,13 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_block_y", "i", address_of(block_y)},
       {"burin_dev_shared_load", "fii", address_of(shared_load)},
       {"burin_dev_shared_load_if", "fiii", address_of(shared_load_if)},
+      {"burin_dev_shared_load4", "qii", address_of(shared_load4)},
+      {"burin_dev_shared_load4_if", "qiii", address_of(shared_load4_if)},
       {"burin_dev_shared_store", "viif", address_of(shared_store)},
       {"burin_dev_global_load", "fpl", address_of(global_load)},
       {"burin_dev_global_store", "vplf", address_of(global_store)},
+      {"burin_dev_global_load4", "qpl", address_of(global_load4)},
+      {"burin_dev_global_store4", "vplq", address_of(global_store4)},
       {"burin_dev_scratch_load", "fpl", address_of(scratch_load)},
       {"burin_dev_scratch_store", "vplf", address_of(scratch_store)},
       {"burin_dev_copy_async", "viipli", address_of(copy_async)},

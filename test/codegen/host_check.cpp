@@ -17,14 +17,22 @@ using namespace burin;
 namespace burin_test {
 namespace {
 
-std::string run_once(HostKernel& kernel, const ConvLayer& layer, int longest_reduction, int batch, std::uint64_t seed) {
+// In and out in the plan's layouts, with NaN in every filling channel: a sum that takes one in is NaN.
+std::string run_once(HostKernel& kernel, const ConvLayer& layer, const KernelPlan& plan, int longest_reduction,
+                     int batch, std::uint64_t seed) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   const ConvShape& shape = layer.shape;
   const std::vector<float> input = random_tensor(shape.input_elements() * batch, seed);
   std::vector<float> residual;
   if (shape.epilogue.residual) residual = random_tensor(shape.output_elements() * batch, seed + 1);
-  std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * batch),
-                            std::numeric_limits<float>::quiet_NaN());
-  kernel.run({.batch = batch, .input = input, .output = output, .residual = residual});
+  const int rows = shape.out_h(), cols = shape.out_w();
+  const auto outputs = static_cast<std::size_t>(image_elements(plan.output_layout, shape.out_channels, rows, cols));
+  std::vector<float> packed(outputs * static_cast<std::size_t>(batch), kNaN);
+  kernel.run({.batch = batch,
+              .input = from_nchw(plan.input_layout, input, shape.in_channels, shape.in_h, shape.in_w, kNaN),
+              .output = packed,
+              .residual = from_nchw(plan.output_layout, residual, shape.out_channels, rows, cols, kNaN)});
+  const std::vector<float> output = to_nchw(plan.output_layout, packed, shape.out_channels, rows, cols);
   const Comparison result = compare(output, reference_convolution(layer, batch, input, residual),
                                     reference_magnitude(layer, batch, input, residual), longest_reduction);
   if (result.within) return {};
@@ -54,7 +62,7 @@ std::string check_against(const ConvLayer& reference, const ConvLayer& layer, co
     const int longest = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end());
     for (const int batch : batches) {
       what = fmt::format("batch {}", batch);
-      const std::string fault = run_once(kernel, reference, longest, batch, seed);
+      const std::string fault = run_once(kernel, reference, plan, longest, batch, seed);
       if (!fault.empty()) return fmt::format("{}, {}: {}\n{}", layer.name, what, fault, print(plan));
     }
   } catch (const Error& error) {
