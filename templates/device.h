@@ -52,9 +52,8 @@ BURIN_PRIMITIVE void burin_dev_gate_expect(u32 gate, u32 bytes);
 // Until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
 BURIN_PRIMITIVE void burin_dev_gate_wait(u32 gate, u32 phase);
 // Starts a copy of `bytes` whose arrival counts at `gate`. Source, target and bytes are multiples of 16. All threads
-// must have passed a barrier since the target was last read or copied to; no thread may have stored to it (the two kinds
-// of writes are ordered by a fence that would cost more than it is worth). This thread, or another one before a barrier,
-// must have waited for the gate's phase before.
+// must have passed a barrier since the target was last read or copied to, and none may have stored to it (that would
+// take a costly fence). This thread, or another one before a barrier, must have waited for the gate's phase before.
 BURIN_PRIMITIVE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                          u32 bytes, u32 gate);
 
