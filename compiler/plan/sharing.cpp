@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "compiler/plan/lists.h"
 #include "compiler/plan/work.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
@@ -19,37 +20,6 @@ namespace {
 constexpr std::array<int, 4> kPowers = {2, 8, 32, 128};
 constexpr std::size_t kCandidates = 4;  // exchanges of a channel that are weighed exactly; 32 find nothing better
 constexpr double kLeastGain = 1e-6;     // of two groups' part of the sum; less is not worth a turn, or is rounding
-
-// Lists of integers, one behind the other.
-class Lists {
- public:
-  Lists() : starts_{0} {}
-  void add(int value) { values_.push_back(value); }
-  void end_list() { starts_.push_back(values_.size()); }
-  std::size_t count() const { return starts_.size() - 1; }
-  std::size_t total() const { return values_.size(); }
-  std::span<const int> operator[](std::size_t list) const {
-    return {values_.data() + starts_[list], starts_[list + 1] - starts_[list]};
-  }
-
-  // List v of the result names the lists that hold v, ascending.
-  Lists inverse(std::size_t values) const {
-    Lists result;
-    result.starts_.assign(values + 1, 0);
-    result.values_.resize(values_.size());
-    for (const int value : values_) ++result.starts_[value + 1];
-    for (std::size_t v = 0; v < values; ++v) result.starts_[v + 1] += result.starts_[v];
-    std::vector<std::size_t> next(result.starts_.begin(), result.starts_.end() - 1);
-    for (std::size_t list = 0; list < count(); ++list) {
-      for (const int value : (*this)[list]) result.values_[next[value]++] = static_cast<int>(list);
-    }
-    return result;
-  }
-
- private:
-  std::vector<std::size_t> starts_;
-  std::vector<int> values_;
-};
 
 // Local search over the groups of one family. Channels and columns have numbers of their own here.
 class Exchange {
@@ -128,8 +98,8 @@ class Exchange {
   };
 
   std::int64_t size_of(int k) const { return static_cast<std::int64_t>(columns_[k].size()); }
-  const std::uint8_t* counts_of(int group) const { return &counts_[group * column_count_]; }
-  const int* fresh_of(int group) const { return &fresh_[group * channel_count_]; }
+  const std::uint8_t* counts_of(int group) const { return counts_.data() + group * column_count_; }
+  const int* fresh_of(int group) const { return fresh_.data() + group * channel_count_; }
 
   double rate(std::int64_t cost) const {
     double factor = static_cast<double>(cost) * scale_, result = 1;
@@ -237,8 +207,8 @@ class Exchange {
 
   void take(int x) {
     const int group = group_of_[x];
-    std::uint8_t* counts = &counts_[group * column_count_];
-    int* fresh = &fresh_[group * channel_count_];
+    std::uint8_t* counts = counts_.data() + group * column_count_;
+    int* fresh = fresh_.data() + group * channel_count_;
     cost_[group] -= size_of(x) + kLoadWeight * sole_[x];
     group_of_[x] = -1;
     for (const int column : columns_[x]) {
@@ -254,8 +224,8 @@ class Exchange {
   }
 
   void put(int x, int group) {
-    std::uint8_t* counts = &counts_[group * column_count_];
-    int* fresh = &fresh_[group * channel_count_];
+    std::uint8_t* counts = counts_.data() + group * column_count_;
+    int* fresh = fresh_.data() + group * channel_count_;
     sole_[x] = fresh[x];
     cost_[group] += size_of(x) + kLoadWeight * sole_[x];
     for (const int column : columns_[x]) {
