@@ -160,6 +160,8 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
                                     {"symbol", row.kernel->symbol},
                                     {"shape", describe(row.kernel->shape)},
                                     {"nonzeros", row.kernel->nonzeros},
+                                    {"input_layout", to_string(row.kernel->launch.input_layout)},
+                                    {"output_layout", to_string(row.kernel->launch.output_layout)},
                                     {"batch", row.batch},
                                     {"planned_batch", row.kernel->planned_batch},
                                     {"predicted_us", row.kernel->predicted_us},
