@@ -91,6 +91,10 @@ class PlanVerifier {
       check_bulk();
       return;
     }
+    if (plan_.input_layout != TensorLayout::nchw) {
+      add("staging is shared, the input layout is {}: patches are copied word by word from nchw; bulk or direct help",
+          to_string(plan_.input_layout));
+    }
     if (shared.margin != 0) add("margin is {}, with shared staging it must be 0: the halo is copied", shared.margin);
     check_patch("rows", shared.patch_rows, plan_.tile.rows, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
     check_patch("columns", shared.patch_cols, plan_.tile.cols, shape_.stride_w, shape_.kernel_w, shape_.dilation_w);
@@ -137,14 +141,18 @@ class PlanVerifier {
     expect("patch rows", shared.patch_rows, rows, planes ? "the image's" : "those that the tile's pixels read");
     expect("patch columns", shared.patch_cols, shape_.in_w, "the image's");
     expect("channels_per_row", shared.channels_per_row, 1, "rows lie as in the image");
-    expect("row_pitch", shared.row_pitch, shape_.in_w, "rows lie as in the image");
-    expect("channel_pitch", shared.channel_pitch, saturating_product({rows, shape_.in_w}),
+    const int together = channels_together(plan_.input_layout);
+    expect("row_pitch", shared.row_pitch, std::int64_t{shape_.in_w} * together, "rows lie as in the image");
+    expect("channel_pitch", shared.channel_pitch, saturating_product({rows, shape_.in_w, together}),
            "planes lie as in the image");
     check_pitch("image_pitch", shared.image_pitch,
-                saturating_product({std::max(1, plan_.stage_channels), shared.channel_pitch}),
+                saturating_product({ceil_div(std::max(1, plan_.stage_channels), together), shared.channel_pitch}),
                 "stage_channels x channel_pitch", "images would overlap");
-    const std::int64_t margin = std::max(saturating_product({shape_.pad.top, shape_.in_w}) + shape_.pad.left,
-                                         saturating_product({shape_.pad.bottom, shape_.in_w}) + shape_.pad.right);
+    const auto reach = [&](int rows_beyond, int cols_beyond) {
+      return saturating_product({rows_beyond, shape_.in_w, together}) + std::int64_t{cols_beyond} * together;
+    };
+    const std::int64_t margin =
+        std::max(reach(shape_.pad.top, shape_.pad.left), reach(shape_.pad.bottom, shape_.pad.right));
     check_pitch("margin", shared.margin, margin, "the padding in rows of the image",
                 "lanes at the border would read outside of the block's shared memory");
     // Copies move 16 bytes at a time.
@@ -158,6 +166,10 @@ class PlanVerifier {
     whole("image_pitch", shared.image_pitch);
     whole("margin", shared.margin);
     const std::int64_t plane = std::int64_t{shape_.in_h} * shape_.in_w;
+    if (together > 1) {
+      check_blocks(together);
+      return;
+    }
     whole("one image", plane * shape_.in_channels);
     if (!planes) {
       whole("a row", shape_.in_w);
@@ -170,6 +182,21 @@ class PlanVerifier {
       whole("a slice", plane * static_cast<std::int64_t>(slice.channels.size()));
     }
     whole("a stage", plane * plan_.stage_channels);
+  }
+
+  // Blocks of channels are copied whole.
+  void check_blocks(int together) {
+    if (plan_.stage_channels % together != 0 && plan_.stage_channels < shape_.in_channels) {
+      add("stage_channels is {}, with {} it must be a multiple of {}: blocks of channels are copied whole",
+          plan_.stage_channels, to_string(plan_.input_layout), together);
+    }
+    for (const Slice& slice : plan_.slices) {
+      if (slice.channels.empty() || (slice.channels.front() % together == 0)) continue;
+      add("slice {} {} begins with channel {}, with {} it must be a multiple of {}: blocks of channels are copied "
+          "whole",
+          slice.group, slice.split, slice.channels.front(), to_string(plan_.input_layout), together);
+      return;
+    }
   }
 
   void check_contiguous() {

@@ -9,6 +9,8 @@
 //   holes       burin_hole_*         calls that the specialiser fills, per slice and per stage
 //   pieces      burin_piece_*        functions that the specialiser clones into the holes with constant arguments
 //
+// A channel block is what lies side by side in memory: one channel, or four with the layout nchw4.
+//
 // All threads of a block run the same code to its end: threads without a pixel still copy and wait.
 #include "device.h"
 
@@ -56,10 +58,10 @@ struct Tile {
   Position held[kHeldPositions];  // only of patches
   // Only of bulk copies.
   u32 outside;          // filter rows (bits 0 and up) and columns (bits kColumnBit and up) that lie beyond the image
-  const float* source;  // what this thread copies: an image of the tile, or the tile's rows of channel 0
+  const float* source;  // what this thread copies: an image of the tile, or the tile's rows of block 0
   u32 target;           // where its copy of slot 0 goes, in buffer 0
   u32 copies;           // images of the tile that exist; or 0: rows that exist
-  u32 bytes;            // of one channel of an image or of the rows
+  u32 bytes;            // of one channel block of an image or of the rows
 };
 
 // A thread's output pixel. Found when the sums are complete: until then it would only take registers.
@@ -92,8 +94,8 @@ BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
 BURIN_PRIMITIVE void burin_hole_share(float* sums, u32 place);
 BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel);
-BURIN_PRIMITIVE u32 burin_hole_first_channel(u32 slice);
-BURIN_PRIMITIVE u32 burin_hole_channels(u32 slice);
+BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
+BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* output, const float* residual,
                                        float* partials, u32* counters, i32 batch, u32 lane, u32 outside,
                                        const float* source, u32 target, u32 copies, u32 bytes);
@@ -171,36 +173,35 @@ BURIN_PIECE void burin_piece_copy_channels(const float* source, u32 target, u32 
 // copies channels.
 BURIN_DEVICE bool whole_planes() { return tile_rows() == out_rows(); }
 
-// Starts the copies of `channels` channels, whose first is `channel_bytes` into an image, to a buffer.
-BURIN_PIECE void burin_piece_bulk_fill(const Tile* tile, i64 channel_bytes, u32 channels, u32 buffer_bytes, u32 gate) {
+BURIN_DEVICE i64 block_bytes() { return static_cast<i64>(in_rows()) * in_cols() * in_together() * kWordBytes; }
+
+// Starts the copies of `blocks` channel blocks, whose first is `source_bytes` into an image, to a buffer.
+BURIN_PIECE void burin_piece_bulk_fill(const Tile* tile, i64 source_bytes, u32 blocks, u32 buffer_bytes, u32 gate) {
   if (tile->thread >= kWarpThreads) return;
-  if (tile->thread == 0) burin_dev_gate_expect(gate, tile->copies * channels * tile->bytes);
+  if (tile->thread == 0) burin_dev_gate_expect(gate, tile->copies * blocks * tile->bytes);
   if (whole_planes()) {
 #pragma nounroll
     for (u32 image = tile->thread; image < tile->copies; image += kWarpThreads) {
-      const i64 image_bytes =
-          static_cast<i64>(image - tile->thread) * in_channels() * in_rows() * in_cols() * kWordBytes;
+      const i64 image_bytes = static_cast<i64>(image - tile->thread) * in_image_words() * kWordBytes;
       burin_dev_bulk_copy(tile->target + (image - tile->thread) * image_pitch() * kWordBytes, buffer_bytes,
-                          tile->source, image_bytes + channel_bytes, channels * tile->bytes, gate);
+                          tile->source, image_bytes + source_bytes, blocks * tile->bytes, gate);
     }
   } else {
 #pragma nounroll
-    for (u32 channel = tile->thread; channel < channels; channel += kWarpThreads) {
-      const i64 plane_bytes = static_cast<i64>(in_rows()) * in_cols() * kWordBytes;
-      burin_dev_bulk_copy(tile->target + channel * channel_pitch() * kWordBytes, buffer_bytes, tile->source,
-                          channel * plane_bytes + channel_bytes, tile->bytes, gate);
+    for (u32 block = tile->thread; block < blocks * tile->copies; block += kWarpThreads) {
+      burin_dev_bulk_copy(tile->target + block * channel_pitch() * kWordBytes, buffer_bytes, tile->source,
+                          block * block_bytes() + source_bytes, tile->bytes, gate);
     }
   }
 }
 
 // The first stages of a slice, into as many buffers.
-BURIN_DEVICE void fill_first_buffers(const Tile* tile, u32 first_channel, u32 channels) {
-  const i64 plane_bytes = static_cast<i64>(in_rows()) * in_cols() * kWordBytes;
-  u32 left = channels, stage = 0;
+BURIN_DEVICE void fill_first_buffers(const Tile* tile, u32 first_block, u32 blocks) {
+  u32 left = blocks, stage = 0;
 #pragma nounroll
   for (; stage < stages_ahead() && left > 0; ++stage) {
-    const u32 now = left < stage_channels() ? left : stage_channels();
-    burin_piece_bulk_fill(tile, (first_channel + stage * stage_channels()) * plane_bytes, now, stage * stage_bytes(),
+    const u32 now = left < stage_blocks() ? left : stage_blocks();
+    burin_piece_bulk_fill(tile, (first_block + stage * stage_blocks()) * block_bytes(), now, stage * stage_bytes(),
                           stage);
     left -= now;
   }
@@ -209,7 +210,16 @@ BURIN_DEVICE void fill_first_buffers(const Tile* tile, u32 first_channel, u32 ch
 // ---- the multiply-adds
 BURIN_PIECE float burin_piece_activation(u32 lane, u32 offset) { return burin_dev_shared_load(lane, offset); }
 
+// With nchw4, four channels at once.
+BURIN_PIECE f32x4 burin_piece_activation4(u32 lane, u32 offset) { return burin_dev_shared_load4(lane, offset); }
+BURIN_PIECE f32x4 burin_piece_activation4_if(u32 inside, u32 lane, u32 offset) {
+  return burin_dev_shared_load4_if(inside, lane, offset);
+}
+
 // Without staging: the thread's own pixel in global memory.
+BURIN_PIECE f32x4 burin_piece_direct4(const float* source, i64 byte_offset) {
+  return burin_dev_global_load4(source, byte_offset);
+}
 BURIN_PIECE float burin_piece_direct(const float* source, i64 byte_offset) {
   return burin_dev_global_load(source, byte_offset);
 }
@@ -305,6 +315,16 @@ BURIN_PIECE void burin_piece_output(float sum, const Pixel* pixel, i64 channel_b
   burin_dev_global_store(pixel->output, channel_bytes, activate(sum));
 }
 
+// With nchw4, four accumulators whose channels lie side by side.
+BURIN_PIECE void burin_piece_output4(float sum0, float sum1, float sum2, float sum3, const Pixel* pixel,
+                                     i64 channel_bytes, float bias0, float bias1, float bias2, float bias3) {
+  f32x4 sums = {sum0, sum1, sum2, sum3};
+  if (has_bias()) sums += f32x4{bias0, bias1, bias2, bias3};
+  if (has_residual()) sums += burin_dev_global_load4(pixel->residual, channel_bytes);
+  const f32x4 values = {activate(sums[0]), activate(sums[1]), activate(sums[2]), activate(sums[3])};
+  burin_dev_global_store4(pixel->output, channel_bytes, values);
+}
+
 // ---- a block
 // Where the tile's pixels are in the output.
 struct TileOrigin {
@@ -379,8 +399,9 @@ BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
   // The first of the image's rows in a buffer, and rows between it and the buffer's start.
   const i32 first_row = whole_planes() ? 0 : origin.row * stride_rows() - pad_top();
   const i32 missing = first_row < 0 ? -first_row : 0;
-  const i32 rows = whole_planes() ? in_rows() : at_most(patch_rows(), in_rows() - first_row) - missing;
-  tile.lane = shared_start() + (image * image_pitch() + (y - first_row) * row_pitch() + x) * kWordBytes;
+  const i32 reached = at_most(patch_rows(), in_rows() - first_row) - missing;
+  const i32 rows = whole_planes() ? in_rows() : reached < 0 ? 0 : reached;  // 0: the tile reads nothing but padding
+  tile.lane = shared_start() + (image * image_pitch() + (y - first_row) * row_pitch() + x * in_together()) * kWordBytes;
 
   tile.outside = 0;
 #pragma unroll
@@ -395,11 +416,11 @@ BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
   }
 
   const u32 copied_image = whole_planes() ? tile.thread : 0;
-  const i64 image_elements = static_cast<i64>(in_channels()) * in_rows() * in_cols();
-  tile.source = launch.input + (origin.image + copied_image) * image_elements + (first_row + missing) * in_cols();
+  tile.source = launch.input + static_cast<i64>(origin.image + copied_image) * in_image_words() +
+                (first_row + missing) * in_cols() * in_together();
   tile.target = shared_start() + (copied_image * image_pitch() + missing * row_pitch()) * kWordBytes;
-  tile.copies = whole_planes() ? images : 1;
-  tile.bytes = rows * in_cols() * kWordBytes;
+  tile.copies = whole_planes() ? images : rows > 0;
+  tile.bytes = rows * in_cols() * in_together() * kWordBytes;
   return tile;
 }
 
@@ -411,8 +432,8 @@ BURIN_DEVICE const float* locate_source(const Launch& launch) {
   const i32 image = at_most(origin.image + place.image, launch.batch - 1);
   const i32 row = at_most(origin.row + place.row, out_rows() - 1);
   const i32 col = at_most(origin.col + place.col, out_cols() - 1);
-  return launch.input + static_cast<i64>(image) * in_channels() * in_rows() * in_cols() +
-         (row * stride_rows() * in_cols() + col * stride_cols());
+  return launch.input + static_cast<i64>(image) * in_image_words() +
+         (row * stride_rows() * in_cols() + col * stride_cols()) * in_together();
 }
 
 BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
@@ -422,7 +443,7 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   const i32 image = origin.image + place.image;
   const i32 row = origin.row + place.row;
   const i32 col = origin.col + place.col;
-  const i64 offset = static_cast<i64>(image) * out_channels() * out_rows() * out_cols() + (row * out_cols() + col);
+  const i64 offset = static_cast<i64>(image) * out_image_words() + (row * out_cols() + col) * out_together();
   Pixel pixel;
   pixel.owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
   pixel.output = launch.output + offset;
@@ -496,7 +517,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
     }
     tile = locate_bulk_tile(launch);
     burin_dev_barrier();
-    fill_first_buffers(&tile, burin_hole_first_channel(slice), burin_hole_channels(slice));
+    fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));
   } else if (!staged()) {
     tile.source = locate_source(launch);
   }

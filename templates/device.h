@@ -17,6 +17,7 @@ using i32 = int;
 using u32 = unsigned int;
 using i64 = long long;
 using u64 = unsigned long long;
+using f32x4 = float __attribute__((ext_vector_type(4)));
 
 // ---- where am I: read anew by each call, so that nothing derived from it must stay in a register in between
 BURIN_PRIMITIVE u32 burin_dev_thread();  // within the block
@@ -28,7 +29,12 @@ BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
 // Where `condition` does not hold, the value is never used and need not be one that was written.
 BURIN_PRIMITIVE float burin_dev_shared_load_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
+// Four words at an address that is a multiple of 16.
+BURIN_PRIMITIVE f32x4 burin_dev_shared_load4(u32 base, u32 offset);
+BURIN_PRIMITIVE f32x4 burin_dev_shared_load4_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);  // read-only for the whole launch
+BURIN_PRIMITIVE f32x4 burin_dev_global_load4(const float* base, i64 byte_offset);
+BURIN_PRIMITIVE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4 value);
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);
 // Partial sums that another block wrote in this launch: not through the incoherent cache.
 BURIN_PRIMITIVE float burin_dev_scratch_load(const float* base, i64 byte_offset);

@@ -34,11 +34,21 @@ BURIN_INLINE float burin_dev_shared_load(u32 base, u32 offset) {
   return *(BURIN_SHARED float*)shared_address(base, offset);
 }
 BURIN_INLINE float burin_dev_shared_load_if(u32, u32 base, u32 offset) { return burin_dev_shared_load(base, offset); }
+BURIN_INLINE f32x4 burin_dev_shared_load4(u32 base, u32 offset) {
+  return *(BURIN_SHARED f32x4*)shared_address(base, offset);
+}
+BURIN_INLINE f32x4 burin_dev_shared_load4_if(u32, u32 base, u32 offset) { return burin_dev_shared_load4(base, offset); }
 BURIN_INLINE void burin_dev_shared_store(u32 base, u32 offset, float value) {
   *(BURIN_SHARED float*)shared_address(base, offset) = value;
 }
 BURIN_INLINE float burin_dev_global_load(const float* base, i64 byte_offset) {
   return *global_address(base, byte_offset);
+}
+BURIN_INLINE f32x4 burin_dev_global_load4(const float* base, i64 byte_offset) {
+  return *(const BURIN_GLOBAL f32x4*)global_address(base, byte_offset);
+}
+BURIN_INLINE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4 value) {
+  *(BURIN_GLOBAL f32x4*)global_address(base, byte_offset) = value;
 }
 BURIN_INLINE void burin_dev_global_store(float* base, i64 byte_offset, float value) {
   *global_address(base, byte_offset) = value;

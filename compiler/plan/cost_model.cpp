@@ -120,7 +120,8 @@ class LaunchModel {
     const double loads = loads_ * f_.load_conflict;
     const double alone = multiply_adds_ * lanes_share / arch_.sustained_issue;
     const double mixed = multiply_adds_ * lanes_share + arch_.shared_load_cost * loads;
-    const double load_bound = kSchedulers * loads;  // one per clock and multiprocessor, whatever else is issued
+    const double load_bound =
+        kSchedulers * loads * f_.load_words;  // one per clock and multiprocessor, whatever else is issued
     const double addresses = held_ ? 0 : stages_ * positions_per_thread_ * kLocateInstructions;
     return (std::max({alone, mixed, load_bound}) + copies() + addresses + frame()) * rounds_;
   }
@@ -227,7 +228,9 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.barrier_every = plan.barrier_every;
   figures.staging = plan.staging;
   set_memory_figures(figures, shape, plan.tile, plan.shared, plan.batch);
-  figures.load_conflict = plan.staging == Staging::direct ? 1 : load_conflict(plan.tile, plan.shared, shape);
+  figures.load_conflict =
+      plan.staging == Staging::direct ? 1 : load_conflict(plan.tile, plan.shared, shape, plan.input_layout);
+  figures.load_words = channels_together(plan.input_layout);
   for (const SliceWork& slice : work) {
     figures.mean.multiply_adds += slice.multiply_adds;
     figures.mean.loads += slice.loads;

@@ -23,7 +23,8 @@ struct LaunchFigures {
   std::int64_t patch_positions = 1;        // words that a block copies per channel
   double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
   double traffic_bytes = 0;                // input and output of the launch
-  double load_conflict = 1;                // clocks per activation load
+  int load_words = 1;                      // that one activation load brings: as many channels
+  double load_conflict = 1;                // clocks per activation load and word
   SliceWork mean, fullest;                 // over the slices; `fullest` takes each figure's largest
 };
 

@@ -57,7 +57,8 @@ class Planner {
     options_ = group_options(shape_, pattern_);
     const std::int64_t nonzeros = std::max<std::int64_t>(1, pattern_.statistics.nonzeros);
     const std::int64_t finalists = std::clamp(kDealtNonzeros / nonzeros, kFewestFinalists, kMostFinalists);
-    const SearchSpace space{shape_, options_, request_.batch, limits_, arch, request_.constraints};
+    const SearchSpace space{
+        shape_, options_, request_.batch, limits_, arch, request_.constraints, request_.input_layout};
     std::vector<ScoredPlan> found = finish(search_plans(space, static_cast<std::size_t>(finalists)), arch);
     if (found.empty() && request_.constraints.any()) {
       fail(ErrorKind::usage, "layer '{}', batch {}: no plan keeps --plan {}; leave something of it to the planner",
@@ -134,14 +135,17 @@ class Planner {
     if (is_new) {
       entry->second.groups = deal_outputs(shape_, pattern_, options_[option]);
       entry->second.work = count_work(pattern_, group_of_outputs(entry->second.groups, shape_.out_channels),
-                                      entry->second.groups.size());
+                                      entry->second.groups.size(), together());
     }
     return entry->second;
   }
 
+  int together() const { return channels_together(request_.input_layout); }
+
   // As if all output channels were one group.
   std::vector<ChannelWork> work_of_all() const {
-    return count_work(pattern_, std::vector<int>(static_cast<std::size_t>(shape_.out_channels), 0), 1).front();
+    return count_work(pattern_, std::vector<int>(static_cast<std::size_t>(shape_.out_channels), 0), 1, together())
+        .front();
   }
 
   // Nothing when the exact channel counts need more stages than fit.
@@ -150,6 +154,8 @@ class Planner {
     KernelPlan plan;
     plan.arch = arch.name;
     plan.batch = request_.batch;
+    plan.input_layout = request_.input_layout;
+    plan.output_layout = request_.output_layout;
     plan.staging = candidate.staging;
     plan.tile = candidate.tile;
     plan.threads = threads_of(plan.tile);
@@ -158,7 +164,7 @@ class Planner {
     plan.splits = candidate.splits;
     plan.reduction = candidate.reduction;
     int most_channels = 0;
-    const int align = plan.staging == Staging::bulk ? kBulkChannels : 1;
+    const int align = plan.staging == Staging::bulk ? kBulkChannels : together();
     std::vector<std::vector<int>> common;
     for (std::size_t g = 0; g < deal.groups.size(); ++g) {
       // One cut for all groups lets the entry find a slice's channels before it jumps to the slice.
@@ -174,16 +180,16 @@ class Planner {
     }
     if (!set_staging(plan, candidate, most_channels)) return std::nullopt;
     plan.barrier_every = request_.constraints.barrier_every.value_or(barrier_cadence(plan.threads, plan.staging));
-    const bool direct = plan.staging == Staging::direct;
-    plan.load_ahead = request_.constraints.load_ahead.value_or(direct ? kDirectLoadAhead : plan.load_ahead);
+    plan.load_ahead = request_.constraints.load_ahead.value_or(load_ahead_of(plan.staging, together()));
     const std::int64_t positions =
         plan.staging != Staging::shared
             ? 0
             : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
-    plan.max_registers = choose_registers(plan.group_capacity() + (direct ? plan.load_ahead : 0), positions,
-                                          plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+    plan.max_registers =
+        choose_registers(plan.group_capacity() + loaded_ahead(plan.staging, plan.load_ahead, together()), positions,
+                         plan.threads, plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
   }
@@ -199,8 +205,8 @@ class Planner {
       if (plan.staging == Staging::bulk) {
         const std::int64_t stages = std::max<std::int64_t>(1, ceil_div(most_channels, stage));
         const int channels = std::max(1, static_cast<int>(ceil_div(most_channels, stages)));
-        plan.stage_channels = bulk_channels(plan.tile, shape_, channels);
-        plan.shared = bulk_layout(plan.tile, shape_, plan.stage_channels).layout;
+        plan.stage_channels = bulk_channels(plan.tile, shape_, plan.input_layout, channels);
+        plan.shared = bulk_layout(plan.tile, shape_, plan.input_layout, plan.stage_channels).layout;
       } else {
         plan.stage_channels = even_stage(most_channels, stage, plan.shared);
       }

@@ -95,7 +95,7 @@ class Search {
       for (const int splits : split_counts(tile, space_.options[option])) {
         PlanCandidate candidate{Staging::shared, tile, layouts.front(), option, splits, 1, 1, 0, 0};
         if (may_stage(Staging::shared) && guess_staging(candidate, layouts)) found_.push_back(candidate);
-        if (may_stage(Staging::bulk) && bulk_copies_fit(tile, space_.shape)) {
+        if (may_stage(Staging::bulk) && bulk_copies_fit(tile, space_.shape, space_.input)) {
           candidate = {Staging::bulk, tile, {}, option, splits, 1, 1, 0, 0};
           if (guess_staging(candidate, {LayoutCandidate{}})) found_.push_back(candidate);
         }
@@ -111,6 +111,7 @@ class Search {
   bool may_stage(Staging staging) const {
     if (space_.constraints.staging && *space_.constraints.staging != staging) return false;
     if (staging == Staging::bulk) return space_.limits.bulk_copies;
+    if (staging == Staging::shared && space_.input != TensorLayout::nchw) return false;
     const ConvShape& s = space_.shape;
     return staging == Staging::shared || (s.kernel_h == 1 && s.kernel_w == 1 && s.pad == Padding{});
   }
@@ -208,7 +209,8 @@ class Search {
     if (candidate.staging == Staging::bulk) {
       // Channels that the group does not read come along.
       const int all = space_.shape.in_channels / space_.shape.groups * option.packed;
-      return bulk_channels(candidate.tile, space_.shape, static_cast<int>(ceil_div(all, candidate.splits)));
+      return bulk_channels(candidate.tile, space_.shape, space_.input,
+                           static_cast<int>(ceil_div(all, candidate.splits)));
     }
     return std::max(1, static_cast<int>(std::ceil(option.mean.channels / candidate.splits - 1e-9)));
   }
@@ -218,14 +220,14 @@ class Search {
     if (space_.constraints.buffers && buffers != *space_.constraints.buffers) return false;
     const int channels = slice_channels(candidate);
     if (candidate.staging == Staging::bulk)
-      stage_channels = bulk_channels(candidate.tile, space_.shape, stage_channels);
+      stage_channels = bulk_channels(candidate.tile, space_.shape, space_.input, stage_channels);
     const std::int64_t stages = ceil_div(channels, stage_channels);
     if (stages == 1 ? buffers != 1 : buffers < 2 || buffers > stages) return false;
     candidate.buffers = buffers;
     if (candidate.staging == Staging::bulk) {
       candidate.stage_channels =
-          bulk_channels(candidate.tile, space_.shape, static_cast<int>(ceil_div(channels, stages)));
-      candidate.shared = bulk_layout(candidate.tile, space_.shape, candidate.stage_channels);
+          bulk_channels(candidate.tile, space_.shape, space_.input, static_cast<int>(ceil_div(channels, stages)));
+      candidate.shared = bulk_layout(candidate.tile, space_.shape, space_.input, candidate.stage_channels);
     } else {
       candidate.stage_channels = even_stage(channels, stage_channels, candidate.shared.layout);
     }
@@ -266,11 +268,14 @@ class Search {
     figures.barrier_every = barrier_cadence(figures.threads, candidate.staging);
     set_memory_figures(figures, space_.shape, candidate.tile, layout, space_.batch);
     figures.load_conflict = candidate.shared.conflict;
-    figures.mean = {option.mean.multiply_adds / candidate.splits, option.mean.loads / candidate.splits,
+    figures.load_words = channels_together(space_.input);
+    figures.mean = {option.mean.multiply_adds / candidate.splits, loads_of(option) / candidate.splits,
                     option.mean.channels / candidate.splits};
     figures.fullest = figures.mean;
-    const bool direct = candidate.staging == Staging::direct, patch = candidate.staging == Staging::shared;
-    candidate.registers = choose_registers(option.capacity + (direct ? kDirectLoadAhead : 0),
+    const bool patch = candidate.staging == Staging::shared;
+    const int together = channels_together(space_.input);
+    const int ahead = space_.constraints.load_ahead.value_or(load_ahead_of(candidate.staging, together));
+    candidate.registers = choose_registers(option.capacity + loaded_ahead(candidate.staging, ahead, together),
                                            patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes,
                                            figures.tiles * figures.slices, space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
@@ -278,6 +283,15 @@ class Search {
     candidate.score =
         plan_score(launch_cost(figures, space_.arch).total_us, figures.mean.multiply_adds, figures.slices);
     return true;
+  }
+
+  // Of a group. A load that brings several channels is needed when any of them is.
+  double loads_of(const GroupOption& option) const {
+    const ConvShape& s = space_.shape;
+    const int together = channels_together(space_.input);
+    if (together == 1) return option.mean.loads;
+    const double columns = static_cast<double>(s.in_channels) / s.groups * option.packed * s.kernel_h * s.kernel_w;
+    return columns / together * (1 - std::pow(1 - std::min(1.0, option.mean.loads / columns), together));
   }
 
   std::int64_t tiles_of(const PixelTile& tile) const {
@@ -308,13 +322,23 @@ double plan_score(double predicted_us, double largest_slice_multiply_adds, doubl
 
 int threads_of(const PixelTile& tile) { return static_cast<int>(ceil_div(tile.pixels(), kWarpSize)) * kWarpSize; }
 
+int load_ahead_of(Staging staging, int together) {
+  if (staging == Staging::direct) return kDirectLoadAhead / together;
+  return together == 1 ? kLoadAhead : kLoadAheadOfFour;
+}
+
+int loaded_ahead(Staging staging, int load_ahead, int together) {
+  const int words = load_ahead * together;
+  return staging == Staging::direct ? words : std::max(0, words - kLoadAhead);
+}
+
 int barrier_cadence(int threads, Staging staging) {
   if (staging == Staging::direct) return kBarrierEveryDirect;
   return threads > kManyWarps * kWarpSize ? kBarrierEveryManyWarps : kBarrierEveryFewWarps;
 }
 
-int bulk_channels(const PixelTile& tile, const ConvShape& shape, int channels) {
-  const int multiple = bulk_channel_multiple(tile, shape);
+int bulk_channels(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int channels) {
+  const int multiple = bulk_channel_multiple(tile, shape, input);
   return static_cast<int>(std::min<std::int64_t>(shape.in_channels, ceil_div(channels, multiple) * multiple));
 }
 

@@ -45,6 +45,7 @@ struct SearchSpace {
   PlanLimits limits;
   const ArchSpec& arch;  // whose costs count
   const PlanConstraints& constraints;
+  TensorLayout input = TensorLayout::nchw;
 };
 
 // The `count` best, best first, no two of the same tile, option and splits. Empty when nothing fits the limits.
@@ -54,10 +55,15 @@ std::vector<PlanCandidate> search_unlike_plans(const SearchSpace& space, std::si
 
 // Activations that a thread without staging loads ahead: enough to hide the way to L2.
 inline constexpr int kDirectLoadAhead = 32;  // measured: 24, 32 and 48 within 3 %, 8 takes half as long again
+inline constexpr int kLoadAhead = 8;         // from shared memory
+inline constexpr int kLoadAheadOfFour = 3;   // the same of four channels at once
+int load_ahead_of(Staging staging, int together);
+// Registers that this takes beyond what kRegisterOverhead covers.
+int loaded_ahead(Staging staging, int load_ahead, int together);
 int threads_of(const PixelTile& tile);
 int barrier_cadence(int threads, Staging staging);
 // Channels rounded up to what bulk copies may bring.
-int bulk_channels(const PixelTile& tile, const ConvShape& shape, int channels);
+int bulk_channels(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int channels);
 int stage_bytes_of(const SharedLayout& layout, int stage_channels);
 // Equal stages, as few as `stage_channels` at a time allow, in whole rows of the layout where there are several.
 int even_stage(int channels, int stage_channels, const SharedLayout& layout);

@@ -27,16 +27,17 @@ class LaneWords {
     }
   }
 
-  double conflict(int row_pitch, int image_pitch) const {
+  // Pitches in units of what a lane loads, of which a row of banks holds `banks`.
+  double conflict(int row_pitch, int image_pitch, int banks = kSharedBanks) const {
     std::int64_t clocks = 0, warps = 0;
-    for (std::size_t first = 0; first < pixels_.size(); first += kWarpSize, ++warps) {
+    for (std::size_t first = 0; first < pixels_.size(); first += banks, ++warps) {
       std::array<int, kSharedBanks> in_bank{};
       int fullest = 0;
-      for (std::size_t i = first; i < std::min(first + kWarpSize, pixels_.size()); ++i) {
+      for (std::size_t i = first; i < std::min(first + banks, pixels_.size()); ++i) {
         const Pixel& pixel = pixels_[i];
         const std::int64_t word =
             std::int64_t{pixel.image} * image_pitch + std::int64_t{pixel.row} * row_pitch + pixel.col;
-        fullest = std::max(fullest, ++in_bank[word % kSharedBanks]);
+        fullest = std::max(fullest, ++in_bank[word % banks]);
       }
       clocks += fullest;
     }
@@ -56,8 +57,10 @@ int patch_extent(int tile, int stride, int kernel, int dilation) {
   return (tile - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-double load_conflict(const PixelTile& tile, const SharedLayout& layout, const ConvShape& shape) {
-  return LaneWords(tile, shape).conflict(layout.row_pitch, layout.image_pitch);
+double load_conflict(const PixelTile& tile, const SharedLayout& layout, const ConvShape& shape, TensorLayout input) {
+  const int together = channels_together(input);
+  return LaneWords(tile, shape)
+      .conflict(layout.row_pitch / together, layout.image_pitch / together, kSharedBanks / together);
 }
 
 std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const ConvShape& shape) {
@@ -104,41 +107,47 @@ std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const Conv
   return best;
 }
 
-LayoutCandidate bulk_layout(const PixelTile& tile, const ConvShape& shape, int stage_channels) {
+LayoutCandidate bulk_layout(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int stage_channels) {
   const bool planes = tile.rows == shape.out_h();
+  const int together = channels_together(input);
   LayoutCandidate candidate;
   SharedLayout& layout = candidate.layout;
   layout.patch_rows = planes ? shape.in_h : patch_extent(tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
-  layout.patch_cols = layout.row_pitch = shape.in_w;
-  layout.channel_pitch = saturate_to_int(saturating_product({layout.patch_rows, shape.in_w}));
+  layout.patch_cols = shape.in_w;
+  layout.row_pitch = shape.in_w * together;
+  layout.channel_pitch = saturate_to_int(saturating_product({layout.patch_rows, layout.row_pitch}));
   const Padding& pad = shape.pad;
   const std::int64_t margin =
-      std::max(std::int64_t{pad.top} * shape.in_w + pad.left, std::int64_t{pad.bottom} * shape.in_w + pad.right);
+      std::max(std::int64_t{pad.top} * shape.in_w + pad.left, std::int64_t{pad.bottom} * shape.in_w + pad.right) *
+      together;
   layout.margin = saturate_to_int(ceil_div(margin, kSharedBanks) * kSharedBanks);
-  const std::int64_t least = saturating_product({stage_channels, layout.channel_pitch});
-  layout.image_pitch = saturate_to_int(ceil_div(least, kBulkWords) * kBulkWords);
-  const LaneWords lanes(tile, shape);
-  const int least_pitch = layout.image_pitch;
+  const std::int64_t least = saturating_product({ceil_div(stage_channels, together), layout.channel_pitch});
+  const int least_pitch = saturate_to_int(ceil_div(least, kBulkWords) * kBulkWords);
   for (int padding = 0; padding < (tile.images > 1 ? kSharedBanks : 1); padding += kBulkWords) {
-    const double conflict = lanes.conflict(layout.row_pitch, least_pitch + padding);
+    SharedLayout padded = layout;
+    padded.image_pitch = least_pitch + padding;
+    const double conflict = load_conflict(tile, padded, shape, input);
     if (padding > 0 && conflict >= candidate.conflict) continue;
     candidate.conflict = conflict;
-    layout.image_pitch = least_pitch + padding;
+    layout.image_pitch = padded.image_pitch;
   }
-  candidate.words_per_channel = static_cast<double>(tile.images) * layout.channel_pitch;
+  candidate.words_per_channel = static_cast<double>(tile.images) * layout.channel_pitch / together;
   return candidate;
 }
 
-int bulk_channel_multiple(const PixelTile& tile, const ConvShape& shape) {
-  if (tile.rows != shape.out_h()) return 1;
+int bulk_channel_multiple(const PixelTile& tile, const ConvShape& shape, TensorLayout input) {
+  const int together = channels_together(input);
+  if (tile.rows != shape.out_h()) return together;
   const std::int64_t plane = std::int64_t{shape.in_h} * shape.in_w;
-  return static_cast<int>(kBulkWords / std::gcd(plane, std::int64_t{kBulkWords}));
+  return static_cast<int>(std::max<std::int64_t>(together, kBulkWords / std::gcd(plane, std::int64_t{kBulkWords})));
 }
 
-bool bulk_copies_fit(const PixelTile& tile, const ConvShape& shape) {
+bool bulk_copies_fit(const PixelTile& tile, const ConvShape& shape, TensorLayout input) {
   if (tile.cols != shape.out_w()) return false;
-  if (tile.rows != shape.out_h()) return tile.images == 1 && shape.in_w % kBulkWords == 0;
-  return shape.in_channels % bulk_channel_multiple(tile, shape) == 0;
+  if (tile.rows != shape.out_h()) {
+    return tile.images == 1 && shape.in_w * channels_together(input) % kBulkWords == 0;
+  }
+  return channels_together(input) > 1 || shape.in_channels % bulk_channel_multiple(tile, shape, input) == 0;
 }
 
 }  // namespace burin

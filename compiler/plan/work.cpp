@@ -5,19 +5,21 @@
 namespace burin {
 
 std::vector<std::vector<ChannelWork>> count_work(const SparsePattern& pattern, const std::vector<int>& group_of,
-                                                 std::size_t groups) {
+                                                 std::size_t groups, int together) {
   std::vector<std::vector<ChannelWork>> work(groups);
-  // Taps are sorted by (c, r, s, k): a group's last column tells whether a tap needs a load of its own.
-  std::vector<std::int64_t> last_column(groups, -1);
+  // Taps are sorted by channel: the last block that each group loaded at a filter position tells whether a tap needs a
+  // load of its own.
+  const std::size_t positions = static_cast<std::size_t>(pattern.kernel_h) * pattern.kernel_w;
+  std::vector<int> last_block(groups * positions, -1);
   for (const Tap& tap : pattern.taps) {
     const int group = group_of[tap.k];
     std::vector<ChannelWork>& channels = work[group];
     if (channels.empty() || channels.back().channel != tap.c) channels.push_back({tap.c, 0, 0});
     ChannelWork& channel = channels.back();
     ++channel.multiply_adds;
-    const std::int64_t column = (std::int64_t{tap.c} * pattern.kernel_h + tap.r) * pattern.kernel_w + tap.s;
-    if (last_column[group] != column) {
-      last_column[group] = column;
+    int& last = last_block[group * positions + static_cast<std::size_t>(tap.r) * pattern.kernel_w + tap.s];
+    if (last != tap.c / together) {
+      last = tap.c / together;
       ++channel.loads;
     }
   }
@@ -34,7 +36,7 @@ std::vector<int> group_of_outputs(const std::vector<std::vector<int>>& groups, i
 
 std::vector<SliceWork> slice_work(const KernelPlan& plan, const SparsePattern& pattern) {
   const std::vector<int> group_of = group_of_outputs(plan.groups, pattern.out_channels);
-  const auto by_group = count_work(pattern, group_of, plan.groups.size());
+  const auto by_group = count_work(pattern, group_of, plan.groups.size(), channels_together(plan.input_layout));
   std::vector<SliceWork> work(plan.slices.size());
   std::vector<std::pair<int, int>> owner(static_cast<std::size_t>(pattern.in_channels), {-1, -1});  // group, slice
   for (std::size_t g = 0; g < by_group.size(); ++g) {

@@ -13,7 +13,8 @@ namespace burin {
 struct ChannelWork {
   int channel = 0;
   int multiply_adds = 0;  // nonzeros
-  int loads = 0;          // filter positions with a nonzero: each activation is loaded once
+  int loads = 0;          // filter positions with a nonzero: each activation is loaded once, by the first channel of
+                          // those that are loaded together
 };
 
 // Per thread of a block. Real numbers, because the coarse search works on means.
@@ -22,8 +23,9 @@ struct SliceWork {
 };
 
 // Per group, the input channels that it reads, ascending. `group_of` gives the group of each output channel.
+// `together`: channels that one load brings.
 std::vector<std::vector<ChannelWork>> count_work(const SparsePattern& pattern, const std::vector<int>& group_of,
-                                                 std::size_t groups);
+                                                 std::size_t groups, int together = 1);
 
 // Group of each output channel of the plan.
 std::vector<int> group_of_outputs(const std::vector<std::vector<int>>& groups, int out_channels);

@@ -40,7 +40,16 @@ std::uint32_t slot_word(const SharedLayout& shared, int slot) {
          static_cast<std::uint32_t>(slot % shared.channels_per_row) * shared.patch_cols;
 }
 
-// Copies of one stage's channels, as few runs as they fall into.
+// The channels' blocks, each once.
+std::vector<int> blocks_of(std::span<const int> channels, int together) {
+  std::vector<int> blocks;
+  for (const int c : channels) {
+    if (blocks.empty() || blocks.back() != c / together) blocks.push_back(c / together);
+  }
+  return blocks;
+}
+
+// Copies of one stage's channels (or blocks), as few runs as they fall into.
 std::vector<ChannelCopies> stage_copies(std::span<const int> channels, const SharedLayout& shared,
                                         std::int64_t plane_bytes, std::uint32_t buffer_bytes) {
   std::vector<ChannelCopies> runs;
@@ -61,6 +70,21 @@ std::vector<ChannelCopies> stage_copies(std::span<const int> channels, const Sha
   }
   return runs;
 }
+
+// Which load of a stage brings each filter position of the current channel block.
+constexpr int kNone = -1;
+class LoadsOfBlock {
+ public:
+  explicit LoadsOfBlock(const ConvShape& shape)
+      : cols_(shape.kernel_w), loads_(static_cast<std::size_t>(shape.kernel_h) * shape.kernel_w, kNone) {}
+
+  int& at(int r, int s) { return loads_[static_cast<std::size_t>(r) * cols_ + s]; }
+  void forget() { std::fill(loads_.begin(), loads_.end(), kNone); }
+
+ private:
+  int cols_;
+  std::vector<int> loads_;
+};
 
 // A bit for each filter row and column that lies beyond the image for some output pixel.
 class OutsideBits {
@@ -103,7 +127,9 @@ std::int64_t SliceProgram::shared_loads() const {
 std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
   const AccumulatorIndex accumulators(plan, shape.out_channels);
   const std::vector<std::size_t> starts = channel_starts(pattern);
-  const std::int64_t plane_bytes = static_cast<std::int64_t>(shape.in_h) * shape.in_w * kWordBytes;
+  const int together = channels_together(plan.input_layout);
+  const std::int64_t block_bytes = static_cast<std::int64_t>(shape.in_h) * shape.in_w * together * kWordBytes;
+  LoadsOfBlock loads_of_block(shape);
 
   const bool staged = plan.staging != Staging::direct, bulk = plan.staging == Staging::bulk;
   const OutsideBits outside(shape);
@@ -118,32 +144,37 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
       const std::uint32_t buffer_bytes =
           static_cast<std::uint32_t>(program.stages.size() % plan.buffers) * plan.stage_bytes();
       StageProgram stage;
-      if (staged) {
-        stage.copies = stage_copies(std::span(slice.channels).subspan(first, last - first), plan.shared, plane_bytes,
-                                    buffer_bytes);
-      }
+      const std::span<const int> channels = std::span(slice.channels).subspan(first, last - first);
+      const std::vector<int> blocks = blocks_of(channels, together);
+      if (staged) stage.copies = stage_copies(blocks, plan.shared, block_bytes, buffer_bytes);
       BURIN_CHECK(!bulk || stage.copies.size() == 1, "bulk copies of channels that lie apart");
-      for (std::size_t i = first; i < last; ++i) {
-        const int c = slice.channels[i];
+      std::size_t slot = 0;
+      for (const int c : channels) {
+        if (blocks[slot] != c / together) {
+          ++slot;
+          loads_of_block.forget();
+        }
         const std::uint32_t slot_bytes =
-            staged ? buffer_bytes + slot_word(plan.shared, static_cast<int>(i - first)) * kWordBytes : 0;
+            staged ? buffer_bytes + slot_word(plan.shared, static_cast<int>(slot)) * kWordBytes : 0;
         for (std::size_t t = starts[c]; t < starts[c + 1]; ++t) {
           const Tap& tap = pattern.taps[t];
           if (accumulators.group[tap.k] != slice.group) continue;
-          if (stage.loads.empty() || stage.loads.back().c != c || stage.loads.back().r != tap.r ||
-              stage.loads.back().s != tap.s) {
+          int& load = loads_of_block.at(tap.r, tap.s);
+          if (load == kNone) {
+            load = static_cast<int>(stage.loads.size());
             const std::uint32_t word = static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
-                                       static_cast<std::uint32_t>(tap.s) * shape.dilation_w;
-            stage.loads.push_back({c,
+                                       static_cast<std::uint32_t>(tap.s) * shape.dilation_w * together;
+            stage.loads.push_back({blocks[slot] * together,
                                    tap.r,
                                    tap.s,
-                                   staged ? slot_bytes + word * kWordBytes : c * plane_bytes,
+                                   staged ? slot_bytes + word * kWordBytes : blocks[slot] * block_bytes,
                                    bulk ? outside.of(tap.r, tap.s) : 0,
                                    {}});
           }
-          stage.loads.back().uses.push_back({accumulators.position[tap.k], tap.value});
+          stage.loads[load].uses.push_back({accumulators.position[tap.k], c % together, tap.value});
         }
       }
+      loads_of_block.forget();
       // Filter position by filter position: what decides whether it lies beyond the image is then computed once.
       if (bulk) {
         std::stable_sort(stage.loads.begin(), stage.loads.end(), [](const LoadedTap& a, const LoadedTap& b) {

@@ -11,12 +11,13 @@ namespace burin {
 
 struct AccumulatorTap {
   int accumulator = 0;  // position of the output channel in its group
+  int lane = 0;         // input channel within those that were loaded together
   float weight = 0;
 };
 
-// One activation, loaded once from shared memory, and every multiply-add of the slice that uses it.
+// One activation, loaded once, and every multiply-add of the slice that uses it; with nchw4, four channels of one.
 struct LoadedTap {
-  int c = 0, r = 0, s = 0;
+  int c = 0, r = 0, s = 0;  // c: the first of the channels
   // Bytes: in shared memory from the thread's lane address, or, with direct staging, from its pixel in channel 0.
   std::int64_t offset = 0;
   // Bits of the template's `outside`: any of them set means that the filter position may lie beyond the image and then
@@ -25,7 +26,7 @@ struct LoadedTap {
   std::vector<AccumulatorTap> uses;
 };
 
-// Channels at equal distances that go to slots at equal distances.
+// Channels (with nchw4, blocks of four) at equal distances that go to slots at equal distances.
 struct ChannelCopies {
   std::int64_t source_bytes = 0;  // of the first, from channel 0 of the image
   std::uint32_t slot_bytes = 0;   // of the first, from slot 0 of buffer 0

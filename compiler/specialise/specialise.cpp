@@ -25,6 +25,7 @@
 #include "compiler/specialise/template_holes.h"
 #include "compiler/specialise/template_module.h"
 #include "ir/error.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -47,6 +48,10 @@ class SliceBuilder {
         start_(holes.piece("start")),
         inside_(holes.piece("inside")),
         activation_if_(holes.piece("activation_if")),
+        activation4_(holes.piece("activation4")),
+        activation4_if_(holes.piece("activation4_if")),
+        direct4_(holes.piece("direct4")),
+        output4_(holes.piece("output4")),
         tap_if_(holes.piece("tap_if")),
         copy_channel_(holes.piece("copy_channel")),
         copy_channels_(inlined("copy_channels")),
@@ -114,8 +119,8 @@ class SliceBuilder {
   Value* wide(std::int64_t value) { return llvm::ConstantInt::get(i64_, value); }
   Value* word(std::int64_t value) { return llvm::ConstantInt::get(i32_, value); }
 
-  void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int k) {
-    builder.SetCurrentDebugLocation(source_map_.location(scope_, load.c, load.r, load.s, k));
+  void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k) {
+    builder.SetCurrentDebugLocation(source_map_.location(scope_, load.c + lane, load.r, load.s, k));
   }
 
   void note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {
@@ -240,9 +245,13 @@ class SliceBuilder {
 
   // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
   Value* load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset, Value* inside) {
-    if (plan_.staging == Staging::direct) return holes_.splice(builder, direct_, {base, wide(offset)});
-    if (inside != nullptr) return holes_.splice(builder, activation_if_, {inside, base, word(offset)});
-    return holes_.splice(builder, activation_, {base, word(offset)});
+    const bool four = channels_together(plan_.input_layout) == 4;
+    if (plan_.staging == Staging::direct)
+      return holes_.splice(builder, four ? direct4_ : direct_, {base, wide(offset)});
+    if (inside != nullptr) {
+      return holes_.splice(builder, four ? activation4_if_ : activation_if_, {inside, base, word(offset)});
+    }
+    return holes_.splice(builder, four ? activation4_ : activation_, {base, word(offset)});
   }
 
   // The straight-line heart: each activation is loaded `load_ahead` loads before its multiply-adds.
@@ -264,7 +273,7 @@ class SliceBuilder {
     for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
       if (n < stage.loads.size()) {
         const LoadedTap& load = stage.loads[n];
-        locate(builder, load, kNoOutput);
+        locate(builder, load, 0, kNoOutput);
         if (load.outside != 0) {
           const bool same = n > 0 && stage.loads[n - 1].outside == load.outside;
           inside[n] = same ? inside[n - 1] : holes_.splice(builder, inside_, {body->getArg(2), word(load.outside)});
@@ -275,11 +284,15 @@ class SliceBuilder {
       if (n < ahead) continue;
       for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
         Value*& sum = sums.values[use.accumulator];
-        locate(builder, stage.loads[n - ahead], group[use.accumulator]);
+        locate(builder, stage.loads[n - ahead], use.lane, group[use.accumulator]);
+        Value* activation = loaded[n - ahead];
+        if (activation->getType()->isVectorTy()) {
+          activation = builder.CreateExtractElement(activation, static_cast<std::uint64_t>(use.lane));
+        }
         Value* weight = llvm::ConstantFP::get(float_, use.weight);
         sum = inside[n - ahead] != nullptr
-                  ? holes_.splice(builder, tap_if_, {inside[n - ahead], sum, loaded[n - ahead], weight})
-                  : holes_.splice(builder, tap_, {sum, loaded[n - ahead], weight});
+                  ? holes_.splice(builder, tap_if_, {inside[n - ahead], sum, activation, weight})
+                  : holes_.splice(builder, tap_, {sum, activation, weight});
         sum->setName(fmt::format("k{}.", group[use.accumulator]));  // LLVM counts on: k17.1, k17.2
         if (++since_barrier == plan_.barrier_every) {
           builder.SetCurrentDebugLocation({});
@@ -391,21 +404,41 @@ class SliceBuilder {
     Function* body = holes_.open("outputs");
     llvm::IRBuilder<> builder(&body->front());
     const std::int64_t plane = static_cast<std::int64_t>(layer_.shape.out_h()) * layer_.shape.out_w();
+    const int together = channels_together(plan_.output_layout);
+    const auto sum = [&](int j) -> Value* { return builder.CreateLoad(float_, sum_address(builder, body, j)); };
+    const auto bias = [&](int j) -> Value* {
+      return llvm::ConstantFP::get(float_, layer_.bias.empty() ? 0.0F : layer_.bias[group[j]]);
+    };
     for (int j = own.first; j < own.end; ++j) {
-      Value* sum = builder.CreateLoad(float_, sum_address(builder, body, j));
-      const float bias = layer_.bias.empty() ? 0.0F : layer_.bias[group[j]];
-      holes_.splice(builder, output_,
-                    {sum, body->getArg(1), word_offset(group[j] * plane), llvm::ConstantFP::get(float_, bias)});
+      Value* offset = word_offset(group[j] / together * plane * together + group[j] % together);
+      if (together == 4 && side_by_side(group, j, own.end)) {
+        holes_.splice(builder, output4_,
+                      {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), body->getArg(1), offset, bias(j), bias(j + 1),
+                       bias(j + 2), bias(j + 3)});
+        j += 3;
+        continue;
+      }
+      holes_.splice(builder, output_, {sum(j), body->getArg(1), offset, bias(j)});
     }
     builder.CreateRetVoid();
     return body;
   }
 
+  // Whether the accumulators j to j + 3 are the channels of one block.
+  static bool side_by_side(const std::vector<int>& group, int j, int end) {
+    if (j + 4 > end || group[j] % 4 != 0) return false;
+    for (int i = 1; i < 4; ++i) {
+      if (group[j + i] != group[j] + i) return false;
+    }
+    return true;
+  }
+
   TemplateHoles& holes_;
   const ConvLayer& layer_;
   const KernelPlan& plan_;
-  Function *activation_, *direct_, *tap_, *start_, *inside_, *activation_if_, *tap_if_, *copy_channel_, *copy_channels_,
-      *publish_, *gather_, *share_, *collect_, *add_, *output_;
+  Function *activation_, *direct_, *tap_, *start_, *inside_, *activation_if_, *activation4_, *activation4_if_,
+      *direct4_, *output4_, *tap_if_, *copy_channel_, *copy_channels_, *publish_, *gather_, *share_, *collect_, *add_,
+      *output_;
   SourceMapBuilder source_map_;
   llvm::DISubprogram* scope_ = nullptr;  // of the slice that is being built
   llvm::Type *float_, *i32_, *i64_;
@@ -476,13 +509,14 @@ void fill_hole(TemplateHoles& holes, llvm::StringRef name, Function* body) {
 // Bulk copies of the first stages begin before the slice's own code.
 void fill_channel_holes(TemplateHoles& holes, const KernelPlan& plan) {
   if (plan.staging != Staging::bulk) return;
+  const int together = channels_together(plan.input_layout);
   std::vector<std::uint32_t> first, count;
   for (const Slice& slice : plan.slices) {
-    first.push_back(slice.channels.empty() ? 0 : static_cast<std::uint32_t>(slice.channels.front()));
-    count.push_back(static_cast<std::uint32_t>(slice.channels.size()));
+    first.push_back(slice.channels.empty() ? 0 : static_cast<std::uint32_t>(slice.channels.front() / together));
+    count.push_back(static_cast<std::uint32_t>(ceil_div(static_cast<std::int64_t>(slice.channels.size()), together)));
   }
-  fill_hole(holes, "first_channel", slice_numbers(holes, "first_channel", plan, first));
-  fill_hole(holes, "channels", slice_numbers(holes, "channels", plan, count));
+  fill_hole(holes, "first_block", slice_numbers(holes, "first_block", plan, first));
+  fill_hole(holes, "blocks", slice_numbers(holes, "blocks", plan, count));
 }
 
 // Inlines what was bound and clears away what only the template needed. Straight-line code of tens of thousands of

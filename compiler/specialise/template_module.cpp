@@ -9,6 +9,7 @@
 
 #include "compiler/specialise/passes.h"
 #include "ir/error.h"
+#include "ir/saturate.h"
 #include "templates/embedded.h"
 
 namespace burin {
