@@ -11,8 +11,8 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/launch_geometry.h"
 #include "compiler/observer.h"
+#include "compiler/packaged_kernel.h"
 #include "compiler/plan/planner.h"
 #include "compiler/reentry.h"
 #include "compiler/source_hash.h"
@@ -30,56 +30,16 @@ struct Job {
   std::string suffix;  // of symbol and folder: tells apart layers whose names reduce to the same
 };
 
-struct Kernel {
-  KernelRecord record;
-  std::vector<std::pair<std::string, std::string>> files;  // path in the package, content
-};
-
-// The architecture every kernel of the package must run on: PTX is made for it.
-std::string lowest_arch(const std::vector<std::string>& archs) {
-  return *std::min_element(archs.begin(), archs.end(), [](const std::string& a, const std::string& b) {
-    return arch_by_name(a).compute < arch_by_name(b).compute;
-  });
-}
-
-KernelRecord describe_kernel(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
-                             const std::string& symbol) {
-  KernelRecord record;
-  record.symbol = symbol;
-  record.layer = layer.name;
-  record.shape = layer.shape;
-  record.nonzeros = pattern.statistics.nonzeros;
-  record.dead_inputs = pattern.statistics.dead_inputs;
-  record.dead_outputs = pattern.statistics.dead_outputs;
-  record.template_name = plan.template_name;
-  record.precision = std::string(to_string(plan.precision));
-  record.plan = print(plan);
-  record.plan_short = describe(plan);
-  record.planned_batch = plan.batch;
-  record.predicted_us = plan.predicted_us;
-  record.launch = launch_geometry(plan, layer.shape);
-  return record;
-}
-
-void add_file(Kernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path, std::string content) {
-  KernelBinary binary;
-  binary.kind = kind;
-  binary.arch = arch;
-  binary.path = path;
-  binary.bytes = static_cast<std::int64_t>(content.size());
-  kernel.record.binaries.push_back(binary);
-  kernel.files.emplace_back(path, std::move(content));
-}
-
-PlanRequest request_for(const Job& job, const CompileOptions& options) {
-  PlanRequest request{job.batch, options.archs, options.plan_constraints};
-  request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
-  return request;
+// Null when the plan was not chosen by measurement.
+const TunedPlan* find_tuned(const std::vector<TunedPlan>& plans, const std::string& layer, int batch) {
+  const auto found = std::find_if(plans.begin(), plans.end(),
+                                  [&](const TunedPlan& plan) { return plan.layer == layer && plan.batch == batch; });
+  return found == plans.end() ? nullptr : &*found;
 }
 
 // The pipeline of one kernel. Nothing when --stop-after stopped it.
-std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& options, const Reentry& reentry,
-                                     const std::optional<std::string>& dump_folder) {
+std::optional<PackagedKernel> compile_kernel(const Job& job, const CompileOptions& options, const Reentry& reentry,
+                                             const std::optional<std::string>& dump_folder) {
   const ConvLayer& layer = *job.layer;
   Observer observer(dump_folder, options.stop_after);
   if (observer.observe("layer", "10-layer.txt", [&] { return "name: " + layer.name + "\n" + print(layer.shape); })) {
@@ -89,7 +49,10 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
   const SparsePattern pattern = analyse(layer);
   if (observer.observe("pattern", "20-pattern.txt", [&] { return print(pattern); })) return std::nullopt;
 
-  const KernelPlan plan = reentry.plan ? *reentry.plan : make_plan(layer, pattern, request_for(job, options));
+  const TunedPlan* tuned = find_tuned(options.tuned, layer.name, job.batch);
+  const KernelPlan plan = reentry.plan ? *reentry.plan
+                          : tuned      ? tuned->plan
+                                       : make_plan(layer, pattern, plan_request(options, job.batch));
   check_layout(plan, layer, reentry, options.layout);
   check_plan(plan, layer, pattern, options.archs);
   if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
@@ -98,7 +61,8 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
   }
 
   const std::string symbol = kernel_symbol(layer.name, plan) + job.suffix;
-  Kernel kernel{describe_kernel(layer, pattern, plan, symbol), {}};
+  PackagedKernel kernel{describe_kernel(layer, pattern, plan, symbol), {}};
+  if (tuned) kernel.record.tuning = tuned->evidence;
   kernel.record.source_hash = source_hash(layer, plan, reentry.module_text + reentry.ptx);
   const std::string ptx_arch = lowest_arch(options.archs);
   std::string ptx = edited_ptx(reentry, symbol);
@@ -118,13 +82,7 @@ std::optional<Kernel> compile_kernel(const Job& job, const CompileOptions& optio
     for (const std::string& arch : options.archs) {
       AssembledKernel assembled =
           reentry.ptx.empty() ? assemble(ptx, arch, symbol) : assemble_edited(reentry, arch, symbol);
-      add_file(kernel, BinaryKind::cubin, arch, "kernels/" + symbol + "." + arch + ".cubin",
-               std::move(assembled.cubin));
-      KernelBinary& binary = kernel.record.binaries.back();
-      binary.registers = assembled.registers;
-      binary.spill_bytes = assembled.spill_bytes;
-      binary.stack_bytes = assembled.stack_bytes;
-      binary.code_bytes = assembled.code_bytes;
+      add_cubin(kernel, arch, std::move(assembled));
     }
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel.record, ptx); });
@@ -190,6 +148,12 @@ void add_leftover(Package& package, const Network& network) {
 
 }  // namespace
 
+PlanRequest plan_request(const CompileOptions& options, int batch) {
+  PlanRequest request{batch, options.archs, options.plan_constraints};
+  request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
+  return request;
+}
+
 CompileResult compile_network(const Network& network, const CompileOptions& options,
                               const std::function<void(const CompileProgress&)>& progress) {
   check_options(network, options);
@@ -202,7 +166,7 @@ CompileResult compile_network(const Network& network, const CompileOptions& opti
   const auto size = [&](std::size_t i) { return jobs[i].layer->weights.size(); };
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
 
-  std::vector<std::optional<Kernel>> kernels(jobs.size());
+  std::vector<std::optional<PackagedKernel>> kernels(jobs.size());
   std::mutex progress_mutex;
   int done = 0;
   const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
@@ -222,10 +186,8 @@ CompileResult compile_network(const Network& network, const CompileOptions& opti
   result.package.manifest.tool_version = BURIN_VERSION;
   result.package.manifest.source = std::filesystem::path(network.source).filename().string();
   result.package.manifest.zero_threshold = options.zero_threshold;
-  for (std::optional<Kernel>& kernel : kernels) {
-    if (!kernel) continue;
-    result.package.manifest.kernels.push_back(std::move(kernel->record));
-    for (auto& [path, content] : kernel->files) result.package.files[path] = std::move(content);
+  for (std::optional<PackagedKernel>& kernel : kernels) {
+    if (kernel) add_kernel(result.package, *std::move(kernel));
   }
   add_leftover(result.package, network);
   if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {

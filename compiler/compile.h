@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "compiler/plan/constraints.h"
+#include "compiler/plan/planner.h"
+#include "ir/kernel_plan.h"
 #include "ir/network.h"
 #include "ir/package/package.h"
 #include "ir/tensor_layout.h"
@@ -15,6 +17,14 @@ namespace burin {
 
 // The stages, in order; also what --stop-after takes.
 inline constexpr const char* kStageNames[] = {"layer", "pattern", "plan", "template", "specialised", "ptx", "cubin"};
+
+// A plan that was chosen by measurement (compiler/tune/), and what was measured.
+struct TunedPlan {
+  std::string layer;
+  int batch = 1;
+  KernelPlan plan;
+  TuningRecord evidence;
+};
 
 struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
@@ -27,9 +37,13 @@ struct CompileOptions {
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
   PlanConstraints plan_constraints;       // --plan: what is not left to the planner
   std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
+  std::vector<TunedPlan> tuned;           // taken instead of the planner's own
   int jobs = 0;                           // threads; 0: as many as there are processors
   bool keep_bitcode = true;
 };
+
+// What compile_network() asks the planner for.
+PlanRequest plan_request(const CompileOptions& options, int batch);
 
 struct CompileProgress {
   int done = 0, total = 0;

@@ -9,10 +9,13 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/executing.h"
 #include "compiler/cli/table.h"
+#include "compiler/cli/tuning.h"
+#include "compiler/cli/tuning_report.h"
 #include "compiler/cli/verification.h"
 #include "compiler/compile.h"
 #include "ir/arch.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -25,6 +28,7 @@ struct CompileArguments {
   bool no_bitcode = false;
   bool no_verify = false;
   std::string plan;
+  int tune = 0;  // plans to measure; 0: the planner chooses
   ImportArguments import;
   CompileOptions options;
 };
@@ -81,6 +85,17 @@ void check_stages(const CompileOptions& options) {
          *options.stop_after);
 }
 
+// What a person chose, or what ends before there is a plan, leaves nothing to tune.
+void check_tuning(const CompileArguments& arguments) {
+  if (arguments.tune == 0) return;
+  if (arguments.options.from_file)
+    fail(ErrorKind::usage, "--tune chooses a plan, and --from {} brings one", *arguments.options.from_file);
+  const std::optional<std::string>& stop = arguments.options.stop_after;
+  if (stop == "layer" || stop == "pattern") {
+    fail(ErrorKind::usage, "--tune chooses plans, and --stop-after {} ends before there are any", *stop);
+  }
+}
+
 std::string summarise(const std::string& output, const Manifest& manifest) {
   long long bytes = 0;
   std::vector<std::string> forms;
@@ -124,6 +139,7 @@ void verify_edited(const Package& package, const Network& network, const std::st
 int compile(CompileArguments arguments) {
   CompileOptions& options = arguments.options;
   check_stages(options);
+  check_tuning(arguments);
   options.batches = parse_batches(arguments.batches);
   if (arguments.layout) options.layout = parse_layout(*arguments.layout);
   options.zero_threshold = arguments.import.options.zero_threshold;
@@ -132,6 +148,7 @@ int compile(CompileArguments arguments) {
   Network network = arguments.import.import(arguments.input);
   network.notes.clear();  // printed already; compile_network would hand them on
   options.archs = resolve_archs(arguments.archs);
+  if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);
 
   CompileResult result;
   {
@@ -148,6 +165,7 @@ int compile(CompileArguments arguments) {
   if (options.from_file && !arguments.no_verify) verify_edited(result.package, network, *options.from_file);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   write_package(result.package, output);
+  if (arguments.tune > 0) print_data(tuning_summary(result.package.manifest));
   print_data(summarise(output, result.package.manifest));
   return 0;
 }
@@ -167,6 +185,14 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("LIST");
   command->add_option("--plan", arguments->plan, "Choices not left to the planner: tile=1x14x14,groups=16,splits=2,...")
       ->type_name("LIST");
+  command
+      ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->tune,
+                 fmt::format("Measure N plans of each kernel on the GPU, and steps from the best; keep the fastest "
+                             "(default {})",
+                             kDefaultTuningPlans))
+      ->type_name("[=N]")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->check(whole_number(1, kMaxTuningPlans));
   command->add_option("--precision", arguments->options.precision, "Arithmetic: fp32 (default)")->type_name("NAME");
   command
       ->add_option("--layout", arguments->layout,

@@ -7,6 +7,7 @@
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
+#include "compiler/cli/tuning_report.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 
@@ -18,6 +19,7 @@ struct InspectArguments {
   std::string batches = "1";
   std::optional<std::string> arch, layout;
   bool json = false;
+  bool tuning = false;
   ImportArguments import;
 };
 
@@ -57,14 +59,16 @@ std::string short_shape(const ConvShape& shape) {
 std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batch) {
   int count = 0;
   std::int64_t nonzeros = 0, weights = 0, code = 0, csr = 0;
-  double predicted = 0;
-  bool all_code = true;
+  double predicted = 0, tuned = 0;
+  bool all_code = true, all_tuned = true;
   for (const InspectRow& row : rows) {
     if (row.batch != batch) continue;
     ++count;
     nonzeros += row.nonzeros;
     weights += row.shape.weight_elements();
     predicted += row.predicted_us;
+    all_tuned = all_tuned && row.tuning;
+    if (row.tuning) tuned += chosen(*row.tuning).cold_us;
     all_code = all_code && row.code_bytes >= 0;
     code += row.code_bytes;
     csr += row.csr_bytes();
@@ -80,6 +84,7 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
           "",
           "",
           microseconds_text(predicted),
+          all_tuned ? microseconds_text(tuned) : "",
           "",
           "",
           code_text(all_code ? code : -1),
@@ -99,6 +104,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                {"plan"},
                {"layout"},
                {"model us", Align::right},
+               {"tuned us", Align::right},
                {"regs", Align::right},
                {"spill B", Align::right},
                {"code", Align::right},
@@ -109,8 +115,9 @@ std::string print_table(const std::vector<InspectRow>& rows) {
     table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
                fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan, layout_text(row),
-               microseconds_text(row.predicted_us), count_text(row.registers), count_text(row.spill_bytes),
-               code_text(row.code_bytes), bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
+               microseconds_text(row.predicted_us), row.tuning ? microseconds_text(chosen(*row.tuning).cold_us) : "",
+               count_text(row.registers), count_text(row.spill_bytes), code_text(row.code_bytes),
+               bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
     if (std::find(batches.begin(), batches.end(), row.batch) == batches.end()) batches.push_back(row.batch);
   }
   for (const int batch : batches) table.add_footer(sum_cells(rows, batch));
@@ -140,6 +147,7 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
           {"input_layout", to_string(row.input_layout)},
           {"output_layout", to_string(row.output_layout)},
           {"predicted_us", row.predicted_us},
+          {"tuning", row.tuning ? to_json(*row.tuning) : nlohmann::ordered_json()},
           {"symbol", row.symbol},
           {"arch", row.arch},
           {"registers", known(row.registers)},
@@ -147,6 +155,14 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
           {"code_bytes", known(row.code_bytes)},
           {"csr_bytes", row.csr_bytes()},
           {"dense_bytes", row.dense_bytes()}};
+}
+
+void print_tuning(const std::vector<InspectRow>& rows) {
+  for (const InspectRow& row : rows) {
+    if (row.tuning) print_data(fmt::format("\n{}, batch {}: {}", row.layer, row.batch, tuning_table(*row.tuning)));
+  }
+  if (std::none_of(rows.begin(), rows.end(), [](const InspectRow& row) { return row.tuning.has_value(); }))
+    print_note("no kernel was tuned (compile --tune)");
 }
 
 int inspect(const InspectArguments& arguments) {
@@ -172,6 +188,7 @@ int inspect(const InspectArguments& arguments) {
     print_data(json_output(document));
   } else {
     print_data(about + "\n" + print_table(rows));
+    if (arguments.tuning) print_tuning(rows);
   }
   return 0;
 }
@@ -188,6 +205,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
   command->add_option("--batch", arguments->batches, "Weights: batch sizes to plan for (default 1)")->type_name("LIST");
   command->add_option("--layout", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4")
       ->type_name("NAME");
+  command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   command->add_flag("--json", arguments->json, "For machines");
   arguments->import.add_to(*command);
   command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });

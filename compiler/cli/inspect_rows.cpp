@@ -52,6 +52,7 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
     row.predicted_us = kernel.predicted_us;
     row.input_layout = kernel.launch.input_layout;
     row.output_layout = kernel.launch.output_layout;
+    row.tuning = kernel.tuning;
     for (const KernelBinary& binary : kernel.binaries) {
       if (binary.kind != BinaryKind::cubin || (arch && binary.arch != *arch)) continue;
       row.arch = binary.arch;

@@ -20,6 +20,7 @@ struct InspectRow {
   int dead_inputs = 0, dead_outputs = 0;
   double predicted_us = 0;
   TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
+  std::optional<TuningRecord> tuning;
   // -1: not known
   int registers = -1, spill_bytes = -1;
   std::int64_t code_bytes = -1;

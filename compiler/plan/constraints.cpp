@@ -105,4 +105,19 @@ std::string print(const PlanConstraints& constraints) {
   return text;
 }
 
+PlanConstraints constraints_of(const KernelPlan& plan) {
+  PlanConstraints constraints;
+  constraints.staging = plan.staging;
+  constraints.tile = plan.tile;
+  constraints.groups = static_cast<int>(plan.groups.size());
+  constraints.splits = plan.splits;
+  if (plan.staging != Staging::direct) {  // which has no stages
+    constraints.stage_channels = plan.stage_channels;
+    constraints.buffers = plan.buffers;
+  }
+  constraints.barrier_every = plan.barrier_every;
+  constraints.load_ahead = plan.load_ahead;
+  return constraints;
+}
+
 }  // namespace burin

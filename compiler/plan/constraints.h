@@ -28,4 +28,8 @@ struct PlanConstraints {
 PlanConstraints parse_plan_constraints(std::string_view text);
 std::string print(const PlanConstraints& constraints);
 
+// What `plan` chose, as far as constraints can say it: planning with them gives it again, or one that differs in
+// details.
+PlanConstraints constraints_of(const KernelPlan& plan);
+
 }  // namespace burin

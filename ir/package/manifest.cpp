@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, ha
 constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kMaxTensorAlignment = 256;  // what the driver's allocations have
+constexpr int kMaxCodeCopies = 1024, kMaxTuningSamples = 1'000'000;
 
 // Collects faults, each under the path of the attribute it is about: "kernels[2].launch.threads: 1056 is over 1024".
 class Checker {
@@ -152,6 +154,44 @@ void check_binary(Checker& check, const std::string& path, const KernelBinary& b
   check.range(path + ".code_bytes", binary.code_bytes, -1, kMaxPackageEntryBytes);
 }
 
+void check_candidate(Checker& check, const std::string& path, const TuningCandidate& candidate) {
+  check.text(path + ".plan", candidate.plan, kMaxNameBytes);
+  check.finite(path + ".predicted_us", candidate.predicted_us);
+  if (!candidate.fault.empty()) {
+    check.text(path + ".fault", candidate.fault, kMaxNameBytes);
+    if (candidate.cold_us != 0 || candidate.warm_us != 0 || candidate.samples != 0 || candidate.error != 0) {
+      check.fault(path, "has a fault and figures");
+    }
+    return;
+  }
+  check.finite(path + ".cold_us", candidate.cold_us);
+  check.finite(path + ".warm_us", candidate.warm_us);
+  check.finite(path + ".error", candidate.error);
+  check.range(path + ".samples", candidate.samples, 1, kMaxTuningSamples);
+}
+
+void check_tuning(Checker& check, const std::string& path, const TuningRecord& tuning) {
+  check.text(path + ".device", tuning.device, kMaxShortTextBytes);
+  if (!parse_arch_name(tuning.arch)) {
+    check.fault(path + ".arch",
+                fmt::format("'{}' is not the name of an architecture, such as sm_90", printable(tuning.arch)));
+  }
+  check.range(path + ".driver_version", tuning.driver_version, 0, std::numeric_limits<int>::max());
+  check.range(path + ".code_copies", tuning.code_copies, 1, kMaxCodeCopies);
+  const auto count = static_cast<std::int64_t>(tuning.candidates.size());
+  if (count > kMaxTuningCandidates) {
+    return check.fault(path + ".candidates", fmt::format("{} are over {}", count, kMaxTuningCandidates));
+  }
+  for (std::int64_t i = 0; i < count; ++i) {
+    check_candidate(check, fmt::format("{}.candidates[{}]", path, i), tuning.candidates[static_cast<std::size_t>(i)]);
+  }
+  if (tuning.chosen < 0 || tuning.chosen >= count) {
+    check.fault(path + ".chosen", fmt::format("{} is none of the {} candidates", tuning.chosen, count));
+  } else if (!tuning.candidates[static_cast<std::size_t>(tuning.chosen)].fault.empty()) {
+    check.fault(path + ".chosen", fmt::format("candidate {} has a fault", tuning.chosen));
+  }
+}
+
 void check_kernel(Checker& check, const std::string& path, const KernelRecord& kernel) {
   check.symbol(path + ".symbol", kernel.symbol);
   check.text(path + ".layer", kernel.layer, kMaxLayerNameBytes);
@@ -172,6 +212,7 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
   if (!kernel.plan_short.empty()) check.text(path + ".plan_short", kernel.plan_short, kMaxNameBytes);
   check.range(path + ".planned_batch", kernel.planned_batch, 1, kMaxBatch);
   check.finite(path + ".predicted_us", kernel.predicted_us);
+  if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);
   check_launch(check, path + ".launch", kernel, shape_faults.empty());
   if (shape_faults.empty()) check_tensors(check, path + ".launch", kernel);
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);

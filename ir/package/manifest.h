@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,28 @@ struct LaunchGeometry {
   bool operator==(const LaunchGeometry&) const = default;
 };
 
+// A plan that was tried for a kernel on a GPU.
+struct TuningCandidate {
+  std::string plan;  // in short: what --plan takes
+  double predicted_us = 0;
+  std::string fault;  // why there are no figures, such as a wrong result; empty: measured, and right
+  // Medians of one launch: other code ran in between / the same code again and again.
+  double cold_us = 0, warm_us = 0;
+  int samples = 0;   // behind each median
+  double error = 0;  // of the worst element, as a share of its tolerance
+  bool operator==(const TuningCandidate&) const = default;
+};
+
+// How a kernel's plan was chosen by measurement. The first candidate is the cost model's choice.
+struct TuningRecord {
+  std::string device, arch;  // "NVIDIA H200", "sm_90"
+  int driver_version = 0;    // 13000: the driver supports CUDA 13.0
+  int code_copies = 1;       // loaded copies of the code that took turns for the cold times
+  std::vector<TuningCandidate> candidates;
+  int chosen = 0;  // index
+  bool operator==(const TuningRecord&) const = default;
+};
+
 // One kernel: a layer, compiled for one batch size. Its parameters are, in this order:
 //   const float* input, float* output, const float* residual, float* partial sums, uint32_t* counters, int32_t batch
 struct KernelRecord {
@@ -66,6 +89,7 @@ struct KernelRecord {
   std::string plan_short;  // for tables
   int planned_batch = 1;
   double predicted_us = 0;
+  std::optional<TuningRecord> tuning;  // nothing: the plan is the cost model's choice, or a person's
   LaunchGeometry launch;
   std::string source_hash;  // of everything the code was made from: tool version, layer, plan
   std::vector<KernelBinary> binaries;

@@ -184,6 +184,32 @@ KernelBinary parse_binary(const Field& field) {
   return binary;
 }
 
+TuningCandidate parse_candidate(const Field& field) {
+  TuningCandidate candidate;
+  get(candidate.plan, field, "plan");
+  get(candidate.predicted_us, field, "predicted_us");
+  if (field.has("fault")) {
+    get(candidate.fault, field, "fault");
+    return candidate;
+  }
+  get(candidate.cold_us, field, "cold_us");
+  get(candidate.warm_us, field, "warm_us");
+  get(candidate.samples, field, "samples");
+  get(candidate.error, field, "error");
+  return candidate;
+}
+
+TuningRecord parse_tuning(const Field& field) {
+  TuningRecord tuning;
+  get(tuning.device, field, "device");
+  get(tuning.arch, field, "arch");
+  get(tuning.driver_version, field, "driver_version");
+  get(tuning.code_copies, field, "code_copies");
+  get(tuning.chosen, field, "chosen");
+  field["candidates"].each([&](const Field& candidate) { tuning.candidates.push_back(parse_candidate(candidate)); });
+  return tuning;
+}
+
 KernelRecord parse_kernel(const Field& field) {
   KernelRecord kernel;
   get(kernel.symbol, field, "symbol");
@@ -196,6 +222,7 @@ KernelRecord parse_kernel(const Field& field) {
   get(kernel.precision, field, "precision");
   get(kernel.planned_batch, field, "planned_batch");
   get(kernel.predicted_us, field, "predicted_us");
+  if (field.has("tuning")) kernel.tuning = parse_tuning(field["tuning"]);
   kernel.launch = parse_launch(field["launch"]);
   get(kernel.source_hash, field, "source_hash");
   field["binaries"].each([&](const Field& binary) { kernel.binaries.push_back(parse_binary(binary)); });

@@ -83,10 +83,32 @@ ordered_json binary_json(const KernelBinary& binary) {
   return result;
 }
 
+ordered_json candidate_json(const TuningCandidate& candidate) {
+  ordered_json result = {{"plan", candidate.plan}, {"predicted_us", candidate.predicted_us}};
+  if (!candidate.fault.empty()) {
+    result["fault"] = candidate.fault;
+    return result;
+  }
+  result["cold_us"] = candidate.cold_us;
+  result["warm_us"] = candidate.warm_us;
+  result["samples"] = candidate.samples;
+  result["error"] = candidate.error;
+  return result;
+}
+
+ordered_json tuning_json(const TuningRecord& tuning) {
+  ordered_json candidates = ordered_json::array();
+  for (const TuningCandidate& candidate : tuning.candidates) candidates.push_back(candidate_json(candidate));
+  return {
+      {"device", tuning.device},           {"arch", tuning.arch},     {"driver_version", tuning.driver_version},
+      {"code_copies", tuning.code_copies}, {"chosen", tuning.chosen}, {"candidates", candidates},
+  };
+}
+
 ordered_json kernel_json(const KernelRecord& kernel) {
   ordered_json binaries = ordered_json::array();
   for (const KernelBinary& binary : kernel.binaries) binaries.push_back(binary_json(binary));
-  return {
+  ordered_json result = {
       {"symbol", kernel.symbol},
       {"layer", kernel.layer},
       {"shape", shape_json(kernel.shape)},
@@ -97,12 +119,14 @@ ordered_json kernel_json(const KernelRecord& kernel) {
       {"precision", kernel.precision},
       {"planned_batch", kernel.planned_batch},
       {"predicted_us", kernel.predicted_us},
-      {"launch", launch_json(kernel.launch)},
-      {"source_hash", kernel.source_hash},
-      {"binaries", binaries},
-      {"plan_short", kernel.plan_short},
-      {"plan", split_lines(kernel.plan)},
   };
+  if (kernel.tuning) result["tuning"] = tuning_json(*kernel.tuning);
+  result["launch"] = launch_json(kernel.launch);
+  result["source_hash"] = kernel.source_hash;
+  result["binaries"] = std::move(binaries);
+  result["plan_short"] = kernel.plan_short;
+  result["plan"] = split_lines(kernel.plan);
+  return result;
 }
 
 ordered_json manifest_json(const Manifest& manifest) {

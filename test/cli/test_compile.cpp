@@ -155,6 +155,48 @@ TEST_CASE("native_without_a_gpu_exits_with_5") {
   CHECK_THAT(outcome.err, Contains("--arch native") && Contains("no GPU"));
 }
 
+TEST_CASE("tune_without_a_gpu_exits_with_5_and_writes_nothing") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  for (const char* tune : {"--tune", "--tune=3"}) {
+    const Outcome outcome =
+        run_burin_without_gpu({"compile", folder / "w.safetensors", "--arch", "sm_90", tune, "-o", folder / "p.burin"});
+    CHECK(outcome.exit_code == 5);
+    CHECK(outcome.out == "");
+    CHECK_THAT(outcome.err, Contains("burin: error: --tune measures on a GPU"));
+    CHECK(folder.entries() == std::vector<std::string>{"w.safetensors"});
+  }
+}
+
+TEST_CASE("tune_refuses_counts_and_options_that_make_no_sense") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const auto error_of = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = run_burin_without_gpu(arguments);
+    CHECK(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  for (const char* count : {"0", "-1", "101", "many", "1.5", ""}) {
+    CHECK_THAT(error_of({"--tune=" + std::string(count)}), Contains("--tune"));
+  }
+  CHECK_THAT(error_of({"--tune", "--from", "plan.txt"}),
+             Contains("--tune chooses a plan, and --from plan.txt brings one"));
+  CHECK_THAT(error_of({"--tune", "--stop-after", "pattern", "--dump-dir", folder / "d"}),
+             Contains("--stop-after pattern ends before there are any"));
+}
+
+TEST_CASE("inspect_tuning_says_where_nothing_was_tuned") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile(folder, "p.burin").exit_code == 0);
+  const Outcome outcome = run_burin({"inspect", folder / "p.burin", "--tuning"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("no kernel was tuned"));
+  CHECK_THAT(outcome.out, !Contains("tuned us"));
+}
+
 TEST_CASE("without_arch_and_gpu_a_note_says_what_was_taken") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});

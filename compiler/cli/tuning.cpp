@@ -1,0 +1,52 @@
+#include "compiler/cli/tuning.h"
+
+#include "compiler/assemble/assemble.h"
+#include "compiler/cli/console.h"
+#include "compiler/cli/gpu_measurer.h"
+#include "compiler/cli/table.h"
+#include "compiler/tune/candidate.h"
+#include "compiler/tune/tune.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+void note_faults(const std::vector<TunedPlan>& tuned) {
+  for (const TunedPlan& plan : tuned) {
+    for (const TuningCandidate& candidate : plan.evidence.candidates) {
+      if (candidate.fault.empty()) continue;
+      print_note(fmt::format("layer '{}', batch {}: plan {} was left out: {}", plan.layer, plan.batch, candidate.plan,
+                             candidate.fault));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<TunedPlan> tune_on_gpu(const Network& network, const CompileOptions& options, int plans) {
+  GpuMeasurer measurer(options.archs);
+  if (find_assembler().kind == AssemblerInfo::Kind::none) {
+    fail(ErrorKind::unsupported, "--tune measures machine code, and there is no assembler: {}", find_assembler().note);
+  }
+  const TuneOptions tune_options{options.archs, options.batches, options.plan_constraints, plans, options.jobs};
+  const std::string arch = measurer.device().arch;
+  std::vector<TunedPlan> tuned;
+  {
+    ProgressBar progress("tuning");
+    tuned = tune_network(
+        network, tune_options,
+        [&](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
+          return compile_candidate(layer, pattern, plan, options.archs, arch);
+        },
+        measurer,
+        [&](const TuneProgress& state) {
+          std::string what = fmt::format("{} b{}, plan {}/{}", state.layer, state.batch, state.plans_done, state.plans);
+          if (state.best_us > 0) what += fmt::format(", best {} us", microseconds_text(state.best_us));
+          progress.update(state.kernels_done, state.kernels, what);
+        });
+  }
+  note_faults(tuned);
+  return tuned;
+}
+
+}  // namespace burin

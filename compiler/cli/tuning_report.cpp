@@ -1,0 +1,119 @@
+#include "compiler/cli/tuning_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "compiler/cli/benching.h"
+#include "compiler/cli/table.h"
+
+namespace burin {
+namespace {
+
+using Align = Table::Align;
+
+// The planner's time over the chosen plan's; nothing where the planner's own plan has a fault.
+std::optional<double> gain_of(const TuningRecord& tuning) {
+  const TuningCandidate& own = tuning.candidates.front();
+  if (!own.fault.empty() || chosen(tuning).cold_us <= 0) return std::nullopt;
+  return own.cold_us / chosen(tuning).cold_us;
+}
+
+std::string gain_text(const std::optional<double>& gain) { return gain ? fmt::format("{:.2f}x", *gain) : "-"; }
+
+std::string tried_text(const TuningRecord& tuning) {
+  const auto failed = std::count_if(tuning.candidates.begin(), tuning.candidates.end(),
+                                    [](const TuningCandidate& candidate) { return !candidate.fault.empty(); });
+  std::string text = fmt::format("{}", tuning.candidates.size());
+  if (failed > 0) text += fmt::format(", {} failed", failed);
+  return text;
+}
+
+std::string driver_text(int version) {
+  constexpr int kMajor = 1000, kMinor = 10;
+  return fmt::format("{}.{}", version / kMajor, version % kMajor / kMinor);
+}
+
+std::string remark_on(const TuningRecord& tuning, std::size_t candidate) {
+  std::string text = tuning.candidates[candidate].fault;
+  const auto add = [&](std::string_view remark) { text += fmt::format("{}{}", text.empty() ? "" : "; ", remark); };
+  if (candidate == 0) add("the planner's own");
+  if (static_cast<int>(candidate) == tuning.chosen) add("chosen");
+  return text;
+}
+
+}  // namespace
+
+const TuningCandidate& chosen(const TuningRecord& tuning) {
+  return tuning.candidates.at(static_cast<std::size_t>(tuning.chosen));
+}
+
+std::string tuning_summary(const Manifest& manifest) {
+  Table table({{"layer"},
+               {"batch", Align::right},
+               {"plan"},
+               {"model us", Align::right},
+               {"tuned us", Align::right},
+               {"planner's us", Align::right},
+               {"gain", Align::right},
+               {"plans", Align::right}});
+  std::vector<double> gains;
+  for (const KernelRecord& kernel : manifest.kernels) {
+    if (!kernel.tuning) continue;
+    const TuningRecord& tuning = *kernel.tuning;
+    const TuningCandidate& own = tuning.candidates.front();
+    const std::optional<double> gain = gain_of(tuning);
+    if (gain) gains.push_back(*gain);
+    table.add({kernel.layer, fmt::format("{}", kernel.planned_batch), kernel.plan_short,
+               microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).cold_us),
+               own.fault.empty() ? microseconds_text(own.cold_us) : "-", gain_text(gain), tried_text(tuning)});
+  }
+  table.add_footer({"geometric mean", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
+  return table.print();
+}
+
+std::string tuning_table(const TuningRecord& tuning) {
+  const std::vector<TuningCandidate>& candidates = tuning.candidates;
+  std::vector<std::size_t> order(candidates.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const bool a_failed = !candidates[a].fault.empty(), b_failed = !candidates[b].fault.empty();
+    return a_failed != b_failed ? b_failed : candidates[a].cold_us < candidates[b].cold_us;
+  });
+  Table table({{"plan"},
+               {"model us", Align::right},
+               {"cold us", Align::right},
+               {"warm us", Align::right},
+               {"error/tolerance", Align::right},
+               {"remark"}});
+  for (const std::size_t i : order) {
+    const TuningCandidate& c = candidates[i];
+    const bool measured = c.fault.empty();
+    table.add({c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.cold_us) : "-",
+               measured ? microseconds_text(c.warm_us) : "-", measured ? fmt::format("{:.3f}", c.error) : "-",
+               remark_on(tuning, i)});
+  }
+  return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); cold: {} copies of the code in turn\n",
+                     candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,
+                     driver_text(tuning.driver_version), tuning.code_copies) +
+         table.print();
+}
+
+nlohmann::ordered_json to_json(const TuningRecord& tuning) {
+  nlohmann::ordered_json candidates = nlohmann::ordered_json::array();
+  for (const TuningCandidate& c : tuning.candidates) {
+    nlohmann::ordered_json entry = {{"plan", c.plan}, {"predicted_us", c.predicted_us}};
+    if (c.fault.empty()) {
+      entry.update({{"cold_us", c.cold_us}, {"warm_us", c.warm_us}, {"samples", c.samples}, {"error", c.error}});
+    } else {
+      entry["fault"] = c.fault;
+    }
+    candidates.push_back(std::move(entry));
+  }
+  return {{"device", tuning.device},           {"arch", tuning.arch},     {"driver_version", tuning.driver_version},
+          {"code_copies", tuning.code_copies}, {"chosen", tuning.chosen}, {"candidates", std::move(candidates)}};
+}
+
+}  // namespace burin

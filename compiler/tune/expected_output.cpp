@@ -1,0 +1,67 @@
+#include "compiler/tune/expected_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "compiler/reference.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2;
+
+}  // namespace
+
+ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch)
+    : layer_(layer), batch_(batch) {
+  const int count = std::min(batch, kCheckedImages);
+  for (int i = 0; i < count; ++i) {
+    checked_.push_back(count == 1 ? 0 : static_cast<int>(std::int64_t{i} * (batch - 1) / (count - 1)));
+  }
+  for (const int terms : pattern.statistics.per_row) longest_reduction_ = std::max(longest_reduction_, terms);
+  input_ = random_tensor(layer.shape.input_elements() * batch, kInputSeed);
+  if (layer.shape.epilogue.residual) residual_ = random_tensor(elements(), kResidualSeed);
+  const std::vector<float> input = checked_images(input_), residual = checked_images(residual_);
+  reference_ = reference_convolution(layer, count, input, residual);
+  magnitude_ = reference_magnitude(layer, count, input, residual);
+}
+
+std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor) const {
+  std::vector<float> images;
+  const std::size_t image = tensor.size() / static_cast<std::size_t>(batch_);
+  for (const int i : checked_) {
+    const std::span<const float> part = tensor.subspan(static_cast<std::size_t>(i) * image, image);
+    images.insert(images.end(), part.begin(), part.end());
+  }
+  return images;
+}
+
+ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output) const {
+  BURIN_CHECK(static_cast<std::int64_t>(output.size()) == elements(), "an output of {} elements instead of {}",
+              output.size(), elements());
+  const Comparison c = compare(checked_images(output), reference_, magnitude_, longest_reduction_);
+  Verdict verdict;
+  if (!c.within) {
+    // The comparison counts the checked images alone.
+    const std::int64_t image = layer_.shape.output_elements();
+    const std::int64_t index =
+        checked_[static_cast<std::size_t>(c.worst_index / image)] * image + c.worst_index % image;
+    verdict.fault =
+        fmt::format("wrong: {}: {:.8g}, expected {:.8g} +- {:.2g}", describe_output_index(layer_.shape, index),
+                    c.worst_value, c.worst_expected, c.worst_tolerance);
+    return verdict;
+  }
+  const auto unset = std::find_if(output.begin(), output.end(), [](float value) { return std::isnan(value); });
+  if (unset != output.end()) {
+    verdict.fault = fmt::format("wrong: {}: not written, or no number",
+                                describe_output_index(layer_.shape, unset - output.begin()));
+    return verdict;
+  }
+  verdict.error = c.worst_ratio;
+  return verdict;
+}
+
+}  // namespace burin

@@ -1,0 +1,43 @@
+// What every candidate for a kernel is run on, and what must come out.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/conv_layer.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+
+// The same random input for every candidate. Its float64 reference is computed once, for at most kCheckedImages images
+// spread over the batch, the first and the last among them.
+class ExpectedOutput {
+ public:
+  static constexpr int kCheckedImages = 8;
+
+  ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch);
+
+  std::span<const float> input() const { return input_; }
+  std::span<const float> residual() const { return residual_; }
+  std::int64_t elements() const { return layer_.shape.output_elements() * batch_; }
+
+  struct Verdict {
+    double error = 0;   // the worst element's, as a share of its tolerance
+    std::string fault;  // what is wrong and where; empty: right
+  };
+  // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
+  Verdict judge(std::span<const float> output) const;
+
+ private:
+  std::vector<float> checked_images(std::span<const float> tensor) const;
+
+  const ConvLayer& layer_;
+  int batch_ = 1;
+  int longest_reduction_ = 0;
+  std::vector<int> checked_;  // images, ascending
+  std::vector<float> input_, residual_;
+  std::vector<double> reference_, magnitude_;  // of the checked images
+};
+
+}  // namespace burin

@@ -1,0 +1,38 @@
+// What tuning needs of a GPU. The tool implements it over the runtime; tuning itself needs no driver.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "ir/package/package.h"
+
+namespace burin {
+
+struct TuningDevice {
+  std::string name, arch;  // "NVIDIA H200", "sm_90"
+  int driver_version = 0;  // 13000: the driver supports CUDA 13.0
+  int code_copies = 1;     // that take turns for the cold time
+};
+
+// Medians of one launch.
+struct LaunchTimes {
+  double cold_us = 0, warm_us = 0;
+  int samples = 0;  // behind each median
+};
+
+// `package` holds one kernel, with machine code for the device. One call at a time. run() and time() throw Error when
+// the kernel cannot be launched or faults.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  virtual TuningDevice device() const = 0;
+  // Fills `output`, whose content before is what a kernel that writes too little leaves there. Tensors are NCHW in host
+  // memory; `residual` is empty unless the layer has one.
+  virtual void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
+                   std::span<float> output) = 0;
+  virtual LaunchTimes time(const Package& package, int batch) = 0;
+  // Whether the device still works for this process: after some faults of a kernel, nothing does.
+  virtual bool usable() = 0;
+};
+
+}  // namespace burin

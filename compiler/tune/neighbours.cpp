@@ -1,0 +1,65 @@
+#include "compiler/tune/neighbours.h"
+
+#include <algorithm>
+
+#include "ir/kernel_plan.h"
+
+namespace burin {
+namespace {
+
+constexpr double kGroupStep = 1.1;
+
+// The nearest numbers of groups that are at least a tenth away from `groups`.
+std::vector<int> group_steps(int groups, const std::vector<GroupOption>& options) {
+  int fewer = 0, more = 0;
+  for (const GroupOption& option : options) {
+    if (option.groups * kGroupStep <= groups) fewer = std::max(fewer, option.groups);
+    if (option.groups >= groups * kGroupStep) more = more == 0 ? option.groups : std::min(more, option.groups);
+  }
+  std::vector<int> steps;
+  for (const int step : {fewer, more}) {
+    if (step > 0) steps.push_back(step);
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanConstraints& fixed,
+                                           const std::vector<GroupOption>& options) {
+  const PlanConstraints here = constraints_of(plan);
+  std::vector<PlanConstraints> found;
+  using Choice = std::optional<int> PlanConstraints::*;
+  const auto step = [&](Choice choice, int value, int least) {
+    if (fixed.*choice || value < least || here.*choice == value) return;
+    PlanConstraints changed = here;
+    changed.*choice = value;
+    if (choice == &PlanConstraints::splits || choice == &PlanConstraints::groups) {
+      // Slices read other channels then: what a stage holds is to be chosen anew.
+      changed.stage_channels = fixed.stage_channels;
+      changed.buffers = fixed.buffers;
+    }
+    if (choice == &PlanConstraints::stage_channels) changed.buffers = fixed.buffers;
+    found.push_back(changed);
+  };
+  step(&PlanConstraints::splits, plan.splits + 1, 1);
+  step(&PlanConstraints::splits, plan.splits - 1, 1);
+  for (const int groups : group_steps(static_cast<int>(plan.groups.size()), options)) {
+    step(&PlanConstraints::groups, groups, 1);
+  }
+  if (here.stage_channels) {
+    step(&PlanConstraints::stage_channels, plan.stage_channels * 2, 1);
+    step(&PlanConstraints::stage_channels, plan.stage_channels / 2, 1);
+    step(&PlanConstraints::buffers, plan.buffers + 1, 1);
+    step(&PlanConstraints::buffers, plan.buffers - 1, 1);
+  }
+  step(&PlanConstraints::load_ahead, std::min(plan.load_ahead * 2, kMaxLoadAhead), 1);
+  step(&PlanConstraints::load_ahead, plan.load_ahead / 2, 1);
+  if (plan.barrier_every > 0) {
+    step(&PlanConstraints::barrier_every, plan.barrier_every * 2, 1);
+    step(&PlanConstraints::barrier_every, plan.barrier_every / 2, 1);
+  }
+  return found;
+}
+
+}  // namespace burin

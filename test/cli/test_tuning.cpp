@@ -1,0 +1,147 @@
+// compile --tune where no GPU is needed: the measurer on the driver that fakes one, and the reports.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/cli/gpu_measurer.h"
+#include "compiler/cli/tuning_report.h"
+#include "ir/error.h"
+#include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+Package one_kernel() {
+  const std::shared_ptr<Package> sample = sample_package();
+  Package package = *sample;
+  package.manifest.kernels.resize(1);
+  std::erase_if(package.files, [&](const auto& file) {
+    const auto& binaries = package.manifest.kernels[0].binaries;
+    return std::none_of(binaries.begin(), binaries.end(), [&](const auto& b) { return b.path == file.first; });
+  });
+  return package;
+}
+
+TuningRecord sample_tuning() {
+  TuningRecord tuning;
+  tuning.device = "NVIDIA H200";
+  tuning.arch = "sm_90";
+  tuning.driver_version = 13020;
+  tuning.code_copies = 8;
+  const auto add = [&](const std::string& plan, double cold_us, const std::string& fault = "") {
+    TuningCandidate candidate;
+    candidate.plan = plan;
+    candidate.predicted_us = 7;
+    candidate.fault = fault;
+    if (fault.empty()) {
+      candidate.cold_us = cold_us;
+      candidate.warm_us = cold_us / 2;
+      candidate.samples = 50;
+      candidate.error = 0.25;
+    }
+    tuning.candidates.push_back(candidate);
+  };
+  add("tile=1x1x1", 12);
+  add("tile=2x2x2", 0, "wrong: image 0");
+  add("tile=3x3x3", 8);
+  tuning.chosen = 2;
+  return tuning;
+}
+
+Manifest tuned_manifest() {
+  Manifest manifest = one_kernel().manifest;
+  manifest.kernels[0].tuning = sample_tuning();
+  return manifest;
+}
+
+}  // namespace
+
+TEST_CASE("tuning_measures_on_the_first_gpu_of_a_chosen_architecture") {
+  FakeDriver driver;
+  driver.devices = {{.name = "Old", .major = 8}, {.name = "New", .major = 9}};
+  CHECK(GpuMeasurer({"sm_90"}).device().name == "New");
+  CHECK(GpuMeasurer({"sm_90", "sm_80"}).device().name == "Old");
+  const TuningDevice device = GpuMeasurer({"sm_80"}).device();
+  CHECK(device.arch == "sm_80");
+  CHECK(device.driver_version > 0);
+  CHECK(device.code_copies == 8);
+}
+
+TEST_CASE("tuning_without_a_fitting_gpu_is_a_device_error") {
+  FakeDriver driver;
+  driver.devices = {{.name = "Old", .major = 8}};
+  CHECK(BURIN_THROWN(device, GpuMeasurer({"sm_90"})).text ==
+        "--tune measures on a GPU of one of --arch sm_90, and cuda:0 is sm_80; name its architecture, too");
+  driver.devices.clear();
+  CHECK_THAT(BURIN_THROWN(device, GpuMeasurer({"sm_90"})).text,
+             Contains("--tune measures on a GPU, and none was found"));
+}
+
+TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
+  FakeDriver driver;
+  const Package package = one_kernel();
+  const ConvShape& shape = package.manifest.kernels[0].shape;
+  const int batch = 3;
+  const std::vector<float> input(static_cast<std::size_t>(shape.input_elements() * batch), 1.0F);
+  std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * batch),
+                            std::numeric_limits<float>::quiet_NaN());
+  {
+    GpuMeasurer measurer({"sm_90"});
+    measurer.run(package, batch, input, {}, output);
+    REQUIRE(driver.launches().size() == 1);
+    CHECK(driver.launches()[0].batch == batch);
+    CHECK(std::isnan(output.front()));  // the fake computes nothing
+    const LaunchTimes times = measurer.time(package, batch);
+    CHECK(times.cold_us == Approx(driver.microseconds_per_launch));
+    CHECK(times.warm_us == Approx(driver.microseconds_per_launch));
+    CHECK(times.samples == 50);
+    CHECK(measurer.usable());
+  }
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("the_measurer_notices_a_device_that_is_lost") {
+  FakeDriver driver;
+  GpuMeasurer measurer({"sm_90"});
+  driver.fail_call = "cuMemAlloc";
+  CHECK_FALSE(measurer.usable());
+}
+
+TEST_CASE("the_summary_shows_the_gain_over_the_planners_choice") {
+  const std::string text = tuning_summary(tuned_manifest());
+  CHECK_THAT(text, Contains("conv1") && Contains("8.00") && Contains("12.0") && Contains("1.50x") &&
+                       Contains("3, 1 failed") && Contains("geometric mean"));
+  Manifest failed = tuned_manifest();
+  failed.kernels[0].tuning->candidates[0] = failed.kernels[0].tuning->candidates[1];
+  CHECK_THAT(tuning_summary(failed), !Contains("x  "));  // no gain over what cannot be measured
+  CHECK_THAT(tuning_summary(failed), Contains("3, 2 failed"));
+}
+
+TEST_CASE("the_table_of_plans_is_fastest_first_with_the_faults_last") {
+  const std::string text = tuning_table(sample_tuning());
+  CHECK_THAT(text, Catch::StartsWith("3 plans on NVIDIA H200 (sm_90, driver for CUDA 13.2); cold: 8 copies"));
+  const std::size_t best = text.find("tile=3x3x3"), own = text.find("tile=1x1x1"), wrong = text.find("tile=2x2x2");
+  CHECK(best < own);
+  CHECK(own < wrong);
+  CHECK(wrong < text.size());
+  const auto line = [&](std::size_t start) { return text.substr(start, text.find('\n', start) - start); };
+  CHECK_THAT(line(best), Contains("chosen") && Contains("8.00") && Contains("4.00") && Contains("0.250"));
+  CHECK_THAT(line(own), Contains("the planner's own"));
+  CHECK_THAT(line(wrong), Contains("wrong: image 0"));
+}
+
+TEST_CASE("the_json_of_tuning_has_a_fault_or_figures") {
+  const nlohmann::ordered_json json = to_json(sample_tuning());
+  CHECK(json["device"] == "NVIDIA H200");
+  CHECK(json["chosen"] == 2);
+  CHECK(json["candidates"][2]["cold_us"] == 8);
+  CHECK(json["candidates"][1]["fault"] == "wrong: image 0");
+  CHECK_FALSE(json["candidates"][1].contains("cold_us"));
+}

@@ -1,0 +1,76 @@
+// A GPU that computes what the reference computes, and takes as long as a test says.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/packaged_kernel.h"
+#include "compiler/reference.h"
+#include "compiler/tune/measurer.h"
+#include "compiler/tune/tune.h"
+#include "ir/error.h"
+
+namespace burin_test {
+
+class FakeMeasurer : public burin::Measurer {
+ public:
+  explicit FakeMeasurer(const burin::Network& network) : network_(network) {}
+
+  std::function<double(const burin::KernelPlan&)> cold_us = [](const burin::KernelPlan& plan) {
+    return plan.predicted_us;
+  };
+  std::function<bool(const burin::KernelPlan&)> is_wrong = [](const burin::KernelPlan&) { return false; };
+  std::function<bool(const burin::KernelPlan&)> faults = [](const burin::KernelPlan&) { return false; };
+  bool a_fault_ends_all = false;
+  int runs = 0, timings = 0;
+
+  burin::TuningDevice device() const override { return {"Fake H200", "sm_90", 13000, 8}; }
+
+  void run(const burin::Package& package, int batch, std::span<const float> input, std::span<const float> residual,
+           std::span<float> output) override {
+    ++runs;
+    const burin::KernelPlan plan = plan_of(package);
+    if (faults(plan)) {
+      faulted_ = true;
+      burin::fail(burin::ErrorKind::device, "cuLaunchKernel: the fake faults");
+    }
+    const std::vector<double> right = burin::reference_convolution(layer_of(package), batch, input, residual);
+    for (std::size_t i = 0; i < output.size(); ++i) output[i] = static_cast<float>(right[i]);
+    if (is_wrong(plan)) output[output.size() / 2] += 1;
+  }
+
+  burin::LaunchTimes time(const burin::Package& package, int batch) override {
+    ++timings;
+    const double cold = cold_us(plan_of(package));
+    return {cold, cold / 2, 50};
+  }
+
+  bool usable() override { return !(faulted_ && a_fault_ends_all); }
+
+ private:
+  static burin::KernelPlan plan_of(const burin::Package& package) {
+    return burin::parse_kernel_plan(package.manifest.kernels.at(0).plan);
+  }
+  const burin::ConvLayer& layer_of(const burin::Package& package) const {
+    for (const burin::ConvLayer& layer : network_.layers) {
+      if (layer.name == package.manifest.kernels.at(0).layer) return layer;
+    }
+    throw std::logic_error("a kernel of no layer");
+  }
+
+  const burin::Network& network_;
+  bool faulted_ = false;
+};
+
+// A package without code: enough for the fake.
+inline burin::Package fake_compile(const burin::ConvLayer& layer, const burin::SparsePattern& pattern,
+                                   const burin::KernelPlan& plan) {
+  burin::Package package;
+  package.manifest.kernels.push_back(
+      burin::describe_kernel(layer, pattern, plan, burin::kernel_symbol(layer.name, plan)));
+  return package;
+}
+
+}  // namespace burin_test

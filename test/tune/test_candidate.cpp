@@ -1,0 +1,78 @@
+// Candidates that are really compiled: their code is that of the package.
+#include "compiler/tune/candidate.h"
+
+#include <catch2/catch.hpp>
+
+#include "compiler/assemble/assemble.h"
+#include "compiler/plan/planner.h"
+#include "test/ir/random_layers.h"
+#include "test/skip.h"
+#include "test/tune/fake_measurer.h"
+
+using namespace burin;
+
+namespace {
+
+Network small_network() {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 8;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = 10;
+  Network network;
+  network.source = "test.npz";
+  network.layers = {burin_test::make_layer("conv", shape, 0.3)};
+  return network;
+}
+
+bool can_assemble() { return find_assembler().kind != AssemblerInfo::Kind::none; }
+
+}  // namespace
+
+TEST_CASE("candidate: a package of one kernel with the device's machine code") {
+  if (!can_assemble()) BURIN_SKIP("no assembler");
+  const Network network = small_network();
+  const SparsePattern pattern = analyse(network.layers[0]);
+  const std::vector<std::string> archs = {"sm_90", "sm_80"};
+  const KernelPlan plan = make_plan(network.layers[0], pattern, {1, archs});
+  const Package package = compile_candidate(network.layers[0], pattern, plan, archs, "sm_90");
+  CHECK(verify(package).empty());
+  REQUIRE(package.manifest.kernels.size() == 1);
+  REQUIRE(package.manifest.kernels[0].binaries.size() == 1);
+  const KernelBinary& binary = package.manifest.kernels[0].binaries[0];
+  CHECK(binary.kind == BinaryKind::cubin);
+  CHECK(binary.arch == "sm_90");
+  CHECK(binary.registers > 0);
+
+  // What was measured is what is packed.
+  CompileOptions options;
+  options.archs = archs;
+  const Package compiled = compile_network(network, options, {}).package;
+  CHECK((compiled.files.at(binary.path) == package.files.at(binary.path)));
+}
+
+TEST_CASE("candidate: tuning with real code, and the package keeps plan and evidence") {
+  if (!can_assemble()) BURIN_SKIP("no assembler");
+  const Network network = small_network();
+  burin_test::FakeMeasurer measurer(network);
+  measurer.cold_us = [](const KernelPlan& plan) { return 100.0 / plan.threads; };
+  TuneOptions tune_options;
+  tune_options.plans = 2;
+  CompileOptions options;
+  options.tuned = tune_network(network, tune_options,
+                               [](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
+                                 return compile_candidate(layer, pattern, plan, {"sm_90"}, "sm_90");
+                               },
+                               measurer, {});
+  const TunedPlan tuned = options.tuned.at(0);
+  const Package package = compile_network(network, options, {}).package;
+  CHECK(verify(package).empty());
+  REQUIRE(package.manifest.kernels.size() == 1);
+  const KernelRecord& kernel = package.manifest.kernels[0];
+  CHECK(kernel.plan == print(tuned.plan));
+  CHECK(kernel.tuning == tuned.evidence);
+  CHECK(parse_manifest(print(package.manifest)) == package.manifest);
+
+  options.tuned.front().batch = 2;  // of no kernel
+  CHECK_FALSE(compile_network(network, options, {}).package.manifest.kernels.at(0).tuning);
+}

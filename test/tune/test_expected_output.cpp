@@ -1,0 +1,80 @@
+#include "compiler/tune/expected_output.h"
+
+#include <catch2/catch.hpp>
+#include <limits>
+
+#include "compiler/reference.h"
+#include "test/ir/random_layers.h"
+
+using namespace burin;
+
+namespace {
+
+constexpr int kBatch = 20;  // more than are compared
+constexpr int kChannels = 3, kExtent = 4, kImage = kChannels * kExtent * kExtent;
+
+ConvLayer sample_layer() {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = kChannels;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = kExtent;
+  shape.epilogue = {.bias = true, .residual = true, .activation = Activation::relu, .leaky_slope = 0.01F};
+  return burin_test::make_layer("layer", shape, 0.5);
+}
+
+struct Fixture {
+  ConvLayer layer = sample_layer();
+  SparsePattern pattern = analyse(layer);
+  ExpectedOutput expected{layer, pattern, kBatch};
+  std::vector<float> output;
+
+  Fixture() {
+    for (const double value : reference_convolution(layer, kBatch, expected.input(), expected.residual())) {
+      output.push_back(static_cast<float>(value));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("expected output: what is right is right") {
+  const Fixture f;
+  CHECK(f.expected.elements() == kBatch * kImage);
+  CHECK(f.expected.residual().size() == f.output.size());
+  const ExpectedOutput::Verdict verdict = f.expected.judge(f.output);
+  CHECK(verdict.fault == "");
+  CHECK(verdict.error >= 0);
+  CHECK(verdict.error <= 1);
+}
+
+TEST_CASE("expected output: images have inputs of their own") {
+  const Fixture f;
+  const std::span<const float> input = f.expected.input();
+  CHECK_FALSE(std::equal(input.begin(), input.begin() + kImage, input.begin() + kImage));
+}
+
+TEST_CASE("expected output: the first and the last image are compared, and the place is the batch's") {
+  for (const int image : {0, kBatch - 1}) {
+    Fixture f;
+    f.output[static_cast<std::size_t>(image * kImage + kExtent + 2)] += 1;
+    CHECK_THAT(f.expected.judge(f.output).fault,
+               Catch::StartsWith("wrong: image " + std::to_string(image) + ", channel 0, row 1, col 2: "));
+  }
+}
+
+TEST_CASE("expected output: an element that was not written is found in every image") {
+  for (int image = 0; image < kBatch; ++image) {
+    Fixture f;
+    f.output[static_cast<std::size_t>(image * kImage + 1)] = std::numeric_limits<float>::quiet_NaN();
+    CHECK_THAT(f.expected.judge(f.output).fault,
+               Catch::StartsWith("wrong: image " + std::to_string(image) + ", channel 0, row 0, col 1: "));
+  }
+}
+
+TEST_CASE("expected output: one image") {
+  const ConvLayer layer = sample_layer();
+  const ExpectedOutput expected(layer, analyse(layer), 1);
+  const std::vector<float> zeros(kImage, 0.0F);
+  CHECK(expected.judge(zeros).fault != "");
+}

@@ -1,0 +1,281 @@
+#include "compiler/tune/tune.h"
+
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <new>
+#include <set>
+
+#include "compiler/plan/planner.h"
+#include "ir/limits.h"
+#include "ir/sparse_pattern.h"
+#include "test/ir/random_layers.h"
+#include "test/thrown.h"
+#include "test/tune/fake_measurer.h"
+
+using namespace burin;
+using burin_test::fake_compile;
+using burin_test::FakeMeasurer;
+
+namespace {
+
+ConvLayer layer_of(const std::string& name, int kernel) {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 32;
+  shape.kernel_h = shape.kernel_w = kernel;
+  shape.in_h = shape.in_w = 14;
+  shape.pad = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  shape.epilogue.bias = true;
+  return burin_test::make_layer(name, shape, 0.2);
+}
+
+Network network_of(std::vector<ConvLayer> layers) {
+  Network network;
+  network.source = "test";
+  network.layers = std::move(layers);
+  return network;
+}
+
+Network one_layer() { return network_of({layer_of("conv", 3)}); }
+
+// The candidates' plans are told apart by what --plan would take.
+std::string text_of(const KernelPlan& plan) { return print(constraints_of(plan)); }
+
+std::vector<TunedPlan> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options = {},
+                            const CandidateCompiler& compile = fake_compile) {
+  return tune_network(network, options, compile, measurer, {});
+}
+
+void check_evidence(const TunedPlan& tuned) {
+  const TuningRecord& evidence = tuned.evidence;
+  REQUIRE(!evidence.candidates.empty());
+  const TuningCandidate& chosen = evidence.candidates.at(static_cast<std::size_t>(evidence.chosen));
+  CHECK(chosen.fault.empty());
+  CHECK(chosen.plan == text_of(tuned.plan));
+  for (const TuningCandidate& candidate : evidence.candidates) {
+    if (candidate.fault.empty()) CHECK(candidate.cold_us >= chosen.cold_us);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("tune: takes the fastest, and the planner's own is the first candidate") {
+  const Network network = one_layer();
+  const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
+  FakeMeasurer measurer(network);
+  measurer.cold_us = [&](const KernelPlan& plan) { return plan.groups.size() < own.groups.size() ? 3.0 : 4.0; };
+  const std::vector<TunedPlan> tuned = tune(network, measurer);
+  REQUIRE(tuned.size() == 1);
+  check_evidence(tuned[0]);
+  CHECK(tuned[0].layer == "conv");
+  CHECK(tuned[0].batch == 1);
+  CHECK(tuned[0].evidence.candidates[0].plan == text_of(own));
+  CHECK(tuned[0].evidence.candidates[0].predicted_us == own.predicted_us);
+  CHECK(tuned[0].plan.groups.size() < own.groups.size());
+  CHECK(tuned[0].evidence.device == "Fake H200");
+  CHECK(tuned[0].evidence.arch == "sm_90");
+  CHECK(tuned[0].evidence.driver_version == 13000);
+  CHECK(tuned[0].evidence.code_copies == 8);
+  for (const TuningCandidate& candidate : tuned[0].evidence.candidates) {
+    CHECK(candidate.fault.empty());
+    CHECK(candidate.warm_us == candidate.cold_us / 2);
+    CHECK(candidate.samples == 50);
+    CHECK(candidate.error <= 1);
+  }
+  CHECK(verify(tuned[0].plan, network.layers[0].shape, analyse(network.layers[0])).empty());
+}
+
+TEST_CASE("tune: where all are equal the planner's own stays") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  measurer.cold_us = [](const KernelPlan&) { return 5.0; };
+  CHECK(tune(network, measurer).at(0).evidence.chosen == 0);
+}
+
+TEST_CASE("tune: steps from the best as long as they help") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  // No first candidate loads 32 ahead; 8 -> 16 -> 32 are two steps.
+  measurer.cold_us = [](const KernelPlan& plan) { return 10 + std::abs(std::log2(plan.load_ahead / 32.0)); };
+  TuneOptions options;
+  options.plans = 16;
+  const TunedPlan tuned = tune(network, measurer, options).at(0);
+  check_evidence(tuned);
+  CHECK(tuned.plan.load_ahead == 32);
+  CHECK(static_cast<int>(tuned.evidence.candidates.size()) <= 2 * options.plans);
+}
+
+TEST_CASE("tune: no plan is tried twice, and no more than twice the number asked for") {
+  const Network network = one_layer();
+  const SparsePattern pattern = analyse(network.layers[0]);
+  for (const int plans : {1, 2, 5}) {
+    CAPTURE(plans);
+    FakeMeasurer measurer(network);
+    std::multiset<std::string> tried;
+    measurer.cold_us = [&](const KernelPlan& plan) {
+      tried.insert(print(plan));
+      return 100.0 / static_cast<double>(tried.size());  // each step seems to help
+    };
+    TuneOptions options;
+    options.plans = plans;
+    const TunedPlan tuned = tune(network, measurer, options).at(0);
+    for (const std::string& plan : tried) CHECK(tried.count(plan) == 1);
+    const std::size_t first = make_plans(network.layers[0], pattern, {}, static_cast<std::size_t>(plans)).size();
+    CHECK(tried.size() == tuned.evidence.candidates.size());
+    CHECK(tried.size() <= first + static_cast<std::size_t>(plans));
+    CHECK(tried.size() > first);
+  }
+}
+
+TEST_CASE("tune: a plan that computes something else is reported and never chosen") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  measurer.cold_us = [](const KernelPlan& plan) { return static_cast<double>(plan.groups.size()); };
+  std::size_t fewest = 1000;
+  measurer.is_wrong = [&](const KernelPlan& plan) {
+    fewest = std::min(fewest, plan.groups.size());
+    return plan.groups.size() < 8;  // the fastest ones
+  };
+  const TunedPlan tuned = tune(network, measurer).at(0);
+  check_evidence(tuned);
+  REQUIRE(fewest < 8);
+  CHECK(tuned.plan.groups.size() >= 8);
+  int wrong = 0;
+  for (const TuningCandidate& candidate : tuned.evidence.candidates) {
+    if (candidate.fault.empty()) continue;
+    ++wrong;
+    CHECK_THAT(candidate.fault, Catch::StartsWith("wrong: image 0, channel 16, row 0, col 0: "));
+    CHECK(candidate.cold_us == 0);
+  }
+  CHECK(wrong > 0);
+  CHECK(measurer.timings == measurer.runs - wrong);  // what is wrong is not timed
+}
+
+TEST_CASE("tune: a plan that does not assemble is recorded with what the assembler said") {
+  const Network network = one_layer();
+  const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
+  FakeMeasurer measurer(network);
+  const auto compile = [&](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
+    if (plan.groups.size() == own.groups.size())
+      fail(ErrorKind::internal, "ptxas: too large\nand a log of many lines \x1b");
+    return fake_compile(layer, pattern, plan);
+  };
+  const TunedPlan tuned = tune(network, measurer, {}, compile).at(0);
+  check_evidence(tuned);
+  CHECK(tuned.plan.groups.size() != own.groups.size());
+  const auto& candidates = tuned.evidence.candidates;
+  CHECK(std::any_of(candidates.begin(), candidates.end(),
+                    [](const TuningCandidate& candidate) { return candidate.fault == "ptxas: too large"; }));
+}
+
+TEST_CASE("tune: where no plan is left there is one clear error") {
+  const Network network = one_layer();
+  {
+    FakeMeasurer measurer(network);
+    measurer.is_wrong = [](const KernelPlan&) { return true; };
+    const auto thrown = BURIN_THROWN(verification, tune(network, measurer));
+    CHECK_THAT(thrown.text, Catch::StartsWith("layer 'conv', batch 1: none of ") &&
+                                Catch::Contains("plans can be used") && Catch::Contains("wrong: image 0"));
+  }
+  FakeMeasurer measurer(network);
+  const auto compile = [](const ConvLayer&, const SparsePattern&, const KernelPlan&) -> Package {
+    fail(ErrorKind::unsupported, "the assembler does not know sm_90");
+  };
+  CHECK(BURIN_THROWN(unsupported, tune(network, measurer, {}, compile)).has("the assembler does not know sm_90"));
+}
+
+TEST_CASE("tune: a launch that fails is recorded, as long as the device works on") {
+  const Network network = one_layer();
+  const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
+  FakeMeasurer measurer(network);
+  measurer.faults = [&](const KernelPlan& plan) { return plan.groups.size() == own.groups.size(); };
+  const TunedPlan tuned = tune(network, measurer).at(0);
+  check_evidence(tuned);
+  const auto& candidates = tuned.evidence.candidates;
+  CHECK(std::any_of(candidates.begin(), candidates.end(), [](const TuningCandidate& candidate) {
+    return candidate.fault == "cuLaunchKernel: the fake faults";
+  }));
+
+  FakeMeasurer broken(network);
+  broken.faults = measurer.faults;
+  broken.a_fault_ends_all = true;
+  const auto thrown = BURIN_THROWN(device, tune(network, broken));
+  CHECK_THAT(thrown.text, Catch::StartsWith("layer 'conv', batch 1, plan staging=") &&
+                              Catch::Contains("the fake faults; the device cannot be used any more"));
+}
+
+TEST_CASE("tune: what is no fault of a plan ends it all") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  const auto compile = [](const ConvLayer&, const SparsePattern&, const KernelPlan&) -> Package {
+    throw std::bad_alloc();
+  };
+  CHECK_THROWS_AS(tune(network, measurer, {}, compile), std::bad_alloc);
+}
+
+TEST_CASE("tune: a layer that cannot be planned is the planner's error") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  TuneOptions options;
+  options.constraints.splits = 33;  // of 32 channels
+  CHECK(BURIN_THROWN(usage, tune(network, measurer, options)).has("no plan keeps --plan splits=33"));
+}
+
+TEST_CASE("tune: constraints hold for every candidate") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  TuneOptions options;
+  options.constraints = parse_plan_constraints("splits=2,ahead=4,barrier=256");
+  int seen = 0;
+  measurer.cold_us = [&](const KernelPlan& plan) {
+    CHECK(plan.splits == 2);
+    CHECK(plan.load_ahead == 4);
+    CHECK(plan.barrier_every == 256);
+    return 100.0 - ++seen;
+  };
+  check_evidence(tune(network, measurer, options).at(0));
+  CHECK(seen > 3);
+}
+
+TEST_CASE("tune: every layer and batch size, in order, whatever the number of threads") {
+  const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
+  TuneOptions options;
+  options.batches = {1, 20};
+  options.plans = 4;
+  std::vector<TunedPlan> first;
+  for (const int jobs : {1, 4}) {
+    FakeMeasurer measurer(network);
+    measurer.cold_us = [](const KernelPlan& plan) { return 1.0 + plan.threads % 7 + plan.splits; };
+    options.jobs = jobs;
+    const std::vector<TunedPlan> tuned = tune(network, measurer, options);
+    REQUIRE(tuned.size() == 4);
+    for (std::size_t i = 0; i < tuned.size(); ++i) {
+      check_evidence(tuned[i]);
+      CHECK(tuned[i].layer == (i < 2 ? "a" : "b"));
+      CHECK(tuned[i].batch == (i % 2 == 0 ? 1 : 20));
+      CHECK(tuned[i].plan.batch == tuned[i].batch);
+      if (first.empty()) continue;
+      CHECK(tuned[i].evidence == first[i].evidence);
+      CHECK(tuned[i].plan == first[i].plan);
+    }
+    if (first.empty()) first = tuned;
+  }
+}
+
+TEST_CASE("tune: progress counts up to the end") {
+  const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
+  FakeMeasurer measurer(network);
+  std::vector<TuneProgress> seen;
+  tune_network(network, {.archs = {"sm_90"}, .batches = {1}, .constraints = {}, .plans = 3, .jobs = 2}, fake_compile,
+               measurer, [&](const TuneProgress& state) { seen.push_back(state); });
+  REQUIRE(static_cast<int>(seen.size()) == measurer.timings);
+  for (const TuneProgress& state : seen) {
+    CHECK(state.kernels == 2);
+    CHECK(state.kernels_done <= 1);
+    CHECK(state.plans_done >= 1);
+    CHECK(state.plans_done <= state.plans);
+    CHECK(state.best_us > 0);
+  }
+  CHECK(seen.back().plans_done == seen.back().plans);
+}
