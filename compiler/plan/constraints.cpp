@@ -111,6 +111,7 @@ PlanConstraints constraints_of(const KernelPlan& plan) {
   constraints.tile = plan.tile;
   constraints.groups = static_cast<int>(plan.groups.size());
   constraints.splits = plan.splits;
+  if (plan.splits > 1) constraints.reduction = plan.reduction;
   if (plan.staging != Staging::direct) {  // which has no stages
     constraints.stage_channels = plan.stage_channels;
     constraints.buffers = plan.buffers;

@@ -50,7 +50,7 @@ class Search {
     sort_and_cut(found_.size());
     std::vector<PlanTraits> traits;
     for (const PlanCandidate& c : found_) {
-      traits.push_back({c.staging, Reduction::none, threads_of(c.tile), space_.options[c.option].groups, c.splits});
+      traits.push_back({c.staging, c.reduction, threads_of(c.tile), space_.options[c.option].groups, c.splits});
     }
     std::vector<PlanCandidate> picked;
     for (const std::size_t i : pick_unlike(traits, count)) picked.push_back(found_[i]);

@@ -38,12 +38,18 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
       // Slices read other channels then: what a stage holds is to be chosen anew.
       changed.stage_channels = fixed.stage_channels;
       changed.buffers = fixed.buffers;
+      if (changed.splits == 1) changed.reduction = fixed.reduction;
     }
     if (choice == &PlanConstraints::stage_channels) changed.buffers = fixed.buffers;
     found.push_back(changed);
   };
   step(&PlanConstraints::splits, plan.splits + 1, 1);
   step(&PlanConstraints::splits, plan.splits - 1, 1);
+  for (const Reduction reduction : {Reduction::cluster, Reduction::last_block}) {
+    if (plan.splits == 1 || fixed.reduction || plan.reduction == reduction) continue;
+    found.push_back(here);
+    found.back().reduction = reduction;
+  }
   for (const int groups : group_steps(static_cast<int>(plan.groups.size()), options)) {
     step(&PlanConstraints::groups, groups, 1);
   }

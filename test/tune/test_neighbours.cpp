@@ -83,6 +83,18 @@ TEST_CASE("neighbours: each keeps tile and staging and changes something") {
   CHECK(f.has([&](const PlanConstraints& c) { return c.groups > static_cast<int>(f.plan.groups.size()); }));
 }
 
+TEST_CASE("neighbours: splits may be added up in another way, a single one in none") {
+  const auto cluster = [](const PlanConstraints& c) { return c.reduction == Reduction::cluster; };
+  const Fixture split(3, "splits=2");
+  REQUIRE(split.plan.reduction == Reduction::last_block);
+  CHECK(split.has(cluster));
+  CHECK_FALSE(Fixture(3, "splits=2,reduction=last_block").has(cluster));
+  CHECK_FALSE(Fixture(3, "splits=1").has(cluster));
+  const Fixture back(3, "reduction=cluster,splits=2");
+  CHECK(back.plan.reduction == Reduction::cluster);
+  for (const PlanConstraints& constraints : back.found) CHECK(constraints.reduction == Reduction::cluster);
+}
+
 TEST_CASE("neighbours: what is fixed stays") {
   const Fixture f(3, "groups=8,splits=2,ahead=4,stage=4,buffers=2");
   CHECK_FALSE(f.found.empty());
