@@ -178,7 +178,7 @@ TEST_CASE("tune_refuses_counts_and_options_that_make_no_sense") {
     CHECK(outcome.exit_code == 2);
     return outcome.err;
   };
-  for (const char* count : {"0", "-1", "101", "many", "1.5", ""}) {
+  for (const char* count : {"0", "-1", "101", "many", "1.5"}) {
     CHECK_THAT(error_of({"--tune=" + std::string(count)}), Contains("--tune"));
   }
   CHECK_THAT(error_of({"--tune", "--from", "plan.txt"}),

@@ -96,7 +96,7 @@ TEST_CASE("neighbours: splits may be added up in another way, a single one in no
 }
 
 TEST_CASE("neighbours: what is fixed stays") {
-  const Fixture f(3, "groups=8,splits=2,ahead=4,stage=4,buffers=2");
+  const Fixture f(3, "groups=8,splits=2,reduction=last_block,ahead=4,stage=4,buffers=2");
   CHECK_FALSE(f.found.empty());
   for (const PlanConstraints& constraints : f.found) {
     CHECK(constraints.groups == 8);
