@@ -28,7 +28,7 @@ std::vector<TunedPlan> tune_on_gpu(const Network& network, const CompileOptions&
   if (find_assembler().kind == AssemblerInfo::Kind::none) {
     fail(ErrorKind::unsupported, "--tune measures machine code, and there is no assembler: {}", find_assembler().note);
   }
-  const TuneOptions tune_options{options.archs, options.batches, options.plan_constraints, plans, options.jobs};
+  const TuneOptions tune_options{plan_request(options, 1), options.batches, plans, options.jobs};
   const std::string arch = measurer.device().arch;
   std::vector<TunedPlan> tuned;
   {

@@ -52,8 +52,9 @@ std::vector<TunedPlan> tune_network(const Network& network, const TuneOptions& o
   for (const ConvLayer& layer : network.layers) {
     patterns.push_back(analyse(layer));
     for (const int batch : options.batches) {
-      tasks.emplace_back(layer, patterns.back(), PlanRequest{batch, options.archs, options.constraints}, options.plans,
-                         device);
+      PlanRequest request = options.request;
+      request.batch = batch;
+      tasks.emplace_back(layer, patterns.back(), std::move(request), options.plans, device);
     }
   }
 

@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/plan/planner.h"
 #include "compiler/tune/measurer.h"
 #include "ir/network.h"
 
 namespace burin {
 
 struct TuneOptions {
-  std::vector<std::string> archs = {"sm_90"};  // of the package; the measurer's is among them
+  PlanRequest request;  // of every candidate, at each of `batches`; the measurer's architecture is one of its `archs`
   std::vector<int> batches = {1};
-  PlanConstraints constraints;  // every candidate keeps them
-  int plans = 12;               // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
-  int jobs = 0;                 // threads; 0: as many as there are processors
+  int plans = 12;  // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
+  int jobs = 0;    // threads; 0: as many as there are processors
 };
 
 struct TuneProgress {

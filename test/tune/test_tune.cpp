@@ -218,7 +218,7 @@ TEST_CASE("tune: a layer that cannot be planned is the planner's error") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
   TuneOptions options;
-  options.constraints.splits = 33;  // of 32 channels
+  options.request.constraints.splits = 33;  // of 32 channels
   CHECK(BURIN_THROWN(usage, tune(network, measurer, options)).has("no plan keeps --plan splits=33"));
 }
 
@@ -226,7 +226,7 @@ TEST_CASE("tune: constraints hold for every candidate") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
   TuneOptions options;
-  options.constraints = parse_plan_constraints("splits=2,ahead=4,barrier=256");
+  options.request.constraints = parse_plan_constraints("splits=2,ahead=4,barrier=256");
   int seen = 0;
   measurer.cold_us = [&](const KernelPlan& plan) {
     CHECK(plan.splits == 2);
@@ -236,6 +236,20 @@ TEST_CASE("tune: constraints hold for every candidate") {
   };
   check_evidence(tune(network, measurer, options).at(0));
   CHECK(seen > 3);
+}
+
+TEST_CASE("tune: every candidate reads and writes the layouts asked for") {
+  const Network network = one_layer();
+  FakeMeasurer measurer(network);
+  TuneOptions options;
+  options.plans = 3;
+  options.request.input_layout = options.request.output_layout = TensorLayout::nchw4;
+  measurer.cold_us = [&](const KernelPlan& plan) {
+    CHECK(plan.input_layout == TensorLayout::nchw4);
+    CHECK(plan.output_layout == TensorLayout::nchw4);
+    return 5.0;
+  };
+  check_evidence(tune(network, measurer, options).at(0));
 }
 
 TEST_CASE("tune: every layer and batch size, in order, whatever the number of threads") {
@@ -267,8 +281,8 @@ TEST_CASE("tune: progress counts up to the end") {
   const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
   FakeMeasurer measurer(network);
   std::vector<TuneProgress> seen;
-  tune_network(network, {.archs = {"sm_90"}, .batches = {1}, .constraints = {}, .plans = 3, .jobs = 2}, fake_compile,
-               measurer, [&](const TuneProgress& state) { seen.push_back(state); });
+  tune_network(network, {.request = {}, .batches = {1}, .plans = 3, .jobs = 2}, fake_compile, measurer,
+               [&](const TuneProgress& state) { seen.push_back(state); });
   REQUIRE(static_cast<int>(seen.size()) == measurer.timings);
   for (const TuneProgress& state : seen) {
     CHECK(state.kernels == 2);
