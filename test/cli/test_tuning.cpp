@@ -5,11 +5,15 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/assemble/assemble.h"
 #include "compiler/cli/gpu_measurer.h"
+#include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
 #include "ir/error.h"
+#include "test/ir/random_layers.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
+#include "test/skip.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -104,6 +108,23 @@ TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
     CHECK(times.samples == 50);
     CHECK(measurer.usable());
   }
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("tuning_where_no_kernel_can_be_loaded_is_one_clear_error") {
+  if (find_assembler().kind == AssemblerInfo::Kind::none) BURIN_SKIP("no assembler");
+  FakeDriver driver;  // knows no symbols of real machine code
+  Network network;
+  network.source = "test.npz";
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 4;
+  shape.in_h = shape.in_w = 6;
+  network.layers = {make_layer("conv", shape, 0.5)};
+  CompileOptions options;
+  const Thrown thrown = BURIN_THROWN(unsupported, tune_on_gpu(network, options, 2));
+  CHECK_THAT(thrown.text,
+             Contains("layer 'conv', batch 1: none of 2 plans can be used") && Contains("cuModuleGetFunction failed"));
+  CHECK(driver.loaded_code().size() == 2);
   CHECK(driver.live().empty());
 }
 
