@@ -254,3 +254,33 @@ TEST_CASE("inspect_refuses_a_glob_without_a_match") {
   CHECK(outcome.exit_code == 2);
   CHECK_THAT(outcome.err, Contains("'z*'"));
 }
+
+TEST_CASE("nchw4_is_recorded_shown_and_verified") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{.name = "a", .shape = {6, 5, 3, 3}},
+                                               TestLayer{.name = "b", .shape = {7, 6, 1, 1}, .pad = 0},
+                                               TestLayer{.name = "c", .shape = {9, 1, 3, 3}, .groups = 9}});
+  REQUIRE(compile(folder, "p.burin", {"--layout", "nchw4", "--batch", "1,3"}).exit_code == 0);
+  for (const burin::KernelRecord& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
+    CAPTURE(kernel.symbol);
+    CHECK(kernel.launch.input_layout == burin::TensorLayout::nchw4);
+    CHECK(kernel.launch.output_layout == burin::TensorLayout::nchw4);
+    CHECK(kernel.launch.input_alignment == 16);
+    CHECK(kernel.launch.output_alignment == 16);
+  }
+  for (const std::vector<std::string>& input :
+       {std::vector<std::string>{folder / "p.burin"},
+        std::vector<std::string>{folder / "w.safetensors", "--layout", "nchw4"}}) {
+    std::vector<std::string> arguments = {"inspect"};
+    arguments.insert(arguments.end(), input.begin(), input.end());
+    CHECK_THAT(run_burin(arguments).out, Contains("layout") && Contains("nchw4"));
+    arguments.emplace_back("--json");
+    const nlohmann::json document = nlohmann::json::parse(run_burin(arguments).out);
+    CHECK(document["rows"][0]["input_layout"] == "nchw4");
+    CHECK(document["rows"][0]["output_layout"] == "nchw4");
+  }
+  const Outcome verified =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
+}

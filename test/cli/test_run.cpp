@@ -26,9 +26,10 @@ Array read_npy(const std::string& path) {
 }
 
 // A package of one layer, 4x8x8 -> 8x8x8.
-void compile_layer(const ScratchFolder& folder, const TestLayer& layer = {}) {
+void compile_layer(const ScratchFolder& folder, const TestLayer& layer = {}, const std::string& layout = "nchw") {
   write_safetensors(folder / "w.safetensors", {layer});
-  const Outcome outcome = run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"});
+  const Outcome outcome =
+      run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "--layout", layout, "-o", folder / "p.burin"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit_code == 0);
 }
@@ -89,6 +90,27 @@ TEST_CASE("run_adds_a_residual_exactly_where_the_layer_has_one") {
   check_against_reference(folder, 1, x, r);
   burin::write_npy(folder / "r.npy", {1, 8, 8, 7}, burin::random_tensor(8 * 8 * 7, 4));
   CHECK(run_layer(folder, {"--residual", folder / "r.npy"}).exit_code == 3);
+}
+
+TEST_CASE("run_takes_and_gives_nchw_whatever_the_kernels_layout") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.more_geometry = R"({"residual": true})";
+  // The last four channels are filled up on both sides, on one, on none.
+  for (const std::vector<int>& shape : std::vector<std::vector<int>>{{6, 5, 3, 3}, {8, 3, 3, 3}, {8, 4, 3, 3}}) {
+    layer.shape = shape;
+    const int in = shape[1], out = shape[0];
+    CAPTURE(in, out);
+    compile_layer(folder, layer, "nchw4");
+    const std::vector<float> x = burin::random_tensor(3 * in * 8 * 8, 5), r = burin::random_tensor(3 * out * 8 * 8, 6);
+    burin::write_npy(folder / "x.npy", {3, in, 8, 8}, x);
+    burin::write_npy(folder / "r.npy", {3, out, 8, 8}, r);
+    const Outcome outcome = run_layer(folder, {"--residual", folder / "r.npy"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK(read_npy(folder / "y.npy").shape == std::vector<std::int64_t>{3, out, 8, 8});
+    check_against_reference(folder, 3, x, r);
+  }
 }
 
 TEST_CASE("run_refuses_an_input_of_another_shape") {
