@@ -82,7 +82,12 @@ inline burin::KernelPlan small_plan() {
   plan.batch = 2;
   plan.tile = {2, 14, 14};
   plan.threads = 416;
-  plan.shared = {16, 16, 2, 33, 530, 1061};
+  plan.shared = {.patch_rows = 16,
+                 .patch_cols = 16,
+                 .channels_per_row = 2,
+                 .row_pitch = 33,
+                 .image_pitch = 530,
+                 .channel_pitch = 1061};
   plan.groups.resize(2);
   for (int k = 0; k < 32; ++k) plan.groups[k % 2].push_back(k);
   plan.splits = 2;

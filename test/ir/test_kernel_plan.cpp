@@ -12,7 +12,9 @@ TEST_CASE("kernel_plan: derived sizes") {
   const KernelPlan plan = small_plan();
   CHECK(plan.group_capacity() == 16);
   CHECK(plan.stage_bytes() == 2 * 1061 * 4);
-  CHECK(plan.shared_bytes() == 16 + 2 * 2 * 1061 * 4);
+  CHECK(plan.shared_start() == 128);
+  CHECK(plan.staging_bytes() == 128 + 2 * 2 * 1061 * 4);
+  CHECK(plan.shared_bytes() == plan.staging_bytes());
   CHECK(plan.slice_stages(plan.slices[0]) == 2);
   CHECK(plan.tiles_per_image(small_shape()) == 1);
   KernelPlan tiled = plan;
@@ -38,12 +40,15 @@ TEST_CASE("kernel_plan: text form round trip") {
     plan.template_name = random.chance(0.5) ? "conv_baked" : "other_2";
     plan.arch = random.chance(0.5) ? "sm_75" : "sm_90";
     plan.batch = random.integer(1, 1000);
+    plan.input_layout = random.chance(0.5) ? TensorLayout::nchw : TensorLayout::nchw4;
+    plan.output_layout = random.chance(0.5) ? TensorLayout::nchw : TensorLayout::nchw4;
+    plan.staging = static_cast<Staging>(random.integer(0, 2));
     plan.tile = {random.integer(1, 9), random.integer(1, 99), random.integer(1, 99)};
     plan.threads = 32 * random.integer(1, 32);
-    plan.shared = {random.integer(1, 99),  random.integer(1, 99),   random.integer(1, 9),
+    plan.shared = {random.integer(1, 99),  random.integer(1, 99),   random.integer(0, 999),  random.integer(1, 9),
                    random.integer(1, 999), random.integer(1, 9999), random.integer(1, 99999)};
     plan.splits = random.integer(1, 4);
-    plan.reduction = plan.splits > 1 ? Reduction::last_block : Reduction::none;
+    plan.reduction = static_cast<Reduction>(random.integer(0, 2));
     for (int g = random.integer(1, 6); g > 0; --g) {
       plan.groups.emplace_back();
       for (int n = random.integer(0, 9); n > 0; --n) plan.groups.back().push_back(random.integer(0, 20));

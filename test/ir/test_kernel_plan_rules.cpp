@@ -70,7 +70,7 @@ const BrokenRule kBrokenRules[] = {
     {"one buffer, two stages", [](KernelPlan& p) { p.buffers = 1; }, "buffers is 1, but slice 0 0 has 2 stages"},
     {"arch", [](KernelPlan& p) { p.arch = "sm_20"; }, "arch is 'sm_20', known are sm_75"},
     {"shared memory", [](KernelPlan& p) { p.shared.channel_pitch = 15000; },
-     "2 buffers of 120000 bytes and 16 bytes of reserve need more shared memory than the 232448 bytes"},
+     "2 buffers of 120000 bytes and 128 bytes of reserve need more shared memory than the 232448 bytes"},
     {"registers per thread", [](KernelPlan& p) { p.max_registers = 256; }, "max_registers is 256, allowed is 1 to 255"},
     {"registers per multiprocessor", [](KernelPlan& p) { p.max_registers = 129; },
      "threads is 416, with max_registers 129 a multiprocessor of sm_90 runs 384"},
@@ -109,7 +109,8 @@ TEST_CASE("kernel_plan rules: the grid holds 2^31 - 1 tiles") {
   plan.reduction = Reduction::none;
   plan.slices = {{0, 0, {0}}};
   plan.tile = {1, 1, 1};
-  plan.shared = {3, 3, 1, 3, 9, 9};
+  plan.shared = {
+      .patch_rows = 3, .patch_cols = 3, .channels_per_row = 1, .row_pitch = 3, .image_pitch = 9, .channel_pitch = 9};
   plan.batch = 511;
   CHECK(verify(plan, shape).empty());
   plan.batch = 512;
@@ -137,7 +138,7 @@ TEST_CASE("kernel_plan rules: absurd values do not overflow") {
     KernelPlan plan = small_plan();
     plan.batch = plan.threads = plan.stage_channels = plan.buffers = plan.barrier_every = plan.max_registers = v;
     plan.tile = {v, v, v};
-    plan.shared = {v, v, v, v, v, v};
+    plan.shared = {v, v, v, v, v, v, v};
     CHECK(verify(plan, small_shape()).size() >= 6);
     CHECK(plan.shared_bytes() >= 0);
     plan.tile = small_plan().tile;

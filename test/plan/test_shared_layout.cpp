@@ -53,7 +53,7 @@ TEST_CASE("shared_layout: conflicts match brute force, candidates trade conflict
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       const LayoutCandidate& candidate = candidates[c];
       CHECK(candidate.conflict == Approx(brute_force_conflict(tile, candidate.layout, shape)));
-      CHECK(candidate.conflict == load_conflict(tile, candidate.layout, shape));
+      CHECK(candidate.conflict == load_conflict(tile, candidate.layout, shape, TensorLayout::nchw));
       if (c == 0) continue;
       CHECK(candidate.conflict > candidates[c - 1].conflict);
       CHECK(candidate.words_per_channel < candidates[c - 1].words_per_channel);
