@@ -509,12 +509,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
   const u32 slice = burin_dev_block_y();
   Tile tile = {};
   if (bulk()) {
-    if (burin_dev_thread() == 0) {
-#pragma unroll
-      for (u32 gate = 0; gate < kGates; ++gate) {
-        if (gate < buffers()) burin_dev_gate_init(gate);
-      }
-    }
+    if (burin_dev_thread() < buffers()) burin_dev_gate_init(burin_dev_thread());
     tile = locate_bulk_tile(launch);
     burin_dev_barrier();
     fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));

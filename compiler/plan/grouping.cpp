@@ -134,6 +134,33 @@ std::vector<std::vector<int>> deal_convolution_groups(const std::vector<std::int
   return heaviest(consecutive) <= kConsecutiveLoss * heaviest(dealt) ? consecutive : dealt;
 }
 
+// Blocks of output channels dealt as if each were one channel.
+std::vector<std::vector<int>> deal_blocks(const ConvShape& shape, const SparsePattern& pattern,
+                                          const GroupOption& option, int together) {
+  ConvShape folded_shape = shape;
+  folded_shape.out_channels /= together;
+  SparsePattern folded = pattern;
+  folded.out_channels /= together;
+  for (Tap& tap : folded.taps) tap.k /= together;
+  const auto same = [](const Tap& a, const Tap& b) { return a.c == b.c && a.r == b.r && a.s == b.s && a.k == b.k; };
+  folded.taps.erase(std::unique(folded.taps.begin(), folded.taps.end(), same), folded.taps.end());
+  std::vector<int>& per_row = folded.statistics.per_row;
+  per_row.assign(static_cast<std::size_t>(folded.out_channels), 0);
+  for (std::size_t k = 0; k < pattern.statistics.per_row.size(); ++k) {
+    per_row[k / together] += pattern.statistics.per_row[k];
+  }
+  GroupOption folded_option = option;
+  folded_option.capacity = static_cast<int>(ceil_div(folded_shape.outputs_per_group(), option.parts));
+  std::vector<std::vector<int>> groups;
+  for (const std::vector<int>& blocks : deal_outputs(folded_shape, folded, folded_option)) {
+    groups.emplace_back();
+    for (const int block : blocks) {
+      for (int i = 0; i < together; ++i) groups.back().push_back(block * together + i);
+    }
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePattern& pattern) {
@@ -165,7 +192,13 @@ std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePatte
 }
 
 std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparsePattern& pattern,
-                                           const GroupOption& option) {
+                                           const GroupOption& option, int together) {
+  if (together > 1 && option.packed == 1 && shape.outputs_per_group() % together == 0) {
+    const std::int64_t blocks = shape.outputs_per_group() / together;
+    if (ceil_div(blocks, option.parts) * together <= option.capacity && blocks >= option.parts) {
+      return deal_blocks(shape, pattern, option, together);
+    }
+  }
   const std::vector<int>& per_row = pattern.statistics.per_row;
   const int outputs = shape.outputs_per_group();
   std::vector<std::vector<int>> groups;

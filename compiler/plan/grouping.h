@@ -24,9 +24,10 @@ std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePatte
 
 // Output channels dealt so that the groups cost nearly the same, and little because the channels of a group read the
 // same activations; each group ascending. Convolution groups that are packed are consecutive where that is nearly as
-// even.
+// even. `together` channels that lie side by side in the output go to the same group where its capacity allows, so
+// that one store writes them.
 std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparsePattern& pattern,
-                                           const GroupOption& option);
+                                           const GroupOption& option, int together = 1);
 
 // A group's input channels cut into `splits` ranges, so that the heaviest is as light as possible; every split
 // ascending, and none empty where there are as many channels. Channels that the group does not read are left out at the

@@ -133,7 +133,8 @@ class Planner {
   const Dealt& dealt(std::size_t option) {
     const auto [entry, is_new] = dealt_.try_emplace(option);
     if (is_new) {
-      entry->second.groups = deal_outputs(shape_, pattern_, options_[option]);
+      entry->second.groups =
+          deal_outputs(shape_, pattern_, options_[option], channels_together(request_.output_layout));
       entry->second.work = count_work(pattern_, group_of_outputs(entry->second.groups, shape_.out_channels),
                                       entry->second.groups.size(), together());
     }
