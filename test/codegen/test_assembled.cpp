@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/assemble/assembler.h"
+#include "compiler/assemble/cubin_info.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/plan/planner.h"
 #include "compiler/specialise/specialise.h"
@@ -45,14 +46,32 @@ ConvLayer layer_of(const Sample& sample) {
   return make_layer(sample.name, shape, sample.density);
 }
 
+// Arguments of a slice that find no place in registers.
+constexpr int kArgumentBytes = 32;
+
+// The entry passes some of a slice's arguments on the stack; a slice has no frame.
+void check_frames(const CubinInfo& info, const std::string& symbol, const KernelPlan& plan) {
+  int slices = 0;
+  for (const CubinFunction& function : info.functions) {
+    INFO(function.name << ": " << function.frame_bytes << " bytes of frame");
+    CHECK(function.entry == (function.name == symbol));
+    CHECK(function.frame_bytes >= 0);
+    CHECK(function.frame_bytes <= (function.entry ? kArgumentBytes : 0));
+    slices += function.entry ? 0 : 1;
+  }
+  CHECK(slices == static_cast<int>(plan.slices.size()));
+}
+
 void check_report(const std::string& assembler, AssemblerOutput output, const std::string& symbol,
                   const KernelPlan& plan) {
+  const CubinInfo info = read_cubin(output.cubin);
   const AssembledKernel kernel = describe_assembled(std::move(output), symbol);
   INFO(assembler << ": " << kernel.registers << " registers of " << plan.max_registers << ", " << kernel.spill_bytes
                  << " bytes of spills, " << kernel.stack_bytes << " bytes of stack, " << kernel.code_bytes
                  << " bytes of code");
   CHECK(kernel.spill_bytes == 0);
-  CHECK(kernel.stack_bytes == 0);
+  CHECK(kernel.stack_bytes <= kArgumentBytes);
+  check_frames(info, symbol, plan);
   CHECK(kernel.registers > 0);
   CHECK(kernel.registers <= plan.max_registers);
   CHECK(kernel.code_bytes > 0);
