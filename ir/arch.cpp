@@ -141,7 +141,10 @@ constexpr ArchSpec hopper() {
   arch.l2_bytes_per_clock = 2830;                    // measured: 5.6 TB/s by 4-byte asynchronous copies
   arch.device_bytes_per_clock = 2170;                // measured: 4.3 TB/s by a copy
   arch.launch_us = kLaunchUs;                        // fitted to measurements
-  arch.split_reduction_us = kSplitReductionUs;       // estimated; between red.global (0.5) and clusters (3.5)
+  arch.split_reduction_us = kSplitReductionUs;       // estimated: fence, atomic, round trip to L2
+  arch.cluster_reduction_us = 0.7;                   // measured
+  arch.cluster_bytes_per_clock = 12;                 // measured
+  arch.cluster_multiprocessors = 124;                // measured: clusters of 4 and of 8; pairs reach all
   return arch;
 }
 

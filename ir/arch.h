@@ -37,6 +37,11 @@ struct ArchSpec {
   double device_bytes_per_clock = 0;        // memory behind the L2 cache, reads and writes together
   double launch_us = 0;                     // launch, first load and drain of a small kernel
   double split_reduction_us = 0;            // last-block reduction: fence, atomic, re-read
+  // Cluster reduction; meaningful where there are clusters.
+  double cluster_reduction_us = 0;     // two cluster barriers and one way through distributed shared memory
+  double cluster_bytes_per_clock = 0;  // of one multiprocessor, loads from others' shared memory
+  int cluster_multiprocessors = 0;     // those that clusters of more than two blocks reach: whole ones in each part
+                                       // of the chip
 };
 
 // A multiprocessor's registers are divided among four schedulers, and a warp takes its from one of them, in multiples

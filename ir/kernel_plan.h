@@ -39,9 +39,6 @@ enum class Reduction {
 std::string_view to_string(Reduction reduction);
 std::optional<Reduction> parse_reduction(std::string_view text);
 
-// Blocks that the hardware surely places together.
-inline constexpr int kMaxClusterBlocks = 8;
-
 // Where a thread reads activations from.
 enum class Staging {
   shared,  // shared memory: stages of channels are copied there while others are multiplied

@@ -484,8 +484,13 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     const u32 place = partials_start() + burin_dev_thread() * kWordBytes;
     burin_hole_share(sums, place);
     burin_dev_cluster_barrier();
-    burin_hole_collect(sums, place);
-    burin_dev_cluster_barrier();  // a block's shared memory ends with it
+    const Pixel pixel = locate_pixel(launch);
+    if (pixel.owned) {
+      burin_hole_collect(sums, place);
+      burin_hole_outputs(sums, &pixel);
+    }
+    burin_dev_cluster_leave();
+    burin_dev_exit();
   } else if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_capacity()) * block_threads();
     const i64 first_slice = (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();

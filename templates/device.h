@@ -65,6 +65,9 @@ BURIN_PRIMITIVE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, con
 
 // ---- clusters (sm_90): blocks that run at the same time and read each other's shared memory
 BURIN_PRIMITIVE void burin_dev_cluster_barrier();  // all threads of the cluster; orders their shared memory accesses
+// Before the end of a block whose shared memory others load: all threads of the cluster. Orders nothing; what the
+// thread has loaded from other blocks must have been used.
+BURIN_PRIMITIVE void burin_dev_cluster_leave();
 // Shared memory of the block with this rank in the cluster, at the place of this block's address.
 BURIN_PRIMITIVE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank);
 

@@ -149,8 +149,10 @@ BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const 
 
 // ---- clusters
 BURIN_INLINE void burin_dev_cluster_barrier() {
-  // Arriving releases and waiting acquires unless said otherwise (PTX 7.8 cannot spell it out).
-  __asm__ volatile("barrier.cluster.arrive.aligned;\n\tbarrier.cluster.wait.aligned;" ::: "memory");
+  __asm__ volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+BURIN_INLINE void burin_dev_cluster_leave() {
+  __asm__ volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
 }
 BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
   // Mapped without the offset: loads from one block share the mapped address, and the offset becomes an immediate.

@@ -1,4 +1,4 @@
-// The directive that makes a kernel's blocks clusters. LLVM 19 knows its annotations but does not write it.
+// The directive that makes a kernel's blocks clusters. LLVM 19 does not write it.
 #pragma once
 
 #include <llvm/IR/Module.h>
@@ -7,8 +7,8 @@
 
 namespace burin {
 
-// `ptx` with `.explicitcluster` and `.reqnctapercluster` in the header of each entry whose nvvm.annotations in `module`
-// give it cluster_dim_x, _y and _z. Needs PTX 7.8 and sm_90.
+// `ptx` with `.explicitcluster` and `.reqnctapercluster` in the header of each entry whose function in `module` has
+// cluster_blocks(). Needs PTX 7.8 and sm_90.
 std::string add_cluster_directives(std::string ptx, const llvm::Module& module);
 
 }  // namespace burin

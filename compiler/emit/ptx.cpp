@@ -88,7 +88,8 @@ void link_primitives(llvm::Module& module, const ArchSpec& arch) {
               "the device primitives do not link");
   for (const Function& function : module) {
     if (function.isDeclaration() && !function.isIntrinsic()) {
-      fail(ErrorKind::bad_input, "the module calls '{}', which is no device primitive", function.getName().str());
+      fail(ErrorKind::bad_input, "the module calls '{}', which is no device primitive of {}", function.getName().str(),
+           arch.name);
     }
   }
   for (const std::string& name : primitives) {

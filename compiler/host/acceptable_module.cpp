@@ -20,6 +20,7 @@
 
 #include "compiler/host/local_extent.h"
 #include "compiler/host/primitives.h"
+#include "compiler/kernel_cluster.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -410,13 +411,14 @@ AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbo
          "bitcode: kernel '{}' does not have the parameters (input, output, residual, partial sums, counters, batch)",
          symbol);
   }
+  const int cluster = cluster_blocks(*kernel);
   // Sizes are those of the CPU that will run it, whatever the module says.
   module.setDataLayout(layout);
   const CallGraph calls(*kernel);
   remove_the_rest(module, calls.depths());
   ModuleCheck check(module);
   for (const auto& [function, depth] : calls.depths()) check.function(*function);
-  return {kernel, calls.depths().lookup(kernel)};
+  return {kernel, cluster, calls.depths().lookup(kernel)};
 }
 
 }  // namespace burin

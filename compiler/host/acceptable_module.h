@@ -21,6 +21,7 @@ namespace burin {
 
 struct AcceptedKernel {
   llvm::Function* function = nullptr;
+  int cluster_blocks = 1;
   int call_depth = 1;  // functions of the module in the longest chain of calls that begins with the kernel
 };
 

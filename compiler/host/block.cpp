@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/host/cluster.h"
+
 namespace burin {
 
 thread_local Block* Block::current_ = nullptr;
@@ -15,24 +17,35 @@ Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
 
 Block::~Block() = default;
 
-std::optional<std::string> Block::run(const Launch& launch, std::uint32_t block) {
+void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster) {
   const int threads = static_cast<int>(threads_.size());
-  current_ = this;
   launch_ = &launch;
+  cluster_ = &cluster;
   accessor_ = {block, 0, 0};
   fault_.reset();
+  ascending_ = true;
   all_ended_ = false;
+  at_cluster_barrier_ = false;
   arrived_ = false;
   shared_.begin_block();
   std::fill(threads_.begin(), threads_.end(), Thread{});
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
+}
 
-  for (bool ascending = true; !all_ended_ && !fault_; ascending = !ascending) {
-    run_interval(ascending);
+void Block::advance() {
+  current_ = this;
+  for (; !all_ended_ && !at_cluster_barrier_ && !fault_; ascending_ = !ascending_) {
+    run_interval(ascending_);
     if (!fault_) finish_interval();
   }
   current_ = nullptr;
-  return fault_;
+}
+
+void Block::pass_cluster_barrier() {
+  for (Thread& thread : threads_) thread.state = State::running;
+  at_cluster_barrier_ = false;
+  shared_.begin_cluster_interval();
+  ++accessor_.interval;
 }
 
 // Runs every thread until it waits for all others or has ended.
@@ -74,36 +87,55 @@ void Block::thread_entry() {
   block.end_thread();
 }
 
+const char* Block::name(State state) {
+  switch (state) {
+    case State::at_gate:
+      return "gate";
+    case State::at_barrier:
+      return "barrier";
+    case State::at_broadcast:
+      return "broadcast";
+    case State::at_cluster_barrier:
+      return "cluster barrier";
+    case State::running:
+    case State::ended:
+      break;
+  }
+  return "?";
+}
+
 // Every thread has run to a barrier or to its end; all must have come to the same.
 void Block::finish_interval() {
-  const auto count = [&](State state) {
-    return std::count_if(threads_.begin(), threads_.end(), [&](const Thread& t) { return t.state == state; });
-  };
   const auto first = [&](State state) {
     return static_cast<int>(
         std::find_if(threads_.begin(), threads_.end(), [&](const Thread& t) { return t.state == state; }) -
         threads_.begin());
   };
-  const auto all = static_cast<std::ptrdiff_t>(threads_.size());
-  if (count(State::ended) == all) {
-    all_ended_ = true;
-    int thread = 0;
-    if (const auto fault = shared_.gates().unfinished(thread)) fault_ = fmt::format("{}: {}", subject(thread), *fault);
+  const int all = static_cast<int>(threads_.size());
+  std::optional<State> meeting;
+  for (const State state : {State::at_barrier, State::at_broadcast, State::at_cluster_barrier}) {
+    if (first(state) == all) continue;
+    if (meeting) {
+      fault_ = fmt::format("{}: divergence: waits at a {} while thread {} waits at a {}", subject(first(*meeting)),
+                           name(*meeting), first(state), name(state));
+      return;
+    }
+    meeting = state;
+  }
+  if (!meeting) {
+    end_block();
     return;
   }
-  const bool at_barrier = count(State::at_barrier) != 0, at_broadcast = count(State::at_broadcast) != 0;
-  if (count(State::ended) != 0) {
-    const State waiting = at_barrier ? State::at_barrier : State::at_broadcast;
+  if (first(State::ended) != all) {
     fault_ = fmt::format("{}: divergence: waits at a {} that thread {}, which has ended, never reaches",
-                         subject(first(waiting)), at_barrier ? "barrier" : "broadcast", first(State::ended));
+                         subject(first(*meeting)), name(*meeting), first(State::ended));
     return;
   }
-  if (at_barrier && at_broadcast) {
-    fault_ = fmt::format("{}: divergence: waits at a barrier while thread {} waits at a broadcast",
-                         subject(first(State::at_barrier)), first(State::at_broadcast));
+  if (meeting == State::at_cluster_barrier) {
+    at_cluster_barrier_ = true;
     return;
   }
-  if (at_broadcast) {
+  if (meeting == State::at_broadcast) {
     if (const auto fault = shared_.broadcast()) {
       fault_ = fmt::format("{}: {}", subject(0), *fault);
       return;
@@ -115,6 +147,19 @@ void Block::finish_interval() {
   ++accessor_.interval;
 }
 
+void Block::end_block() {
+  all_ended_ = true;
+  int thread = 0;
+  if (const auto fault = shared_.gates().unfinished(thread)) {
+    fault_ = fmt::format("{}: {}", subject(thread), *fault);
+  } else if (shared_.loaded_by_others()) {
+    fault_ = fmt::format(
+        "{}: ends while another block of its cluster may still load from its shared memory: that takes a cluster "
+        "barrier after the loads",
+        subject(0));
+  }
+}
+
 std::string Block::subject(int thread) const { return fmt::format("block ({}, {}), thread {}", x(), y(), thread); }
 
 void Block::meet(State state) {
@@ -123,6 +168,20 @@ void Block::meet(State state) {
 }
 
 void Block::barrier() { meet(State::at_barrier); }
+
+void Block::cluster_barrier() { meet(State::at_cluster_barrier); }
+
+std::optional<std::string> Block::cluster_load(std::uint32_t address, std::uint32_t rank, float& value) {
+  Block* other = cluster_->block(rank);
+  if (other == nullptr) {
+    return fmt::format("cluster load from the block of rank {}, the cluster has {}", rank, cluster_->size());
+  }
+  if (other == this) return shared_.load(address, thread_, value);
+  const auto fault = other->all_ended_ ? "load from shared memory that ended with its block"
+                                       : other->shared_.load_from_cluster(address, value);
+  if (!fault) return std::nullopt;
+  return fmt::format("cluster load from block ({}, {}): {}", other->x(), other->y(), *fault);
+}
 
 std::uint32_t Block::broadcast(std::uint32_t value) {
   threads_[static_cast<std::size_t>(thread_)].broadcast_value = value;

@@ -1,4 +1,5 @@
-// A block: runs the threads of one block as fibers, from barrier to barrier.
+// A block: runs the threads of one block as fibers, from barrier to barrier; blocks of a cluster meet at its barriers
+// (cluster.h).
 //
 // In one barrier interval each thread runs to its next barrier or its end, one after the other; the order of the
 // threads is turned round from interval to interval. A thread that waits at a gate is asked again after the others. The
@@ -28,6 +29,8 @@ struct Launch {
   std::int32_t batch = 1;
 };
 
+class Cluster;
+
 class Block {
  public:
   Block(int threads, int shared_bytes, std::size_t stack_bytes);
@@ -35,9 +38,15 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  // Runs block number `block` (x fastest) of the launch to its end, on the calling CPU thread. The first fault with its
-  // block and thread, if there is one; then the rest of the block was not run.
-  std::optional<std::string> run(const Launch& launch, std::uint32_t block);
+  // Makes this block number `block` (x fastest) of the launch, in a cluster that outlives its run.
+  void start(const Launch& launch, std::uint32_t block, Cluster& cluster);
+  // Runs it, on the calling CPU thread, to its end, to a fault, or until all its threads wait at a cluster barrier.
+  void advance();
+  // The other blocks of the cluster have come there too.
+  void pass_cluster_barrier();
+  bool ended() const { return all_ended_; }
+  // The first fault with its block and thread; then the rest of the block was not run.
+  const std::optional<std::string>& fault() const { return fault_; }
 
   // ---- for the primitives; the running thread is the one that calls
   static Block& current() { return *current_; }
@@ -49,6 +58,8 @@ class Block {
   Accessor accessor() const { return {accessor_.block, thread_, accessor_.interval}; }
 
   void barrier();
+  void cluster_barrier();
+  std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
   std::uint32_t broadcast(std::uint32_t value);
   // Until the phase is complete; the fault when the wait is one that must not be.
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
@@ -63,7 +74,7 @@ class Block {
   [[noreturn]] void fail_thread(std::string&& fault);
 
  private:
-  enum class State { running, at_gate, at_barrier, at_broadcast, ended };
+  enum class State { running, at_gate, at_barrier, at_broadcast, at_cluster_barrier, ended };
   struct Thread {
     State state = State::running;
     std::uint32_t broadcast_value = 0;
@@ -75,10 +86,12 @@ class Block {
     std::uint32_t fenced = 0;   // the last fence
   };
 
+  static const char* name(State state);
   static void thread_entry();
   void meet(State state);
   void run_interval(bool ascending);
   void finish_interval();
+  void end_block();
   std::string subject(int thread) const;
 
   static thread_local Block* current_;
@@ -87,10 +100,13 @@ class Block {
   SharedMemory shared_;
   std::vector<Thread> threads_;
   const Launch* launch_ = nullptr;
+  Cluster* cluster_ = nullptr;
   Accessor accessor_;
   int thread_ = 0;
+  bool ascending_ = true;  // the order of the threads in the next interval
   bool all_ended_ = false;
-  bool arrived_ = false;  // has counted its arrival
+  bool at_cluster_barrier_ = false;  // all threads
+  bool arrived_ = false;             // has counted its arrival
   std::uint32_t broadcast_value_ = 0;
   std::optional<std::string> fault_;
 };

@@ -4,6 +4,8 @@
 // to arrive adds the partial sums of a tile, only that block runs its reduction and epilogue. So each tile chooses one
 // split to be last, each in turn; with fewer tiles than splits, the launch runs in several passes until every split had
 // its turn. Within that, blocks run in an order that is the same in every run but not the order of their numbers.
+//
+// Where blocks form clusters, each turn is a whole cluster's, named by its first block.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +17,18 @@ namespace burin {
 
 class BlockSchedule {
  public:
-  BlockSchedule(const LaunchGeometry& launch, std::int64_t tiles);
+  BlockSchedule(const LaunchGeometry& launch, std::int64_t tiles, int cluster_blocks = 1);
 
-  std::uint64_t blocks() const { return blocks_; }
+  std::uint64_t turns() const { return turns_; }
   std::int64_t passes() const { return splits_ > tiles_ ? (splits_ + tiles_ - 1) / tiles_ : 1; }
   // Phase 1 holds the blocks that are to be last; it begins when all blocks of phase 0 have ended.
   int phases() const { return splits_ > 1 ? 2 : 1; }
 
-  // The block that takes its turn at `position` (below blocks()), if it belongs to the phase.
+  // The block that takes its turn at `position` (below turns()), if it belongs to the phase.
   std::optional<std::uint32_t> block(std::int64_t pass, int phase, std::uint64_t position) const {
-    const auto block = static_cast<std::uint32_t>((position * step_ + first_) % blocks_);  // below 2^62
+    const std::uint64_t turn = (position * step_ + first_) % turns_;  // below 2^62
+    const auto tiles = static_cast<std::uint64_t>(tiles_);
+    const auto block = static_cast<std::uint32_t>(turn % tiles + turn / tiles * cluster_blocks_ * tiles);
     if (splits_ > 1 && is_last(pass, block) != (phase == 1)) return std::nullopt;
     return block;
   }
@@ -36,8 +40,8 @@ class BlockSchedule {
   }
 
   std::int64_t tiles_ = 1, splits_ = 1;
-  std::uint64_t blocks_ = 1;
-  // A permutation that needs no memory: multiply by what has no common factor with the number of blocks, and shift.
+  std::uint64_t cluster_blocks_ = 1, turns_ = 1;
+  // A permutation that needs no memory: multiply by what has no common factor with the number of turns, and shift.
   std::uint64_t step_ = 1, first_ = 0;
 };
 

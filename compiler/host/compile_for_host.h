@@ -19,6 +19,8 @@ class HostCode {
   ~HostCode();
 
   KernelFunction kernel() const { return kernel_; }
+  // Blocks, neighbours in y, that run together.
+  int cluster_blocks() const { return cluster_blocks_; }
   // What one thread needs, primitives included.
   std::size_t stack_bytes() const { return stack_bytes_; }
 
@@ -26,6 +28,7 @@ class HostCode {
   struct Jit;
   std::unique_ptr<Jit> jit_;
   KernelFunction kernel_ = nullptr;
+  int cluster_blocks_ = 1;
   std::size_t stack_bytes_ = 0;
 };
 

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/host/block.h"
 #include "compiler/host/block_schedule.h"
+#include "compiler/host/cluster.h"
 #include "compiler/host/compile_for_host.h"
 #include "compiler/host/launch_memory.h"
 #include "ir/error.h"
@@ -23,9 +23,9 @@
 namespace burin {
 namespace {
 
-// CPU threads that run blocks. Each has a stack, and a page that guards it, per GPU thread; a process may have some
-// 65 thousand such pieces of memory.
-constexpr unsigned kMaxWorkers = 16;
+// GPU threads at once. Each has a stack and a page that guards it; a process may have some 65 thousand such pieces of
+// memory.
+constexpr int kMaxFibers = 16 * kMaxThreadsPerBlock;
 constexpr int kSharedWordBytes = 4;
 
 void verify_launch(const LaunchGeometry& launch, const std::string& symbol) {
@@ -79,7 +79,11 @@ class FirstFault {
 
 struct HostKernel::Impl {
   Impl(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch, const ConvShape& shape)
-      : symbol(symbol), launch(launch), shape(shape), code(bitcode, symbol) {}
+      : symbol(symbol), launch(launch), shape(shape), code(bitcode, symbol) {
+    if (launch.slices % code.cluster_blocks() == 0) return;
+    fail(ErrorKind::bad_input, "kernel '{}': its launch has slices = {}; they make no clusters of {} blocks", symbol,
+         launch.slices, code.cluster_blocks());
+  }
 
   void run(const HostLaunchArguments& arguments);
   void run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass,
@@ -90,7 +94,7 @@ struct HostKernel::Impl {
   LaunchGeometry launch;
   ConvShape shape;
   HostCode code;
-  std::vector<std::unique_ptr<Block>> workers;  // kept from run to run: their stacks take time to make
+  std::vector<std::unique_ptr<Cluster>> workers;  // kept from run to run: their stacks take time to make
 };
 
 void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
@@ -116,7 +120,7 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
     fail(ErrorKind::unsupported, "kernel '{}': batch {} needs more than {} bytes for partial sums", symbol,
          arguments.batch, kMaxWorkspaceBytes);
   }
-  const BlockSchedule schedule(launch, tiles);
+  const BlockSchedule schedule(launch, tiles, code.cluster_blocks());
   run_pass(arguments, schedule, 0, tiles);
   if (schedule.passes() == 1) return;
   const std::vector<float> first(arguments.output.begin(), arguments.output.end());
@@ -145,15 +149,17 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
 
 void HostKernel::Impl::run_phase(const Launch& job, const BlockSchedule& schedule, std::int64_t pass, int phase,
                                  FirstFault& fault) {
-  const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, kMaxWorkers);
-  const auto count = static_cast<std::size_t>(std::min(wanted, schedule.blocks()));
+  const auto most = static_cast<std::uint64_t>(kMaxFibers / (launch.threads * code.cluster_blocks()));
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, most);
+  const auto count = static_cast<std::size_t>(std::min(wanted, schedule.turns()));
   while (workers.size() < count) {
-    workers.push_back(std::make_unique<Block>(launch.threads, launch.shared_bytes, code.stack_bytes()));
+    workers.push_back(
+        std::make_unique<Cluster>(code.cluster_blocks(), launch.threads, launch.shared_bytes, code.stack_bytes()));
   }
   std::atomic<std::uint64_t> next = 0;
   // Positions are taken in order, so when one has a fault, all before it have been taken and will be finished.
-  const auto work = [&](Block& worker) {
-    for (std::uint64_t position = next++; position < schedule.blocks() && !fault.before(position); position = next++) {
+  const auto work = [&](Cluster& worker) {
+    for (std::uint64_t position = next++; position < schedule.turns() && !fault.before(position); position = next++) {
       const auto block = schedule.block(pass, phase, position);
       if (!block) continue;
       if (auto text = worker.run(job, *block)) fault.offer(position, std::move(*text));

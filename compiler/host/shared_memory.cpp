@@ -35,9 +35,11 @@ void SharedMemory::begin_block() {
   gates_.begin_block();
   if (interval_ >= kIntervalHeadroom) {
     std::fill(words_.begin(), words_.end(), Word{});
+    std::fill(loads_by_others_.begin(), loads_by_others_.end(), 0U);
+    last_loaded_by_others_ = 0;
     interval_ = 0;
   }
-  first_interval_ = ++interval_;
+  first_interval_ = cluster_interval_ = ++interval_;
 }
 
 std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread, float value) {
@@ -46,6 +48,26 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   word.value = value;
   word.written = interval_;
   word.writer = static_cast<std::uint16_t>(thread);
+  return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::load_from_cluster(std::uint32_t address, float& value) {
+  if (auto fault = check_place(address)) return fault;
+  const std::uint32_t index = address / kWordBytes;
+  const Word& word = words_[index];
+  const bool in_flight = word.written == kInFlight;
+  if (!in_flight && word.written < first_interval_) {
+    return fmt::format("load from shared memory at byte {}, which no thread of the block has written", address);
+  }
+  if (in_flight || word.written >= cluster_interval_) {
+    return fmt::format(
+        "race on shared memory at byte {}: load of what {} of that block {}, without a cluster barrier in between",
+        address, word.writer == kGatesPlace ? std::string("a gate") : issuer(word.writer),
+        in_flight ? "is copying" : "wrote");
+  }
+  if (loads_by_others_.empty()) loads_by_others_.resize(words_.size());
+  loads_by_others_[index] = last_loaded_by_others_ = cluster_interval_;
+  value = word.value;
   return std::nullopt;
 }
 
@@ -130,7 +152,7 @@ std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::s
 std::optional<std::string> SharedMemory::check_bulk_target(std::uint32_t index, int thread) const {
   const Word& word = words_[index];
   const std::uint32_t address = index * kWordBytes;
-  if (word.written == kInFlight || word.written == interval_ || word.read == interval_) {
+  if (word.written == kInFlight || word.written == interval_ || word.read == interval_ || loaded_by_others(index)) {
     if (auto fault = check_write("bulk copy into", address, thread)) return fault;
     return fmt::format(
         "race on shared memory at byte {}: bulk copy into it by thread {} without a barrier since its last "
@@ -218,6 +240,12 @@ std::optional<std::string> SharedMemory::check_write(const char* access, std::ui
   if (word.written == kInFlight) {
     return fmt::format("{} shared memory at byte {} while a copy into it, issued by {}, is in flight", access, address,
                        issuer(word.writer));
+  }
+  if (loaded_by_others(index)) {
+    return fmt::format(
+        "race on shared memory at byte {}: {} it by thread {} after a load by another block of the cluster, without a "
+        "cluster barrier in between",
+        address, access, thread);
   }
   if (word.written == interval_ && !knows(index, thread)) {
     return fmt::format(

@@ -5,6 +5,9 @@
 // "When" is the barrier interval: the number of barriers that all threads of the block have passed. Two accesses of one
 // word by different threads in one interval are unordered on the GPU; unless both are reads, that is a race.
 //
+// Blocks of a cluster load from each other. Their accesses are ordered by cluster barriers alone: what a block has
+// written since the last one cannot be loaded by others, and what others have loaded since then it cannot write.
+//
 // Each access returns std::nullopt, or the fault as a sentence without its subject.
 #pragma once
 
@@ -27,6 +30,8 @@ class SharedMemory {
   void begin_block();
   // All threads have met at a barrier.
   void begin_interval() { ++interval_; }
+  // All threads of the cluster have.
+  void begin_cluster_interval() { cluster_interval_ = ++interval_; }
 
   std::optional<std::string> load(std::uint32_t address, int thread, float& value) {
     const std::uint32_t index = address / kWordBytes;
@@ -50,6 +55,11 @@ class SharedMemory {
     return std::nullopt;
   }
   std::optional<std::string> store(std::uint32_t address, int thread, float value);
+
+  // By a thread of another block of the cluster.
+  std::optional<std::string> load_from_cluster(std::uint32_t address, float& value);
+  // Whether there was such a load since the last cluster barrier.
+  bool loaded_by_others() const { return last_loaded_by_others_ == cluster_interval_; }
 
   // Starts a copy: the word has no readable value until its thread has waited for it.
   std::optional<std::string> copy(std::uint32_t address, int thread, float value);
@@ -110,6 +120,9 @@ class SharedMemory {
   void take_off(std::uint32_t index, std::size_t copier, std::uint32_t batch, float value);
   void land(std::size_t copier, std::uint32_t finished);  // batches before `finished`
   std::string issuer(std::size_t copier) const;
+  bool loaded_by_others(std::uint32_t index) const {
+    return loaded_by_others() && loads_by_others_[index] == cluster_interval_;
+  }
   std::optional<std::string> outside(const char* access, std::uint32_t address) const;
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
   std::optional<std::string> check_write(const char* access, std::uint32_t address, int thread) const;
@@ -121,6 +134,9 @@ class SharedMemory {
   Gates gates_;
   // Intervals are counted on from block to block, so that a new block need not clear the words.
   std::uint32_t first_interval_ = 1, interval_ = 1;
+  std::uint32_t cluster_interval_ = 1;          // the first after the last cluster barrier; or the block's first
+  std::uint32_t last_loaded_by_others_ = 0;     // its cluster_interval_
+  std::vector<std::uint32_t> loads_by_others_;  // for each word; empty before the first
 };
 
 }  // namespace burin

@@ -17,6 +17,9 @@ constexpr int kInstructionBytes = 16;
 constexpr double kFrameInstructions = 120;    // locating the tile, prologue, end; the first block's are in launch_us
 constexpr double kOutputInstructions = 4;     // per accumulator: bias, residual, activation, store
 constexpr double kSplitInstructions = 2;      // per accumulator: publish, gather
+constexpr double kClusterInstructions = 30;   // barriers and mapped addresses
+constexpr double kPartialInstructions = 3;    // per partial sum that passes between blocks: store, load, add
+constexpr int kPair = 2;                      // blocks of a cluster that find a place on any two multiprocessors
 constexpr double kLocateInstructions = 40;    // an address that is not held in registers is computed again per stage
 constexpr int kHeldPositions = 4;             // addresses of a thread that stay in registers through all stages
 constexpr int kRegistersPerHeldPosition = 4;  // 64-bit source, target, validity
@@ -63,9 +66,11 @@ namespace {
 class LaunchModel {
  public:
   LaunchModel(const LaunchFigures& figures, const ArchSpec& arch) : f_(figures), arch_(arch) {
+    clustered_ = f_.reduction == Reduction::cluster;
+    reachable_ = clustered_ && f_.splits > kPair ? arch.cluster_multiprocessors : arch.multiprocessors;
     blocks_ = static_cast<double>(f_.tiles) * f_.slices;
-    per_sm_ = std::ceil(blocks_ / arch.multiprocessors);
-    active_ = std::min<double>(blocks_, arch.multiprocessors);
+    per_sm_ = std::ceil(blocks_ / reachable_);
+    active_ = std::min<double>(blocks_, reachable_);
     capacity_ = std::max(1, resident_blocks(f_.threads, f_.registers, f_.shared_bytes, arch));
     resident_ = std::min(per_sm_, capacity_);
     multiply_adds_ = typical(f_.mean.multiply_adds, f_.fullest.multiply_adds);
@@ -91,9 +96,13 @@ class LaunchModel {
     cost.issue_us = busy * us_per_clock;
     cost.fetch_us = starved * us_per_clock;
     cost.staging_us = exposed_memory_clocks(busy + starved) * us_per_clock;
-    if (f_.splits > 1) cost.reduction_us = arch_.split_reduction_us + reduction_clocks() * us_per_clock;
+    if (clustered_) {
+      cost.reduction_us = arch_.cluster_reduction_us + cluster_clocks() * us_per_clock;
+    } else if (f_.reduction == Reduction::last_block) {
+      cost.reduction_us = arch_.split_reduction_us + reduction_clocks() * us_per_clock;
+    }
     cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
-    cost.waves = blocks_ / (arch_.multiprocessors * capacity_);
+    cost.waves = blocks_ / (reachable_ * capacity_);
     cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
     // Device memory bounds the whole launch, however it is cut.
     if (f_.traffic_bytes > kCachedBytes) {
@@ -110,6 +119,10 @@ class LaunchModel {
 
   // Around the multiply-adds: outputs, and with splits publishing and the loop that gathers.
   double frame() const {
+    if (clustered_) {  // of each channel one block makes the output
+      const double passed = kPartialInstructions * (f_.splits - 1);
+      return kClusterInstructions + (kOutputInstructions + passed) * f_.group_capacity / f_.splits;
+    }
     return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * f_.group_capacity;
   }
   double copies() const { return copied_by_threads_ ? channels_ * positions_per_thread_ : 0; }
@@ -149,7 +162,7 @@ class LaunchModel {
   // Blocks of one slice follow each other, so code that fits the cache is streamed once per slice.
   double cold_blocks() const {
     if (code() * kInstructionBytes > arch_.instruction_cache_bytes) return per_sm_;
-    return std::min(per_sm_, std::ceil(per_sm_ * arch_.multiprocessors / static_cast<double>(f_.tiles)));
+    return std::min(per_sm_, std::ceil(per_sm_ * reachable_ / static_cast<double>(f_.tiles)));
   }
 
   // Copies and stores beyond what arithmetic of `compute` clocks hides. Whole warps copy one word per lane.
@@ -179,8 +192,15 @@ class LaunchModel {
                        std::max(read_bytes / (kScratchReadGain * sm_bytes_per_clock_), read_instructions);
   }
 
+  // Every block loads its share of the sums of the others.
+  double cluster_clocks() const {
+    return per_sm_ * partial_bytes_ * (f_.splits - 1) / f_.splits / arch_.cluster_bytes_per_clock;
+  }
+
   const LaunchFigures& f_;
   const ArchSpec& arch_;
+  bool clustered_;
+  double reachable_;                                       // multiprocessors
   double blocks_, per_sm_, active_, capacity_, resident_;  // blocks: all, per multiprocessor, ..., at once
   double multiply_adds_, loads_, channels_, stages_;       // of a typical block
   double positions_per_thread_, warps_, rounds_;           // rounds: of all warps over the schedulers
@@ -218,6 +238,7 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.tiles = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape);
   figures.slices = static_cast<int>(plan.slices.size());
   figures.splits = plan.splits;
+  figures.reduction = plan.reduction;
   figures.threads = plan.threads;
   figures.group_capacity = plan.group_capacity();
   figures.registers = plan.max_registers;

@@ -13,6 +13,7 @@ struct LaunchFigures {
   std::int64_t tiles = 1;  // blocks in x
   int slices = 1;          // blocks in y
   int splits = 1;
+  Reduction reduction = Reduction::none;
   int threads = kWarpSize;
   int group_capacity = 1;
   int registers = 255;  // per thread, as given out

@@ -152,12 +152,12 @@ class Search {
     return option.capacity * threads_of(tile) * static_cast<int>(sizeof(float));
   }
 
-  // Nothing: no reduction is possible.
+  // Clusters where they can be: they need no scratch memory. Nothing: no reduction is possible.
   std::optional<Reduction> reduction_of(const PixelTile& tile, const GroupOption& option, int splits) const {
     if (splits == 1) return Reduction::none;
     const std::optional<Reduction>& wanted = space_.constraints.reduction;
     const int sums = sum_bytes(tile, option);
-    if (space_.limits.clusters && wanted == Reduction::cluster && splits <= kMaxClusterBlocks &&
+    if (space_.limits.clusters && wanted != Reduction::last_block && splits <= kMaxClusterBlocks &&
         sums <= space_.limits.shared_bytes - kSharedReserveBytes) {
       return Reduction::cluster;
     }
@@ -261,6 +261,7 @@ class Search {
     figures.staging = candidate.staging;
     figures.stage_bytes = saturate_to_int(stage_bytes(candidate));
     candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
+    figures.reduction = candidate.reduction;
     const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
     figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), kSharedReserveBytes + sums);
     figures.stage_channels = candidate.stage_channels;

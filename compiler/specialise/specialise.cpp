@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel_cluster.h"
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/slice_program.h"
 #include "compiler/specialise/source_map.h"
@@ -573,11 +574,8 @@ void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan
   annotate("kernel", 1);
   annotate("maxntidx", plan.threads);
   if (plan.max_registers < 255) annotate("maxnreg", plan.max_registers);
-  if (plan.reduction == Reduction::cluster) {  // slices are numbered split fastest, so a group's splits are neighbours
-    annotate("cluster_dim_x", 1);
-    annotate("cluster_dim_y", plan.splits);
-    annotate("cluster_dim_z", 1);
-  }
+  // Slices are numbered split fastest, so a group's splits are neighbours.
+  if (plan.reduction == Reduction::cluster) set_cluster_blocks(*kernel, plan.splits);
 }
 
 void check_module(const llvm::Module& module, ErrorKind kind, const std::string& what) {

@@ -207,7 +207,7 @@ TEST_CASE("the schedule runs every block once in each pass, and lets every split
       for (std::int64_t pass = 0; pass < schedule.passes(); ++pass) {
         std::set<std::uint32_t> blocks;
         for (int phase = 0; phase < schedule.phases(); ++phase) {
-          for (std::uint64_t position = 0; position < schedule.blocks(); ++position) {
+          for (std::uint64_t position = 0; position < schedule.turns(); ++position) {
             const auto block = schedule.block(pass, phase, position);
             if (!block) continue;
             CHECK(blocks.insert(*block).second);

@@ -23,6 +23,20 @@ TEST_CASE("kernel_plan: derived sizes") {
   CHECK(verify(plan, small_shape()).empty());
 }
 
+TEST_CASE("kernel_plan: the blocks of a cluster share a group's channels") {
+  KernelPlan plan = small_plan();
+  const int staging = plan.staging_bytes();
+  CHECK(plan.shared_bytes() == staging);
+  plan.reduction = Reduction::cluster;
+  CHECK(verify(plan, small_shape()).empty());
+  CHECK(plan.share_channels(0) == 8);
+  plan.splits = 3;
+  CHECK(plan.share_channels(0) == 6);
+  plan.stage_channels = 1;  // small buffers: 16 partial sums of each thread need more
+  CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * plan.threads * 4);
+  CHECK(plan.staging_bytes() < plan.shared_bytes());
+}
+
 TEST_CASE("kernel_plan: short forms") {
   KernelPlan plan = small_plan();
   CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, 4 ch x 2");
@@ -83,7 +97,8 @@ TEST_CASE("kernel_plan: faults of the text name the line") {
   expect("precision: fp32", "precision: fp16", "line 4: 'fp16' is not a precision; known is fp32");
   expect("input_layout: nchw", "input_layout: nhwc", "line 6: 'nhwc' is not a tensor layout; known are nchw, nchw4");
   expect("tile: 2x14x14", "tile: 2x14", "'2x14' of 'tile' must be 3 integers");
-  expect("reduction: last_block", "reduction: atomic", "'atomic' is not a reduction; known are none, last_block");
+  expect("reduction: last_block", "reduction: atomic",
+         "'atomic' is not a reduction; known are none, last_block, cluster");
   expect("group 1:", "group 2:", "'group 2' stands where 'group 1' is expected");
   expect("slice 0 0:", "slice 0:", "'slice 0' is not of the form 'slice GROUP SPLIT'");
   expect("splits: 2", "splits: 2\nwarps: 3", "unknown key 'warps'");

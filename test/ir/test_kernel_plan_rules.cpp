@@ -65,6 +65,23 @@ const BrokenRule kBrokenRules[] = {
        p.splits = 1, p.slices.erase(p.slices.begin() + 1), p.slices.pop_back(), p.slices[1].split = 0;
      },
      "reduction is last_block, with 1 split it must be none"},
+    {"cluster of one split",
+     [](KernelPlan& p) {
+       p.splits = 1, p.slices.erase(p.slices.begin() + 1), p.slices.pop_back(), p.slices[1].split = 0;
+       p.reduction = Reduction::cluster;
+     },
+     "reduction is cluster, with 1 split it must be none"},
+    {"cluster of nine blocks",
+     [](KernelPlan& p) {
+       p.reduction = Reduction::cluster, p.splits = 9, p.slices.clear();
+       for (int i = 0; i < 18; ++i) p.slices.push_back({i / 9, i % 9, {}});
+     },
+     "reduction is cluster with 9 splits, allowed are 8 (kMaxClusterBlocks)"},
+    {"cluster where there are none", [](KernelPlan& p) { p.reduction = Reduction::cluster, p.arch = "sm_89"; },
+     "reduction is cluster, but sm_89 has no clusters"},
+    {"cluster's shared memory",
+     [](KernelPlan& p) { p.reduction = Reduction::cluster, p.threads = 1024, p.groups[0].resize(60, 0); },
+     "the partial sums of 1024 threads x 60 channels (the fullest group) take 245760 bytes"},
     {"stage_channels", [](KernelPlan& p) { p.stage_channels = 0; }, "stage_channels is 0"},
     {"buffers", [](KernelPlan& p) { p.buffers = 9; }, "buffers is 9, allowed is 1 to 8"},
     {"one buffer, two stages", [](KernelPlan& p) { p.buffers = 1; }, "buffers is 1, but slice 0 0 has 2 stages"},

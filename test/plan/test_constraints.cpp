@@ -10,12 +10,15 @@ TEST_CASE("constraints: the text form round trips") {
   const std::string text = "staging=shared,tile=4x14x14,groups=16,splits=2,stage=8,buffers=3,barrier=512,ahead=4";
   CHECK(print(parse_plan_constraints(text)) == text);
   CHECK_FALSE(parse_plan_constraints("").any());
+  CHECK(parse_plan_constraints("reduction=cluster").reduction == Reduction::cluster);
+  CHECK(print(parse_plan_constraints("reduction=last_block")) == "reduction=last_block");
   CHECK(print(parse_plan_constraints("splits=3")) == "splits=3");
 }
 
 TEST_CASE("constraints: what is malformed is named") {
-  for (const char* text : {"tile=4x14", "tile=4x14x14x2", "groups=0", "splits=two", "colour=red", "stage", "ahead=-1",
-                           "buffers=99999999999999999999", "tile=0x1x1"}) {
+  for (const char* text :
+       {"tile=4x14", "tile=4x14x14x2", "groups=0", "splits=two", "colour=red", "stage", "ahead=-1",
+        "buffers=99999999999999999999", "tile=0x1x1", "reduction=none", "reduction=atomic", "reduction"}) {
     INFO(text);
     CHECK_THROWS_AS(parse_plan_constraints(text), Error);
   }
@@ -41,4 +44,27 @@ TEST_CASE("constraints: a plan keeps them") {
   CHECK(plan("barrier=100,ahead=2").load_ahead == 2);
   CHECK_THROWS_AS(plan("tile=64x14x14"), Error);  // more pixels than a block has threads
   CHECK_THROWS_AS(plan("groups=63"), Error);
+}
+
+TEST_CASE("constraints: the reduction of several splits") {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 64;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = 14;
+  const ConvLayer layer = burin_test::make_layer("layer", shape, 0.1);
+  const SparsePattern pattern = analyse(layer);
+  const auto plan = [&](const char* text, std::vector<std::string> archs) {
+    return make_plan(layer, pattern, {1, std::move(archs), parse_plan_constraints(text)});
+  };
+  CHECK(plan("splits=3", {"sm_90"}).reduction == Reduction::cluster);
+  CHECK(plan("splits=3,reduction=cluster", {"sm_90"}).reduction == Reduction::cluster);
+  CHECK(plan("splits=3,reduction=last_block", {"sm_90"}).reduction == Reduction::last_block);
+  CHECK(plan("splits=9", {"sm_90"}).reduction == Reduction::last_block);
+  CHECK(plan("splits=1,reduction=cluster", {"sm_90"}).reduction == Reduction::none);
+  // Legal on all that are asked for.
+  CHECK(plan("splits=3", {"sm_80"}).reduction == Reduction::last_block);
+  CHECK(plan("splits=3", {"sm_90", "sm_80"}).reduction == Reduction::last_block);
+  CHECK_THROWS_AS(plan("splits=9,reduction=cluster", {"sm_90"}), Error);
+  CHECK_THROWS_AS(plan("splits=3,reduction=cluster", {"sm_90", "sm_80"}), Error);
 }

@@ -41,6 +41,7 @@ TEST_CASE("cost_model: the terms add up and none is negative") {
     f.tiles = random.integer(1, 2000);
     f.slices = random.integer(1, 300);
     f.splits = random.integer(1, 8);
+    if (f.splits > 1) f.reduction = Reduction::last_block;
     f.threads = 32 * random.integer(1, 32);
     f.stage_channels = random.integer(1, 32);
     f.patch_positions = random.integer(1, 5000);
@@ -76,8 +77,31 @@ TEST_CASE("cost_model: more of anything costs more") {
   CHECK(more([](LaunchFigures& f) { f.load_conflict = 2; }) > base);
   CHECK(more([](LaunchFigures& f) { f.tiles *= 4; }) > base);
   CHECK(more([](LaunchFigures& f) { f.patch_positions *= 2; }) > base);
-  CHECK(more([](LaunchFigures& f) { f.splits = 4; }) > base);
+  CHECK(more([](LaunchFigures& f) { f.splits = 4, f.reduction = Reduction::last_block; }) > base);
   CHECK(more([](LaunchFigures& f) { f.barrier_every = 32; }) > base);
+}
+
+TEST_CASE("cost_model: clusters") {
+  LaunchFigures f = figures();
+  f.splits = 4;
+  f.reduction = Reduction::last_block;
+  const CostBreakdown last_block = launch_cost(f, h200());
+  f.reduction = Reduction::cluster;
+  const CostBreakdown cluster = launch_cost(f, h200());
+  CHECK(cluster.reduction_us > h200().cluster_reduction_us);
+  CHECK(cluster.reduction_us < last_block.reduction_us);
+  f.group_capacity *= 2;
+  CHECK(launch_cost(f, h200()).reduction_us > cluster.reduction_us);
+
+  // 128 blocks: pairs find a place for all at once, clusters of four reach 124 multiprocessors.
+  f = figures();
+  f.reduction = Reduction::cluster;
+  f.splits = 2;
+  const CostBreakdown pairs = launch_cost(f, h200());
+  CHECK(pairs.waves < 1);
+  f.splits = 4;
+  CHECK(launch_cost(f, h200()).waves > 1);
+  CHECK(launch_cost(f, h200()).total_us > 1.5 * pairs.total_us);
 }
 
 TEST_CASE("cost_model: few warps on cold code wait for its fetch, many do not") {

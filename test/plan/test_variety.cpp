@@ -89,9 +89,9 @@ TEST_CASE("make_plans: the planner's choice first, all legal, none twice, at mos
 
 TEST_CASE("make_plans: a 1x1 layer has direct and staged plans among them") {
   const ConvLayer layer = layer_of(128, 1, 14, 0.1);
-  const std::vector<KernelPlan> plans = make_plans(layer, analyse(layer), {}, 8);
-  CHECK(plans.size() == 8);
-  for (const Staging staging : {Staging::shared, Staging::direct}) {
+  const std::vector<KernelPlan> plans = make_plans(layer, analyse(layer), {}, 12);
+  CHECK(plans.size() == 12);
+  for (const Staging staging : {Staging::shared, Staging::direct, Staging::bulk}) {
     CHECK(std::any_of(plans.begin(), plans.end(), [&](const KernelPlan& plan) { return plan.staging == staging; }));
   }
 }

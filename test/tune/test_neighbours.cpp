@@ -84,15 +84,15 @@ TEST_CASE("neighbours: each keeps tile and staging and changes something") {
 }
 
 TEST_CASE("neighbours: splits may be added up in another way, a single one in none") {
-  const auto cluster = [](const PlanConstraints& c) { return c.reduction == Reduction::cluster; };
+  const auto last_block = [](const PlanConstraints& c) { return c.reduction == Reduction::last_block; };
   const Fixture split(3, "splits=2");
-  REQUIRE(split.plan.reduction == Reduction::last_block);
-  CHECK(split.has(cluster));
-  CHECK_FALSE(Fixture(3, "splits=2,reduction=last_block").has(cluster));
-  CHECK_FALSE(Fixture(3, "splits=1").has(cluster));
-  const Fixture back(3, "reduction=cluster,splits=2");
-  CHECK(back.plan.reduction == Reduction::cluster);
-  for (const PlanConstraints& constraints : back.found) CHECK(constraints.reduction == Reduction::cluster);
+  REQUIRE(split.plan.reduction == Reduction::cluster);
+  CHECK(split.has(last_block));
+  CHECK_FALSE(Fixture(3, "splits=2,reduction=cluster").has(last_block));
+  CHECK_FALSE(Fixture(3, "splits=1").has(last_block));
+  const Fixture back(3, "reduction=last_block,splits=2");
+  CHECK(back.plan.reduction == Reduction::last_block);
+  for (const PlanConstraints& constraints : back.found) CHECK(constraints.reduction == Reduction::last_block);
 }
 
 TEST_CASE("neighbours: what is fixed stays") {

@@ -1,0 +1,35 @@
+// A cluster: blocks that run together and may load from each other's shared memory. A block without clusters is a
+// cluster of its own.
+//
+// From one cluster barrier to the next each block runs by itself, one after the other; their order is turned round from
+// barrier to barrier.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/host/block.h"
+
+namespace burin {
+
+class Cluster {
+ public:
+  Cluster(int blocks, int threads, int shared_bytes, std::size_t stack_bytes);
+
+  // Runs the cluster that begins with block number `first` (x fastest) of the launch to its end, on the calling CPU
+  // thread. The first fault with its block and thread, if there is one; then the rest of the cluster was not run.
+  std::optional<std::string> run(const Launch& launch, std::uint32_t first);
+
+  std::size_t size() const { return blocks_.size(); }
+  // Null when there is none of this rank.
+  Block* block(std::uint32_t rank) { return rank < blocks_.size() ? blocks_[rank].get() : nullptr; }
+
+ private:
+  std::vector<std::unique_ptr<Block>> blocks_;  // by rank
+};
+
+}  // namespace burin

@@ -1,0 +1,57 @@
+#include "compiler/kernel_cluster.h"
+
+#include <llvm/IR/Constants.h>
+#include <llvm/IR/Metadata.h>
+#include <llvm/IR/Module.h>
+
+#include <array>
+#include <cstdint>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+constexpr const char* kAnnotations = "nvvm.annotations";
+constexpr std::array<const char*, 3> kKeys = {"cluster_dim_x", "cluster_dim_y", "cluster_dim_z"};
+
+// 1 when there is none.
+std::uint64_t annotation(const llvm::Function& function, llvm::StringRef key) {
+  const llvm::NamedMDNode* annotations = function.getParent()->getNamedMetadata(kAnnotations);
+  if (annotations == nullptr) return 1;
+  for (const llvm::MDNode* node : annotations->operands()) {
+    if (node->getNumOperands() != 3) continue;
+    const auto* name = llvm::dyn_cast_or_null<llvm::MDString>(node->getOperand(1));
+    if (name == nullptr || name->getString() != key) continue;
+    if (llvm::mdconst::dyn_extract_or_null<llvm::Function>(node->getOperand(0)) != &function) continue;
+    const auto* value = llvm::mdconst::dyn_extract_or_null<llvm::ConstantInt>(node->getOperand(2));
+    return value == nullptr ? 0 : value->getLimitedValue();
+  }
+  return 1;
+}
+
+}  // namespace
+
+void set_cluster_blocks(llvm::Function& kernel, int blocks) {
+  llvm::LLVMContext& context = kernel.getContext();
+  llvm::NamedMDNode* annotations = kernel.getParent()->getOrInsertNamedMetadata(kAnnotations);
+  for (const char* key : kKeys) {
+    const int value = key == kKeys[1] ? blocks : 1;
+    annotations->addOperand(llvm::MDNode::get(
+        context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, key),
+                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
+  }
+}
+
+int cluster_blocks(const llvm::Function& kernel) {
+  const std::uint64_t x = annotation(kernel, kKeys[0]), y = annotation(kernel, kKeys[1]),
+                      z = annotation(kernel, kKeys[2]);
+  if (x != 1 || z != 1 || y < 1 || y > kMaxClusterBlocks) {
+    fail(ErrorKind::bad_input, "kernel '{}' has clusters of {}x{}x{} blocks; allowed are 1x1x1 to 1x{}x1",
+         kernel.getName().str(), x, y, z, kMaxClusterBlocks);
+  }
+  return static_cast<int>(y);
+}
+
+}  // namespace burin
