@@ -27,14 +27,18 @@ constexpr int kSchedulers = 4;                // of a multiprocessor, each issue
 constexpr double kIssueLanes = 128;           // lanes that all schedulers issue per clock
 
 // What was measured on the H200 beside the constants of ArchSpec; the figures are of the baked prototype.
-constexpr double kOverlapLoss = 0.5;         // copies contend with arithmetic: 1x1 512@14 b32 10.8 + 32.9 -> 38.8 us
-constexpr double kSharersOfFetch = 8;        // multiprocessors served by one fetch of the same code
+constexpr double kOverlapLoss = 0.5;        // copies contend with arithmetic: 1x1 512@14 b32 10.8 + 32.9 -> 38.8 us
+constexpr double kPairedFetchLoss = 1.15;   // of two multiprocessors on one code: 6.4 to 7.4 clocks, by codes in flight
+constexpr double kBulkOverlapLoss = 0.25;   // copies that no thread issues, and direct loads
+constexpr double kLoadLatencyClocks = 600;  // of a direct load
 constexpr double kCopyLatencyClocks = 1000;  // of a copy under load; bytes in flight / latency bounds the rate
 constexpr double kBarrierClocks = 30;        // of a barrier, and for each warp: 205 for 25 warps, measured with
 constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or one barrier per 96 multiply-adds
 constexpr double kBlockStartUs = 1.0;        // a following block's first copies, when no other block covers them
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
-constexpr double kDirectLoadGain = 1.7;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
+constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
+constexpr double kColdShare = 0.6;           // of the time to device memory that arithmetic does not hide
+constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
 constexpr double kCachedBytes = 32 << 20;    // what the L2 cache surely holds of one launch's data
 constexpr double kUncachedLoss = 2;          // time of partial sums that go through device memory
 constexpr int kMaxResidentBlocks = 32;       // hardware limit
@@ -67,11 +71,13 @@ class LaunchModel {
  public:
   LaunchModel(const LaunchFigures& figures, const ArchSpec& arch) : f_(figures), arch_(arch) {
     clustered_ = f_.reduction == Reduction::cluster;
-    reachable_ = clustered_ && f_.splits > kPair ? arch.cluster_multiprocessors : arch.multiprocessors;
+    capacity_ = std::max(1, resident_blocks(f_.threads, f_.registers, f_.shared_bytes, arch));
+    // Clusters that find no whole multiprocessors share some with others, if there is room.
+    const bool crowded = clustered_ && f_.splits > kPair && capacity_ == 1;
+    reachable_ = crowded ? arch.cluster_multiprocessors : arch.multiprocessors;
     blocks_ = static_cast<double>(f_.tiles) * f_.slices;
     per_sm_ = std::ceil(blocks_ / reachable_);
     active_ = std::min<double>(blocks_, reachable_);
-    capacity_ = std::max(1, resident_blocks(f_.threads, f_.registers, f_.shared_bytes, arch));
     resident_ = std::min(per_sm_, capacity_);
     multiply_adds_ = typical(f_.mean.multiply_adds, f_.fullest.multiply_adds);
     loads_ = typical(f_.mean.loads, f_.fullest.loads);
@@ -104,7 +110,9 @@ class LaunchModel {
     cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
     cost.waves = blocks_ / (reachable_ * capacity_);
     cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
-    // Device memory bounds the whole launch, however it is cut.
+    // Activations come from device memory, and go there.
+    cost.staging_us += kColdShare * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
+    cost.total_us += kColdShare * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
     if (f_.traffic_bytes > kCachedBytes) {
       const double least = arch_.launch_us + f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
       cost.staging_us += std::max(0.0, least - cost.total_us);
@@ -152,11 +160,13 @@ class LaunchModel {
     return multiply_adds_ + loads_ + (held_ ? copies() : channels_ + kLocateInstructions * stages_) + frame();
   }
 
+  // Two neighbouring multiprocessors fetch together: the same code at the rate of one, two codes at the rate that the
+  // whole chip allows. Blocks are placed in the order of their numbers, tiles first, and a cluster stays together.
   double fetch_clocks_per_instruction() const {
-    const double codes_in_flight =
-        std::min<double>(f_.slices, std::ceil(active_ * resident_ / static_cast<double>(f_.tiles)));
-    return std::max(arch_.fetch_clocks_per_instruction,
-                    std::min(active_, kSharersOfFetch * codes_in_flight) / arch_.chip_fetch_per_clock);
+    if (f_.slices == 1) return arch_.fetch_clocks_per_instruction;
+    const bool paired = f_.tiles % 2 == 0 && !clustered_;
+    if (paired) return arch_.fetch_clocks_per_instruction * kPairedFetchLoss;
+    return std::max(arch_.fetch_clocks_per_instruction, active_ / arch_.chip_fetch_per_clock);
   }
 
   // Blocks of one slice follow each other, so code that fits the cache is streamed once per slice.
@@ -171,15 +181,20 @@ class LaunchModel {
     const double direct_bytes = static_cast<double>(kDirectLoadAhead) * f_.threads * sizeof(float);
     const double in_flight =
         resident_ * (direct_ ? direct_bytes : std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes));
-    const double peak = copied_by_threads_ ? sm_bytes_per_clock_ : kDirectLoadGain * sm_bytes_per_clock_;
-    const double rate = std::min(peak, std::max(1.0, in_flight / kCopyLatencyClocks));
+    // Requests of many multiprocessors for the same lines merge on their way.
+    const double merged = f_.tiles == 1 ? kMergedReadGain : 1;
+    const double gain = copied_by_threads_ ? 1 : direct_ ? kDirectLoadGain * merged : merged;
+    const double peak = gain * sm_bytes_per_clock_;
+    const double latency = direct_ ? kLoadLatencyClocks : kCopyLatencyClocks;
+    const double rate = std::min(peak, std::max(1.0, in_flight / latency));
     const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
     const double first_channels = direct_ ? kDirectLoadAhead : f_.stage_channels;
     const double first = per_channel * std::min<double>(channels_, first_channels) * per_sm_ / resident_;
     const double stores = per_sm_ / f_.splits * partial_bytes_ * f_.store_waste / sm_bytes_per_clock_;
     const double rest = std::max(0.0, per_channel * channels_ * per_sm_ - first) + stores;
     if (!arch_.async_copy) return first + rest;
-    return first + std::max(0.0, rest - compute) + kOverlapLoss * std::min(compute, rest);
+    const double loss = copied_by_threads_ ? kOverlapLoss : kBulkOverlapLoss;
+    return first + std::max(0.0, rest - compute) + loss * std::min(compute, rest);
   }
 
   // Every block writes its sums; of the blocks of a group one reads them all.
