@@ -32,6 +32,11 @@ TEST_CASE("arch: every constant of every architecture is set") {
     CHECK(arch.l2_bytes_per_clock > arch.device_bytes_per_clock);
     CHECK(arch.launch_us > 0);
     CHECK(arch.split_reduction_us > 0);
+    CHECK(arch.clusters == (arch.compute >= 90));
+    CHECK((arch.cluster_reduction_us > 0) == arch.clusters);
+    CHECK((arch.cluster_bytes_per_clock > 0) == arch.clusters);
+    CHECK((arch.cluster_multiprocessors > 0) == arch.clusters);
+    CHECK(arch.cluster_multiprocessors <= arch.multiprocessors);
   }
   CHECK(names.size() == 5);
 }
