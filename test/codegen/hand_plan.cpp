@@ -1,6 +1,7 @@
 #include "test/codegen/hand_plan.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "ir/limits.h"
@@ -9,21 +10,83 @@
 using namespace burin;
 
 namespace burin_test {
+namespace {
+
+constexpr int kBulkWords = 4;  // bulk copies move 16 bytes at a time
+
+int rounded_up(std::int64_t value, int multiple) { return static_cast<int>(ceil_div(value, multiple) * multiple); }
+
+int patch_extent(int tile, int stride, int kernel, int dilation) {
+  return (tile - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
+SharedLayout patch_layout(const KernelPlan& plan, const ConvShape& shape, const HandPlan& hand) {
+  SharedLayout shared;
+  shared.patch_rows = patch_extent(plan.tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
+  shared.patch_cols = patch_extent(plan.tile.cols, shape.stride_w, shape.kernel_w, shape.dilation_w);
+  shared.channels_per_row = hand.channels_per_row;
+  shared.row_pitch = shared.patch_cols * shared.channels_per_row + hand.padding_words;
+  shared.image_pitch = shared.patch_rows * shared.row_pitch + hand.padding_words;
+  shared.channel_pitch = plan.tile.images * shared.image_pitch + hand.padding_words;
+  return shared;
+}
+
+// ---- bulk
+bool whole_planes(const KernelPlan& plan, const ConvShape& shape) { return plan.tile.rows == shape.out_h(); }
+
+SharedLayout bulk_layout(const KernelPlan& plan, const ConvShape& shape, const HandPlan& hand) {
+  const int together = channels_together(plan.input_layout);
+  SharedLayout shared;
+  shared.patch_rows = whole_planes(plan, shape)
+                          ? shape.in_h
+                          : patch_extent(plan.tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
+  shared.patch_cols = shape.in_w;
+  shared.row_pitch = shape.in_w * together;
+  shared.channel_pitch = shared.patch_rows * shared.row_pitch;
+  shared.image_pitch =
+      rounded_up(ceil_div(plan.stage_channels, together) * shared.channel_pitch + hand.padding_words, kBulkWords);
+  const int before = shape.pad.top * shape.in_w + shape.pad.left;
+  const int behind = shape.pad.bottom * shape.in_w + shape.pad.right;
+  shared.margin = rounded_up(std::max(before, behind) * together + hand.padding_words, kBulkWords);
+  return shared;
+}
+
+// Where a run of channels may begin.
+int bulk_multiple(const KernelPlan& plan, const ConvShape& shape) {
+  const int together = channels_together(plan.input_layout);
+  if (together > 1 || !whole_planes(plan, shape)) return together;
+  return kBulkWords / std::gcd(shape.in_h * shape.in_w, kBulkWords);
+}
+
+// A split's part of the channels from the first that the group reads to the last.
+std::vector<int> run_of_channels(const std::set<int>& read, int split, int splits, int multiple, int in_channels) {
+  std::vector<int> run;
+  if (read.empty()) return run;
+  const int first = *read.begin() / multiple, end = *read.rbegin() / multiple + 1;
+  const auto start = [&](int part) { return (first + (end - first) * part / splits) * multiple; };
+  for (int c = start(split); c < std::min(start(split + 1), in_channels); ++c) run.push_back(c);
+  return run;
+}
+
+}  // namespace
 
 KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std::string& arch_name) {
   const ConvShape& shape = layer.shape;
   KernelPlan plan;
   plan.arch = arch_name;
+  plan.input_layout = hand.input_layout;
+  plan.output_layout = hand.output_layout;
+  plan.staging = hand.staging;
+  const bool bulk = hand.staging == Staging::bulk;
   plan.tile = {hand.tile.images, std::min(hand.tile.rows, shape.out_h()), std::min(hand.tile.cols, shape.out_w())};
+  if (bulk) plan.tile.cols = shape.out_w();
+  if (bulk && !whole_planes(plan, shape)) plan.tile.images = 1;
   plan.threads = static_cast<int>((ceil_div(plan.tile.pixels(), kWarpSize) + hand.idle_warps) * kWarpSize);
 
-  SharedLayout& shared = plan.shared;
-  shared.patch_rows = (plan.tile.rows - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h + 1;
-  shared.patch_cols = (plan.tile.cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
-  shared.channels_per_row = hand.channels_per_row;
-  shared.row_pitch = shared.patch_cols * shared.channels_per_row + hand.padding_words;
-  shared.image_pitch = shared.patch_rows * shared.row_pitch + hand.padding_words;
-  shared.channel_pitch = plan.tile.images * shared.image_pitch + hand.padding_words;
+  const int multiple = bulk ? bulk_multiple(plan, shape) : 1;
+  plan.stage_channels = rounded_up(hand.stage_channels, multiple);
+  if (bulk) plan.shared = bulk_layout(plan, shape, hand);
+  if (plan.staging == Staging::shared) plan.shared = patch_layout(plan, shape, hand);
 
   // Neighbouring outputs go to different groups.
   const auto groups = static_cast<std::size_t>(ceil_div(shape.out_channels, hand.group_channels));
@@ -43,6 +106,11 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
     if (hand.backwards) std::reverse(plan.groups[g].begin(), plan.groups[g].end());
     for (int split = 0; split < hand.splits; ++split) {
       Slice slice{static_cast<int>(g), split, {}};
+      if (bulk) {
+        slice.channels = run_of_channels(channels[g], split, hand.splits, multiple, shape.in_channels);
+        plan.slices.push_back(std::move(slice));
+        continue;
+      }
       int i = 0;
       for (const int c : channels[g]) {
         if (i++ % hand.splits == split) slice.channels.push_back(c);
@@ -51,12 +119,7 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
       plan.slices.push_back(std::move(slice));
     }
   }
-  if (hand.direct) {
-    plan.staging = Staging::direct;
-    plan.shared = {};
-  }
-  plan.stage_channels = hand.stage_channels;
-  plan.buffers = hand.direct ? 1 : hand.buffers;
+  plan.buffers = hand.staging == Staging::direct ? 1 : hand.buffers;
   plan.barrier_every = hand.barrier_every;
   plan.load_ahead = hand.load_ahead;
   const ArchSpec& arch = arch_by_name(plan.arch);
@@ -81,7 +144,10 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     hand.barrier_every = random.chance(0.5) ? random.integer(1, 40) : 0;
     hand.load_ahead = random.chance(0.5) ? random.integer(1, kMaxLoadAhead) : 8;
     const ConvShape& shape = layer.shape;
-    hand.direct = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.pad == Padding{} && random.chance(0.5);
+    const bool may_be_direct = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.pad == Padding{};
+    if (random.chance(0.4)) hand.staging = Staging::bulk;
+    if (may_be_direct && random.chance(0.5)) hand.staging = Staging::direct;
+    if (hand.staging == Staging::bulk && random.chance(0.5)) hand.tile.rows = shape.out_h();
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
     // Large patches may not fit: drawn again, smaller ones will.

@@ -16,18 +16,22 @@ struct HandPlan {
   int stage_channels = 4;
   int buffers = 2;
   int channels_per_row = 1;
-  int padding_words = 0;  // added to each pitch
+  int padding_words = 0;  // added to each pitch; with bulk staging to the image pitch and, rounded up, to the margin
   int barrier_every = 0;
   int load_ahead = 8;
   bool all_channels = false;  // stage the channels too that no nonzero of the group reads
-  bool direct = false;        // activations come from global memory: 1x1 without padding only
-  bool backwards = false;     // channels and outputs in descending order
+  burin::Staging staging = burin::Staging::shared;
+  bool backwards = false;  // outputs and, but for bulk staging, channels in descending order
+  burin::TensorLayout input_layout = burin::TensorLayout::nchw;
+  burin::TensorLayout output_layout = burin::TensorLayout::nchw;
 };
 
-// The tile is cut to the output. Channels are dealt to the splits in turn.
+// The tile is cut to the output. Channels are dealt to the splits in turn. With bulk staging, where only whole rows and
+// runs of channels can be copied, the tile gets all columns, one image if it has not all rows, and the splits get runs
+// of channels; these and the stages are rounded up to what bulk copies can bring.
 burin::KernelPlan plan_by_hand(const burin::ConvLayer& layer, const HandPlan& hand, const std::string& arch = "sm_90");
 
-// A legal one, every attribute drawn.
+// A legal one, every attribute drawn but the layouts.
 HandPlan random_hand_plan(const burin::ConvLayer& layer, Random& random, const std::string& arch = "sm_90");
 
 }  // namespace burin_test

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 #include <sstream>
 
 #include "compiler/emit/notes.h"
@@ -10,6 +11,9 @@
 
 namespace burin_test {
 namespace {
+
+constexpr std::string_view kLabelPrefix = "$L__";
+constexpr std::string_view kLoopNote = "in Loop: Header=";
 
 // The name between the blank before it and the parenthesis or end behind it.
 std::string name_after(std::string_view code, std::string_view keyword) {
@@ -40,6 +44,14 @@ std::vector<PtxInstruction> PtxFunction::find(std::string_view opcode) const {
   return found;
 }
 
+int PtxFunction::count_loops(std::string_view opcode) const {
+  std::set<std::string> loops;
+  for (const PtxInstruction& i : find(opcode)) {
+    if (!i.loop.empty()) loops.insert(i.loop);
+  }
+  return static_cast<int>(loops.size());
+}
+
 const PtxFunction& PtxText::entry() const {
   const auto found = std::find_if(functions.begin(), functions.end(), [](const PtxFunction& f) { return f.entry; });
   BURIN_CHECK(found != functions.end(), "the PTX has no entry");
@@ -58,6 +70,7 @@ PtxText read_ptx(const std::string& ptx) {
   std::istringstream stream(ptx);
   PtxFunction head;  // that is being declared
   bool in_head = false, in_body = false;
+  std::string label, loop;  // of the current basic block
   for (std::string line; std::getline(stream, line);) {
     text.lines.push_back(line);
     const int number = static_cast<int>(text.lines.size());
@@ -69,13 +82,23 @@ PtxText read_ptx(const std::string& ptx) {
       PtxFunction& function = text.functions.back();
       std::sscanf(std::string(comment).c_str(), burin::kSliceNoteScan, &function.group, &function.split);
     }
+    if (in_body && (code.ends_with(':') || comment.starts_with("%bb."))) loop.clear();  // another block
+    if (in_body && comment.find("Loop Header") != std::string_view::npos) loop = label.substr(kLabelPrefix.size());
+    const std::size_t header = comment.find(kLoopNote);
+    if (in_body && header != std::string_view::npos) {
+      const std::string_view name = comment.substr(header + kLoopNote.size());
+      loop = name.substr(0, name.find(' '));
+    }
     if (code.empty()) continue;
     if (in_body) {
       if (line == "}") {
         text.functions.back().last_line = number;
         in_body = false;
-      } else if (!code.ends_with(':')) {
+      } else if (code.ends_with(':')) {
+        label = code.substr(0, code.size() - 1);
+      } else {
         text.functions.back().instructions.push_back(read_instruction(code, comment, number));
+        text.functions.back().instructions.back().loop = loop;
       }
     } else if (code.find(".entry ") != std::string_view::npos || code.starts_with(".func ")) {
       head = {};
@@ -85,6 +108,7 @@ PtxText read_ptx(const std::string& ptx) {
       in_head = true;
     } else if (in_head && line == "{") {
       text.functions.push_back(head);
+      loop.clear();
       in_head = false;
       in_body = true;
     } else if (in_head && code.ends_with(';')) {

@@ -12,6 +12,7 @@ struct PtxInstruction {
   std::string opcode;    // "fma.rn.f32", without a predicate before it
   std::string operands;  // "%f1, %f2, 0f3F800000, %f1"
   std::string comment;
+  std::string loop;  // header of the innermost loop that it is in, as LLVM comments on it: "BB1_5"
 };
 
 struct PtxFunction {
@@ -25,6 +26,8 @@ struct PtxFunction {
   // Instructions whose opcode starts with `opcode`.
   std::vector<PtxInstruction> find(std::string_view opcode) const;
   int count(std::string_view opcode) const { return static_cast<int>(find(opcode).size()); }
+  // Innermost loops of such instructions.
+  int count_loops(std::string_view opcode) const;
 };
 
 struct PtxText {

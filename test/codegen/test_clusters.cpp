@@ -86,8 +86,8 @@ TEST_CASE("clusters: partial sums need more room than the buffers") {
 }
 
 TEST_CASE("clusters: activations straight from global memory") {
-  check(layer_of("1x1"), {.splits = 3, .direct = true}, {1, 3});
-  check(layer_of("one_pixel_1x1"), {.tile = {5, 1, 1}, .splits = 2, .direct = true}, {1, 7});
+  check(layer_of("1x1"), {.splits = 3, .staging = Staging::direct}, {1, 3});
+  check(layer_of("one_pixel_1x1"), {.tile = {5, 1, 1}, .splits = 2, .staging = Staging::direct}, {1, 7});
 }
 
 TEST_CASE("clusters: the result is the same as the last block's") {

@@ -116,14 +116,14 @@ TEST_CASE("hand plan: each count of positions per thread") {
 }
 
 TEST_CASE("hand plan: activations straight from global memory") {
-  check(layer_of("1x1"), {.direct = true}, {1, 3});
-  check(layer_of("1x1"), {.tile = {2, 4, 7}, .idle_warps = 2, .direct = true}, {1, 2, 5});
-  check(layer_of("1x1"), {.splits = 3, .barrier_every = 10, .load_ahead = 64, .direct = true}, {2});
-  check(layer_of("stride_2_1x1"), {.tile = {3, 2, 3}, .load_ahead = 1, .direct = true}, {1, 4});
-  check(layer_of("one_pixel_1x1"), {.tile = {5, 1, 1}, .direct = true}, {1, 7});
-  check(layer_of("many_inputs"), {.splits = 2, .direct = true, .backwards = true});
-  check(layer_of("groups_2_1x1"), {.all_channels = true, .direct = true});
-  check(layer_of("all_zero_1x1"), {.splits = 2, .direct = true});
+  check(layer_of("1x1"), {.staging = Staging::direct}, {1, 3});
+  check(layer_of("1x1"), {.tile = {2, 4, 7}, .idle_warps = 2, .staging = Staging::direct}, {1, 2, 5});
+  check(layer_of("1x1"), {.splits = 3, .barrier_every = 10, .load_ahead = 64, .staging = Staging::direct}, {2});
+  check(layer_of("stride_2_1x1"), {.tile = {3, 2, 3}, .load_ahead = 1, .staging = Staging::direct}, {1, 4});
+  check(layer_of("one_pixel_1x1"), {.tile = {5, 1, 1}, .staging = Staging::direct}, {1, 7});
+  check(layer_of("many_inputs"), {.splits = 2, .staging = Staging::direct, .backwards = true});
+  check(layer_of("groups_2_1x1"), {.all_channels = true, .staging = Staging::direct});
+  check(layer_of("all_zero_1x1"), {.splits = 2, .staging = Staging::direct});
 }
 
 TEST_CASE("hand plan: groups of one channel") {
