@@ -94,6 +94,63 @@ const BrokenRule kBrokenRules[] = {
     {"accumulators", [](KernelPlan& p) { p.max_registers = 25; }, "max_registers is 25, the fullest group's 16"},
 };
 
+// Whole planes of two images, two splits of two stages.
+KernelPlan bulk_plan() {
+  KernelPlan plan = small_plan();
+  plan.staging = Staging::bulk;
+  plan.shared = {.patch_rows = 14,
+                 .patch_cols = 14,
+                 .margin = 32,
+                 .row_pitch = 14,
+                 .image_pitch = 4 * 196 + 8,
+                 .channel_pitch = 196};
+  for (Slice& slice : plan.slices) {
+    slice.channels.resize(8);
+    for (int i = 0; i < 8; ++i) slice.channels[i] = 8 * slice.split + i;
+  }
+  return plan;
+}
+
+const BrokenRule kBrokenBulkRules[] = {
+    {"columns", [](KernelPlan& p) { p.tile.cols = 13; }, "the tile has 13 of 14 columns: bulk copies bring whole rows"},
+    {"rows of images", [](KernelPlan& p) { p.tile.rows = 13; },
+     "the tile has 13 of 14 rows of 2 images: parts of several images lie apart"},
+    {"patch rows", [](KernelPlan& p) { p.shared.patch_rows = 16; }, "patch rows is 16, it must be 14: the image's"},
+    {"rows of a patch", [](KernelPlan& p) { p.tile = {1, 7, 14}; },
+     "patch rows is 14, it must be 9: those that the tile's pixels read"},
+    {"patch columns", [](KernelPlan& p) { p.shared.patch_cols = 16; }, "patch columns is 16, it must be 14"},
+    {"channels_per_row", [](KernelPlan& p) { p.shared.channels_per_row = 2; }, "channels_per_row is 2, it must be 1"},
+    {"row_pitch", [](KernelPlan& p) { p.shared.row_pitch = 16; }, "row_pitch is 16, it must be 14"},
+    {"channel_pitch", [](KernelPlan& p) { p.shared.channel_pitch = 200; }, "channel_pitch is 200, it must be 196"},
+    {"image_pitch", [](KernelPlan& p) { p.shared.image_pitch = 780; }, "image_pitch is 780, it must be at least 784"},
+    {"image_pitch in quads", [](KernelPlan& p) { p.shared.image_pitch = 786; },
+     "image_pitch is 786 words, it must be a multiple of 4: bulk copies move 16 bytes"},
+    {"margin", [](KernelPlan& p) { p.shared.margin = 12; }, "margin is 12, it must be at least 15"},
+    {"margin in quads", [](KernelPlan& p) { p.shared.margin = 33; }, "margin is 33 words, it must be a multiple of 4"},
+    {"a row in quads", [](KernelPlan& p) { p.tile = {1, 7, 14}; }, "a row is 14 words, it must be a multiple of 4"},
+    {"channels apart", [](KernelPlan& p) { p.slices[1].channels.erase(p.slices[1].channels.begin() + 1); },
+     "slice 0 1 reads channel 10 after 8: with bulk staging they must follow each other"},
+    {"channels in another order", [](KernelPlan& p) { std::swap(p.slices[1].channels[0], p.slices[1].channels[1]); },
+     "slice 0 1 reads channel 8 after 9"},
+    {"stages of nchw4", [](KernelPlan& p) { p.input_layout = TensorLayout::nchw4, p.stage_channels = 6; },
+     "stage_channels is 6, with nchw4 it must be a multiple of 4"},
+    {"slices of nchw4",
+     [](KernelPlan& p) {
+       p.input_layout = TensorLayout::nchw4, p.slices[1].channels.erase(p.slices[1].channels.begin());
+     },
+     "slice 0 1 begins with channel 9, with nchw4 it must be a multiple of 4"},
+    {"arch", [](KernelPlan& p) { p.arch = "sm_80"; }, "staging is bulk on sm_80: bulk copies begin with sm_90"},
+};
+
+void check_named(KernelPlan plan, const ConvShape& shape, const BrokenRule& rule) {
+  rule.change(plan);
+  const std::vector<std::string> faults = verify(plan, shape);
+  INFO(rule.name << ", faults:");
+  for (const std::string& fault : faults) UNSCOPED_INFO("  " << fault);
+  REQUIRE(!faults.empty());
+  CHECK(any_contains(faults, rule.fault));
+}
+
 }  // namespace
 
 TEST_CASE("kernel_plan rules: the plan that the others break is legal") {
@@ -104,15 +161,43 @@ TEST_CASE("kernel_plan rules: the plan that the others break is legal") {
 }
 
 TEST_CASE("kernel_plan rules: each broken rule is named") {
-  for (const BrokenRule& rule : kBrokenRules) {
-    KernelPlan plan = small_plan();
-    rule.change(plan);
-    const std::vector<std::string> faults = verify(plan, small_shape());
-    INFO(rule.name << ", faults:");
-    for (const std::string& fault : faults) UNSCOPED_INFO("  " << fault);
-    REQUIRE(!faults.empty());
-    CHECK(any_contains(faults, rule.fault));
-  }
+  for (const BrokenRule& rule : kBrokenRules) check_named(small_plan(), small_shape(), rule);
+}
+
+TEST_CASE("kernel_plan rules: each broken rule of bulk staging is named") {
+  CHECK(verify(bulk_plan(), small_shape()).empty());
+  for (const BrokenRule& rule : kBrokenBulkRules) check_named(bulk_plan(), small_shape(), rule);
+}
+
+TEST_CASE("kernel_plan rules: bulk copies of odd planes begin and end at 16 bytes") {
+  ConvShape shape = small_shape();
+  shape.in_h = shape.in_w = 7;
+  KernelPlan plan = bulk_plan();
+  plan.tile = {2, 7, 7};
+  plan.shared = {
+      .patch_rows = 7, .patch_cols = 7, .margin = 8, .row_pitch = 7, .image_pitch = 196, .channel_pitch = 49};
+  CHECK(verify(plan, shape).empty());
+  check_named(
+      plan, shape,
+      {"a stage", [](KernelPlan& p) { p.stage_channels = 3; }, "a stage is 147 words, it must be a multiple of 4"});
+  check_named(plan, shape, {"a slice", [](KernelPlan& p) { p.slices[0].channels.pop_back(); }, "a slice is 343 words"});
+  check_named(plan, shape,
+              {"before a slice",
+               [](KernelPlan& p) {
+                 for (int& c : p.slices[1].channels) --c;
+               },
+               "what lies before a slice's first channel is 343 words"});
+  shape.in_channels = 15;
+  CHECK(any_contains(verify(plan, shape), "one image is 735 words"));
+}
+
+TEST_CASE("kernel_plan rules: patches have no margin and are of nchw") {
+  KernelPlan plan = small_plan();
+  plan.shared.margin = 4;
+  plan.input_layout = TensorLayout::nchw4;
+  const std::vector<std::string> faults = verify(plan, small_shape());
+  CHECK(any_contains(faults, "margin is 4, with shared staging it must be 0: the halo is copied"));
+  CHECK(any_contains(faults, "staging is shared, the input layout is nchw4"));
 }
 
 TEST_CASE("kernel_plan rules: the grid holds 2^31 - 1 tiles") {
