@@ -119,6 +119,7 @@ std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePa
   const auto option = static_cast<std::size_t>(random.integer(0, static_cast<int>(options.size()) - 1));
   add("groups", std::to_string(options[option].groups));
   add("splits", std::to_string(random.integer(1, 8)));
+  add("reduction", random.chance(0.5) ? "cluster" : "last_block");
   add("stage", std::to_string(random.integer(1, 16)));
   add("buffers", std::to_string(random.integer(1, 4)));
   add("barrier", std::to_string(random.chance(0.3) ? 0 : random.integer(1, 500)));
@@ -141,6 +142,7 @@ bool can_be_kept(const RandomCase& drawn, const SparsePattern& pattern, const st
 void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   drawn.planned_batch = random.chance(0.4) ? drawn.batch : random.chance(0.5) ? 1 : random.integer(2, kMostBatch);
   drawn.archs = {arch};
+  const bool four_together = random.chance(0.2);
   if (arch != "sm_75" && random.chance(0.1)) drawn.archs = {"sm_75", arch};  // the plan and the PTX serve both
   const double which = random.real();
   const ConvShape& shape = drawn.layer.shape;
@@ -158,6 +160,10 @@ void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
     drawn.archs = {arch};
     drawn.plan = plan_by_hand(drawn.layer, random_hand_plan(drawn.layer, random, arch), arch);
     drawn.plan.batch = drawn.planned_batch;
+  }
+  // Patches with zeros around the image are copied from nchw alone; other staging needs sm_90.
+  if (four_together && drawn.source == PlanSource::planner && drawn.archs == std::vector<std::string>{"sm_90"}) {
+    drawn.layout = TensorLayout::nchw4;
   }
 }
 

@@ -24,6 +24,7 @@ struct RandomCase {
   int planned_batch = 1, batch = 1;  // what it is tuned for, what it is run with
   std::vector<std::string> archs;    // to compile for; the last is the one that was asked for
   PlanSource source = PlanSource::planner;
+  burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
   std::string constraints;  // constrained: as for --plan; the planner has found a plan that keeps them
   burin::KernelPlan plan;   // by_hand
 
