@@ -82,6 +82,7 @@ class Search {
   }
 
   void look_at_tile(const PixelTile& tile) {
+    if (threads_of(tile) > kMaxThreadsPerBlock) return;
     const bool patches_fit = stage_bytes_of(least_layout(tile), 1) <= space_.limits.shared_bytes - kSharedReserveBytes;
     if (!patches_fit) return;
     std::vector<LayoutCandidate>& layouts = layouts_[key(tile)];

@@ -44,6 +44,13 @@ TEST_CASE("constraints: a plan keeps them") {
   CHECK(plan("barrier=100,ahead=2").load_ahead == 2);
   CHECK_THROWS_AS(plan("tile=64x14x14"), Error);  // more pixels than a block has threads
   CHECK_THROWS_AS(plan("groups=63"), Error);
+  // A few accumulators fit the registers of more threads than a block may have.
+  try {
+    plan("tile=7x14x14,groups=64");
+    FAIL("1372 threads in a block");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::usage);
+  }
 }
 
 TEST_CASE("constraints: the reduction of several splits") {
