@@ -16,7 +16,10 @@ constexpr std::int64_t kWordBytes = 4;
 
 std::int64_t stage_bytes_of(const KernelPlan& plan) {
   if (plan.staging == Staging::direct) return 0;
-  if (plan.staging == Staging::bulk) return saturating_product({plan.tile.images, plan.shared.image_pitch, kWordBytes});
+  if (plan.staging == Staging::bulk) {
+    const std::int64_t words = saturating_product({plan.tile.images, plan.shared.image_pitch});
+    return saturating_product({std::min(words, kSaturated - plan.shared.margin) + plan.shared.margin, kWordBytes});
+  }
   if (plan.shared.channels_per_row < 1 || plan.stage_channels < 1) return 0;
   const std::int64_t rows = ceil_div(plan.stage_channels, plan.shared.channels_per_row);
   return saturating_product({rows, plan.shared.channel_pitch, kWordBytes});
@@ -24,7 +27,7 @@ std::int64_t stage_bytes_of(const KernelPlan& plan) {
 
 std::int64_t staging_bytes_of(const KernelPlan& plan) {
   const std::int64_t buffers = saturating_product({plan.buffers, stage_bytes_of(plan)});
-  const std::int64_t rest = kSharedReserveBytes + saturating_product({2, plan.shared.margin, kWordBytes});
+  const std::int64_t rest = kSharedReserveBytes + saturating_product({plan.shared.margin, kWordBytes});
   return buffers > kSaturated - rest ? kSaturated : buffers + rest;
 }
 
@@ -155,7 +158,7 @@ std::string print(const KernelPlan& plan) {
   add("row_pitch", plan.shared.row_pitch);
   add("image_pitch", plan.shared.image_pitch);
   add("channel_pitch", plan.shared.channel_pitch);
-  add("margin", plan.shared.margin, "before and behind the buffers");
+  add("margin", plan.shared.margin, "before the buffers and behind each");
   text += "\n# the walk through the input channels\n";
   add("stage_channels", plan.stage_channels, "input channels that are staged together");
   add("buffers", plan.buffers, "stages in shared memory at once");

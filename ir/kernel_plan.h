@@ -62,10 +62,11 @@ struct PixelTile {
 // with (row, col) counted in the tile's input patch. Staging::shared: halo and padding included, a channel's images
 // side by side (channel_pitch spans them). Staging::bulk: the image's own rows and columns, an image's channels side by
 // side (image_pitch spans the stage); a tile of whole images holds the image's rows, any other the rows that it reads,
-// where those beyond the image stay unwritten. The buffers lie behind kSharedReserveBytes and the margin.
+// where those beyond the image stay unwritten. The buffers lie behind kSharedReserveBytes and a margin.
 struct SharedLayout {
   int patch_rows = 0, patch_cols = 0;  // input patch of one image of the tile
-  int margin = 0;            // words before and behind the buffers that lanes may reach which look beyond the image
+  int margin = 0;            // words before the buffers and behind each: lanes that look beyond the image reach
+                             // them instead of what is just being copied
   int channels_per_row = 1;  // channels that lie side by side in one row of words
   int row_pitch = 0, image_pitch = 0, channel_pitch = 0;
   bool operator==(const SharedLayout&) const = default;

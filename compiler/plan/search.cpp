@@ -239,13 +239,14 @@ class Search {
     const SharedLayout& layout = candidate.shared.layout;
     if (candidate.staging == Staging::direct) return 0;
     if (candidate.staging == Staging::bulk) {
-      return saturating_product({candidate.tile.images, layout.image_pitch, sizeof(float)});
+      return saturating_product({candidate.tile.images, layout.image_pitch, sizeof(float)}) +
+             saturating_product({layout.margin, sizeof(float)});
     }
     return stage_bytes_of(layout, candidate.stage_channels);
   }
 
   static std::int64_t shared_bytes(const PlanCandidate& candidate) {
-    return kSharedReserveBytes + saturating_product({2, candidate.shared.layout.margin, sizeof(float)}) +
+    return kSharedReserveBytes + saturating_product({candidate.shared.layout.margin, sizeof(float)}) +
            saturating_product({candidate.buffers, stage_bytes(candidate)});
   }
 
