@@ -26,7 +26,8 @@ constexpr int kRegistersPerHeldPosition = 4;  // 64-bit source, target, validity
 constexpr int kSchedulers = 4;                // of a multiprocessor, each issues one warp per clock
 constexpr double kIssueLanes = 128;           // lanes that all schedulers issue per clock
 
-// What was measured on the H200 beside the constants of ArchSpec; the figures are of the baked prototype.
+// Beside the constants of ArchSpec: from H200 measurements of the baked prototype where a figure is given, else fitted
+// to 38 measured plans (docs/performance.md).
 constexpr double kOverlapLoss = 0.5;        // copies contend with arithmetic: 1x1 512@14 b32 10.8 + 32.9 -> 38.8 us
 constexpr double kPairedFetchLoss = 1.15;   // of two multiprocessors on one code: 6.4 to 7.4 clocks, by codes in flight
 constexpr double kBulkOverlapLoss = 0.25;   // copies that no thread issues, and direct loads
