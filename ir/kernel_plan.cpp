@@ -14,23 +14,6 @@ namespace {
 
 constexpr std::int64_t kWordBytes = 4;
 
-std::int64_t stage_bytes_of(const KernelPlan& plan) {
-  if (plan.staging == Staging::direct) return 0;
-  if (plan.staging == Staging::bulk) {
-    const std::int64_t words = saturating_product({plan.tile.images, plan.shared.image_pitch});
-    return saturating_product({std::min(words, kSaturated - plan.shared.margin) + plan.shared.margin, kWordBytes});
-  }
-  if (plan.shared.channels_per_row < 1 || plan.stage_channels < 1) return 0;
-  const std::int64_t rows = ceil_div(plan.stage_channels, plan.shared.channels_per_row);
-  return saturating_product({rows, plan.shared.channel_pitch, kWordBytes});
-}
-
-std::int64_t staging_bytes_of(const KernelPlan& plan) {
-  const std::int64_t buffers = saturating_product({plan.buffers, stage_bytes_of(plan)});
-  const std::int64_t rest = kSharedReserveBytes + saturating_product({plan.shared.margin, kWordBytes});
-  return buffers > kSaturated - rest ? kSaturated : buffers + rest;
-}
-
 // Partial sums that the blocks of a cluster read from each other take the buffers' place.
 std::int64_t reduction_bytes_of(const KernelPlan& plan) {
   if (plan.reduction != Reduction::cluster) return 0;
@@ -39,6 +22,23 @@ std::int64_t reduction_bytes_of(const KernelPlan& plan) {
 }
 
 }  // namespace
+
+std::int64_t bytes_of_stage(Staging staging, const PixelTile& tile, const SharedLayout& shared, int stage_channels) {
+  if (staging == Staging::direct) return 0;
+  if (staging == Staging::bulk) {
+    const std::int64_t words = saturating_product({tile.images, shared.image_pitch});
+    return saturating_product({std::min(words, kSaturated - shared.margin) + shared.margin, kWordBytes});
+  }
+  if (shared.channels_per_row < 1 || stage_channels < 1) return 0;
+  return saturating_product({ceil_div(stage_channels, shared.channels_per_row), shared.channel_pitch, kWordBytes});
+}
+
+std::int64_t bytes_of_staging(Staging staging, const PixelTile& tile, const SharedLayout& shared, int stage_channels,
+                              int buffers) {
+  const std::int64_t all = saturating_product({buffers, bytes_of_stage(staging, tile, shared, stage_channels)});
+  const std::int64_t rest = kSharedReserveBytes + saturating_product({shared.margin, kWordBytes});
+  return all > kSaturated - rest ? kSaturated : all + rest;
+}
 
 std::string_view to_string(Precision) { return "fp32"; }
 
@@ -86,11 +86,11 @@ int KernelPlan::group_capacity() const {
   return static_cast<int>(most);
 }
 
-int KernelPlan::stage_bytes() const { return saturate_to_int(stage_bytes_of(*this)); }
-int KernelPlan::staging_bytes() const { return saturate_to_int(staging_bytes_of(*this)); }
-int KernelPlan::shared_bytes() const {
-  return saturate_to_int(std::max(staging_bytes_of(*this), reduction_bytes_of(*this)));
+int KernelPlan::stage_bytes() const { return saturate_to_int(bytes_of_stage(staging, tile, shared, stage_channels)); }
+int KernelPlan::staging_bytes() const {
+  return saturate_to_int(bytes_of_staging(staging, tile, shared, stage_channels, buffers));
 }
+int KernelPlan::shared_bytes() const { return std::max(staging_bytes(), saturate_to_int(reduction_bytes_of(*this))); }
 
 int KernelPlan::share_channels(int group) const {
   return static_cast<int>(ceil_div(static_cast<std::int64_t>(groups[group].size()), std::max(1, splits)));

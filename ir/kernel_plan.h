@@ -5,6 +5,7 @@
 // block runs. A block's threads own one output pixel each.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -71,6 +72,11 @@ struct SharedLayout {
   int row_pitch = 0, image_pitch = 0, channel_pitch = 0;
   bool operator==(const SharedLayout&) const = default;
 };
+
+// Shared memory in bytes, saturated: one buffer, and all buffers with the reserve and the margins.
+std::int64_t bytes_of_stage(Staging staging, const PixelTile& tile, const SharedLayout& shared, int stage_channels);
+std::int64_t bytes_of_staging(Staging staging, const PixelTile& tile, const SharedLayout& shared, int stage_channels,
+                              int buffers);
 
 // The code of one block: one group, one split. `channels` are the input channels it reads, in the order it reads them.
 struct Slice {

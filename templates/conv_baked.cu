@@ -38,7 +38,6 @@ constexpr i32 kWordBytes = 4;
 constexpr u32 kCopiesAtOnce = 4;       // of a loop over channels
 constexpr u32 kHeldPositions = 4;      // patch positions per thread whose addresses stay in registers
 constexpr i32 kMaxAccumulators = 128;  // ir/limits.h: kMaxGroupChannels
-constexpr u32 kColumnBit = 16;         // ir/limits.h: kMaxKernelExtent rows fit below
 constexpr u32 kWarpThreads = 32;
 
 // One word of the input patch, the same for every channel.
@@ -57,7 +56,7 @@ struct Tile {
   u32 lane;                       // shared bytes of this thread's pixel: filter position (0, 0), slot 0, buffer 0
   Position held[kHeldPositions];  // only of patches
   // Only of bulk copies.
-  u32 outside;          // filter rows (bits 0 and up) and columns (bits kColumnBit and up) that lie beyond the image
+  u32 outside;  // filter rows (bits 0 and up) and columns (bits outside_column_bit() and up) that lie beyond the image
   const float* source;  // what this thread copies: an image of the tile, or the tile's rows of block 0
   u32 target;           // where its copy of slot 0 goes, in buffer 0
   u32 copies;           // images of the tile that exist; or 0: rows that exist
@@ -412,7 +411,7 @@ BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
 #pragma unroll
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 at = x + s * dilation_cols();
-    if (at < 0 || at >= in_cols()) tile.outside |= 1u << (kColumnBit + s);
+    if (at < 0 || at >= in_cols()) tile.outside |= 1u << (outside_column_bit() + s);
   }
 
   const u32 copied_image = whole_planes() ? tile.thread : 0;

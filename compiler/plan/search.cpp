@@ -83,8 +83,7 @@ class Search {
 
   void look_at_tile(const PixelTile& tile) {
     if (threads_of(tile) > kMaxThreadsPerBlock) return;
-    const bool patches_fit = stage_bytes_of(least_layout(tile), 1) <= space_.limits.shared_bytes - kSharedReserveBytes;
-    if (!patches_fit) return;
+    if (bytes_of_staging(Staging::shared, tile, least_layout(tile), 1, 1) > space_.limits.shared_bytes) return;
     std::vector<LayoutCandidate>& layouts = layouts_[key(tile)];
     layouts = layout_candidates(tile, space_.shape);
     if (layouts.size() > kLayoutsPerTile) {
@@ -235,19 +234,9 @@ class Search {
     return shared_bytes(candidate) <= space_.limits.shared_bytes;
   }
 
-  static std::int64_t stage_bytes(const PlanCandidate& candidate) {
-    const SharedLayout& layout = candidate.shared.layout;
-    if (candidate.staging == Staging::direct) return 0;
-    if (candidate.staging == Staging::bulk) {
-      return saturating_product({candidate.tile.images, layout.image_pitch, sizeof(float)}) +
-             saturating_product({layout.margin, sizeof(float)});
-    }
-    return stage_bytes_of(layout, candidate.stage_channels);
-  }
-
   static std::int64_t shared_bytes(const PlanCandidate& candidate) {
-    return kSharedReserveBytes + saturating_product({candidate.shared.layout.margin, sizeof(float)}) +
-           saturating_product({candidate.buffers, stage_bytes(candidate)});
+    return bytes_of_staging(candidate.staging, candidate.tile, candidate.shared.layout, candidate.stage_channels,
+                            candidate.buffers);
   }
 
   // False when the registers do not suffice.
@@ -261,7 +250,8 @@ class Search {
     figures.threads = threads_of(candidate.tile);
     figures.group_capacity = option.capacity;
     figures.staging = candidate.staging;
-    figures.stage_bytes = saturate_to_int(stage_bytes(candidate));
+    figures.stage_bytes = saturate_to_int(
+        bytes_of_stage(candidate.staging, candidate.tile, candidate.shared.layout, candidate.stage_channels));
     candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
     figures.reduction = candidate.reduction;
     const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
@@ -343,11 +333,6 @@ int barrier_cadence(int threads, Staging staging) {
 int bulk_channels(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int channels) {
   const int multiple = bulk_channel_multiple(tile, shape, input);
   return static_cast<int>(std::min<std::int64_t>(shape.in_channels, ceil_div(channels, multiple) * multiple));
-}
-
-int stage_bytes_of(const SharedLayout& layout, int stage_channels) {
-  const std::int64_t rows = ceil_div(stage_channels, layout.channels_per_row);
-  return saturate_to_int(saturating_product({rows, layout.channel_pitch, sizeof(float)}));
 }
 
 int even_stage(int channels, int stage_channels, const SharedLayout& layout) {

@@ -64,7 +64,6 @@ int threads_of(const PixelTile& tile);
 int barrier_cadence(int threads, Staging staging);
 // Channels rounded up to what bulk copies may bring.
 int bulk_channels(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int channels);
-int stage_bytes_of(const SharedLayout& layout, int stage_channels);
 // Equal stages, as few as `stage_channels` at a time allow, in whole rows of the layout where there are several.
 int even_stage(int channels, int stage_channels, const SharedLayout& layout);
 // The register cap of a kernel: room to load ahead, as long as it does not cost a resident block. 0: does not fit.

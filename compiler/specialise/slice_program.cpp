@@ -11,7 +11,6 @@ namespace burin {
 namespace {
 
 constexpr int kWordBytes = 4;
-constexpr int kOutsideColumnBit = 16;  // the template's kColumnBit
 
 // Where each output channel's accumulator is.
 struct AccumulatorIndex {

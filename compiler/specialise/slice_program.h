@@ -5,9 +5,14 @@
 #include <vector>
 
 #include "ir/kernel_plan.h"
+#include "ir/limits.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
+
+// In the template's `outside`, filter rows are bits from 0 on, columns from here on.
+inline constexpr int kOutsideColumnBit = 16;
+static_assert(kMaxKernelExtent <= kOutsideColumnBit);
 
 struct AccumulatorTap {
   int accumulator = 0;  // position of the output channel in its group

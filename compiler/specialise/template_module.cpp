@@ -8,6 +8,7 @@
 #include <string>
 
 #include "compiler/specialise/passes.h"
+#include "compiler/specialise/slice_program.h"
 #include "ir/error.h"
 #include "ir/saturate.h"
 #include "templates/embedded.h"

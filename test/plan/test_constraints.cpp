@@ -3,8 +3,22 @@
 #include "compiler/plan/planner.h"
 #include "ir/error.h"
 #include "test/ir/random_layers.h"
+#include "test/thrown.h"
 
 using namespace burin;
+
+namespace {
+
+ConvLayer sparse_layer() {
+  ConvShape shape;
+  shape.in_channels = shape.out_channels = 64;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = 14;
+  return burin_test::make_layer("layer", shape, 0.1);
+}
+
+}  // namespace
 
 TEST_CASE("constraints: the text form round trips") {
   const std::string text = "staging=shared,tile=4x14x14,groups=16,splits=2,stage=8,buffers=3,barrier=512,ahead=4";
@@ -25,12 +39,7 @@ TEST_CASE("constraints: what is malformed is named") {
 }
 
 TEST_CASE("constraints: a plan keeps them") {
-  ConvShape shape;
-  shape.in_channels = shape.out_channels = 64;
-  shape.kernel_h = shape.kernel_w = 3;
-  shape.pad = {1, 1, 1, 1};
-  shape.in_h = shape.in_w = 14;
-  const ConvLayer layer = burin_test::make_layer("layer", shape, 0.1);
+  const ConvLayer layer = sparse_layer();
   const SparsePattern pattern = analyse(layer);
   const auto plan = [&](const char* text) {
     return make_plan(layer, pattern, {8, {"sm_90"}, parse_plan_constraints(text)});
@@ -45,21 +54,11 @@ TEST_CASE("constraints: a plan keeps them") {
   CHECK_THROWS_AS(plan("tile=64x14x14"), Error);  // more pixels than a block has threads
   CHECK_THROWS_AS(plan("groups=63"), Error);
   // A few accumulators fit the registers of more threads than a block may have.
-  try {
-    plan("tile=7x14x14,groups=64");
-    FAIL("1372 threads in a block");
-  } catch (const Error& error) {
-    CHECK(error.kind() == ErrorKind::usage);
-  }
+  BURIN_THROWN(usage, plan("tile=7x14x14,groups=64"));
 }
 
 TEST_CASE("constraints: the reduction of several splits") {
-  ConvShape shape;
-  shape.in_channels = shape.out_channels = 64;
-  shape.kernel_h = shape.kernel_w = 3;
-  shape.pad = {1, 1, 1, 1};
-  shape.in_h = shape.in_w = 14;
-  const ConvLayer layer = burin_test::make_layer("layer", shape, 0.1);
+  const ConvLayer layer = sparse_layer();
   const SparsePattern pattern = analyse(layer);
   const auto plan = [&](const char* text, std::vector<std::string> archs) {
     return make_plan(layer, pattern, {1, std::move(archs), parse_plan_constraints(text)});
