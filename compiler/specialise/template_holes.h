@@ -1,4 +1,5 @@
-// The template's open end: its pieces are cloned, its holes get bodies. What goes into them is specialise.cpp's affair.
+// The template's open end: its pieces are cloned, its holes get bodies. What goes into them is the affair of
+// slice_builder.cpp and entry.cpp.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>

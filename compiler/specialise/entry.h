@@ -1,0 +1,17 @@
+// The kernel's entry: what all slices share, and the jump to the block's own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/specialise/template_holes.h"
+#include "ir/kernel_plan.h"
+
+namespace burin {
+
+// Fills the holes of the entry. `slices` are in the order of the plan's.
+void build_entry(TemplateHoles& holes, const KernelPlan& plan, const std::vector<llvm::Function*>& slices);
+// The finished entry's name, and what the assembler must know of the launch.
+void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan);
+
+}  // namespace burin

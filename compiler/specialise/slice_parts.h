@@ -1,0 +1,45 @@
+// What the builders of a slice's parts share: the template, the plan, and short names for constants.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "compiler/specialise/slice_program.h"
+#include "compiler/specialise/source_map.h"
+#include "compiler/specialise/template_holes.h"
+
+namespace burin {
+
+inline constexpr int kWordBytes = 4;
+
+struct SliceParts {
+  SliceParts(TemplateHoles& holes, const ConvLayer& layer, const KernelPlan& plan);
+
+  TemplateHoles& holes;
+  const ConvLayer& layer;
+  const KernelPlan& plan;
+  SourceMapBuilder source_map;
+  llvm::DISubprogram* scope = nullptr;  // of the slice that is being built
+  llvm::Type *f32, *i32, *i64;
+
+  const std::vector<int>& group(const SliceProgram& program) const { return plan.groups[program.group]; }
+  llvm::Constant* word(std::int64_t value) const;
+  llvm::Constant* wide(std::int64_t value) const;
+  llvm::Constant* word_offset(std::int64_t words) const { return wide(words * kWordBytes); }
+
+  // Accumulator j in the thread's array, which is the first argument of a hole's body.
+  llvm::Value* sum_address(llvm::IRBuilder<>& builder, llvm::Function* body, int j) const;
+  llvm::Value* load_sum(llvm::IRBuilder<>& builder, llvm::Function* body, int j) const;
+
+  // A comment in the PTX.
+  void note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values);
+  // A primitive without arguments or value.
+  llvm::FunctionCallee action(llvm::StringRef primitive);
+  // A piece with a loop: it is called, and inlined at the end.
+  llvm::Function* inlined(llvm::StringRef name);
+};
+
+}  // namespace burin

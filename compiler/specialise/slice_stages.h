@@ -1,0 +1,14 @@
+// The stages of a slice: the copies of each, and when they begin.
+#pragma once
+
+#include "compiler/specialise/slice_parts.h"
+#include "compiler/specialise/slice_taps.h"
+
+namespace burin {
+
+// Staging::shared: adds the bodies of `prologue` and `stages`.
+void build_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& program, HoleBodies& bodies);
+// Staging::bulk: adds the body of `stages`; the entry has started the first copies.
+void build_bulk_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& program, HoleBodies& bodies);
+
+}  // namespace burin

@@ -1,0 +1,11 @@
+// What becomes of a slice's sums: where they start, how splits are added, what is written.
+#pragma once
+
+#include "compiler/specialise/slice_parts.h"
+
+namespace burin {
+
+// Adds the bodies of `clear`, of the plan's reduction and of `outputs`.
+void build_sums(SliceParts& parts, const SliceProgram& program, HoleBodies& bodies);
+
+}  // namespace burin

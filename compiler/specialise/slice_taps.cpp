@@ -1,0 +1,92 @@
+#include "compiler/specialise/slice_taps.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace burin {
+
+using llvm::Function;
+using llvm::Value;
+
+TapBuilder::TapBuilder(SliceParts& parts)
+    : parts_(parts),
+      activation_(parts.holes.piece("activation")),
+      activation_if_(parts.holes.piece("activation_if")),
+      activation4_(parts.holes.piece("activation4")),
+      activation4_if_(parts.holes.piece("activation4_if")),
+      direct_(parts.holes.piece("direct")),
+      direct4_(parts.holes.piece("direct4")),
+      tap_(parts.holes.piece("tap")),
+      tap_if_(parts.holes.piece("tap_if")),
+      inside_(parts.holes.piece("inside")) {}
+
+Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group) {
+  Function* body = parts_.holes.open(hole);
+  llvm::IRBuilder<> builder(&body->front());
+  llvm::FunctionCallee barrier = parts_.action("burin_dev_barrier");
+  std::vector<Value*> sums(group.size());
+  for (const LoadedTap& load : stage.loads) {
+    for (const AccumulatorTap& use : load.uses) {
+      Value*& sum = sums[use.accumulator];
+      if (sum == nullptr) sum = parts_.load_sum(builder, body, use.accumulator);
+    }
+  }
+  const std::size_t ahead = static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead));
+  std::vector<Value*> loaded(stage.loads.size()), inside(stage.loads.size());
+  int since_barrier = 0;
+  for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
+    if (n < stage.loads.size()) {
+      const LoadedTap& load = stage.loads[n];
+      locate(builder, load, 0, kNoOutput);
+      if (load.outside != 0) {
+        const bool same = n > 0 && stage.loads[n - 1].outside == load.outside;
+        inside[n] =
+            same ? inside[n - 1] : parts_.holes.splice(builder, inside_, {body->getArg(2), parts_.word(load.outside)});
+      }
+      loaded[n] = load_activation(builder, body->getArg(1), load.offset, inside[n]);
+      loaded[n]->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
+    }
+    if (n < ahead) continue;
+    for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
+      Value*& sum = sums[use.accumulator];
+      locate(builder, stage.loads[n - ahead], use.lane, group[use.accumulator]);
+      Value* activation = loaded[n - ahead];
+      if (activation->getType()->isVectorTy()) {
+        activation = builder.CreateExtractElement(activation, static_cast<std::uint64_t>(use.lane));
+      }
+      Value* weight = llvm::ConstantFP::get(parts_.f32, use.weight);
+      sum = inside[n - ahead] != nullptr
+                ? parts_.holes.splice(builder, tap_if_, {inside[n - ahead], sum, activation, weight})
+                : parts_.holes.splice(builder, tap_, {sum, activation, weight});
+      sum->setName(fmt::format("k{}.", group[use.accumulator]));  // LLVM counts on: k17.1, k17.2
+      if (++since_barrier == parts_.plan.barrier_every) {
+        builder.SetCurrentDebugLocation({});
+        builder.CreateCall(barrier);
+        since_barrier = 0;
+      }
+    }
+  }
+  builder.SetCurrentDebugLocation({});
+  for (std::size_t j = 0; j < group.size(); ++j) {
+    if (sums[j] != nullptr) builder.CreateStore(sums[j], parts_.sum_address(builder, body, static_cast<int>(j)));
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+Value* TapBuilder::load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset, Value* inside) {
+  const bool four = channels_together(parts_.plan.input_layout) == 4;
+  if (parts_.plan.staging == Staging::direct)
+    return parts_.holes.splice(builder, four ? direct4_ : direct_, {base, parts_.wide(offset)});
+  if (inside != nullptr) {
+    return parts_.holes.splice(builder, four ? activation4_if_ : activation_if_, {inside, base, parts_.word(offset)});
+  }
+  return parts_.holes.splice(builder, four ? activation4_ : activation_, {base, parts_.word(offset)});
+}
+
+void TapBuilder::locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k) {
+  builder.SetCurrentDebugLocation(parts_.source_map.location(parts_.scope, load.c + lane, load.r, load.s, k));
+}
+
+}  // namespace burin

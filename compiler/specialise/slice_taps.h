@@ -1,0 +1,26 @@
+// The straight-line heart of a slice.
+#pragma once
+
+#include "compiler/specialise/slice_parts.h"
+
+namespace burin {
+
+class TapBuilder {
+ public:
+  explicit TapBuilder(SliceParts& parts);
+
+  // The body of `hole`: the multiply-adds of one stage. Each activation is loaded `load_ahead` loads before its
+  // multiply-adds. Accumulators are read from the thread's array at the start and written back at the end.
+  llvm::Function* build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group);
+
+ private:
+  // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
+  llvm::Value* load_activation(llvm::IRBuilder<>& builder, llvm::Value* base, std::int64_t offset, llvm::Value* inside);
+  void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k);
+
+  SliceParts& parts_;
+  llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *tap_, *tap_if_,
+      *inside_;
+};
+
+}  // namespace burin
