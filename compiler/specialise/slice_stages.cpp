@@ -6,9 +6,6 @@ using llvm::Function;
 
 namespace {
 
-// With fewer channels a loop's frame outweighs what it saves (the template's loop copies four at once).
-constexpr int kLoopedCopies = 8;
-
 Function* copies(SliceParts& parts, const StageProgram& stage) {
   Function* body = parts.holes.open("copies");
   llvm::IRBuilder<> builder(&body->front());

@@ -14,6 +14,7 @@
 #include "compiler/emit/kernel_map.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/specialise/slice_program.h"
+#include "compiler/specialise/slice_stages.h"
 #include "compiler/specialise/specialise.h"
 
 using namespace burin;
@@ -143,9 +144,9 @@ CopiesInCode expected_copies(const Emitted& made, const Slice& slice) {
         copied.insert(static_cast<int>((run.source_bytes + j * run.source_step) / plane_bytes));
       }
       const int rest = run.count % 4 != 0 ? 1 : 0;
-      expected.copies += copying_places(made.plan) * (run.count < 4 ? run.count : 4 + rest);
-      expected.loops += copying_places(made.plan) * (run.count < 4 ? 0 : 1 + rest);
-      single |= run.count < 4;
+      expected.copies += copying_places(made.plan) * (run.count < kLoopedCopies ? run.count : 4 + rest);
+      expected.loops += copying_places(made.plan) * (run.count < kLoopedCopies ? 0 : 1 + rest);
+      single |= run.count < kLoopedCopies;
     }
     CHECK((copied == std::multiset<int>(stages[i].channels.begin(), stages[i].channels.end())));
     if (single && !held(made.plan)) ++expected.loops;  // over the positions
