@@ -302,21 +302,24 @@ void check_barriers(const Emitted& made) {
   CHECK(events(made.text.entry()) == (is_bulk(made) ? "ibec" : ""));
 }
 
+// Whether the tap reads beyond the image for some output pixel.
+bool may_be_outside(const ConvShape& shape, const Tap& tap) {
+  const auto may_leave = [](int at, int stride, int pad, int in, int out) {
+    return at < pad || at - pad + (out - 1) * stride >= in;
+  };
+  return may_leave(tap.r * shape.dilation_h, shape.stride_h, shape.pad.top, shape.in_h, shape.out_h()) ||
+         may_leave(tap.s * shape.dilation_w, shape.stride_w, shape.pad.left, shape.in_w, shape.out_w());
+}
+
 // Multiply-adds are left out where a filter position may lie beyond the image, and only there.
 void check_guards(const Emitted& made) {
   const ConvShape& shape = made.layer.shape;
   if (shape.epilogue.activation != Activation::none) return;  // it may choose too
-  const auto may_leave = [](int at, int stride, int pad, int in, int out) {
-    return at < pad || at - pad + (out - 1) * stride >= in;
-  };
   for (const Slice& slice : made.plan.slices) {
     INFO("group " << slice.group << ", split " << slice.split);
     std::set<std::string> guarded;
     for (const Tap& tap : taps_of(made, slice)) {
-      const bool may_be_outside =
-          may_leave(tap.r * shape.dilation_h, shape.stride_h, shape.pad.top, shape.in_h, shape.out_h()) ||
-          may_leave(tap.s * shape.dilation_w, shape.stride_w, shape.pad.left, shape.in_w, shape.out_w());
-      if (may_be_outside && is_bulk(made)) guarded.insert(tap_name(tap));
+      if (is_bulk(made) && may_be_outside(shape, tap)) guarded.insert(tap_name(tap));
     }
     const std::multiset<std::string> computed = expected_taps(made, slice);
     const auto expected =
@@ -326,14 +329,16 @@ void check_guards(const Emitted& made) {
 }
 
 // The channels of a slice's loads one after the other, in runs: with bulk staging a stage walks its filter positions,
-// at each its channels, else its channels.
+// those first that lie in the image for every pixel, at each its channels; else its channels.
 std::vector<int> mapped_channels(const Emitted& made, const Slice& slice) {
   if (!is_bulk(made)) return live_channels(made, slice);
   std::vector<int> channels;
   for (const Slice& stage : stages_of(made, slice)) {
-    std::set<std::tuple<int, int, int>> loads;
-    for (const Tap& tap : taps_of(made, stage)) loads.insert({tap.r, tap.s, tap.c});
-    for (const auto& [r, s, c] : loads) channels.push_back(c);
+    std::set<std::tuple<bool, int, int, int>> loads;
+    for (const Tap& tap : taps_of(made, stage)) {
+      loads.insert({may_be_outside(made.layer.shape, tap), tap.r, tap.s, tap.c});
+    }
+    for (const auto& [outside, r, s, c] : loads) channels.push_back(c);
   }
   channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
   return channels;
