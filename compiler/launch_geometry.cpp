@@ -5,6 +5,7 @@
 namespace burin {
 namespace {
 
+// Whole words are read and written, also of halves.
 int alignment_of(TensorLayout layout) { return channels_together(layout) * kFloatBytes; }
 
 }  // namespace
@@ -14,11 +15,11 @@ LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
   launch.threads = plan.threads;
   launch.shared_bytes = plan.shared_bytes();
   launch.slices = static_cast<int>(plan.slices.size());
-  launch.tile_images = plan.tile.images;
+  launch.tile_images = plan.tile_images();
   launch.tiles_per_image = plan.tiles_per_image(shape);
   if (plan.reduction == Reduction::last_block) {
-    launch.workspace_bytes_per_tile =
-        static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() * plan.threads * kFloatBytes;
+    launch.workspace_bytes_per_tile = static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() *
+                                      plan.sums_per_channel() * plan.threads * kFloatBytes;
     launch.counters_per_tile = static_cast<int>(plan.groups.size());
   }
   launch.input_layout = plan.input_layout;

@@ -70,6 +70,10 @@ void check_layout(const KernelPlan& plan, const ConvLayer& layer, const Reentry&
 
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
                 const std::vector<std::string>& archs) {
+  if (is_half(plan.precision)) {
+    fail(ErrorKind::unsupported, "layer '{}': the plan is of {}, but only fp32 is supported", layer.name,
+         to_string(plan.precision));
+  }
   std::vector<std::string> faults = verify(plan, layer.shape, pattern);
   for (std::size_t i = 0; faults.empty() && i < archs.size(); ++i) {
     KernelPlan on_arch = plan;
@@ -102,6 +106,9 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.layers.empty(), "a network without layers was imported");
   if (options.precision != to_string(Precision::fp32)) {
     fail(ErrorKind::unsupported, "--precision {}: only fp32 is supported", options.precision);
+  }
+  if (options.layout == TensorLayout::n2chw) {
+    fail(ErrorKind::usage, "--layout n2chw: its words hold two halves, with --precision fp32 it is nchw or nchw4");
   }
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);

@@ -17,7 +17,8 @@ constexpr std::int64_t kWordBytes = 4;
 // Partial sums that the blocks of a cluster read from each other take the buffers' place.
 std::int64_t reduction_bytes_of(const KernelPlan& plan) {
   if (plan.reduction != Reduction::cluster) return 0;
-  const std::int64_t sums = saturating_product({plan.group_capacity(), plan.threads, kWordBytes});
+  const std::int64_t sums =
+      saturating_product({plan.group_capacity(), plan.sums_per_channel(), plan.threads, kWordBytes});
   return sums > kSaturated - kSharedReserveBytes ? kSaturated : sums + kSharedReserveBytes;
 }
 
@@ -39,8 +40,6 @@ std::int64_t bytes_of_staging(Staging staging, const PixelTile& tile, const Shar
   const std::int64_t rest = kSharedReserveBytes + saturating_product({shared.margin, kWordBytes});
   return all > kSaturated - rest ? kSaturated : all + rest;
 }
-
-std::string_view to_string(Precision) { return "fp32"; }
 
 std::string_view to_string(Reduction reduction) {
   switch (reduction) {
@@ -85,6 +84,16 @@ int KernelPlan::group_capacity() const {
   for (const std::vector<int>& group : groups) most = std::max(most, group.size());
   return static_cast<int>(most);
 }
+
+int KernelPlan::tile_images() const { return saturate_to_int(saturating_product({tile.images, word_images()})); }
+
+int KernelPlan::registers_per_channel() const {
+  // A word of two running sums, and the FP32 sums that they go over to.
+  if (precision == Precision::fp16x2) return promote_every == 0 ? 1 : 1 + sums_per_channel();
+  return sums_per_channel();
+}
+
+int KernelPlan::accumulator_registers() const { return group_capacity() * registers_per_channel(); }
 
 int KernelPlan::stage_bytes() const { return saturate_to_int(bytes_of_stage(staging, tile, shared, stage_channels)); }
 int KernelPlan::staging_bytes() const {
@@ -144,12 +153,17 @@ std::string print(const KernelPlan& plan) {
   add("template", plan.template_name);
   add("arch", plan.arch, "the architecture whose limits and costs it was made for");
   add("precision", to_string(plan.precision));
+  if (plan.precision == Precision::fp16x2 || plan.promote_every != 0) {
+    add("promote_every", plan.promote_every, "terms added in FP16 before their sum goes over to FP32; 0: all");
+  }
   add("batch", plan.batch, "tuned for this; correct for any");
   add("input_layout", to_string(plan.input_layout));
   add("output_layout", to_string(plan.output_layout));
-  text += "\n# a block: one output pixel per thread\n";
+  text += is_half(plan.precision) ? "\n# a block: one output pixel of two images per thread\n"
+                                  : "\n# a block: one output pixel per thread\n";
   add("staging", to_string(plan.staging), "how activations are reached: shared, bulk or direct (docs/pipeline.md)");
-  add("tile", fmt::format("{}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols), "images x rows x columns");
+  add("tile", fmt::format("{}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols),
+      is_half(plan.precision) ? "pairs of images x rows x columns" : "images x rows x columns");
   add("threads", plan.threads);
   add("max_registers", plan.max_registers, "per thread");
   text += "\n# shared memory, in words of 4 bytes\n";
@@ -183,8 +197,13 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.template_name = reader.required("template").value;
   plan.arch = reader.required("arch").value;
   const TextLine& precision = reader.required("precision");
-  if (precision.value != to_string(Precision::fp32)) {
-    reader.fail_at(precision, "'{}' is not a precision; known is fp32", precision.value);
+  const std::optional<Precision> known_precision = parse_precision(precision.value);
+  if (!known_precision) {
+    reader.fail_at(precision, "'{}' is not a precision; known are {}", precision.value, precision_names());
+  }
+  plan.precision = *known_precision;
+  if (const TextLine* promote = reader.optional("promote_every")) {
+    plan.promote_every = reader.integer32(*promote, promote->value);
   }
   plan.batch = reader.integer32("batch");
   const auto layout = [&](std::string_view key) {

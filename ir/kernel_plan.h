@@ -2,7 +2,7 @@
 //
 // A kernel computes one layer for one batch size it was tuned for (it is correct for any). Its grid is
 // (pixel tiles) x (slices). A slice is one output-channel group and one split of the input channels: the code that a
-// block runs. A block's threads own one output pixel each.
+// block runs. A block's threads own one output pixel each; with the half precisions, the same pixel of two images.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
+#include "ir/precision.h"
 #include "ir/sparse_pattern.h"
 #include "ir/tensor_layout.h"
 
@@ -27,9 +28,9 @@ inline constexpr int kRegisterOverhead = 25;
 inline constexpr int kMinRegisterOverhead = 10;
 inline constexpr int kMaxLoadAhead = 64;
 inline constexpr int kMaxBuffers = 8;
-
-enum class Precision { fp32 };
-std::string_view to_string(Precision precision);
+inline constexpr int kMaxPromoteEvery = 1024;
+// Of Precision::fp16x2, unless a plan says otherwise.
+inline constexpr int kDefaultPromoteEvery = 32;
 
 // How the splits of a group become one sum.
 enum class Reduction {
@@ -49,7 +50,8 @@ enum class Staging {
 std::string_view to_string(Staging staging);
 std::optional<Staging> parse_staging(std::string_view text);
 
-// The output pixels of one block: `rows` x `cols` of each of `images` consecutive images.
+// The output pixels of one block: `rows` x `cols` of each of `images` consecutive images; with the half precisions, of
+// `images` consecutive pairs of images, whose values share a word.
 struct PixelTile {
   int images = 1, rows = 1, cols = 1;
   int pixels() const { return images * rows * cols; }
@@ -89,6 +91,8 @@ struct KernelPlan {
   std::string template_name = "conv_baked";
   std::string arch = "sm_90";  // the architecture whose limits and costs it was made for
   Precision precision = Precision::fp32;
+  // fp16x2: terms of a sum that are added in FP16 before it goes over to an FP32 one; 0: all. Others: 0.
+  int promote_every = 0;
   int batch = 1;  // tuned for this; correct for any
   TensorLayout input_layout = TensorLayout::nchw;
   TensorLayout output_layout = TensorLayout::nchw;
@@ -111,10 +115,15 @@ struct KernelPlan {
   int max_registers = 255;  // per thread: the cap given to the assembler
   double predicted_us = 0;  // by the cost model; nothing depends on it
 
-  int group_capacity() const;  // channels of the fullest group
-  int stage_bytes() const;     // one buffer
-  int shared_start() const;    // bytes before the first buffer
-  int staging_bytes() const;   // kSharedReserveBytes, margins and all buffers
+  int group_capacity() const;                                     // channels of the fullest group
+  int word_images() const { return is_half(precision) ? 2 : 1; }  // whose values make a word, and share a thread
+  int tile_images() const;                                        // of a tile, pairs counted as two
+  int sums_per_channel() const { return word_images(); }          // FP32 sums of a thread when it has added all
+  int registers_per_channel() const;                              // that hold a thread's sums while it multiplies
+  int accumulator_registers() const;                              // of the fullest group
+  int stage_bytes() const;                                        // one buffer
+  int shared_start() const;                                       // bytes before the first buffer
+  int staging_bytes() const;                                      // kSharedReserveBytes, margins and all buffers
   int shared_bytes() const;  // dynamic shared memory of a block: staging, or what a cluster's blocks exchange after it
   // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
   int share_channels(int group) const;

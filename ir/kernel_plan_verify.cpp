@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/kernel_plan.h"
+#include "ir/kernel_plan_precision.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -19,6 +20,7 @@ class PlanVerifier {
     // Every further rule computes with the shape.
     if (!faults_.empty()) return std::move(faults_);
     check_scalars();
+    for (std::string& fault : precision_faults(plan_)) faults_.push_back(std::move(fault));
     check_tile();
     check_shared_layout();
     check_groups();
@@ -76,7 +78,7 @@ class PlanVerifier {
       return;
     }
     const std::int64_t tiles =
-        saturating_product({ceil_div(std::max(1, plan_.batch), tile.images), plan_.tiles_per_image(shape_)});
+        saturating_product({ceil_div(std::max(1, plan_.batch), plan_.tile_images()), plan_.tiles_per_image(shape_)});
     in_range("the number of tiles", tiles, 1, kMaxTiles, "the grid's limit in x");
   }
 
@@ -91,7 +93,7 @@ class PlanVerifier {
       check_bulk();
       return;
     }
-    if (plan_.input_layout != TensorLayout::nchw) {
+    if (channels_together(plan_.input_layout) != 1) {
       add("staging is shared, the input layout is {}: patches are copied word by word from nchw; bulk or direct help",
           to_string(plan_.input_layout));
     }
@@ -351,10 +353,10 @@ class PlanVerifier {
           plan_.threads, plan_.max_registers, plan_.arch, warps * kWarpSize,
           most_registers(arch->registers_per_multiprocessor, ceil_div(plan_.threads, kWarpSize)));
     }
-    if (plan_.group_capacity() + kMinRegisterOverhead > plan_.max_registers) {
+    if (plan_.accumulator_registers() + kMinRegisterOverhead > plan_.max_registers) {
       add("max_registers is {}, the fullest group's {} accumulators and {} more (kMinRegisterOverhead) do not fit: the "
           "assembler would spill",
-          plan_.max_registers, plan_.group_capacity(), kMinRegisterOverhead);
+          plan_.max_registers, plan_.accumulator_registers(), kMinRegisterOverhead);
     }
   }
 
@@ -362,7 +364,8 @@ class PlanVerifier {
     if (!arch.clusters) {
       add("reduction is cluster, but {} has no clusters (sm_90 and later do): last_block runs everywhere", plan_.arch);
     }
-    const std::int64_t sums = saturating_product({plan_.group_capacity(), plan_.threads, sizeof(float)});
+    const std::int64_t sums =
+        saturating_product({plan_.group_capacity(), plan_.sums_per_channel(), plan_.threads, sizeof(float)});
     if (sums > arch.max_shared_per_block - kSharedReserveBytes) {
       add("reduction is cluster, the partial sums of {} threads x {} channels (the fullest group) take {} bytes and "
           "{} bytes of reserve, more shared memory than the {} bytes that a block has on {}: smaller groups or tiles, "

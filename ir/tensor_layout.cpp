@@ -12,14 +12,17 @@ namespace {
 // Calls visit(position in nchw, position in the layout) for every value of every image.
 template <typename Visit>
 void for_each_value(TensorLayout layout, std::size_t images, int channels, int rows, int cols, Visit visit) {
-  const auto together = static_cast<std::size_t>(channels_together(layout));
+  const auto channels_side = static_cast<std::size_t>(channels_together(layout));
+  const auto images_side = static_cast<std::size_t>(images_together(layout));
   const std::size_t pixels = static_cast<std::size_t>(rows) * static_cast<std::size_t>(cols);
   const std::size_t image = static_cast<std::size_t>(image_elements(layout, channels, rows, cols));
+  const std::size_t step = channels_side * images_side;
   for (std::size_t n = 0; n < images; ++n) {
     for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
       const std::size_t plain = (n * channels + c) * pixels;
-      const std::size_t packed = n * image + c / together * together * pixels + c % together;
-      for (std::size_t p = 0; p < pixels; ++p) visit(plain + p, packed + p * together);
+      const std::size_t packed = n / images_side * images_side * image + c / channels_side * pixels * step +
+                                 c % channels_side * images_side + n % images_side;
+      for (std::size_t p = 0; p < pixels; ++p) visit(plain + p, packed + p * step);
     }
   }
 }
@@ -46,14 +49,25 @@ std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int
   return saturating_product({ceil_div(channels, together), together, rows, cols});
 }
 
+std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
+                             std::int64_t cols) {
+  const int together = images_together(layout);
+  return saturating_product({ceil_div(images, together), together, image_elements(layout, channels, rows, cols)});
+}
+
+std::int64_t tensor_words(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
+                          std::int64_t cols) {
+  return saturating_product({ceil_div(images, images_together(layout)), image_elements(layout, channels, rows, cols)});
+}
+
 TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,
                      std::int64_t element) {
-  const std::int64_t together = channels_together(layout);
-  const std::int64_t blocks = ceil_div(channels, together);
-  const std::int64_t pixel = element / together;
+  const std::int64_t channels_side = channels_together(layout), images_side = images_together(layout);
+  const std::int64_t blocks = ceil_div(channels, channels_side);
+  const std::int64_t pixel = element / (channels_side * images_side);
   const std::int64_t block = pixel / (rows * cols);
-  return {.image = block / blocks,
-          .channel = block % blocks * together + element % together,
+  return {.image = block / blocks * images_side + element % images_side,
+          .channel = block % blocks * channels_side + element / images_side % channels_side,
           .row = pixel / cols % rows,
           .col = pixel % cols};
 }
@@ -61,16 +75,24 @@ TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t ro
 std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols,
                              float filling) {
   const std::size_t images = whole_images(nchw.size(), image_elements(TensorLayout::nchw, channels, rows, cols));
-  std::vector<float> packed(images * static_cast<std::size_t>(image_elements(layout, channels, rows, cols)), filling);
+  std::vector<float> packed(
+      static_cast<std::size_t>(tensor_elements(layout, static_cast<std::int64_t>(images), channels, rows, cols)),
+      filling);
   for_each_value(layout, images, channels, rows, cols,
                  [&](std::size_t plain, std::size_t at) { packed[at] = nchw[plain]; });
   return packed;
 }
 
-std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols) {
-  const std::size_t images = whole_images(values.size(), image_elements(layout, channels, rows, cols));
-  std::vector<float> nchw(images * static_cast<std::size_t>(image_elements(TensorLayout::nchw, channels, rows, cols)));
-  for_each_value(layout, images, channels, rows, cols,
+std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols,
+                           std::optional<std::int64_t> images) {
+  const auto side = static_cast<std::size_t>(images_together(layout));
+  const std::int64_t image = image_elements(layout, channels, rows, cols);
+  const std::size_t groups = whole_images(values.size(), saturating_product({image, images_together(layout)}));
+  const std::size_t wanted = images ? static_cast<std::size_t>(*images) : groups * side;
+  BURIN_CHECK(wanted <= groups * side && wanted + side > groups * side, "{} images of {} in {} values", wanted, image,
+              values.size());
+  std::vector<float> nchw(wanted * static_cast<std::size_t>(image_elements(TensorLayout::nchw, channels, rows, cols)));
+  for_each_value(layout, wanted, channels, rows, cols,
                  [&](std::size_t plain, std::size_t at) { nchw[plain] = values[at]; });
   return nchw;
 }

@@ -15,11 +15,23 @@ enum class TensorLayout {
   nchw,   // image, channel, row, column
   nchw4,  // image, channel / 4, row, column, channel % 4: one load brings four channels of a pixel; the last four are
           // filled up with channels whose values mean nothing
+  n2chw,  // image / 2, channel, row, column, image % 2: of the half types, of which a 4-byte word holds the same
+          // element of two images; an odd number of images is filled up with one whose values mean nothing
 };
 
-inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4};
+inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw};
 
-constexpr std::string_view to_string(TensorLayout layout) { return layout == TensorLayout::nchw ? "nchw" : "nchw4"; }
+constexpr std::string_view to_string(TensorLayout layout) {
+  switch (layout) {
+    case TensorLayout::nchw:
+      return "nchw";
+    case TensorLayout::nchw4:
+      return "nchw4";
+    case TensorLayout::n2chw:
+      return "n2chw";
+  }
+  return "?";
+}
 constexpr std::optional<TensorLayout> parse_tensor_layout(std::string_view text) {
   for (const TensorLayout layout : kTensorLayouts) {
     if (text == to_string(layout)) return layout;
@@ -27,16 +39,25 @@ constexpr std::optional<TensorLayout> parse_tensor_layout(std::string_view text)
   return std::nullopt;
 }
 
-// "nchw, nchw4": what messages say is known.
+// "nchw, nchw4, n2chw": what messages say is known.
 std::string tensor_layout_names();
 
 // Channels that lie side by side.
 constexpr int channels_together(TensorLayout layout) { return layout == TensorLayout::nchw4 ? 4 : 1; }
 
-// Of one image, filling included.
-std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols);
+// Images that lie side by side; as many elements make a word.
+constexpr int images_together(TensorLayout layout) { return layout == TensorLayout::n2chw ? 2 : 1; }
 
-// Where an element of a tensor lies; from `channels` on, the channel is a filling one.
+// Of one image, filling channels included.
+std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols);
+// Of a whole tensor, filling included; and in 4-byte words, of which an element is one or, with n2chw, half of one.
+std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
+                             std::int64_t cols);
+std::int64_t tensor_words(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
+                          std::int64_t cols);
+
+// Where an element of a tensor lies; from `channels` on, the channel is a filling one, and so is the image from the
+// number of images on.
 struct TensorPlace {
   std::int64_t image = 0, channel = 0, row = 0, col = 0;
   bool operator==(const TensorPlace&) const = default;
@@ -44,9 +65,12 @@ struct TensorPlace {
 TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,
                      std::int64_t element);
 
-// Whole tensors from and to nchw. Filling channels get the value `filling` and are left out again.
+// Whole tensors from and to nchw, as elements. What fills up gets the value `filling` and is left out again. Of how
+// many images `values` are must be said where the layout does not show it: n2chw; without `images`, it is an even
+// number.
 std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols,
                              float filling = 0);
-std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols);
+std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols,
+                           std::optional<std::int64_t> images = {});
 
 }  // namespace burin

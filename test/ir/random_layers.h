@@ -104,6 +104,14 @@ inline burin::KernelPlan small_plan() {
   return plan;
 }
 
+// The same, of pairs of images.
+inline burin::KernelPlan small_half_plan(burin::Precision precision) {
+  burin::KernelPlan plan = small_plan();
+  plan.precision = precision;
+  plan.input_layout = plan.output_layout = burin::TensorLayout::n2chw;
+  return plan;
+}
+
 inline bool any_contains(const std::vector<std::string>& faults, const std::string& part) {
   return std::any_of(faults.begin(), faults.end(),
                      [&](const std::string& fault) { return fault.find(part) != std::string::npos; });

@@ -37,6 +37,31 @@ TEST_CASE("kernel_plan: the blocks of a cluster share a group's channels") {
   CHECK(plan.staging_bytes() < plan.shared_bytes());
 }
 
+TEST_CASE("kernel_plan: what a precision changes") {
+  KernelPlan plan = burin_test::small_half_plan(Precision::fp16);
+  CHECK(verify(plan, small_shape()).empty());
+  CHECK(plan.tile_images() == 4);
+  CHECK(plan.sums_per_channel() == 2);
+  CHECK(plan.accumulator_registers() == 2 * 16);
+  CHECK(plan.stage_bytes() == small_plan().stage_bytes());
+  plan.reduction = Reduction::cluster;
+  plan.stage_channels = 1;
+  CHECK(plan.shared_bytes() == kSharedReserveBytes + 2 * 16 * plan.threads * 4);
+  CHECK(verify(plan, small_shape()).empty());
+
+  KernelPlan wide = burin_test::small_half_plan(Precision::fp16x2);
+  wide.promote_every = 16;
+  CHECK(verify(wide, small_shape()).empty());
+  CHECK(wide.accumulator_registers() == 3 * 16);
+  CHECK(kernel_symbol("c", wide) == "burin_c_conv_baked_fp16x2_b2_t2x14x14_g2s2");
+  wide.promote_every = 0;
+  CHECK(wide.accumulator_registers() == 16);
+  CHECK(print(wide).find("promote_every: 0") != std::string::npos);
+  CHECK(print(plan).find("promote_every") == std::string::npos);
+  CHECK(small_plan().tile_images() == 2);
+  CHECK(small_plan().accumulator_registers() == 16);
+}
+
 TEST_CASE("kernel_plan: short forms") {
   KernelPlan plan = small_plan();
   CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, 4 ch x 2");
@@ -53,9 +78,11 @@ TEST_CASE("kernel_plan: text form round trip") {
     KernelPlan plan;
     plan.template_name = random.chance(0.5) ? "conv_baked" : "other_2";
     plan.arch = random.chance(0.5) ? "sm_75" : "sm_90";
+    plan.precision = kPrecisions[static_cast<std::size_t>(random.integer(0, 3))];
+    plan.promote_every = plan.precision == Precision::fp16x2 ? random.integer(0, 99) : 0;
     plan.batch = random.integer(1, 1000);
-    plan.input_layout = random.chance(0.5) ? TensorLayout::nchw : TensorLayout::nchw4;
-    plan.output_layout = random.chance(0.5) ? TensorLayout::nchw : TensorLayout::nchw4;
+    plan.input_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
+    plan.output_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
     plan.staging = static_cast<Staging>(random.integer(0, 2));
     plan.tile = {random.integer(1, 9), random.integer(1, 99), random.integer(1, 99)};
     plan.threads = 32 * random.integer(1, 32);
@@ -94,8 +121,11 @@ TEST_CASE("kernel_plan: faults of the text name the line") {
   };
   expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
   expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");
-  expect("precision: fp32", "precision: fp16", "line 4: 'fp16' is not a precision; known is fp32");
-  expect("input_layout: nchw", "input_layout: nhwc", "line 6: 'nhwc' is not a tensor layout; known are nchw, nchw4");
+  expect("precision: fp32", "precision: fp8", "line 4: 'fp8' is not a precision; known are fp32, fp16, bf16, fp16x2");
+  expect("precision: fp32", "precision: fp16x2\npromote_every: often",
+         "line 5: 'often' of 'promote_every' is not an integer");
+  expect("input_layout: nchw", "input_layout: nhwc",
+         "line 6: 'nhwc' is not a tensor layout; known are nchw, nchw4, n2chw");
   expect("tile: 2x14x14", "tile: 2x14", "'2x14' of 'tile' must be 3 integers");
   expect("reduction: last_block", "reduction: atomic",
          "'atomic' is not a reduction; known are none, last_block, cluster");

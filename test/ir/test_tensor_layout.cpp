@@ -27,8 +27,8 @@ TEST_CASE("tensor layout: there and back, 1 to 9 channels") {
       INFO(to_string(layout) << ", " << channels << " channels");
       const std::vector<float> nchw = numbered(std::int64_t{kImages} * channels * kRows * kCols);
       const std::vector<float> packed = from_nchw(layout, nchw, channels, kRows, kCols);
-      CHECK(static_cast<std::int64_t>(packed.size()) == kImages * image_elements(layout, channels, kRows, kCols));
-      CHECK(to_nchw(layout, packed, channels, kRows, kCols) == nchw);
+      CHECK(static_cast<std::int64_t>(packed.size()) == tensor_elements(layout, kImages, channels, kRows, kCols));
+      CHECK(to_nchw(layout, packed, channels, kRows, kCols, kImages) == nchw);
       if (layout == TensorLayout::nchw) CHECK(packed == nchw);
     }
   }
@@ -39,6 +39,17 @@ TEST_CASE("tensor layout: nchw4 has four channels of a pixel side by side") {
   const std::vector<float> nchw = {0, 1, 10, 11, 20, 21, 30, 31, 40, 41};
   const std::vector<float> packed = {0, 10, 20, 30, 1, 11, 21, 31, 40, 0, 0, 0, 41, 0, 0, 0};
   CHECK(from_nchw(TensorLayout::nchw4, nchw, 5, 1, 2) == packed);
+}
+
+TEST_CASE("tensor layout: n2chw has an element of two images side by side") {
+  // Three images of 2 channels and 1 x 2 pixels: image n has the values 10 n to 10 n + 3.
+  const std::vector<float> nchw = {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23};
+  const std::vector<float> packed = {0, 10, 1, 11, 2, 12, 3, 13, 20, -1, 21, -1, 22, -1, 23, -1};
+  CHECK(from_nchw(TensorLayout::n2chw, nchw, 2, 1, 2, -1) == packed);
+  CHECK(to_nchw(TensorLayout::n2chw, packed, 2, 1, 2, 3) == nchw);
+  CHECK(to_nchw(TensorLayout::n2chw, packed, 2, 1, 2).size() == 16);
+  CHECK(place_of(TensorLayout::n2chw, 2, 1, 2, 11) == TensorPlace{3, 0, 0, 1});
+  CHECK(place_of(TensorLayout::n2chw, 2, 1, 2, 12) == TensorPlace{2, 1, 0, 0});
 }
 
 TEST_CASE("tensor layout: filling channels get what is asked for, and nothing else does") {
@@ -62,7 +73,7 @@ TEST_CASE("tensor layout: the place of an element is where from_nchw puts it") {
       const std::vector<float> packed = from_nchw(layout, nchw, channels, kRows, kCols);
       for (std::size_t i = 0; i < packed.size(); ++i) {
         const TensorPlace at = place_of(layout, channels, kRows, kCols, static_cast<std::int64_t>(i));
-        if (at.channel >= channels) continue;
+        if (at.channel >= channels || at.image >= kImages) continue;
         INFO(to_string(layout) << ", " << channels << " channels, element " << i);
         CHECK(packed[i] ==
               nchw[static_cast<std::size_t>(((at.image * channels + at.channel) * kRows + at.row) * kCols + at.col)]);
@@ -76,6 +87,12 @@ TEST_CASE("tensor layout: sizes count the filling and do not overflow") {
   CHECK(image_elements(TensorLayout::nchw4, 5, 3, 7) == 8 * 3 * 7);
   CHECK(image_elements(TensorLayout::nchw4, 8, 3, 7) == 8 * 3 * 7);
   CHECK(image_elements(TensorLayout::nchw4, 1, 3, 7) == 4 * 3 * 7);
+  CHECK(image_elements(TensorLayout::n2chw, 5, 3, 7) == 5 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::nchw4, 3, 5, 3, 7) == 3 * 8 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::n2chw, 3, 5, 3, 7) == 4 * 5 * 3 * 7);
+  CHECK(tensor_words(TensorLayout::nchw4, 3, 5, 3, 7) == 3 * 8 * 3 * 7);
+  CHECK(tensor_words(TensorLayout::n2chw, 3, 5, 3, 7) == 2 * 5 * 3 * 7);
+  CHECK(tensor_words(TensorLayout::n2chw, 4, 5, 3, 7) == 2 * 5 * 3 * 7);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   CHECK(image_elements(TensorLayout::nchw4, 1 << 30, kHuge, 1 << 30) == kHuge);
 }
@@ -85,10 +102,12 @@ TEST_CASE("tensor layout: a tensor that is no whole number of images is refused"
             .find("9 values are no whole images of 10") != std::string::npos);
   CHECK(burin_test::error_of([] { to_nchw(TensorLayout::nchw4, numbered(10), 5, 1, 2); }, ErrorKind::internal)
             .find("10 values are no whole images of 16") != std::string::npos);
+  CHECK(burin_test::error_of([] { to_nchw(TensorLayout::n2chw, numbered(10), 5, 1, 1, 3); }, ErrorKind::internal)
+            .find("3 images of 5 in 10 values") != std::string::npos);
 }
 
 TEST_CASE("tensor layout: names") {
   for (const TensorLayout layout : kTensorLayouts) CHECK(parse_tensor_layout(to_string(layout)) == layout);
   for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44"}) CHECK_FALSE(parse_tensor_layout(other));
-  CHECK(tensor_layout_names() == "nchw, nchw4");
+  CHECK(tensor_layout_names() == "nchw, nchw4, n2chw");
 }

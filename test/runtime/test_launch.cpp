@@ -257,7 +257,7 @@ TEST_CASE("kernel: shapes tell layout, size and alignment") {
 }
 
 TEST_CASE("image_shape: a value lies where the layout has it") {
-  for (const TensorLayout layout : kTensorLayouts) {
+  for (const TensorLayout layout : {TensorLayout::nchw, TensorLayout::nchw4}) {
     for (int channels = 1; channels <= 9; ++channels) {
       const ImageShape shape{channels, 2, 3, channels_together(layout), 4};
       REQUIRE(shape.elements() == image_elements(layout, channels, 2, 3));

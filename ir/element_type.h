@@ -1,0 +1,62 @@
+// ElementType: what one value of a tensor is in memory, and the conversions between FP32 and the half types.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/precision.h"
+
+namespace burin {
+
+enum class ElementType { f32, f16, bf16 };
+
+inline constexpr std::array kElementTypes = {ElementType::f32, ElementType::f16, ElementType::bf16};
+
+std::string_view to_string(ElementType type);
+std::optional<ElementType> parse_element_type(std::string_view text);
+// "f32, f16, bf16": what messages say is known.
+std::string element_type_names();
+
+constexpr int bytes_of(ElementType type) { return type == ElementType::f32 ? 4 : 2; }
+// Values that make a 4-byte word.
+constexpr int elements_per_word(ElementType type) { return 4 / bytes_of(type); }
+
+constexpr ElementType element_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+      return ElementType::f32;
+    case Precision::bf16:
+      return ElementType::bf16;
+    case Precision::fp16:
+    case Precision::fp16x2:
+      break;
+  }
+  return ElementType::f16;
+}
+
+// The distance from 1 to the next larger number.
+double epsilon_of(ElementType type);
+// The smallest positive number with all its digits.
+double smallest_normal(ElementType type);
+
+// To the nearest, ties to even; what is too large becomes infinity, NaN stays NaN. `type` is a half.
+std::uint16_t to_half(ElementType type, double value);
+// Exact.
+float from_half(ElementType type, std::uint16_t bits);
+// The nearest value that `type` can hold; f32: `value` itself.
+float rounded(ElementType type, float value);
+
+// a * b + sum in FP16, rounded once.
+std::uint16_t fma_f16(std::uint16_t a, std::uint16_t b, std::uint16_t sum);
+
+// Values as 4-byte words, whose bits a float carries; nothing may compute with them. A word of a half type holds two
+// values, the first in its low half. The number of values must be a whole number of words. f32: the values themselves.
+std::vector<float> pack_words(ElementType type, std::span<const float> values);
+std::vector<float> unpack_words(ElementType type, std::span<const float> words);
+
+}  // namespace burin

@@ -1,0 +1,30 @@
+// Precision: what a kernel computes with, and in what it keeps its tensors.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace burin {
+
+// Whatever the precision, splits are added, and bias, residual and activation applied, in FP32.
+enum class Precision {
+  fp32,    // FP32 throughout
+  fp16,    // tensors in FP16; weights, products and sums in FP32
+  bf16,    // tensors in BF16; weights, products and sums in FP32
+  fp16x2,  // tensors and weights in FP16; multiply-adds of two halves at once, each rounded to FP16; their sums go over
+           // to FP32 ones every so many terms (KernelPlan::promote_every)
+};
+
+inline constexpr std::array kPrecisions = {Precision::fp32, Precision::fp16, Precision::bf16, Precision::fp16x2};
+
+std::string_view to_string(Precision precision);
+std::optional<Precision> parse_precision(std::string_view text);
+// "fp32, fp16, bf16, fp16x2": what messages say is known.
+std::string precision_names();
+
+// Whether two values make a 4-byte word: those of the same place in two images (TensorLayout::n2chw).
+constexpr bool is_half(Precision precision) { return precision != Precision::fp32; }
+
+}  // namespace burin
