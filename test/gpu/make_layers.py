@@ -33,6 +33,8 @@ SETS = {
                 conv(1, 512, 512, 14), conv(1, 512, 1024, 7)],
     "vgg": [conv(3, 64, 64, 224), conv(3, 128, 128, 112), conv(3, 256, 256, 56), conv(3, 512, 512, 28),
             conv(3, 512, 512, 14)],
+    # 1x1 layers for which times of SparseRT and Sputnik are on record
+    "peers": [conv(1, 128, 128, 56), conv(1, 256, 256, 28), conv(1, 512, 512, 14), conv(1, 512, 1024, 7)],
     # Dong et al. 2020: LeNet (without padding), CIFAR-10's quick network, VGG-like layers
     "dong": [conv(5, 1, 20, 24, pad=0), conv(5, 20, 50, 8, pad=0), conv(5, 3, 32, 32), conv(5, 32, 32, 16),
              conv(5, 32, 64, 8), conv(3, 64, 64, 56), conv(3, 128, 128, 28), conv(3, 3, 64, 224),
