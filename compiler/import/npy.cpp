@@ -137,15 +137,15 @@ class DictReader {
 
 struct TypeRow {
   std::string_view code;  // without the byte order
-  ElementType type;
+  StoredType type;
   int bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {"f2", ElementType::f16, 2},     {"f4", ElementType::f32, 4},     {"f8", ElementType::f64, 8},
-    {"b1", ElementType::boolean, 1}, {"i1", ElementType::i8, 1},      {"u1", ElementType::u8, 1},
-    {"i2", ElementType::i16, 2},     {"u2", ElementType::u16, 2},     {"i4", ElementType::i32, 4},
-    {"u4", ElementType::u32, 4},     {"i8", ElementType::i64, 8},     {"u8", ElementType::u64, 8},
-    {"c8", ElementType::other, 8},   {"c16", ElementType::other, 16}, {"f16", ElementType::other, 16},
+    {"f2", StoredType::f16, 2},     {"f4", StoredType::f32, 4},     {"f8", StoredType::f64, 8},
+    {"b1", StoredType::boolean, 1}, {"i1", StoredType::i8, 1},      {"u1", StoredType::u8, 1},
+    {"i2", StoredType::i16, 2},     {"u2", StoredType::u16, 2},     {"i4", StoredType::i32, 4},
+    {"u4", StoredType::u32, 4},     {"i8", StoredType::i64, 8},     {"u8", StoredType::u64, 8},
+    {"c8", StoredType::other, 8},   {"c16", StoredType::other, 16}, {"f16", StoredType::other, 16},
 };
 
 // '<f4', '>f8', '|b1', '=f2', '<U12'
@@ -166,7 +166,7 @@ void set_type(const std::string& descr, NpyHeader& header, const std::string& wh
       const auto characters = parse_number<int>(code.substr(1));
       constexpr int kMaxCharacters = 1 << 28;
       if (characters && *characters >= 0 && *characters <= kMaxCharacters) {
-        tensor.type = ElementType::other;
+        tensor.type = StoredType::other;
         tensor.element_bytes = *characters * (code[0] == 'U' ? 4 : 1);
         header.text = true;
         return;

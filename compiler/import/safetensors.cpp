@@ -27,16 +27,16 @@ constexpr std::size_t kMaxRank = 64;
 
 struct TypeRow {
   std::string_view name;
-  ElementType type;
+  StoredType type;
   int bytes;
 };
 constexpr TypeRow kTypes[] = {
-    {"F32", ElementType::f32, 4},       {"F16", ElementType::f16, 2},       {"BF16", ElementType::bf16, 2},
-    {"F64", ElementType::f64, 8},       {"BOOL", ElementType::boolean, 1},  {"I8", ElementType::i8, 1},
-    {"U8", ElementType::u8, 1},         {"I16", ElementType::i16, 2},       {"U16", ElementType::u16, 2},
-    {"I32", ElementType::i32, 4},       {"U32", ElementType::u32, 4},       {"I64", ElementType::i64, 8},
-    {"U64", ElementType::u64, 8},       {"F8_E4M3", ElementType::other, 1}, {"F8_E5M2", ElementType::other, 1},
-    {"F8_E8M0", ElementType::other, 1}, {"C64", ElementType::other, 8},
+    {"F32", StoredType::f32, 4},       {"F16", StoredType::f16, 2},       {"BF16", StoredType::bf16, 2},
+    {"F64", StoredType::f64, 8},       {"BOOL", StoredType::boolean, 1},  {"I8", StoredType::i8, 1},
+    {"U8", StoredType::u8, 1},         {"I16", StoredType::i16, 2},       {"U16", StoredType::u16, 2},
+    {"I32", StoredType::i32, 4},       {"U32", StoredType::u32, 4},       {"I64", StoredType::i64, 8},
+    {"U64", StoredType::u64, 8},       {"F8_E4M3", StoredType::other, 1}, {"F8_E5M2", StoredType::other, 1},
+    {"F8_E8M0", StoredType::other, 1}, {"C64", StoredType::other, 8},
 };
 
 std::uint64_t header_length(std::string_view bytes) {

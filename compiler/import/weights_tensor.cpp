@@ -115,13 +115,13 @@ std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::for
 
 std::vector<float> float_values(const WeightsTensor& tensor) {
   switch (tensor.type) {
-    case ElementType::f16:
+    case StoredType::f16:
       return converted<std::uint16_t>(tensor, half_to_float);
-    case ElementType::bf16:
+    case StoredType::bf16:
       return converted<std::uint16_t>(tensor, bfloat_to_float);
-    case ElementType::f32:
+    case StoredType::f32:
       return converted<float>(tensor);
-    case ElementType::f64:
+    case StoredType::f64:
       return converted_doubles(tensor);
     default:
       break;
@@ -133,22 +133,22 @@ std::vector<float> float_values(const WeightsTensor& tensor) {
 
 std::vector<float> mask_values(const WeightsTensor& tensor) {
   switch (tensor.type) {
-    case ElementType::boolean:
-    case ElementType::u8:
+    case StoredType::boolean:
+    case StoredType::u8:
       return converted<std::uint8_t>(tensor);
-    case ElementType::i8:
+    case StoredType::i8:
       return converted<std::int8_t>(tensor);
-    case ElementType::u16:
+    case StoredType::u16:
       return converted<std::uint16_t>(tensor);
-    case ElementType::i16:
+    case StoredType::i16:
       return converted<std::int16_t>(tensor);
-    case ElementType::u32:
+    case StoredType::u32:
       return converted<std::uint32_t>(tensor);
-    case ElementType::i32:
+    case StoredType::i32:
       return converted<std::int32_t>(tensor);
-    case ElementType::u64:
+    case StoredType::u64:
       return converted<std::uint64_t>(tensor);
-    case ElementType::i64:
+    case StoredType::i64:
       return converted<std::int64_t>(tensor);
     default:
       return float_values(tensor);

@@ -11,12 +11,12 @@
 namespace burin {
 
 // `other` is a type whose size is known but whose values burin has no use for.
-enum class ElementType { f16, bf16, f32, f64, boolean, i8, u8, i16, u16, i32, u32, i64, u64, other };
-constexpr bool is_float(ElementType type) { return type <= ElementType::f64; }
+enum class StoredType { f16, bf16, f32, f64, boolean, i8, u8, i16, u16, i32, u32, i64, u64, other };
+constexpr bool is_float(StoredType type) { return type <= StoredType::f64; }
 
 struct WeightsTensor {
   std::string name;
-  ElementType type = ElementType::f32;
+  StoredType type = StoredType::f32;
   std::string type_name;  // as the file spells it
   int element_bytes = 4;
   bool big_endian = false;

@@ -65,7 +65,7 @@ TEST_CASE("safetensors: scalars, empty tensors and integers are tensors too") {
   const WeightsFile file = parse_safetensors(bytes, "m");
   REQUIRE(file.tensors.size() == 3);
   CHECK(float_values(file.tensors[0]) == std::vector<float>{1});
-  CHECK(file.tensors[2].type == ElementType::i64);
+  CHECK(file.tensors[2].type == StoredType::i64);
 }
 TEST_CASE("safetensors: a header of 40,000 tensors takes linear time") {
   constexpr int kTensors = 40'000;
