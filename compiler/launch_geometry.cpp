@@ -22,6 +22,7 @@ LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
                                       plan.sums_per_channel() * plan.threads * kFloatBytes;
     launch.counters_per_tile = static_cast<int>(plan.groups.size());
   }
+  launch.input_element = launch.output_element = element_of(plan.precision);
   launch.input_layout = plan.input_layout;
   launch.output_layout = plan.output_layout;
   launch.input_alignment = alignment_of(plan.input_layout);

@@ -12,6 +12,7 @@
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/package/names.h"
+#include "ir/precision.h"
 #include "ir/saturate.h"
 
 namespace burin {
@@ -68,28 +69,50 @@ class Checker {
   std::set<std::string> seen_paths_, seen_symbols_;
 };
 
-// The layout of the input or the output: how its tensors lie and where they may begin.
-void check_tensors(Checker& check, const std::string& path, TensorLayout layout, int alignment, std::int64_t elements) {
-  if (check.range(path + "_alignment", alignment, kFloatBytes, kMaxTensorAlignment) &&
-      !std::has_single_bit(static_cast<unsigned>(alignment))) {
-    check.fault(path + "_alignment", fmt::format("{} is not a power of two", alignment));
-  } else if (alignment < channels_together(layout) * kFloatBytes && alignment >= kFloatBytes) {
+// The input or the output: what its values are, how they lie and where the tensor may begin.
+struct TensorForm {
+  ElementType element;
+  TensorLayout layout;
+  int alignment = kFloatBytes;
+};
+
+void check_tensors(Checker& check, const std::string& path, const TensorForm& form, std::int64_t elements) {
+  const int images = images_together(form.layout), channels = channels_together(form.layout);
+  const int at_once = channels * kFloatBytes;
+  if (check.range(path + "_alignment", form.alignment, kFloatBytes, kMaxTensorAlignment) &&
+      !std::has_single_bit(static_cast<unsigned>(form.alignment))) {
+    check.fault(path + "_alignment", fmt::format("{} is not a power of two", form.alignment));
+  } else if (form.alignment < at_once && form.alignment >= kFloatBytes) {
     check.fault(path + "_alignment",
-                fmt::format("{} is under {}: {} channels of a pixel are read or written at once in {}", alignment,
-                            channels_together(layout) * kFloatBytes, channels_together(layout), to_string(layout)));
+                fmt::format("{} is under {}: {} channels of a pixel are read or written at once in {}", form.alignment,
+                            at_once, channels, to_string(form.layout)));
+  }
+  if (images != elements_per_word(form.element)) {
+    check.fault(path + "_element",
+                fmt::format("{} does not lie in {}: {} value{} of its type to a word of 4 bytes, {} "
+                            "image{} of the layout",
+                            to_string(form.element), to_string(form.layout), elements_per_word(form.element),
+                            elements_per_word(form.element) == 1 ? "" : "s", images, images == 1 ? "" : "s"));
   }
   if (elements > kMaxImageBytes / kFloatBytes) {
-    check.fault(path + "_layout", fmt::format("an image in {} is over {} bytes", to_string(layout), kMaxImageBytes));
+    check.fault(path + "_layout",
+                fmt::format("{} in {} is over {} bytes", images == 1 ? "an image" : "a pair of images",
+                            to_string(form.layout), kMaxImageBytes));
   }
 }
 
 void check_tensors(Checker& check, const std::string& path, const KernelRecord& kernel) {
   const LaunchGeometry& launch = kernel.launch;
   const ConvShape& shape = kernel.shape;
-  check_tensors(check, path + ".input", launch.input_layout, launch.input_alignment,
+  check_tensors(check, path + ".input", {launch.input_element, launch.input_layout, launch.input_alignment},
                 image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w));
-  check_tensors(check, path + ".output", launch.output_layout, launch.output_alignment,
+  check_tensors(check, path + ".output", {launch.output_element, launch.output_layout, launch.output_alignment},
                 image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()));
+  const int together = std::max(images_together(launch.input_layout), images_together(launch.output_layout));
+  if (launch.tile_images >= 1 && launch.tile_images % together != 0) {
+    check.fault(path + ".tile_images", fmt::format("{} is not a multiple of {}: that many images share each word",
+                                                   launch.tile_images, together));
+  }
 }
 
 void check_launch(Checker& check, const std::string& path, const KernelRecord& kernel, bool shape_is_legal) {
@@ -192,6 +215,18 @@ void check_tuning(Checker& check, const std::string& path, const TuningRecord& t
   }
 }
 
+void check_precision(Checker& check, const std::string& path, const KernelRecord& kernel) {
+  const std::optional<Precision> precision = parse_precision(kernel.precision);
+  if (!precision) {
+    check.fault(path + ".precision", fmt::format("'{}' is not a precision this burin knows ({})",
+                                                 printable(kernel.precision), precision_names()));
+  } else if (element_of(*precision) != kernel.launch.input_element) {
+    check.fault(path + ".launch.input_element",
+                fmt::format("{} is not what {} kernels read: {}", to_string(kernel.launch.input_element),
+                            kernel.precision, to_string(element_of(*precision))));
+  }
+}
+
 void check_kernel(Checker& check, const std::string& path, const KernelRecord& kernel) {
   check.symbol(path + ".symbol", kernel.symbol);
   check.text(path + ".layer", kernel.layer, kMaxLayerNameBytes);
@@ -203,7 +238,7 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
     check.range(path + ".dead_outputs", kernel.dead_outputs, 0, kernel.shape.out_channels);
   }
   check.text(path + ".template", kernel.template_name, kMaxShortTextBytes);
-  check.text(path + ".precision", kernel.precision, kMaxShortTextBytes);
+  check_precision(check, path, kernel);
   if (kernel.plan.size() > kMaxPlanBytes) {
     check.fault(path + ".plan", fmt::format("{} bytes are over {}", kernel.plan.size(), kMaxPlanBytes));
   } else if (!is_utf8(kernel.plan)) {

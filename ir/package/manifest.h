@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/element_type.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 2;
+inline constexpr int kPackageFormatVersion = 3;
 
 enum class BinaryKind { ptx, cubin, bitcode };
 
@@ -46,8 +47,9 @@ struct LaunchGeometry {
   std::int64_t workspace_bytes_per_tile = 0;
   // 32-bit arrival counters per tile, zero before the first launch; every launch leaves them zero.
   int counters_per_tile = 0;
-  // How the tensors lie in memory, and what their addresses must be a multiple of, in bytes. A residual is like the
-  // output.
+  // What the tensors' values are, how they lie in memory, and what their addresses must be a multiple of, in bytes. A
+  // residual is like the output.
+  ElementType input_element = ElementType::f32, output_element = ElementType::f32;
   TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
   int input_alignment = kFloatBytes, output_alignment = kFloatBytes;
   bool operator==(const LaunchGeometry&) const = default;
@@ -76,7 +78,8 @@ struct TuningRecord {
 };
 
 // One kernel: a layer, compiled for one batch size. Its parameters are, in this order:
-//   const float* input, float* output, const float* residual, float* partial sums, uint32_t* counters, int32_t batch
+//   const T* input, U* output, const U* residual, float* partial sums, uint32_t* counters, int32_t batch
+// T and U being launch.input_element and launch.output_element.
 struct KernelRecord {
   std::string symbol;
   std::string layer;

@@ -148,6 +148,12 @@ TensorLayout parse_layout(const Field& field) {
       fmt::format("'{}' is not a tensor layout this burin knows ({})", printable(field.text()), tensor_layout_names()));
 }
 
+ElementType parse_element(const Field& field) {
+  if (const std::optional<ElementType> known = parse_element_type(field.text())) return *known;
+  bad(field.path(),
+      fmt::format("'{}' is not an element type this burin knows ({})", printable(field.text()), element_type_names()));
+}
+
 LaunchGeometry parse_launch(const Field& field) {
   LaunchGeometry launch;
   get(launch.threads, field, "threads");
@@ -157,6 +163,8 @@ LaunchGeometry parse_launch(const Field& field) {
   get(launch.tiles_per_image, field, "tiles_per_image");
   get(launch.workspace_bytes_per_tile, field, "workspace_bytes_per_tile");
   get(launch.counters_per_tile, field, "counters_per_tile");
+  launch.input_element = parse_element(field["input_element"]);
+  launch.output_element = parse_element(field["output_element"]);
   launch.input_layout = parse_layout(field["input_layout"]);
   launch.output_layout = parse_layout(field["output_layout"]);
   get(launch.input_alignment, field, "input_alignment");

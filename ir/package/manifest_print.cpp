@@ -64,6 +64,8 @@ ordered_json launch_json(const LaunchGeometry& launch) {
       {"tiles_per_image", launch.tiles_per_image},
       {"workspace_bytes_per_tile", launch.workspace_bytes_per_tile},
       {"counters_per_tile", launch.counters_per_tile},
+      {"input_element", to_string(launch.input_element)},
+      {"output_element", to_string(launch.output_element)},
       {"input_layout", to_string(launch.input_layout)},
       {"output_layout", to_string(launch.output_layout)},
       {"input_alignment", launch.input_alignment},

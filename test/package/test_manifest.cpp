@@ -95,15 +95,18 @@ TEST_CASE("manifest: unknown keys are ignored") {
 }
 
 TEST_CASE("manifest: an unknown version is one clear error") {
-  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 3}}; }) ==
-        "manifest.json: format_version: 3 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 2. A newer burin wrote the package");
-  CHECK(parse_error([](ordered_json& json) { json["format_version"] = 1; }) ==
-        "manifest.json: format_version: 1 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 2. Compile the layers again");
+  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 4}}; }) ==
+        "manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 3. A newer burin wrote the package");
+  for (const int old : {1, 2}) {
+    CHECK(parse_error([&](ordered_json& json) { json["format_version"] = old; }) ==
+          fmt::format("manifest.json: format_version: {} is not one this burin (" BURIN_VERSION
+                      ") reads: it reads 3. Compile the layers again",
+                      old));
+  }
   Manifest manifest = sample_manifest();
   manifest.format_version = 7;
-  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 7 is not one this burin knows (2)"});
+  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 7 is not one this burin knows (3)"});
 }
 
 TEST_CASE("manifest: a wrong type is named by its path") {
@@ -176,10 +179,15 @@ TEST_CASE("manifest: unknown words are named with those that are known") {
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
         "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin, bitcode");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["input_layout"] = "nhwc\n"; }) ==
-        "manifest.json: kernels[1].launch.input_layout: 'nhwc\\x0a' is not a tensor layout this burin knows (nchw, "
-        "nchw4)");
+        "manifest.json: kernels[1].launch.input_layout: 'nhwc\\x0a' is not a tensor layout this burin knows (" +
+            tensor_layout_names() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["output_layout"] = 4; }) ==
         "manifest.json: kernels[1].launch.output_layout: expected a string, found 4");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["launch"]["input_element"] = "f64\n"; }) ==
+        "manifest.json: kernels[0].launch.input_element: 'f64\\x0a' is not an element type this burin knows (f32, f16, "
+        "bf16)");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["launch"]["output_element"] = nullptr; }) ==
+        "manifest.json: kernels[0].launch.output_element: expected a string, found null");
 }
 
 TEST_CASE("manifest: what is not JSON is refused with line and column") {
@@ -189,7 +197,7 @@ TEST_CASE("manifest: what is not JSON is refused with line and column") {
         }).find("manifest.json: not valid JSON: parse error at line 2, column 6") == 0);
   CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: not valid JSON: parse error") == 0);
   CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: not valid JSON: parse error") == 0);
-  CHECK(error_of([] { parse_manifest("{\"format_version\": 2, \"format_version\": 2}"); }) ==
+  CHECK(error_of([] { parse_manifest("{\"format_version\": 3, \"format_version\": 3}"); }) ==
         "manifest.json: the key 'format_version' stands twice in one object");
   CHECK(error_of([] { parse_manifest(std::string(1'000'000, '[')); }) ==
         "manifest.json: is nested deeper than 16 levels");
@@ -199,7 +207,7 @@ TEST_CASE("manifest: long arrays take linear time, and there is an end to them")
   Manifest manifest = sample_manifest();
   for (int i = 0; i < 50'000; ++i) manifest.tensors.push_back(manifest.tensors[0]);
   CHECK(parse_manifest(print(manifest)).tensors.size() == manifest.tensors.size());
-  std::string text = "{\"format_version\": 2, \"x\": [";
+  std::string text = "{\"format_version\": 3, \"x\": [";
   for (int i = 0; i < 4'000'000; ++i) text += "1,";
   CHECK(error_of([&] { parse_manifest(text + "1]}"); }) == "manifest.json: has more than 4000000 values");
   CHECK(error_of([&] { parse_manifest(std::string(kMaxManifestBytes + 1, ' ')); }) ==
@@ -244,19 +252,92 @@ TEST_CASE("manifest: launch limits") {
         "kernels[1].launch.counters_per_tile: 65536 is over 65535");
 }
 
-TEST_CASE("manifest: layouts and alignments survive") {
+namespace {
+
+// The types whose values fill the layout's words.
+std::vector<ElementType> elements_in(TensorLayout layout) {
+  if (images_together(layout) == 1) return {ElementType::f32};
+  return {ElementType::f16, ElementType::bf16};
+}
+
+const char* precision_of(ElementType element) {
+  return element == ElementType::f32 ? "fp32" : element == ElementType::f16 ? "fp16x2" : "bf16";
+}
+
+}  // namespace
+
+TEST_CASE("manifest: element types, layouts and alignments survive") {
   for (const TensorLayout input : kTensorLayouts) {
     for (const TensorLayout output : kTensorLayouts) {
-      Manifest manifest = sample_manifest();
-      LaunchGeometry& launch = manifest.kernels[1].launch;
-      launch.input_layout = input;
-      launch.output_layout = output;
-      launch.input_alignment = 256;
-      launch.output_alignment = 32;
-      CHECK(verify(manifest).empty());
-      CHECK(parse_manifest(print(manifest)) == manifest);
+      for (const ElementType read : elements_in(input)) {
+        for (const ElementType written : elements_in(output)) {
+          Manifest manifest = sample_manifest();
+          manifest.kernels[1].precision = precision_of(read);
+          LaunchGeometry& launch = manifest.kernels[1].launch;
+          launch.input_element = read;
+          launch.output_element = written;
+          launch.input_layout = input;
+          launch.output_layout = output;
+          launch.tile_images = 2;
+          launch.input_alignment = 256;
+          launch.output_alignment = 32;
+          CHECK(verify(manifest) == std::vector<std::string>{});
+          CHECK(parse_manifest(print(manifest)) == manifest);
+        }
+      }
     }
   }
+}
+
+TEST_CASE("manifest: an element type must fill the words of its layout") {
+  const auto kernel = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[1]); }); };
+  CHECK(
+      kernel([](KernelRecord& k) { k.launch.output_element = ElementType::bf16; }) ==
+      "kernels[1].launch.output_element: bf16 does not lie in nchw: 2 values of its type to a word of 4 bytes, 1 image "
+      "of the layout");
+  CHECK(kernel([](KernelRecord& k) {
+          k.launch.output_layout = TensorLayout::n2chw;
+          k.launch.tile_images = 2;
+        }) ==
+        "kernels[1].launch.output_element: f32 does not lie in n2chw: 1 value of its type to a word of 4 bytes, 2 "
+        "images of the layout");
+  CHECK(kernel([](KernelRecord& k) {
+          k.precision = "fp16";
+          k.launch.input_element = ElementType::f16;
+          k.launch.tile_images = 2;
+        }) ==
+        "kernels[1].launch.input_element: f16 does not lie in nchw: 2 values of its type to a word of 4 bytes, 1 "
+        "image of the layout");
+}
+
+TEST_CASE("manifest: pairs of images stay together") {
+  const auto kernel = [](auto edit) {
+    return fault([&](Manifest& m) {
+      KernelRecord& k = m.kernels[1];
+      k.precision = "bf16";
+      k.launch.input_element = k.launch.output_element = ElementType::bf16;
+      k.launch.input_layout = k.launch.output_layout = TensorLayout::n2chw;
+      k.launch.tile_images = 2;
+      edit(k);
+    });
+  };
+  for (const int images : {1, 3, kMaxBatch - 1}) {
+    CHECK(kernel([&](KernelRecord& k) { k.launch.tile_images = images; }) ==
+          fmt::format("kernels[1].launch.tile_images: {} is not a multiple of 2: that many images share each word",
+                      images));
+  }
+  CHECK(kernel([](KernelRecord& k) { k.launch.input_alignment = 2; }) ==
+        "kernels[1].launch.input_alignment: 2 is under 4");
+}
+
+TEST_CASE("manifest: the precision is a known one, and of the tensors' type") {
+  const auto kernel = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[0]); }); };
+  CHECK(kernel([](KernelRecord& k) { k.precision = "fp8\n"; }) ==
+        "kernels[0].precision: 'fp8\\x0a' is not a precision this burin knows (fp32, fp16, bf16, fp16x2)");
+  CHECK(kernel([](KernelRecord& k) { k.precision = ""; }).find("kernels[0].precision: '' is not a precision") == 0);
+  CHECK(kernel([](KernelRecord& k) { k.precision = std::string(1 << 20, 'x'); }).find("kernels[0].precision: '") == 0);
+  CHECK(kernel([](KernelRecord& k) { k.precision = "fp16x2"; }) ==
+        "kernels[0].launch.input_element: f32 is not what fp16x2 kernels read: f16");
 }
 
 TEST_CASE("manifest: alignments that cannot be") {
