@@ -77,6 +77,18 @@ burin_status guarded_in_context(const char* function, const burin_device* device
   });
 }
 
+burin_element c_element(burin::Element element) {
+  switch (element) {
+    case burin::Element::f32:
+      return BURIN_F32;
+    case burin::Element::f16:
+      return BURIN_F16;
+    case burin::Element::bf16:
+      return BURIN_BF16;
+  }
+  burin::fail_internal(__FILE__, __LINE__, "an element type that the C API does not know");
+}
+
 CUdeviceptr as_address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 }  // namespace
@@ -155,7 +167,22 @@ burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_sha
                                 in.channels_together,
                                 out.channels_together,
                                 in.alignment,
-                                out.alignment};
+                                out.alignment,
+                                in.images_together,
+                                out.images_together,
+                                c_element(in.element),
+                                c_element(out.element)};
+  });
+}
+
+burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output) {
+  return guarded(__func__, [&](const Required& required) {
+    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    size_t& input_bytes = required(input, "input");
+    size_t& output_bytes = required(output, "output");
+    ours.grid(batch);  // throws for a batch that no launch can have
+    input_bytes = static_cast<size_t>(ours.input_shape().tensor_bytes(batch));
+    output_bytes = static_cast<size_t>(ours.output_shape().tensor_bytes(batch));
   });
 }
 
@@ -176,8 +203,8 @@ burin_status burin_workspace_create(const burin_device* device, const burin_kern
 
 void burin_workspace_release(burin_workspace* workspace) { delete workspace; }
 
-burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const float* input, float* output,
-                          const float* residual, int batch, const burin_workspace* workspace) {
+burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const void* input, void* output,
+                          const void* residual, int batch, const burin_workspace* workspace) {
   return guarded(__func__, [&](const Required& required) {
     required(kernel, "kernel")
         .kernel.launch(stream, {input, output, residual, batch},

@@ -6,6 +6,22 @@
 #include "runtime/loaded_kernel.h"
 
 namespace burin {
+namespace {
+
+// The public headers know nothing of ir/.
+Element public_element(ElementType type) {
+  switch (type) {
+    case ElementType::f32:
+      return Element::f32;
+    case ElementType::f16:
+      return Element::f16;
+    case ElementType::bf16:
+      return Element::bf16;
+  }
+  fail_internal(__FILE__, __LINE__, "an element type that the runtime does not know");
+}
+
+}  // namespace
 
 const std::string& Kernel::layer() const { return record().layer; }
 const std::string& Kernel::symbol() const { return record().symbol; }
@@ -20,14 +36,24 @@ KernelAttributes Kernel::attributes() const { return loaded_->attributes; }
 
 ImageShape Kernel::input_shape() const {
   const LaunchGeometry& launch = record().launch;
-  return {shape().in_channels, shape().in_h, shape().in_w, channels_together(launch.input_layout),
-          launch.input_alignment};
+  return {.channels = shape().in_channels,
+          .height = shape().in_h,
+          .width = shape().in_w,
+          .channels_together = channels_together(launch.input_layout),
+          .alignment = launch.input_alignment,
+          .images_together = images_together(launch.input_layout),
+          .element = public_element(launch.input_element)};
 }
 
 ImageShape Kernel::output_shape() const {
   const LaunchGeometry& launch = record().launch;
-  return {shape().out_channels, shape().out_h(), shape().out_w(), channels_together(launch.output_layout),
-          launch.output_alignment};
+  return {.channels = shape().out_channels,
+          .height = shape().out_h(),
+          .width = shape().out_w(),
+          .channels_together = channels_together(launch.output_layout),
+          .alignment = launch.output_alignment,
+          .images_together = images_together(launch.output_layout),
+          .element = public_element(launch.output_element)};
 }
 
 LaunchGrid Kernel::grid(int batch) const { return launch_grid(record(), batch); }

@@ -54,16 +54,31 @@ BURIN_API int burin_package_layer_count(const burin_package* package);
 BURIN_API const char* burin_package_layer_name(const burin_package* package, int index);
 
 /* ---- kernels */
-/* Tensors are dense fp32. A value lies at
- *   (((image * blocks + channel / together) * height + row) * width + col) * together + channel % together
- * with blocks = channels / together, rounded up; together = 1 is NCHW. An image has blocks * together * height * width
- * values: those of channels beyond the last mean nothing. A residual is like the output. */
+/* What one value of a tensor is. */
+typedef enum burin_element {
+  BURIN_F32 = 0, /* float */
+  BURIN_F16 = 1, /* IEEE half, binary16: CUDA's __half */
+  BURIN_BF16 = 2 /* bfloat16, the upper half of a float: CUDA's __nv_bfloat16 */
+} burin_element;
+
+/* Tensors are dense, all values of one type. Counted in values of that type from the start of the tensor, a value lies
+ * at
+ *   ((((image / I) * blocks + channel / C) * height + row) * width + col) * C * I + (channel % C) * I + image % I
+ * with C = channels_together, I = images_together, blocks = channels / C rounded up. C = I = 1 is NCHW.
+ *
+ * A tensor of n images has (n / I rounded up) * I * blocks * C * height * width values: burin_kernel_tensor_bytes.
+ * Those of channels and images beyond the last fill it up and mean nothing. A residual is like the output.
+ *
+ * Tensors of BURIN_F16 and BURIN_BF16 have I = 2 ("n2chw"): each aligned word of 4 bytes holds the same value of two
+ * images, the even image's in its lower half. */
 typedef struct burin_kernel_shape {
   int in_channels, in_height, in_width;
   int out_channels, out_height, out_width;
   int needs_residual;
-  int in_channels_together, out_channels_together; /* 1: NCHW; 4: "nchw4" */
+  int in_channels_together, out_channels_together; /* 1; 4: "nchw4" */
   int in_alignment, out_alignment;                 /* bytes: what the addresses must be a multiple of */
+  int in_images_together, out_images_together;     /* 1; 2: "n2chw" */
+  burin_element in_element, out_element;
 } burin_kernel_shape;
 
 /* The kernel of `layer` that suits `batch` best. Loads it if this is its first use. */
@@ -71,6 +86,8 @@ BURIN_API burin_status burin_kernel_find(const burin_package* package, const cha
                                          burin_kernel** kernel);
 BURIN_API void burin_kernel_release(burin_kernel* kernel);
 BURIN_API burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_shape* shape);
+/* What the tensors of a launch with `batch` images take; a residual takes what the output does. */
+BURIN_API burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output);
 /* Scratch memory of one launch. May be 0: then launch takes NULL for the workspace. */
 BURIN_API burin_status burin_kernel_workspace_bytes(const burin_kernel* kernel, int batch, size_t* bytes);
 
@@ -83,8 +100,8 @@ BURIN_API void burin_workspace_release(burin_workspace* workspace);
 /* Enqueues the kernel on `stream` (NULL: the default stream) and returns. Device pointers to tensors as
  * burin_kernel_shape says; `residual` is NULL exactly when the kernel needs none. Allocates nothing; can be captured
  * into a CUDA graph. */
-BURIN_API burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const float* input,
-                                    float* output, const float* residual, int batch, const burin_workspace* workspace);
+BURIN_API burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const void* input,
+                                    void* output, const void* residual, int batch, const burin_workspace* workspace);
 
 /* ---- memory and streams, for programs that have no CUDA library of their own at hand */
 BURIN_API burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory);

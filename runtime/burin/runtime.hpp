@@ -117,28 +117,43 @@ class BURIN_API Workspace {
 
 // ---- kernels
 
-// An image as a kernel reads or writes it: dense fp32, the images of a batch one after the other. NCHW (channel, row,
-// column) where channels_together is 1. Else that many channels of a pixel lie side by side: channel / together, row,
-// column, channel % together; the last block is filled up with channels whose values mean nothing.
+// What one value of a tensor is: a float, an IEEE half (binary16, CUDA's __half) or a bfloat16 (__nv_bfloat16).
+enum class Element { f32, f16, bf16 };
+constexpr int bytes_of(Element element) { return element == Element::f32 ? 4 : 2; }
+
+// A tensor as a kernel reads or writes it: dense, of one element type, its images one after the other. Where
+// channels_together and images_together are 1, that is NCHW (image, channel, row, column). Otherwise so many channels
+// of a pixel, or so many images, lie side by side:
+//   image / images_together, channel / channels_together, row, column, channel % channels_together,
+//   image % images_together
+// and the last block of channels, and the last group of images, are filled up with values that mean nothing.
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
-  int channels_together = 1;      // 1: "nchw", 4: "nchw4"
+  int channels_together = 1;      // 1; 4: "nchw4"
   int alignment = sizeof(float);  // bytes: what the tensor's address must be a multiple of
+  int images_together = 1;        // 1; 2: "n2chw", which all tensors of f16 and bf16 have
+  Element element = Element::f32;
   std::int64_t channel_blocks() const { return (channels + channels_together - std::int64_t{1}) / channels_together; }
-  // Of one image, filling included: what memory must be there.
+  // Of one image, filling channels included.
   std::int64_t elements() const { return channel_blocks() * channels_together * height * width; }
-  // Where a value lies, counted from the start of the tensor.
+  // Of a whole tensor, all filling included: what memory must be there. An odd batch of n2chw has one image more.
+  std::int64_t tensor_elements(int batch) const {
+    return (batch + images_together - std::int64_t{1}) / images_together * images_together * elements();
+  }
+  std::int64_t tensor_bytes(int batch) const { return tensor_elements(batch) * bytes_of(element); }
+  // Where a value lies, counted in elements from the start of the tensor.
   std::int64_t index(int image, int channel, int row, int col) const {
-    const std::int64_t block = image * channel_blocks() + channel / channels_together;
-    return ((block * height + row) * width + col) * channels_together + channel % channels_together;
+    const std::int64_t block = image / images_together * channel_blocks() + channel / channels_together;
+    const std::int64_t pixel = (block * height + row) * width + col;
+    return (pixel * channels_together + channel % channels_together) * images_together + image % images_together;
   }
 };
 
 // Device pointers to tensors as input_shape() and output_shape() say.
 struct LaunchIo {
-  const float* input = nullptr;
-  float* output = nullptr;
-  const float* residual = nullptr;  // like the output; exactly when the kernel needs one
+  const void* input = nullptr;
+  void* output = nullptr;
+  const void* residual = nullptr;  // like the output; exactly when the kernel needs one
   int batch = 1;
 };
 

@@ -61,4 +61,15 @@ std::shared_ptr<Package> sample_package(const SampleCode& code) {
   return package;
 }
 
+std::shared_ptr<Package> half_sample_package(Precision precision) {
+  std::shared_ptr<Package> package = sample_package();
+  for (KernelRecord& record : package->manifest.kernels) {
+    record.precision = to_string(precision);
+    record.launch.input_element = record.launch.output_element = element_of(precision);
+    record.launch.input_layout = record.launch.output_layout = TensorLayout::n2chw;
+    record.launch.tile_images = 2;
+  }
+  return package;
+}
+
 }  // namespace burin_test

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/package/package.h"
+#include "ir/precision.h"
 
 namespace burin_test {
 
@@ -25,5 +26,8 @@ struct SampleCode {
 // Layers "conv1" (planned for 1, 8 and 32 images) and "conv2" (planned for 4 and without scratch memory, with
 // residual).
 std::shared_ptr<burin::Package> sample_package(const SampleCode& code = {});
+
+// The same with tensors of a half precision: two images to a word, and to a tile.
+std::shared_ptr<burin::Package> half_sample_package(burin::Precision precision);
 
 }  // namespace burin_test

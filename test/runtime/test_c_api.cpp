@@ -172,6 +172,14 @@ TEST_CASE("c_api: package_contents") {
   CHECK(shape.out_channels_together == 1);
   CHECK(shape.in_alignment == 4);
   CHECK(shape.out_alignment == 4);
+  CHECK(shape.in_element == BURIN_F32);
+  CHECK(shape.out_element == BURIN_F32);
+  CHECK(shape.in_images_together == 1);
+  CHECK(shape.out_images_together == 1);
+  size_t input_bytes = 0, output_bytes = 0;
+  CHECK(burin_kernel_tensor_bytes(kernel, 3, &input_bytes, &output_bytes) == BURIN_OK);
+  CHECK(input_bytes == 3 * 8 * 14 * 14 * sizeof(float));
+  CHECK(output_bytes == 3 * 16 * 14 * 14 * sizeof(float));
   size_t bytes = 1;
   CHECK(burin_kernel_workspace_bytes(kernel, 1, &bytes) == BURIN_OK);
   CHECK(bytes == 0);
@@ -212,6 +220,43 @@ TEST_CASE("c_api: layouts_and_alignments") {
   CHECK(last_error_has("input is not aligned to 16 bytes"));
   CHECK(burin_launch(kernel, nullptr, memory, memory, memory + 8, 1, nullptr) == BURIN_ERROR_USAGE);
   CHECK(last_error_has("residual is not aligned to 64 bytes"));
+  burin_kernel_release(kernel);
+  burin_package_release(loaded);
+  burin_device_release(device);
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("c_api: half_tensors") {
+  const std::shared_ptr<burin::Package> package = half_sample_package(burin::Precision::bf16);
+  package->manifest.kernels.back().launch.output_element = burin::ElementType::f16;
+  const PackageFile file(*package);
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  burin_package* loaded = nullptr;
+  burin_kernel* kernel = nullptr;
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  REQUIRE(burin_package_open(device, file.path.c_str(), &loaded) == BURIN_OK);
+  REQUIRE(burin_kernel_find(loaded, "conv2", 4, &kernel) == BURIN_OK);
+  burin_kernel_shape shape;
+  REQUIRE(burin_kernel_get_shape(kernel, &shape) == BURIN_OK);
+  CHECK(shape.in_element == BURIN_BF16);
+  CHECK(shape.out_element == BURIN_F16);
+  CHECK(shape.in_images_together == 2);
+  CHECK(shape.out_images_together == 2);
+  CHECK(shape.in_channels_together == 1);
+  CHECK(shape.in_alignment == 4);
+  size_t input = 0, output = 0;
+  CHECK(burin_kernel_tensor_bytes(kernel, 3, &input, &output) == BURIN_OK);
+  CHECK(input == 4 * 8 * 14 * 14 * 2);  // a fourth image fills up the last pair
+  CHECK(output == 4 * 16 * 14 * 14 * 2);
+  CHECK(burin_kernel_tensor_bytes(kernel, 0, &input, &output) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("batch 0"));
+  CHECK(burin_kernel_tensor_bytes(kernel, 1, nullptr, &output) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("burin_kernel_tensor_bytes: input is NULL"));
+  CHECK(burin_kernel_tensor_bytes(kernel, 1, &input, nullptr) == BURIN_ERROR_USAGE);
+  CHECK(input == 4 * 8 * 14 * 14 * 2);  // a failure leaves the outputs alone
+  alignas(4) uint16_t values[2] = {};
+  CHECK(burin_launch(kernel, nullptr, values, values, values, 1, nullptr) == BURIN_OK);
   burin_kernel_release(kernel);
   burin_package_release(loaded);
   burin_device_release(device);

@@ -254,14 +254,61 @@ TEST_CASE("kernel: shapes tell layout, size and alignment") {
   CHECK(output.channels_together == 1);
   CHECK(output.alignment == 4);
   CHECK(output.elements() == 16 * 14 * 14);
+  CHECK(input.element == Element::f32);
+  CHECK(input.images_together == 1);
+  CHECK(input.tensor_bytes(3) == 3 * 12 * 14 * 14 * 4);
+}
+
+TEST_CASE("kernel: half tensors tell their type and that images lie in pairs") {
+  FakeDriver fake;
+  const std::shared_ptr<Package> package = half_sample_package(Precision::fp16x2);
+  package->manifest.kernels.back().launch.output_element = ElementType::bf16;
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  const Kernel kernel = loaded.kernel("conv2", 4);
+  const ImageShape input = kernel.input_shape(), output = kernel.output_shape();
+  CHECK(input.element == Element::f16);
+  CHECK(output.element == Element::bf16);
+  CHECK(input.images_together == 2);
+  CHECK(input.channels_together == 1);
+  CHECK(input.alignment == 4);
+  CHECK(input.elements() == 8 * 14 * 14);
+  CHECK(input.tensor_elements(4) == 4 * 8 * 14 * 14);
+  CHECK(input.tensor_elements(3) == 4 * 8 * 14 * 14);  // filled up
+  CHECK(output.tensor_bytes(1) == 2 * 16 * 14 * 14 * 2);
+  // The even image's value, and behind it the same of the odd image.
+  CHECK(input.index(2, 3, 4, 5) == (((1 * 8 + 3) * 14 + 4) * 14 + 5) * 2);
+  CHECK(input.index(3, 3, 4, 5) == input.index(2, 3, 4, 5) + 1);
+}
+
+TEST_CASE("launch: a grid of pairs of images") {
+  FakeDriver fake;
+  const LoadedPackage loaded(Device::open(0), half_sample_package(Precision::bf16), "sample");
+  const Kernel kernel = loaded.kernel("conv2", 4);  // 4 tiles for two images
+  CHECK(kernel.grid(1).tiles == 4);
+  CHECK(kernel.grid(2).tiles == 4);
+  CHECK(kernel.grid(3).tiles == 8);
+  alignas(4) std::uint16_t input[2] = {}, output[2] = {}, residual[2] = {};
+  kernel.launch(nullptr, {.input = input, .output = output, .residual = residual, .batch = 3});
+  CHECK(fake.launches().back().input == input);
+  CHECK(fake.launches().back().output == output);
+  CHECK(fake.launches().back().batch == 3);
+  CHECK(BURIN_THROWN(usage, kernel.launch(nullptr, {.input = input + 1, .output = output, .residual = residual}))
+            .has("input is not aligned to 4 bytes"));
 }
 
 TEST_CASE("image_shape: a value lies where the layout has it") {
   for (const TensorLayout layout : {TensorLayout::nchw, TensorLayout::nchw4}) {
     for (int channels = 1; channels <= 9; ++channels) {
-      const ImageShape shape{channels, 2, 3, channels_together(layout), 4};
+      const ImageShape shape{.channels = channels,
+                             .height = 2,
+                             .width = 3,
+                             .channels_together = channels_together(layout),
+                             .images_together = images_together(layout)};
       REQUIRE(shape.elements() == image_elements(layout, channels, 2, 3));
-      for (std::int64_t i = 0; i < 2 * shape.elements(); ++i) {
+      for (int batch = 1; batch <= 4; ++batch) {
+        REQUIRE(shape.tensor_elements(batch) == tensor_elements(layout, batch, channels, 2, 3));
+      }
+      for (std::int64_t i = 0; i < shape.tensor_elements(3); ++i) {
         const TensorPlace at = place_of(layout, channels, 2, 3, i);
         INFO(to_string(layout) << ", " << channels << " channels, element " << i);
         CHECK(shape.index(static_cast<int>(at.image), static_cast<int>(at.channel), static_cast<int>(at.row),
