@@ -1,5 +1,6 @@
 // burin bench: how long a package's kernels take on a GPU, and cuDNN beside them in the same run.
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 
 #include "compiler/assemble/locate.h"
@@ -29,14 +30,31 @@ struct BenchRow {
   const KernelRecord* kernel = nullptr;
   int batch = 1;
   KernelTimes times;
+  std::vector<CudnnMode> modes;  // of cuDNN that it is compared with
   CudnnBaseline baseline;
 
-  // cuDNN's time over ours, where there is one: above 1 is faster than cuDNN.
-  std::optional<double> ratio(const std::optional<CudnnTime>& theirs, double ours_us) const {
+  bool compared_with(CudnnMode mode) const { return std::find(modes.begin(), modes.end(), mode) != modes.end(); }
+  // cuDNN's time over ours, cold, where there is one: above 1 is faster than cuDNN.
+  std::optional<double> ratio(CudnnMode mode) const {
+    const std::optional<CudnnTime>& theirs = baseline[mode];
+    const double ours_us = times.cold.median_us;
     if (!theirs || theirs->median_us <= 0 || ours_us <= 0) return std::nullopt;
     return theirs->median_us / ours_us;
   }
 };
+
+// A kernel is compared with cuDNN on tensors like its own, and with the fastest that cuDNN does on float tensors.
+std::vector<CudnnMode> modes_for(ElementType element) {
+  switch (element) {
+    case ElementType::f32:
+      return {CudnnMode::fp32, CudnnMode::tf32};
+    case ElementType::f16:
+      return {CudnnMode::fp16, CudnnMode::tf32};
+    case ElementType::bf16:
+      return {CudnnMode::bf16, CudnnMode::tf32};
+  }
+  fail_internal(__FILE__, __LINE__, "an element type without a mode of cuDNN");
+}
 
 // What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
 // that the runtime would choose.
@@ -47,12 +65,12 @@ std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments
   for (const KernelRecord& kernel : manifest.kernels) {
     if (!matches_layer(arguments.layer, kernel.layer)) continue;
     if (batches.empty()) {
-      rows.push_back({&kernel, kernel.planned_batch, {}, {}});
+      rows.push_back({&kernel, kernel.planned_batch, {}, {}, {}});
       continue;
     }
     if (std::find(done.begin(), done.end(), kernel.layer) != done.end()) continue;
     done.push_back(kernel.layer);
-    for (const int batch : batches) rows.push_back({kernel_for(manifest, kernel.layer, batch), batch, {}, {}});
+    for (const int batch : batches) rows.push_back({kernel_for(manifest, kernel.layer, batch), batch, {}, {}, {}});
   }
   if (rows.empty() && arguments.layer)
     fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *arguments.layer);
@@ -67,21 +85,35 @@ std::string spread_text(const Measurement& m) {
   return fmt::format("{}/{}/{}", microseconds_text(m.p10_us), microseconds_text(m.p90_us), microseconds_text(m.p99_us));
 }
 
-std::string print_table(const std::vector<BenchRow>& rows, bool with_baseline) {
+// The geometric mean of the ratios to cuDNN in `mode`; empty where nothing is compared with it.
+std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
+  std::vector<double> ratios;
+  bool compared = false;
+  for (const BenchRow& row : rows) {
+    compared = compared || row.compared_with(mode);
+    if (const std::optional<double> ratio = row.ratio(mode)) ratios.push_back(*ratio);
+  }
+  if (!compared) return "";
+  return ratios.empty() ? "-" : fmt::format("{:.2f}", geometric_mean(ratios));
+}
+
+// Columns of modes that no row is compared with stay empty, and are not shown.
+std::string print_table(const std::vector<BenchRow>& rows) {
   using Align = Table::Align;
-  Table table({{"layer"},
-               {"batch", Align::right},
-               {"code"},
-               {"warm us", Align::right},
-               {"p10/p90/p99", Align::right},
-               {"cold us", Align::right},
-               {"p10/p90/p99", Align::right},
-               {"model us", Align::right},
-               {"cuDNN FP32 us", Align::right},
-               {"TF32 us", Align::right},
-               {"FP32/cold", Align::right},
-               {"TF32/cold", Align::right}});
-  std::vector<double> fp32, tf32;
+  std::vector<Table::Column> columns = {{"layer"},
+                                        {"batch", Align::right},
+                                        {"code"},
+                                        {"warm us", Align::right},
+                                        {"p10/p90/p99", Align::right},
+                                        {"cold us", Align::right},
+                                        {"p10/p90/p99", Align::right},
+                                        {"model us", Align::right}};
+  const std::size_t own_columns = columns.size();
+  for (const CudnnMode mode : kCudnnModes)
+    columns.push_back({fmt::format("cuDNN {} us", to_string(mode)), Align::right});
+  for (const CudnnMode mode : kCudnnModes) columns.push_back({fmt::format("{}/cold", to_string(mode)), Align::right});
+  Table table(columns);
+  bool compared = false;
   for (const BenchRow& row : rows) {
     std::vector<std::string> cells = {
         row.kernel->layer,
@@ -92,24 +124,18 @@ std::string print_table(const std::vector<BenchRow>& rows, bool with_baseline) {
         microseconds_text(row.times.cold.median_us),
         spread_text(row.times.cold),
         row.batch == row.kernel->planned_batch ? microseconds_text(row.kernel->predicted_us) : std::string("-")};
-    if (with_baseline) {
-      const double ours = row.times.cold.median_us;
-      const auto to_fp32 = row.ratio(row.baseline.fp32, ours), to_tf32 = row.ratio(row.baseline.tf32, ours);
-      if (to_fp32) fp32.push_back(*to_fp32);
-      if (to_tf32) tf32.push_back(*to_tf32);
-      for (std::string cell :
-           {time_text(row.baseline.fp32), time_text(row.baseline.tf32), ratio_text(to_fp32), ratio_text(to_tf32)})
-        cells.push_back(std::move(cell));
-    } else {
-      cells.resize(cells.size() + 4);
-    }
+    for (const CudnnMode mode : kCudnnModes)
+      cells.push_back(row.compared_with(mode) ? time_text(row.baseline[mode]) : "");
+    for (const CudnnMode mode : kCudnnModes)
+      cells.push_back(row.compared_with(mode) ? ratio_text(row.ratio(mode)) : "");
+    compared = compared || !row.modes.empty();
     table.add(std::move(cells));
   }
-  if (with_baseline) {
-    const auto mean = [](const std::vector<double>& ratios) {
-      return ratios.empty() ? std::string("-") : fmt::format("{:.2f}", geometric_mean(ratios));
-    };
-    table.add_footer({"geometric mean", "", "", "", "", "", "", "", "", "", mean(fp32), mean(tf32)});
+  if (compared) {
+    std::vector<std::string> footer = {"geometric mean"};
+    footer.resize(own_columns + kCudnnModes.size());
+    for (const CudnnMode mode : kCudnnModes) footer.push_back(mean_text(rows, mode));
+    table.add_footer(std::move(footer));
   }
   return table.print();
 }
@@ -128,6 +154,13 @@ nlohmann::ordered_json to_json(const std::optional<CudnnTime>& time) {
   if (!time) return nullptr;
   return {{"median_us", time->median_us}, {"p10_us", time->p10_us}, {"p90_us", time->p90_us},
           {"algorithm", time->algorithm}, {"layout", time->layout}, {"graph_replay", time->graph_replay}};
+}
+
+// "cudnn_fp32"
+std::string json_key(CudnnMode mode) {
+  std::string key = fmt::format("cudnn_{}", to_string(mode));
+  std::ranges::transform(key, key.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return key;
 }
 
 // What the assembler said of the kernel's code, and the bytes of the same weights in other forms; null where the driver
@@ -160,6 +193,7 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
                                     {"symbol", row.kernel->symbol},
                                     {"shape", describe(row.kernel->shape)},
                                     {"nonzeros", row.kernel->nonzeros},
+                                    {"precision", row.kernel->precision},
                                     {"input_layout", to_string(row.kernel->launch.input_layout)},
                                     {"output_layout", to_string(row.kernel->launch.output_layout)},
                                     {"batch", row.batch},
@@ -169,11 +203,8 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
                                     {"warm", to_json(row.times.warm)},
                                     {"cold", to_json(row.times.cold)}};
     add_sizes(entry, details, row.kernel->symbol);
-    if (cudnn_version) {
-      entry["cudnn_fp32"] = to_json(row.baseline.fp32);
-      entry["cudnn_tf32"] = to_json(row.baseline.tf32);
-      entry["cudnn_note"] = row.baseline.note;
-    }
+    for (const CudnnMode mode : row.modes) entry[json_key(mode)] = to_json(row.baseline[mode]);
+    if (!row.modes.empty()) entry["cudnn_note"] = row.baseline.note;
     document["rows"].push_back(std::move(entry));
   }
   return json_output(document);
@@ -202,7 +233,8 @@ int bench_package(const BenchArguments& arguments) {
       if (!cudnn) continue;
       MeasureOptions measure_options;
       measure_options.samples = arguments.options.samples;
-      row.baseline = cudnn->measure(row.kernel->shape, row.batch, bench.stream(), measure_options);
+      row.modes = modes_for(row.kernel->launch.input_element);
+      row.baseline = cudnn->measure(row.kernel->shape, row.batch, row.modes, bench.stream(), measure_options);
     }
   }
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
@@ -217,7 +249,7 @@ int bench_package(const BenchArguments& arguments) {
   print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",
                          arguments.package, device.info().name, device.info().arch(),
                          version ? ", cuDNN " + *version : std::string(), arguments.options.copies));
-  print_data(print_table(rows, cudnn != nullptr));
+  print_data(print_table(rows));
   for (const BenchRow& row : rows) {
     if (!row.baseline.note.empty())
       print_note(fmt::format("{}, batch {}: {}", row.kernel->layer, row.batch, row.baseline.note));
@@ -237,7 +269,8 @@ void add_bench_command(CLI::App& app, Action& action) {
   command->add_option("--layer", arguments->layer, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
   command
       ->add_option("--baseline", arguments->baseline,
-                   "cudnn: its best algorithm by measurement, in FP32 and TF32, in the same run")
+                   "cudnn: its best algorithm by measurement, in the same run; FP32 kernels beside FP32 and TF32, "
+                   "half kernels beside FP16 or BF16 and TF32")
       ->type_name("NAME");
   command->add_option("--json", arguments->json, "Write all figures to FILE, too (-: to stdout instead of the table)")
       ->type_name("FILE");

@@ -1,11 +1,14 @@
 #include "runtime/bench/cudnn_baseline.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <random>
 #include <tuple>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "runtime/device_state.h"
 
@@ -21,7 +24,7 @@ constexpr std::size_t kFinalists = 3;
 // A single run this much longer than the shortest so far cannot win; some take seconds (one launch for each group).
 constexpr double kHopelessFactor = 20;
 constexpr double kHopelessFloorUs = 2000;  // below it a single run says little: planning on the host is part of it
-constexpr int kFirstComputeWithTf32 = 80;
+constexpr int kFirstComputeWithTf32 = 80;  // and with BF16
 
 // One of cuDNN's descriptors, destroyed with it.
 class Descriptor {
@@ -41,17 +44,35 @@ class Descriptor {
   Destroy destroy_;
 };
 
+struct ModeTraits {
+  std::string_view name;
+  CudnnType type;
+  CudnnMath math;
+  ElementType element;
+};
+
+const ModeTraits& traits(CudnnMode mode) {
+  static constexpr std::array<ModeTraits, kCudnnModes.size()> kTraits = {{
+      {"FP32", CudnnType::float32, CudnnMath::fp32, ElementType::f32},
+      {"TF32", CudnnType::float32, CudnnMath::tf32_allowed, ElementType::f32},
+      {"FP16", CudnnType::half, CudnnMath::tensor_cores, ElementType::f16},
+      {"BF16", CudnnType::bfloat16, CudnnMath::tensor_cores, ElementType::bf16},
+  }};
+  return kTraits.at(static_cast<std::size_t>(mode));
+}
+
 // Uniform in [-1, 1], drawn once per block and repeated: times depend on values only through power.
-DeviceBuffer random_buffer(const Device& device, std::int64_t elements, std::uint32_t seed) {
+DeviceBuffer random_buffer(const Device& device, ElementType type, std::int64_t elements, std::uint32_t seed) {
   constexpr std::size_t kBlock = std::size_t{1} << 18;  // elements
-  const std::size_t count = static_cast<std::size_t>(elements);
-  std::vector<float> block(std::min(count, kBlock));
+  const std::size_t count = static_cast<std::size_t>(elements), size = static_cast<std::size_t>(bytes_of(type));
+  std::vector<float> values(std::min(count + count % 2, kBlock));  // whole words of either size
   std::mt19937 random(seed);
   constexpr float kScale = 1.0F / 2147483648.0F;
-  for (float& value : block) value = static_cast<float>(static_cast<std::int32_t>(random())) * kScale;
-  DeviceBuffer buffer(device, count * sizeof(float));
+  for (float& value : values) value = static_cast<float>(static_cast<std::int32_t>(random())) * kScale;
+  const std::vector<float> block = pack_words(type, values);
+  DeviceBuffer buffer(device, count * size);
   for (std::size_t at = 0; at < count; at += kBlock) {
-    buffer.upload(block.data(), std::min(kBlock, count - at) * sizeof(float), at * sizeof(float));
+    buffer.upload(block.data(), std::min(kBlock, count - at) * size, at * size);
   }
   return buffer;
 }
@@ -90,55 +111,63 @@ Measurement measure_in_a_row(const Device& device, const Stream& stream,
 
 }  // namespace
 
-// The layer on the device. Values are random, so one set of buffers serves both layouts.
+std::string_view to_string(CudnnMode mode) { return traits(mode).name; }
+
+// The layer on the device, with tensors of one element type. Values are random, so one set of buffers serves both
+// layouts.
 struct Cudnn::Problem {
   const Device& device;
   const CudnnTable& table;
   CudnnObject handle;
   ConvShape shape;
   int batch;
+  ElementType element;
   std::vector<DeviceBuffer> inputs;
   DeviceBuffer weights, output, workspace;
   Descriptor input_descriptor, filter, convolution, output_descriptor;
 
-  Problem(const Device& on, const CudnnTable& with, CudnnObject by, const ConvShape& layer, int images)
+  Problem(const Device& on, const CudnnTable& with, CudnnObject by, const ConvShape& layer, int images,
+          ElementType tensors)
       : device(on),
         table(with),
         handle(by),
         shape(symmetric(layer)),
         batch(images),
-        weights(random_buffer(on, shape.weight_elements(), kCudnnInputBuffers)),
-        output(on,
-               static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(images) * sizeof(float)),
+        element(tensors),
+        weights(random_buffer(on, tensors, shape.weight_elements(), kCudnnInputBuffers)),
+        output(on, static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(images) *
+                       static_cast<std::size_t>(bytes_of(tensors))),
         input_descriptor(with, with.create_tensor, with.destroy_tensor),
         filter(with, with.create_filter, with.destroy_filter),
         convolution(with, with.create_convolution, with.destroy_convolution),
         output_descriptor(with, with.create_tensor, with.destroy_tensor) {
     for (std::uint32_t i = 0; i < kCudnnInputBuffers; ++i) {
-      inputs.push_back(random_buffer(on, shape.input_elements() * images, i));
+      inputs.push_back(random_buffer(on, tensors, shape.input_elements() * images, i));
     }
   }
 
-  void describe(CudnnLayout layout, CudnnMath math) const {
+  void describe(CudnnLayout layout, CudnnMode mode) const {
     const int order = static_cast<int>(layout);
+    const int type = static_cast<int>(traits(mode).type);
+    check_cudnn(table,
+                table.set_tensor_4d(input_descriptor, order, type, batch, shape.in_channels, shape.in_h, shape.in_w),
+                "cudnnSetTensor4dDescriptor", "of the input");
     check_cudnn(
         table,
-        table.set_tensor_4d(input_descriptor, order, kCudnnFloat, batch, shape.in_channels, shape.in_h, shape.in_w),
-        "cudnnSetTensor4dDescriptor", "of the input");
+        table.set_tensor_4d(output_descriptor, order, type, batch, shape.out_channels, shape.out_h(), shape.out_w()),
+        "cudnnSetTensor4dDescriptor", "of the output");
     check_cudnn(table,
-                table.set_tensor_4d(output_descriptor, order, kCudnnFloat, batch, shape.out_channels, shape.out_h(),
-                                    shape.out_w()),
-                "cudnnSetTensor4dDescriptor", "of the output");
-    check_cudnn(table,
-                table.set_filter_4d(filter, kCudnnFloat, order, shape.out_channels, shape.channels_per_group(),
-                                    shape.kernel_h, shape.kernel_w),
+                table.set_filter_4d(filter, type, order, shape.out_channels, shape.channels_per_group(), shape.kernel_h,
+                                    shape.kernel_w),
                 "cudnnSetFilter4dDescriptor");
+    // The type of the convolution is that of its sums.
     check_cudnn(table,
                 table.set_convolution_2d(convolution, shape.pad.top, shape.pad.left, shape.stride_h, shape.stride_w,
-                                         shape.dilation_h, shape.dilation_w, kCudnnCrossCorrelation, kCudnnFloat),
+                                         shape.dilation_h, shape.dilation_w, kCudnnCrossCorrelation,
+                                         static_cast<int>(CudnnType::float32)),
                 "cudnnSetConvolution2dDescriptor");
     check_cudnn(table, table.set_groups(convolution, shape.groups), "cudnnSetConvolutionGroupCount");
-    check_cudnn(table, table.set_math(convolution, static_cast<int>(math)), "cudnnSetConvolutionMathType");
+    check_cudnn(table, table.set_math(convolution, static_cast<int>(traits(mode).math)), "cudnnSetConvolutionMathType");
   }
 
   CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const {
@@ -202,13 +231,13 @@ Cudnn::~Cudnn() {
 }
 
 // Runs every algorithm in both layouts; fastest first. `refusals` counts those that do not serve the shape.
-std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMath math, const Stream& stream,
+std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMode mode, const Stream& stream,
                                             std::string& refusals) {
   const CudnnTable& table = library_.table();
   std::vector<Candidate> candidates;
   double shortest_us = std::numeric_limits<double>::infinity();
   for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc}) {
-    problem.describe(layout, math);
+    problem.describe(layout, mode);
     for (int algorithm = 0; algorithm < kCudnnForwardAlgorithms; ++algorithm) {
       Candidate candidate{.algorithm = algorithm, .layout = layout};
       const auto refuse = [&](const std::string& reason) {
@@ -255,18 +284,18 @@ std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMath math, co
   return candidates;
 }
 
-std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMath math, const Stream& stream,
+std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMode mode, const Stream& stream,
                                      const MeasureOptions& options, std::string& note) {
   std::string refusals;
-  std::vector<Candidate> candidates = screen(problem, math, stream, refusals);
+  std::vector<Candidate> candidates = screen(problem, mode, stream, refusals);
   if (candidates.empty()) {
-    append(note, fmt::format("no algorithm of cuDNN serves this layer ({})", refusals));
+    append(note, fmt::format("no algorithm of cuDNN serves this layer in {} ({})", to_string(mode), refusals));
     return std::nullopt;
   }
   candidates.resize(std::min(candidates.size(), kFinalists));
   std::optional<CudnnTime> fastest;
   for (const Candidate& candidate : candidates) {
-    problem.describe(candidate.layout, math);
+    problem.describe(candidate.layout, mode);
     CudnnTime time;
     MeasureOptions final_options = options;
     if (options.launches_per_graph == 0) {
@@ -286,19 +315,44 @@ std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMath math, const Str
   return fastest;
 }
 
-CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, const Stream& stream, const MeasureOptions& options) {
+std::optional<CudnnTime>& CudnnBaseline::operator[](CudnnMode mode) {
+  switch (mode) {
+    case CudnnMode::fp32:
+      return fp32;
+    case CudnnMode::tf32:
+      return tf32;
+    case CudnnMode::fp16:
+      return fp16;
+    case CudnnMode::bf16:
+      return bf16;
+  }
+  fail_internal(__FILE__, __LINE__, "a mode of cuDNN without a time");
+}
+
+const std::optional<CudnnTime>& CudnnBaseline::operator[](CudnnMode mode) const {
+  return const_cast<CudnnBaseline&>(*this)[mode];
+}
+
+CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const CudnnMode> modes, const Stream& stream,
+                             const MeasureOptions& options) {
   if (batch < 1) fail(ErrorKind::usage, "a batch of {} images: at least 1 is needed", batch);
   CudnnBaseline baseline;
-  Problem problem(device_, library_.table(), handle_, shape, batch);
-  if (!(problem.shape.pad == shape.pad)) {
+  if (!(symmetric(shape).pad == shape.pad)) {
     append(baseline.note,
            "cuDNN cannot pad the sides differently: its input was padded beforehand, which is not timed");
   }
-  baseline.fp32 = best(problem, CudnnMath::fp32, stream, options, baseline.note);
-  if (device_.info().compute() < kFirstComputeWithTf32) {
-    append(baseline.note, fmt::format("{} has no TF32", device_.info().arch()));
-  } else {
-    baseline.tf32 = best(problem, CudnnMath::tf32_allowed, stream, options, baseline.note);
+  std::optional<Problem> problem;
+  for (const CudnnMode mode : modes) {
+    if ((mode == CudnnMode::tf32 || mode == CudnnMode::bf16) && device_.info().compute() < kFirstComputeWithTf32) {
+      append(baseline.note, fmt::format("{} has no {}", device_.info().arch(), to_string(mode)));
+      continue;
+    }
+    const ElementType element = traits(mode).element;
+    if (!problem || problem->element != element) {
+      problem.reset();  // first, so that both need not fit
+      problem.emplace(device_, library_.table(), handle_, shape, batch, element);
+    }
+    baseline[mode] = best(*problem, mode, stream, options, baseline.note);
   }
   return baseline;
 }

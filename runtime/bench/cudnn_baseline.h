@@ -1,13 +1,17 @@
 // What cuDNN needs for a dense convolution: the fastest of its forward algorithms by our own measurement, over both
-// memory layouts, for FP32 and with TF32 allowed.
+// memory layouts, in FP32, with TF32 allowed, and with FP16 and BF16 tensors. Sums are FP32 in all of them.
 //
 // It is the convolution alone: no bias, residual or activation, which only favours cuDNN in a comparison. Data are
 // random; inputs take turns among kCudnnInputBuffers buffers.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/conv_layer.h"
@@ -18,6 +22,17 @@ namespace burin {
 
 inline constexpr int kCudnnInputBuffers = 4;
 
+// How cuDNN computes.
+enum class CudnnMode {
+  fp32,  // float tensors, tensor cores forbidden
+  tf32,  // float tensors, tensor cores allowed
+  fp16,  // half tensors, tensor cores allowed
+  bf16,  // bfloat16 tensors, tensor cores allowed
+};
+inline constexpr std::array kCudnnModes = {CudnnMode::fp32, CudnnMode::tf32, CudnnMode::fp16, CudnnMode::bf16};
+inline constexpr std::array kCudnnFloatModes = {CudnnMode::fp32, CudnnMode::tf32};
+std::string_view to_string(CudnnMode mode);  // "FP32"
+
 struct CudnnTime {
   std::string algorithm;  // "WINOGRAD_NONFUSED"
   std::string layout;     // "NCHW"
@@ -26,9 +41,12 @@ struct CudnnTime {
 };
 
 struct CudnnBaseline {
-  std::optional<CudnnTime> fp32;  // tensor cores forbidden
-  std::optional<CudnnTime> tf32;  // allowed; absent before Ampere, which has none
-  std::string note;               // what else a reader must know: padding done beforehand, why a time is absent
+  // Absent: not asked for, or not to be had (TF32 and BF16 came with Ampere), which `note` then says.
+  std::optional<CudnnTime> fp32, tf32, fp16, bf16;
+  std::string note;  // what else a reader must know: padding done beforehand, why a time is absent
+
+  std::optional<CudnnTime>& operator[](CudnnMode mode);
+  const std::optional<CudnnTime>& operator[](CudnnMode mode) const;
 };
 
 class Cudnn {
@@ -42,15 +60,16 @@ class Cudnn {
   std::string version() const { return library_.version(); }
   const std::string& path() const { return library_.path(); }
 
-  // From one thread at a time. Algorithms that refuse the shape are passed over. Throws Error(device) when memory is
-  // short or the device fails.
-  CudnnBaseline measure(const ConvShape& shape, int batch, const Stream& stream, const MeasureOptions& options = {});
+  // In each of `modes`. From one thread at a time. Algorithms that refuse the shape are passed over. Throws
+  // Error(device) when memory is short or the device fails.
+  CudnnBaseline measure(const ConvShape& shape, int batch, std::span<const CudnnMode> modes, const Stream& stream,
+                        const MeasureOptions& options = {});
 
  private:
   struct Problem;
   struct Candidate;
-  std::vector<Candidate> screen(Problem& problem, CudnnMath math, const Stream& stream, std::string& refusals);
-  std::optional<CudnnTime> best(Problem& problem, CudnnMath math, const Stream& stream, const MeasureOptions& options,
+  std::vector<Candidate> screen(Problem& problem, CudnnMode mode, const Stream& stream, std::string& refusals);
+  std::optional<CudnnTime> best(Problem& problem, CudnnMode mode, const Stream& stream, const MeasureOptions& options,
                                 std::string& note);
 
   Device device_;

@@ -17,14 +17,14 @@ using CudnnObject = void*;
 using CudnnStatus = int;
 
 inline constexpr CudnnStatus kCudnnSuccess = 0;
-inline constexpr int kCudnnFloat = 0;              // CUDNN_DATA_FLOAT
 inline constexpr int kCudnnCrossCorrelation = 1;   // CUDNN_CROSS_CORRELATION: what networks call a convolution
 inline constexpr int kCudnnForwardAlgorithms = 8;  // CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 
-enum class CudnnLayout { nchw = 0, nhwc = 1 };  // CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC
-// For float data: FMA_MATH forbids the tensor cores; DEFAULT_MATH lets them run in TF32 since Ampere.
-// TENSOR_OP_MATH_ALLOW_CONVERSION would round to half precision and is not used.
-enum class CudnnMath { tf32_allowed = 0, fp32 = 3 };
+enum class CudnnLayout { nchw = 0, nhwc = 1 };                 // CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC
+enum class CudnnType { float32 = 0, half = 2, bfloat16 = 9 };  // CUDNN_DATA_FLOAT, _HALF, _BFLOAT16
+// For float data: FMA_MATH forbids the tensor cores; DEFAULT_MATH lets them run in TF32 since Ampere. For half data
+// TENSOR_OP_MATH lets them run. TENSOR_OP_MATH_ALLOW_CONVERSION would round floats to half precision and is not used.
+enum class CudnnMath { tf32_allowed = 0, tensor_cores = 1, fp32 = 3 };
 
 std::string_view to_string(CudnnLayout layout);
 // "IMPLICIT_PRECOMP_GEMM"; "algorithm 12" for a number that is none of the eight.

@@ -10,13 +10,17 @@
 #   layers.sh build/burin out anchors:0.91:1,32 vgg:0.90:1,32 dong:0.90:64 weights/resnet50.safetensors:0.95:1,32 \
 #     'weights/mobilenet.safetensors:0.95:1,32:*pointwise*' weights/alexnet.safetensors:-:1,128
 #
-# Environment: STEPS (default "make compile verify bench table"), TOGETHER: packages compiled at once (default 2; each
-# takes a thread for each processor), BENCH_OPTIONS (default "--baseline cudnn").
+# Environment: STEPS (default "make compile verify bench table"), PRECISION (default fp32; another one is part of the
+# packages' names), TOGETHER: packages compiled at once (default 2; each takes a thread for each processor),
+# BENCH_OPTIONS (default "--baseline cudnn").
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 burin=$1 out=$2
 shift 2
 steps=" ${STEPS:-make compile verify bench table} "
+precision=${PRECISION:-fp32}
+suffix=
+[[ $precision == fp32 ]] || suffix=-$precision
 read -r -a bench_options <<< "${BENCH_OPTIONS:---baseline cudnn}"
 mkdir -p "$out"
 failed=0
@@ -49,22 +53,25 @@ done
 
 compile_one() {
   local name=$1 start=$SECONDS
-  "$burin" compile "$out/$name.safetensors" -o "$out/$name.burin" --batch "$2" --layer "$3" --arch sm_90 \
-    > "$out/$name.compile.txt" 2>&1 || { cat "$out/$name.compile.txt" >&2; rm -f "$out/$name.burin"; return 1; }
-  echo "$name: $(tail -n 1 "$out/$name.compile.txt"), $((SECONDS - start)) s"
+  local package=$name$suffix
+  "$burin" compile "$out/$name.safetensors" -o "$out/$package.burin" --batch "$2" --layer "$3" --arch sm_90 \
+    --precision "$precision" > "$out/$package.compile.txt" 2>&1 ||
+    { cat "$out/$package.compile.txt" >&2; rm -f "$out/$package.burin"; return 1; }
+  echo "$package: $(tail -n 1 "$out/$package.compile.txt"), $((SECONDS - start)) s"
 }
 export -f compile_one
-export burin out
+export burin out precision suffix
 if [[ $steps == *" compile "* ]]; then
   xargs -0 -a "$out/compile.list" -P "${TOGETHER:-2}" -n 3 bash -c 'compile_one "$@"' _ || failed=1
 fi
 
 tables=()
-for name in "${names[@]}"; do
+for weights in "${names[@]}"; do
+  name=$weights$suffix
   package=$out/$name.burin
   [[ -f $package ]] || continue
   if [[ $steps == *" verify "* ]]; then
-    "$burin" verify "$package" --against "$out/$name.safetensors" --device cuda:0 > "$out/$name.verify.txt" || failed=1
+    "$burin" verify "$package" --against "$out/$weights.safetensors" --device cuda:0 > "$out/$name.verify.txt" || failed=1
     echo "$name: $(tail -n 1 "$out/$name.verify.txt")"
   fi
   if [[ $steps == *" bench "* ]]; then

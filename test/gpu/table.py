@@ -8,7 +8,7 @@ import json
 import math
 import sys
 
-BASELINES = [("FP32", "cudnn_fp32"), ("TF32", "cudnn_tf32"), ("FP16", "cudnn_fp16")]
+BASELINES = [("FP32", "cudnn_fp32"), ("TF32", "cudnn_tf32"), ("FP16", "cudnn_fp16"), ("BF16", "cudnn_bf16")]
 UNKNOWN = "-"
 
 
@@ -49,8 +49,13 @@ def print_table(heads, rows):
     print()
 
 
-def kernel_cells(row, baselines):
-    return [f"{row['layer'].removeprefix('features.')}, {row['shape']}", row["batch"], row["nonzeros"],
+def precision(row):
+    return row.get("precision", "fp32")
+
+
+def kernel_cells(row, baselines, with_precision):
+    return [f"{row['layer'].removeprefix('features.')}, {row['shape']}", *([precision(row)] if with_precision else []),
+            row["batch"], row["nonzeros"],
             microseconds(row["cold"]), microseconds(row["warm"]),
             *(microseconds(row.get(key)) for _, key in baselines),
             *(number(ratio(row, key)) for _, key in baselines),
@@ -94,11 +99,13 @@ def main(paths):
     baselines = [(name, key) for name, key in BASELINES if any(row.get(key) for row in everything)]
     names = [name for name, _ in baselines]
     ratios = [f"{name} / cold" for name in names]
+    with_precision = any(precision(row) != "fp32" for row in everything)
     for name, rows in files.items():
         if len(files) > 1:
             print(f"## {name}\n")
-        print_table(["layer", "batch", "nonzeros", "cold", "warm", *(f"cuDNN {name}" for name in names), *ratios, "code",
-                     "CSR", "dense"], [kernel_cells(row, baselines) for row in rows])
+        print_table(["layer", *(["precision"] if with_precision else []), "batch", "nonzeros", "cold", "warm",
+                     *(f"cuDNN {name}" for name in names), *ratios, "code", "CSR", "dense"],
+                    [kernel_cells(row, baselines, with_precision) for row in rows])
     if len(files) > 1:
         print("## Together\n")
     if baselines:

@@ -5,17 +5,21 @@
 #
 #   test/gpu/tune.sh BURIN WEIGHTS_FOLDER OUT_FOLDER [FILE_GLOB]
 #
-# Environment: BATCHES (default 1,32), TUNE (plans, default 12), LAYERS (a --layer glob, default all), ARCH (default
-# native). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
+# Environment: BATCHES (default 1,32), PRECISION (default fp32; another one is part of the packages' names), TUNE
+# (plans, default 12), LAYERS (a --layer glob, default all), ARCH (default native). OUT_FOLDER keeps the packages, with
+# the evidence in them (burin inspect --tuning).
 set -euo pipefail
 burin=$1 weights=$2 out=$3 glob=${4:-*}
 mkdir -p "$out"
+precision=${PRECISION:-fp32} suffix=
+[[ $precision == fp32 ]] || suffix=-$precision
 failed=0
 reports=()
 for file in "$weights"/$glob.safetensors; do
-  name=$(basename "$file" .safetensors)
+  name=$(basename "$file" .safetensors)$suffix
   package=$out/$name.tuned.burin
-  options=(--tune="${TUNE:-12}" --batch "${BATCHES:-1,32}" --arch "${ARCH:-native}" --no-bitcode)
+  options=(--tune="${TUNE:-12}" --batch "${BATCHES:-1,32}" --arch "${ARCH:-native}" --no-bitcode
+           --precision "$precision")
   [[ -z ${LAYERS:-} ]] || options+=(--layer "$LAYERS")
   echo "== $name"
   start=$SECONDS

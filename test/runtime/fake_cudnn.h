@@ -15,14 +15,14 @@ struct FakeCudnnState {
     std::size_t workspace_bytes = 0;
   };
   using Algorithms = std::array<Algorithm, 8>;
-  // [layout 0 NCHW, 1 NHWC][0: TF32 allowed, 1: FP32]
-  std::array<std::array<Algorithms, 2>, 2> algorithms;
+  // [layout 0 NCHW, 1 NHWC][burin::CudnnMode: 0 FP32, 1 TF32, 2 FP16, 3 BF16]
+  std::array<std::array<Algorithms, 4>, 2> algorithms;
   int create_status = 0;
 
   // what it saw
   std::array<int, 8> runs{};  // of each algorithm
   int live_objects = 0;
-  int set_math_to_other = 0;  // maths that are neither
+  int other_modes = 0;  // launches whose types and math are none of the four
   std::set<const void*> inputs;
   std::array<int, 4> input_dims{};  // of the last convolution: n, c, h, w
   std::array<int, 4> filter_dims{};

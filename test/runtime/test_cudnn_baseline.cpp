@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <optional>
 
@@ -12,6 +14,7 @@
 using burin::ConvShape;
 using burin::Cudnn;
 using burin::CudnnBaseline;
+using burin::CudnnMode;
 using burin::Device;
 using burin::Stream;
 using burin_test::FakeCudnnState;
@@ -23,7 +26,7 @@ namespace {
 
 constexpr double kMicrosecondsPerLaunch = 5;  // FakeDriver's
 constexpr int kSlow = 50;
-constexpr std::size_t kTf32 = 0, kFp32 = 1, kNchw = 0, kNhwc = 1;
+constexpr std::size_t kFp32 = 0, kTf32 = 1, kFp16 = 2, kBf16 = 3, kNchw = 0, kNhwc = 1;
 
 // The fake library's state, as new; every algorithm is slow.
 FakeCudnnState& fresh_state() {
@@ -61,11 +64,12 @@ burin::MeasureOptions few_samples() {
   return options;
 }
 
-CudnnBaseline measure(const ConvShape& shape, int batch = 2) {
+CudnnBaseline measure(const ConvShape& shape, int batch = 2,
+                      std::span<const CudnnMode> modes = burin::kCudnnFloatModes) {
   const Device device = Device::open(0);
   const Stream stream(device);
   Cudnn cudnn(device, {BURIN_FAKE_CUDNN});
-  return cudnn.measure(shape, batch, stream, few_samples());
+  return cudnn.measure(shape, batch, modes, stream, few_samples());
 }
 
 void refuse_all(FakeCudnnState& state, Refuses refusal) {
@@ -127,8 +131,60 @@ TEST_CASE("cudnn: the fastest algorithm over both layouts, FP32 and TF32 apart")
   CHECK(baseline.tf32->algorithm == "IMPLICIT_PRECOMP_GEMM");
   CHECK(baseline.tf32->layout == "NCHW");
   CHECK(baseline.tf32->median_us == Approx(3 * kMicrosecondsPerLaunch));
+  CHECK_FALSE(baseline.fp16);
+  CHECK_FALSE(baseline.bf16);
   CHECK(baseline.note == "");
-  CHECK(state.set_math_to_other == 0);
+  CHECK(state.other_modes == 0);
+}
+
+TEST_CASE("cudnn: FP16 and BF16 tensors, summed in FP32 on tensor cores") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  state.algorithms[kNhwc][kFp16][1].launches = 2;
+  state.algorithms[kNchw][kBf16][7].launches = 3;
+  state.algorithms[kNchw][kTf32][0].launches = 4;
+  constexpr std::array kModes = {CudnnMode::fp16, CudnnMode::bf16, CudnnMode::tf32};
+  const CudnnBaseline baseline = measure(small_shape(), 2, kModes);
+  REQUIRE(baseline.fp16);
+  CHECK(baseline.fp16->algorithm == "IMPLICIT_PRECOMP_GEMM");
+  CHECK(baseline.fp16->layout == "NHWC");
+  CHECK(baseline.fp16->median_us == Approx(2 * kMicrosecondsPerLaunch));
+  REQUIRE(baseline.bf16);
+  CHECK(baseline.bf16->algorithm == "WINOGRAD_NONFUSED");
+  CHECK(baseline.bf16->median_us == Approx(3 * kMicrosecondsPerLaunch));
+  REQUIRE(baseline.tf32);
+  CHECK(baseline.tf32->median_us == Approx(4 * kMicrosecondsPerLaunch));
+  CHECK_FALSE(baseline.fp32);
+  CHECK(baseline.note == "");
+  CHECK(state.other_modes == 0);
+  for (const CudnnMode mode : burin::kCudnnModes) CHECK(baseline[mode].has_value() == (mode != CudnnMode::fp32));
+}
+
+TEST_CASE("cudnn: tensors take their type's bytes") {
+  FakeDriver driver;
+  fresh_state();
+  const std::size_t values = static_cast<std::size_t>(small_shape().input_elements()) * 2;
+  const auto count = [&](std::size_t bytes) { return std::ranges::count(driver.allocations(), bytes); };
+  constexpr std::array kHalf = {CudnnMode::fp16};
+  measure(small_shape(), 2, kHalf);
+  CHECK(count(values * 2) == burin::kCudnnInputBuffers);
+  CHECK(count(values * 4) == 0);
+  measure(small_shape(), 2);
+  CHECK(count(values * 2) == burin::kCudnnInputBuffers);
+  CHECK(count(values * 4) == burin::kCudnnInputBuffers);
+}
+
+TEST_CASE("cudnn: a half mode that no algorithm serves is named") {
+  FakeDriver driver;
+  FakeCudnnState& state = fresh_state();
+  for (auto& layout : state.algorithms) {
+    for (auto& algorithm : layout[kBf16]) algorithm.refuses = Refuses::forward;
+  }
+  constexpr std::array kModes = {CudnnMode::bf16, CudnnMode::tf32};
+  const CudnnBaseline baseline = measure(small_shape(), 1, kModes);
+  CHECK_FALSE(baseline.bf16);
+  CHECK(baseline.tf32);
+  CHECK_THAT(baseline.note, Contains("serves this layer in BF16") && !Contains("TF32"));
 }
 
 TEST_CASE("cudnn: the layer is described as it is") {
@@ -171,7 +227,7 @@ TEST_CASE("cudnn: algorithms that refuse are passed over, early or late") {
   REQUIRE(baseline.fp32);
   CHECK(baseline.fp32->algorithm == "GEMM");
   CHECK_FALSE(baseline.tf32);
-  CHECK_THAT(baseline.note, Contains("no algorithm of cuDNN serves this layer") &&
+  CHECK_THAT(baseline.note, Contains("no algorithm of cuDNN serves this layer in TF32") &&
                                 Contains("NHWC WINOGRAD: CUDNN_STATUS_NOT_SUPPORTED"));
 }
 
@@ -211,14 +267,16 @@ TEST_CASE("cudnn: what takes far longer than others is not measured to the end")
   CHECK(state.runs[3] > state.runs[4]);
 }
 
-TEST_CASE("cudnn: no TF32 before Ampere") {
+TEST_CASE("cudnn: no TF32 and no BF16 before Ampere") {
   FakeDriver driver;
   driver.devices = {{.name = "Fake T4", .major = 7, .minor = 5, .shared_per_block = 65536}};
   fresh_state();
-  const CudnnBaseline baseline = measure(small_shape());
+  const CudnnBaseline baseline = measure(small_shape(), 2, burin::kCudnnModes);
   CHECK(baseline.fp32);
   CHECK_FALSE(baseline.tf32);
-  CHECK_THAT(baseline.note, Contains("sm_75 has no TF32"));
+  CHECK(baseline.fp16);
+  CHECK_FALSE(baseline.bf16);
+  CHECK_THAT(baseline.note, Contains("sm_75 has no TF32; sm_75 has no BF16"));
 }
 
 TEST_CASE("cudnn: everything is given back") {
