@@ -12,20 +12,15 @@
     if ((status = (call)) != BURIN_OK) goto done; \
   } while (0)
 
-/* Channels of an image, those included that fill up the last block. */
-static size_t filled(int channels, int together) {
-  return ((size_t)channels + (size_t)together - 1) / (size_t)together * (size_t)together;
-}
+static size_t element_bytes(burin_element element) { return element == BURIN_F32 ? 4 : 2; }
 
-static size_t elements(int batch, int channels, int together, int height, int width) {
-  return (size_t)batch * filled(channels, together) * (size_t)height * (size_t)width;
-}
-
-/* The channel of an element, in any layout. */
-static size_t channel_of(size_t element, int channels, int together, int height, int width) {
-  const size_t pixel = element / (size_t)together;
-  const size_t block = pixel / ((size_t)height * (size_t)width);
-  return block * (size_t)together % filled(channels, together) + element % (size_t)together;
+/* Where a value of the output lies: runtime.h has the formula. */
+static size_t output_index(const burin_kernel_shape* shape, size_t image, size_t channel, size_t row, size_t col) {
+  const size_t side = (size_t)shape->out_channels_together, images = (size_t)shape->out_images_together;
+  const size_t blocks = ((size_t)shape->out_channels + side - 1) / side;
+  const size_t block = image / images * blocks + channel / side;
+  const size_t pixel = (block * (size_t)shape->out_height + row) * (size_t)shape->out_width + col;
+  return (pixel * side + channel % side) * images + image % images;
 }
 
 static burin_status infer(const char* path, const char* layer, int batch) {
@@ -38,6 +33,8 @@ static burin_status infer(const char* path, const char* layer, int batch) {
   struct CUstream_st* stream = NULL;
   void *input = NULL, *output = NULL, *residual = NULL;
   float* values = NULL;
+  void* elements = NULL; /* the values as the kernel has them: float, half or bfloat16 */
+  size_t input_bytes = 0, output_bytes = 0;
   double sum = 0;
 
   TRY(burin_device_open(0, &device));
@@ -47,41 +44,49 @@ static burin_status infer(const char* path, const char* layer, int batch) {
 
   burin_kernel_shape shape;
   TRY(burin_kernel_get_shape(kernel, &shape));
-  const size_t inputs = elements(batch, shape.in_channels, shape.in_channels_together, shape.in_height, shape.in_width);
-  const size_t outputs =
-      elements(batch, shape.out_channels, shape.out_channels_together, shape.out_height, shape.out_width);
+  TRY(burin_kernel_tensor_bytes(kernel, batch, &input_bytes, &output_bytes));
+  const size_t inputs = input_bytes / element_bytes(shape.in_element);
+  const size_t outputs = output_bytes / element_bytes(shape.out_element);
   values = calloc(inputs > outputs ? inputs : outputs, sizeof(float));
-  if (values == NULL) {
+  elements = calloc(1, input_bytes > output_bytes ? input_bytes : output_bytes);
+  if (values == NULL || elements == NULL) {
     status = BURIN_ERROR_INTERNAL;
     problem = "out of host memory";
     goto done;
   }
 
-  TRY(burin_memory_alloc(device, inputs * sizeof(float), &input));
-  TRY(burin_memory_alloc(device, outputs * sizeof(float), &output));
+  TRY(burin_memory_alloc(device, input_bytes, &input));
+  TRY(burin_memory_alloc(device, output_bytes, &output));
   if (shape.needs_residual) {
-    TRY(burin_memory_alloc(device, outputs * sizeof(float), &residual));
-    TRY(burin_copy_to_device(device, residual, values, outputs * sizeof(float)));
+    TRY(burin_memory_alloc(device, output_bytes, &residual));
+    TRY(burin_copy_to_device(device, residual, elements, output_bytes)); /* all zero */
   }
   for (size_t i = 0; i < inputs; ++i) values[i] = (float)(i % 17) / 16.0f - 0.5f;
-  TRY(burin_copy_to_device(device, input, values, inputs * sizeof(float)));
+  TRY(burin_to_elements(shape.in_element, values, inputs, elements));
+  TRY(burin_copy_to_device(device, input, elements, input_bytes));
 
   TRY(burin_stream_create(device, &stream));
   TRY(burin_workspace_create(device, kernel, batch, &workspace));
   TRY(burin_launch(kernel, stream, input, output, residual, batch, workspace));
   TRY(burin_stream_synchronize(device, stream));
 
-  TRY(burin_copy_to_host(device, values, output, outputs * sizeof(float)));
-  for (size_t i = 0; i < outputs; ++i) {
-    const size_t channel =
-        channel_of(i, shape.out_channels, shape.out_channels_together, shape.out_height, shape.out_width);
-    if (channel < (size_t)shape.out_channels) sum += values[i]; /* the others mean nothing */
+  TRY(burin_copy_to_host(device, elements, output, output_bytes));
+  TRY(burin_from_elements(shape.out_element, elements, outputs, values));
+  for (int image = 0; image < batch; ++image) {
+    for (int channel = 0; channel < shape.out_channels; ++channel) {
+      for (int row = 0; row < shape.out_height; ++row) {
+        for (int col = 0; col < shape.out_width; ++col) {
+          sum += values[output_index(&shape, (size_t)image, (size_t)channel, (size_t)row, (size_t)col)];
+        }
+      }
+    }
   }
   printf("%s on %s, batch %d: checksum %.6g\n", layer, burin_device_name(device), batch, sum);
 
 done:
   if (status != BURIN_OK) fprintf(stderr, "infer_c: error: %s\n", problem != NULL ? problem : burin_last_error());
   free(values);
+  free(elements);
   if (device != NULL) {
     burin_memory_free(device, input);
     burin_memory_free(device, output);

@@ -5,6 +5,7 @@
 // Needs the runtime library and its headers, nothing of CUDA and nothing of the compiler.
 #include <burin/device_memory.hpp>
 #include <burin/runtime.hpp>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -28,9 +29,11 @@ void infer(const char* path, const char* wanted_layer, int batch) {
   const std::string layer = wanted_layer != nullptr ? wanted_layer : package.layers().at(0);
 
   const burin::Kernel kernel = package.kernel(layer, batch);
-  const std::vector<float> values = random_values(kernel.input_shape().elements() * batch);
-  const burin::DeviceBuffer input(device, std::span<const float>(values));
-  const auto output_bytes = static_cast<std::size_t>(kernel.output_shape().elements()) * batch * sizeof(float);
+  const burin::ImageShape in = kernel.input_shape(), out = kernel.output_shape();
+  // As floats, halves or bfloat16s: what the package was compiled for.
+  const std::vector<std::byte> values = burin::to_elements(in.element, random_values(in.tensor_elements(batch)));
+  const burin::DeviceBuffer input(device, std::span<const std::byte>(values));
+  const auto output_bytes = static_cast<std::size_t>(out.tensor_bytes(batch));
   const burin::DeviceBuffer output(device, output_bytes);
   burin::DeviceBuffer residual(device, kernel.needs_residual() ? output_bytes : 0);
   residual.fill(0);
@@ -47,14 +50,13 @@ void infer(const char* path, const char* wanted_layer, int batch) {
   end.synchronize();
 
   // The output lies as the kernel's layout has it; index() finds a value in any.
-  const burin::ImageShape shape = kernel.output_shape();
-  const std::vector<float> result = output.to_vector<float>();
+  const std::vector<float> result = burin::from_elements(out.element, output.to_vector<std::byte>());
   double sum = 0;
   for (int image = 0; image < batch; ++image) {
-    for (int channel = 0; channel < shape.channels; ++channel) {
-      for (int row = 0; row < shape.height; ++row) {
-        for (int col = 0; col < shape.width; ++col) {
-          sum += result[static_cast<std::size_t>(shape.index(image, channel, row, col))];
+    for (int channel = 0; channel < out.channels; ++channel) {
+      for (int row = 0; row < out.height; ++row) {
+        for (int col = 0; col < out.width; ++col) {
+          sum += result[static_cast<std::size_t>(out.index(image, channel, row, col))];
         }
       }
     }

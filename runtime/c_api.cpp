@@ -7,6 +7,7 @@
 #include "runtime/burin/runtime.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/device_state.h"
+#include "runtime/elements.h"
 
 struct burin_device {
   burin::Device device;
@@ -87,6 +88,18 @@ burin_element c_element(burin::Element element) {
       return BURIN_BF16;
   }
   burin::fail_internal(__FILE__, __LINE__, "an element type that the C API does not know");
+}
+
+burin::ElementType internal_element(burin_element element) {
+  switch (element) {
+    case BURIN_F32:
+      return burin::ElementType::f32;
+    case BURIN_F16:
+      return burin::ElementType::f16;
+    case BURIN_BF16:
+      return burin::ElementType::bf16;
+  }
+  burin::fail(ErrorKind::usage, "{} is not a burin_element", static_cast<int>(element));
 }
 
 CUdeviceptr as_address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
@@ -212,7 +225,7 @@ burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream
   });
 }
 
-// ---- memory and streams
+// ---- memory, conversions and streams
 
 burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory) {
   return guarded_in_context(__func__, device, [&](const DriverTable& driver, const Required& required) {
@@ -246,6 +259,24 @@ burin_status burin_copy_to_host(const burin_device* device, void* target, const 
     required(static_cast<char*>(target), "target");
     required(static_cast<const char*>(source), "source");
     check(driver, driver.cuMemcpyDtoH(target, as_address(source), bytes), "cuMemcpyDtoH");
+  });
+}
+
+burin_status burin_to_elements(burin_element element, const float* values, size_t count, void* elements) {
+  return guarded(__func__, [&](const Required& required) {
+    const burin::ElementType type = internal_element(element);
+    if (count == 0) return;
+    auto* const target = static_cast<std::byte*>(elements);
+    burin::write_elements(type, {&required(values, "values"), count}, &required(target, "elements"));
+  });
+}
+
+burin_status burin_from_elements(burin_element element, const void* elements, size_t count, float* values) {
+  return guarded(__func__, [&](const Required& required) {
+    const burin::ElementType type = internal_element(element);
+    if (count == 0) return;
+    const auto* const source = static_cast<const std::byte*>(elements);
+    burin::read_elements(type, &required(source, "elements"), {&required(values, "values"), count});
   });
 }
 

@@ -2,27 +2,11 @@
 
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"
+#include "runtime/elements.h"
 #include "runtime/launch_plan.h"
 #include "runtime/loaded_kernel.h"
 
 namespace burin {
-namespace {
-
-// The public headers know nothing of ir/.
-Element public_element(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return Element::f32;
-    case ElementType::f16:
-      return Element::f16;
-    case ElementType::bf16:
-      return Element::bf16;
-  }
-  fail_internal(__FILE__, __LINE__, "an element type that the runtime does not know");
-}
-
-}  // namespace
-
 const std::string& Kernel::layer() const { return record().layer; }
 const std::string& Kernel::symbol() const { return record().symbol; }
 const KernelRecord& Kernel::record() const { return *loaded_->record; }

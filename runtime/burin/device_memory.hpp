@@ -1,5 +1,6 @@
-// Memory, streams, events and graphs for programs that have no CUDA library of their own at hand. Move-only; each frees
-// what it made. The runtime itself needs none of them: it takes any stream and any device pointer.
+// Memory, streams, events, graphs and conversions for programs that have no CUDA library of their own at hand. The
+// classes are move-only; each frees what it made. The runtime itself needs none of them: it takes any stream and any
+// device pointer.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +16,11 @@ struct CUevent_st;
 struct CUgraphExec_st;
 
 namespace burin {
+
+// Floats as values of another element type, rounded to the nearest (ties to even), and back. In host memory, value by
+// value: the order is the caller's (ImageShape::index()). Throws where `bytes` end within a value.
+BURIN_API std::vector<std::byte> to_elements(Element element, std::span<const float> values);
+BURIN_API std::vector<float> from_elements(Element element, std::span<const std::byte> bytes);
 
 // Owns device memory. Copies wait until they are done, but not for work on other streams: synchronize those first.
 class BURIN_API DeviceBuffer {

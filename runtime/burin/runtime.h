@@ -103,12 +103,16 @@ BURIN_API void burin_workspace_release(burin_workspace* workspace);
 BURIN_API burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const void* input,
                                     void* output, const void* residual, int batch, const burin_workspace* workspace);
 
-/* ---- memory and streams, for programs that have no CUDA library of their own at hand */
+/* ---- memory, conversions and streams, for programs that have no CUDA library of their own at hand */
 BURIN_API burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory);
 BURIN_API burin_status burin_memory_free(const burin_device* device, void* memory);
 BURIN_API burin_status burin_copy_to_device(const burin_device* device, void* target, const void* source, size_t bytes);
 /* Waits for the copy, not for work on streams: synchronize those first. */
 BURIN_API burin_status burin_copy_to_host(const burin_device* device, void* target, const void* source, size_t bytes);
+/* `count` floats as values of another element type, rounded to the nearest (ties to even), and back. In host memory,
+ * value by value: the order is the caller's. */
+BURIN_API burin_status burin_to_elements(burin_element element, const float* values, size_t count, void* elements);
+BURIN_API burin_status burin_from_elements(burin_element element, const void* elements, size_t count, float* values);
 BURIN_API burin_status burin_stream_create(const burin_device* device, struct CUstream_st** stream);
 BURIN_API burin_status burin_stream_destroy(const burin_device* device, struct CUstream_st* stream);
 BURIN_API burin_status burin_stream_synchronize(const burin_device* device, struct CUstream_st* stream);

@@ -263,6 +263,31 @@ TEST_CASE("c_api: half_tensors") {
   CHECK(fake.live().empty());
 }
 
+TEST_CASE("c_api: conversions") {
+  const float values[3] = {1.0F, -2.0F, 1.01F};
+  uint16_t halves[4] = {7, 7, 7, 7};
+  CHECK(burin_to_elements(BURIN_F16, values, 2, halves) == BURIN_OK);
+  CHECK(halves[0] == 0x3C00);
+  CHECK(halves[1] == 0xC000);
+  CHECK(halves[2] == 7);
+  CHECK(burin_to_elements(BURIN_BF16, values, 3, halves) == BURIN_OK);
+  CHECK(halves[0] == 0x3F80);
+  float back[4] = {7, 7, 7, 7};
+  CHECK(burin_from_elements(BURIN_BF16, halves, 3, back) == BURIN_OK);
+  CHECK(back[1] == -2.0F);
+  CHECK(back[2] == 1.0078125F);  // the nearest
+  CHECK(back[3] == 7);
+  CHECK(burin_to_elements(BURIN_F32, values, 3, back) == BURIN_OK);
+  CHECK(back[2] == 1.01F);
+  CHECK(burin_to_elements(BURIN_F16, nullptr, 0, nullptr) == BURIN_OK);
+  CHECK(burin_to_elements(BURIN_F16, nullptr, 1, halves) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("burin_to_elements: values is NULL"));
+  CHECK(burin_from_elements(BURIN_F16, nullptr, 1, back) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("burin_from_elements: elements is NULL"));
+  CHECK(burin_to_elements(static_cast<burin_element>(3), values, 1, halves) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("3 is not a burin_element"));
+}
+
 TEST_CASE("c_api: status_codes") {
   FakeDriver fake;
   burin_device* device = nullptr;

@@ -280,6 +280,21 @@ TEST_CASE("kernel: half tensors tell their type and that images lie in pairs") {
   CHECK(input.index(3, 3, 4, 5) == input.index(2, 3, 4, 5) + 1);
 }
 
+TEST_CASE("elements: floats there and back, through unaligned memory") {
+  const std::vector<float> values = {1, -2, 0.333251953125F, 65504, 0};
+  for (const Element element : {Element::f32, Element::f16}) {
+    const std::vector<std::byte> bytes = to_elements(element, values);
+    CHECK(bytes.size() == values.size() * static_cast<std::size_t>(bytes_of(element)));
+    std::vector<std::byte> shifted(1);
+    shifted.insert(shifted.end(), bytes.begin(), bytes.end());
+    CHECK(from_elements(element, std::span(shifted).subspan(1)) == values);
+  }
+  CHECK(from_elements(Element::bf16, to_elements(Element::bf16, std::vector<float>{1.01F})).front() == 1.0078125F);
+  CHECK(from_elements(Element::f16, {}).empty());
+  CHECK(BURIN_THROWN(usage, from_elements(Element::bf16, std::vector<std::byte>(3)))
+            .has("3 bytes are no whole values of bf16 (2 bytes each)"));
+}
+
 TEST_CASE("launch: a grid of pairs of images") {
   FakeDriver fake;
   const LoadedPackage loaded(Device::open(0), half_sample_package(Precision::bf16), "sample");
