@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "compiler/reference.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -23,12 +24,11 @@ KernelTimes Bench::time(const KernelRecord& record, int batch) const {
   std::vector<Kernel> kernels;
   for (const LoadedPackage& copy : copies_) kernels.push_back(copy.kernel_by_symbol(record.symbol));
   std::vector<DeviceBuffer> inputs;
-  // In the kernel's layouts; what the values are does not matter.
-  const std::int64_t image = kernels.front().input_shape().elements();
-  const std::vector<float> values = random_tensor(image * batch, kInputSeed);
-  for (int i = 0; i < kInputBuffers; ++i) inputs.emplace_back(device_, std::span<const float>(values));
-  const std::size_t output_bytes =
-      static_cast<std::size_t>(kernels.front().output_shape().elements()) * batch * sizeof(float);
+  // In the kernel's types and layouts; which value is where does not matter.
+  const std::vector<float> words = pack_words(
+      record.launch.input_element, random_tensor(kernels.front().input_shape().tensor_elements(batch), kInputSeed));
+  for (int i = 0; i < kInputBuffers; ++i) inputs.emplace_back(device_, std::span<const float>(words));
+  const auto output_bytes = static_cast<std::size_t>(kernels.front().output_shape().tensor_bytes(batch));
   const DeviceBuffer output(device_, output_bytes);
   DeviceBuffer residual;
   if (shape.epilogue.residual) {

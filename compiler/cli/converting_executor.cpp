@@ -3,27 +3,31 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/element_type.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
 namespace {
 
-// A tensor in a kernel's layout; of nchw there is no copy.
+constexpr float kFilling = std::numeric_limits<float>::quiet_NaN();
+
+// A tensor as the kernel has it, in words; of float32 in nchw there is no copy.
 class Packed {
  public:
-  Packed(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols) : values_(nchw) {
-    if (layout == TensorLayout::nchw) return;
-    copy_ = from_nchw(layout, nchw, channels, rows, cols, std::numeric_limits<float>::quiet_NaN());
-    values_ = copy_;
+  Packed(ElementType element, TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols)
+      : words_(nchw) {
+    if (element == ElementType::f32 && layout == TensorLayout::nchw) return;
+    copy_ = pack_words(element, from_nchw(layout, nchw, channels, rows, cols, kFilling));
+    words_ = copy_;
   }
   Packed(const Packed&) = delete;
   Packed& operator=(const Packed&) = delete;
 
-  std::span<const float> values() const { return values_; }
+  std::span<const float> words() const { return words_; }
 
  private:
   std::vector<float> copy_;
-  std::span<const float> values_;
+  std::span<const float> words_;
 };
 
 }  // namespace
@@ -31,18 +35,20 @@ class Packed {
 void ConvertingExecutor::run(const KernelRecord& kernel, int batch, std::span<const float> input,
                              std::span<const float> residual, std::span<float> output) {
   const ConvShape& shape = kernel.shape;
+  const LaunchGeometry& tensors = kernel.launch;
   const int channels = shape.out_channels, rows = shape.out_h(), cols = shape.out_w();
-  const TensorLayout layout = kernel.launch.output_layout;
-  const Packed packed_input(kernel.launch.input_layout, input, shape.in_channels, shape.in_h, shape.in_w);
-  const Packed packed_residual(layout, residual, channels, rows, cols);
-  if (layout == TensorLayout::nchw) {
-    launch(kernel, batch, packed_input.values(), packed_residual.values(), output);
+  const ElementType element = tensors.output_element;
+  const TensorLayout layout = tensors.output_layout;
+  const Packed packed_input(tensors.input_element, tensors.input_layout, input, shape.in_channels, shape.in_h,
+                            shape.in_w);
+  const Packed packed_residual(element, layout, residual, channels, rows, cols);
+  if (element == ElementType::f32 && layout == TensorLayout::nchw) {
+    launch(kernel, batch, packed_input.words(), packed_residual.words(), output);
     return;
   }
-  std::vector<float> packed_output =
-      from_nchw(layout, output, channels, rows, cols, std::numeric_limits<float>::quiet_NaN());
-  launch(kernel, batch, packed_input.values(), packed_residual.values(), packed_output);
-  std::ranges::copy(to_nchw(layout, packed_output, channels, rows, cols), output.begin());
+  std::vector<float> words = pack_words(element, from_nchw(layout, output, channels, rows, cols, kFilling));
+  launch(kernel, batch, packed_input.words(), packed_residual.words(), words);
+  std::ranges::copy(to_nchw(layout, unpack_words(element, words), channels, rows, cols, batch), output.begin());
 }
 
 }  // namespace burin

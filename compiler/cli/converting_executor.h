@@ -1,4 +1,4 @@
-// Executors whose kernels have layouts of their own, for callers who only know NCHW.
+// Executors whose kernels have element types and layouts of their own, for callers who only know float32 in NCHW.
 #pragma once
 
 #include "compiler/cli/executing.h"
@@ -7,12 +7,13 @@ namespace burin {
 
 class ConvertingExecutor : public Executor {
  public:
-  // Filling channels are NaN on their way in, so that an output that takes one in shows.
+  // What goes in is rounded to the kernel's element type. Filling channels and images are NaN on their way in, so that
+  // an output that takes one in shows.
   void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) final;
 
  protected:
-  // What run() promises, with tensors in the kernel's layouts.
+  // What run() promises, with tensors in the kernel's element types and layouts, as words (pack_words()).
   virtual void launch(const KernelRecord& kernel, int batch, std::span<const float> input,
                       std::span<const float> residual, std::span<float> output) = 0;
 };

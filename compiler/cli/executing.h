@@ -28,7 +28,8 @@ std::optional<std::string> native_arch();
 // smallest. Null where the package has no such layer.
 const KernelRecord* kernel_for(const Manifest& manifest, const std::string& layer, int batch);
 
-// Executes kernels of one package. Tensors are NCHW in host memory, whatever the kernels' layouts.
+// Executes kernels of one package. Tensors are float32 in NCHW in host memory, whatever the kernels' element types and
+// layouts; to half types, values are rounded.
 class Executor {
  public:
   virtual ~Executor() = default;

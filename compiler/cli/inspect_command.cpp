@@ -27,6 +27,11 @@ struct InspectArguments {
 std::string count_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
 std::string code_text(std::int64_t bytes) { return bytes < 0 ? "" : bytes_text(bytes); }
 
+// fp32 goes without saying.
+std::string precision_text(const InspectRow& row) {
+  return row.precision == to_string(Precision::fp32) ? std::string() : row.precision;
+}
+
 // nchw goes without saying.
 std::string layout_text(const InspectRow& row) {
   if (row.input_layout != row.output_layout) {
@@ -83,6 +88,7 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
           "",
           "",
           "",
+          "",
           microseconds_text(predicted),
           all_tuned ? microseconds_text(tuned) : "",
           "",
@@ -101,6 +107,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                {"nonzeros", Align::right},
                {"dead in/out", Align::right},
                {"template"},
+               {"precision"},
                {"plan"},
                {"layout"},
                {"model us", Align::right},
@@ -114,10 +121,11 @@ std::string print_table(const std::vector<InspectRow>& rows) {
   for (const InspectRow& row : rows) {
     table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
-               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, row.plan, layout_text(row),
-               microseconds_text(row.predicted_us), row.tuning ? microseconds_text(chosen(*row.tuning).cold_us) : "",
-               count_text(row.registers), count_text(row.spill_bytes), code_text(row.code_bytes),
-               bytes_text(row.csr_bytes()), bytes_text(row.dense_bytes())});
+               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, precision_text(row),
+               row.plan, layout_text(row), microseconds_text(row.predicted_us),
+               row.tuning ? microseconds_text(chosen(*row.tuning).cold_us) : "", count_text(row.registers),
+               count_text(row.spill_bytes), code_text(row.code_bytes), bytes_text(row.csr_bytes()),
+               bytes_text(row.dense_bytes())});
     if (std::find(batches.begin(), batches.end(), row.batch) == batches.end()) batches.push_back(row.batch);
   }
   for (const int batch : batches) table.add_footer(sum_cells(rows, batch));
@@ -143,6 +151,7 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
           {"dead_inputs", row.dead_inputs},
           {"dead_outputs", row.dead_outputs},
           {"template", row.template_name},
+          {"precision", row.precision},
           {"plan", row.plan},
           {"input_layout", to_string(row.input_layout)},
           {"output_layout", to_string(row.output_layout)},

@@ -43,6 +43,7 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
     row.layer = kernel.layer;
     row.symbol = kernel.symbol;
     row.template_name = kernel.template_name;
+    row.precision = kernel.precision;
     row.plan = kernel.plan_short;
     row.shape = kernel.shape;
     row.batch = kernel.planned_batch;
@@ -81,6 +82,7 @@ std::vector<InspectRow> rows_of_network(const Network& network, const std::vecto
       row.layer = layer.name;
       row.symbol = kernel_symbol(layer.name, plan);
       row.template_name = plan.template_name;
+      row.precision = to_string(plan.precision);
       row.plan = describe(plan);
       row.shape = layer.shape;
       row.batch = batch;

@@ -12,7 +12,7 @@
 namespace burin {
 
 struct InspectRow {
-  std::string layer, symbol, template_name, plan;
+  std::string layer, symbol, template_name, precision, plan;
   std::string arch;  // of the machine code that is described; empty where there is none
   ConvShape shape;
   int batch = 1;

@@ -3,18 +3,33 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
 #include "compiler/reference.h"
+#include "ir/element_type.h"
 
 using namespace burin;
 
 namespace {
 
-constexpr int kBatch = 2;
+constexpr int kBatch = 3;  // the last pair is filled up
 
-KernelRecord record_of(TensorLayout input, TensorLayout output) {
+// An element type and the layouts that its tensors have.
+struct Form {
+  ElementType element;
+  TensorLayout layout;
+};
+
+constexpr std::array kForms = {Form{ElementType::f32, TensorLayout::nchw}, Form{ElementType::f32, TensorLayout::nchw4},
+                               Form{ElementType::f16, TensorLayout::n2chw},
+                               Form{ElementType::bf16, TensorLayout::n2chw}};
+
+std::string describe(const Form& form) { return fmt::format("{} {}", to_string(form.element), to_string(form.layout)); }
+
+KernelRecord record_of(const Form& input, const Form& output) {
   KernelRecord record;
   record.layer = "conv";
   record.shape.in_channels = 5;
@@ -22,13 +37,15 @@ KernelRecord record_of(TensorLayout input, TensorLayout output) {
   record.shape.in_h = 2;
   record.shape.in_w = 3;
   record.shape.epilogue.residual = true;
-  record.launch.input_layout = input;
-  record.launch.output_layout = output;
+  record.launch.input_element = input.element;
+  record.launch.input_layout = input.layout;
+  record.launch.output_element = output.element;
+  record.launch.output_layout = output.layout;
   return record;
 }
 
-// Output channel c is input channel min(c, 4) plus the residual, element by element in the kernel's layouts. Filling
-// channels of the output stay as they are.
+// Output channel c is input channel min(c, 4) plus the residual, value by value in the kernel's element types and
+// layouts. What fills up the output stays as it is.
 class Copies : public ConvertingExecutor {
  public:
   std::string name() const override { return "copies"; }
@@ -40,45 +57,45 @@ class Copies : public ConvertingExecutor {
               std::span<float> output) override {
     const ConvShape& s = record.shape;
     const TensorLayout in = record.launch.input_layout, out = record.launch.output_layout;
-    REQUIRE(static_cast<std::int64_t>(input.size()) == batch * image_elements(in, s.in_channels, s.in_h, s.in_w));
-    REQUIRE(static_cast<std::int64_t>(output.size()) == batch * image_elements(out, s.out_channels, s.in_h, s.in_w));
+    REQUIRE(static_cast<std::int64_t>(input.size()) == tensor_words(in, batch, s.in_channels, s.in_h, s.in_w));
+    REQUIRE(static_cast<std::int64_t>(output.size()) == tensor_words(out, batch, s.out_channels, s.in_h, s.in_w));
     REQUIRE(residual.size() == output.size());
-    const auto size = static_cast<std::int64_t>(input.size());
-    for (std::int64_t i = 0; i < static_cast<std::int64_t>(output.size()); ++i) {
-      const auto index = static_cast<std::size_t>(i);
-      const TensorPlace to = place_of(out, s.out_channels, s.in_h, s.in_w, i);
-      output_was_poisoned = output_was_poisoned && std::isnan(output[index]);
-      if (to.channel >= s.out_channels) {
-        filling_was_nan = filling_was_nan && std::isnan(residual[index]);
+    const std::vector<float> x = unpack_words(record.launch.input_element, input);
+    const std::vector<float> r = unpack_words(record.launch.output_element, residual);
+    std::vector<float> y = unpack_words(record.launch.output_element, output);
+    for (std::size_t i = 0; i < y.size(); ++i) {
+      const TensorPlace to = place_of(out, s.out_channels, s.in_h, s.in_w, static_cast<std::int64_t>(i));
+      output_was_poisoned = output_was_poisoned && std::isnan(y[i]);
+      if (to.channel >= s.out_channels || to.image >= batch) {
+        filling_was_nan = filling_was_nan && std::isnan(r[i]);
         continue;
       }
-      for (std::int64_t k = 0; k < size; ++k) {
-        const TensorPlace from = place_of(in, s.in_channels, s.in_h, s.in_w, k);
-        if (from == TensorPlace{to.image, std::min<std::int64_t>(to.channel, 4), to.row, to.col}) {
-          output[index] = input[static_cast<std::size_t>(k)] + residual[index];
-        }
-        if (from.channel >= s.in_channels)
-          filling_was_nan = filling_was_nan && std::isnan(input[static_cast<std::size_t>(k)]);
+      for (std::size_t k = 0; k < x.size(); ++k) {
+        const TensorPlace from = place_of(in, s.in_channels, s.in_h, s.in_w, static_cast<std::int64_t>(k));
+        if (from == TensorPlace{to.image, std::min<std::int64_t>(to.channel, 4), to.row, to.col}) y[i] = x[k] + r[i];
+        if (from.channel >= s.in_channels || from.image >= batch) filling_was_nan = filling_was_nan && std::isnan(x[k]);
       }
     }
+    std::ranges::copy(pack_words(record.launch.output_element, y), output.begin());
   }
 };
 
 }  // namespace
 
-TEST_CASE("every_pair_of_layouts_gives_the_same_nchw_output") {
-  const ConvShape shape = record_of(TensorLayout::nchw, TensorLayout::nchw).shape;
+TEST_CASE("every_pair_of_forms_gives_the_same_nchw_output") {
+  const ConvShape shape = record_of(kForms[0], kForms[0]).shape;
   const std::vector<float> input = random_tensor(shape.input_elements() * kBatch, 1);
   const std::vector<float> residual = random_tensor(shape.output_elements() * kBatch, 2);
-  std::vector<float> expected(residual);
   constexpr std::size_t kPixels = 6;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const std::size_t image = i / (6 * kPixels), channel = std::min<std::size_t>(i / kPixels % 6, 4);
-    expected[i] += input[(image * 5 + channel) * kPixels + i % kPixels];
-  }
-  for (const TensorLayout in : {TensorLayout::nchw, TensorLayout::nchw4}) {
-    for (const TensorLayout out : {TensorLayout::nchw, TensorLayout::nchw4}) {
-      INFO(to_string(in) << " > " << to_string(out));
+  for (const Form& in : kForms) {
+    for (const Form& out : kForms) {
+      std::vector<float> expected;
+      for (std::size_t i = 0; i < residual.size(); ++i) {
+        const std::size_t image = i / (6 * kPixels), channel = std::min<std::size_t>(i / kPixels % 6, 4);
+        const float x = rounded(in.element, input[(image * 5 + channel) * kPixels + i % kPixels]);
+        expected.push_back(rounded(out.element, x + rounded(out.element, residual[i])));
+      }
+      INFO(describe(in) << " > " << describe(out));
       std::vector<float> output(expected.size(), std::numeric_limits<float>::quiet_NaN());
       Copies executor;
       executor.run(record_of(in, out), kBatch, input, residual, output);

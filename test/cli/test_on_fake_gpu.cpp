@@ -130,6 +130,41 @@ TEST_CASE("bench_allocates_by_the_kernels_layouts") {
   CHECK(count(6) == 0);
 }
 
+TEST_CASE("gpu_executor_converts_to_and_from_halves") {
+  for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2}) {
+    CAPTURE(to_string(precision));
+    FakeDriver driver;
+    const std::shared_ptr<Package> package = half_sample_package(precision);
+    const KernelRecord& kernel = package->manifest.kernels.back();
+    constexpr int kBatch = 3;
+    const std::vector<float> input = random_tensor(kernel.shape.input_elements() * kBatch, 1);
+    const std::vector<float> residual = random_tensor(kernel.shape.output_elements() * kBatch, 2);
+    std::vector<float> output = random_tensor(kernel.shape.output_elements() * kBatch, 3);
+    std::vector<float> expected;
+    for (const float value : output) expected.push_back(rounded(element_of(precision), value));
+    make_executor(choose_device("cuda:0"), *package)->run(kernel, kBatch, input, residual, output);
+    CHECK(output == expected);  // the fake computes nothing, so what was there comes back, rounded
+    // Two bytes for each value of four images, the last of which fills up.
+    const auto bytes = static_cast<std::size_t>(kernel.shape.input_elements()) * 4 * 2;
+    CHECK(std::ranges::count(driver.allocations(), bytes) == 1);
+    CHECK(driver.live().empty());
+  }
+}
+
+TEST_CASE("bench_allocates_halves") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = half_sample_package(Precision::fp16);
+  const KernelRecord& kernel = package->manifest.kernels.back();
+  const Device device = Device::open(0);
+  const Bench bench(device, *package, {.samples = 1, .copies = 1});
+  bench.time(kernel, 3);
+  const auto count = [&](std::int64_t image) {
+    return std::ranges::count(driver.allocations(), static_cast<std::size_t>(image) * 4 * 2);
+  };
+  CHECK(count(kernel.shape.input_elements()) == kInputBuffers);
+  CHECK(count(kernel.shape.output_elements()) == 2);  // output and residual
+}
+
 TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {
   const std::shared_ptr<Package> package = sample_package();
   const KernelRecord& kernel = package->manifest.kernels.front();
