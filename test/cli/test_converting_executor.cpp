@@ -1,6 +1,8 @@
 // Callers speak NCHW, kernels what they were compiled for.
 #include "compiler/cli/converting_executor.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
