@@ -24,6 +24,8 @@ std::int64_t reduction_bytes_of(const KernelPlan& plan) {
 
 }  // namespace
 
+int SharedLayout::phase_words() const { return saturate_to_int(ceil_div(patch_cols, std::max(1, column_phases))); }
+
 std::int64_t bytes_of_stage(Staging staging, const PixelTile& tile, const SharedLayout& shared, int stage_channels) {
   if (staging == Staging::direct) return 0;
   if (staging == Staging::bulk) {
@@ -169,6 +171,7 @@ std::string print(const KernelPlan& plan) {
   text += "\n# shared memory, in words of 4 bytes\n";
   add("patch", fmt::format("{}x{}", plan.shared.patch_rows, plan.shared.patch_cols), "of one image");
   add("channels_per_row", plan.shared.channels_per_row);
+  add("column_phases", plan.shared.column_phases, "columns apart by so many lie side by side");
   add("row_pitch", plan.shared.row_pitch);
   add("image_pitch", plan.shared.image_pitch);
   add("channel_pitch", plan.shared.channel_pitch);
@@ -229,6 +232,7 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.shared.patch_rows = patch[0];
   plan.shared.patch_cols = patch[1];
   plan.shared.channels_per_row = reader.integer32("channels_per_row");
+  plan.shared.column_phases = reader.integer32("column_phases");
   plan.shared.row_pitch = reader.integer32("row_pitch");
   plan.shared.image_pitch = reader.integer32("image_pitch");
   plan.shared.channel_pitch = reader.integer32("channel_pitch");

@@ -61,17 +61,23 @@ struct PixelTile {
 // Where an activation lies in shared memory, in 4-byte words from the start of a stage's buffer:
 //   word(channel i of the stage, image, row, col) =
 //     (i / channels_per_row) * channel_pitch + image * image_pitch + row * row_pitch + (i % channels_per_row) *
-//     patch_cols + col
-// with (row, col) counted in the tile's input patch. Staging::shared: halo and padding included, a channel's images
-// side by side (channel_pitch spans them). Staging::bulk: the image's own rows and columns, an image's channels side by
-// side (image_pitch spans the stage); a tile of whole images holds the image's rows, any other the rows that it reads,
-// where those beyond the image stay unwritten. The buffers lie behind kSharedReserveBytes and a margin.
+//     row_words + (col % column_phases) * ceil(patch_cols / column_phases) + col / column_phases
+// with (row, col) counted in the tile's input patch and row_words = column_phases * ceil(patch_cols / column_phases).
+// Staging::shared: halo and padding included, a channel's images side by side (channel_pitch spans them). With as many
+// column phases as the stride, neighbouring outputs read neighbouring words. Staging::bulk: the image's own rows and
+// columns, an image's channels side by side (image_pitch spans the stage); a tile of whole images holds the image's
+// rows, any other the rows that it reads, where those beyond the image stay unwritten. The buffers lie behind
+// kSharedReserveBytes and a margin.
 struct SharedLayout {
   int patch_rows = 0, patch_cols = 0;  // input patch of one image of the tile
   int margin = 0;            // words before the buffers and behind each: lanes that look beyond the image reach
                              // them instead of what is just being copied
   int channels_per_row = 1;  // channels that lie side by side in one row of words
+  int column_phases = 1;     // columns apart by so many lie side by side: 1, or the stride
   int row_pitch = 0, image_pitch = 0, channel_pitch = 0;
+  int phase_words() const;  // of one channel's row and one phase
+  int row_words() const { return column_phases * phase_words(); }
+  int word_of_column(int col) const { return col % column_phases * phase_words() + col / column_phases; }
   bool operator==(const SharedLayout&) const = default;
 };
 

@@ -103,8 +103,15 @@ class PlanVerifier {
     if (!in_range("channels_per_row", shared.channels_per_row, 1, kMaxChannels, "a row holds at least one channel")) {
       return;
     }
-    check_pitch("row_pitch", shared.row_pitch, saturating_product({shared.channels_per_row, shared.patch_cols}),
-                "channels_per_row x patch columns", "rows would overlap");
+    if (shared.column_phases != 1 && shared.column_phases != shape_.stride_w) {
+      add("column_phases is {}, the stride is {}: it must be 1 or the stride, so that lanes step from word to word",
+          shared.column_phases, shape_.stride_w);
+      return;
+    }
+    check_pitch("row_pitch", shared.row_pitch, saturating_product({shared.channels_per_row, shared.row_words()}),
+                shared.column_phases == 1 ? "channels_per_row x patch columns"
+                                          : "channels_per_row x patch columns, rounded up to whole phases",
+                "rows would overlap");
     check_pitch("image_pitch", shared.image_pitch, saturating_product({shared.patch_rows, shared.row_pitch}),
                 "patch rows x row_pitch", "images would overlap");
     check_pitch("channel_pitch", shared.channel_pitch, saturating_product({plan_.tile.images, shared.image_pitch}),
@@ -143,6 +150,7 @@ class PlanVerifier {
     expect("patch rows", shared.patch_rows, rows, planes ? "the image's" : "those that the tile's pixels read");
     expect("patch columns", shared.patch_cols, shape_.in_w, "the image's");
     expect("channels_per_row", shared.channels_per_row, 1, "rows lie as in the image");
+    expect("column_phases", shared.column_phases, 1, "rows lie as in the image");
     const int together = channels_together(plan_.input_layout);
     expect("row_pitch", shared.row_pitch, std::int64_t{shape_.in_w} * together, "rows lie as in the image");
     expect("channel_pitch", shared.channel_pitch, saturating_product({rows, shape_.in_w, together}),

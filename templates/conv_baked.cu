@@ -103,6 +103,8 @@ BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* out
 BURIN_DEVICE u32 patch_positions() { return tile_images() * patch_rows() * patch_cols(); }
 BURIN_DEVICE u32 positions_per_thread() { return (patch_positions() + block_threads() - 1) / block_threads(); }
 
+BURIN_DEVICE u32 word_of_column(u32 col) { return col % column_phases() * phase_words() + col / column_phases(); }
+
 // Indices are unsigned, so that dividing by a constant is a multiplication.
 BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
   const u32 patch = patch_rows() * patch_cols();
@@ -118,7 +120,7 @@ BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
   Position position;
   position.source =
       valid ? tile->input + (tile->first_image + image) * image_elements + (y * in_cols() + x) : tile->input;
-  position.target = shared_start() + (image * image_pitch() + row * row_pitch() + col) * kWordBytes;
+  position.target = shared_start() + (image * image_pitch() + row * row_pitch() + word_of_column(col)) * kWordBytes;
   position.valid = valid;
   return position;
 }
@@ -372,7 +374,7 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   const TilePlace place = locate_place(tile.thread);
   tile.lane =
       shared_start() +
-      (place.image * image_pitch() + place.row * stride_rows() * row_pitch() + place.col * stride_cols()) * kWordBytes;
+      (place.image * image_pitch() + place.row * stride_rows() * row_pitch() + word_of_column(place.col * stride_cols())) * kWordBytes;
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
     for (u32 i = 0; i < kHeldPositions; ++i) {

@@ -17,11 +17,11 @@ constexpr int kMostChannelsPerRow = 8;  // beyond that, a row's padding of at mo
 // Words of the lanes of each warp, for pitches of any size; only the words modulo the banks matter.
 class LaneWords {
  public:
-  LaneWords(const PixelTile& tile, const ConvShape& shape) {
+  LaneWords(const PixelTile& tile, const ConvShape& shape, int column_phases) {
     for (int image = 0; image < tile.images; ++image) {
       for (int row = 0; row < tile.rows; ++row) {
         for (int col = 0; col < tile.cols; ++col) {
-          pixels_.push_back({image, row * shape.stride_h, col * shape.stride_w});
+          pixels_.push_back({image, row * shape.stride_h, col * shape.stride_w / column_phases});
         }
       }
     }
@@ -46,7 +46,7 @@ class LaneWords {
 
  private:
   struct Pixel {
-    int image, row, col;  // row and column of the input
+    int image, row, col;  // row of the input, and word in it
   };
   std::vector<Pixel> pixels_;
 };
@@ -59,14 +59,16 @@ int patch_extent(int tile, int stride, int kernel, int dilation) {
 
 double load_conflict(const PixelTile& tile, const SharedLayout& layout, const ConvShape& shape, TensorLayout input) {
   const int together = channels_together(input);
-  return LaneWords(tile, shape)
+  return LaneWords(tile, shape, layout.column_phases)
       .conflict(layout.row_pitch / together, layout.image_pitch / together, kSharedBanks / together);
 }
 
-std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const ConvShape& shape) {
-  const int patch_rows = patch_extent(tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
-  const int patch_cols = patch_extent(tile.cols, shape.stride_w, shape.kernel_w, shape.dilation_w);
-  const LaneWords lanes(tile, shape);
+namespace {
+
+// Adds every layout with so many column phases.
+void add_candidates(std::vector<LayoutCandidate>& candidates, const PixelTile& tile, const ConvShape& shape,
+                    int column_phases) {
+  const LaneWords lanes(tile, shape, column_phases);
 
   // Conflicts depend on the pitches modulo the banks alone, whatever the number of channels in a row.
   std::array<std::array<double, kSharedBanks>, kSharedBanks> conflict_of{};
@@ -79,17 +81,17 @@ std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const Conv
     return known;
   };
 
-  std::vector<LayoutCandidate> candidates;
   for (int per_row = 1; per_row <= std::min(kMostChannelsPerRow, shape.in_channels); ++per_row) {
     for (int row_padding = 0; row_padding < row_paddings; ++row_padding) {
       for (int image_padding = 0; image_padding < image_paddings; ++image_padding) {
         LayoutCandidate candidate;
         SharedLayout& layout = candidate.layout;
-        layout.patch_rows = patch_rows;
-        layout.patch_cols = patch_cols;
+        layout.patch_rows = patch_extent(tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
+        layout.patch_cols = patch_extent(tile.cols, shape.stride_w, shape.kernel_w, shape.dilation_w);
         layout.channels_per_row = per_row;
-        layout.row_pitch = per_row * patch_cols + row_padding;
-        layout.image_pitch = patch_rows * layout.row_pitch + image_padding;
+        layout.column_phases = column_phases;
+        layout.row_pitch = per_row * layout.row_words() + row_padding;
+        layout.image_pitch = layout.patch_rows * layout.row_pitch + image_padding;
         layout.channel_pitch = tile.images * layout.image_pitch;
         candidate.conflict = conflict(layout.row_pitch, layout.image_pitch);
         candidate.words_per_channel = static_cast<double>(layout.channel_pitch) / per_row;
@@ -97,6 +99,14 @@ std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const Conv
       }
     }
   }
+}
+
+}  // namespace
+
+std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const ConvShape& shape) {
+  std::vector<LayoutCandidate> candidates;
+  add_candidates(candidates, tile, shape, 1);
+  if (shape.stride_w > 1 && tile.cols > 1) add_candidates(candidates, tile, shape, shape.stride_w);
   std::stable_sort(candidates.begin(), candidates.end(), [](const LayoutCandidate& a, const LayoutCandidate& b) {
     return a.conflict != b.conflict ? a.conflict < b.conflict : a.words_per_channel < b.words_per_channel;
   });

@@ -36,7 +36,7 @@ std::vector<std::size_t> channel_starts(const SparsePattern& pattern) {
 
 std::uint32_t slot_word(const SharedLayout& shared, int slot) {
   return static_cast<std::uint32_t>(slot / shared.channels_per_row) * shared.channel_pitch +
-         static_cast<std::uint32_t>(slot % shared.channels_per_row) * shared.patch_cols;
+         static_cast<std::uint32_t>(slot % shared.channels_per_row) * shared.row_words();
 }
 
 // The channels' blocks, each once.
@@ -161,8 +161,9 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
           int& load = loads_of_block.at(tap.r, tap.s);
           if (load == kNone) {
             load = static_cast<int>(stage.loads.size());
-            const std::uint32_t word = static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
-                                       static_cast<std::uint32_t>(tap.s) * shape.dilation_w * together;
+            const std::uint32_t word =
+                static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
+                static_cast<std::uint32_t>(plan.shared.word_of_column(tap.s * shape.dilation_w)) * together;
             stage.loads.push_back({blocks[slot] * together,
                                    tap.r,
                                    tap.s,

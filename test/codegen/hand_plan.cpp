@@ -25,7 +25,8 @@ SharedLayout patch_layout(const KernelPlan& plan, const ConvShape& shape, const 
   shared.patch_rows = patch_extent(plan.tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
   shared.patch_cols = patch_extent(plan.tile.cols, shape.stride_w, shape.kernel_w, shape.dilation_w);
   shared.channels_per_row = hand.channels_per_row;
-  shared.row_pitch = shared.patch_cols * shared.channels_per_row + hand.padding_words;
+  if (hand.phases) shared.column_phases = shape.stride_w;
+  shared.row_pitch = shared.row_words() * shared.channels_per_row + hand.padding_words;
   shared.image_pitch = shared.patch_rows * shared.row_pitch + hand.padding_words;
   shared.channel_pitch = plan.tile.images * shared.image_pitch + hand.padding_words;
   return shared;
@@ -140,6 +141,7 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     hand.buffers = random.integer(1, kMaxBuffers);
     if (hand.buffers == 1) hand.stage_channels = layer.shape.in_channels;  // one stage: it has no other buffer
     hand.channels_per_row = random.chance(0.4) ? random.integer(2, 5) : 1;
+    hand.phases = random.chance(0.5);
     hand.padding_words = random.integer(0, 5);
     hand.barrier_every = random.chance(0.5) ? random.integer(1, 40) : 0;
     hand.load_ahead = random.chance(0.5) ? random.integer(1, kMaxLoadAhead) : 8;

@@ -16,6 +16,7 @@ struct HandPlan {
   int stage_channels = 4;
   int buffers = 2;
   int channels_per_row = 1;
+  bool phases = false;    // columns are split into as many phases as the stride
   int padding_words = 0;  // added to each pitch; with bulk staging to the image pitch and, rounded up, to the margin
   int barrier_every = 0;
   int load_ahead = 8;

@@ -61,6 +61,9 @@ TEST_CASE("hand plan: stages of few and of all channels") {
 TEST_CASE("hand plan: several channels side by side in one row") {
   for (const int channels : {2, 3, 4}) check(layer_of("3x3"), {.stage_channels = 6, .channels_per_row = channels});
   check(layer_of("dilation_2_stride_2"), {.stage_channels = 5, .channels_per_row = 3, .padding_words = 1});
+  for (const char* name : {"dilation_2_stride_2", "11x11_stride_4"}) {
+    for (const int channels : {1, 2}) check(layer_of(name), {.channels_per_row = channels, .phases = true});
+  }
 }
 
 TEST_CASE("hand plan: rows, images and channels padded apart") {

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
 
 #include "compiler/plan/shared_layout.h"
 #include "compiler/plan/tiles.h"
@@ -15,7 +16,8 @@ double brute_force_conflict(const PixelTile& tile, const SharedLayout& layout, c
   std::vector<int> words;
   for (int pixel = 0; pixel < tile.pixels(); ++pixel) {
     const int image = pixel / (tile.rows * tile.cols), row = pixel / tile.cols % tile.rows, col = pixel % tile.cols;
-    words.push_back(image * layout.image_pitch + row * shape.stride_h * layout.row_pitch + col * shape.stride_w);
+    words.push_back(image * layout.image_pitch + row * shape.stride_h * layout.row_pitch +
+                    layout.word_of_column(col * shape.stride_w));
   }
   double clocks = 0, warps = 0;
   for (std::size_t first = 0; first < words.size(); first += 32, ++warps) {
@@ -66,6 +68,34 @@ TEST_CASE("shared_layout: whole images at stride 1 are free of conflicts, whatev
     const ConvShape shape = square(extent, 3, 1, 1);
     const int images = std::min(4, kMaxThreadsPerBlock / (extent * extent));
     CHECK(layout_candidates({images, extent, extent}, shape).front().conflict == 1.0);
+  }
+}
+
+TEST_CASE("shared_layout: stride 2 is free of conflicts when columns are split into phases") {
+  for (const int extent : {28, 56, 112}) {
+    const ConvShape shape = square(extent, 3, 2, 1);
+    INFO(describe(shape));
+    const LayoutCandidate best = layout_candidates({1, 4, std::min(shape.out_w(), 32)}, shape).front();
+    CHECK(best.conflict == 1.0);
+    CHECK(best.layout.column_phases == 2);
+  }
+}
+
+TEST_CASE("shared_layout: every column of a row has a word of its own") {
+  for (int phases = 1; phases <= 4; ++phases) {
+    for (int cols = 1; cols <= 13; ++cols) {
+      SharedLayout layout;
+      layout.patch_cols = cols;
+      layout.column_phases = phases;
+      std::set<int> words;
+      for (int col = 0; col < cols; ++col) {
+        const int word = layout.word_of_column(col);
+        CHECK((word >= 0 && word < layout.row_words()));
+        words.insert(word);
+        if (col + phases < cols) CHECK(layout.word_of_column(col + phases) == word + 1);
+      }
+      CHECK(static_cast<int>(words.size()) == cols);
+    }
   }
 }
 
