@@ -372,9 +372,9 @@ BURIN_DEVICE Tile locate_tile(const Launch& launch) {
   tile.first_col = origin.col;
   tile.thread = burin_dev_thread();
   const TilePlace place = locate_place(tile.thread);
-  tile.lane =
-      shared_start() +
-      (place.image * image_pitch() + place.row * stride_rows() * row_pitch() + word_of_column(place.col * stride_cols())) * kWordBytes;
+  tile.lane = shared_start() + (place.image * image_pitch() + place.row * stride_rows() * row_pitch() +
+                                word_of_column(place.col * stride_cols())) *
+                                   kWordBytes;
   if (positions_per_thread() <= kHeldPositions) {
 #pragma unroll
     for (u32 i = 0; i < kHeldPositions; ++i) {
