@@ -33,25 +33,26 @@ std::uint64_t annotation(const llvm::Function& function, llvm::StringRef key) {
 
 }  // namespace
 
-void set_cluster_blocks(llvm::Function& kernel, int blocks) {
+void set_cluster(llvm::Function& kernel, const ClusterExtent& extent) {
   llvm::LLVMContext& context = kernel.getContext();
   llvm::NamedMDNode* annotations = kernel.getParent()->getOrInsertNamedMetadata(kAnnotations);
-  for (const char* key : kKeys) {
-    const int value = key == kKeys[1] ? blocks : 1;
+  const std::array<int, 3> values = {extent.x, extent.y, 1};
+  for (std::size_t i = 0; i < kKeys.size(); ++i) {
     annotations->addOperand(llvm::MDNode::get(
-        context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, key),
-                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
+        context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, kKeys[i]),
+                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), values[i]))}));
   }
 }
 
-int cluster_blocks(const llvm::Function& kernel) {
+ClusterExtent cluster_of(const llvm::Function& kernel) {
   const std::uint64_t x = annotation(kernel, kKeys[0]), y = annotation(kernel, kKeys[1]),
                       z = annotation(kernel, kKeys[2]);
-  if (x != 1 || z != 1 || y < 1 || y > kMaxClusterBlocks) {
-    fail(ErrorKind::bad_input, "kernel '{}' has clusters of {}x{}x{} blocks; allowed are 1x1x1 to 1x{}x1",
+  const auto allowed = [](std::uint64_t extent) { return extent >= 1 && extent <= kMaxClusterBlocks; };
+  if (!allowed(x) || !allowed(y) || z != 1 || x * y > kMaxClusterBlocks) {
+    fail(ErrorKind::bad_input, "kernel '{}' has clusters of {}x{}x{} blocks; allowed are up to {} in x and y",
          kernel.getName().str(), x, y, z, kMaxClusterBlocks);
   }
-  return static_cast<int>(y);
+  return {static_cast<int>(x), static_cast<int>(y)};
 }
 
 }  // namespace burin

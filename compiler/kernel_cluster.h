@@ -6,10 +6,15 @@
 
 namespace burin {
 
-// Clusters of `blocks` neighbours in y.
-void set_cluster_blocks(llvm::Function& kernel, int blocks);
+// Neighbours in the grid's x and y that run together; ranks count x first.
+struct ClusterExtent {
+  int x = 1, y = 1;
+  int blocks() const { return x * y; }
+};
 
-// 1: no clusters. Throws Error(bad_input) for annotations that set_cluster_blocks() does not make.
-int cluster_blocks(const llvm::Function& kernel);
+void set_cluster(llvm::Function& kernel, const ClusterExtent& extent);
+
+// One block: no clusters. Throws Error(bad_input) for annotations that set_cluster() does not make.
+ClusterExtent cluster_of(const llvm::Function& kernel);
 
 }  // namespace burin

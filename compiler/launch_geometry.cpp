@@ -17,6 +17,7 @@ LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
   launch.slices = static_cast<int>(plan.slices.size());
   launch.tile_images = plan.tile_images();
   launch.tiles_per_image = plan.tiles_per_image(shape);
+  launch.cluster_tiles = plan.cluster.tiles;
   if (plan.reduction == Reduction::last_block) {
     launch.workspace_bytes_per_tile = static_cast<std::int64_t>(plan.slices.size()) * plan.group_capacity() *
                                       plan.sums_per_channel() * plan.threads * kFloatBytes;

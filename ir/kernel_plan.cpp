@@ -22,6 +22,8 @@ std::int64_t reduction_bytes_of(const KernelPlan& plan) {
   return sums > kSaturated - kSharedReserveBytes ? kSaturated : sums + kSharedReserveBytes;
 }
 
+bool is_more_than_splits(const ClusterShape& cluster) { return cluster.tiles > 1 || cluster.groups > 1; }
+
 }  // namespace
 
 int SharedLayout::phase_words() const { return saturate_to_int(ceil_div(patch_cols, std::max(1, column_phases))); }
@@ -60,6 +62,10 @@ std::optional<Reduction> parse_reduction(std::string_view text) {
     if (text == to_string(reduction)) return reduction;
   }
   return std::nullopt;
+}
+
+std::string to_string(const ClusterShape& cluster) {
+  return fmt::format("{}x{}x{}", cluster.tiles, cluster.groups, cluster.splits);
 }
 
 std::string_view to_string(Staging staging) {
@@ -118,7 +124,9 @@ int KernelPlan::shared_start() const {
 int KernelPlan::stages_ahead() const {
   int most = 0;
   for (const Slice& slice : slices) most = std::max(most, slice_stages(slice));
-  return most <= buffers ? std::max(1, most) : std::max(1, buffers - 1);
+  if (most <= buffers) return std::max(1, most);
+  const int left = cluster.groups > 1 && buffers > 2 ? 2 : 1;
+  return std::max(1, buffers - left);
 }
 
 int KernelPlan::tiles_per_image(const ConvShape& shape) const {
@@ -130,6 +138,7 @@ std::string describe(const KernelPlan& plan) {
   std::string text = fmt::format("tile {}x{}x{}, {} group{} of {}", plan.tile.images, plan.tile.rows, plan.tile.cols,
                                  plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
   if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
+  if (is_more_than_splits(plan.cluster)) text += fmt::format(", clusters of {}", to_string(plan.cluster));
   if (plan.staging == Staging::direct) return text + ", direct loads";
   if (plan.staging == Staging::bulk) text += ", bulk";
   return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
@@ -141,8 +150,11 @@ std::string kernel_symbol(const std::string& layer, const KernelPlan& plan) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
     name += plain ? c : '_';
   }
-  return fmt::format("burin_{}_{}_{}_b{}_t{}x{}x{}_g{}s{}", name, plan.template_name, to_string(plan.precision),
-                     plan.batch, plan.tile.images, plan.tile.rows, plan.tile.cols, plan.groups.size(), plan.splits);
+  std::string symbol =
+      fmt::format("burin_{}_{}_{}_b{}_t{}x{}x{}_g{}s{}", name, plan.template_name, to_string(plan.precision),
+                  plan.batch, plan.tile.images, plan.tile.rows, plan.tile.cols, plan.groups.size(), plan.splits);
+  if (is_more_than_splits(plan.cluster)) symbol += fmt::format("_c{}", to_string(plan.cluster));
+  return symbol;
 }
 
 std::string print(const KernelPlan& plan) {
@@ -184,6 +196,7 @@ std::string print(const KernelPlan& plan) {
   text += "\n# who computes what\n";
   add("splits", plan.splits, "parts of the input channels, each a block of its own");
   add("reduction", to_string(plan.reduction), "how the splits become one sum");
+  add("cluster", to_string(plan.cluster), "tiles x groups x splits whose blocks run together");
   add("predicted_us", plan.predicted_us, "nothing depends on it");
   text += "\n# output channels of each group, in the order of the accumulators\n";
   for (std::size_t i = 0; i < plan.groups.size(); ++i) add(fmt::format("group {}", i), print_integers(plan.groups[i]));
@@ -248,6 +261,8 @@ KernelPlan parse_kernel_plan(std::string_view text) {
     reader.fail_at(reduction, "'{}' is not a reduction; known are none, last_block, cluster", reduction.value);
   }
   plan.reduction = *known_reduction;
+  const std::vector<int> cluster = reader.extents("cluster", 3);
+  plan.cluster = {cluster[0], cluster[1], cluster[2]};
   if (const TextLine* predicted = reader.optional("predicted_us")) {
     plan.predicted_us = reader.real(*predicted, predicted->value);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/kernel_plan.h"
+#include "ir/kernel_plan_cluster.h"
 #include "ir/kernel_plan_precision.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
@@ -77,9 +78,11 @@ class PlanVerifier {
       tile_legal_ = false;
       return;
     }
+    const std::int64_t cluster = std::max(1, plan_.cluster.tiles);
     const std::int64_t tiles =
         saturating_product({ceil_div(std::max(1, plan_.batch), plan_.tile_images()), plan_.tiles_per_image(shape_)});
-    in_range("the number of tiles", tiles, 1, kMaxTiles, "the grid's limit in x");
+    const std::int64_t width = saturating_product({ceil_div(tiles, cluster), cluster});
+    in_range("the number of tiles", width, 1, kMaxTiles, "the grid's limit in x");
   }
 
   void check_shared_layout() {
@@ -296,6 +299,7 @@ class PlanVerifier {
       }
     }
     check_reduction();
+    for (std::string& fault : cluster_faults(plan_)) faults_.push_back(std::move(fault));
   }
 
   void check_reduction() {
@@ -336,6 +340,10 @@ class PlanVerifier {
       for (const ArchSpec& spec : archs) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec.name);
       add("arch is '{}', known are {}", plan_.arch, names);
       return;
+    }
+    if (plan_.cluster.blocks() > 1 && plan_.reduction != Reduction::cluster && !arch->clusters) {
+      add("clusters are of {} blocks ({}), but {} has none (sm_90 and later do): 1x1x1 runs everywhere",
+          plan_.cluster.blocks(), to_string(plan_.cluster), plan_.arch);
     }
     if (plan_.reduction == Reduction::cluster) check_cluster(*arch);
     if (plan_.staging == Staging::bulk && arch->compute < kBulkCopyCompute) {

@@ -8,24 +8,23 @@
 namespace burin {
 namespace {
 
-std::int64_t tile_count(const KernelRecord& record, int batch) {
+std::int64_t checked_tiles(const KernelRecord& record, int batch) {
   if (batch < 1 || batch > kMaxBatch) {
     fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, record.layer, kMaxBatch);
   }
   const LaunchGeometry& launch = record.launch;
-  const std::int64_t image_tiles = (std::int64_t{batch} + launch.tile_images - 1) / launch.tile_images;
-  const std::int64_t tiles = image_tiles * launch.tiles_per_image;
-  if (tiles > kMaxGridX) {
+  const std::int64_t blocks = grid_width(launch, batch);
+  if (blocks > kMaxGridX) {
     fail(
         ErrorKind::unsupported,
         "batch {} of layer {} needs {} blocks ({} per {} images), more than a grid's {}; launch fewer images at a time",
-        batch, record.layer, tiles, launch.tiles_per_image, launch.tile_images, kMaxGridX);
+        batch, record.layer, blocks, launch.tiles_per_image, launch.tile_images, kMaxGridX);
   }
   if (launch.slices > kMaxGridY) {
     fail(ErrorKind::unsupported, "layer {} is cut into {} slices, more than a grid's {}; compile it with fewer groups",
          record.layer, launch.slices, kMaxGridY);
   }
-  return tiles;
+  return tile_count(launch, batch);
 }
 
 void check_pointer(const KernelRecord& record, const void* pointer, int alignment, const char* name) {
@@ -56,11 +55,12 @@ void check_scratch(const KernelRecord& record, const char* name, const void* mem
 }  // namespace
 
 LaunchGrid launch_grid(const KernelRecord& record, int batch) {
-  return {static_cast<unsigned>(tile_count(record, batch)), static_cast<unsigned>(record.launch.slices)};
+  checked_tiles(record, batch);
+  return {static_cast<unsigned>(grid_width(record.launch, batch)), static_cast<unsigned>(record.launch.slices)};
 }
 
 WorkspaceSize launch_workspace(const KernelRecord& record, int batch) {
-  const std::int64_t tiles = tile_count(record, batch);
+  const std::int64_t tiles = checked_tiles(record, batch);
   std::int64_t counters = 0;
   WorkspaceSize size;
   if (__builtin_mul_overflow(tiles, record.launch.counters_per_tile * std::int64_t{sizeof(std::uint32_t)}, &counters) ||

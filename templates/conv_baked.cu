@@ -91,7 +91,7 @@ BURIN_PRIMITIVE void burin_hole_clear(float* sums);
 BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
 BURIN_PRIMITIVE void burin_hole_share(float* sums, u32 place);
-BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place);
+BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place, u32 first_rank);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel);
 BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
@@ -286,8 +286,15 @@ BURIN_DEVICE bool last_to_arrive(u32* counter) {
 // the group's channels, again in the order of the splits.
 BURIN_PIECE void burin_piece_share(u32 place, u32 offset, float sum) { burin_dev_shared_store(place, offset, sum); }
 
-BURIN_PIECE float burin_piece_collect(u32 place, u32 offset, u32 rank) {
-  return burin_dev_cluster_load(place, offset, rank);
+// Between the ranks of neighbouring splits are those of the cluster's other tiles.
+BURIN_PIECE float burin_piece_collect(u32 place, u32 offset, u32 first_rank, u32 split) {
+  return burin_dev_cluster_load(place, offset, first_rank + split * cluster_tiles());
+}
+
+// The rank of the block with this one's tile and group and split 0.
+BURIN_DEVICE u32 rank_of_first_split() {
+  if (cluster_blocks() == splits()) return 0;
+  return burin_dev_cluster_rank() - burin_slice_split() * cluster_tiles();
 }
 
 BURIN_PIECE float burin_piece_add(float sum, float partial) { return sum + partial; }
@@ -487,7 +494,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     burin_dev_cluster_barrier();
     const Pixel pixel = locate_pixel(launch);
     if (pixel.owned) {
-      burin_hole_collect(sums, place);
+      burin_hole_collect(sums, place, rank_of_first_split());
       burin_hole_outputs(sums, &pixel);
     }
     burin_dev_cluster_leave();
@@ -513,6 +520,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
                                i32 batch) {
   const Launch launch = {input, output, residual, partials, counters, batch};
   const u32 slice = burin_dev_block_y();
+  // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
+  if (cluster_tiles() > 1 && locate_origin().image >= batch) burin_dev_exit();
   Tile tile = {};
   if (bulk()) {
     if (burin_dev_thread() < buffers()) burin_dev_gate_init(burin_dev_thread());

@@ -64,7 +64,10 @@ BURIN_PRIMITIVE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, con
                                          u32 bytes, u32 gate);
 
 // ---- clusters (sm_90): blocks that run at the same time and read each other's shared memory
-BURIN_PRIMITIVE void burin_dev_cluster_barrier();  // all threads of the cluster; orders their shared memory accesses
+BURIN_PRIMITIVE u32 burin_dev_cluster_rank();  // of this block: x first
+// All threads of the cluster but those of blocks that have ended; orders their shared memory accesses. A block may end
+// before its first barrier; later only where nobody waits for it.
+BURIN_PRIMITIVE void burin_dev_cluster_barrier();
 // Before the end of a block whose shared memory others load: all threads of the cluster. Orders nothing; what the
 // thread has loaded from other blocks must have been used.
 BURIN_PRIMITIVE void burin_dev_cluster_leave();

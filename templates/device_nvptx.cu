@@ -154,6 +154,7 @@ BURIN_INLINE void burin_dev_cluster_barrier() {
 BURIN_INLINE void burin_dev_cluster_leave() {
   __asm__ volatile("barrier.cluster.arrive.relaxed;\n\tbarrier.cluster.wait;" ::: "memory");
 }
+BURIN_SPECIAL_REGISTER(burin_dev_cluster_rank, "cluster_ctarank")
 BURIN_INLINE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank) {
   // Mapped without the offset: loads from one block share the mapped address, and the offset becomes an immediate.
   u32 mapped;

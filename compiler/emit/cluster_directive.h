@@ -8,7 +8,7 @@
 namespace burin {
 
 // `ptx` with `.explicitcluster` and `.reqnctapercluster` in the header of each entry whose function in `module` has
-// cluster_blocks(). Needs PTX 7.8 and sm_90.
+// cluster_of() more than one block. Needs PTX 7.8 and sm_90.
 std::string add_cluster_directives(std::string ptx, const llvm::Module& module);
 
 }  // namespace burin

@@ -411,7 +411,7 @@ AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbo
          "bitcode: kernel '{}' does not have the parameters (input, output, residual, partial sums, counters, batch)",
          symbol);
   }
-  const int cluster = cluster_blocks(*kernel);
+  const ClusterExtent cluster = cluster_of(*kernel);
   // Sizes are those of the CPU that will run it, whatever the module says.
   module.setDataLayout(layout);
   const CallGraph calls(*kernel);

@@ -17,11 +17,13 @@
 
 #include <string>
 
+#include "compiler/kernel_cluster.h"
+
 namespace burin {
 
 struct AcceptedKernel {
   llvm::Function* function = nullptr;
-  int cluster_blocks = 1;
+  ClusterExtent cluster;
   int call_depth = 1;  // functions of the module in the longest chain of calls that begins with the kernel
 };
 

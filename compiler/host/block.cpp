@@ -17,10 +17,11 @@ Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
 
 Block::~Block() = default;
 
-void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster) {
+void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, std::uint32_t rank) {
   const int threads = static_cast<int>(threads_.size());
   launch_ = &launch;
   cluster_ = &cluster;
+  rank_ = rank;
   accessor_ = {block, 0, 0};
   fault_.reset();
   ascending_ = true;

@@ -38,13 +38,15 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  // Makes this block number `block` (x fastest) of the launch, in a cluster that outlives its run.
-  void start(const Launch& launch, std::uint32_t block, Cluster& cluster);
+  // Makes this block number `block` (x fastest) of the launch, of rank `rank` in a cluster that outlives its run.
+  void start(const Launch& launch, std::uint32_t block, Cluster& cluster, std::uint32_t rank);
   // Runs it, on the calling CPU thread, to its end, to a fault, or until all its threads wait at a cluster barrier.
   void advance();
   // The other blocks of the cluster have come there too.
   void pass_cluster_barrier();
   bool ended() const { return all_ended_; }
+  // Its threads have passed a barrier.
+  bool met() const { return accessor_.interval > 0; }
   // The first fault with its block and thread; then the rest of the block was not run.
   const std::optional<std::string>& fault() const { return fault_; }
 
@@ -53,6 +55,7 @@ class Block {
   std::uint32_t thread() const { return static_cast<std::uint32_t>(thread_); }
   std::uint32_t x() const { return accessor_.block % launch_->blocks_x; }
   std::uint32_t y() const { return accessor_.block / launch_->blocks_x; }
+  std::uint32_t rank() const { return rank_; }  // in its cluster
   SharedMemory& shared() { return shared_; }
   LaunchMemory& memory() { return *launch_->memory; }
   Accessor accessor() const { return {accessor_.block, thread_, accessor_.interval}; }
@@ -101,6 +104,7 @@ class Block {
   std::vector<Thread> threads_;
   const Launch* launch_ = nullptr;
   Cluster* cluster_ = nullptr;
+  std::uint32_t rank_ = 0;
   Accessor accessor_;
   int thread_ = 0;
   bool ascending_ = true;  // the order of the threads in the next interval

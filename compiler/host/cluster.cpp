@@ -6,15 +6,17 @@
 
 namespace burin {
 
-Cluster::Cluster(int blocks, int threads, int shared_bytes, std::size_t stack_bytes) {
-  for (int rank = 0; rank < blocks; ++rank) {
+Cluster::Cluster(const ClusterExtent& extent, int threads, int shared_bytes, std::size_t stack_bytes)
+    : extent_(extent) {
+  for (int rank = 0; rank < extent.blocks(); ++rank) {
     blocks_.push_back(std::make_unique<Block>(threads, shared_bytes, stack_bytes));
   }
 }
 
 std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t first) {
+  const auto width = static_cast<std::uint32_t>(extent_.x);
   for (std::uint32_t rank = 0; rank < blocks_.size(); ++rank) {
-    blocks_[rank]->start(launch, first + rank * launch.blocks_x, *this);
+    blocks_[rank]->start(launch, first + rank % width + rank / width * launch.blocks_x, *this, rank);
   }
   for (bool ascending = true;; ascending = !ascending) {
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
@@ -23,7 +25,8 @@ std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t firs
       if (block.fault()) return block.fault();
     }
     const auto ended = [](const auto& block) { return block->ended(); };
-    const auto gone = std::find_if(blocks_.begin(), blocks_.end(), ended);
+    const auto gone =
+        std::find_if(blocks_.begin(), blocks_.end(), [](const auto& block) { return block->ended() && block->met(); });
     const auto waiting = std::find_if_not(blocks_.begin(), blocks_.end(), ended);
     if (waiting == blocks_.end()) return std::nullopt;
     if (gone != blocks_.end()) {
@@ -32,7 +35,9 @@ std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t firs
           "never reaches",
           (*waiting)->x(), (*waiting)->y(), (*gone)->x(), (*gone)->y());
     }
-    for (const auto& block : blocks_) block->pass_cluster_barrier();
+    for (const auto& block : blocks_) {
+      if (!block->ended()) block->pass_cluster_barrier();
+    }
   }
 }
 

@@ -2,7 +2,7 @@
 // cluster of its own.
 //
 // From one cluster barrier to the next each block runs by itself, one after the other; their order is turned round from
-// barrier to barrier.
+// barrier to barrier. A block that ends before its first barrier is none that the others meet.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "compiler/host/block.h"
+#include "compiler/kernel_cluster.h"
 
 namespace burin {
 
 class Cluster {
  public:
-  Cluster(int blocks, int threads, int shared_bytes, std::size_t stack_bytes);
+  Cluster(const ClusterExtent& extent, int threads, int shared_bytes, std::size_t stack_bytes);
 
   // Runs the cluster that begins with block number `first` (x fastest) of the launch to its end, on the calling CPU
   // thread. The first fault with its block and thread, if there is one; then the rest of the cluster was not run.
@@ -29,6 +30,7 @@ class Cluster {
   Block* block(std::uint32_t rank) { return rank < blocks_.size() ? blocks_[rank].get() : nullptr; }
 
  private:
+  ClusterExtent extent_;
   std::vector<std::unique_ptr<Block>> blocks_;  // by rank
 };
 

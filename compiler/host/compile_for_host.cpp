@@ -162,7 +162,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(s
   Diagnostics diagnostics(*context);
   std::unique_ptr<llvm::Module> module = parse(bitcode, context, diagnostics);
   const AcceptedKernel accepted = require_acceptable(*module, symbol, layout);
-  cluster_blocks_ = accepted.cluster_blocks;
+  cluster_ = accepted.cluster;
   to_host_form(*module, *accepted.function);
   module->setTargetTriple(target.getTargetTriple().str());
 

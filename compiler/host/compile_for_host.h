@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "compiler/host/block.h"
+#include "compiler/kernel_cluster.h"
 
 namespace burin {
 
@@ -19,8 +20,7 @@ class HostCode {
   ~HostCode();
 
   KernelFunction kernel() const { return kernel_; }
-  // Blocks, neighbours in y, that run together.
-  int cluster_blocks() const { return cluster_blocks_; }
+  const ClusterExtent& cluster() const { return cluster_; }
   // What one thread needs, primitives included.
   std::size_t stack_bytes() const { return stack_bytes_; }
 
@@ -28,7 +28,7 @@ class HostCode {
   struct Jit;
   std::unique_ptr<Jit> jit_;
   KernelFunction kernel_ = nullptr;
-  int cluster_blocks_ = 1;
+  ClusterExtent cluster_;
   std::size_t stack_bytes_ = 0;
 };
 

@@ -42,6 +42,8 @@ void verify_launch(const LaunchGeometry& launch, const std::string& symbol) {
   require(launch.slices >= 1 && launch.slices <= kMaxSlices, "slices", launch.slices, "a grid has 1 to 65535 in y");
   require(launch.tile_images >= 1, "tile_images", launch.tile_images, "at least 1 is needed");
   require(launch.tiles_per_image >= 1, "tiles_per_image", launch.tiles_per_image, "at least 1 is needed");
+  require(launch.cluster_tiles >= 1 && launch.cluster_tiles <= kMaxClusterBlocks, "cluster_tiles", launch.cluster_tiles,
+          "a cluster has 1 to 8 blocks");
   require(launch.workspace_bytes_per_tile >= 0 && launch.workspace_bytes_per_tile <= kMaxWorkspaceBytes &&
               launch.workspace_bytes_per_tile % kSharedWordBytes == 0,
           "workspace_bytes_per_tile", launch.workspace_bytes_per_tile, "whole words are needed, at most 1 TiB");
@@ -80,9 +82,15 @@ class FirstFault {
 struct HostKernel::Impl {
   Impl(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch, const ConvShape& shape)
       : symbol(symbol), launch(launch), shape(shape), code(bitcode, symbol) {
-    if (launch.slices % code.cluster_blocks() == 0) return;
-    fail(ErrorKind::bad_input, "kernel '{}': its launch has slices = {}; they make no clusters of {} blocks", symbol,
-         launch.slices, code.cluster_blocks());
+    const ClusterExtent& cluster = code.cluster();
+    if (launch.slices % cluster.y != 0) {
+      fail(ErrorKind::bad_input, "kernel '{}': its launch has slices = {}; they make no clusters of {} blocks", symbol,
+           launch.slices, cluster.y);
+    }
+    if (launch.cluster_tiles % cluster.x != 0) {
+      fail(ErrorKind::bad_input, "kernel '{}': its launch has cluster_tiles = {}; its clusters have {} blocks in x",
+           symbol, launch.cluster_tiles, cluster.x);
+    }
   }
 
   void run(const HostLaunchArguments& arguments);
@@ -109,18 +117,17 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
     require_size("residual", arguments.residual.size(), launch.output_layout, shape.epilogue.residual ? outputs : 0,
                  arguments, shape);
   }
-  const std::int64_t image_tiles = (std::int64_t{arguments.batch} + launch.tile_images - 1) / launch.tile_images;
-  const std::int64_t tiles = image_tiles * launch.tiles_per_image;
-  const std::int64_t blocks = tiles * launch.slices;
-  if (tiles > kMaxTiles || blocks > kMaxTiles) {
+  const std::int64_t tiles = tile_count(launch, arguments.batch), width = grid_width(launch, arguments.batch);
+  const std::int64_t blocks = width * launch.slices;
+  if (width > kMaxTiles || blocks > kMaxTiles) {
     fail(ErrorKind::unsupported, "kernel '{}': batch {} makes {} x {} blocks; the host runs at most {}", symbol,
-         arguments.batch, tiles, launch.slices, kMaxTiles);
+         arguments.batch, width, launch.slices, kMaxTiles);
   }
   if (launch.workspace_bytes_per_tile > kMaxWorkspaceBytes / tiles) {
     fail(ErrorKind::unsupported, "kernel '{}': batch {} needs more than {} bytes for partial sums", symbol,
          arguments.batch, kMaxWorkspaceBytes);
   }
-  const BlockSchedule schedule(launch, tiles, code.cluster_blocks());
+  const BlockSchedule schedule(launch, width, code.cluster());
   run_pass(arguments, schedule, 0, tiles);
   if (schedule.passes() == 1) return;
   const std::vector<float> first(arguments.output.begin(), arguments.output.end());
@@ -138,7 +145,8 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
 void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass,
                                 std::int64_t tiles) {
   LaunchMemory memory(shape, launch, tiles, arguments.input, arguments.output, arguments.residual);
-  const Launch job = {code.kernel(), &memory, static_cast<std::uint32_t>(tiles), arguments.batch};
+  const auto width = static_cast<std::uint32_t>(grid_width(launch, arguments.batch));
+  const Launch job = {code.kernel(), &memory, width, arguments.batch};
   for (int phase = 0; phase < schedule.phases(); ++phase) {
     FirstFault fault;
     run_phase(job, schedule, pass, phase, fault);
@@ -149,12 +157,12 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
 
 void HostKernel::Impl::run_phase(const Launch& job, const BlockSchedule& schedule, std::int64_t pass, int phase,
                                  FirstFault& fault) {
-  const auto most = static_cast<std::uint64_t>(kMaxFibers / (launch.threads * code.cluster_blocks()));
+  const auto most = static_cast<std::uint64_t>(kMaxFibers / (launch.threads * code.cluster().blocks()));
   const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, most);
   const auto count = static_cast<std::size_t>(std::min(wanted, schedule.turns()));
   while (workers.size() < count) {
     workers.push_back(
-        std::make_unique<Cluster>(code.cluster_blocks(), launch.threads, launch.shared_bytes, code.stack_bytes()));
+        std::make_unique<Cluster>(code.cluster(), launch.threads, launch.shared_bytes, code.stack_bytes()));
   }
   std::atomic<std::uint64_t> next = 0;
   // Positions are taken in order, so when one has a fault, all before it have been taken and will be finished.

@@ -44,14 +44,14 @@ LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch,
       output_layout_(launch.output_layout),
       output_has_filling_(shape.out_channels % channels_together(launch.output_layout) != 0),
       partials_per_tile_(launch.workspace_bytes_per_tile / kWordBytes),
-      tiles_(tiles),
+      width_((tiles + launch.cluster_tiles - 1) / launch.cluster_tiles * launch.cluster_tiles),
       input_base_(base_of(Buffer::input)),
       input_(input),
       residual_(residual),
       output_(output),
       partial_count_(partials_per_tile_ * tiles),
       counter_count_(launch.counters_per_tile * tiles),
-      block_count_(tiles * launch.slices),
+      block_count_(width_ * launch.slices),
       output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output.size())),
       partials_(std::make_unique<Partial[]>(static_cast<std::size_t>(partial_count_))),
       counters_(std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(counter_count_))),
@@ -76,7 +76,7 @@ std::int64_t LaunchMemory::elements(Buffer buffer) const {
 std::uint64_t LaunchMemory::base(Buffer buffer) const { return elements(buffer) == 0 ? 0 : base_of(buffer); }
 
 std::string LaunchMemory::describe_block(std::uint32_t block) const {
-  return fmt::format("block ({}, {})", block % tiles_, block / tiles_);
+  return fmt::format("block ({}, {})", block % width_, block / width_);
 }
 
 std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) const {

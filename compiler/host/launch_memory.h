@@ -85,7 +85,7 @@ class LaunchMemory {
   TensorLayout input_layout_, output_layout_;
   bool output_has_filling_ = false;
   std::int64_t partials_per_tile_ = 0;
-  std::int64_t tiles_ = 1;  // blocks in x
+  std::int64_t width_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;
   std::span<const float> input_, residual_;
   std::span<float> output_;

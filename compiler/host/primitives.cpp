@@ -144,6 +144,7 @@ void bulk_copy(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, 
   require(block.shared().bulk_copy(shared_base + shared_offset, values, gate, static_cast<int>(block.thread())));
 }
 
+u32 cluster_rank() noexcept { return Block::current().rank(); }
 void cluster_barrier() noexcept { Block::current().cluster_barrier(); }
 
 float cluster_load(u32 base, u32 offset, u32 rank) noexcept {
@@ -210,6 +211,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_gate_expect", "vii", address_of(gate_expect)},
       {"burin_dev_gate_wait", "vii", address_of(gate_wait)},
       {"burin_dev_bulk_copy", "viiplii", address_of(bulk_copy)},
+      {"burin_dev_cluster_rank", "i", address_of(cluster_rank)},
       {"burin_dev_cluster_barrier", "v", address_of(cluster_barrier)},
       {"burin_dev_cluster_leave", "v", address_of(cluster_barrier)},
       {"burin_dev_cluster_load", "fiii", address_of(cluster_load)},

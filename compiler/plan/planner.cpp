@@ -164,6 +164,7 @@ class Planner {
     plan.groups = deal.groups;
     plan.splits = candidate.splits;
     plan.reduction = candidate.reduction;
+    plan.cluster = candidate.cluster;
     int most_channels = 0;
     const int align = plan.staging == Staging::bulk ? kBulkChannels : together();
     std::vector<std::vector<int>> common;

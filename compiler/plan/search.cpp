@@ -254,6 +254,7 @@ class Search {
         bytes_of_stage(candidate.staging, candidate.tile, candidate.shared.layout, candidate.stage_channels));
     candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
     figures.reduction = candidate.reduction;
+    candidate.cluster.splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
     const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
     figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), kSharedReserveBytes + sums);
     figures.stage_channels = candidate.stage_channels;

@@ -36,6 +36,7 @@ struct PlanCandidate {
   int registers = 0;
   double score = 0;  // plan_score()
   Reduction reduction = Reduction::none;
+  ClusterShape cluster = {};
 };
 
 struct SearchSpace {

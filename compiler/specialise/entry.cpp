@@ -111,8 +111,10 @@ void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan
   annotate("kernel", 1);
   annotate("maxntidx", plan.threads);
   if (plan.max_registers < 255) annotate("maxnreg", plan.max_registers);
-  // Slices are numbered split fastest, so a group's splits are neighbours.
-  if (plan.reduction == Reduction::cluster) set_cluster_blocks(*kernel, plan.splits);
+  // Slices are numbered split fastest, so a group's splits are neighbours, and the groups of a cluster follow each
+  // other.
+  const ClusterShape& cluster = plan.cluster;
+  if (cluster.blocks() > 1) set_cluster(*kernel, {cluster.tiles, cluster.groups * cluster.splits});
 }
 
 }  // namespace burin

@@ -81,17 +81,17 @@ Function* collect(SliceParts& parts, int split, const Share& own) {
   Function* add = parts.holes.piece("add");
   std::vector<Value*> partials;
   for (int j = own.first; j < own.end; ++j) {
-    for (int rank = 0; rank < parts.plan.splits; ++rank) {
-      partials.push_back(
-          rank == split
-              ? parts.load_sum(builder, body, j)
-              : parts.holes.splice(builder, load, {body->getArg(1), partial_offset(parts, j), parts.word(rank)}));
+    for (int other = 0; other < parts.plan.splits; ++other) {
+      partials.push_back(other == split ? parts.load_sum(builder, body, j)
+                                        : parts.holes.splice(builder, load,
+                                                             {body->getArg(1), partial_offset(parts, j),
+                                                              body->getArg(2), parts.word(other)}));
     }
   }
   auto partial = partials.begin();
   for (int j = own.first; j < own.end; ++j) {
     Value* sum = *partial++;
-    for (int rank = 1; rank < parts.plan.splits; ++rank) sum = parts.holes.splice(builder, add, {sum, *partial++});
+    for (int other = 1; other < parts.plan.splits; ++other) sum = parts.holes.splice(builder, add, {sum, *partial++});
     builder.CreateStore(sum, parts.sum_address(builder, body, j));
   }
   builder.CreateRetVoid();

@@ -133,6 +133,7 @@ void check_launch(Checker& check, const std::string& path, const KernelRecord& k
                                                                 launch.workspace_bytes_per_tile, sizeof(float)));
   }
   check.range(path + ".counters_per_tile", launch.counters_per_tile, 0, kMaxSlices);
+  tiles &= check.range(path + ".cluster_tiles", launch.cluster_tiles, 1, kMaxClusterBlocks);
   if (tiles && shape_is_legal) {
     const std::int64_t pixels = std::int64_t{kernel.shape.out_h()} * kernel.shape.out_w();
     if (launch.tiles_per_image > pixels) {
@@ -143,8 +144,7 @@ void check_launch(Checker& check, const std::string& path, const KernelRecord& k
     }
   }
   if (!images || !tiles || kernel.planned_batch < 1 || kernel.planned_batch > kMaxBatch) return;
-  const std::int64_t image_tiles = ceil_div(kernel.planned_batch, launch.tile_images);
-  const std::int64_t blocks = image_tiles * launch.tiles_per_image;  // at most 2^20 * 2^31
+  const std::int64_t blocks = grid_width(launch, kernel.planned_batch);  // at most 2^20 * 2^31 + 7
   if (blocks > kMaxTiles) {
     check.fault(path, fmt::format("{} tiles at batch {} are over {}, the most blocks of a grid", blocks,
                                   kernel.planned_batch, kMaxTiles));

@@ -36,13 +36,15 @@ inline constexpr int kFloatBytes = 4;
 // What an access to several values at once needs: a bulk copy, or the channels of a pixel that lie side by side.
 inline constexpr int kWideAccessBytes = 16;
 
-// Grid: ceil(batch / tile_images) * tiles_per_image blocks in x, `slices` in y.
+// Grid: ceil(batch / tile_images) * tiles_per_image blocks in x, rounded up to a multiple of cluster_tiles; `slices` in
+// y.
 struct LaunchGeometry {
   int threads = 0;
   int shared_bytes = 0;  // dynamic
   int slices = 1;
   int tile_images = 1;
   int tiles_per_image = 1;
+  int cluster_tiles = 1;  // blocks in x that make a cluster
   // Scratch that a launch needs for partial sums: per tile (block in x), all slices together. 0: none.
   std::int64_t workspace_bytes_per_tile = 0;
   // 32-bit arrival counters per tile, zero before the first launch; every launch leaves them zero.
@@ -54,6 +56,14 @@ struct LaunchGeometry {
   int input_alignment = kFloatBytes, output_alignment = kFloatBytes;
   bool operator==(const LaunchGeometry&) const = default;
 };
+
+inline std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch) {
+  return (batch + launch.tile_images - 1) / launch.tile_images * launch.tiles_per_image;
+}
+// Blocks in x: those beyond the tiles end at once.
+inline std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch) {
+  return (tile_count(launch, batch) + launch.cluster_tiles - 1) / launch.cluster_tiles * launch.cluster_tiles;
+}
 
 // A plan that was tried for a kernel on a GPU.
 struct TuningCandidate {

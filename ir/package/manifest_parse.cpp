@@ -161,6 +161,7 @@ LaunchGeometry parse_launch(const Field& field) {
   get(launch.slices, field, "slices");
   get(launch.tile_images, field, "tile_images");
   get(launch.tiles_per_image, field, "tiles_per_image");
+  get(launch.cluster_tiles, field, "cluster_tiles");
   get(launch.workspace_bytes_per_tile, field, "workspace_bytes_per_tile");
   get(launch.counters_per_tile, field, "counters_per_tile");
   launch.input_element = parse_element(field["input_element"]);

@@ -62,6 +62,7 @@ ordered_json launch_json(const LaunchGeometry& launch) {
       {"slices", launch.slices},
       {"tile_images", launch.tile_images},
       {"tiles_per_image", launch.tiles_per_image},
+      {"cluster_tiles", launch.cluster_tiles},
       {"workspace_bytes_per_tile", launch.workspace_bytes_per_tile},
       {"counters_per_tile", launch.counters_per_tile},
       {"input_element", to_string(launch.input_element)},

@@ -103,6 +103,7 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
 
   plan.splits = hand.splits;
   if (hand.splits > 1) plan.reduction = hand.cluster ? Reduction::cluster : Reduction::last_block;
+  plan.cluster = {hand.cluster_tiles, 1, plan.reduction == Reduction::cluster ? hand.splits : 1};
   for (std::size_t g = 0; g < groups; ++g) {
     if (hand.backwards) std::reverse(plan.groups[g].begin(), plan.groups[g].end());
     for (int split = 0; split < hand.splits; ++split) {
@@ -137,6 +138,7 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     hand.group_channels = random.chance(0.2) ? random.integer(1, 2) : random.integer(3, 60);
     hand.splits = random.chance(0.5) ? random.integer(2, 5) : 1;
     hand.cluster = arch_by_name(arch).clusters && random.chance(0.5);
+    if (arch_by_name(arch).clusters && random.chance(0.4)) hand.cluster_tiles = random.integer(2, 4);
     hand.stage_channels = random.integer(1, 12);
     hand.buffers = random.integer(1, kMaxBuffers);
     if (hand.buffers == 1) hand.stage_channels = layer.shape.in_channels;  // one stage: it has no other buffer

@@ -262,9 +262,9 @@ void check_entry(const Emitted& made) {
   CHECK(entry.name == made.symbol);
   std::vector<std::string> expected = {fmt::format(".maxntid {}, 1, 1", made.plan.threads)};
   if (made.plan.max_registers < 255) expected.push_back(fmt::format(".maxnreg {}", made.plan.max_registers));
-  if (is_clustered(made)) {
+  if (const ClusterShape& cluster = made.plan.cluster; cluster.blocks() > 1) {
     expected.emplace_back(".explicitcluster");
-    expected.push_back(fmt::format(".reqnctapercluster 1, {}, 1", made.plan.splits));
+    expected.push_back(fmt::format(".reqnctapercluster {}, {}, 1", cluster.tiles, cluster.groups * cluster.splits));
   }
   CHECK(entry.directives == expected);
   CHECK(std::count_if(made.text.functions.begin(), made.text.functions.end(),

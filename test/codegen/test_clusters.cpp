@@ -33,6 +33,7 @@ void check(const ConvLayer& layer, HandPlan hand, const std::vector<int>& batche
 void check_edge(const char* name) {
   const EdgeCase& edge = edge_case(name);
   for (const int splits : {2, 5}) check(edge.make_layer(), {.splits = splits}, {edge.batch});
+  check(edge.make_layer(), {.splits = 2, .cluster_tiles = 2}, {edge.batch});
 }
 
 std::vector<float> host_output(const ConvLayer& layer, const KernelPlan& plan) {
@@ -90,11 +91,50 @@ TEST_CASE("clusters: activations straight from global memory") {
   check(layer_of("one_pixel_1x1"), {.tile = {5, 1, 1}, .splits = 2, .staging = Staging::direct}, {1, 7});
 }
 
+// The grid is rounded up to whole clusters: the last ones hold tiles that are beyond the batch.
+TEST_CASE("clusters: several tiles") {
+  const ConvLayer layer = layer_of("bias_residual_silu");
+  for (const auto& [tiles, splits] : {std::pair{2, 2}, {3, 2}, {2, 4}, {4, 2}, {8, 1}, {5, 1}}) {
+    for (const bool cluster : {false, true}) {
+      const HandPlan hand = {.tile = {2, 9, 10}, .splits = splits, .cluster = cluster, .cluster_tiles = tiles};
+      CHECK(check_on_host(layer, plan_by_hand(layer, hand), {1, 2, 5, 9}) == "");
+    }
+  }
+}
+
+TEST_CASE("clusters: several tiles, with each staging") {
+  for (const Staging staging : {Staging::shared, Staging::bulk, Staging::direct}) {
+    if (staging != Staging::bulk) {  // which needs rows of whole 16 bytes
+      check(layer_of("1x1"), {.tile = {1, 3, 3}, .splits = 2, .cluster_tiles = 2, .staging = staging}, {1, 3});
+    }
+    check(layer_of("1x1"), {.tile = {2, 99, 99}, .splits = 3, .cluster_tiles = 2, .staging = staging}, {1, 3, 5});
+  }
+  const ConvLayer layer = layer_of("3x3");
+  check(layer, {.tile = {3, 99, 99}, .splits = 2, .cluster_tiles = 4, .staging = Staging::bulk}, {1, 4, 13});
+}
+
+TEST_CASE("clusters: the ranks of several tiles are found by one register and constants") {
+  const ConvLayer layer = layer_of("3x3");
+  const KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true, .cluster_tiles = 2});
+  const std::string ptx = emit_ptx(specialised(layer, plan), "sm_90");
+  CHECK_THAT(ptx, Contains("\n.explicitcluster\n.reqnctapercluster 2, 4, 1\n{\n"));
+  const PtxText text = read_ptx(ptx);
+  for (const Slice& slice : plan.slices) {
+    const PtxFunction& function = text.slice(slice.group, slice.split);
+    CHECK(function.count("mapa.shared::cluster") <= plan.splits - 1);
+    for (const PtxInstruction& read : function.find("mov.u32")) {
+      if (read.operands.find("%cluster_ctarank") != std::string::npos) continue;
+      CHECK(read.operands.find("%cluster") == std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("clusters: the result is the same as the last block's") {
   const ConvLayer layer = layer_of("bias_residual_silu");
   KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true});
   const std::vector<float> clustered = host_output(layer, plan);
   plan.reduction = Reduction::last_block;
+  plan.cluster = {};
   CHECK((clustered == host_output(layer, plan)));
 }
 
@@ -120,6 +160,7 @@ TEST_CASE("clusters: the PTX has the directive and uses no scratch memory") {
   }
 
   plan.reduction = Reduction::last_block;
+  plan.cluster = {};
   CHECK_THAT(emit_ptx(specialised(layer, plan), "sm_90"), !Contains("cluster"));
 }
 

@@ -57,6 +57,12 @@ TEST_CASE("ptx: splits in clusters") {
   check_text(
       emit(layer, plan_by_hand(layer, {.tile = {1, 9, 10}, .splits = 4, .cluster = true, .staging = Staging::bulk})));
 }
+TEST_CASE("ptx: tiles in clusters") {
+  const ConvLayer layer = layer_of("bias_residual_leaky_relu");
+  for (const bool cluster : {false, true}) {
+    check_text(emit(layer, plan_by_hand(layer, {.splits = 2, .cluster = cluster, .cluster_tiles = 2})));
+  }
+}
 TEST_CASE("ptx: activations straight from global memory") {
   check_text(emit(layer_of("1x1"), plan_by_hand(layer_of("1x1"), {.splits = 2, .staging = Staging::direct})));
 }

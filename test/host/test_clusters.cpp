@@ -119,16 +119,65 @@ leading:
   call void @burin_dev_cluster_barrier()
   ret void
 others:
+  call void @burin_dev_barrier()
   ret void)");
   CHECK_THAT(fault, Contains("divergence: waits at a cluster barrier that block ("));
   CHECK_THAT(fault, Contains(", 1), which has ended, never reaches"));
   CHECK_THAT(cluster_fault(kByRank + R"(
 leading:
+  call void @burin_dev_barrier()
   ret void
 others:
   call void @burin_dev_cluster_barrier()
   ret void)"),
              Contains(", 1), thread 0: divergence: waits at a cluster barrier that block ("));
+}
+
+TEST_CASE("clusters: a block that ends before its first barrier is not waited for") {
+  const Run run = run_clusters(R"(
+  %absent = icmp eq i32 %y, 2
+  br i1 %absent, label %end, label %rest
+rest:
+)" + kStoreOwn + R"(
+  call void @burin_dev_cluster_barrier()
+  %other = xor i32 %y, 1
+  %v = call float @burin_dev_cluster_load(i32 %t4, i32 0, i32 %other)
+  %is_first = icmp eq i32 %y, 0
+  br i1 %is_first, label %store, label %leave
+store:
+  call void @burin_dev_global_store(ptr %out, i64 %off, float %v)
+  br label %leave
+leave:
+  call void @burin_dev_cluster_leave()
+  ret void
+end:
+  ret void)",
+                               3);
+  REQUIRE(run.fault.empty());
+  for (int i = 0; i < kCols; ++i) CHECK(run.output[static_cast<std::size_t>(i)] == 2 * static_cast<float>(i + 1));
+}
+
+TEST_CASE("clusters: several blocks in x, ranks count them first") {
+  // Of two blocks in x and two in y, each takes what the block with its x and the other y has.
+  RunOptions options = cluster_options(2);
+  options.launch.cluster_tiles = 2;
+  const Run run = run_bitcode(assemble_kernel(kStoreOwn + R"(
+  call void @burin_dev_cluster_barrier()
+  %rank_of_block = call i32 @burin_dev_cluster_rank()
+  %other = xor i32 %rank_of_block, 2
+  %v = call float @burin_dev_cluster_load(i32 %t4, i32 0, i32 %other)
+  %is_first = icmp eq i32 %y, 0
+  br i1 %is_first, label %store, label %leave
+store:
+  call void @burin_dev_global_store(ptr %out, i64 %off, float %v)
+  br label %leave
+leave:
+  call void @burin_dev_cluster_leave()
+  ret void)",
+                                              annotations(2, 2, 1)),
+                              options);
+  REQUIRE(run.fault.empty());
+  for (int i = 0; i < kCols; ++i) CHECK(run.output[static_cast<std::size_t>(i)] == 2 * static_cast<float>(i + 1));
 }
 
 TEST_CASE("clusters: a thread that skips the cluster barrier") {
@@ -270,11 +319,13 @@ end:
 }
 
 TEST_CASE("clusters: sizes that no launch has") {
-  for (const auto& [x, y, z] : {std::array{2, 1, 1}, {1, 9, 1}, {1, 2, 2}, {1, 0, 1}}) {
+  for (const auto& [x, y, z] : {std::array{9, 1, 1}, {1, 9, 1}, {3, 3, 1}, {1, 2, 2}, {1, 0, 1}, {0, 2, 1}}) {
     CHECK_THAT(
         refusal_of(assemble_kernel("  ret void", annotations(x, y, z)), cluster_options(18)),
-        Contains(fmt::format("kernel 'k' has clusters of {}x{}x{} blocks; allowed are 1x1x1 to 1x8x1", x, y, z)));
+        Contains(fmt::format("kernel 'k' has clusters of {}x{}x{} blocks; allowed are up to 8 in x and y", x, y, z)));
   }
+  CHECK_THAT(refusal_of(assemble_kernel("  ret void", annotations(2, 1, 1)), cluster_options(6)),
+             Contains("kernel 'k': its launch has cluster_tiles = 1; its clusters have 2 blocks in x"));
   CHECK_THAT(refusal_of(assemble_kernel("  ret void", annotations(1, 4, 1)), cluster_options(6)),
              Contains("kernel 'k': its launch has slices = 6; they make no clusters of 4 blocks"));
 }
@@ -282,15 +333,16 @@ TEST_CASE("clusters: sizes that no launch has") {
 TEST_CASE("clusters: the schedule names the first block of each cluster once") {
   for (const std::int64_t tiles : {1, 3, 8}) {
     for (const int groups : {1, 5}) {
-      for (const int cluster : {2, 8}) {
+      for (const auto& [x, y] : {std::array{1, 2}, {1, 8}, {2, 1}, {2, 3}}) {
         burin::LaunchGeometry launch = row_launch();
-        launch.slices = groups * cluster;
-        const burin::BlockSchedule schedule(launch, tiles, cluster);
+        launch.slices = groups * y;
+        const std::int64_t width = tiles * x;
+        const burin::BlockSchedule schedule(launch, width, {x, y});
         std::set<std::uint32_t> seen, expected;
         for (std::uint64_t turn = 0; turn < schedule.turns(); ++turn) seen.insert(schedule.block(0, 0, turn).value());
         for (int group = 0; group < groups; ++group) {
-          for (std::int64_t tile = 0; tile < tiles; ++tile) {
-            expected.insert(static_cast<std::uint32_t>(tile + group * cluster * tiles));
+          for (std::int64_t tile = 0; tile < width; tile += x) {
+            expected.insert(static_cast<std::uint32_t>(tile + group * y * width));
           }
         }
         CHECK((seen == expected));

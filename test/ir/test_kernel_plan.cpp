@@ -28,6 +28,7 @@ TEST_CASE("kernel_plan: the blocks of a cluster share a group's channels") {
   const int staging = plan.staging_bytes();
   CHECK(plan.shared_bytes() == staging);
   plan.reduction = Reduction::cluster;
+  plan.cluster.splits = 2;
   CHECK(verify(plan, small_shape()).empty());
   CHECK(plan.share_channels(0) == 8);
   plan.splits = 3;
@@ -66,6 +67,12 @@ TEST_CASE("kernel_plan: short forms") {
   KernelPlan plan = small_plan();
   CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, 4 ch x 2");
   CHECK(kernel_symbol("features.3/conv", plan) == "burin_features_3_conv_conv_baked_fp32_b2_t2x14x14_g2s2");
+  plan.cluster.splits = 2;
+  CHECK(kernel_symbol("c", plan) == "burin_c_conv_baked_fp32_b2_t2x14x14_g2s2");
+  plan.cluster.tiles = 3;
+  CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, clusters of 3x1x2, 4 ch x 2");
+  CHECK(kernel_symbol("c", plan) == "burin_c_conv_baked_fp32_b2_t2x14x14_g2s2_c3x1x2");
+  plan.cluster = {};
   plan.splits = 1;
   plan.groups.resize(1);
   CHECK(describe(plan) == "tile 2x14x14, 1 group of 16, 4 ch x 2");
@@ -85,6 +92,7 @@ TEST_CASE("kernel_plan: text form round trip") {
     plan.output_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
     plan.staging = static_cast<Staging>(random.integer(0, 2));
     plan.tile = {random.integer(1, 9), random.integer(1, 99), random.integer(1, 99)};
+    plan.cluster = {random.integer(1, 8), random.integer(1, 8), random.integer(1, 8)};
     plan.threads = 32 * random.integer(1, 32);
     plan.shared = {random.integer(1, 99),  random.integer(1, 99),   random.integer(0, 999),  random.integer(1, 9),
                    random.integer(1, 999), random.integer(1, 9999), random.integer(1, 99999)};

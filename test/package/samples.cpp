@@ -30,6 +30,7 @@ KernelRecord sample_kernel(const std::string& name, int batch) {
                    .slices = 2,
                    .tile_images = 1,
                    .tiles_per_image = 1,
+                   .cluster_tiles = 2,
                    .workspace_bytes_per_tile = 2 * 196 * kSampleChannels * 4,
                    .counters_per_tile = 1};
   kernel.source_hash = "0123456789abcdef";

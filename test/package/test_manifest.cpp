@@ -236,6 +236,8 @@ TEST_CASE("manifest: launch limits") {
   CHECK(launch([](LaunchGeometry& l) { l.slices = 65'536; }) == "kernels[1].launch.slices: 65536 is over 65535");
   CHECK(launch([](LaunchGeometry& l) { l.tile_images = 0; }) == "kernels[1].launch.tile_images: 0 is under 1");
   CHECK(launch([](LaunchGeometry& l) { l.tiles_per_image = 0; }) == "kernels[1].launch.tiles_per_image: 0 is under 1");
+  CHECK(launch([](LaunchGeometry& l) { l.cluster_tiles = 0; }) == "kernels[1].launch.cluster_tiles: 0 is under 1");
+  CHECK(launch([](LaunchGeometry& l) { l.cluster_tiles = 9; }) == "kernels[1].launch.cluster_tiles: 9 is over 8");
   CHECK(launch([](LaunchGeometry& l) { l.tiles_per_image = 197; }) ==
         "kernels[1].launch.tiles_per_image: 197 is over the 196 output pixels of an image: a tile would be empty");
   CHECK(launch([](LaunchGeometry& l) { l.workspace_bytes_per_tile = -4; }) ==

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <limits>
 #include <new>
 
 #include "runtime/burin/device_memory.hpp"
@@ -63,6 +64,24 @@ TEST_CASE("grid: tiles_and_slices") {
   CHECK(launch_grid(record, 4).tiles == 1);
   CHECK(launch_grid(record, 5).tiles == 2);
   CHECK(launch_grid(record, 1 << 20).tiles == 1 << 18);
+}
+
+TEST_CASE("grid: whole clusters of tiles") {
+  KernelRecord record = sample_kernel("conv1", 1);
+  record.launch.tiles_per_image = 3;
+  record.launch.cluster_tiles = 2;
+  CHECK(launch_grid(record, 1).tiles == 4);
+  CHECK(launch_grid(record, 2).tiles == 6);
+  CHECK(launch_grid(record, 3).tiles == 10);
+  CHECK(launch_workspace(record, 3).partial_bytes == 9 * 4096);  // none for what lies beyond the batch
+  record.launch.cluster_tiles = 8;
+  record.launch.tiles_per_image = 1;
+  CHECK(launch_grid(record, 1).tiles == 8);
+  record.launch.tiles_per_image = 2047;
+  CHECK(launch_grid(record, 1 << 20).tiles == 2047U << 20);
+  record.launch.cluster_tiles = 7;
+  record.launch.tiles_per_image = std::numeric_limits<int>::max();
+  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1)).has("2147483653 blocks"));
 }
 
 TEST_CASE("grid: limits") {
