@@ -46,6 +46,7 @@ TEST_CASE("kernel_plan: what a precision changes") {
   CHECK(plan.accumulator_registers() == 2 * 16);
   CHECK(plan.stage_bytes() == small_plan().stage_bytes());
   plan.reduction = Reduction::cluster;
+  plan.cluster.splits = 2;
   plan.stage_channels = 1;
   CHECK(plan.shared_bytes() == kSharedReserveBytes + 2 * 16 * plan.threads * 4);
   CHECK(verify(plan, small_shape()).empty());
