@@ -29,8 +29,9 @@ struct TunedPlan {
 struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<int> batches = {1};
-  std::string precision = "fp32";
-  // Of the inputs, outputs and residuals of all layers. Nothing: what the plan in from_file says, else nchw.
+  std::string precision = "fp32";  // one of precision_names(); a plan in from_file has its own
+  // Of the inputs, outputs and residuals of all layers. Nothing: what the plan in from_file says, else nchw; with the
+  // half precisions it can only be n2chw.
   std::optional<TensorLayout> layout;
   float zero_threshold = 0;               // recorded in the package; the importer has applied it
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)

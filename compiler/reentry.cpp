@@ -1,11 +1,13 @@
 #include "compiler/reentry.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <sstream>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -68,12 +70,29 @@ void check_layout(const KernelPlan& plan, const ConvLayer& layer, const Reentry&
   fail(ErrorKind::unsupported, "layer '{}': there is no plan that reads and writes {}", layer.name, to_string(*asked));
 }
 
+void check_precision(const KernelPlan& plan, const Reentry& reentry, const std::string& asked) {
+  if (!reentry.plan || asked == to_string(Precision::fp32) || asked == to_string(plan.precision)) return;
+  fail(ErrorKind::usage, "--precision {}: the plan for '{}' computes in {}; leave --precision out, or make a new plan",
+       asked, reentry.path, to_string(plan.precision));
+}
+
+namespace {
+
+void check_weights(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
+  if (plan.precision != Precision::fp16x2) return;
+  for (const Tap& tap : pattern.taps) {
+    if (std::isfinite(rounded(ElementType::f16, tap.value))) continue;
+    fail(ErrorKind::unsupported,
+         "layer '{}': the weight of output {}, channel {}, tap ({}, {}) is {}, with fp16x2 the largest is {}: weights "
+         "are rounded to FP16; with fp16 they are not",
+         layer.name, tap.k, tap.c, tap.r, tap.s, tap.value, largest_of(ElementType::f16));
+  }
+}
+
+}  // namespace
+
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
                 const std::vector<std::string>& archs) {
-  if (is_half(plan.precision)) {
-    fail(ErrorKind::unsupported, "layer '{}': the plan is of {}, but only fp32 is supported", layer.name,
-         to_string(plan.precision));
-  }
   std::vector<std::string> faults = verify(plan, layer.shape, pattern);
   for (std::size_t i = 0; faults.empty() && i < archs.size(); ++i) {
     KernelPlan on_arch = plan;
@@ -82,6 +101,7 @@ void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePatt
   }
   if (!faults.empty())
     fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", layer.name, join(faults));
+  check_weights(plan, layer, pattern);
 }
 
 std::string edited_ptx(const Reentry& reentry, const std::string& symbol) {
@@ -104,11 +124,13 @@ AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch,
 
 void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.layers.empty(), "a network without layers was imported");
-  if (options.precision != to_string(Precision::fp32)) {
-    fail(ErrorKind::unsupported, "--precision {}: only fp32 is supported", options.precision);
+  const std::optional<Precision> precision = parse_precision(options.precision);
+  if (!precision) {
+    fail(ErrorKind::unsupported, "--precision {}: known are {}", options.precision, precision_names());
   }
-  if (options.layout == TensorLayout::n2chw) {
-    fail(ErrorKind::usage, "--layout n2chw: its words hold two halves, with --precision fp32 it is nchw or nchw4");
+  if (options.layout && !options.from_file && is_half(*precision) != (images_together(*options.layout) == 2)) {
+    fail(ErrorKind::usage, "--layout {} with --precision {}: n2chw holds pairs of halves, the others hold FP32",
+         to_string(*options.layout), options.precision);
   }
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);

@@ -22,12 +22,16 @@ struct Reentry {
 // where there is none the planner's own plan is taken. Throws Error(usage) or Error(bad_input).
 Reentry read_reentry(const std::string& path);
 
+// Throws Error(usage) when another precision than fp32 was asked for and a plan that was fed back has another one.
+void check_precision(const KernelPlan& plan, const Reentry& reentry, const std::string& asked);
+
 // Throws when a layout was asked for and the plan has another: Error(usage) for a plan that was fed back,
 // Error(unsupported) for the planner's own.
 void check_layout(const KernelPlan& plan, const ConvLayer& layer, const Reentry& reentry,
                   std::optional<TensorLayout> asked);
 
-// Throws Error(unsupported) with all faults of a plan, naming the layer. It must be legal on each of `archs`.
+// Throws Error(unsupported) with all faults of a plan, naming the layer. It must be legal on each of `archs`, and its
+// precision must be able to hold the weights.
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
                 const std::vector<std::string>& archs);
 

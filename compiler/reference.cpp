@@ -6,6 +6,7 @@
 #include <limits>
 #include <thread>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -177,24 +178,41 @@ std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::
   return result;
 }
 
+double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude) {
+  const double terms = arithmetic.longest_reduction;
+  const ElementType element = element_of(arithmetic.precision);
+  double tolerance = kToleranceFactor * epsilon_of(ElementType::f32) * std::sqrt(terms + 1) * magnitude;
+  if (arithmetic.precision == Precision::fp16x2) {
+    const double together = arithmetic.promote_every > 0 ? std::min<double>(arithmetic.promote_every, terms) : terms;
+    tolerance += kHalfToleranceFactor * epsilon_of(ElementType::f16) * std::sqrt(together + 1) * magnitude;
+    tolerance += terms * smallest_of(ElementType::f16);
+  }
+  if (element != ElementType::f32) {
+    tolerance += epsilon_of(element) / 2 * (std::abs(expected) + tolerance) + smallest_of(element) / 2;
+  }
+  return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
+}
+
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   int longest_reduction) {
+                   const Arithmetic& arithmetic) {
   BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == magnitude.size(),
               "comparing {} outputs with {} references and {} magnitudes", output.size(), reference.size(),
               magnitude.size());
-  BURIN_CHECK(longest_reduction >= 0, "a reduction of {} terms", longest_reduction);
+  BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double scale =
-      kToleranceFactor * std::numeric_limits<float>::epsilon() * std::sqrt(static_cast<double>(longest_reduction) + 1);
+  const ElementType element = element_of(arithmetic.precision);
+  const double largest = largest_of(element);
   Comparison result;
   result.worst_ratio = -1;
   double error_squares = 0, reference_squares = 0;
   for (std::size_t i = 0; i < output.size(); ++i) {
-    const double tolerance = std::max(scale * magnitude[i], static_cast<double>(std::numeric_limits<float>::min()));
-    const double error = std::abs(output[i] - reference[i]);
+    const double tolerance = tolerance_of(arithmetic, reference[i], magnitude[i]);
+    const bool too_large = element != ElementType::f32 && std::isinf(output[i]) &&
+                           std::copysign(1.0, output[i]) * reference[i] + tolerance >= largest;
+    const double error = too_large ? 0 : std::abs(output[i] - reference[i]);
     const double ratio = std::isfinite(error) ? error / tolerance : kInfinity;  // NaN compares with nothing
     error_squares += error * error;
-    reference_squares += reference[i] * reference[i];
+    if (!too_large) reference_squares += reference[i] * reference[i];
     if (ratio > result.worst_ratio) {
       result.worst_ratio = ratio;
       result.worst_index = static_cast<std::int64_t>(i);

@@ -7,10 +7,13 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/precision.h"
 
 namespace burin {
 
-// NCHW. `residual` is empty unless the layer has one. Zero weights are skipped; sums are exact to float64.
+// NCHW. Where a kernel's tensors are of a half type, `input` and `residual` must hold what they can hold (rounded() of
+// ir/element_type.h): rounding them is no error of the kernel. `residual` is empty unless the layer has one. Zero
+// weights are skipped; sums are exact to float64.
 std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
                                           std::span<const float> residual);
 
@@ -28,11 +31,27 @@ struct Comparison {
   double relative_error = 0;  // ||out - ref|| / ||ref||
 };
 
-// Tolerance of an element: kToleranceFactor * eps(fp32) * sqrt(terms of the longest reduction + 1) * magnitude, and a
-// floor of the smallest normal number.
-inline constexpr double kToleranceFactor = 4.0;
+// How the outputs came about; the tolerance follows from it.
+struct Arithmetic {
+  Precision precision = Precision::fp32;
+  int promote_every = 0;      // KernelPlan::promote_every
+  int longest_reduction = 0;  // terms
+};
+
+// How far an output may be from `expected`. The sum of what each rounding may contribute:
+// - adding up in FP32: kToleranceFactor * eps(fp32) * sqrt(terms of the longest reduction + 1) * magnitude
+// - fp16x2, weights and sums in FP16: kHalfToleranceFactor * eps(f16) * sqrt(terms in one FP16 sum + 1) * magnitude,
+// and
+//   for each term the smallest number of FP16, below which a product or weight is lost
+// - an output in a half type: half of its eps times the output, and half of the type's smallest number
+// and at least the smallest normal number of FP32.
+inline constexpr double kToleranceFactor = 4.0, kHalfToleranceFactor = 0.5;
+double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude);
+
+// An output that has become infinite is within its tolerance where the reference is about as large as the largest
+// number of the tensors' type.
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   int longest_reduction);
+                   const Arithmetic& arithmetic);
 
 // "image 3, channel 17, row 0, col 5"
 std::string describe_output_index(const ConvShape& shape, std::int64_t index);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 
 #include "ir/error.h"
 
@@ -73,6 +74,15 @@ double smallest_normal(ElementType type) {
   return format_of(type).smallest_normal;
 }
 
+double smallest_of(ElementType type) {
+  return type == ElementType::f32 ? std::numeric_limits<float>::denorm_min() : format_of(type).smallest;
+}
+
+double largest_of(ElementType type) {
+  if (type == ElementType::f32) return std::numeric_limits<float>::max();
+  return from_half(type, static_cast<std::uint16_t>(format_of(type).infinity() - 1));
+}
+
 std::uint16_t to_half(ElementType type, double value) {
   const HalfFormat& format = format_of(type);
   const std::uint16_t sign = std::signbit(value) ? kSign : 0;
@@ -117,6 +127,12 @@ float from_half(ElementType type, std::uint16_t bits) {
 
 float rounded(ElementType type, float value) {
   return type == ElementType::f32 ? value : from_half(type, to_half(type, value));
+}
+
+std::vector<float> rounded(ElementType type, std::span<const float> values) {
+  std::vector<float> result(values.begin(), values.end());
+  for (float& value : result) value = rounded(type, value);
+  return result;
 }
 
 std::uint16_t fma_f16(std::uint16_t a, std::uint16_t b, std::uint16_t sum) {

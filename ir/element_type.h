@@ -43,6 +43,9 @@ constexpr ElementType element_of(Precision precision) {
 double epsilon_of(ElementType type);
 // The smallest positive number with all its digits.
 double smallest_normal(ElementType type);
+// The smallest positive number at all, and the largest finite one.
+double smallest_of(ElementType type);
+double largest_of(ElementType type);
 
 // To the nearest, ties to even; what is too large becomes infinity, NaN stays NaN. `type` is a half.
 std::uint16_t to_half(ElementType type, double value);
@@ -50,6 +53,7 @@ std::uint16_t to_half(ElementType type, double value);
 float from_half(ElementType type, std::uint16_t bits);
 // The nearest value that `type` can hold; f32: `value` itself.
 float rounded(ElementType type, float value);
+std::vector<float> rounded(ElementType type, std::span<const float> values);
 
 // a * b + sum in FP16, rounded once.
 std::uint16_t fma_f16(std::uint16_t a, std::uint16_t b, std::uint16_t sum);

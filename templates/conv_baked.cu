@@ -9,6 +9,9 @@
 //   holes       burin_hole_*         calls that the specialiser fills, per slice and per stage
 //   pieces      burin_piece_*        functions that the specialiser clones into the holes with constant arguments
 //
+// With the half precisions a word holds the same pixel of two images, and a thread owns both. All places are counted in
+// words, so that "image" means a pair of images; only loading, multiplying and writing know of the two.
+//
 // A channel block is what lies side by side in memory: one channel, or four with the layout nchw4.
 //
 // All threads of a block run the same code to its end: threads without a pixel still copy and wait.
@@ -35,9 +38,11 @@ BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
 enum { kNone, kRelu, kRelu6, kLeakyRelu, kSigmoid, kSilu };
 
 constexpr i32 kWordBytes = 4;
-constexpr u32 kCopiesAtOnce = 4;       // of a loop over channels
-constexpr u32 kHeldPositions = 4;      // patch positions per thread whose addresses stay in registers
-constexpr i32 kMaxAccumulators = 128;  // ir/limits.h: kMaxGroupChannels
+constexpr u32 kCopiesAtOnce = 4;   // of a loop over channels
+constexpr u32 kHeldPositions = 4;  // patch positions per thread whose addresses stay in registers
+constexpr i32 kMaxChannels = 128;  // ir/limits.h: kMaxGroupChannels
+// Sums of a thread: one for each image that it owns, and a word of two that are FP16.
+constexpr i32 kMaxSums = 3 * kMaxChannels;
 constexpr u32 kWarpThreads = 32;
 
 // One word of the input patch, the same for every channel.
@@ -229,6 +234,35 @@ BURIN_PIECE float burin_piece_tap(float sum, float activation, float weight) {
   return __builtin_fmaf(activation, weight, sum);
 }
 
+// ---- the same in half precision
+BURIN_DEVICE float low_half(float word) {
+  if (bf16()) return __builtin_bit_cast(float, __builtin_bit_cast(u32, word) << 16);
+  return burin_dev_f16_low(word);
+}
+BURIN_DEVICE float high_half(float word) {
+  if (bf16()) return __builtin_bit_cast(float, __builtin_bit_cast(u32, word) & 0xFFFF0000u);
+  return burin_dev_f16_high(word);
+}
+BURIN_DEVICE float pack_halves(float low, float high) {
+  return bf16() ? burin_dev_bf16_pack(low, high) : burin_dev_f16_pack(low, high);
+}
+BURIN_PIECE float burin_piece_low(float word) { return low_half(word); }
+BURIN_PIECE float burin_piece_high(float word) { return high_half(word); }
+
+// Two sums in FP16. They start with their first term, and start anew when they have gone over to FP32 ones.
+BURIN_PIECE float burin_piece_pair_first(float activations, u32 weights) {
+  return burin_dev_f16x2_mul(activations, weights);
+}
+BURIN_PIECE float burin_piece_pair_first_if(u32 inside, float activations, u32 weights) {
+  return burin_dev_f16x2_mul_if(inside, activations, weights);
+}
+BURIN_PIECE float burin_piece_pair_tap(float sums, float activations, u32 weights) {
+  return burin_dev_f16x2_fma(activations, weights, sums);
+}
+BURIN_PIECE float burin_piece_pair_tap_if(u32 inside, float sums, float activations, u32 weights) {
+  return burin_dev_f16x2_fma_if(inside, activations, weights, sums);
+}
+
 // The bits of `outside` that are set when a filter position lies beyond the image; one of them may be enough.
 BURIN_PIECE u32 burin_piece_inside(u32 outside, u32 bits) { return (outside & bits) == 0; }
 BURIN_PIECE float burin_piece_activation_if(u32 inside, u32 lane, u32 offset) {
@@ -321,6 +355,20 @@ BURIN_PIECE void burin_piece_output(float sum, const Pixel* pixel, i64 channel_b
   if (has_bias()) sum += bias;
   if (has_residual()) sum += burin_dev_global_load(pixel->residual, channel_bytes);
   burin_dev_global_store(pixel->output, channel_bytes, activate(sum));
+}
+
+// With the half precisions: of two images.
+BURIN_PIECE void burin_piece_output_pair(float low, float high, const Pixel* pixel, i64 channel_bytes, float bias) {
+  if (has_bias()) {
+    low += bias;
+    high += bias;
+  }
+  if (has_residual()) {
+    const float word = burin_dev_global_load(pixel->residual, channel_bytes);
+    low += low_half(word);
+    high += high_half(word);
+  }
+  burin_dev_global_store(pixel->output, channel_bytes, pack_halves(activate(low), activate(high)));
 }
 
 // With nchw4, four accumulators whose channels lie side by side.
@@ -465,7 +513,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
                                    u32 copies, u32 bytes) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
   const Launch launch = {input, output, residual, partials, counters, batch};
-  float sums[kMaxAccumulators];
+  float sums[kMaxSums];
   if (bulk()) {
     Tile tile;
     tile.thread = burin_dev_thread();
@@ -500,7 +548,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     burin_dev_cluster_leave();
     burin_dev_exit();
   } else if (splits() > 1) {
-    const i64 slice_words = static_cast<i64>(group_capacity()) * block_threads();
+    const i64 slice_words = static_cast<i64>(group_sums()) * block_threads();
     const i64 first_slice = (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
     float* group_partials = partials + first_slice * slice_words + burin_dev_thread();
     burin_hole_publish(sums, group_partials + burin_slice_split() * slice_words);
@@ -518,7 +566,8 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
 // fetched once for the whole GPU.
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* residual, float* partials, u32* counters,
                                i32 batch) {
-  const Launch launch = {input, output, residual, partials, counters, batch};
+  const i32 images = (batch + word_images() - 1) / word_images();  // or pairs
+  const Launch launch = {input, output, residual, partials, counters, images};
   const u32 slice = burin_dev_block_y();
   // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
   if (cluster_tiles() > 1 && locate_origin().image >= batch) burin_dev_exit();
@@ -531,6 +580,6 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
   } else if (!staged()) {
     tile.source = locate_source(launch);
   }
-  burin_hole_slices(slice, input, output, residual, partials, counters, batch, tile.lane, tile.outside, tile.source,
+  burin_hole_slices(slice, input, output, residual, partials, counters, images, tile.lane, tile.outside, tile.source,
                     tile.target, tile.copies, tile.bytes);
 }

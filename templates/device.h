@@ -4,6 +4,8 @@
 // step before PTX resolves them to instructions (device_nvptx.cu); the host executor resolves them to C++ functions of
 // the same names that also check each access. So what is verified on the host is what the PTX is made from.
 //
+// Memory is accessed in words of four bytes: a float, or two halves of which the first is in the lower bits.
+//
 // Shared memory is addressed in bytes from the start of the block's dynamic shared memory. An address is given as
 // `base + offset`: `base` varies by thread, `offset` is a constant that becomes part of the instruction.
 #pragma once
@@ -90,6 +92,18 @@ BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this t
 // ---- arithmetic that differs by device
 // a * b + sum where `condition` holds, else `sum`: one predicated instruction.
 BURIN_PRIMITIVE float burin_dev_fma_if(u32 condition, float a, float b, float sum);
+// Halves come and go in words of two, whose bits a float carries; nothing but these functions may compute with such a
+// float. BF16 needs no functions to be read: it is the upper half of a float.
+BURIN_PRIMITIVE float burin_dev_f16_low(float word);
+BURIN_PRIMITIVE float burin_dev_f16_high(float word);
+BURIN_PRIMITIVE float burin_dev_f16_pack(float low, float high);  // rounds to nearest even
+BURIN_PRIMITIVE float burin_dev_bf16_pack(float low, float high);
+// Both halves at once, in FP16, each result rounded once: word * weights, and word * weights + sum. With a condition
+// that does not hold: 0, and `sum`.
+BURIN_PRIMITIVE float burin_dev_f16x2_mul(float word, u32 weights);
+BURIN_PRIMITIVE float burin_dev_f16x2_mul_if(u32 condition, float word, u32 weights);
+BURIN_PRIMITIVE float burin_dev_f16x2_fma(float word, u32 weights, float sum);
+BURIN_PRIMITIVE float burin_dev_f16x2_fma_if(u32 condition, float word, u32 weights, float sum);
 // Zero that the assembler takes for a value like any other: a sum that starts with it owns a register from the start.
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();

@@ -204,6 +204,49 @@ BURIN_INLINE float burin_dev_fma_if(u32 condition, float a, float b, float sum) 
   const float added = __builtin_fmaf(a, b, sum);
   return condition != 0 ? added : sum;
 }
+// ---- halves
+using f16x2 = _Float16 __attribute__((ext_vector_type(2)));
+BURIN_DEVICE f16x2 halves(float word) { return __builtin_bit_cast(f16x2, word); }
+BURIN_DEVICE f16x2 halves(u32 word) { return __builtin_bit_cast(f16x2, word); }
+BURIN_DEVICE float word_of(f16x2 values) { return __builtin_bit_cast(float, values); }
+BURIN_INLINE float burin_dev_f16_low(float word) { return halves(word)[0]; }
+BURIN_INLINE float burin_dev_f16_high(float word) { return halves(word)[1]; }
+BURIN_INLINE float burin_dev_f16x2_mul(float word, u32 weights) { return word_of(halves(word) * halves(weights)); }
+BURIN_INLINE float burin_dev_f16x2_mul_if(u32 condition, float word, u32 weights) {
+  return condition != 0 ? burin_dev_f16x2_mul(word, weights) : 0.0f;
+}
+BURIN_INLINE float burin_dev_f16x2_fma(float word, u32 weights, float sum) {
+  return word_of(__builtin_elementwise_fma(halves(word), halves(weights), halves(sum)));
+}
+BURIN_INLINE float burin_dev_f16x2_fma_if(u32 condition, float word, u32 weights, float sum) {
+  const float added = burin_dev_f16x2_fma(word, weights, sum);
+  return condition != 0 ? added : sum;
+}
+#if __CUDA_ARCH__ >= 800
+BURIN_INLINE float burin_dev_f16_pack(float low, float high) {
+  u32 word;
+  __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return __builtin_bit_cast(float, word);
+}
+BURIN_INLINE float burin_dev_bf16_pack(float low, float high) {
+  u32 word;
+  __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return __builtin_bit_cast(float, word);
+}
+#else
+BURIN_INLINE float burin_dev_f16_pack(float low, float high) {
+  return word_of(f16x2{static_cast<_Float16>(low), static_cast<_Float16>(high)});
+}
+BURIN_DEVICE u32 rounded_bf16(float value) {
+  const u32 bits = __builtin_bit_cast(u32, value);
+  constexpr u32 kQuietNaN = 0x7FC0, kBelowHalf = 0x7FFF;
+  if (value != value) return kQuietNaN;
+  return (bits + kBelowHalf + (bits >> 16 & 1)) >> 16;  // ties to even; the largest become infinity
+}
+BURIN_INLINE float burin_dev_bf16_pack(float low, float high) {
+  return __builtin_bit_cast(float, rounded_bf16(high) << 16 | rounded_bf16(low));
+}
+#endif
 // A grid has one layer in z, which the assembler does not know.
 BURIN_INLINE float burin_dev_zero() { return __builtin_bit_cast(float, __nvvm_read_ptx_sreg_ctaid_z()); }
 BURIN_INLINE float burin_dev_exp(float x) {

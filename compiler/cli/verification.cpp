@@ -93,7 +93,8 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
     return result;
   }
   result.comparison = compare(output, reference_convolution(task.layer, task.batch, input, residual),
-                              reference_magnitude(task.layer, task.batch, input, residual), result.longest_reduction);
+                              reference_magnitude(task.layer, task.batch, input, residual),
+                              {.longest_reduction = result.longest_reduction});
   result.passed = result.comparison.within;
   return result;
 }

@@ -51,12 +51,11 @@ void verify_launch(const LaunchGeometry& launch, const std::string& symbol) {
           launch.counters_per_tile, "at most one per slice can be used");
 }
 
-void require_size(std::string_view tensor, std::size_t has, TensorLayout layout, std::int64_t per_image,
+void require_size(std::string_view tensor, std::size_t has, TensorLayout layout, std::int64_t wanted,
                   const HostLaunchArguments& arguments, const ConvShape& shape) {
-  const std::int64_t wanted = per_image * arguments.batch;
   if (static_cast<std::int64_t>(has) == wanted) return;
-  fail(ErrorKind::bad_input, "the {} has {} values; batch {} of {} needs {} in {}", tensor, has, arguments.batch,
-       describe(shape), wanted, to_string(layout));
+  fail(ErrorKind::bad_input, "the {} has {} {}; batch {} of {} needs {} in {}", tensor, has,
+       images_together(layout) == 1 ? "values" : "words", arguments.batch, describe(shape), wanted, to_string(layout));
 }
 
 // The first fault in the order of the blocks, whichever CPU thread meets it.
@@ -109,8 +108,10 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
   if (arguments.batch < 1 || arguments.batch > kMaxBatch) {
     fail(ErrorKind::bad_input, "batch {} is not between 1 and {}", arguments.batch, kMaxBatch);
   }
-  const std::int64_t inputs = image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w);
-  const std::int64_t outputs = image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w());
+  const std::int64_t inputs =
+      tensor_words(launch.input_layout, arguments.batch, shape.in_channels, shape.in_h, shape.in_w);
+  const std::int64_t outputs =
+      tensor_words(launch.output_layout, arguments.batch, shape.out_channels, shape.out_h(), shape.out_w());
   require_size("input", arguments.input.size(), launch.input_layout, inputs, arguments, shape);
   require_size("output", arguments.output.size(), launch.output_layout, outputs, arguments, shape);
   if (shape.epilogue.residual || !arguments.residual.empty()) {

@@ -18,7 +18,8 @@
 
 namespace burin {
 
-// Tensors in the launch geometry's layouts; the output's filling channels stay as they are.
+// Tensors in the launch geometry's layouts, as 4-byte words; the output's filling channels stay as they are. With n2chw
+// a word's bits are two halves (pack_words() of ir/element_type.h).
 struct HostLaunchArguments {
   int batch = 1;
   std::span<const float> input;

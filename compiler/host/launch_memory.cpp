@@ -89,12 +89,18 @@ std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) 
       break;
   }
   const TensorPlace at = place(buffer, element);
+  if (images_together(buffer == Buffer::input ? input_layout_ : output_layout_) == 2) {
+    return fmt::format("{} (images {} and {}, channel {}, row {}, col {})", element, at.image, at.image + 1, at.channel,
+                       at.row, at.col);
+  }
   return fmt::format("{} (image {}, channel {}, row {}, col {})", element, at.image, at.channel, at.row, at.col);
 }
 
 TensorPlace LaunchMemory::place(Buffer buffer, std::int64_t element) const {
-  if (buffer == Buffer::input) return place_of(input_layout_, shape_.in_channels, shape_.in_h, shape_.in_w, element);
-  return place_of(output_layout_, shape_.out_channels, shape_.out_h(), shape_.out_w(), element);
+  const bool input = buffer == Buffer::input;
+  const TensorLayout layout = input ? input_layout_ : output_layout_;
+  return place_of(layout, input ? shape_.in_channels : shape_.out_channels, input ? shape_.in_h : shape_.out_h(),
+                  input ? shape_.in_w : shape_.out_w(), element * images_together(layout));
 }
 
 bool LaunchMemory::is_filling(std::int64_t output_element) const {

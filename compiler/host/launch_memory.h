@@ -2,6 +2,8 @@
 // process. They lie so far apart that an access outside a buffer never falls into another one, and only the primitives
 // can turn them into memory.
 //
+// An element of a buffer is a 4-byte word; with the layout n2chw it holds the values of two images.
+//
 // Blocks may run at the same time on several CPU threads. Each access returns std::nullopt, or the fault as a sentence
 // without its subject.
 #pragma once

@@ -38,6 +38,7 @@ constexpr CountKey kCountKeys[] = {
     {"groups", 1, &PlanConstraints::groups},         {"splits", 1, &PlanConstraints::splits},
     {"stage", 1, &PlanConstraints::stage_channels},  {"buffers", 1, &PlanConstraints::buffers},
     {"barrier", 0, &PlanConstraints::barrier_every}, {"ahead", 1, &PlanConstraints::load_ahead},
+    {"promote", 0, &PlanConstraints::promote_every},
 };
 
 }  // namespace
@@ -83,8 +84,8 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     }
     if (!known) {
       fail(ErrorKind::usage,
-           "--plan {}: known are staging, tile, groups, splits, reduction, stage, buffers, barrier and ahead, as "
-           "KEY=VALUE",
+           "--plan {}: known are staging, tile, groups, splits, reduction, stage, buffers, barrier, ahead and "
+           "promote, as KEY=VALUE",
            item);
     }
   }
@@ -118,6 +119,7 @@ PlanConstraints constraints_of(const KernelPlan& plan) {
   }
   constraints.barrier_every = plan.barrier_every;
   constraints.load_ahead = plan.load_ahead;
+  if (plan.precision == Precision::fp16x2) constraints.promote_every = plan.promote_every;
   return constraints;
 }
 

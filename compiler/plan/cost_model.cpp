@@ -49,11 +49,11 @@ constexpr double kUsPerClockOfGhz = 1e-3;
 
 }  // namespace
 
-int needed_registers(int group_capacity, std::int64_t patch_positions, int threads) {
+int needed_registers(int accumulators, std::int64_t patch_positions, int threads) {
   const std::int64_t per_thread = std::max<std::int64_t>(1, ceil_div(patch_positions, threads));
   // kRegisterOverhead covers one held position; computing addresses again takes the registers of two.
   const int held = per_thread > kHeldPositions ? 2 : static_cast<int>(per_thread) - 1;
-  return group_capacity + kRegisterOverhead + held * kRegistersPerHeldPosition;
+  return accumulators + kRegisterOverhead + held * kRegistersPerHeldPosition;
 }
 
 int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch) {
@@ -82,6 +82,8 @@ class LaunchModel {
     resident_ = std::min(per_sm_, capacity_);
     multiply_adds_ = typical(f_.mean.multiply_adds, f_.fullest.multiply_adds);
     loads_ = typical(f_.mean.loads, f_.fullest.loads);
+    instructions_ = multiply_adds_ * f_.tap_instructions + loads_ * f_.unpack_instructions;
+    sums_ = static_cast<double>(f_.group_capacity) * f_.sums_per_channel;
     channels_ = typical(f_.mean.channels, f_.fullest.channels);
     stages_ = std::ceil(channels_ / f_.stage_channels);
     positions_per_thread_ = std::ceil(static_cast<double>(f_.patch_positions) / f_.threads);
@@ -91,7 +93,7 @@ class LaunchModel {
     warps_ = static_cast<double>(f_.threads) / kWarpSize;
     rounds_ = resident_ > 1 ? warps_ / kSchedulers : std::ceil(warps_ / kSchedulers);
     sm_bytes_per_clock_ = arch.l2_bytes_per_clock / arch.multiprocessors;
-    partial_bytes_ = static_cast<double>(f_.group_capacity) * f_.threads * sizeof(float);
+    partial_bytes_ = sums_ * f_.threads * sizeof(float);
   }
 
   CostBreakdown cost() const {
@@ -130,9 +132,9 @@ class LaunchModel {
   double frame() const {
     if (clustered_) {  // of each channel one block makes the output
       const double passed = kPartialInstructions * (f_.splits - 1);
-      return kClusterInstructions + (kOutputInstructions + passed) * f_.group_capacity / f_.splits;
+      return kClusterInstructions + (kOutputInstructions + passed) * sums_ / f_.splits;
     }
-    return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * f_.group_capacity;
+    return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * sums_;
   }
   double copies() const { return copied_by_threads_ ? channels_ * positions_per_thread_ : 0; }
 
@@ -140,8 +142,8 @@ class LaunchModel {
   double issue_clocks() const {
     const double lanes_share = kIssueLanes / arch_.fma_lanes_per_clock;
     const double loads = loads_ * f_.load_conflict;
-    const double alone = multiply_adds_ * lanes_share / arch_.sustained_issue;
-    const double mixed = multiply_adds_ * lanes_share + arch_.shared_load_cost * loads;
+    const double alone = instructions_ * lanes_share / arch_.sustained_issue;
+    const double mixed = instructions_ * lanes_share + arch_.shared_load_cost * loads;
     const double load_bound =
         kSchedulers * loads * f_.load_words;  // one per clock and multiprocessor, whatever else is issued
     const double addresses = held_ ? 0 : stages_ * positions_per_thread_ * kLocateInstructions;
@@ -158,7 +160,7 @@ class LaunchModel {
 
   // Instructions of one slice.
   double code() const {
-    return multiply_adds_ + loads_ + (held_ ? copies() : channels_ + kLocateInstructions * stages_) + frame();
+    return instructions_ + loads_ + (held_ ? copies() : channels_ + kLocateInstructions * stages_) + frame();
   }
 
   // Two neighbouring multiprocessors fetch together: the same code at the rate of one, two codes at the rate that the
@@ -203,7 +205,7 @@ class LaunchModel {
     const double loss = partial_bytes_ * blocks_ > kCachedBytes ? kUncachedLoss : 1;
     const double write = loss * per_sm_ * partial_bytes_ / sm_bytes_per_clock_;
     const double read_bytes = loss * f_.splits * partial_bytes_;
-    const double read_instructions = 2.0 * f_.splits * f_.group_capacity * rounds_;
+    const double read_instructions = 2.0 * f_.splits * sums_ * rounds_;
     return write + std::ceil(per_sm_ / f_.splits) *
                        std::max(read_bytes / (kScratchReadGain * sm_bytes_per_clock_), read_instructions);
   }
@@ -219,6 +221,7 @@ class LaunchModel {
   double reachable_;                                       // multiprocessors
   double blocks_, per_sm_, active_, capacity_, resident_;  // blocks: all, per multiprocessor, ..., at once
   double multiply_adds_, loads_, channels_, stages_;       // of a typical block
+  double instructions_, sums_;                             // arithmetic of a block; FP32 sums of a thread
   double positions_per_thread_, warps_, rounds_;           // rounds: of all warps over the schedulers
   double sm_bytes_per_clock_, partial_bytes_;
   bool direct_, copied_by_threads_, held_;
@@ -238,7 +241,7 @@ CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
 }
 
 void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
-                        const SharedLayout& layout, int batch) {
+                        const SharedLayout& layout, int images) {
   const bool direct = figures.staging == Staging::direct;
   figures.patch_positions =
       direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
@@ -246,17 +249,36 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
   figures.copy_waste = sector_waste(direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
   figures.store_waste = sector_waste(tile.cols, whole_rows);
   const double elements = static_cast<double>(shape.input_elements()) + static_cast<double>(shape.output_elements());
-  figures.traffic_bytes = batch * elements * sizeof(float);
+  figures.traffic_bytes = images * elements * sizeof(float);
+}
+
+void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan) {
+  constexpr double kUnpack = 2;   // a word's two values
+  constexpr double kPromote = 4;  // two values unpacked, two sums
+  figures.sums_per_channel = plan.sums_per_channel();
+  switch (plan.precision) {
+    case Precision::fp32:
+      break;
+    case Precision::fp16:
+    case Precision::bf16:
+      figures.tap_instructions = 2;
+      figures.unpack_instructions = kUnpack;
+      break;
+    case Precision::fp16x2:
+      if (plan.promote_every > 0) figures.tap_instructions = 1 + kPromote / plan.promote_every;
+      break;
+  }
 }
 
 LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work) {
   LaunchFigures figures;
-  figures.tiles = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape);
+  figures.tiles = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape);
   figures.slices = static_cast<int>(plan.slices.size());
   figures.splits = plan.splits;
   figures.reduction = plan.reduction;
   figures.threads = plan.threads;
   figures.group_capacity = plan.group_capacity();
+  set_precision_figures(figures, plan);
   figures.registers = plan.max_registers;
   figures.shared_bytes = plan.shared_bytes();
   figures.stage_bytes = plan.stage_bytes();
@@ -264,7 +286,8 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.buffers = plan.buffers;
   figures.barrier_every = plan.barrier_every;
   figures.staging = plan.staging;
-  set_memory_figures(figures, shape, plan.tile, plan.shared, plan.batch);
+  set_memory_figures(figures, shape, plan.tile, plan.shared,
+                     static_cast<int>(ceil_div(plan.batch, plan.word_images())));
   figures.load_conflict =
       plan.staging == Staging::direct ? 1 : load_conflict(plan.tile, plan.shared, shape, plan.input_layout);
   figures.load_words = channels_together(plan.input_layout);

@@ -26,6 +26,9 @@ struct LaunchFigures {
   double traffic_bytes = 0;                // input and output of the launch
   int load_words = 1;                      // that one activation load brings: as many channels
   double load_conflict = 1;                // clocks per activation load and word
+  double tap_instructions = 1;             // per nonzero
+  double unpack_instructions = 0;          // per activation load, beside the load
+  int sums_per_channel = 1;                // words that a thread and channel exchange
   SliceWork mean, fullest;                 // over the slices; `fullest` takes each figure's largest
 };
 
@@ -33,14 +36,17 @@ CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch);
 
 // Registers that a thread needs so that no load is issued right before its use. `patch_positions`: words that the
 // block's threads copy one by one per channel; 0 with other staging.
-int needed_registers(int group_capacity, std::int64_t patch_positions, int threads);
+int needed_registers(int accumulators, std::int64_t patch_positions, int threads);
 
 // Blocks that one multiprocessor holds at once; 0 when not even one.
 int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch);
 
-// Sets what follows from the tile: positions, waste, traffic.
+// Sets what follows from the tile: positions, waste, traffic. `images`: or pairs of images.
 void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
-                        const SharedLayout& layout, int batch);
+                        const SharedLayout& layout, int images);
+
+// Sets what follows from the plan's precision: what a nonzero, a load and a channel take.
+void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan);
 
 LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work);
 

@@ -37,6 +37,7 @@ class Planner {
  public:
   Planner(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request)
       : layer_(layer), shape_(layer.shape), pattern_(pattern), request_(request) {
+    if (is_half(request_.precision)) request_.input_layout = request_.output_layout = TensorLayout::n2chw;
     check_request();
     limits_.shared_bytes = saturate_to_int(kSaturated);
     limits_.registers_per_multiprocessor = limits_.registers_per_thread = limits_.shared_bytes;
@@ -57,8 +58,15 @@ class Planner {
     options_ = group_options(shape_, pattern_);
     const std::int64_t nonzeros = std::max<std::int64_t>(1, pattern_.statistics.nonzeros);
     const std::int64_t finalists = std::clamp(kDealtNonzeros / nonzeros, kFewestFinalists, kMostFinalists);
-    const SearchSpace space{
-        shape_, options_, request_.batch, limits_, arch, request_.constraints, request_.input_layout};
+    const SearchSpace space{shape_,
+                            options_,
+                            request_.batch,
+                            limits_,
+                            arch,
+                            request_.constraints,
+                            request_.input_layout,
+                            request_.precision,
+                            longest_sum()};
     std::vector<ScoredPlan> found = finish(search_plans(space, static_cast<std::size_t>(finalists)), arch);
     if (found.empty() && request_.constraints.any()) {
       fail(ErrorKind::usage, "layer '{}', batch {}: no plan keeps --plan {}; leave something of it to the planner",
@@ -141,6 +149,32 @@ class Planner {
     return entry->second;
   }
 
+  int longest_sum() const {
+    const std::vector<int>& rows = pattern_.statistics.per_row;
+    return rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end());
+  }
+
+  // Terms of the longest sum that one slice adds up.
+  int longest_slice_sum(const KernelPlan& plan) const {
+    const std::vector<int> group_of = group_of_outputs(plan.groups, shape_.out_channels);
+    const auto splits = static_cast<std::size_t>(plan.splits), groups = plan.groups.size();
+    std::vector<int> split_of(groups * static_cast<std::size_t>(shape_.in_channels), 0);
+    const auto split_at = [&](int group, int c) -> int& {
+      return split_of[static_cast<std::size_t>(group) * static_cast<std::size_t>(shape_.in_channels) +
+                      static_cast<std::size_t>(c)];
+    };
+    for (const Slice& slice : plan.slices) {
+      for (const int c : slice.channels) split_at(slice.group, c) = slice.split;
+    }
+    std::vector<int> terms(static_cast<std::size_t>(shape_.out_channels) * splits, 0);
+    int longest = 0;
+    for (const Tap& tap : pattern_.taps) {
+      const auto split = static_cast<std::size_t>(split_at(group_of[tap.k], tap.c));
+      longest = std::max(longest, ++terms[static_cast<std::size_t>(tap.k) * splits + split]);
+    }
+    return longest;
+  }
+
   int together() const { return channels_together(request_.input_layout); }
 
   // As if all output channels were one group.
@@ -154,6 +188,7 @@ class Planner {
     const Dealt& deal = dealt(candidate.option);
     KernelPlan plan;
     plan.arch = arch.name;
+    plan.precision = request_.precision;
     plan.batch = request_.batch;
     plan.input_layout = request_.input_layout;
     plan.output_layout = request_.output_layout;
@@ -180,6 +215,9 @@ class Planner {
         plan.slices.push_back({static_cast<int>(g), split, splits[split]});
       }
     }
+    if (plan.precision == Precision::fp16x2) {
+      plan.promote_every = choose_promotion(longest_slice_sum(plan), request_.constraints);
+    }
     if (!set_staging(plan, candidate, most_channels)) return std::nullopt;
     plan.barrier_every = request_.constraints.barrier_every.value_or(barrier_cadence(plan.threads, plan.staging));
     plan.load_ahead = request_.constraints.load_ahead.value_or(load_ahead_of(plan.staging, together()));
@@ -187,11 +225,11 @@ class Planner {
         plan.staging != Staging::shared
             ? 0
             : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
-    const std::int64_t blocks = ceil_div(plan.batch, plan.tile.images) * plan.tiles_per_image(shape_) *
+    const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
     plan.max_registers =
-        choose_registers(plan.group_capacity() + loaded_ahead(plan.staging, plan.load_ahead, together()), positions,
-                         plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+        choose_registers(plan.accumulator_registers() + loaded_ahead(plan.staging, plan.load_ahead, together()),
+                         positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
   }
@@ -264,7 +302,7 @@ class Planner {
   const ConvLayer& layer_;
   const ConvShape& shape_;
   const SparsePattern& pattern_;
-  const PlanRequest& request_;
+  PlanRequest request_;
   PlanLimits limits_;
   std::vector<GroupOption> options_;
   std::map<std::size_t, Dealt> dealt_;

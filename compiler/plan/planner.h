@@ -15,7 +15,9 @@ struct PlanRequest {
   // The plan keeps the limits of all of them; the costs are those of the first.
   std::vector<std::string> archs = {"sm_90"};
   PlanConstraints constraints = {};  // the plan keeps them, or there is none: Error(usage)
+  // With the half precisions both are n2chw, whatever stands here.
   TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
+  Precision precision = Precision::fp32;
 };
 
 // The time of one launch in microseconds, by the model, with its terms for whoever wants to know why. They add up to

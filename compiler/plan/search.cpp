@@ -63,7 +63,7 @@ class Search {
     if (const std::optional<PixelTile>& tile = space_.constraints.tile) {
       look_at_tile(*tile);
     } else {
-      for (const PixelTile& candidate : tile_candidates(space_.shape, space_.batch)) look_at_tile(candidate);
+      for (const PixelTile& candidate : tile_candidates(space_.shape, space_.tiled_images())) look_at_tile(candidate);
     }
   }
 
@@ -111,7 +111,7 @@ class Search {
   bool may_stage(Staging staging) const {
     if (space_.constraints.staging && *space_.constraints.staging != staging) return false;
     if (staging == Staging::bulk) return space_.limits.bulk_copies;
-    if (staging == Staging::shared && space_.input != TensorLayout::nchw) return false;
+    if (staging == Staging::shared && channels_together(space_.input) != 1) return false;
     const ConvShape& s = space_.shape;
     return staging == Staging::shared || (s.kernel_h == 1 && s.kernel_w == 1 && s.pad == Padding{});
   }
@@ -148,8 +148,9 @@ class Search {
     return counts;
   }
 
-  static int sum_bytes(const PixelTile& tile, const GroupOption& option) {
-    return option.capacity * threads_of(tile) * static_cast<int>(sizeof(float));
+  // FP32 sums, one for each image of a word.
+  int sum_bytes(const PixelTile& tile, const GroupOption& option) const {
+    return option.capacity * space_.word_images() * threads_of(tile) * static_cast<int>(sizeof(float));
   }
 
   // Clusters where they can be: they need no scratch memory. Nothing: no reduction is possible.
@@ -249,6 +250,13 @@ class Search {
     figures.splits = candidate.splits;
     figures.threads = threads_of(candidate.tile);
     figures.group_capacity = option.capacity;
+    KernelPlan arithmetic;  // what the precision makes of a channel
+    arithmetic.precision = space_.precision;
+    if (space_.precision == Precision::fp16x2) {
+      arithmetic.promote_every =
+          choose_promotion(static_cast<int>(ceil_div(space_.longest_sum, candidate.splits)), space_.constraints);
+    }
+    set_precision_figures(figures, arithmetic);
     figures.staging = candidate.staging;
     figures.stage_bytes = saturate_to_int(
         bytes_of_stage(candidate.staging, candidate.tile, candidate.shared.layout, candidate.stage_channels));
@@ -260,7 +268,7 @@ class Search {
     figures.stage_channels = candidate.stage_channels;
     figures.buffers = candidate.buffers;
     figures.barrier_every = barrier_cadence(figures.threads, candidate.staging);
-    set_memory_figures(figures, space_.shape, candidate.tile, layout, space_.batch);
+    set_memory_figures(figures, space_.shape, candidate.tile, layout, space_.tiled_images());
     figures.load_conflict = candidate.shared.conflict;
     figures.load_words = channels_together(space_.input);
     figures.mean = {option.mean.multiply_adds / candidate.splits, loads_of(option) / candidate.splits,
@@ -269,13 +277,14 @@ class Search {
     const bool patch = candidate.staging == Staging::shared;
     const int together = channels_together(space_.input);
     const int ahead = space_.constraints.load_ahead.value_or(load_ahead_of(candidate.staging, together));
-    candidate.registers = choose_registers(option.capacity + loaded_ahead(candidate.staging, ahead, together),
+    const int accumulators = option.capacity * arithmetic.registers_per_channel();
+    candidate.registers = choose_registers(accumulators + loaded_ahead(candidate.staging, ahead, together),
                                            patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes,
                                            figures.tiles * figures.slices, space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
     figures.registers = candidate.registers;
-    candidate.score =
-        plan_score(launch_cost(figures, space_.arch).total_us, figures.mean.multiply_adds, figures.slices);
+    candidate.score = plan_score(launch_cost(figures, space_.arch).total_us,
+                                 figures.mean.multiply_adds * figures.tap_instructions, figures.slices);
     return true;
   }
 
@@ -289,7 +298,7 @@ class Search {
   }
 
   std::int64_t tiles_of(const PixelTile& tile) const {
-    return ceil_div(space_.batch, tile.images) * ceil_div(space_.shape.out_h(), tile.rows) *
+    return ceil_div(space_.tiled_images(), tile.images) * ceil_div(space_.shape.out_h(), tile.rows) *
            ceil_div(space_.shape.out_w(), tile.cols);
   }
 
@@ -315,6 +324,11 @@ double plan_score(double predicted_us, double largest_slice_multiply_adds, doubl
 }
 
 int threads_of(const PixelTile& tile) { return static_cast<int>(ceil_div(tile.pixels(), kWarpSize)) * kWarpSize; }
+
+int choose_promotion(int terms, const PlanConstraints& constraints) {
+  if (constraints.promote_every) return *constraints.promote_every;
+  return terms <= kDefaultPromoteEvery ? 0 : kDefaultPromoteEvery;
+}
 
 int load_ahead_of(Staging staging, int together) {
   if (staging == Staging::direct) return kDirectLoadAhead / together;

@@ -47,6 +47,12 @@ struct SearchSpace {
   const ArchSpec& arch;  // whose costs count
   const PlanConstraints& constraints;
   TensorLayout input = TensorLayout::nchw;
+  Precision precision = Precision::fp32;
+  int longest_sum = 0;  // terms of the longest
+
+  int word_images() const { return is_half(precision) ? 2 : 1; }
+  // Images, or pairs of images.
+  int tiled_images() const { return (batch + word_images() - 1) / word_images(); }
 };
 
 // The `count` best, best first, no two of the same tile, option and splits. Empty when nothing fits the limits.
@@ -62,6 +68,9 @@ int load_ahead_of(Staging staging, int together);
 // Registers that this takes beyond what kRegisterOverhead covers.
 int loaded_ahead(Staging staging, int load_ahead, int together);
 int threads_of(const PixelTile& tile);
+// KernelPlan::promote_every of Precision::fp16x2, where a thread adds up at most `terms`: with few, FP16 sums need no
+// FP32 ones beside them.
+int choose_promotion(int terms, const PlanConstraints& constraints);
 int barrier_cadence(int threads, Staging staging);
 // Channels rounded up to what bulk copies may bring.
 int bulk_channels(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int channels);

@@ -13,13 +13,18 @@ using llvm::Function;
 namespace {
 
 // About what the assembler will make of a slice.
-std::int64_t code_bytes(const SliceProgram& program) {
+std::int64_t code_bytes(const KernelPlan& plan, const SliceProgram& program) {
   constexpr std::int64_t kInstructionBytes = 16;
-  constexpr std::int64_t kCopyInstructions = 30, kFrameInstructions = 200;
+  constexpr std::int64_t kCopyInstructions = 30, kFrameInstructions = 200, kPromoteInstructions = 4;
   std::int64_t copies = 0;
   for (const StageProgram& stage : program.stages) copies += static_cast<std::int64_t>(stage.copies.size());
-  return kInstructionBytes *
-         (program.multiply_adds() + program.shared_loads() + kCopyInstructions * copies + kFrameInstructions);
+  std::int64_t arithmetic = program.multiply_adds();
+  if (plan.precision == Precision::fp16 || plan.precision == Precision::bf16) {
+    arithmetic = 2 * (arithmetic + program.shared_loads());  // two images, and unpacking what was loaded
+  } else if (plan.promote_every > 0) {
+    arithmetic += kPromoteInstructions * (arithmetic / plan.promote_every);
+  }
+  return kInstructionBytes * (arithmetic + program.shared_loads() + kCopyInstructions * copies + kFrameInstructions);
 }
 
 // Puts a value in place of the calls of one of the template's names.
@@ -41,7 +46,7 @@ void bind(Function& slice, llvm::StringRef name, llvm::Constant* value) {
 Function* SliceBuilder::build(const SliceProgram& program) {
   parts_.scope = parts_.source_map.add_slice(program.group, program.split);
   HoleBodies bodies;
-  build_sums(parts_, program, bodies);
+  taps_.begin_slice(parts_.group(program));
   if (parts_.plan.staging == Staging::bulk) {
     build_bulk_stages(parts_, taps_, program, bodies);
   } else if (parts_.plan.staging == Staging::shared) {
@@ -51,6 +56,7 @@ Function* SliceBuilder::build(const SliceProgram& program) {
     const StageProgram& all = program.stages.empty() ? nothing : program.stages.front();
     bodies.emplace_back("direct", taps_.build("direct", all, parts_.group(program)));
   }
+  build_sums(parts_, program, taps_.running(), bodies);
   Function* slice = parts_.holes.instantiate("slice", bodies);
   slice->setName(fmt::format("group{}_split{}", program.group, program.split));
   slice->removeFnAttr(llvm::Attribute::AlwaysInline);
@@ -60,7 +66,7 @@ Function* SliceBuilder::build(const SliceProgram& program) {
   bind(*slice, "burin_slice_group", parts_.word(program.group));
   bind(*slice, "burin_slice_split", parts_.word(program.split));
   bind(*slice, "burin_slice_code", slice);
-  bind(*slice, "burin_slice_code_bytes", parts_.word(code_bytes(program)));
+  bind(*slice, "burin_slice_code_bytes", parts_.word(code_bytes(parts_.plan, program)));
   llvm::IRBuilder<> builder(&*slice->getEntryBlock().begin());
   parts_.note(builder, "burin_dev_note_slice", {program.group, program.split});
   return slice;

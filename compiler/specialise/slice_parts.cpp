@@ -17,11 +17,11 @@ SliceParts::SliceParts(TemplateHoles& holes_, const ConvLayer& layer_, const Ker
 llvm::Constant* SliceParts::word(std::int64_t value) const { return llvm::ConstantInt::get(i32, value); }
 llvm::Constant* SliceParts::wide(std::int64_t value) const { return llvm::ConstantInt::get(i64, value); }
 
-Value* SliceParts::sum_address(llvm::IRBuilder<>& builder, Function* body, int j) const {
-  return builder.CreateConstInBoundsGEP1_32(f32, body->getArg(0), j);
+Value* SliceParts::sum_address(llvm::IRBuilder<>& builder, Function* body, int slot) const {
+  return builder.CreateConstInBoundsGEP1_32(f32, body->getArg(0), slot);
 }
-Value* SliceParts::load_sum(llvm::IRBuilder<>& builder, Function* body, int j) const {
-  return builder.CreateLoad(f32, sum_address(builder, body, j));
+Value* SliceParts::load_sum(llvm::IRBuilder<>& builder, Function* body, int slot) const {
+  return builder.CreateLoad(f32, sum_address(builder, body, slot));
 }
 
 void SliceParts::note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {

@@ -15,6 +15,15 @@ namespace burin {
 
 inline constexpr int kWordBytes = 4;
 
+// Of the thread's array of sums in the template.
+inline constexpr int kSumSlots = 3 * kMaxGroupChannels;
+
+// Of one accumulator with Precision::fp16x2, at the end of a slice's multiply-adds.
+struct RunningSum {
+  int terms = 0;          // in the FP16 sums
+  bool promoted = false;  // whether the FP32 sums hold earlier terms
+};
+
 struct SliceParts {
   SliceParts(TemplateHoles& holes, const ConvLayer& layer, const KernelPlan& plan);
 
@@ -30,9 +39,12 @@ struct SliceParts {
   llvm::Constant* wide(std::int64_t value) const;
   llvm::Constant* word_offset(std::int64_t words) const { return wide(words * kWordBytes); }
 
-  // Accumulator j in the thread's array, which is the first argument of a hole's body.
-  llvm::Value* sum_address(llvm::IRBuilder<>& builder, llvm::Function* body, int j) const;
-  llvm::Value* load_sum(llvm::IRBuilder<>& builder, llvm::Function* body, int j) const;
+  // Where the thread's array of sums, which is the first argument of a hole's body, has accumulator j: the FP32 sum of
+  // each of the images of a word, and with Precision::fp16x2 a word of two FP16 sums.
+  int sum_slot(int j, int image) const { return j * plan.word_images() + image; }
+  int running_slot(int j) const { return 2 * kMaxGroupChannels + j; }
+  llvm::Value* sum_address(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
+  llvm::Value* load_sum(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
 
   // A comment in the PTX.
   void note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values);

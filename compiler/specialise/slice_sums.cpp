@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/saturate.h"
+
 namespace burin {
 
 using llvm::Function;
@@ -26,22 +28,55 @@ Function* clear(SliceParts& parts, int sums) {
   Function* body = parts.holes.open("clear");
   llvm::IRBuilder<> builder(&body->front());
   Value* zero = parts.holes.splice(builder, parts.holes.piece("start"), {});
-  for (int j = 0; j < sums; ++j) builder.CreateStore(zero, parts.sum_address(builder, body, j));
+  const auto set = [&](int slot) { builder.CreateStore(zero, parts.sum_address(builder, body, slot)); };
+  for (int j = 0; j < sums; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) set(parts.sum_slot(j, image));
+    if (parts.plan.precision == Precision::fp16x2) set(parts.running_slot(j));
+  }
   builder.CreateRetVoid();
   return body;
 }
 
-// Where accumulator j of all threads is exchanged, in words.
-std::int64_t partial_words(const SliceParts& parts, int j) { return std::int64_t{j} * parts.plan.threads; }
-Value* partial_offset(const SliceParts& parts, int j) { return parts.word(partial_words(parts, j) * kWordBytes); }
+// The FP32 sums that a thread has when its multiply-adds are done, where `body` asks for them.
+class FinalSums {
+ public:
+  FinalSums(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, const std::vector<RunningSum>& running)
+      : parts_(parts), builder_(builder), body_(body), running_(running) {}
 
-Function* publish(SliceParts& parts, int sums) {
+  Value* get(int j, int image) const {
+    const auto fp32_sum = [&] { return parts_.load_sum(builder_, body_, parts_.sum_slot(j, image)); };
+    if (parts_.plan.precision != Precision::fp16x2 || running_[j].terms == 0) return fp32_sum();
+    Value* pair = parts_.load_sum(builder_, body_, parts_.running_slot(j));
+    Value* part = parts_.holes.splice(builder_, parts_.holes.piece(image == 0 ? "low" : "high"), {pair});
+    if (!running_[j].promoted) return part;
+    return parts_.holes.splice(builder_, parts_.holes.piece("add"), {fp32_sum(), part});
+  }
+
+ private:
+  SliceParts& parts_;
+  llvm::IRBuilder<>& builder_;
+  Function* body_;
+  const std::vector<RunningSum>& running_;
+};
+
+// Where a sum of all threads is exchanged, in words.
+std::int64_t partial_words(const SliceParts& parts, int j, int image) {
+  return std::int64_t{parts.sum_slot(j, image)} * parts.plan.threads;
+}
+Value* partial_offset(const SliceParts& parts, int j, int image) {
+  return parts.word(partial_words(parts, j, image) * kWordBytes);
+}
+
+Function* publish(SliceParts& parts, int sums, const std::vector<RunningSum>& running) {
   Function* body = parts.holes.open("publish");
   llvm::IRBuilder<> builder(&body->front());
+  const FinalSums final_sums(parts, builder, body, running);
   for (int j = 0; j < sums; ++j) {
-    Value* sum = parts.load_sum(builder, body, j);
-    parts.holes.splice(builder, parts.holes.piece("publish"),
-                       {body->getArg(1), parts.word_offset(partial_words(parts, j)), sum});
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* sum = final_sums.get(j, image);
+      parts.holes.splice(builder, parts.holes.piece("publish"),
+                         {body->getArg(1), parts.word_offset(partial_words(parts, j, image)), sum});
+    }
   }
   builder.CreateRetVoid();
   return body;
@@ -51,48 +86,70 @@ Function* gather(SliceParts& parts, int sums) {
   Function* body = parts.holes.open("gather");
   llvm::IRBuilder<> builder(&body->front());
   for (int j = 0; j < sums; ++j) {
-    Value* sum = parts.holes.splice(
-        builder, parts.holes.piece("gather"),
-        {body->getArg(1), parts.word_offset(partial_words(parts, j)), parts.load_sum(builder, body, j)});
-    builder.CreateStore(sum, parts.sum_address(builder, body, j));
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      const int slot = parts.sum_slot(j, image);
+      Value* sum = parts.holes.splice(
+          builder, parts.holes.piece("gather"),
+          {body->getArg(1), parts.word_offset(partial_words(parts, j, image)), parts.load_sum(builder, body, slot)});
+      builder.CreateStore(sum, parts.sum_address(builder, body, slot));
+    }
   }
   builder.CreateRetVoid();
   return body;
 }
 
 // What other blocks of the cluster will read.
-Function* share(SliceParts& parts, int sums, const Share& own) {
+Function* share(SliceParts& parts, int sums, const Share& own, const std::vector<RunningSum>& running) {
   Function* body = parts.holes.open("share");
   llvm::IRBuilder<> builder(&body->front());
+  const FinalSums final_sums(parts, builder, body, running);
   for (int j = 0; j < sums; ++j) {
     if (own.has(j)) continue;
-    Value* sum = parts.load_sum(builder, body, j);
-    parts.holes.splice(builder, parts.holes.piece("share"), {body->getArg(1), partial_offset(parts, j), sum});
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* sum = final_sums.get(j, image);
+      parts.holes.splice(builder, parts.holes.piece("share"), {body->getArg(1), partial_offset(parts, j, image), sum});
+    }
   }
   builder.CreateRetVoid();
   return body;
 }
 
-// All loads come first: they take long, and the registers of the sums that were shared are free.
-Function* collect(SliceParts& parts, int split, const Share& own) {
-  Function* body = parts.holes.open("collect");
-  llvm::IRBuilder<> builder(&body->front());
+// The sums of some of the own channels. All loads come first, since they take long.
+void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, int split, const Share& some,
+                  const FinalSums& final_sums) {
   Function* load = parts.holes.piece("collect");
   Function* add = parts.holes.piece("add");
   std::vector<Value*> partials;
-  for (int j = own.first; j < own.end; ++j) {
-    for (int other = 0; other < parts.plan.splits; ++other) {
-      partials.push_back(other == split ? parts.load_sum(builder, body, j)
-                                        : parts.holes.splice(builder, load,
-                                                             {body->getArg(1), partial_offset(parts, j),
-                                                              body->getArg(2), parts.word(other)}));
+  for (int j = some.first; j < some.end; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* place = partial_offset(parts, j, image);
+      for (int other = 0; other < parts.plan.splits; ++other) {
+        partials.push_back(
+            other == split
+                ? final_sums.get(j, image)
+                : parts.holes.splice(builder, load, {body->getArg(1), place, body->getArg(2), parts.word(other)}));
+      }
     }
   }
   auto partial = partials.begin();
-  for (int j = own.first; j < own.end; ++j) {
-    Value* sum = *partial++;
-    for (int other = 1; other < parts.plan.splits; ++other) sum = parts.holes.splice(builder, add, {sum, *partial++});
-    builder.CreateStore(sum, parts.sum_address(builder, body, j));
+  for (int j = some.first; j < some.end; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* sum = *partial++;
+      for (int other = 1; other < parts.plan.splits; ++other) sum = parts.holes.splice(builder, add, {sum, *partial++});
+      builder.CreateStore(sum, parts.sum_address(builder, body, parts.sum_slot(j, image)));
+    }
+  }
+}
+
+// As many channels at once as the registers of the sums hold, of which those that were shared are free.
+Function* collect(SliceParts& parts, int split, const Share& own, const std::vector<RunningSum>& running) {
+  Function* body = parts.holes.open("collect");
+  llvm::IRBuilder<> builder(&body->front());
+  const FinalSums final_sums(parts, builder, body, running);
+  const auto at_once = static_cast<int>(
+      ceil_div(parts.plan.accumulator_registers(), std::int64_t{parts.plan.splits} * parts.plan.sums_per_channel()));
+  for (int first = own.first; first < own.end; first += at_once) {
+    collect_some(parts, builder, body, split, {first, std::min(first + at_once, own.end)}, final_sums);
   }
   builder.CreateRetVoid();
   return body;
@@ -107,13 +164,16 @@ bool side_by_side(const std::vector<int>& group, int j, int end) {
   return true;
 }
 
-Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share& own) {
+// `running`: of what no reduction has put into the FP32 sums.
+Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share& own,
+                  const std::vector<RunningSum>& running) {
   Function* body = parts.holes.open("outputs");
   llvm::IRBuilder<> builder(&body->front());
   const ConvShape& shape = parts.layer.shape;
   const std::int64_t plane = static_cast<std::int64_t>(shape.out_h()) * shape.out_w();
   const int together = channels_together(parts.plan.output_layout);
-  const auto sum = [&](int j) { return parts.load_sum(builder, body, j); };
+  const FinalSums final_sums(parts, builder, body, running);
+  const auto sum = [&](int j) { return final_sums.get(j, 0); };
   const auto bias = [&](int j) -> Value* {
     return llvm::ConstantFP::get(parts.f32, parts.layer.bias.empty() ? 0.0F : parts.layer.bias[group[j]]);
   };
@@ -126,6 +186,11 @@ Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share&
       j += 3;
       continue;
     }
+    if (parts.plan.word_images() == 2) {
+      parts.holes.splice(builder, parts.holes.piece("output_pair"),
+                         {sum(j), final_sums.get(j, 1), body->getArg(1), offset, bias(j)});
+      continue;
+    }
     parts.holes.splice(builder, parts.holes.piece("output"), {sum(j), body->getArg(1), offset, bias(j)});
   }
   builder.CreateRetVoid();
@@ -134,17 +199,19 @@ Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share&
 
 }  // namespace
 
-void build_sums(SliceParts& parts, const SliceProgram& program, HoleBodies& bodies) {
+void build_sums(SliceParts& parts, const SliceProgram& program, const std::vector<RunningSum>& running,
+                HoleBodies& bodies) {
   const std::vector<int>& group = parts.group(program);
   const auto sums = static_cast<int>(group.size());
   const Share own = added_here(parts, program);
+  const std::vector<RunningSum> none(group.size());
   bodies.emplace_back("clear", clear(parts, sums));
-  bodies.emplace_back("outputs", outputs(parts, group, own));
+  bodies.emplace_back("outputs", outputs(parts, group, own, parts.plan.splits > 1 ? none : running));
   if (parts.plan.reduction == Reduction::cluster) {
-    bodies.emplace_back("share", share(parts, sums, own));
-    bodies.emplace_back("collect", collect(parts, program.split, own));
+    bodies.emplace_back("share", share(parts, sums, own, running));
+    bodies.emplace_back("collect", collect(parts, program.split, own, running));
   } else if (parts.plan.splits > 1) {
-    bodies.emplace_back("publish", publish(parts, sums));
+    bodies.emplace_back("publish", publish(parts, sums, running));
     bodies.emplace_back("gather", gather(parts, sums));
   }
 }

@@ -5,7 +5,9 @@
 
 namespace burin {
 
-// Adds the bodies of `clear`, of the plan's reduction and of `outputs`.
-void build_sums(SliceParts& parts, const SliceProgram& program, HoleBodies& bodies);
+// Adds the bodies of `clear`, of the plan's reduction and of `outputs`. `running`: what the multiply-adds left, per
+// accumulator.
+void build_sums(SliceParts& parts, const SliceProgram& program, const std::vector<RunningSum>& running,
+                HoleBodies& bodies);
 
 }  // namespace burin

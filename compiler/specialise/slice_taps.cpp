@@ -11,29 +11,22 @@ using llvm::Value;
 
 TapBuilder::TapBuilder(SliceParts& parts)
     : parts_(parts),
+      arithmetic_(parts),
       activation_(parts.holes.piece("activation")),
       activation_if_(parts.holes.piece("activation_if")),
       activation4_(parts.holes.piece("activation4")),
       activation4_if_(parts.holes.piece("activation4_if")),
       direct_(parts.holes.piece("direct")),
       direct4_(parts.holes.piece("direct4")),
-      tap_(parts.holes.piece("tap")),
-      tap_if_(parts.holes.piece("tap_if")),
       inside_(parts.holes.piece("inside")) {}
 
 Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group) {
   Function* body = parts_.holes.open(hole);
   llvm::IRBuilder<> builder(&body->front());
   llvm::FunctionCallee barrier = parts_.action("burin_dev_barrier");
-  std::vector<Value*> sums(group.size());
-  for (const LoadedTap& load : stage.loads) {
-    for (const AccumulatorTap& use : load.uses) {
-      Value*& sum = sums[use.accumulator];
-      if (sum == nullptr) sum = parts_.load_sum(builder, body, use.accumulator);
-    }
-  }
+  arithmetic_.begin_body(body);
   const std::size_t ahead = static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead));
-  std::vector<Value*> loaded(stage.loads.size()), inside(stage.loads.size());
+  std::vector<LoadedActivation> loaded(stage.loads.size());
   int since_barrier = 0;
   for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
     if (n < stage.loads.size()) {
@@ -41,25 +34,23 @@ Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, con
       locate(builder, load, 0, kNoOutput);
       if (load.outside != 0) {
         const bool same = n > 0 && stage.loads[n - 1].outside == load.outside;
-        inside[n] =
-            same ? inside[n - 1] : parts_.holes.splice(builder, inside_, {body->getArg(2), parts_.word(load.outside)});
+        loaded[n].inside = same ? loaded[n - 1].inside
+                                : parts_.holes.splice(builder, inside_, {body->getArg(2), parts_.word(load.outside)});
       }
-      loaded[n] = load_activation(builder, body->getArg(1), load.offset, inside[n]);
-      loaded[n]->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
+      loaded[n].word = load_activation(builder, body->getArg(1), load.offset, loaded[n].inside);
+      loaded[n].word->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
     }
     if (n < ahead) continue;
     for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
-      Value*& sum = sums[use.accumulator];
       locate(builder, stage.loads[n - ahead], use.lane, group[use.accumulator]);
-      Value* activation = loaded[n - ahead];
-      if (activation->getType()->isVectorTy()) {
-        activation = builder.CreateExtractElement(activation, static_cast<std::uint64_t>(use.lane));
+      LoadedActivation& activation = loaded[n - ahead];
+      if (activation.word->getType()->isVectorTy()) {
+        LoadedActivation one = activation;
+        one.word = builder.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
+        arithmetic_.multiply_add(builder, use.accumulator, one, use.weight);
+      } else {
+        arithmetic_.multiply_add(builder, use.accumulator, activation, use.weight);
       }
-      Value* weight = llvm::ConstantFP::get(parts_.f32, use.weight);
-      sum = inside[n - ahead] != nullptr
-                ? parts_.holes.splice(builder, tap_if_, {inside[n - ahead], sum, activation, weight})
-                : parts_.holes.splice(builder, tap_, {sum, activation, weight});
-      sum->setName(fmt::format("k{}.", group[use.accumulator]));  // LLVM counts on: k17.1, k17.2
       if (++since_barrier == parts_.plan.barrier_every) {
         builder.SetCurrentDebugLocation({});
         builder.CreateCall(barrier);
@@ -68,9 +59,7 @@ Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, con
     }
   }
   builder.SetCurrentDebugLocation({});
-  for (std::size_t j = 0; j < group.size(); ++j) {
-    if (sums[j] != nullptr) builder.CreateStore(sums[j], parts_.sum_address(builder, body, static_cast<int>(j)));
-  }
+  arithmetic_.end_body(builder);
   builder.CreateRetVoid();
   return body;
 }

@@ -1,6 +1,7 @@
 // The straight-line heart of a slice.
 #pragma once
 
+#include "compiler/specialise/slice_arithmetic.h"
 #include "compiler/specialise/slice_parts.h"
 
 namespace burin {
@@ -9,9 +10,13 @@ class TapBuilder {
  public:
   explicit TapBuilder(SliceParts& parts);
 
+  void begin_slice(const std::vector<int>& group) { arithmetic_.begin_slice(group); }
+
   // The body of `hole`: the multiply-adds of one stage. Each activation is loaded `load_ahead` loads before its
   // multiply-adds. Accumulators are read from the thread's array at the start and written back at the end.
   llvm::Function* build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group);
+
+  const std::vector<RunningSum>& running() const { return arithmetic_.running(); }
 
  private:
   // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
@@ -19,8 +24,8 @@ class TapBuilder {
   void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k);
 
   SliceParts& parts_;
-  llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *tap_, *tap_if_,
-      *inside_;
+  SliceArithmetic arithmetic_;
+  llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *inside_;
 };
 
 }  // namespace burin

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/reference.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -15,15 +15,18 @@ constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2;
 
 }  // namespace
 
-ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch)
-    : layer_(layer), batch_(batch) {
+ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision)
+    : layer_(layer), batch_(batch), arithmetic_{.precision = precision} {
   const int count = std::min(batch, kCheckedImages);
   for (int i = 0; i < count; ++i) {
     checked_.push_back(count == 1 ? 0 : static_cast<int>(std::int64_t{i} * (batch - 1) / (count - 1)));
   }
-  for (const int terms : pattern.statistics.per_row) longest_reduction_ = std::max(longest_reduction_, terms);
-  input_ = random_tensor(layer.shape.input_elements() * batch, kInputSeed);
-  if (layer.shape.epilogue.residual) residual_ = random_tensor(elements(), kResidualSeed);
+  for (const int terms : pattern.statistics.per_row) {
+    arithmetic_.longest_reduction = std::max(arithmetic_.longest_reduction, terms);
+  }
+  const ElementType element = element_of(precision);
+  input_ = rounded(element, random_tensor(layer.shape.input_elements() * batch, kInputSeed));
+  if (layer.shape.epilogue.residual) residual_ = rounded(element, random_tensor(elements(), kResidualSeed));
   const std::vector<float> input = checked_images(input_), residual = checked_images(residual_);
   reference_ = reference_convolution(layer, count, input, residual);
   magnitude_ = reference_magnitude(layer, count, input, residual);
@@ -39,10 +42,12 @@ std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor)
   return images;
 }
 
-ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output) const {
+ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, int promote_every) const {
   BURIN_CHECK(static_cast<std::int64_t>(output.size()) == elements(), "an output of {} elements instead of {}",
               output.size(), elements());
-  const Comparison c = compare(checked_images(output), reference_, magnitude_, longest_reduction_);
+  Arithmetic arithmetic = arithmetic_;
+  arithmetic.promote_every = promote_every;
+  const Comparison c = compare(checked_images(output), reference_, magnitude_, arithmetic);
   Verdict verdict;
   if (!c.within) {
     // The comparison counts the checked images alone.

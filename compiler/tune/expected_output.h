@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/reference.h"
 #include "ir/conv_layer.h"
 #include "ir/sparse_pattern.h"
 
@@ -16,7 +17,9 @@ class ExpectedOutput {
  public:
   static constexpr int kCheckedImages = 8;
 
-  ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch);
+  // Input and residual are numbers that the precision's tensors can hold.
+  ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch,
+                 Precision precision = Precision::fp32);
 
   std::span<const float> input() const { return input_; }
   std::span<const float> residual() const { return residual_; }
@@ -27,14 +30,15 @@ class ExpectedOutput {
     std::string fault;  // what is wrong and where; empty: right
   };
   // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
-  Verdict judge(std::span<const float> output) const;
+  // `promote_every`: of the plan that made it.
+  Verdict judge(std::span<const float> output, int promote_every = 0) const;
 
  private:
   std::vector<float> checked_images(std::span<const float> tensor) const;
 
   const ConvLayer& layer_;
   int batch_ = 1;
-  int longest_reduction_ = 0;
+  Arithmetic arithmetic_;
   std::vector<int> checked_;  // images, ascending
   std::vector<float> input_, residual_;
   std::vector<double> reference_, magnitude_;  // of the checked images

@@ -28,7 +28,7 @@ void measure(TuningTask& task, std::size_t candidate, const Package& package, co
   std::vector<float> output(static_cast<std::size_t>(expected.elements()), std::numeric_limits<float>::quiet_NaN());
   try {
     measurer.run(package, task.batch(), expected.input(), expected.residual(), output);
-    const ExpectedOutput::Verdict verdict = expected.judge(output);
+    const ExpectedOutput::Verdict verdict = expected.judge(output, task.plan(candidate).promote_every);
     if (!verdict.fault.empty()) throw Error(ErrorKind::verification, verdict.fault);
     task.measured(candidate, measurer.time(package, task.batch()), verdict.error);
   } catch (const Error& error) {
@@ -80,7 +80,7 @@ std::vector<TunedPlan> tune_network(const Network& network, const TuneOptions& o
     if (compiled.fault) {
       task.failed(candidate, *compiled.fault);
     } else {
-      if (!expected[index]) expected[index].emplace(task.layer(), task.pattern(), task.batch());
+      if (!expected[index]) expected[index].emplace(task.layer(), task.pattern(), task.batch(), task.precision());
       measure(task, candidate, compiled.package, *expected[index], measurer);
     }
     const TuneProgress state{static_cast<int>(done), static_cast<int>(tasks.size()),

@@ -27,6 +27,7 @@ class TuningTask {
   const ConvLayer& layer() const { return layer_; }
   const SparsePattern& pattern() const { return pattern_; }
   int batch() const { return request_.batch; }
+  Precision precision() const { return request_.precision; }
   std::string name() const;  // "layer 'conv1', batch 32"
   const KernelPlan& plan(std::size_t candidate) const { return plans_[candidate]; }
 

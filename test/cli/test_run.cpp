@@ -46,7 +46,7 @@ void check_against_reference(const ScratchFolder& folder, int batch, const std::
   const burin::ConvLayer layer = burin::import_network(folder / "w.safetensors").layers.at(0);
   const burin::Comparison comparison =
       burin::compare(read_npy(folder / "y.npy").values, burin::reference_convolution(layer, batch, x, residual),
-                     burin::reference_magnitude(layer, batch, x, residual), 36);
+                     burin::reference_magnitude(layer, batch, x, residual), {.longest_reduction = 36});
   CHECK(comparison.within);
 }
 

@@ -77,6 +77,9 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
   plan.arch = arch_name;
   plan.input_layout = hand.input_layout;
   plan.output_layout = hand.output_layout;
+  plan.precision = hand.precision;
+  plan.promote_every = hand.promote_every;
+  if (is_half(plan.precision)) plan.input_layout = plan.output_layout = TensorLayout::n2chw;
   plan.staging = hand.staging;
   const bool bulk = hand.staging == Staging::bulk;
   plan.tile = {hand.tile.images, std::min(hand.tile.rows, shape.out_h()), std::min(hand.tile.cols, shape.out_w())};
@@ -130,9 +133,11 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
   return plan;
 }
 
-HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::string& arch) {
+HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::string& arch, Precision precision) {
   while (true) {
     HandPlan hand;
+    hand.precision = precision;
+    if (precision == Precision::fp16x2) hand.promote_every = random.chance(0.3) ? 0 : random.integer(1, 40);
     hand.tile = {random.integer(1, 3), random.integer(1, 12), random.integer(1, 14)};
     hand.idle_warps = random.chance(0.3) ? random.integer(1, 3) : 0;
     hand.group_channels = random.chance(0.2) ? random.integer(1, 2) : random.integer(3, 60);

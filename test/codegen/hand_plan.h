@@ -26,6 +26,8 @@ struct HandPlan {
   bool backwards = false;  // outputs and, but for bulk staging, channels in descending order
   burin::TensorLayout input_layout = burin::TensorLayout::nchw;
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;
+  burin::Precision precision = burin::Precision::fp32;  // the half precisions have layouts of their own
+  int promote_every = 0;
 };
 
 // The tile is cut to the output. Channels are dealt to the splits in turn. With bulk staging, where only whole rows and
@@ -33,7 +35,8 @@ struct HandPlan {
 // of channels; these and the stages are rounded up to what bulk copies can bring.
 burin::KernelPlan plan_by_hand(const burin::ConvLayer& layer, const HandPlan& hand, const std::string& arch = "sm_90");
 
-// A legal one, every attribute drawn but the layouts.
-HandPlan random_hand_plan(const burin::ConvLayer& layer, Random& random, const std::string& arch = "sm_90");
+// A legal one, every attribute drawn but the layouts and the precision.
+HandPlan random_hand_plan(const burin::ConvLayer& layer, Random& random, const std::string& arch = "sm_90",
+                          burin::Precision precision = burin::Precision::fp32);
 
 }  // namespace burin_test

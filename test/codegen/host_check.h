@@ -21,6 +21,7 @@ std::string check_against(const burin::ConvLayer& reference, const burin::ConvLa
 
 // The same as check_on_host() with the planner's plan for `planned_batch` on `arch`.
 std::string check_planned_on_host(const burin::ConvLayer& layer, int planned_batch, const std::vector<int>& batches,
-                                  const std::string& arch = "sm_90", std::uint64_t seed = 1);
+                                  const std::string& arch = "sm_90", std::uint64_t seed = 1,
+                                  burin::Precision precision = burin::Precision::fp32);
 
 }  // namespace burin_test

@@ -222,13 +222,13 @@ TEST_CASE("reference: arguments of a wrong size are an internal error") {
 TEST_CASE("compare: within, and the worst element") {
   const std::vector<double> reference = {1, -2, 3}, magnitude = {1, 4, 3};
   const double eps = std::numeric_limits<float>::epsilon();
-  Comparison result = compare(std::vector<float>{1, -2, 3}, reference, magnitude, 8);
+  Comparison result = compare(std::vector<float>{1, -2, 3}, reference, magnitude, {.longest_reduction = 8});
   CHECK(result.within);
   CHECK(result.worst_ratio == 0);
   CHECK(result.relative_error == 0);
 
   std::vector<float> output = {1, static_cast<float>(-2 + 40 * eps), static_cast<float>(3 + 4 * eps)};
-  result = compare(output, reference, magnitude, 8);  // tolerances: 12 eps times the magnitude
+  result = compare(output, reference, magnitude, {.longest_reduction = 8});  // tolerances: 12 eps times the magnitude
   CHECK(result.within);
   CHECK(result.worst_index == 1);
   CHECK(result.worst_ratio == Approx(40.0 / 48));
@@ -238,10 +238,10 @@ TEST_CASE("compare: within, and the worst element") {
   CHECK(result.relative_error == Approx(std::sqrt(40.0 * 40 + 4 * 4) * eps / std::sqrt(14.0)));
 
   output[2] = static_cast<float>(3 + 38 * eps);
-  result = compare(output, reference, magnitude, 8);
+  result = compare(output, reference, magnitude, {.longest_reduction = 8});
   CHECK_FALSE(result.within);
   CHECK(result.worst_index == 2);
-  CHECK(compare(output, reference, magnitude, 24).within);  // a longer reduction may err more
+  CHECK(compare(output, reference, magnitude, {.longest_reduction = 24}).within);  // a longer reduction may err more
 }
 
 TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
@@ -251,7 +251,7 @@ TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
     for (std::size_t at = 0; at < reference.size(); ++at) {
       std::vector<float> output(5, 1.0F);
       output[at] = poison;
-      const Comparison result = compare(output, reference, magnitude, 1);
+      const Comparison result = compare(output, reference, magnitude, {.longest_reduction = 1});
       CHECK_FALSE(result.within);
       CHECK(result.worst_index == static_cast<std::int64_t>(at));
       CHECK(std::isinf(result.worst_ratio));
@@ -262,11 +262,12 @@ TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
 
 TEST_CASE("compare: an element without terms must be exact, but for numbers below the smallest normal") {
   const std::vector<double> zero = {0};
-  CHECK(compare(std::vector<float>{0}, zero, zero, 0).within);
-  CHECK(compare(std::vector<float>{std::numeric_limits<float>::denorm_min()}, zero, zero, 0).within);
-  CHECK_FALSE(compare(std::vector<float>{1e-30F}, zero, zero, 0).within);
-  CHECK_THROWS(compare({}, {}, {}, 0));
-  CHECK_THROWS(compare(std::vector<float>{0, 0}, zero, zero, 0));
+  CHECK(compare(std::vector<float>{0}, zero, zero, {.longest_reduction = 0}).within);
+  CHECK(compare(std::vector<float>{std::numeric_limits<float>::denorm_min()}, zero, zero, {.longest_reduction = 0})
+            .within);
+  CHECK_FALSE(compare(std::vector<float>{1e-30F}, zero, zero, {.longest_reduction = 0}).within);
+  CHECK_THROWS(compare({}, {}, {}, {.longest_reduction = 0}));
+  CHECK_THROWS(compare(std::vector<float>{0, 0}, zero, zero, {.longest_reduction = 0}));
 }
 
 TEST_CASE("output indices are described") {

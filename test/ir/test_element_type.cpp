@@ -60,6 +60,12 @@ TEST_CASE("element type: names and sizes") {
   CHECK(smallest_normal(ElementType::f32) == std::numeric_limits<float>::min());
   CHECK(smallest_normal(ElementType::f16) == 0x1p-14);
   CHECK(smallest_normal(ElementType::bf16) == 0x1p-126);
+  CHECK(smallest_of(ElementType::f16) == 0x1p-24);
+  CHECK(smallest_of(ElementType::bf16) == 0x1p-133);
+  CHECK(smallest_of(ElementType::f32) == 0x1p-149);
+  CHECK(largest_of(ElementType::f16) == 65504);
+  CHECK(largest_of(ElementType::bf16) == 0x1.FEp127);
+  CHECK(largest_of(ElementType::f32) == std::numeric_limits<float>::max());
 }
 
 TEST_CASE("element type: all 65,536 halves there and back") {
@@ -115,6 +121,7 @@ TEST_CASE("element type: known values") {
   CHECK(rounded(ElementType::bf16, 1.01F) == 1.0078125F);
   CHECK(rounded(ElementType::f16, 1e-9F) == 0);
   CHECK(rounded(ElementType::f32, 1.01F) == 1.01F);
+  CHECK(rounded(ElementType::bf16, std::vector<float>{1.01F, -2}) == std::vector<float>{1.0078125F, -2});
 }
 
 TEST_CASE("element type: the nearest value, ties to even") {
