@@ -235,31 +235,38 @@ BURIN_PIECE float burin_piece_tap(float sum, float activation, float weight) {
 }
 
 // ---- the same in half precision
-BURIN_DEVICE float low_half(float word) {
-  if (bf16()) return __builtin_bit_cast(float, __builtin_bit_cast(u32, word) << 16);
-  return burin_dev_f16_low(word);
+BURIN_PIECE u32 burin_piece_activations(u32 lane, u32 offset) { return burin_dev_shared_load_word(lane, offset); }
+BURIN_PIECE u32 burin_piece_activations_if(u32 inside, u32 lane, u32 offset) {
+  return burin_dev_shared_load_word_if(inside, lane, offset);
 }
-BURIN_DEVICE float high_half(float word) {
-  if (bf16()) return __builtin_bit_cast(float, __builtin_bit_cast(u32, word) & 0xFFFF0000u);
-  return burin_dev_f16_high(word);
+BURIN_PIECE u32 burin_piece_direct_pair(const float* source, i64 byte_offset) {
+  return burin_dev_global_load_word(source, byte_offset);
 }
-BURIN_DEVICE float pack_halves(float low, float high) {
+
+BURIN_DEVICE float low_half(u32 word) {
+  return bf16() ? __builtin_bit_cast(float, word << 16) : burin_dev_f16_low(word);
+}
+BURIN_DEVICE float high_half(u32 word) {
+  return bf16() ? __builtin_bit_cast(float, word & 0xFFFF0000u) : burin_dev_f16_high(word);
+}
+BURIN_DEVICE u32 pack_halves(float low, float high) {
   return bf16() ? burin_dev_bf16_pack(low, high) : burin_dev_f16_pack(low, high);
 }
-BURIN_PIECE float burin_piece_low(float word) { return low_half(word); }
-BURIN_PIECE float burin_piece_high(float word) { return high_half(word); }
+BURIN_PIECE float burin_piece_low(u32 word) { return low_half(word); }
+BURIN_PIECE float burin_piece_high(u32 word) { return high_half(word); }
 
-// Two sums in FP16. They start with their first term, and start anew when they have gone over to FP32 ones.
-BURIN_PIECE float burin_piece_pair_first(float activations, u32 weights) {
+// Two sums in FP16. When they have gone over to FP32 ones they start anew, with their first term.
+BURIN_PIECE u32 burin_piece_pair_start() { return __builtin_bit_cast(u32, burin_dev_zero()); }
+BURIN_PIECE u32 burin_piece_pair_first(u32 activations, u32 weights) {
   return burin_dev_f16x2_mul(activations, weights);
 }
-BURIN_PIECE float burin_piece_pair_first_if(u32 inside, float activations, u32 weights) {
+BURIN_PIECE u32 burin_piece_pair_first_if(u32 inside, u32 activations, u32 weights) {
   return burin_dev_f16x2_mul_if(inside, activations, weights);
 }
-BURIN_PIECE float burin_piece_pair_tap(float sums, float activations, u32 weights) {
+BURIN_PIECE u32 burin_piece_pair_tap(u32 sums, u32 activations, u32 weights) {
   return burin_dev_f16x2_fma(activations, weights, sums);
 }
-BURIN_PIECE float burin_piece_pair_tap_if(u32 inside, float sums, float activations, u32 weights) {
+BURIN_PIECE u32 burin_piece_pair_tap_if(u32 inside, u32 sums, u32 activations, u32 weights) {
   return burin_dev_f16x2_fma_if(inside, activations, weights, sums);
 }
 
@@ -364,11 +371,11 @@ BURIN_PIECE void burin_piece_output_pair(float low, float high, const Pixel* pix
     high += bias;
   }
   if (has_residual()) {
-    const float word = burin_dev_global_load(pixel->residual, channel_bytes);
+    const u32 word = burin_dev_global_load_word(pixel->residual, channel_bytes);
     low += low_half(word);
     high += high_half(word);
   }
-  burin_dev_global_store(pixel->output, channel_bytes, pack_halves(activate(low), activate(high)));
+  burin_dev_global_store_word(pixel->output, channel_bytes, pack_halves(activate(low), activate(high)));
 }
 
 // With nchw4, four accumulators whose channels lie side by side.

@@ -31,6 +31,9 @@ BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
 // Where `condition` does not hold, the value is never used and need not be one that was written.
 BURIN_PRIMITIVE float burin_dev_shared_load_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
+// The same of words that are two halves.
+BURIN_PRIMITIVE u32 burin_dev_shared_load_word(u32 base, u32 offset);
+BURIN_PRIMITIVE u32 burin_dev_shared_load_word_if(u32 condition, u32 base, u32 offset);
 // Four words at an address that is a multiple of 16.
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4(u32 base, u32 offset);
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4_if(u32 condition, u32 base, u32 offset);
@@ -38,6 +41,8 @@ BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE f32x4 burin_dev_global_load4(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4 value);
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);
+BURIN_PRIMITIVE u32 burin_dev_global_load_word(const float* base, i64 byte_offset);
+BURIN_PRIMITIVE void burin_dev_global_store_word(float* base, i64 byte_offset, u32 value);
 // Partial sums that another block wrote in this launch: not through the incoherent cache.
 BURIN_PRIMITIVE float burin_dev_scratch_load(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_scratch_store(float* base, i64 byte_offset, float value);
@@ -92,18 +97,17 @@ BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this t
 // ---- arithmetic that differs by device
 // a * b + sum where `condition` holds, else `sum`: one predicated instruction.
 BURIN_PRIMITIVE float burin_dev_fma_if(u32 condition, float a, float b, float sum);
-// Halves come and go in words of two, whose bits a float carries; nothing but these functions may compute with such a
-// float. BF16 needs no functions to be read: it is the upper half of a float.
-BURIN_PRIMITIVE float burin_dev_f16_low(float word);
-BURIN_PRIMITIVE float burin_dev_f16_high(float word);
-BURIN_PRIMITIVE float burin_dev_f16_pack(float low, float high);  // rounds to nearest even
-BURIN_PRIMITIVE float burin_dev_bf16_pack(float low, float high);
+// Words of two halves. BF16 needs no functions to be read: it is the upper half of a float.
+BURIN_PRIMITIVE float burin_dev_f16_low(u32 word);
+BURIN_PRIMITIVE float burin_dev_f16_high(u32 word);
+BURIN_PRIMITIVE u32 burin_dev_f16_pack(float low, float high);  // rounds to nearest even
+BURIN_PRIMITIVE u32 burin_dev_bf16_pack(float low, float high);
 // Both halves at once, in FP16, each result rounded once: word * weights, and word * weights + sum. With a condition
 // that does not hold: 0, and `sum`.
-BURIN_PRIMITIVE float burin_dev_f16x2_mul(float word, u32 weights);
-BURIN_PRIMITIVE float burin_dev_f16x2_mul_if(u32 condition, float word, u32 weights);
-BURIN_PRIMITIVE float burin_dev_f16x2_fma(float word, u32 weights, float sum);
-BURIN_PRIMITIVE float burin_dev_f16x2_fma_if(u32 condition, float word, u32 weights, float sum);
+BURIN_PRIMITIVE u32 burin_dev_f16x2_mul(u32 word, u32 weights);
+BURIN_PRIMITIVE u32 burin_dev_f16x2_mul_if(u32 condition, u32 word, u32 weights);
+BURIN_PRIMITIVE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum);
+BURIN_PRIMITIVE u32 burin_dev_f16x2_fma_if(u32 condition, u32 word, u32 weights, u32 sum);
 // Zero that the assembler takes for a value like any other: a sum that starts with it owns a register from the start.
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();

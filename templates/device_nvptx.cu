@@ -41,6 +41,18 @@ BURIN_INLINE f32x4 burin_dev_shared_load4_if(u32, u32 base, u32 offset) { return
 BURIN_INLINE void burin_dev_shared_store(u32 base, u32 offset, float value) {
   *(BURIN_SHARED float*)shared_address(base, offset) = value;
 }
+BURIN_INLINE u32 burin_dev_shared_load_word(u32 base, u32 offset) {
+  return *(BURIN_SHARED u32*)shared_address(base, offset);
+}
+BURIN_INLINE u32 burin_dev_shared_load_word_if(u32, u32 base, u32 offset) {
+  return burin_dev_shared_load_word(base, offset);
+}
+BURIN_INLINE u32 burin_dev_global_load_word(const float* base, i64 byte_offset) {
+  return *(const BURIN_GLOBAL u32*)global_address(base, byte_offset);
+}
+BURIN_INLINE void burin_dev_global_store_word(float* base, i64 byte_offset, u32 value) {
+  *(BURIN_GLOBAL u32*)global_address(base, byte_offset) = value;
+}
 BURIN_INLINE float burin_dev_global_load(const float* base, i64 byte_offset) {
   return *global_address(base, byte_offset);
 }
@@ -206,35 +218,51 @@ BURIN_INLINE float burin_dev_fma_if(u32 condition, float a, float b, float sum) 
 }
 // ---- halves
 using f16x2 = _Float16 __attribute__((ext_vector_type(2)));
-BURIN_DEVICE f16x2 halves(float word) { return __builtin_bit_cast(f16x2, word); }
 BURIN_DEVICE f16x2 halves(u32 word) { return __builtin_bit_cast(f16x2, word); }
-BURIN_DEVICE float word_of(f16x2 values) { return __builtin_bit_cast(float, values); }
-BURIN_INLINE float burin_dev_f16_low(float word) { return halves(word)[0]; }
-BURIN_INLINE float burin_dev_f16_high(float word) { return halves(word)[1]; }
-BURIN_INLINE float burin_dev_f16x2_mul(float word, u32 weights) { return word_of(halves(word) * halves(weights)); }
-BURIN_INLINE float burin_dev_f16x2_mul_if(u32 condition, float word, u32 weights) {
-  return condition != 0 ? burin_dev_f16x2_mul(word, weights) : 0.0f;
+BURIN_DEVICE u32 word_of(f16x2 values) { return __builtin_bit_cast(u32, values); }
+BURIN_INLINE float burin_dev_f16_low(u32 word) { return halves(word)[0]; }
+BURIN_INLINE float burin_dev_f16_high(u32 word) { return halves(word)[1]; }
+BURIN_INLINE u32 burin_dev_f16x2_mul(u32 word, u32 weights) { return word_of(halves(word) * halves(weights)); }
+// Of a multiply-add and a choice the assembler makes two instructions, other than with FP32.
+BURIN_INLINE u32 burin_dev_f16x2_mul_if(u32 condition, u32 word, u32 weights) {
+  u32 product = 0;
+  __asm__(
+      "{\n\t"
+      ".reg .pred holds;\n\t"
+      "setp.ne.u32 holds, %1, 0;\n\t"
+      "@holds mul.rn.f16x2 %0, %2, %3;\n\t"
+      "}"
+      : "+r"(product)
+      : "r"(condition), "r"(word), "r"(weights));
+  return product;
 }
-BURIN_INLINE float burin_dev_f16x2_fma(float word, u32 weights, float sum) {
+BURIN_INLINE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum) {
   return word_of(__builtin_elementwise_fma(halves(word), halves(weights), halves(sum)));
 }
-BURIN_INLINE float burin_dev_f16x2_fma_if(u32 condition, float word, u32 weights, float sum) {
-  const float added = burin_dev_f16x2_fma(word, weights, sum);
-  return condition != 0 ? added : sum;
+BURIN_INLINE u32 burin_dev_f16x2_fma_if(u32 condition, u32 word, u32 weights, u32 sum) {
+  __asm__(
+      "{\n\t"
+      ".reg .pred holds;\n\t"
+      "setp.ne.u32 holds, %1, 0;\n\t"
+      "@holds fma.rn.f16x2 %0, %2, %3, %0;\n\t"
+      "}"
+      : "+r"(sum)
+      : "r"(condition), "r"(word), "r"(weights));
+  return sum;
 }
 #if __CUDA_ARCH__ >= 800
-BURIN_INLINE float burin_dev_f16_pack(float low, float high) {
+BURIN_INLINE u32 burin_dev_f16_pack(float low, float high) {
   u32 word;
   __asm__("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return __builtin_bit_cast(float, word);
+  return word;
 }
-BURIN_INLINE float burin_dev_bf16_pack(float low, float high) {
+BURIN_INLINE u32 burin_dev_bf16_pack(float low, float high) {
   u32 word;
   __asm__("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return __builtin_bit_cast(float, word);
+  return word;
 }
 #else
-BURIN_INLINE float burin_dev_f16_pack(float low, float high) {
+BURIN_INLINE u32 burin_dev_f16_pack(float low, float high) {
   return word_of(f16x2{static_cast<_Float16>(low), static_cast<_Float16>(high)});
 }
 BURIN_DEVICE u32 rounded_bf16(float value) {
@@ -243,9 +271,7 @@ BURIN_DEVICE u32 rounded_bf16(float value) {
   if (value != value) return kQuietNaN;
   return (bits + kBelowHalf + (bits >> 16 & 1)) >> 16;  // ties to even; the largest become infinity
 }
-BURIN_INLINE float burin_dev_bf16_pack(float low, float high) {
-  return __builtin_bit_cast(float, rounded_bf16(high) << 16 | rounded_bf16(low));
-}
+BURIN_INLINE u32 burin_dev_bf16_pack(float low, float high) { return rounded_bf16(high) << 16 | rounded_bf16(low); }
 #endif
 // A grid has one layer in z, which the assembler does not know.
 BURIN_INLINE float burin_dev_zero() { return __builtin_bit_cast(float, __nvvm_read_ptx_sreg_ctaid_z()); }

@@ -171,30 +171,43 @@ u32 count_arrival(u64 counter, u32 last) noexcept {
 float fma_if(u32 condition, float a, float b, float sum) noexcept { return condition != 0 ? std::fma(a, b, sum) : sum; }
 
 // ---- words of two halves
-u32 bits_of(float word) { return std::bit_cast<u32>(word); }
-std::uint16_t low_of(u32 word) { return static_cast<std::uint16_t>(word); }
-std::uint16_t high_of(u32 word) { return static_cast<std::uint16_t>(word >> 16); }
-float word_of(std::uint16_t low, std::uint16_t high) { return std::bit_cast<float>(u32{high} << 16 | low); }
+constexpr int kHalfBits = 16;
+constexpr u32 kTwoNegativeZeros = 0x80008000;
 
-float f16_low(float word) noexcept { return from_half(ElementType::f16, low_of(bits_of(word))); }
-float f16_high(float word) noexcept { return from_half(ElementType::f16, high_of(bits_of(word))); }
-float f16_pack(float low, float high) noexcept {
+u32 shared_load_word(u32 base, u32 offset) noexcept { return std::bit_cast<u32>(shared_load(base, offset)); }
+u32 shared_load_word_if(u32 condition, u32 base, u32 offset) noexcept {
+  constexpr u32 kTwoNaNs = 0xFFFFFFFF;
+  const float value = shared_load_if(condition, base, offset);
+  return condition != 0 ? std::bit_cast<u32>(value) : kTwoNaNs;
+}
+u32 global_load_word(u64 base, i64 byte_offset) noexcept { return std::bit_cast<u32>(global_load(base, byte_offset)); }
+void global_store_word(u64 base, i64 byte_offset, u32 value) noexcept {
+  global_store(base, byte_offset, std::bit_cast<float>(value));
+}
+
+std::uint16_t low_of(u32 word) { return static_cast<std::uint16_t>(word); }
+std::uint16_t high_of(u32 word) { return static_cast<std::uint16_t>(word >> kHalfBits); }
+u32 word_of(u32 low, u32 high) { return high << kHalfBits | low; }
+
+float f16_low(u32 word) noexcept { return from_half(ElementType::f16, low_of(word)); }
+float f16_high(u32 word) noexcept { return from_half(ElementType::f16, high_of(word)); }
+u32 f16_pack(float low, float high) noexcept {
   return word_of(to_half(ElementType::f16, low), to_half(ElementType::f16, high));
 }
-float bf16_pack(float low, float high) noexcept {
+u32 bf16_pack(float low, float high) noexcept {
   return word_of(to_half(ElementType::bf16, low), to_half(ElementType::bf16, high));
 }
-float f16x2_fma(float word, u32 weights, float sum) noexcept {
-  const u32 a = bits_of(word), c = bits_of(sum);
-  return word_of(fma_f16(low_of(a), low_of(weights), low_of(c)), fma_f16(high_of(a), high_of(weights), high_of(c)));
+u32 f16x2_fma(u32 word, u32 weights, u32 sum) noexcept {
+  return word_of(fma_f16(low_of(word), low_of(weights), low_of(sum)),
+                 fma_f16(high_of(word), high_of(weights), high_of(sum)));
 }
-float f16x2_fma_if(u32 condition, float word, u32 weights, float sum) noexcept {
+u32 f16x2_fma_if(u32 condition, u32 word, u32 weights, u32 sum) noexcept {
   return condition != 0 ? f16x2_fma(word, weights, sum) : sum;
 }
 // A product and -0 give the product, its sign included.
-float f16x2_mul(float word, u32 weights) noexcept { return f16x2_fma(word, weights, word_of(0x8000, 0x8000)); }
-float f16x2_mul_if(u32 condition, float word, u32 weights) noexcept {
-  return condition != 0 ? f16x2_mul(word, weights) : 0.0F;
+u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, kTwoNegativeZeros); }
+u32 f16x2_mul_if(u32 condition, u32 word, u32 weights) noexcept {
+  return condition != 0 ? f16x2_mul(word, weights) : 0;
 }
 
 float zero() { return 0.0F; }
@@ -251,14 +264,18 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_broadcast", "ii", address_of(broadcast)},
       {"burin_dev_exit", "v", address_of(exit_thread)},
       {"burin_dev_fma_if", "fifff", address_of(fma_if)},
-      {"burin_dev_f16_low", "ff", address_of(f16_low)},
-      {"burin_dev_f16_high", "ff", address_of(f16_high)},
-      {"burin_dev_f16_pack", "fff", address_of(f16_pack)},
-      {"burin_dev_bf16_pack", "fff", address_of(bf16_pack)},
-      {"burin_dev_f16x2_mul", "ffi", address_of(f16x2_mul)},
-      {"burin_dev_f16x2_mul_if", "fifi", address_of(f16x2_mul_if)},
-      {"burin_dev_f16x2_fma", "ffif", address_of(f16x2_fma)},
-      {"burin_dev_f16x2_fma_if", "fifif", address_of(f16x2_fma_if)},
+      {"burin_dev_shared_load_word", "iii", address_of(shared_load_word)},
+      {"burin_dev_shared_load_word_if", "iiii", address_of(shared_load_word_if)},
+      {"burin_dev_global_load_word", "ipl", address_of(global_load_word)},
+      {"burin_dev_global_store_word", "vpli", address_of(global_store_word)},
+      {"burin_dev_f16_low", "fi", address_of(f16_low)},
+      {"burin_dev_f16_high", "fi", address_of(f16_high)},
+      {"burin_dev_f16_pack", "iff", address_of(f16_pack)},
+      {"burin_dev_bf16_pack", "iff", address_of(bf16_pack)},
+      {"burin_dev_f16x2_mul", "iii", address_of(f16x2_mul)},
+      {"burin_dev_f16x2_mul_if", "iiii", address_of(f16x2_mul_if)},
+      {"burin_dev_f16x2_fma", "iiii", address_of(f16x2_fma)},
+      {"burin_dev_f16x2_fma_if", "iiiii", address_of(f16x2_fma_if)},
       {"burin_dev_zero", "f", address_of(zero)},
       {"burin_dev_exp", "ff", address_of(exponential)},
       {"burin_dev_reciprocal", "ff", address_of(reciprocal)},

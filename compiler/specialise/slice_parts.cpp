@@ -21,7 +21,7 @@ Value* SliceParts::sum_address(llvm::IRBuilder<>& builder, Function* body, int s
   return builder.CreateConstInBoundsGEP1_32(f32, body->getArg(0), slot);
 }
 Value* SliceParts::load_sum(llvm::IRBuilder<>& builder, Function* body, int slot) const {
-  return builder.CreateLoad(f32, sum_address(builder, body, slot));
+  return builder.CreateLoad(is_running(slot) ? i32 : f32, sum_address(builder, body, slot));
 }
 
 void SliceParts::note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {

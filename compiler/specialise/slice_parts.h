@@ -43,6 +43,7 @@ struct SliceParts {
   // each of the images of a word, and with Precision::fp16x2 a word of two FP16 sums.
   int sum_slot(int j, int image) const { return j * plan.word_images() + image; }
   int running_slot(int j) const { return 2 * kMaxGroupChannels + j; }
+  bool is_running(int slot) const { return slot >= 2 * kMaxGroupChannels; }
   llvm::Value* sum_address(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
   llvm::Value* load_sum(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
 

@@ -27,11 +27,15 @@ Share added_here(const SliceParts& parts, const SliceProgram& program) {
 Function* clear(SliceParts& parts, int sums) {
   Function* body = parts.holes.open("clear");
   llvm::IRBuilder<> builder(&body->front());
+  const auto start_at = [&](int slot, Value* zero) {
+    builder.CreateStore(zero, parts.sum_address(builder, body, slot));
+  };
+  const bool pairs = parts.plan.precision == Precision::fp16x2;
   Value* zero = parts.holes.splice(builder, parts.holes.piece("start"), {});
-  const auto set = [&](int slot) { builder.CreateStore(zero, parts.sum_address(builder, body, slot)); };
+  Value* zeros = pairs ? parts.holes.splice(builder, parts.holes.piece("pair_start"), {}) : nullptr;
   for (int j = 0; j < sums; ++j) {
-    for (int image = 0; image < parts.plan.word_images(); ++image) set(parts.sum_slot(j, image));
-    if (parts.plan.precision == Precision::fp16x2) set(parts.running_slot(j));
+    for (int image = 0; image < parts.plan.word_images(); ++image) start_at(parts.sum_slot(j, image), zero);
+    if (pairs) start_at(parts.running_slot(j), zeros);
   }
   builder.CreateRetVoid();
   return body;

@@ -18,6 +18,9 @@ TapBuilder::TapBuilder(SliceParts& parts)
       activation4_if_(parts.holes.piece("activation4_if")),
       direct_(parts.holes.piece("direct")),
       direct4_(parts.holes.piece("direct4")),
+      activations_(parts.holes.piece("activations")),
+      activations_if_(parts.holes.piece("activations_if")),
+      direct_pair_(parts.holes.piece("direct_pair")),
       inside_(parts.holes.piece("inside")) {}
 
 Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group) {
@@ -65,13 +68,18 @@ Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, con
 }
 
 Value* TapBuilder::load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset, Value* inside) {
-  const bool four = channels_together(parts_.plan.input_layout) == 4;
-  if (parts_.plan.staging == Staging::direct)
-    return parts_.holes.splice(builder, four ? direct4_ : direct_, {base, parts_.wide(offset)});
-  if (inside != nullptr) {
-    return parts_.holes.splice(builder, four ? activation4_if_ : activation_if_, {inside, base, parts_.word(offset)});
+  const auto choose = [&](Function* one, Function* pair, Function* four) {
+    if (is_half(parts_.plan.precision)) return pair;
+    return channels_together(parts_.plan.input_layout) == 4 ? four : one;
+  };
+  if (parts_.plan.staging == Staging::direct) {
+    return parts_.holes.splice(builder, choose(direct_, direct_pair_, direct4_), {base, parts_.wide(offset)});
   }
-  return parts_.holes.splice(builder, four ? activation4_ : activation_, {base, parts_.word(offset)});
+  if (inside != nullptr) {
+    return parts_.holes.splice(builder, choose(activation_if_, activations_if_, activation4_if_),
+                               {inside, base, parts_.word(offset)});
+  }
+  return parts_.holes.splice(builder, choose(activation_, activations_, activation4_), {base, parts_.word(offset)});
 }
 
 void TapBuilder::locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k) {

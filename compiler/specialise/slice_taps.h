@@ -25,7 +25,8 @@ class TapBuilder {
 
   SliceParts& parts_;
   SliceArithmetic arithmetic_;
-  llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *inside_;
+  llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *activations_,
+      *activations_if_, *direct_pair_, *inside_;
 };
 
 }  // namespace burin
