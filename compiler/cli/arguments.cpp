@@ -137,6 +137,20 @@ TensorLayout parse_layout(const std::string& text) {
   return *parse_tensor_layout(text);
 }
 
+TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout) {
+  const std::optional<Precision> known = parse_precision(precision);
+  if (!known) fail(ErrorKind::unsupported, "--precision {}: known are {}", precision, precision_names());
+  TensorChoice choice{*known, is_half(*known) ? TensorLayout::n2chw : TensorLayout::nchw};
+  if (!layout) return choice;
+  choice.layout = parse_layout(*layout);
+  if (is_half(*known) != (images_together(choice.layout) == 2)) {
+    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", *layout, precision,
+         is_half(*known) ? "half tensors lie in n2chw, the same value of two images side by side"
+                         : "n2chw is of half tensors, FP32 lies in nchw or nchw4");
+  }
+  return choice;
+}
+
 void ImportArguments::add_to(CLI::App& command) {
   command.add_option("--layer", options.layer_glob, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
   command

@@ -142,6 +142,7 @@ int compile(CompileArguments arguments) {
   check_tuning(arguments);
   options.batches = parse_batches(arguments.batches);
   if (arguments.layout) options.layout = parse_layout(*arguments.layout);
+  if (!options.from_file) parse_tensor_choice(options.precision, arguments.layout);  // else the plan chooses
   options.zero_threshold = arguments.import.options.zero_threshold;
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
@@ -193,10 +194,15 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("[=N]")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->check(whole_number(1, kMaxTuningPlans));
-  command->add_option("--precision", arguments->options.precision, "Arithmetic: fp32 (default)")->type_name("NAME");
+  command
+      ->add_option("--precision", arguments->options.precision,
+                   "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
+                   "sums go over to FP32 every so many terms")
+      ->type_name("NAME");
   command
       ->add_option("--layout", arguments->layout,
-                   "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side)")
+                   "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
+                   "half tensors: n2chw (2 images side by side)")
       ->type_name("NAME");
   command->add_option("--batch", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)")
       ->type_name("LIST");

@@ -16,7 +16,7 @@ namespace {
 
 struct InspectArguments {
   std::string input;
-  std::string batches = "1";
+  std::string batches = "1", precision = std::string(to_string(Precision::fp32));
   std::optional<std::string> arch, layout;
   bool json = false;
   bool tuning = false;
@@ -32,12 +32,12 @@ std::string precision_text(const InspectRow& row) {
   return row.precision == to_string(Precision::fp32) ? std::string() : row.precision;
 }
 
-// nchw goes without saying.
+// nchw goes without saying, and of half tensors n2chw.
 std::string layout_text(const InspectRow& row) {
   if (row.input_layout != row.output_layout) {
     return fmt::format("{} > {}", to_string(row.input_layout), to_string(row.output_layout));
   }
-  return row.input_layout == TensorLayout::nchw ? std::string() : std::string(to_string(row.input_layout));
+  return row.input_layout == TensorLayout::nchw4 ? std::string(to_string(row.input_layout)) : std::string();
 }
 
 // "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
@@ -185,7 +185,9 @@ int inspect(const InspectArguments& arguments) {
     if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
   } else {
     PlanRequest request;
-    if (arguments.layout) request.input_layout = request.output_layout = parse_layout(*arguments.layout);
+    const TensorChoice tensors = parse_tensor_choice(arguments.precision, arguments.layout);
+    request.precision = tensors.precision;
+    request.input_layout = request.output_layout = tensors.layout;
     if (arguments.arch) request.archs = {*arguments.arch};
     arch_by_name(request.archs.front());  // throws for an unknown one
     rows = rows_of_network(arguments.import.import(arguments.input), parse_batches(arguments.batches), request);
@@ -212,6 +214,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
       ->add_option("--arch", arguments->arch, "Weights: plan for this; package: show this cubin (default sm_90, first)")
       ->type_name("NAME");
   command->add_option("--batch", arguments->batches, "Weights: batch sizes to plan for (default 1)")->type_name("LIST");
+  command->add_option("--precision", arguments->precision, "Weights: precision to plan for (default fp32)")
+      ->type_name("NAME");
   command->add_option("--layout", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4")
       ->type_name("NAME");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");

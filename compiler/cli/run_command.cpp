@@ -1,4 +1,6 @@
 // burin run: one layer of a package on one input.
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compiler/cli/commands.h"
@@ -8,7 +10,9 @@
 #include "compiler/cli/suggest.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/precision.h"
 
 namespace burin {
 namespace {
@@ -53,6 +57,15 @@ const KernelRecord& find_kernel(const Manifest& manifest, const std::string& lay
   fail(ErrorKind::usage, "the package has no layer '{}'{}", layer, did_you_mean(layer, names));
 }
 
+// Values that the kernel's tensors cannot hold.
+void note_overflow(const std::string& path, const Tensor& tensor, ElementType element) {
+  const auto count = std::ranges::count_if(
+      tensor.values, [&](float value) { return std::isfinite(value) && !std::isfinite(rounded(element, value)); });
+  if (count == 0) return;
+  print_note(fmt::format("{}: {} of {} values become infinite: the kernel reads {}, whose largest number is {:g}", path,
+                         count, tensor.values.size(), to_string(element), largest_of(element)));
+}
+
 int run_layer(const RunArguments& arguments) {
   const Package package = read_package(arguments.package);
   const ConvShape& shape = find_kernel(package.manifest, arguments.layer, 1).shape;
@@ -74,6 +87,8 @@ int run_layer(const RunArguments& arguments) {
   }
 
   const KernelRecord& kernel = find_kernel(package.manifest, arguments.layer, batch);
+  note_overflow(arguments.input, input, kernel.launch.input_element);
+  if (arguments.residual) note_overflow(*arguments.residual, residual, kernel.launch.output_element);
   const std::unique_ptr<Executor> executor = make_executor(choose_device(arguments.device), package);
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(batch),
                             std::numeric_limits<float>::quiet_NaN());
@@ -82,8 +97,9 @@ int run_layer(const RunArguments& arguments) {
   std::vector<std::int64_t> output_shape = {shape.out_channels, shape.out_h(), shape.out_w()};
   if (input.shape.size() == 4) output_shape.insert(output_shape.begin(), batch);
   write_npy(arguments.output, output_shape, output);
-  print_data(fmt::format("{}: float32 {} of layer '{}' on {}\n", arguments.output, shape_text(output_shape),
-                         arguments.layer, executor->name()));
+  const bool fp32 = kernel.precision == to_string(Precision::fp32);
+  print_data(fmt::format("{}: float32 {} of layer '{}'{} on {}\n", arguments.output, shape_text(output_shape),
+                         arguments.layer, fp32 ? "" : fmt::format(" ({})", kernel.precision), executor->name()));
   return 0;
 }
 

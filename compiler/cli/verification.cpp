@@ -1,11 +1,14 @@
 #include "compiler/cli/verification.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/suggest.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/kernel_plan.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -72,19 +75,54 @@ std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const 
   return tasks;
 }
 
+Arithmetic arithmetic_of(const KernelRecord& kernel) {
+  const std::optional<Precision> precision = parse_precision(kernel.precision);
+  BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
+  Arithmetic arithmetic{.precision = *precision};
+  if (arithmetic.precision != Precision::fp16x2) return arithmetic;
+  try {
+    arithmetic.promote_every = parse_kernel_plan(kernel.plan).promote_every;
+  } catch (const Error& error) {
+    fail(ErrorKind::bad_input,
+         "layer '{}': the package's plan says how often sums go over to FP32, and cannot be read: {}", kernel.layer,
+         error.what());
+  }
+  return arithmetic;
+}
+
+std::string tolerance_text(Precision precision) {
+  const ElementType element = element_of(precision);
+  // Powers of two: eps(fp32) is 2^-23.
+  const auto power = [](double value) { return fmt::format("2^{}", std::ilogb(value)); };
+  constexpr const char* kMagnitude = "sum |weight * input|";
+  std::string text = fmt::format("{:g} * {} * sqrt(terms + 1) * {}", kToleranceFactor,
+                                 power(epsilon_of(ElementType::f32)), kMagnitude);
+  if (precision == Precision::fp16x2) {
+    text += fmt::format(" + {:g} * {} * sqrt(terms of an FP16 sum + 1) * {}", kHalfToleranceFactor,
+                        power(epsilon_of(ElementType::f16)), kMagnitude);
+  }
+  if (element != ElementType::f32) text += fmt::format(" + {} * |expected|", power(epsilon_of(element) / 2));
+  return text;
+}
+
 VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor) {
   const ConvShape& shape = task.layer.shape;
+  const LaunchGeometry& tensors = task.kernel->launch;
   const std::string& name = task.kernel->layer;
-  const std::vector<float> input =
-      random_tensor(shape.input_elements() * task.batch, seed_for(seed, name, task.batch, 0));
+  const std::vector<float> input = rounded(
+      tensors.input_element, random_tensor(shape.input_elements() * task.batch, seed_for(seed, name, task.batch, 0)));
   std::vector<float> residual;
-  if (shape.epilogue.residual)
-    residual = random_tensor(shape.output_elements() * task.batch, seed_for(seed, name, task.batch, 1));
+  if (shape.epilogue.residual) {
+    residual = rounded(tensors.output_element,
+                       random_tensor(shape.output_elements() * task.batch, seed_for(seed, name, task.batch, 1)));
+  }
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * task.batch),
                             std::numeric_limits<float>::quiet_NaN());
   VerificationResult result;
+  result.arithmetic = arithmetic_of(*task.kernel);
   const PatternStatistics statistics = analyse(task.layer).statistics;
-  for (const int terms : statistics.per_row) result.longest_reduction = std::max(result.longest_reduction, terms);
+  int& longest = result.arithmetic.longest_reduction;
+  for (const int terms : statistics.per_row) longest = std::max(longest, terms);
   try {
     executor.run(*task.kernel, task.batch, input, residual, output);
   } catch (const Error& error) {
@@ -93,8 +131,7 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
     return result;
   }
   result.comparison = compare(output, reference_convolution(task.layer, task.batch, input, residual),
-                              reference_magnitude(task.layer, task.batch, input, residual),
-                              {.longest_reduction = result.longest_reduction});
+                              reference_magnitude(task.layer, task.batch, input, residual), result.arithmetic);
   result.passed = result.comparison.within;
   return result;
 }

@@ -23,8 +23,15 @@ struct VerificationResult {
   bool passed = false;
   std::string fault;  // what the executor found; empty when the kernel ran and only the comparison speaks
   Comparison comparison;
-  int longest_reduction = 0;  // terms of the longest sum of one output
+  Arithmetic arithmetic;  // the tolerance follows from it
 };
+
+// How the kernel computes, but for longest_reduction, which the weights say. Throws Error(bad_input) where the plan
+// that says it cannot be read.
+Arithmetic arithmetic_of(const KernelRecord& kernel);
+
+// The tolerance of an element as a formula, for people.
+std::string tolerance_text(Precision precision);
 
 // Pairs the kernels whose layer matches `layer_glob` with the network's layers of the same names (one with one: without
 // regard to names). Throws Error(bad_input) when a layer is absent or its weights are of another shape.
@@ -32,8 +39,9 @@ std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const 
                                                 const std::optional<std::string>& layer_glob, std::optional<int> batch);
 
 // The random input of a kernel depends on the seed, the layer's name and the batch size alone, so that one row of a
-// long table can be repeated by itself. The output is filled with NaN before. Errors of kind verification become a
-// result; others are thrown.
+// long table can be repeated by itself. It is rounded to the kernel's element type before the reference sees it, the
+// weights are not: the error is the kernel's. The output is filled with NaN before. Errors of kind verification become
+// a result; others are thrown.
 VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor);
 
 // The executor's fault, or the worst element: where, what it is, what it should be.

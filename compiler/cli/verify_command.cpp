@@ -91,9 +91,21 @@ std::string describe_verdict(std::size_t passed, std::size_t all) {
   return coloured(all == 1 ? "1 kernel verified" : fmt::format("all {} kernels verified", all), Colour::green);
 }
 
+// One line for each precision of the kernels; fp32 goes without saying.
+void print_tolerances(const std::vector<VerificationTask>& tasks) {
+  for (const Precision precision : kPrecisions) {
+    const auto has = [&](const VerificationTask& task) { return task.kernel->precision == to_string(precision); };
+    if (std::none_of(tasks.begin(), tasks.end(), has)) continue;
+    print_data(fmt::format("tolerance of an element{}: {}\n",
+                           precision == Precision::fp32 ? "" : fmt::format(", {}", to_string(precision)),
+                           tolerance_text(precision)));
+  }
+}
+
 void print_table(const std::vector<VerificationTask>& tasks, const std::vector<VerificationResult>& results) {
   using Align = Table::Align;
   Table table({{"layer"},
+               {"precision"},
                {"batch", Align::right},
                {"tuned for", Align::right},
                {"result"},
@@ -106,10 +118,12 @@ void print_table(const std::vector<VerificationTask>& tasks, const std::vector<V
     const VerificationResult& result = results[i];
     const bool compared = result.fault.empty();
     passed += result.passed ? 1 : 0;
-    table.add({tasks[i].kernel->layer, fmt::format("{}", tasks[i].batch), tuned_for(tasks[i]),
-               result.passed ? "ok" : "FAILED", compared ? ratio_text(result.comparison.worst_ratio) : "-",
+    const bool fp32 = result.arithmetic.precision == Precision::fp32;
+    table.add({tasks[i].kernel->layer, fp32 ? "" : tasks[i].kernel->precision, fmt::format("{}", tasks[i].batch),
+               tuned_for(tasks[i]), result.passed ? "ok" : "FAILED",
+               compared ? ratio_text(result.comparison.worst_ratio) : "-",
                compared ? fmt::format("{:.1e}", result.comparison.relative_error) : "-",
-               with_separators(result.longest_reduction), describe_worst(tasks[i], result)});
+               with_separators(result.arithmetic.longest_reduction), describe_worst(tasks[i], result)});
   }
   print_data(table.print());
   print_data(describe_verdict(passed, tasks.size()) + "\n");
@@ -123,9 +137,13 @@ void print_json(const VerifyArguments& arguments, const std::vector<Verification
     const VerificationResult& result = results[i];
     const Comparison& c = result.comparison;
     passed = passed && result.passed;
-    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->layer}, {"symbol", tasks[i].kernel->symbol},
-                                  {"batch", tasks[i].batch},         {"planned_batch", tasks[i].kernel->planned_batch},
-                                  {"passed", result.passed},         {"longest_reduction", result.longest_reduction}};
+    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->layer},
+                                  {"symbol", tasks[i].kernel->symbol},
+                                  {"precision", tasks[i].kernel->precision},
+                                  {"batch", tasks[i].batch},
+                                  {"planned_batch", tasks[i].kernel->planned_batch},
+                                  {"passed", result.passed},
+                                  {"longest_reduction", result.arithmetic.longest_reduction}};
     if (result.fault.empty()) {
       // NaN has no JSON form; nlohmann writes null for it.
       row["error_over_tolerance"] = c.worst_ratio;
@@ -165,8 +183,7 @@ int verify_package(const VerifyArguments& arguments) {
   if (!arguments.json) {
     print_data(
         fmt::format("{} against {} on {}, seed {}\n", arguments.package, arguments.weights, executor->name(), seed));
-    print_data(fmt::format("tolerance of an element: {:g} * 2^-23 * sqrt(terms + 1) * sum |weight * input|\n",
-                           kToleranceFactor));
+    print_tolerances(tasks);
   }
   const std::vector<VerificationResult> results = verify_all(tasks, seed, *executor, arguments.jobs);
   if (arguments.json) {

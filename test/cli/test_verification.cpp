@@ -1,7 +1,9 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/cli/verification.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/kernel_plan.h"
 
 using namespace burin;
 
@@ -19,9 +21,15 @@ ConvLayer small_layer(const std::string& name) {
   return layer;
 }
 
-Manifest manifest_of(const ConvLayer& layer) {
+Manifest manifest_of(const ConvLayer& layer, Precision precision = Precision::fp32) {
   KernelRecord kernel;
   kernel.layer = layer.name;
+  kernel.precision = to_string(precision);
+  kernel.launch.input_element = kernel.launch.output_element = element_of(precision);
+  KernelPlan plan;
+  plan.precision = precision;
+  if (precision == Precision::fp16x2) plan.promote_every = 12;
+  kernel.plan = print(plan);
   kernel.shape = layer.shape;
   kernel.planned_batch = 2;
   Manifest manifest;
@@ -35,15 +43,18 @@ class FakeExecutor : public Executor {
   enum class Fault { none, wrong_element, unwritten_element, fault_found };
 
   FakeExecutor(ConvLayer layer, Fault fault) : layer_(std::move(layer)), fault_(fault) {}
+  bool input_was_rounded = true;  // to the kernel's element type
   std::string name() const override { return "fake"; }
   bool concurrent() const override { return true; }
-  void run(const KernelRecord&, int batch, std::span<const float> input, std::span<const float> residual,
+  void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override {
+    const ElementType element = kernel.launch.input_element;
+    for (const float value : input) input_was_rounded = input_was_rounded && value == rounded(element, value);
     if (fault_ == Fault::fault_found) fail(ErrorKind::verification, "block 3 read outside its input");
     const std::vector<double> result = reference_convolution(layer_, batch, input, residual);
     for (std::size_t i = 0; i < output.size(); ++i) {
       if (fault_ == Fault::unwritten_element && i == kSpoiled) continue;
-      output[i] = static_cast<float>(result[i]);
+      output[i] = rounded(kernel.launch.output_element, static_cast<float>(result[i]));
     }
     if (fault_ == Fault::wrong_element) output[kSpoiled] += 0.01F;
   }
@@ -54,16 +65,18 @@ class FakeExecutor : public Executor {
   Fault fault_;
 };
 
-VerificationResult verify_with(FakeExecutor::Fault fault) {
+VerificationResult verify_with(FakeExecutor::Fault fault, Precision precision = Precision::fp32) {
   const ConvLayer layer = small_layer("conv");
-  const Manifest manifest = manifest_of(layer);
+  const Manifest manifest = manifest_of(layer, precision);
   Network network;
   network.layers = {layer};
   const std::vector<VerificationTask> tasks = pair_with_weights(manifest, network, std::nullopt, std::nullopt);
   REQUIRE(tasks.size() == 1);
   CHECK(tasks[0].batch == 2);
   FakeExecutor executor(layer, fault);
-  return verify_kernel(tasks[0], 7, executor);
+  VerificationResult result = verify_kernel(tasks[0], 7, executor);
+  CHECK(executor.input_was_rounded);
+  return result;
 }
 
 }  // namespace
@@ -72,7 +85,47 @@ TEST_CASE("a_right_kernel_passes") {
   const VerificationResult result = verify_with(FakeExecutor::Fault::none);
   CHECK(result.passed);
   CHECK(result.fault.empty());
-  CHECK(result.longest_reduction == 18);
+  CHECK(result.arithmetic.longest_reduction == 18);
+  CHECK(result.arithmetic.precision == Precision::fp32);
+}
+
+TEST_CASE("a_kernel_is_judged_by_its_precision") {
+  for (const Precision precision : kPrecisions) {
+    CAPTURE(to_string(precision));
+    const VerificationResult right = verify_with(FakeExecutor::Fault::none, precision);
+    CHECK(right.passed);
+    CHECK(right.arithmetic.precision == precision);
+    CHECK(right.arithmetic.promote_every == (precision == Precision::fp16x2 ? 12 : 0));
+    // An error of 0.01 is more than FP16 outputs may have, whose values are about 1.
+    const VerificationResult wrong = verify_with(FakeExecutor::Fault::wrong_element, precision);
+    if (precision == Precision::fp32 || precision == Precision::fp16) CHECK_FALSE(wrong.passed);
+    CHECK_FALSE(verify_with(FakeExecutor::Fault::unwritten_element, precision).passed);
+  }
+}
+
+TEST_CASE("a_plan_that_cannot_be_read_is_bad_input_where_the_tolerance_depends_on_it") {
+  Manifest manifest = manifest_of(small_layer("conv"), Precision::fp16x2);
+  KernelRecord& kernel = manifest.kernels.front();
+  CHECK(arithmetic_of(kernel).promote_every == 12);
+  kernel.plan = "template: conv_baked\n";
+  try {
+    arithmetic_of(kernel);
+    FAIL("no error");
+  } catch (const Error& error) {
+    CHECK(error.kind() == ErrorKind::bad_input);
+    CHECK_THAT(error.what(), Catch::Contains("layer 'conv'") && Catch::Contains("kernel plan"));
+  }
+  kernel.precision = "fp16";
+  CHECK(arithmetic_of(kernel).promote_every == 0);
+}
+
+TEST_CASE("tolerances_as_formulas") {
+  const std::string sums = "4 * 2^-23 * sqrt(terms + 1) * sum |weight * input|";
+  CHECK(tolerance_text(Precision::fp32) == sums);
+  CHECK(tolerance_text(Precision::fp16) == sums + " + 2^-11 * |expected|");
+  CHECK(tolerance_text(Precision::bf16) == sums + " + 2^-8 * |expected|");
+  CHECK(tolerance_text(Precision::fp16x2) ==
+        sums + " + 0.5 * 2^-10 * sqrt(terms of an FP16 sum + 1) * sum |weight * input| + 2^-11 * |expected|");
 }
 
 TEST_CASE("one_wrong_element_fails_and_is_the_worst") {

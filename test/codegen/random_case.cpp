@@ -104,7 +104,8 @@ void draw_layer(RandomCase& drawn, Random& random) {
 }
 
 // The value of each key of --plan that is drawn; a key that is not drawn is left to the planner.
-std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePattern& pattern, Random& random) {
+std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePattern& pattern, Precision precision,
+                                          Random& random) {
   const ConvShape& shape = layer.shape;
   std::vector<std::string> items;
   const auto add = [&](const char* key, const std::string& value) {
@@ -124,6 +125,7 @@ std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePa
   add("buffers", std::to_string(random.integer(1, 4)));
   add("barrier", std::to_string(random.chance(0.3) ? 0 : random.integer(1, 500)));
   add("ahead", std::to_string(random.integer(1, kMaxLoadAhead)));
+  if (precision == Precision::fp16x2) add("promote", std::to_string(random.chance(0.3) ? 0 : random.integer(1, 64)));
   return items;
 }
 
@@ -132,7 +134,9 @@ std::string join(const std::vector<std::string>& items) { return fmt::format("{}
 // Whether the planner finds a plan that keeps the constraints. An error of any other kind is for whoever compiles it.
 bool can_be_kept(const RandomCase& drawn, const SparsePattern& pattern, const std::vector<std::string>& items) {
   try {
-    (void)make_plan(drawn.layer, pattern, {drawn.planned_batch, drawn.archs, parse_plan_constraints(join(items))});
+    PlanRequest request{drawn.planned_batch, drawn.archs, parse_plan_constraints(join(items))};
+    request.precision = drawn.precision;
+    (void)make_plan(drawn.layer, pattern, request);
   } catch (const Error& error) {
     return error.kind() != ErrorKind::usage;
   }
@@ -149,7 +153,7 @@ void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   if (which < 0.3) {
     drawn.source = PlanSource::constrained;
     const SparsePattern pattern = analyse(drawn.layer);
-    std::vector<std::string> items = draw_constraints(drawn.layer, pattern, random);
+    std::vector<std::string> items = draw_constraints(drawn.layer, pattern, drawn.precision, random);
     while (!items.empty() && !can_be_kept(drawn, pattern, items)) {
       items.erase(items.begin() + random.integer(0, static_cast<int>(items.size()) - 1));
     }
@@ -158,11 +162,12 @@ void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   } else if (which < 0.55 && std::max(shape.dilation_h, shape.dilation_w) <= 4) {  // so that small tiles fit
     drawn.source = PlanSource::by_hand;
     drawn.archs = {arch};
-    drawn.plan = plan_by_hand(drawn.layer, random_hand_plan(drawn.layer, random, arch), arch);
+    drawn.plan = plan_by_hand(drawn.layer, random_hand_plan(drawn.layer, random, arch, drawn.precision), arch);
     drawn.plan.batch = drawn.planned_batch;
   }
   // Patches with zeros around the image are copied from nchw alone; other staging needs sm_90.
-  if (four_together && drawn.source == PlanSource::planner && drawn.archs == std::vector<std::string>{"sm_90"}) {
+  if (four_together && drawn.precision == Precision::fp32 && drawn.source == PlanSource::planner &&
+      drawn.archs == std::vector<std::string>{"sm_90"}) {
     drawn.layout = TensorLayout::nchw4;
   }
 }
@@ -172,6 +177,14 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed * 0x9E3779B97F4A7C15ULL + index;
   for (const std::uint64_t factor : {0xBF58476D1CE4E5B9ULL, 0x94D049BB133111EBULL}) z = (z ^ (z >> 29)) * factor;
   return z ^ (z >> 32);
+}
+
+// From a stream of its own, so that the rest of a case does not depend on it.
+Precision draw_precision(std::uint64_t seed, std::uint64_t index) {
+  Random random(mixed(~seed, index));
+  if (random.chance(0.5)) return Precision::fp32;
+  constexpr std::array kHalves = {Precision::fp16, Precision::bf16, Precision::fp16x2};
+  return kHalves[static_cast<std::size_t>(random.integer(0, static_cast<int>(kHalves.size()) - 1))];
 }
 
 }  // namespace
@@ -188,25 +201,32 @@ std::string_view to_string(PlanSource source) {
   return "?";
 }
 
-std::string RandomCase::arguments() const { return fmt::format("--seed {} --only {}", seed, index); }
+std::string RandomCase::arguments() const {
+  const std::string given = precision_was_given ? fmt::format(" --precision {}", burin::to_string(precision)) : "";
+  return fmt::format("--seed {} --only {}{}", seed, index, given);
+}
 
 std::string RandomCase::describe() const {
   const Epilogue& epilogue = layer.shape.epilogue;
   const auto nonzeros = std::count_if(layer.weights.begin(), layer.weights.end(), [](float w) { return w != 0; });
-  std::string text = fmt::format("{}, {} nonzeros{}{}, {}, tuned for batch {}, run with {}, on {}, plan {}",
-                                 burin::describe(layer.shape), nonzeros, epilogue.bias ? ", bias" : "",
-                                 epilogue.residual ? ", residual" : "", burin::to_string(epilogue.activation),
-                                 planned_batch, batch, fmt::join(archs, "+"), to_string(source));
+  std::string text =
+      fmt::format("{}, {} nonzeros{}{}, {}, {}, tuned for batch {}, run with {}, on {}, plan {}",
+                  burin::describe(layer.shape), nonzeros, epilogue.bias ? ", bias" : "",
+                  epilogue.residual ? ", residual" : "", burin::to_string(epilogue.activation),
+                  burin::to_string(precision), planned_batch, batch, fmt::join(archs, "+"), to_string(source));
   if (source == PlanSource::constrained) text += " " + constraints;
   if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);
   return text;
 }
 
-RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch) {
+RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch,
+                     std::optional<Precision> precision) {
   Random random(mixed(seed, index));
   RandomCase drawn;
   drawn.seed = seed;
   drawn.index = index;
+  drawn.precision_was_given = precision.has_value();
+  drawn.precision = precision ? *precision : draw_precision(seed, index);
   draw_layer(drawn, random);
   draw_plan(drawn, random, arch);
   return drawn;

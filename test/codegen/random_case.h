@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,9 @@ struct RandomCase {
   int planned_batch = 1, batch = 1;  // what it is tuned for, what it is run with
   std::vector<std::string> archs;    // to compile for; the last is the one that was asked for
   PlanSource source = PlanSource::planner;
-  burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner: of input, output and residual
+  burin::Precision precision = burin::Precision::fp32;
+  bool precision_was_given = false;
+  burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner, fp32: of input, output and residual
   std::string constraints;  // constrained: as for --plan; the planner has found a plan that keeps them
   burin::KernelPlan plan;   // by_hand
 
@@ -34,8 +37,10 @@ struct RandomCase {
   std::string describe() const;
 };
 
-// `arch`: where it will run.
-RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch);
+// `arch`: where it will run. Without `precision` that is drawn, too, half of them fp32; the layer is the same whichever
+// it is.
+RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string& arch,
+                     std::optional<burin::Precision> precision = {});
 
 std::string_view to_string(PlanSource source);
 

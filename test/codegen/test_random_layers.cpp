@@ -1,5 +1,8 @@
 // What burin_random_layers draws: the same every time, legal, and from every part of the convolution space.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 
 #include "compiler/plan/constraints.h"
@@ -25,6 +28,19 @@ TEST_CASE("a random case depends on seed and index alone") {
   CHECK(drawn.describe() != draw_case(kSeed + 1, 16, "sm_90").describe());
 }
 
+TEST_CASE("a random case's layer is the same in every precision") {
+  const RandomCase drawn = draw_case(kSeed, 17, "sm_90");
+  for (const Precision precision : kPrecisions) {
+    const RandomCase given = draw_case(kSeed, 17, "sm_90", precision);
+    CHECK(given.precision == precision);
+    CHECK(given.layer.weights == drawn.layer.weights);
+    CHECK(given.batch == drawn.batch);
+    CHECK(given.arguments() == fmt::format("--seed 1 --only 17 --precision {}", to_string(precision)));
+    if (precision == drawn.precision) CHECK(given.describe() == drawn.describe());
+    if (given.source == PlanSource::by_hand) CHECK(given.plan.precision == precision);
+  }
+}
+
 TEST_CASE("random cases are legal") {
   for (int i = 0; i < kCases; ++i) {
     const RandomCase drawn = draw_case(kSeed, static_cast<std::uint64_t>(i), "sm_90");
@@ -45,6 +61,7 @@ TEST_CASE("random cases reach every part of the space") {
       other_batch = 0, two_archs = 0;
   std::array<int, 6> activations{};
   std::array<int, 3> sources{};
+  std::array<int, kPrecisions.size()> precisions{};
   for (int i = 0; i < kCases; ++i) {
     const RandomCase drawn = draw_case(kSeed, static_cast<std::uint64_t>(i), "sm_90");
     const ConvShape& s = drawn.layer.shape;
@@ -68,6 +85,7 @@ TEST_CASE("random cases reach every part of the space") {
     two_archs += drawn.archs.size() == 2;
     ++activations[static_cast<std::size_t>(s.epilogue.activation)];
     ++sources[static_cast<std::size_t>(drawn.source)];
+    ++precisions[static_cast<std::size_t>(drawn.precision)];
   }
   constexpr int kLeast = kCases / 50;
   for (const int count : {depthwise, grouped, pointwise, oblong, strided, dilated, asymmetric, unpadded, bias, residual,
@@ -76,4 +94,5 @@ TEST_CASE("random cases reach every part of the space") {
   }
   for (const int count : activations) CHECK(count >= kLeast);
   for (const int count : sources) CHECK(count >= kCases / 8);
+  for (const int count : precisions) CHECK(count >= kCases / 12);
 }

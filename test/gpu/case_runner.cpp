@@ -56,6 +56,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   options.keep_bitcode = device_.host;
   options.plan_constraints = parse_plan_constraints(drawn.constraints);
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
+  options.precision = to_string(drawn.precision);
   if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   if (drawn.source == PlanSource::by_hand) {
     write_file(plan_file, print(drawn.plan));

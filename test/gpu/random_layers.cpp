@@ -4,6 +4,7 @@
 //
 //   burin_random_layers --count 10000                    # summary; a line for each failure
 //   burin_random_layers --seed 1 --only 4711 --verbose   # one of them again
+//   burin_random_layers --precision fp16x2               # the same layers, all in one precision
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>
@@ -32,6 +33,8 @@ constexpr std::chrono::seconds kStuck{60};  // a kernel of these takes microseco
 struct Arguments {
   std::uint64_t seed = 1, first = 0, count = 1000;
   std::optional<std::uint64_t> only;
+  std::optional<std::string> precision_name;
+  std::optional<Precision> precision;  // nothing: drawn for each layer
   int jobs = 0;
   double time_limit = 0;  // seconds; 0: none
   std::string device = "auto";
@@ -64,8 +67,10 @@ class Run {
   void work() {
     while (const std::optional<std::uint64_t> index = take()) {
       // Drawing asks the planner, too, which may crash before there is more to say.
-      const CrashLine number(fmt::format("FAILED --seed {} --only {}: it ends the process\n", arguments_.seed, *index));
-      const RandomCase drawn = draw_case(arguments_.seed, *index, arch_);
+      const CrashLine number(
+          fmt::format("FAILED --seed {} --only {}{}: it ends the process\n", arguments_.seed, *index,
+                      arguments_.precision_name ? " --precision " + *arguments_.precision_name : ""));
+      const RandomCase drawn = draw_case(arguments_.seed, *index, arch_, arguments_.precision);
       if (arguments_.verbose) report(fmt::format("{}: {}\n", drawn.arguments(), drawn.describe()));
       finish(drawn, runner_.run(drawn));
     }
@@ -139,6 +144,12 @@ int random_layers(Arguments arguments) {
     arguments.first = *arguments.only;
     arguments.count = 1;
   }
+  if (arguments.precision_name) {
+    arguments.precision = parse_precision(*arguments.precision_name);
+    if (!arguments.precision) {
+      fail(ErrorKind::usage, "--precision '{}' is not one of {}", *arguments.precision_name, precision_names());
+    }
+  }
   if (arguments.jobs == 0) arguments.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   arguments.jobs = static_cast<int>(std::min<std::uint64_t>(arguments.jobs, arguments.count));
 
@@ -168,6 +179,8 @@ int main(int argc, char** argv) {
   app.add_option("--count", arguments.count, "Layers (default 1000)")->type_name("N")->check(CLI::PositiveNumber);
   app.add_option("--first", arguments.first, "Number of the first (default 0)")->type_name("N");
   app.add_option("--only", arguments.only, "This one alone")->type_name("N");
+  app.add_option("--precision", arguments.precision_name, "Of all layers (default: drawn for each, half of them fp32)")
+      ->type_name("NAME");
   app.add_option("--jobs", arguments.jobs, "Threads (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));

@@ -35,9 +35,8 @@ void Tally::add(const RandomCase& drawn, const CaseOutcome& outcome) {
     case CaseOutcome::Kind::right:
       ++right_;
       count_features(drawn, *outcome.plan);
-      if (worst_case_.empty() || outcome.worst_ratio > worst_ratio_) {
-        worst_ratio_ = outcome.worst_ratio;
-        worst_case_ = drawn.arguments();
+      if (Worst& worst = worst_[drawn.precision]; worst.of.empty() || outcome.worst_ratio > worst.ratio) {
+        worst = {outcome.worst_ratio, drawn.arguments()};
       }
       return;
     case CaseOutcome::Kind::unsupported: {
@@ -78,20 +77,24 @@ void Tally::count_features(const RandomCase& drawn, const KernelPlan& plan) {
   count("batch", drawn.batch == drawn.planned_batch  ? "as tuned"
                  : drawn.batch > drawn.planned_batch ? "larger"
                                                      : "smaller");
+  count("precision", std::string(burin::to_string(plan.precision)));
   count("plan made by", std::string(to_string(drawn.source)));
   count("staging", std::string(burin::to_string(plan.staging)));
   count("reduction", std::string(burin::to_string(plan.reduction)));
   count("splits", at_most(plan.splits, 6));
   count("groups", at_most(static_cast<int>(plan.groups.size()), 10));
   count("buffers", at_most(plan.buffers, 5));
-  count("images in a tile", at_most(plan.tile.images, 5));
+  count("images in a tile", at_most(plan.tile_images(), 5));
   count("compiled for", fmt::format("{}", fmt::join(drawn.archs, "+")));
 }
 
 std::string Tally::print() const {
   std::string text =
       fmt::format("{} layers: {} right, {} not supported, {} FAILED\n", cases(), right_, unsupported_, wrong_);
-  if (right_ > 0) text += fmt::format("worst error/tolerance {:.3f} ({})\n", worst_ratio_, worst_case_);
+  for (const auto& [precision, worst] : worst_) {
+    text +=
+        fmt::format("worst error/tolerance {:.3f} in {} ({})\n", worst.ratio, burin::to_string(precision), worst.of);
+  }
   for (const auto& [heading, features] : features_) {
     std::vector<std::string> items;
     for (const auto& [feature, cases] : features) items.push_back(fmt::format("{}: {}", feature, cases));

@@ -29,8 +29,11 @@ class Tally {
   };
 
   int right_ = 0, unsupported_ = 0, wrong_ = 0;
-  double worst_ratio_ = 0;
-  std::string worst_case_;
+  struct Worst {
+    double ratio = 0;
+    std::string of;
+  };
+  std::map<burin::Precision, Worst> worst_;                     // errors against their tolerances
   std::map<std::string, std::map<std::string, int>> features_;  // by heading
   std::map<std::string, Reason> reasons_;                       // by text without its numbers
 };

@@ -1,0 +1,185 @@
+// Half precision through the tool, on the host executor.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "compiler/cli/npy_writer.h"
+#include "compiler/import/import.h"
+#include "compiler/import/mapped_file.h"
+#include "compiler/import/npy.h"
+#include "compiler/reference.h"
+#include "ir/element_type.h"
+#include "ir/package/package.h"
+#include "test/cli/program.h"
+#include "test/cli/weights_file.h"
+
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+constexpr burin::Precision kHalves[] = {burin::Precision::fp16, burin::Precision::bf16, burin::Precision::fp16x2};
+
+std::string name_of(burin::Precision precision) { return std::string(to_string(precision)); }
+
+Outcome compile(const ScratchFolder& folder, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90",
+                                        "-o",      folder / "p.burin"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+Outcome run_layer(const ScratchFolder& folder, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> arguments = {"run",      folder / "p.burin", "--layer",  "conv", "--input", folder / "x.npy",
+                                        "--output", folder / "y.npy",   "--device", "host"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+std::vector<float> read_values(const std::string& path) {
+  const burin::MappedFile file(path);
+  const burin::WeightsTensor tensor = burin::parse_npy(file.bytes(), path, path);
+  CHECK(tensor.type == burin::StoredType::f32);
+  return burin::float_values(tensor);
+}
+
+}  // namespace
+
+TEST_CASE("half_packages_say_what_their_tensors_are_and_verify") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  for (const burin::Precision precision : kHalves) {
+    const std::string name = name_of(precision);
+    CAPTURE(name);
+    const Outcome compiled = compile(folder, {"--precision", name, "--batch", "1,2"});
+    CAPTURE(compiled.err);
+    REQUIRE(compiled.exit_code == 0);
+    const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
+    REQUIRE(manifest.kernels.size() == 2);
+    for (const burin::KernelRecord& kernel : manifest.kernels) {
+      CHECK(kernel.precision == name);
+      CHECK(kernel.launch.input_element == burin::element_of(precision));
+      CHECK(kernel.launch.output_element == burin::element_of(precision));
+      CHECK(kernel.launch.input_layout == burin::TensorLayout::n2chw);
+      CHECK(kernel.launch.output_layout == burin::TensorLayout::n2chw);
+      CHECK(kernel.launch.tile_images % 2 == 0);
+    }
+    // An odd batch leaves half of the last pair empty.
+    for (const char* batch : {"1", "2", "3"}) {
+      const Outcome verified = run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors",
+                                          "--device", "host", "--seed", "4", "--batch", batch});
+      CAPTURE(verified.out, verified.err);
+      CHECK(verified.exit_code == 0);
+      CHECK_THAT(verified.out, Contains("tolerance of an element, " + name + ": ") && Contains("|expected|") &&
+                                   Contains("all 2 kernels verified"));
+    }
+    const Outcome json = run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device",
+                                    "host", "--seed", "4", "--json"});
+    const nlohmann::json row = nlohmann::json::parse(json.out).at("kernels").at(0);
+    CHECK(row.at("precision") == name);
+    CHECK(row.at("relative_error") > 1e-5);  // no FP32 kernel would have it
+    CHECK(row.at("relative_error") < 1e-2);
+  }
+}
+
+TEST_CASE("half_kernels_of_other_weights_fail") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
+  write_safetensors(folder / "other.safetensors", {TestLayer{}}, 2);
+  for (const burin::Precision precision : kHalves) {
+    REQUIRE(compile(folder, {"--precision", name_of(precision)}).exit_code == 0);
+    const Outcome outcome =
+        run_burin({"verify", folder / "p.burin", "--against", folder / "other.safetensors", "--device", "host"});
+    CHECK(outcome.exit_code == 1);
+    CHECK_THAT(outcome.out, Contains("FAILED") && Contains(name_of(precision)));
+  }
+}
+
+TEST_CASE("run_gives_float32_of_half_kernels") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.more_geometry = R"({"residual": true})";
+  write_safetensors(folder / "w.safetensors", {layer});
+  constexpr int kBatch = 3;
+  const std::vector<float> x = burin::random_tensor(kBatch * 4 * 8 * 8, 1);
+  const std::vector<float> r = burin::random_tensor(kBatch * 8 * 8 * 8, 2);
+  burin::write_npy(folder / "x.npy", {kBatch, 4, 8, 8}, x);
+  burin::write_npy(folder / "r.npy", {kBatch, 8, 8, 8}, r);
+  const burin::ConvLayer source = burin::import_network(folder / "w.safetensors").layers.at(0);
+  for (const burin::Precision precision : kHalves) {
+    CAPTURE(name_of(precision));
+    REQUIRE(compile(folder, {"--precision", name_of(precision), "--plan", "groups=1"}).exit_code == 0);
+    const Outcome outcome = run_layer(folder, {"--residual", folder / "r.npy"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.out ==
+          fmt::format("{}: float32 [3,8,8,8] of layer 'conv' ({}) on host\n", folder / "y.npy", name_of(precision)));
+    CHECK(outcome.err == "");
+    const burin::ElementType element = burin::element_of(precision);
+    const std::vector<float> y = read_values(folder / "y.npy");
+    for (const float value : y) REQUIRE(value == burin::rounded(element, value));
+    const std::vector<float> input = burin::rounded(element, x), residual = burin::rounded(element, r);
+    const burin::Comparison comparison = burin::compare(
+        y, burin::reference_convolution(source, kBatch, input, residual),
+        burin::reference_magnitude(source, kBatch, input, residual), {.precision = precision, .longest_reduction = 36});
+    CHECK(comparison.within);
+  }
+}
+
+TEST_CASE("run_says_when_values_become_infinite") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  std::vector<float> x(4 * 8 * 8, 1.0F);
+  x[7] = 70000;
+  x[9] = -1e30F;
+  burin::write_npy(folder / "x.npy", {4, 8, 8}, x);
+  REQUIRE(compile(folder, {"--precision", "fp16"}).exit_code == 0);
+  const Outcome outcome = run_layer(folder);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("2 of 256 values become infinite") && Contains("f16") && Contains("65504"));
+  REQUIRE(compile(folder, {"--precision", "bf16"}).exit_code == 0);
+  CHECK(run_layer(folder).err == "");
+}
+
+TEST_CASE("inspect_shows_the_precision") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile(folder, {"--precision", "fp16x2"}).exit_code == 0);
+  for (const std::vector<std::string>& of :
+       {std::vector<std::string>{folder / "p.burin"},
+        std::vector<std::string>{folder / "w.safetensors", "--precision", "fp16x2"}}) {
+    std::vector<std::string> arguments = {"inspect"};
+    arguments.insert(arguments.end(), of.begin(), of.end());
+    const Outcome table = run_burin(arguments);
+    CHECK(table.exit_code == 0);
+    CHECK_THAT(table.out, Contains("precision") && Contains("fp16x2"));
+    arguments.push_back("--json");
+    const nlohmann::json row = nlohmann::json::parse(run_burin(arguments).out).at("rows").at(0);
+    CHECK(row.at("precision") == "fp16x2");
+    CHECK(row.at("input_layout") == "n2chw");
+  }
+  CHECK_THAT(run_burin({"inspect", folder / "w.safetensors"}).out, !Contains("precision"));
+}
+
+TEST_CASE("layouts_that_a_precision_cannot_have") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const auto refused = [&](const std::string& command, const std::string& precision, const std::string& layout) {
+    const Outcome outcome =
+        run_burin({command, folder / "w.safetensors", "--precision", precision, "--layout", layout});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains("--layout " + layout + " with --precision " + precision) && Contains("n2chw"));
+  };
+  for (const char* command : {"compile", "inspect"}) {
+    refused(command, "fp16", "nchw");
+    refused(command, "bf16", "nchw4");
+    refused(command, "fp32", "n2chw");
+  }
+  CHECK(compile(folder, {"--precision", "fp16", "--layout", "n2chw"}).exit_code == 0);
+  const Outcome unknown = run_burin({"inspect", folder / "w.safetensors", "--precision", "fp8"});
+  CHECK(unknown.exit_code == 4);
+  CHECK_THAT(unknown.err, Contains("--precision fp8: known are fp32, fp16, bf16, fp16x2"));
+}
