@@ -93,6 +93,10 @@ class Planner {
            "layer '{}': batch is {}, allowed is 1 to {} (kMaxBatch); launch larger ones in parts", layer_.name,
            request_.batch, kMaxBatch);
     }
+    if (request_.constraints.promote_every && request_.precision != Precision::fp16x2) {
+      fail(ErrorKind::usage, "layer '{}': --plan promote={} is for fp16x2 alone; sums of {} are FP32 from the start",
+           layer_.name, *request_.constraints.promote_every, to_string(request_.precision));
+    }
     BURIN_CHECK(pattern_.in_channels == shape_.in_channels && pattern_.out_channels == shape_.out_channels &&
                     pattern_.kernel_h == shape_.kernel_h && pattern_.kernel_w == shape_.kernel_w,
                 "the pattern is not of layer '{}'", layer_.name);

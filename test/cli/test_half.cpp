@@ -183,3 +183,16 @@ TEST_CASE("layouts_that_a_precision_cannot_have") {
   CHECK(unknown.exit_code == 4);
   CHECK_THAT(unknown.err, Contains("--precision fp8: known are fp32, fp16, bf16, fp16x2"));
 }
+
+TEST_CASE("promotion_is_for_fp16x2_alone") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile(folder, {"--precision", "fp16x2", "--plan", "promote=7"}).exit_code == 0);
+  CHECK_THAT(burin::read_package(folder / "p.burin").manifest.kernels.at(0).plan,
+             Contains("promote_every: 7\n") || Contains("promote_every: 7 "));
+  for (const char* precision : {"fp32", "fp16", "bf16"}) {
+    const Outcome outcome = compile(folder, {"--precision", precision, "--plan", "promote=7"});
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains("--plan promote=7 is for fp16x2 alone") && Contains(precision));
+  }
+}
