@@ -255,19 +255,14 @@ BURIN_DEVICE u32 pack_halves(float low, float high) {
 BURIN_PIECE float burin_piece_low(u32 word) { return low_half(word); }
 BURIN_PIECE float burin_piece_high(u32 word) { return high_half(word); }
 
-// Two sums in FP16. When they have gone over to FP32 ones they start anew, with their first term.
+// Two sums in FP16; they have no predicated multiply-adds, of which the assembler would make two instructions, but code
+// that threads jump over. When they have gone over to FP32 ones they start anew, with their first term.
 BURIN_PIECE u32 burin_piece_pair_start() { return __builtin_bit_cast(u32, burin_dev_zero()); }
 BURIN_PIECE u32 burin_piece_pair_first(u32 activations, u32 weights) {
   return burin_dev_f16x2_mul(activations, weights);
 }
-BURIN_PIECE u32 burin_piece_pair_first_if(u32 inside, u32 activations, u32 weights) {
-  return burin_dev_f16x2_mul_if(inside, activations, weights);
-}
 BURIN_PIECE u32 burin_piece_pair_tap(u32 sums, u32 activations, u32 weights) {
   return burin_dev_f16x2_fma(activations, weights, sums);
-}
-BURIN_PIECE u32 burin_piece_pair_tap_if(u32 inside, u32 sums, u32 activations, u32 weights) {
-  return burin_dev_f16x2_fma_if(inside, activations, weights, sums);
 }
 
 // The bits of `outside` that are set when a filter position lies beyond the image; one of them may be enough.

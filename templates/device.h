@@ -102,12 +102,9 @@ BURIN_PRIMITIVE float burin_dev_f16_low(u32 word);
 BURIN_PRIMITIVE float burin_dev_f16_high(u32 word);
 BURIN_PRIMITIVE u32 burin_dev_f16_pack(float low, float high);  // rounds to nearest even
 BURIN_PRIMITIVE u32 burin_dev_bf16_pack(float low, float high);
-// Both halves at once, in FP16, each result rounded once: word * weights, and word * weights + sum. With a condition
-// that does not hold: 0, and `sum`.
+// Both halves at once, in FP16, each result rounded once: word * weights, and word * weights + sum.
 BURIN_PRIMITIVE u32 burin_dev_f16x2_mul(u32 word, u32 weights);
-BURIN_PRIMITIVE u32 burin_dev_f16x2_mul_if(u32 condition, u32 word, u32 weights);
 BURIN_PRIMITIVE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum);
-BURIN_PRIMITIVE u32 burin_dev_f16x2_fma_if(u32 condition, u32 word, u32 weights, u32 sum);
 // Zero that the assembler takes for a value like any other: a sum that starts with it owns a register from the start.
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();

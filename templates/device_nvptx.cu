@@ -223,32 +223,8 @@ BURIN_DEVICE u32 word_of(f16x2 values) { return __builtin_bit_cast(u32, values);
 BURIN_INLINE float burin_dev_f16_low(u32 word) { return halves(word)[0]; }
 BURIN_INLINE float burin_dev_f16_high(u32 word) { return halves(word)[1]; }
 BURIN_INLINE u32 burin_dev_f16x2_mul(u32 word, u32 weights) { return word_of(halves(word) * halves(weights)); }
-// Of a multiply-add and a choice the assembler makes two instructions, other than with FP32.
-BURIN_INLINE u32 burin_dev_f16x2_mul_if(u32 condition, u32 word, u32 weights) {
-  u32 product = 0;
-  __asm__(
-      "{\n\t"
-      ".reg .pred holds;\n\t"
-      "setp.ne.u32 holds, %1, 0;\n\t"
-      "@holds mul.rn.f16x2 %0, %2, %3;\n\t"
-      "}"
-      : "+r"(product)
-      : "r"(condition), "r"(word), "r"(weights));
-  return product;
-}
 BURIN_INLINE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum) {
   return word_of(__builtin_elementwise_fma(halves(word), halves(weights), halves(sum)));
-}
-BURIN_INLINE u32 burin_dev_f16x2_fma_if(u32 condition, u32 word, u32 weights, u32 sum) {
-  __asm__(
-      "{\n\t"
-      ".reg .pred holds;\n\t"
-      "setp.ne.u32 holds, %1, 0;\n\t"
-      "@holds fma.rn.f16x2 %0, %2, %3, %0;\n\t"
-      "}"
-      : "+r"(sum)
-      : "r"(condition), "r"(word), "r"(weights));
-  return sum;
 }
 #if __CUDA_ARCH__ >= 800
 BURIN_INLINE u32 burin_dev_f16_pack(float low, float high) {

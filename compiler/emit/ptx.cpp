@@ -28,6 +28,7 @@
 
 #include "compiler/emit/call_numbers.h"
 #include "compiler/emit/cluster_directive.h"
+#include "compiler/emit/half_loads.h"
 #include "compiler/emit/notes.h"
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/source_map.h"
@@ -213,6 +214,7 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   notes_to_comments(*module);
   link_primitives(*module, arch);
   inline_primitives(*module);
+  load_halves_as_halves(*module);
   forget_source_of_selects(*module);
 
   std::string faults;

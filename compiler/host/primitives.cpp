@@ -201,14 +201,8 @@ u32 f16x2_fma(u32 word, u32 weights, u32 sum) noexcept {
   return word_of(fma_f16(low_of(word), low_of(weights), low_of(sum)),
                  fma_f16(high_of(word), high_of(weights), high_of(sum)));
 }
-u32 f16x2_fma_if(u32 condition, u32 word, u32 weights, u32 sum) noexcept {
-  return condition != 0 ? f16x2_fma(word, weights, sum) : sum;
-}
 // A product and -0 give the product, its sign included.
 u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, kTwoNegativeZeros); }
-u32 f16x2_mul_if(u32 condition, u32 word, u32 weights) noexcept {
-  return condition != 0 ? f16x2_mul(word, weights) : 0;
-}
 
 float zero() { return 0.0F; }
 float exponential(float x) noexcept { return std::exp(x); }
@@ -273,9 +267,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_f16_pack", "iff", address_of(f16_pack)},
       {"burin_dev_bf16_pack", "iff", address_of(bf16_pack)},
       {"burin_dev_f16x2_mul", "iii", address_of(f16x2_mul)},
-      {"burin_dev_f16x2_mul_if", "iiii", address_of(f16x2_mul_if)},
       {"burin_dev_f16x2_fma", "iiii", address_of(f16x2_fma)},
-      {"burin_dev_f16x2_fma_if", "iiiii", address_of(f16x2_fma_if)},
       {"burin_dev_zero", "f", address_of(zero)},
       {"burin_dev_exp", "ff", address_of(exponential)},
       {"burin_dev_reciprocal", "ff", address_of(reciprocal)},

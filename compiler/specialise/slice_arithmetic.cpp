@@ -26,9 +26,7 @@ SliceArithmetic::SliceArithmetic(SliceParts& parts)
       high_(parts.holes.piece("high")),
       add_(parts.holes.piece("add")),
       pair_first_(parts.holes.piece("pair_first")),
-      pair_first_if_(parts.holes.piece("pair_first_if")),
-      pair_tap_(parts.holes.piece("pair_tap")),
-      pair_tap_if_(parts.holes.piece("pair_tap_if")) {}
+      pair_tap_(parts.holes.piece("pair_tap")) {}
 
 void SliceArithmetic::begin_slice(const std::vector<int>& group) {
   group_ = &group;
@@ -68,7 +66,7 @@ void SliceArithmetic::multiply_add(llvm::IRBuilder<>& builder, int j, LoadedActi
       add_single(builder, parts_.sum_slot(j, 0), activation.low, activation.inside, weight, "");
       return add_single(builder, parts_.sum_slot(j, 1), activation.high, activation.inside, weight, "h");
     case Precision::fp16x2:
-      return add_pair(builder, j, activation, weight);
+      return add_pair(builder, j, activation.word, weight);
   }
 }
 
@@ -82,23 +80,20 @@ void SliceArithmetic::add_single(llvm::IRBuilder<>& builder, int slot, Value* ac
   total->setName(fmt::format("k{}{}.", (*group_)[slot / parts_.plan.word_images()], suffix));
 }
 
-void SliceArithmetic::add_pair(llvm::IRBuilder<>& builder, int j, const LoadedActivation& activation, float weight) {
+void SliceArithmetic::add_pair(llvm::IRBuilder<>& builder, int j, Value* activations, float weight) {
   RunningSum& state = running_[j];
   const bool full = parts_.plan.promote_every > 0 && state.terms == parts_.plan.promote_every;
   if (full) promote(builder, j);
   Value*& pair = sum(builder, parts_.running_slot(j));
-  Value *inside = activation.inside, *word = activation.word, *factors = parts_.word(pair_of(weight));
-  if (full) {
-    pair = inside != nullptr ? parts_.holes.splice(builder, pair_first_if_, {inside, word, factors})
-                             : parts_.holes.splice(builder, pair_first_, {word, factors});
-  } else {
-    pair = inside != nullptr ? parts_.holes.splice(builder, pair_tap_if_, {inside, pair, word, factors})
-                             : parts_.holes.splice(builder, pair_tap_, {pair, word, factors});
-  }
+  Value* factors = parts_.word(pair_of(weight));
+  pair = full ? parts_.holes.splice(builder, pair_first_, {activations, factors})
+              : parts_.holes.splice(builder, pair_tap_, {pair, activations, factors});
   pair->setName(fmt::format("k{}.", (*group_)[j]));
   ++state.terms;
 }
 
+// A thread that jumps over this goes on with the FP16 sums that it has; its FP32 sums are then still complete but for
+// these.
 void SliceArithmetic::promote(llvm::IRBuilder<>& builder, int j) {
   const llvm::DebugLoc location = builder.getCurrentDebugLocation();
   builder.SetCurrentDebugLocation({});

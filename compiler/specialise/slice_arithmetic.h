@@ -34,12 +34,12 @@ class SliceArithmetic {
  private:
   void add_single(llvm::IRBuilder<>& builder, int slot, llvm::Value* activation, llvm::Value* inside, float weight,
                   const char* suffix);
-  void add_pair(llvm::IRBuilder<>& builder, int j, const LoadedActivation& activation, float weight);
+  void add_pair(llvm::IRBuilder<>& builder, int j, llvm::Value* activations, float weight);
   void promote(llvm::IRBuilder<>& builder, int j);
   llvm::Value*& sum(llvm::IRBuilder<>& builder, int slot);
 
   SliceParts& parts_;
-  llvm::Function *tap_, *tap_if_, *low_, *high_, *add_, *pair_first_, *pair_first_if_, *pair_tap_, *pair_tap_if_;
+  llvm::Function *tap_, *tap_if_, *low_, *high_, *add_, *pair_first_, *pair_tap_;
   const std::vector<int>* group_ = nullptr;
   llvm::Function* body_ = nullptr;
   std::vector<llvm::Value*> sums_;  // by slot; null: untouched in this body

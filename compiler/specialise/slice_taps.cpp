@@ -26,38 +26,20 @@ TapBuilder::TapBuilder(SliceParts& parts)
 Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group) {
   Function* body = parts_.holes.open(hole);
   llvm::IRBuilder<> builder(&body->front());
-  llvm::FunctionCallee barrier = parts_.action("burin_dev_barrier");
   arithmetic_.begin_body(body);
-  const std::size_t ahead = static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead));
-  std::vector<LoadedActivation> loaded(stage.loads.size());
-  int since_barrier = 0;
-  for (std::size_t n = 0; n < stage.loads.size() + ahead; ++n) {
-    if (n < stage.loads.size()) {
-      const LoadedTap& load = stage.loads[n];
-      locate(builder, load, 0, kNoOutput);
-      if (load.outside != 0) {
-        const bool same = n > 0 && stage.loads[n - 1].outside == load.outside;
-        loaded[n].inside = same ? loaded[n - 1].inside
-                                : parts_.holes.splice(builder, inside_, {body->getArg(2), parts_.word(load.outside)});
-      }
-      loaded[n].word = load_activation(builder, body->getArg(1), load.offset, loaded[n].inside);
-      loaded[n].word->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
-    }
-    if (n < ahead) continue;
-    for (const AccumulatorTap& use : stage.loads[n - ahead].uses) {
-      locate(builder, stage.loads[n - ahead], use.lane, group[use.accumulator]);
-      LoadedActivation& activation = loaded[n - ahead];
-      if (activation.word->getType()->isVectorTy()) {
-        LoadedActivation one = activation;
-        one.word = builder.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
-        arithmetic_.multiply_add(builder, use.accumulator, one, use.weight);
+  Walk walk{builder, body, stage, group, std::vector<LoadedActivation>(stage.loads.size())};
+  const std::size_t loads = stage.loads.size();
+  if (parts_.plan.precision != Precision::fp16x2) {
+    load_first(walk, 0, loads);
+    multiply(walk, 0, loads);
+  } else {
+    for (std::size_t first = 0, end = 0; first < loads; first = end) {
+      while (end < loads && stage.loads[end].outside == stage.loads[first].outside) ++end;
+      load_first(walk, first, end);
+      if (stage.loads[first].outside == 0) {
+        multiply(walk, first, end);
       } else {
-        arithmetic_.multiply_add(builder, use.accumulator, activation, use.weight);
-      }
-      if (++since_barrier == parts_.plan.barrier_every) {
-        builder.SetCurrentDebugLocation({});
-        builder.CreateCall(barrier);
-        since_barrier = 0;
+        multiply_inside(walk, first, end);
       }
     }
   }
@@ -65,6 +47,75 @@ Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, con
   arithmetic_.end_body(builder);
   builder.CreateRetVoid();
   return body;
+}
+
+std::size_t TapBuilder::ahead() const { return static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead)); }
+
+void TapBuilder::load_first(Walk& walk, std::size_t first, std::size_t end) {
+  for (std::size_t n = first; n < std::min(first + ahead(), end); ++n) load(walk, n);
+}
+
+void TapBuilder::load(Walk& walk, std::size_t n) {
+  const LoadedTap& load = walk.stage.loads[n];
+  locate(walk.builder, load, 0, kNoOutput);
+  LoadedActivation& loaded = walk.loaded[n];
+  if (load.outside != 0 && !walk.all_inside) {
+    const bool same = n > 0 && walk.stage.loads[n - 1].outside == load.outside;
+    loaded.inside = same
+                        ? walk.loaded[n - 1].inside
+                        : parts_.holes.splice(walk.builder, inside_, {walk.body->getArg(2), parts_.word(load.outside)});
+  }
+  loaded.word = load_activation(walk.builder, walk.body->getArg(1), load.offset, loaded.inside);
+  loaded.word->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
+}
+
+void TapBuilder::multiply(Walk& walk, std::size_t first, std::size_t end) {
+  for (std::size_t n = first; n < end; ++n) {
+    if (n + ahead() < end) load(walk, n + ahead());
+    for (const AccumulatorTap& use : walk.stage.loads[n].uses) {
+      locate(walk.builder, walk.stage.loads[n], use.lane, walk.group[use.accumulator]);
+      LoadedActivation& activation = walk.loaded[n];
+      if (activation.word->getType()->isVectorTy()) {
+        LoadedActivation one = activation;
+        one.word = walk.builder.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
+        arithmetic_.multiply_add(walk.builder, use.accumulator, one, use.weight);
+      } else {
+        arithmetic_.multiply_add(walk.builder, use.accumulator, activation, use.weight);
+      }
+      ++walk.since_barrier;
+      if (!walk.all_inside) keep_together(walk);
+    }
+  }
+}
+
+void TapBuilder::multiply_inside(Walk& walk, std::size_t first, std::size_t end) {
+  llvm::IRBuilder<>& builder = walk.builder;
+  builder.SetCurrentDebugLocation({});
+  Value* inside = builder.CreateICmpNE(walk.loaded[first].inside, parts_.word(0));
+  for (std::size_t n = first; n < end; ++n) walk.loaded[n].inside = nullptr;
+  // Through the thread's array of sums, of which nothing is left in the end.
+  arithmetic_.end_body(builder);
+  llvm::BasicBlock* then = llvm::BasicBlock::Create(parts_.holes.context(), "inside", walk.body);
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(parts_.holes.context(), "all", walk.body);
+  builder.CreateCondBr(inside, then, after);
+  builder.SetInsertPoint(then);
+  arithmetic_.begin_body(walk.body);
+  walk.all_inside = true;
+  multiply(walk, first, end);
+  walk.all_inside = false;
+  builder.SetCurrentDebugLocation({});
+  arithmetic_.end_body(builder);
+  builder.CreateBr(after);
+  builder.SetInsertPoint(after);
+  arithmetic_.begin_body(walk.body);
+  keep_together(walk);
+}
+
+void TapBuilder::keep_together(Walk& walk) {
+  if (parts_.plan.barrier_every == 0 || walk.since_barrier < parts_.plan.barrier_every) return;
+  walk.builder.SetCurrentDebugLocation({});
+  walk.builder.CreateCall(parts_.action("burin_dev_barrier"));
+  walk.since_barrier = 0;
 }
 
 Value* TapBuilder::load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset, Value* inside) {

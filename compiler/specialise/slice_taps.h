@@ -19,6 +19,27 @@ class TapBuilder {
   const std::vector<RunningSum>& running() const { return arithmetic_.running(); }
 
  private:
+  // Where the multiply-adds of a stage have got to.
+  struct Walk {
+    llvm::IRBuilder<>& builder;
+    llvm::Function* body;
+    const StageProgram& stage;
+    const std::vector<int>& group;
+    std::vector<LoadedActivation> loaded;
+    int since_barrier = 0;    // multiply-adds
+    bool all_inside = false;  // in code that only threads run whose filter positions lie in the image
+  };
+
+  std::size_t ahead() const;
+  // Of the loads from `first` to `end`: those that come before the first multiply-add, and the multiply-adds, each with
+  // the load that comes as many loads ahead.
+  void load_first(Walk& walk, std::size_t first, std::size_t end);
+  void multiply(Walk& walk, std::size_t first, std::size_t end);
+  // Threads whose filter positions lie beyond the image, the same for all of these loads, jump over the multiply-adds.
+  void multiply_inside(Walk& walk, std::size_t first, std::size_t end);
+  void load(Walk& walk, std::size_t n);
+  // A barrier, when it is time for one.
+  void keep_together(Walk& walk);
   // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
   llvm::Value* load_activation(llvm::IRBuilder<>& builder, llvm::Value* base, std::int64_t offset, llvm::Value* inside);
   void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k);
