@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -115,6 +116,21 @@ int KernelPlan::share_channels(int group) const {
 
 int KernelPlan::slice_stages(const Slice& slice) const {
   return saturate_to_int(ceil_div(static_cast<std::int64_t>(slice.channels.size()), std::max(1, stage_channels)));
+}
+
+int KernelPlan::share_blocks(const ConvShape& shape) const {
+  constexpr int kCopyWords = 4;
+  const int together = channels_together(input_layout);
+  const int quantum =
+      kCopyWords / std::gcd(kCopyWords, saturate_to_int(saturating_product({shape.in_h, shape.in_w, together})));
+  const std::int64_t blocks = ceil_div(stage_channels, together);
+  return saturate_to_int(ceil_div(ceil_div(blocks, std::max(1, cluster.groups)), quantum) * quantum);
+}
+
+int KernelPlan::share_ranks() const {
+  int ranks = 0;
+  for (int group = 0; group < cluster.groups; ++group) ranks |= 1 << (group * cluster.tiles * cluster.splits);
+  return ranks;
 }
 
 int KernelPlan::shared_start() const {

@@ -149,6 +149,10 @@ struct KernelPlan {
   // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
   int share_channels(int group) const;
   int slice_stages(const Slice& slice) const;
+  // Where blocks share copies: channel blocks of a full stage that each copies, the last ones fewer or none. Each part
+  // begins at a multiple of 16 bytes.
+  int share_blocks(const ConvShape& shape) const;
+  int share_ranks() const;  // bits: the ranks that share copies with rank 0
   // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another. Where
   // blocks share copies, one less than there is room for: the others then have a stage's time to leave a buffer.
   int stages_ahead() const;

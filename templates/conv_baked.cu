@@ -66,6 +66,7 @@ struct Tile {
   u32 target;           // where its copy of slot 0 goes, in buffer 0
   u32 copies;           // images of the tile that exist; or 0: rows that exist
   u32 bytes;            // of one channel block of an image or of the rows
+  u32 sharing;          // where blocks share copies: locate_sharing()
 };
 
 // A thread's output pixel. Found when the sums are complete: until then it would only take registers.
@@ -102,7 +103,7 @@ BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* output, const float* residual,
                                        float* partials, u32* counters, i32 batch, u32 lane, u32 outside,
-                                       const float* source, u32 target, u32 copies, u32 bytes);
+                                       const float* source, u32 target, u32 copies, u32 bytes, u32 sharing);
 
 // ---- the input patch
 BURIN_DEVICE u32 patch_positions() { return tile_images() * patch_rows() * patch_cols(); }
@@ -181,22 +182,68 @@ BURIN_DEVICE bool whole_planes() { return tile_rows() == out_rows(); }
 
 BURIN_DEVICE i64 block_bytes() { return static_cast<i64>(in_rows()) * in_cols() * in_together() * kWordBytes; }
 
+// The blocks of a cluster with the same tile and split, of different groups, need the same channels at the same time.
+// Each copies its part of a stage to all of them. So a buffer is filled only when all have left it: each block has a
+// gate for each of its buffers, behind those of the copies, at which all of them arrive.
+constexpr u32 kPeerBit = 16, kPartBit = 24;
+
+// The ranks that share (bits), the rank of the one to which this thread says what its block has left, and which part of
+// a stage this block copies.
+BURIN_DEVICE u32 locate_sharing() {
+  const u32 rank = burin_dev_cluster_rank();
+  const u32 first = rank % share_stride(), part = rank / share_stride();
+  const u32 peer = first + burin_dev_thread() % sharers() * share_stride();
+  return share_ranks() << first | peer << kPeerBit | part << kPartBit;
+}
+
+BURIN_DEVICE u32 blocks_before(u32 sharing) { return (sharing >> kPartBit) * share_blocks(); }
+
+// Of a stage's channel blocks, those that this block copies.
+BURIN_DEVICE u32 own_blocks(const Tile* tile, u32 blocks) {
+  if (sharers() == 1) return blocks;
+  if (blocks == sharers() * share_blocks()) return share_blocks();
+  const u32 before = blocks_before(tile->sharing);
+  const u32 left = blocks > before ? blocks - before : 0;
+  return left < share_blocks() ? left : share_blocks();
+}
+
+BURIN_DEVICE void bulk_copy(const Tile* tile, u32 shared_base, u32 shared_offset, i64 byte_offset, u32 bytes,
+                            u32 gate) {
+  if (sharers() == 1) {
+    burin_dev_bulk_copy(shared_base, shared_offset, tile->source, byte_offset, bytes, gate);
+  } else {
+    burin_dev_bulk_copy_all(shared_base, shared_offset, tile->source, byte_offset, bytes, gate,
+                            tile->sharing & ((1u << kPeerBit) - 1));
+  }
+}
+
+// After a barrier: the buffer that belongs to the gate is left.
+BURIN_PIECE void burin_piece_leave_buffer(const Tile* tile, u32 gate) {
+  if (tile->thread < sharers()) burin_dev_gate_arrive(gate, tile->sharing >> kPeerBit & 7);
+}
+// Before a buffer is filled again.
+BURIN_PIECE void burin_piece_await_buffer(const Tile* tile, u32 gate, u32 phase) {
+  if (tile->thread < kWarpThreads) burin_dev_gate_wait_blocks(gate, phase);
+}
+
 // Starts the copies of `blocks` channel blocks, whose first is `source_bytes` into an image, to a buffer.
 BURIN_PIECE void burin_piece_bulk_fill(const Tile* tile, i64 source_bytes, u32 blocks, u32 buffer_bytes, u32 gate) {
   if (tile->thread >= kWarpThreads) return;
   if (tile->thread == 0) burin_dev_gate_expect(gate, tile->copies * blocks * tile->bytes);
+  const u32 own = own_blocks(tile, blocks);
   if (whole_planes()) {
+    if (own == 0) return;
 #pragma nounroll
     for (u32 image = tile->thread; image < tile->copies; image += kWarpThreads) {
       const i64 image_bytes = static_cast<i64>(image - tile->thread) * in_image_words() * kWordBytes;
-      burin_dev_bulk_copy(tile->target + (image - tile->thread) * image_pitch() * kWordBytes, buffer_bytes,
-                          tile->source, image_bytes + source_bytes, blocks * tile->bytes, gate);
+      bulk_copy(tile, tile->target + (image - tile->thread) * image_pitch() * kWordBytes, buffer_bytes,
+                image_bytes + source_bytes, own * tile->bytes, gate);
     }
   } else {
 #pragma nounroll
-    for (u32 block = tile->thread; block < blocks * tile->copies; block += kWarpThreads) {
-      burin_dev_bulk_copy(tile->target + block * channel_pitch() * kWordBytes, buffer_bytes, tile->source,
-                          block * block_bytes() + source_bytes, tile->bytes, gate);
+    for (u32 block = tile->thread; block < own * tile->copies; block += kWarpThreads) {
+      bulk_copy(tile, tile->target + block * channel_pitch() * kWordBytes, buffer_bytes,
+                block * block_bytes() + source_bytes, tile->bytes, gate);
     }
   }
 }
@@ -479,6 +526,12 @@ BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
   tile.target = shared_start() + (copied_image * image_pitch() + missing * row_pitch()) * kWordBytes;
   tile.copies = whole_planes() ? images : rows > 0;
   tile.bytes = rows * in_cols() * in_together() * kWordBytes;
+  if (sharers() > 1) {
+    tile.sharing = locate_sharing();
+    const u32 before = blocks_before(tile.sharing);
+    tile.source += before * (block_bytes() / kWordBytes);
+    tile.target += before * channel_pitch() * kWordBytes;
+  }
   return tile;
 }
 
@@ -512,7 +565,7 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
 // The code of one slice: cloned per output-channel group and split. What comes after `batch` the entry has found.
 BURIN_PIECE void burin_piece_slice(const float* input, float* output, const float* residual, float* partials,
                                    u32* counters, i32 batch, u32 lane, u32 outside, const float* source, u32 target,
-                                   u32 copies, u32 bytes) {
+                                   u32 copies, u32 bytes, u32 sharing) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
   const Launch launch = {input, output, residual, partials, counters, batch};
   float sums[kMaxSums];
@@ -525,6 +578,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     tile.target = target;
     tile.copies = copies;
     tile.bytes = bytes;
+    tile.sharing = sharing;
     burin_hole_clear(sums);
     burin_hole_stages(&tile, sums);
   } else if (staged()) {
@@ -575,13 +629,19 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
   if (cluster_tiles() > 1 && locate_origin().image >= batch) burin_dev_exit();
   Tile tile = {};
   if (bulk()) {
-    if (burin_dev_thread() < buffers()) burin_dev_gate_init(burin_dev_thread());
+    const u32 gate = burin_dev_thread();
+    if (gate < buffers()) burin_dev_gate_init(gate);
+    if (sharers() > 1 && buffers() <= gate && gate < 2 * buffers()) burin_dev_gate_init_blocks(gate, sharers());
     tile = locate_bulk_tile(launch);
-    burin_dev_barrier();
+    if (sharers() > 1) {
+      burin_dev_cluster_barrier();
+    } else {
+      burin_dev_barrier();
+    }
     fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));
   } else if (!staged()) {
     tile.source = locate_source(launch);
   }
   burin_hole_slices(slice, input, output, residual, partials, counters, images, tile.lane, tile.outside, tile.source,
-                    tile.target, tile.copies, tile.bytes);
+                    tile.target, tile.copies, tile.bytes, tile.sharing);
 }

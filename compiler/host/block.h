@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -40,10 +41,18 @@ class Block {
 
   // Makes this block number `block` (x fastest) of the launch, of rank `rank` in a cluster that outlives its run.
   void start(const Launch& launch, std::uint32_t block, Cluster& cluster, std::uint32_t rank);
-  // Runs it, on the calling CPU thread, to its end, to a fault, or until all its threads wait at a cluster barrier.
+  // Runs it, on the calling CPU thread, to its end, to a fault, until all its threads wait at a cluster barrier, or
+  // until those that do not wait at a barrier all wait at gates.
   void advance();
+  // Whether the last advance() has moved a thread, and whether it ended with threads at gates.
+  bool progressed() const { return progressed_; }
+  bool stalled() const { return stalled_; }
+  // The fault of a stalled block for whose gates nobody will do anything.
+  std::string deadlock() const;
   // The other blocks of the cluster have come there too.
   void pass_cluster_barrier();
+  // All threads: the blocks of the cluster have met.
+  void learn_of_cluster(const Knowledge& knowledge);
   bool ended() const { return all_ended_; }
   // Its threads have passed a barrier.
   bool met() const { return accessor_.interval > 0; }
@@ -64,8 +73,11 @@ class Block {
   void cluster_barrier();
   std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
   std::uint32_t broadcast(std::uint32_t value);
-  // Until the phase is complete; the fault when the wait is one that must not be.
-  std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
+  // Until the phase is complete; the fault when the wait is one that must not be. `blocks`: that is what it counts.
+  std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase, bool blocks);
+  std::optional<std::string> gate_arrive(std::uint32_t gate, std::uint32_t rank);
+  std::optional<std::string> bulk_copy_all(std::uint32_t address, std::span<const float> values, std::uint32_t gate,
+                                           std::uint32_t ranks);
   [[noreturn]] void end_thread();
   // The fault when the block has already counted its arrival.
   std::optional<std::string> check_partial_store();
@@ -93,6 +105,8 @@ class Block {
   static void thread_entry();
   void meet(State state);
   void run_interval(bool ascending);
+  Knowledge& known() { return known_[static_cast<std::size_t>(thread_)]; }
+  void share_knowledge();
   void finish_interval();
   void end_block();
   std::string subject(int thread) const;
@@ -110,7 +124,10 @@ class Block {
   bool ascending_ = true;  // the order of the threads in the next interval
   bool all_ended_ = false;
   bool at_cluster_barrier_ = false;  // all threads
-  bool arrived_ = false;             // has counted its arrival
+  bool progressed_ = false, stalled_ = false;
+  std::vector<Knowledge> known_;  // of each thread
+  bool learned_ = false;          // a thread has, since the last barrier
+  bool arrived_ = false;          // has counted its arrival
   std::uint32_t broadcast_value_ = 0;
   std::optional<std::string> fault_;
 };

@@ -113,6 +113,25 @@ TEST_CASE("clusters: several tiles, with each staging") {
   check(layer, {.tile = {3, 99, 99}, .splits = 2, .cluster_tiles = 4, .staging = Staging::bulk}, {1, 4, 13});
 }
 
+// ---- groups whose blocks share copies
+
+TEST_CASE("clusters: groups that share copies of planes") {
+  const ConvLayer layer = layer_of("3x3");
+  for (int groups = 2; groups <= 8; ++groups) {
+    for (const int stage : {1, 3, 5}) {
+      const HandPlan hand = {
+          .tile = {2, 99, 99},
+          .group_channels = 4,
+          .stage_channels = stage,
+          .buffers = 3,
+          .staging = Staging::bulk,
+      };
+      HandPlan shared = hand;
+      shared.cluster_groups = groups;
+      CHECK(check_on_host(layer, plan_by_hand(layer, shared), {1, 2, 5}) == "");
+    }
+  }
+}
 TEST_CASE("clusters: the ranks of several tiles are found by one register and constants") {
   const ConvLayer layer = layer_of("3x3");
   const KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true, .cluster_tiles = 2});
