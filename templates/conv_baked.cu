@@ -626,7 +626,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
   const Launch launch = {input, output, residual, partials, counters, images};
   const u32 slice = burin_dev_block_y();
   // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
-  if (cluster_tiles() > 1 && locate_origin().image >= batch) burin_dev_exit();
+  if (cluster_tiles() > 1 && locate_origin().image >= images) burin_dev_exit();
   Tile tile = {};
   if (bulk()) {
     const u32 gate = burin_dev_thread();

@@ -1,5 +1,6 @@
 #include "compiler/plan/constraints.h"
 
+#include <array>
 #include <vector>
 
 #include "ir/error.h"
@@ -16,15 +17,15 @@ int parse_count(std::string_view key, std::string_view text, int least) {
   return *value;
 }
 
-PixelTile parse_tile(std::string_view text) {
+std::array<int, 3> parse_extents(std::string_view key, std::string_view text, std::string_view form) {
   std::vector<int> extents;
   for (std::string_view rest = text;;) {
     const std::size_t mark = rest.find('x');
-    extents.push_back(parse_count("tile", rest.substr(0, mark), 1));
+    extents.push_back(parse_count(key, rest.substr(0, mark), 1));
     if (mark == std::string_view::npos) break;
     rest.remove_prefix(mark + 1);
   }
-  if (extents.size() != 3) fail(ErrorKind::usage, "--plan tile={}: IMAGESxROWSxCOLS is needed", text);
+  if (extents.size() != 3) fail(ErrorKind::usage, "--plan {}={}: {} is needed", key, text, form);
   return {extents[0], extents[1], extents[2]};
 }
 
@@ -44,7 +45,7 @@ constexpr CountKey kCountKeys[] = {
 }  // namespace
 
 bool PlanConstraints::any() const {
-  if (tile || staging || reduction) return true;
+  if (tile || staging || reduction || cluster) return true;
   for (const CountKey& entry : kCountKeys) {
     if (this->*entry.member) return true;
   }
@@ -61,7 +62,13 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     const std::string_view key = item.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
     if (key == "tile") {
-      constraints.tile = parse_tile(value);
+      const auto [images, rows, cols] = parse_extents(key, value, "IMAGESxROWSxCOLS");
+      constraints.tile = {images, rows, cols};
+      continue;
+    }
+    if (key == "cluster") {
+      const auto [tiles, groups, splits] = parse_extents(key, value, "TILESxGROUPSxSPLITS");
+      constraints.cluster = {tiles, groups, splits};
       continue;
     }
     if (key == "staging") {
@@ -84,8 +91,8 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     }
     if (!known) {
       fail(ErrorKind::usage,
-           "--plan {}: known are staging, tile, groups, splits, reduction, stage, buffers, barrier, ahead and "
-           "promote, as KEY=VALUE",
+           "--plan {}: known are staging, tile, groups, splits, reduction, cluster, stage, buffers, barrier, ahead "
+           "and promote, as KEY=VALUE",
            item);
     }
   }
@@ -103,6 +110,7 @@ std::string print(const PlanConstraints& constraints) {
   for (const CountKey& entry : kCountKeys) {
     if (constraints.*entry.member) add(entry.key, std::to_string(*(constraints.*entry.member)));
   }
+  if (constraints.cluster) add("cluster", to_string(*constraints.cluster));
   return text;
 }
 
@@ -113,6 +121,7 @@ PlanConstraints constraints_of(const KernelPlan& plan) {
   constraints.groups = static_cast<int>(plan.groups.size());
   constraints.splits = plan.splits;
   if (plan.splits > 1) constraints.reduction = plan.reduction;
+  constraints.cluster = plan.cluster;
   if (plan.staging != Staging::direct) {  // which has no stages
     constraints.stage_channels = plan.stage_channels;
     constraints.buffers = plan.buffers;

@@ -14,8 +14,9 @@ struct PlanConstraints {
   std::optional<PixelTile> tile;
   std::optional<int> groups;  // how many groups of output channels
   std::optional<int> splits;
-  std::optional<Reduction> reduction;  // of plans with several splits
-  std::optional<int> stage_channels;   // rounded up to whole rows of the shared layout
+  std::optional<Reduction> reduction;   // of plans with several splits
+  std::optional<ClusterShape> cluster;  // with several splits in it, all of them and reduction cluster
+  std::optional<int> stage_channels;    // rounded up to whole rows of the shared layout
   std::optional<int> buffers;
   std::optional<int> barrier_every;
   std::optional<int> load_ahead;
@@ -24,8 +25,8 @@ struct PlanConstraints {
   bool any() const;
 };
 
-// "staging=shared,tile=4x14x14,groups=16,splits=2,reduction=cluster,stage=8,buffers=3,barrier=512,ahead=8,promote=32",
-// any of them. Throws Error(usage).
+// "staging=shared,tile=4x14x14,groups=16,splits=2,reduction=cluster,cluster=2x1x2,stage=8,buffers=3,barrier=512,
+// ahead=8,promote=32", any of them. Throws Error(usage).
 PlanConstraints parse_plan_constraints(std::string_view text);
 std::string print(const PlanConstraints& constraints);
 

@@ -40,6 +40,8 @@ constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
 constexpr double kColdShare = 0.6;           // of the time to device memory that arithmetic does not hide
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
+constexpr double kPortBytesPerClock = 64;    // that a multiprocessor can take in: an estimate for shared copies
+constexpr double kSharedStartUs = 0.2;       // all blocks of a cluster meet before the first copy: an estimate
 constexpr double kCachedBytes = 32 << 20;    // what the L2 cache surely holds of one launch's data
 constexpr double kUncachedLoss = 2;          // time of partial sums that go through device memory
 constexpr int kMaxResidentBlocks = 32;       // hardware limit
@@ -74,9 +76,10 @@ class LaunchModel {
     clustered_ = f_.reduction == Reduction::cluster;
     capacity_ = std::max(1, resident_blocks(f_.threads, f_.registers, f_.shared_bytes, arch));
     // Clusters that find no whole multiprocessors share some with others, if there is room.
-    const bool crowded = clustered_ && f_.splits > kPair && capacity_ == 1;
+    cluster_blocks_ = std::max(f_.cluster.blocks(), clustered_ ? f_.splits : 1);
+    const bool crowded = cluster_blocks_ > kPair && capacity_ == 1;
     reachable_ = crowded ? arch.cluster_multiprocessors : arch.multiprocessors;
-    blocks_ = static_cast<double>(f_.tiles) * f_.slices;
+    blocks_ = static_cast<double>(ceil_div(f_.tiles, f_.cluster.tiles) * f_.cluster.tiles) * f_.slices;
     per_sm_ = std::ceil(blocks_ / reachable_);
     active_ = std::min<double>(blocks_, reachable_);
     resident_ = std::min(per_sm_, capacity_);
@@ -111,6 +114,7 @@ class LaunchModel {
       cost.reduction_us = arch_.split_reduction_us + reduction_clocks() * us_per_clock;
     }
     cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
+    if (f_.cluster.groups > 1) cost.fixed_us += kSharedStartUs;
     cost.waves = blocks_ / (reachable_ * capacity_);
     cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
     // Activations come from device memory, and go there.
@@ -167,7 +171,7 @@ class LaunchModel {
   // whole chip allows. Blocks are placed in the order of their numbers, tiles first, and a cluster stays together.
   double fetch_clocks_per_instruction() const {
     if (f_.slices == 1) return arch_.fetch_clocks_per_instruction;
-    const bool paired = f_.tiles % 2 == 0 && !clustered_;
+    const bool paired = (cluster_blocks_ == 1 ? f_.tiles : f_.cluster.tiles) % 2 == 0;
     if (paired) return arch_.fetch_clocks_per_instruction * kPairedFetchLoss;
     return std::max(arch_.fetch_clocks_per_instruction, active_ / arch_.chip_fetch_per_clock);
   }
@@ -182,12 +186,15 @@ class LaunchModel {
   double exposed_memory_clocks(double compute) const {
     const double words = std::ceil(static_cast<double>(f_.patch_positions) / kWarpSize) * kWarpSize;
     const double direct_bytes = static_cast<double>(kDirectLoadAhead) * f_.threads * sizeof(float);
-    const double in_flight =
-        resident_ * (direct_ ? direct_bytes : std::max(1, f_.buffers - 1) * static_cast<double>(f_.stage_bytes));
+    const bool shares = f_.cluster.groups > 1;
+    const int ahead = std::max(1, f_.buffers - (shares && f_.buffers > 2 ? 2 : 1));
+    const double in_flight = resident_ * (direct_ ? direct_bytes : ahead * static_cast<double>(f_.stage_bytes));
     // Requests of many multiprocessors for the same lines merge on their way.
     const double merged = f_.tiles == 1 ? kMergedReadGain : 1;
     const double gain = copied_by_threads_ ? 1 : direct_ ? kDirectLoadGain * merged : merged;
-    const double peak = gain * sm_bytes_per_clock_;
+    // What one block asks for all blocks that share it receive.
+    const double alone = gain * sm_bytes_per_clock_;
+    const double peak = shares ? std::max(alone, std::min(alone * f_.cluster.groups, kPortBytesPerClock)) : alone;
     const double latency = direct_ ? kLoadLatencyClocks : kCopyLatencyClocks;
     const double rate = std::min(peak, std::max(1.0, in_flight / latency));
     const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
@@ -218,6 +225,7 @@ class LaunchModel {
   const LaunchFigures& f_;
   const ArchSpec& arch_;
   bool clustered_;
+  int cluster_blocks_;
   double reachable_;                                       // multiprocessors
   double blocks_, per_sm_, active_, capacity_, resident_;  // blocks: all, per multiprocessor, ..., at once
   double multiply_adds_, loads_, channels_, stages_;       // of a typical block
@@ -276,6 +284,7 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.slices = static_cast<int>(plan.slices.size());
   figures.splits = plan.splits;
   figures.reduction = plan.reduction;
+  figures.cluster = plan.cluster;
   figures.threads = plan.threads;
   figures.group_capacity = plan.group_capacity();
   set_precision_figures(figures, plan);

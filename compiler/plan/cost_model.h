@@ -14,6 +14,7 @@ struct LaunchFigures {
   int slices = 1;          // blocks in y
   int splits = 1;
   Reduction reduction = Reduction::none;
+  ClusterShape cluster = {};
   int threads = kWarpSize;
   int group_capacity = 1;
   int registers = 255;  // per thread, as given out

@@ -204,6 +204,7 @@ class Planner {
     plan.splits = candidate.splits;
     plan.reduction = candidate.reduction;
     plan.cluster = candidate.cluster;
+    if (plan.groups.size() % static_cast<std::size_t>(plan.cluster.groups) != 0) return std::nullopt;
     int most_channels = 0;
     const int align = plan.staging == Staging::bulk ? kBulkChannels : together();
     std::vector<std::vector<int>> common;

@@ -46,11 +46,13 @@ class Search {
   }
 
   std::vector<PlanCandidate> run_unlike(std::size_t count) {
+    unlike_ = true;
     look_at_tiles();
     sort_and_cut(found_.size());
     std::vector<PlanTraits> traits;
     for (const PlanCandidate& c : found_) {
-      traits.push_back({c.staging, c.reduction, threads_of(c.tile), space_.options[c.option].groups, c.splits});
+      traits.push_back(
+          {c.staging, c.reduction, threads_of(c.tile), space_.options[c.option].groups, c.splits, c.cluster});
     }
     std::vector<PlanCandidate> picked;
     for (const std::size_t i : pick_unlike(traits, count)) picked.push_back(found_[i]);
@@ -94,18 +96,60 @@ class Search {
       if (space_.constraints.groups && space_.options[option].groups != *space_.constraints.groups) continue;
       for (const int splits : split_counts(tile, space_.options[option])) {
         PlanCandidate candidate{Staging::shared, tile, layouts.front(), option, splits, 1, 1, 0, 0};
-        if (may_stage(Staging::shared) && guess_staging(candidate, layouts)) found_.push_back(candidate);
+        if (may_stage(Staging::shared) && guess_staging(candidate, layouts)) add_clusters(candidate);
         if (may_stage(Staging::bulk) && bulk_copies_fit(tile, space_.shape, space_.input)) {
           candidate = {Staging::bulk, tile, {}, option, splits, 1, 1, 0, 0};
-          if (guess_staging(candidate, {LayoutCandidate{}})) found_.push_back(candidate);
+          if (guess_staging(candidate, {LayoutCandidate{}})) add_clusters(candidate);
         }
         if (may_stage(Staging::direct)) {
           candidate = {Staging::direct, tile, {}, option, splits, 1, 1, 0, 0};
           candidate.stage_channels = slice_channels(candidate);
-          if (evaluate(candidate)) found_.push_back(candidate);
+          if (evaluate(candidate)) add_clusters(candidate);
         }
       }
     }
+  }
+
+  // The candidate with the clusters that suit it best; where unlike plans are wanted, with all.
+  void add_clusters(const PlanCandidate& candidate) {
+    std::optional<PlanCandidate> best;
+    for (const ClusterShape& shape : cluster_shapes(candidate)) {
+      PlanCandidate clustered = candidate;
+      clustered.cluster = shape;
+      if (!evaluate(clustered)) continue;
+      if (unlike_) found_.push_back(clustered);
+      if (!best || clustered.score < best->score) best = clustered;
+    }
+    if (best && !unlike_) found_.push_back(*best);
+  }
+
+  // Smallest first: of equal ones the first is taken.
+  std::vector<ClusterShape> cluster_shapes(const PlanCandidate& candidate) const {
+    const int splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
+    std::vector<ClusterShape> shapes;
+    if (const std::optional<ClusterShape>& wanted = space_.constraints.cluster) {
+      if (may_cluster(candidate, *wanted) && wanted->splits == splits) shapes.push_back(*wanted);
+      return shapes;
+    }
+    for (const int tiles : {1, 2, 4}) {
+      for (const int groups : {1, 2, 4, 8}) {
+        const ClusterShape shape{tiles, groups, splits};
+        if (may_cluster(candidate, shape) && (tiles == 1 || tiles <= tiles_of(candidate.tile))) shapes.push_back(shape);
+      }
+    }
+    return shapes;
+  }
+
+  bool may_cluster(const PlanCandidate& candidate, const ClusterShape& shape) const {
+    if (shape.blocks() == 1) return true;
+    if (!space_.limits.clusters || saturating_product({shape.tiles, shape.groups, shape.splits}) > kMaxClusterBlocks) {
+      return false;
+    }
+    if (shape.groups == 1) return true;
+    if (space_.constraints.buffers.value_or(1) > kMaxSharedBuffers) return false;
+    // What is shared all groups must read: with convolution groups each reads its own.
+    return candidate.staging == Staging::bulk && candidate.reduction != Reduction::last_block &&
+           space_.shape.groups == 1 && space_.options[candidate.option].groups % shape.groups == 0;
   }
 
   bool may_stage(Staging staging) const {
@@ -133,6 +177,8 @@ class Search {
     const int channels = std::max(1, static_cast<int>(option.mean.channels));
     const auto allowed = [&](int splits) {
       if (space_.constraints.splits && splits != *space_.constraints.splits) return false;
+      const std::optional<ClusterShape>& cluster = space_.constraints.cluster;
+      if (cluster && cluster->splits > 1 && splits != cluster->splits) return false;
       if (splits == 1) return true;
       return splits <= channels && std::int64_t{splits} * option.groups <= kMaxSlices &&
              reduction_of(tile, option, splits).has_value();
@@ -156,7 +202,12 @@ class Search {
   // Clusters where they can be: they need no scratch memory. Nothing: no reduction is possible.
   std::optional<Reduction> reduction_of(const PixelTile& tile, const GroupOption& option, int splits) const {
     if (splits == 1) return Reduction::none;
-    const std::optional<Reduction>& wanted = space_.constraints.reduction;
+    std::optional<Reduction> wanted = space_.constraints.reduction;
+    if (const std::optional<ClusterShape>& cluster = space_.constraints.cluster) {
+      const Reduction implied = cluster->splits > 1 ? Reduction::cluster : Reduction::last_block;
+      if (wanted && *wanted != implied) return std::nullopt;
+      wanted = implied;
+    }
     const int sums = sum_bytes(tile, option);
     if (space_.limits.clusters && wanted != Reduction::last_block && splits <= kMaxClusterBlocks &&
         sums <= space_.limits.shared_bytes - kSharedReserveBytes) {
@@ -263,6 +314,7 @@ class Search {
     candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
     figures.reduction = candidate.reduction;
     candidate.cluster.splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
+    figures.cluster = candidate.cluster;
     const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
     figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), kSharedReserveBytes + sums);
     figures.stage_channels = candidate.stage_channels;
@@ -307,6 +359,7 @@ class Search {
   const SearchSpace& space_;
   std::map<std::tuple<int, int, int>, std::vector<LayoutCandidate>> layouts_;
   std::vector<PlanCandidate> found_;
+  bool unlike_ = false;
 };
 
 }  // namespace

@@ -17,11 +17,13 @@ bool same_kind(const PlanTraits& a, const PlanTraits& b) {
 }  // namespace
 
 PlanTraits traits_of(const KernelPlan& plan) {
-  return {plan.staging, plan.reduction, plan.threads, static_cast<int>(plan.groups.size()), plan.splits};
+  return {plan.staging, plan.reduction, plan.threads, static_cast<int>(plan.groups.size()), plan.splits, plan.cluster};
 }
 
 bool alike(const PlanTraits& a, const PlanTraits& b) {
-  return same_kind(a, b) && near(a.threads, b.threads) && near(a.groups, b.groups) && near(a.splits, b.splits);
+  const bool same_clusters = a.cluster.tiles == b.cluster.tiles && a.cluster.groups == b.cluster.groups;
+  return same_kind(a, b) && same_clusters && near(a.threads, b.threads) && near(a.groups, b.groups) &&
+         near(a.splits, b.splits);
 }
 
 std::vector<std::size_t> pick_unlike(const std::vector<PlanTraits>& best_first, std::size_t count) {

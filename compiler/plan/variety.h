@@ -14,12 +14,13 @@ struct PlanTraits {
   Staging staging = Staging::shared;
   Reduction reduction = Reduction::none;
   int threads = 0, groups = 1, splits = 1;
+  ClusterShape cluster = {};
   bool operator==(const PlanTraits&) const = default;
 };
 
 PlanTraits traits_of(const KernelPlan& plan);
 
-// Same kind, and nearly the same number of threads, groups and splits.
+// Same kind, and the same clusters, and nearly the same number of threads, groups and splits.
 bool alike(const PlanTraits& a, const PlanTraits& b);
 
 // Indices of up to `count` of `best_first`, ascending: the first; the best of each kind (staging, reduction), as far as

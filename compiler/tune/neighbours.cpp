@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/kernel_plan.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -23,6 +24,26 @@ std::vector<int> group_steps(int groups, const std::vector<GroupOption>& options
   return steps;
 }
 
+// Twice or half as many tiles or groups in a cluster.
+std::vector<ClusterShape> cluster_steps(const KernelPlan& plan) {
+  std::vector<ClusterShape> steps;
+  if (!arch_by_name(plan.arch).clusters) return steps;
+  const auto add = [&](int tiles, int groups) {
+    const ClusterShape shape{tiles, groups, plan.cluster.splits};
+    if (tiles < 1 || groups < 1 || shape.blocks() > kMaxClusterBlocks) return;
+    if (groups > 1 && (plan.staging != Staging::bulk || plan.groups.size() % static_cast<std::size_t>(groups) != 0)) {
+      return;
+    }
+    steps.push_back(shape);
+  };
+  const ClusterShape& here = plan.cluster;
+  add(here.tiles * 2, here.groups);
+  add(here.tiles, here.groups * 2);
+  add(here.tiles / 2, here.groups);
+  add(here.tiles, here.groups / 2);
+  return steps;
+}
+
 }  // namespace
 
 std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanConstraints& fixed,
@@ -38,6 +59,7 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
       // Slices read other channels then: what a stage holds is to be chosen anew.
       changed.stage_channels = fixed.stage_channels;
       changed.buffers = fixed.buffers;
+      changed.cluster = fixed.cluster;
       if (changed.splits == 1) changed.reduction = fixed.reduction;
     }
     if (choice == &PlanConstraints::stage_channels) changed.buffers = fixed.buffers;
@@ -49,6 +71,7 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
     if (plan.splits == 1 || fixed.reduction || plan.reduction == reduction) continue;
     found.push_back(here);
     found.back().reduction = reduction;
+    found.back().cluster = fixed.cluster;
   }
   for (const int groups : group_steps(static_cast<int>(plan.groups.size()), options)) {
     step(&PlanConstraints::groups, groups, 1);
@@ -64,6 +87,11 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
   if (plan.barrier_every > 0) {
     step(&PlanConstraints::barrier_every, plan.barrier_every * 2, 1);
     step(&PlanConstraints::barrier_every, plan.barrier_every / 2, 1);
+  }
+  for (const ClusterShape& cluster : cluster_steps(plan)) {
+    if (fixed.cluster) break;
+    found.push_back(here);
+    found.back().cluster = cluster;
   }
   return found;
 }

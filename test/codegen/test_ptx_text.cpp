@@ -63,6 +63,22 @@ TEST_CASE("ptx: tiles in clusters") {
     check_text(emit(layer, plan_by_hand(layer, {.splits = 2, .cluster = cluster, .cluster_tiles = 2})));
   }
 }
+TEST_CASE("ptx: groups in clusters share copies") {
+  const ConvLayer layer = layer_of("bias_residual_leaky_relu");
+  for (const int buffers : {2, 3, 4}) {
+    for (const auto& [tiles, splits] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
+      const HandPlan hand = {.tile = {1, 9, 10},
+                             .splits = splits,
+                             .cluster = splits > 1,
+                             .cluster_tiles = tiles,
+                             .cluster_groups = 2,
+                             .stage_channels = 2,
+                             .buffers = buffers,
+                             .staging = Staging::bulk};
+      check_text(emit(layer, plan_by_hand(layer, hand)));
+    }
+  }
+}
 TEST_CASE("ptx: activations straight from global memory") {
   check_text(emit(layer_of("1x1"), plan_by_hand(layer_of("1x1"), {.splits = 2, .staging = Staging::direct})));
 }

@@ -81,6 +81,29 @@ TEST_CASE("cost_model: more of anything costs more") {
   CHECK(more([](LaunchFigures& f) { f.barrier_every = 32; }) > base);
 }
 
+TEST_CASE("cost_model: neighbours that run the same code fetch faster") {
+  LaunchFigures f = figures();
+  f.splits = 2;
+  f.reduction = Reduction::cluster;
+  f.mean.multiply_adds = f.fullest.multiply_adds = 9000;  // more than the cache holds
+  f.threads = 128;                                        // too few to hide it
+  f.slices = 8;                                           // all blocks at once
+  f.cluster = {1, 1, 2};
+  const double apart = launch_cost(f, h200()).fetch_us;
+  f.cluster = {2, 1, 2};
+  CHECK(launch_cost(f, h200()).fetch_us < apart);
+}
+
+TEST_CASE("cost_model: blocks that share copies read less") {
+  LaunchFigures f = figures();
+  f.staging = Staging::bulk;
+  f.mean = f.fullest = {200, 100, 64};  // little work for what is copied
+  f.buffers = 4;
+  const double alone = launch_cost(f, h200()).staging_us;
+  f.cluster = {1, 2, 1};
+  CHECK(launch_cost(f, h200()).staging_us < alone);
+}
+
 TEST_CASE("cost_model: clusters") {
   LaunchFigures f = figures();
   f.splits = 4;

@@ -96,7 +96,7 @@ TEST_CASE("neighbours: splits may be added up in another way, a single one in no
 }
 
 TEST_CASE("neighbours: what is fixed stays") {
-  const Fixture f(3, "groups=8,splits=2,reduction=last_block,ahead=4,stage=4,buffers=2");
+  const Fixture f(3, "groups=8,splits=2,reduction=last_block,cluster=1x1x1,ahead=4,stage=4,buffers=2");
   CHECK_FALSE(f.found.empty());
   for (const PlanConstraints& constraints : f.found) {
     CHECK(constraints.groups == 8);
@@ -106,6 +106,21 @@ TEST_CASE("neighbours: what is fixed stays") {
     CHECK(constraints.buffers == f.plan.buffers);
     CHECK(constraints.barrier_every != f.plan.barrier_every);
   }
+}
+
+TEST_CASE("neighbours: clusters of twice and half as many tiles and groups") {
+  const auto has = [](const Fixture& f, int tiles, int groups) {
+    const auto found = neighbours_of(f.plan, {}, group_options(f.layer.shape, f.pattern));
+    return std::any_of(found.begin(), found.end(), [&](const PlanConstraints& c) {
+      return c.cluster == ClusterShape{tiles, groups, f.plan.cluster.splits} && c.splits == f.plan.splits;
+    });
+  };
+  const Fixture f(3, "staging=bulk,groups=8,splits=2,cluster=1x2x2");
+  CHECK(has(f, 2, 2));
+  CHECK(has(f, 1, 1));
+  CHECK_FALSE(has(f, 1, 8));
+  const Fixture direct(1, "staging=direct,splits=1");
+  CHECK_FALSE(has(direct, 1, 2));  // nothing is copied that could be shared
 }
 
 TEST_CASE("neighbours: direct loads have no stages") {
