@@ -87,7 +87,7 @@ TEST_CASE("cost_model: neighbours that run the same code fetch faster") {
   f.reduction = Reduction::cluster;
   f.mean.multiply_adds = f.fullest.multiply_adds = 9000;  // more than the cache holds
   f.threads = 128;                                        // too few to hide it
-  f.slices = 8;                                           // all blocks at once
+  f.slices = 15;                                          // 120 blocks, all at once
   f.cluster = {1, 1, 2};
   const double apart = launch_cost(f, h200()).fetch_us;
   f.cluster = {2, 1, 2};
