@@ -123,7 +123,8 @@ class Search {
     if (best && !unlike_) found_.push_back(*best);
   }
 
-  // Smallest first: of equal ones the first is taken.
+  // Smallest first: of equal ones the first is taken. Several groups, which share their copies, only where a person asks
+  // for it: on the GPU it was never faster, because what each multiprocessor takes in stays the same.
   std::vector<ClusterShape> cluster_shapes(const PlanCandidate& candidate) const {
     const int splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
     std::vector<ClusterShape> shapes;
@@ -132,10 +133,8 @@ class Search {
       return shapes;
     }
     for (const int tiles : {1, 2, 4}) {
-      for (const int groups : {1, 2, 4, 8}) {
-        const ClusterShape shape{tiles, groups, splits};
-        if (may_cluster(candidate, shape) && (tiles == 1 || tiles <= tiles_of(candidate.tile))) shapes.push_back(shape);
-      }
+      const ClusterShape shape{tiles, 1, splits};
+      if (may_cluster(candidate, shape) && (tiles == 1 || tiles <= tiles_of(candidate.tile))) shapes.push_back(shape);
     }
     return shapes;
   }
