@@ -340,6 +340,9 @@ BURIN_PIECE void burin_piece_bulk_stage(const Tile* tile, float* sums, u32 gate,
   burin_hole_fill_ahead(tile);
   burin_hole_taps(sums, tile->lane, tile->outside);
 }
+// After the last stage: waits for what has long arrived. Of the barrier that comes next the assembler would make use to
+// load the last activations before it and to unpack and multiply them behind it; a loop ends that.
+BURIN_PIECE void burin_piece_bulk_end(u32 gate, u32 phase) { burin_dev_gate_wait(gate, phase); }
 BURIN_PIECE void burin_piece_bulk_free_stage(const Tile* tile, float* sums, u32 gate, u32 phase) {
   burin_dev_gate_wait(gate, phase);
   burin_hole_taps(sums, tile->lane, tile->outside);

@@ -85,10 +85,11 @@ class LaunchModel {
     resident_ = std::min(per_sm_, capacity_);
     multiply_adds_ = typical(f_.mean.multiply_adds, f_.fullest.multiply_adds);
     loads_ = typical(f_.mean.loads, f_.fullest.loads);
-    instructions_ = multiply_adds_ * f_.tap_instructions + loads_ * f_.unpack_instructions;
     sums_ = static_cast<double>(f_.group_capacity) * f_.sums_per_channel;
     channels_ = typical(f_.mean.channels, f_.fullest.channels);
     stages_ = std::ceil(channels_ / f_.stage_channels);
+    instructions_ =
+        multiply_adds_ * f_.tap_instructions + loads_ * f_.unpack_instructions + stages_ * f_.jump_instructions;
     positions_per_thread_ = std::ceil(static_cast<double>(f_.patch_positions) / f_.threads);
     direct_ = f_.staging == Staging::direct;
     copied_by_threads_ = f_.staging == Staging::shared;
@@ -260,7 +261,8 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
   figures.traffic_bytes = images * elements * sizeof(float);
 }
 
-void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan) {
+void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan, const ConvShape& shape) {
+  constexpr double kJump = 3;     // over the multiply-adds of a filter position, and together again
   constexpr double kUnpack = 2;   // a word's two values
   constexpr double kPromote = 4;  // two values unpacked, two sums
   figures.sums_per_channel = plan.sums_per_channel();
@@ -274,6 +276,9 @@ void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan) {
       break;
     case Precision::fp16x2:
       if (plan.promote_every > 0) figures.tap_instructions = 1 + kPromote / plan.promote_every;
+      if (figures.staging == Staging::bulk && shape.pad != Padding{}) {
+        figures.jump_instructions = kJump * shape.kernel_h * shape.kernel_w;
+      }
       break;
   }
 }
@@ -287,7 +292,6 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.cluster = plan.cluster;
   figures.threads = plan.threads;
   figures.group_capacity = plan.group_capacity();
-  set_precision_figures(figures, plan);
   figures.registers = plan.max_registers;
   figures.shared_bytes = plan.shared_bytes();
   figures.stage_bytes = plan.stage_bytes();
@@ -295,6 +299,7 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   figures.buffers = plan.buffers;
   figures.barrier_every = plan.barrier_every;
   figures.staging = plan.staging;
+  set_precision_figures(figures, plan, shape);
   set_memory_figures(figures, shape, plan.tile, plan.shared,
                      static_cast<int>(ceil_div(plan.batch, plan.word_images())));
   figures.load_conflict =

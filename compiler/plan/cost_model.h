@@ -29,6 +29,7 @@ struct LaunchFigures {
   double load_conflict = 1;                // clocks per activation load and word
   double tap_instructions = 1;             // per nonzero
   double unpack_instructions = 0;          // per activation load, beside the load
+  double jump_instructions = 0;            // per stage
   int sums_per_channel = 1;                // words that a thread and channel exchange
   SliceWork mean, fullest;                 // over the slices; `fullest` takes each figure's largest
 };
@@ -46,8 +47,9 @@ int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec
 void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const PixelTile& tile,
                         const SharedLayout& layout, int images);
 
-// Sets what follows from the plan's precision: what a nonzero, a load and a channel take.
-void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan);
+// Sets what follows from the plan's precision (and of `plan` reads no more): what a nonzero, a load, a stage and a
+// channel take. figures.staging must be set.
+void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan, const ConvShape& shape);
 
 LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work);
 

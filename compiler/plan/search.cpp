@@ -24,7 +24,8 @@ constexpr int kBarrierEveryDirect = 4096;    // lockstep does not pay there: 1x1
 constexpr int kBarrierEveryFewWarps = 1024;  // keeps basic blocks small for the assembler
 constexpr double kSliceCostUs = 0.003;       // 300 slices are worth about a microsecond of a launch
 constexpr int kRegisterSlack = 24;
-constexpr std::size_t kRefined = 64;  // candidates whose staging is searched in full
+constexpr int kUnpackedRegisters = 4;  // of two words, one of which is being used
+constexpr std::size_t kRefined = 64;   // candidates whose staging is searched in full
 constexpr std::size_t kLayoutsPerTile = 3;
 
 struct StageShape {
@@ -306,8 +307,8 @@ class Search {
       arithmetic.promote_every =
           choose_promotion(static_cast<int>(ceil_div(space_.longest_sum, candidate.splits)), space_.constraints);
     }
-    set_precision_figures(figures, arithmetic);
     figures.staging = candidate.staging;
+    set_precision_figures(figures, arithmetic, space_.shape);
     figures.stage_bytes = saturate_to_int(
         bytes_of_stage(candidate.staging, candidate.tile, candidate.shared.layout, candidate.stage_channels));
     candidate.reduction = reduction_of(candidate.tile, option, candidate.splits).value_or(Reduction::none);
@@ -329,9 +330,10 @@ class Search {
     const int together = channels_together(space_.input);
     const int ahead = space_.constraints.load_ahead.value_or(load_ahead_of(candidate.staging, together));
     const int accumulators = option.capacity * arithmetic.registers_per_channel();
-    candidate.registers = choose_registers(accumulators + loaded_ahead(candidate.staging, ahead, together),
-                                           patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes,
-                                           figures.tiles * figures.slices, space_.limits, space_.arch);
+    candidate.registers = choose_registers(
+        accumulators + unpacked_ahead(space_.precision) + loaded_ahead(candidate.staging, ahead, together),
+        patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes, figures.tiles * figures.slices,
+        space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
     figures.registers = candidate.registers;
     candidate.score = plan_score(launch_cost(figures, space_.arch).total_us,
@@ -390,6 +392,10 @@ int load_ahead_of(Staging staging, int together) {
 int loaded_ahead(Staging staging, int load_ahead, int together) {
   const int words = load_ahead * together;
   return staging == Staging::direct ? words : std::max(0, words - kLoadAhead);
+}
+
+int unpacked_ahead(Precision precision) {
+  return precision == Precision::fp16 || precision == Precision::bf16 ? kUnpackedRegisters : 0;
 }
 
 int barrier_cadence(int threads, Staging staging) {

@@ -67,6 +67,8 @@ inline constexpr int kLoadAheadOfFour = 3;   // the same of four channels at onc
 int load_ahead_of(Staging staging, int together);
 // Registers that this takes beyond what kRegisterOverhead covers.
 int loaded_ahead(Staging staging, int load_ahead, int together);
+// And those of halves that have been unpacked, ahead of their use as the assembler likes it.
+int unpacked_ahead(Precision precision);
 int threads_of(const PixelTile& tile);
 // KernelPlan::promote_every of Precision::fp16x2, where a thread adds up at most `terms`: with few, FP16 sums need no
 // FP32 ones beside them.

@@ -111,8 +111,12 @@ void build_bulk_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& 
     }
     Function* stage = parts.holes.instantiate(fills || leaves ? "bulk_stage" : "bulk_free_stage", stage_bodies);
     parts.note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
-    builder.CreateCall(stage, {body->getArg(0), body->getArg(1), parts.word(gate(i)),
-                               parts.word(static_cast<std::int64_t>(i) / parts.plan.buffers % 2)});
+    llvm::Value* phase = parts.word(static_cast<std::int64_t>(i) / parts.plan.buffers % 2);
+    builder.CreateCall(stage, {body->getArg(0), body->getArg(1), parts.word(gate(i)), phase});
+    const bool last = i + 1 == program.stages.size();
+    if (last && is_half(parts.plan.precision) && parts.plan.reduction == Reduction::cluster) {
+      parts.holes.splice(builder, parts.holes.piece("bulk_end"), {parts.word(gate(i)), phase});
+    }
   }
   builder.CreateRetVoid();
   bodies.emplace_back("stages", body);

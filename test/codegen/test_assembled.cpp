@@ -80,7 +80,8 @@ void check_report(const std::string& assembler, AssemblerOutput output, const st
 constexpr std::int64_t kManyNonzeros = 20'000;
 
 // Both the library and the program, of large layers one of them: they take seconds for those.
-void check_assembled(const Sample& sample, int batch, const std::string& arch = "sm_90") {
+void check_assembled(const Sample& sample, int batch, const std::string& arch = "sm_90",
+                     Precision precision = Precision::fp32) {
   const auto nvjitlink = open_nvjitlink();
   auto ptxas = open_ptxas();
   if (ptxas && !ptxas->links()) ptxas.reset();  // a whole program may spill: compiler/assemble/ptxas.h
@@ -91,8 +92,9 @@ void check_assembled(const Sample& sample, int batch, const std::string& arch = 
   PlanRequest request;
   request.batch = batch;
   request.archs = {arch};
+  request.precision = precision;
   const KernelPlan plan = make_plan(layer, pattern, request);
-  INFO(sample.name << ", batch " << batch << ": " << describe(plan));
+  INFO(sample.name << ", " << to_string(precision) << ", batch " << batch << ": " << describe(plan));
   const std::string symbol = kernel_symbol(layer.name, plan);
   const std::string ptx = emit_ptx(specialise(layer, pattern, plan, symbol), arch);
   if (nvjitlink) check_report("nvJitLink " + nvjitlink->version(), nvjitlink->assemble(ptx, arch), symbol, plan);
@@ -119,4 +121,28 @@ TEST_CASE("assembled: 7x7 stride 2, batch 32") { check_assembled(kFirst7x7, 32);
 TEST_CASE("assembled: for GPUs without asynchronous copies") {
   check_assembled(k64At56, 1, "sm_75");
   check_assembled(k64At56, 32, "sm_75");
+}
+TEST_CASE("assembled: fp16, 3x3 256@14, batch 32") { check_assembled(k256At14, 32, "sm_90", Precision::fp16); }
+TEST_CASE("assembled: fp16x2, 3x3 256@14, batch 32") { check_assembled(k256At14, 32, "sm_90", Precision::fp16x2); }
+TEST_CASE("assembled: fp16x2, 3x3 256@14, batch 1") { check_assembled(k256At14, 1, "sm_90", Precision::fp16x2); }
+TEST_CASE("assembled: bf16, 1x1 512@14, batch 32") { check_assembled(k512At14, 32, "sm_90", Precision::bf16); }
+TEST_CASE("assembled: fp16x2, 1x1 512@14, batch 32") { check_assembled(k512At14, 32, "sm_90", Precision::fp16x2); }
+TEST_CASE("assembled: halves, 3x3 64@56") {
+  check_assembled(k64At56, 1, "sm_90", Precision::fp16);
+  check_assembled(k64At56, 32, "sm_90", Precision::bf16);
+  check_assembled(k64At56, 1, "sm_90", Precision::fp16x2);
+  check_assembled(k64At56, 32, "sm_90", Precision::fp16x2);
+}
+TEST_CASE("assembled: halves, depthwise and 7x7 stride 2") {
+  for (const Precision precision : {Precision::fp16, Precision::fp16x2}) {
+    check_assembled(kDepthwise, 32, "sm_90", precision);
+    check_assembled(kFirst7x7, 32, "sm_90", precision);
+  }
+}
+TEST_CASE("assembled: halves, for older GPUs") {
+  for (const char* arch : {"sm_75", "sm_80"}) {
+    for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2}) {
+      check_assembled(k64At56, 32, arch, precision);
+    }
+  }
 }
