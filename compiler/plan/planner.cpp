@@ -232,9 +232,10 @@ class Planner {
             : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
-    plan.max_registers = choose_registers(plan.accumulator_registers() + unpacked_ahead(plan.precision) +
-                                              loaded_ahead(plan.staging, plan.load_ahead, together()),
-                                          positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+    plan.max_registers =
+        choose_registers(plan.accumulator_registers() + unpacked_ahead(plan.precision) +
+                             loaded_ahead(plan.staging, plan.load_ahead, together()) + sharing_registers(plan.cluster),
+                         positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
   }
