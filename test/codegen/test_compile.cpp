@@ -249,7 +249,12 @@ TEST_CASE("compile: options that make no sense") {
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {}; })), Contains("--batch"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {0}; })), Contains("--batch 0"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {2, 1, 2}; })), Contains("twice"));
-  CHECK_THAT(text(ErrorKind::unsupported, with([](auto& o) { o.precision = "int8"; })), Contains("int8"));
+  CHECK_THAT(text(ErrorKind::unsupported, with([](auto& o) { o.precision = "int8"; })),
+             Contains("int8") && Contains("fp32, fp16, bf16, fp16x2"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.layout = TensorLayout::n2chw; })),
+             Contains("--layout n2chw with --precision fp32"));
+  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.precision = "fp16", o.layout = TensorLayout::nchw4; })),
+             Contains("--layout nchw4 with --precision fp16"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.stop_after = "cubins"; })),
              Contains("cubins") && Contains("specialised"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.from_file = "x.json"; })), Contains("x.json"));
@@ -396,6 +401,31 @@ TEST_CASE("compile: an edited plan changes the code") {
   CHECK((file_of(changed, 0, BinaryKind::ptx) != file_of(dumped.result, 0, BinaryKind::ptx)));
   CHECK(parse_kernel_plan(changed.package.manifest.kernels[0].plan).barrier_every == 1);
   CHECK(changed.package.manifest.kernels[0].source_hash != dumped.result.package.manifest.kernels[0].source_hash);
+}
+
+TEST_CASE("compile: a plan that goes back in has its precision") {
+  const ScratchFolder folder;
+  CompileOptions options = dump_to(folder.path());
+  options.precision = "bf16";
+  const CompileResult made = compile(network_of({"conv"}), options);
+  CHECK(made.package.manifest.kernels.at(0).precision == "bf16");
+  CompileOptions again = from(folder / "conv/30-plan.txt");
+  CHECK(compile(network_of({"conv"}), again).package.manifest.kernels.at(0).precision == "bf16");
+  again.precision = "fp16";
+  CHECK_THAT(error_of([&] { compile(network_of({"conv"}), again); }, ErrorKind::usage),
+             Contains("--precision fp16: the plan for") && Contains("computes in bf16"));
+}
+
+TEST_CASE("compile: a weight that FP16 cannot hold") {
+  Network network = network_of({"conv"});
+  std::vector<float>& weights = network.layers[0].weights;
+  *std::find_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }) = -65520;
+  CompileOptions options;
+  options.precision = "fp16x2";
+  CHECK_THAT(error_of([&] { compile(network, options); }, ErrorKind::unsupported),
+             Contains("layer 'conv': the weight of output") && Contains("is -65520, with fp16x2 the largest is 65504"));
+  options.precision = "fp16";
+  CHECK(compile(network, options).package.manifest.kernels.size() == 1);
 }
 
 TEST_CASE("compile: an edited module changes the code") {

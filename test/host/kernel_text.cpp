@@ -41,6 +41,16 @@ declare void @burin_dev_gate_expect(i32, i32)
 declare void @burin_dev_gate_wait(i32, i32)
 declare void @burin_dev_bulk_copy(i32, i32, ptr, i64, i32, i32)
 declare float @burin_dev_fma_if(i32, float, float, float)
+declare i32 @burin_dev_shared_load_word(i32, i32)
+declare i32 @burin_dev_shared_load_word_if(i32, i32, i32)
+declare i32 @burin_dev_global_load_word(ptr, i64)
+declare void @burin_dev_global_store_word(ptr, i64, i32)
+declare float @burin_dev_f16_low(i32)
+declare float @burin_dev_f16_high(i32)
+declare i32 @burin_dev_f16_pack(float, float)
+declare i32 @burin_dev_bf16_pack(float, float)
+declare i32 @burin_dev_f16x2_mul(i32, i32)
+declare i32 @burin_dev_f16x2_fma(i32, i32, i32)
 declare void @burin_dev_gate_init_blocks(i32, i32)
 declare void @burin_dev_gate_arrive(i32, i32)
 declare void @burin_dev_gate_wait_blocks(i32, i32)
@@ -114,9 +124,9 @@ Run run_bitcode(const std::string& bitcode, const RunOptions& options) {
   const burin::ConvShape& shape = options.shape;
   burin::HostKernel kernel(bitcode, "k", options.launch, shape);
   const auto inputs = static_cast<std::size_t>(
-      image_elements(options.launch.input_layout, shape.in_channels, shape.in_h, shape.in_w) * options.batch);
+      tensor_words(options.launch.input_layout, options.batch, shape.in_channels, shape.in_h, shape.in_w));
   const auto outputs = static_cast<std::size_t>(
-      image_elements(options.launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()) * options.batch);
+      tensor_words(options.launch.output_layout, options.batch, shape.out_channels, shape.out_h(), shape.out_w()));
   std::vector<float> input(inputs);
   std::vector<float> residual;
   if (shape.epilogue.residual) residual.resize(outputs);

@@ -302,3 +302,48 @@ TEST_CASE("random tensors are the same everywhere, never zero, and fill the rang
   CHECK(std::abs(sum / many.size()) < 0.01);
   CHECK(squares / many.size() == Approx(1.0 / 3).epsilon(0.01));
 }
+
+TEST_CASE("compare: half outputs may be off by their own rounding") {
+  const std::vector<double> reference = {1, 1000}, magnitude = {1, 1000};
+  const auto within = [&](Precision precision, float one, float thousand) {
+    return compare(std::vector<float>{one, thousand}, reference, magnitude,
+                   {.precision = precision, .longest_reduction = 3})
+        .within;
+  };
+  CHECK(within(Precision::fp16, 1, 1000));
+  CHECK(within(Precision::fp16, 1 + 0x1p-11F, 1000.25F));  // half a unit of the last place; more than that of FP32
+  CHECK_FALSE(within(Precision::fp32, 1 + 0x1p-11F, 1000));
+  CHECK_FALSE(within(Precision::fp16, 1 + 0x1p-10F, 1000));
+  CHECK_FALSE(within(Precision::fp16, 1, 1001));
+  CHECK(within(Precision::bf16, 1 + 0x1p-8F, 1002));
+  CHECK_FALSE(within(Precision::bf16, 1 + 0x1p-7F, 1000));
+}
+
+TEST_CASE("compare: sums in FP16 err with their terms, FP32 sums of them less") {
+  const auto tolerance = [](int promote_every, int terms) {
+    return tolerance_of({Precision::fp16x2, promote_every, terms}, 0, 1);
+  };
+  CHECK(tolerance(0, 100) > tolerance(32, 100));
+  CHECK(tolerance(32, 100) > tolerance(8, 100));
+  CHECK(tolerance(200, 100) == tolerance(0, 100));
+  CHECK(tolerance(0, 8) < tolerance(0, 100));
+  CHECK(tolerance(32, 100) > tolerance_of({Precision::fp16, 0, 100}, 0, 1));
+  // A weight that is left out of 100 shows: its share of the magnitude is larger.
+  CHECK(tolerance(32, 100) < 1.0 / 100);
+}
+
+TEST_CASE("compare: what FP16 cannot hold becomes infinite") {
+  const std::vector<double> magnitude(2, 7e4);
+  const auto check = [&](double expected, float output) {
+    return compare(std::vector<float>{output, 1}, std::vector<double>{expected, 1}, magnitude,
+                   {.precision = Precision::fp16, .longest_reduction = 1})
+        .within;
+  };
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  CHECK(check(1e6, kInfinity));
+  CHECK(check(-1e6, -kInfinity));
+  CHECK(check(65520, kInfinity));
+  CHECK_FALSE(check(1e6, -kInfinity));
+  CHECK_FALSE(check(6e4, kInfinity));
+  CHECK_FALSE(check(1e6, 65504));
+}

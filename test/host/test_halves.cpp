@@ -1,0 +1,117 @@
+// Words of two halves: what the primitives compute, and tensors in n2chw.
+#include <fmt/format.h>
+
+#include <bit>
+#include <catch2/catch.hpp>
+
+#include "ir/error.h"
+#include "test/host/kernel_text.h"
+
+using namespace burin_test;
+
+namespace {
+
+// Every thread stores the i32 `value` to its word.
+std::string store_word(const std::string& value) {
+  return "  call void @burin_dev_global_store_word(ptr %out, i64 %off, i32 " + value + ")\n  ret void";
+}
+
+// What every thread stores, when it is the same.
+std::uint32_t stored(const std::string& body, const std::string& value) {
+  const Run run = run_kernel(body + store_word(value));
+  CHECK(run.fault.empty());
+  REQUIRE(run.output.size() == kCols);
+  for (const float word : run.output) {
+    CHECK(std::bit_cast<std::uint32_t>(word) == std::bit_cast<std::uint32_t>(run.output.front()));
+  }
+  return std::bit_cast<std::uint32_t>(run.output.front());
+}
+
+std::uint32_t computed(const std::string& call) { return stored("  %x = call i32 @burin_dev_" + call + "\n", "%x"); }
+
+std::uint32_t unpacked(const std::string& call) {
+  return stored("  %f = call float @burin_dev_" + call + "\n  %x = bitcast float %f to i32\n", "%x");
+}
+
+// Three images of a row of kCols pixels: two pairs.
+RunOptions three_images() {
+  RunOptions options;
+  options.batch = 3;
+  options.launch.input_layout = options.launch.output_layout = burin::TensorLayout::n2chw;
+  options.launch.tile_images = 2;
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("halves: packed with rounding to nearest even, the first in the lower half") {
+  CHECK(computed("f16_pack(float 1.0, float -2.0)") == 0xC0003C00);
+  CHECK(computed("f16_pack(float 65536.0, float 0.0)") == 0x00007C00);
+  CHECK(computed("bf16_pack(float 1.0, float -2.0)") == 0xC0003F80);
+  CHECK(computed("bf16_pack(float 0x3FF0100000000000, float 0x3FF0300000000000)") == 0x3F823F80);  // ties
+}
+
+TEST_CASE("halves: unpacked") {
+  constexpr const char* kWord = "i32 -1073726464";  // 0xC0003C00: 1 and -2
+  CHECK(unpacked(fmt::format("f16_low({})", kWord)) == std::bit_cast<std::uint32_t>(1.0F));
+  CHECK(unpacked(fmt::format("f16_high({})", kWord)) == std::bit_cast<std::uint32_t>(-2.0F));
+}
+
+TEST_CASE("halves: two products, two fused multiply-adds") {
+  // 3 and -2, times 2 and 2, plus 1 and 0.5.
+  const std::string words = fmt::format("i32 {}, i32 {}", 0xC0004200, 0x40004000);
+  CHECK(computed("f16x2_mul(" + words + ")") == 0xC4004600);                                        // 6, -4
+  CHECK(computed(fmt::format("f16x2_fma({}, i32 {})", words, 0x38003C00)) == 0xC3004700);           // 7, -3.5
+  CHECK(computed(fmt::format("f16x2_mul(i32 {}, i32 {})", 0x80000000, 0x3C003C00)) == 0x80000000);  // 0, -0
+}
+
+TEST_CASE("halves: words in shared memory") {
+  const std::string body = R"(
+  call void @burin_dev_shared_store(i32 %t4, i32 0, float 1.0)
+  %a = call i32 @burin_dev_shared_load_word(i32 %t4, i32 0)
+  %again = call i32 @burin_dev_shared_load_word_if(i32 1, i32 %t4, i32 0)
+  %c = call i32 @burin_dev_shared_load_word_if(i32 0, i32 %t4, i32 16)
+  %n = icmp eq i32 %c, -1
+  %d = select i1 %n, i32 %again, i32 0
+  %x = and i32 %a, %d
+)";
+  CHECK(stored(body, "%x") == std::bit_cast<std::uint32_t>(1.0F));
+  CHECK_THAT(fault_of("  %a = call i32 @burin_dev_shared_load_word_if(i32 0, i32 64, i32 0)\n" + store_word("%a")),
+             Catch::Contains("shared"));
+}
+
+TEST_CASE("n2chw: an odd number of images takes whole pairs") {
+  // Words from one buffer to the other: blocks 2 and 3 have the second pair.
+  const std::string copy = "  %x = call i32 @burin_dev_global_load_word(ptr %in, i64 %off)\n" + store_word("%x");
+  const Run run = run_kernel(copy, three_images());
+  CHECK(run.fault.empty());
+  REQUIRE(run.output.size() == 2 * kCols);
+  for (std::size_t i = 0; i < run.output.size(); ++i) CHECK(run.output[i] == static_cast<float>(i + 1));
+}
+
+TEST_CASE("n2chw: a place names both images of a word") {
+  const std::string first_pair = R"(
+  %there = icmp ult i32 %b, 2
+  br i1 %there, label %store, label %end
+store:
+  call void @burin_dev_global_store_word(ptr %out, i64 %off, i32 0)
+  br label %end
+end:
+  ret void)";
+  CHECK_THAT(fault_of(first_pair, three_images()),
+             Catch::Contains("output element 8 (images 2 and 3, channel 0, row 0, col 0) was not written"));
+}
+
+TEST_CASE("n2chw: tensors of another size are refused") {
+  RunOptions options = three_images();
+  burin::HostKernel kernel(assemble_kernel(store_word("0")), "k", options.launch, options.shape);
+  const std::vector<float> input(3 * kCols);
+  std::vector<float> output(2 * kCols);
+  try {
+    kernel.run({3, input, output, {}});
+    FAIL("it ran");
+  } catch (const burin::Error& error) {
+    CHECK(error.kind() == burin::ErrorKind::bad_input);
+    CHECK_THAT(error.what(), Catch::Contains("the input has 24 words") && Catch::Contains("needs 16 in n2chw"));
+  }
+}
