@@ -55,6 +55,7 @@ std::optional<PackagedKernel> compile_kernel(const Job& job, const CompileOption
                                        : make_plan(layer, pattern, plan_request(options, job.batch));
   check_precision(plan, reentry, options.precision);
   check_layout(plan, layer, reentry, options.layout);
+  check_activity(plan, reentry, options.skip_dead_tiles);
   check_plan(plan, layer, pattern, options.archs);
   if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
   if (observer.observe("template", "40-template.ll", [&] { return print_template(plan, layer.shape); })) {
@@ -152,6 +153,7 @@ void add_leftover(Package& package, const Network& network) {
 PlanRequest plan_request(const CompileOptions& options, int batch) {
   PlanRequest request{batch, options.archs, options.plan_constraints};
   request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
+  request.skip_dead_tiles = options.skip_dead_tiles;
   request.precision = parse_precision(options.precision).value_or(Precision::fp32);  // check_options() has seen it
   return request;
 }

@@ -33,6 +33,7 @@ struct CompileOptions {
   // Of the inputs, outputs and residuals of all layers. Nothing: what the plan in from_file says, else nchw; with the
   // half precisions it can only be n2chw.
   std::optional<TensorLayout> layout;
+  bool skip_dead_tiles = false;           // plans with activity maps; a plan in from_file has its own
   float zero_threshold = 0;               // recorded in the package; the importer has applied it
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels

@@ -26,6 +26,8 @@ LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
   launch.input_element = launch.output_element = element_of(plan.precision);
   launch.input_layout = plan.input_layout;
   launch.output_layout = plan.output_layout;
+  launch.input_activity = plan.skips;
+  if (plan.marks) launch.output_activity = plan.output_map();
   launch.input_alignment = alignment_of(plan.input_layout);
   launch.output_alignment = alignment_of(plan.output_layout);
   if (plan.staging == Staging::bulk) launch.input_alignment = std::max(launch.input_alignment, kWideAccessBytes);

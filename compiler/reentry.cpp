@@ -91,6 +91,14 @@ void check_weights(const KernelPlan& plan, const ConvLayer& layer, const SparseP
 
 }  // namespace
 
+void check_activity(const KernelPlan& plan, const Reentry& reentry, bool asked) {
+  if (!asked || plan.uses_activity()) return;
+  fail(ErrorKind::usage,
+       "--skip-dead-tiles asks for activity maps, and the plan of --from {} has none; lines 'skips: 1x{}x{}' and "
+       "'marks: yes' give it some",
+       reentry.path, plan.tile.rows, plan.tile.cols);
+}
+
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,
                 const std::vector<std::string>& archs) {
   std::vector<std::string> faults = verify(plan, layer.shape, pattern);

@@ -30,6 +30,9 @@ void check_precision(const KernelPlan& plan, const Reentry& reentry, const std::
 void check_layout(const KernelPlan& plan, const ConvLayer& layer, const Reentry& reentry,
                   std::optional<TensorLayout> asked);
 
+// Throws Error(usage) when activity maps were asked for and a plan that was fed back has none.
+void check_activity(const KernelPlan& plan, const Reentry& reentry, bool asked);
+
 // Throws Error(unsupported) with all faults of a plan, naming the layer. It must be legal on each of `archs`, and its
 // precision must be able to hold the weights.
 void check_plan(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern,

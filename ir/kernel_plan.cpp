@@ -20,7 +20,8 @@ std::int64_t reduction_bytes_of(const KernelPlan& plan) {
   if (plan.reduction != Reduction::cluster) return 0;
   const std::int64_t sums =
       saturating_product({plan.group_capacity(), plan.sums_per_channel(), plan.threads, kWordBytes});
-  return sums > kSaturated - kSharedReserveBytes ? kSaturated : sums + kSharedReserveBytes;
+  const std::int64_t before = kSharedReserveBytes + plan.activity_bytes();
+  return sums > kSaturated - before ? kSaturated : sums + before;
 }
 
 bool is_more_than_splits(const ClusterShape& cluster) { return cluster.tiles > 1 || cluster.groups > 1; }
@@ -106,7 +107,8 @@ int KernelPlan::accumulator_registers() const { return group_capacity() * regist
 
 int KernelPlan::stage_bytes() const { return saturate_to_int(bytes_of_stage(staging, tile, shared, stage_channels)); }
 int KernelPlan::staging_bytes() const {
-  return saturate_to_int(bytes_of_staging(staging, tile, shared, stage_channels, buffers));
+  const std::int64_t bytes = bytes_of_staging(staging, tile, shared, stage_channels, buffers);
+  return saturate_to_int(std::min(bytes, kSaturated - activity_bytes()) + activity_bytes());
 }
 int KernelPlan::shared_bytes() const { return std::max(staging_bytes(), saturate_to_int(reduction_bytes_of(*this))); }
 
@@ -134,7 +136,7 @@ int KernelPlan::share_ranks() const {
 }
 
 int KernelPlan::shared_start() const {
-  return saturate_to_int(kSharedReserveBytes + saturating_product({shared.margin, kWordBytes}));
+  return saturate_to_int(kSharedReserveBytes + activity_bytes() + saturating_product({shared.margin, kWordBytes}));
 }
 
 int KernelPlan::stages_ahead() const {
@@ -209,6 +211,9 @@ std::string print(const KernelPlan& plan) {
   add("buffers", plan.buffers, "stages in shared memory at once");
   add("barrier_every", plan.barrier_every, "multiply-adds between barriers inside a stage; 0: none");
   add("load_ahead", plan.load_ahead, "activations loaded ahead of their first use");
+  if (plan.uses_activity()) text += "\n# channels that hold nothing but zeros\n";
+  if (plan.skips) add("skips", print(*plan.skips), "cell of the input's activity map: images x rows x columns");
+  if (plan.marks) add("marks", "yes", "the activity map of the output is written: its cells are the tiles");
   text += "\n# who computes what\n";
   add("splits", plan.splits, "parts of the input channels, each a block of its own");
   add("reduction", to_string(plan.reduction), "how the splits become one sum");
@@ -270,6 +275,11 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.buffers = reader.integer32("buffers");
   plan.barrier_every = reader.integer32("barrier_every");
   plan.load_ahead = reader.integer32("load_ahead");
+  if (reader.optional("skips") != nullptr) {
+    const std::vector<int> cell = reader.extents("skips", 3);
+    plan.skips = {cell[0], cell[1], cell[2]};
+  }
+  if (reader.optional("marks") != nullptr) plan.marks = reader.boolean("marks");
   plan.splits = reader.integer32("splits");
   const TextLine& reduction = reader.required("reduction");
   const std::optional<Reduction> known_reduction = parse_reduction(reduction.value);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/activity_map.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/precision.h"
@@ -19,8 +20,8 @@
 
 namespace burin {
 
-// Dynamic shared memory begins with this many bytes: a word to broadcast one value, and the gates of bulk copies. The
-// buffers follow, on a boundary of all banks.
+// Dynamic shared memory begins with this many bytes: a word to broadcast one value, and the gates of bulk copies. Words
+// for activity maps follow, if the plan has any, then the buffers, on a boundary of all banks.
 inline constexpr int kSharedReserveBytes = 128;
 // Registers of a thread beside its accumulators: addresses, loop state and activations loaded ahead of their use.
 inline constexpr int kRegisterOverhead = 25;
@@ -133,6 +134,10 @@ struct KernelPlan {
   int barrier_every = 0;   // multiply-adds between lockstep barriers inside a stage; 0: only at stages
   int load_ahead = 8;      // activations loaded ahead of their first use
 
+  // Channels that hold nothing but zeros (ir/activity_map.h). The kernel then has two parameters more.
+  std::optional<ActivityMap> skips;  // the input's map: what is dead in a tile's patch is neither loaded nor multiplied
+  bool marks = false;                // writes the map of its output, whose cells are its tiles
+
   int max_registers = 255;  // per thread: the cap given to the assembler
   double predicted_us = 0;  // by the cost model; nothing depends on it
 
@@ -144,8 +149,8 @@ struct KernelPlan {
   int accumulator_registers() const;                              // of the fullest group
   int stage_bytes() const;                                        // one buffer
   int shared_start() const;                                       // bytes before the first buffer
-  int staging_bytes() const;                                      // kSharedReserveBytes, margins and all buffers
-  int shared_bytes() const;  // dynamic shared memory of a block: staging, or what a cluster's blocks exchange after it
+  int staging_bytes() const;  // kSharedReserveBytes, activity_bytes(), margins and all buffers
+  int shared_bytes() const;   // dynamic shared memory of a block: staging, or what a cluster's blocks exchange after it
   // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
   int share_channels(int group) const;
   int slice_stages(const Slice& slice) const;
@@ -157,6 +162,16 @@ struct KernelPlan {
   // blocks share copies, one less than there is room for: the others then have a stage's time to leave a buffer.
   int stages_ahead() const;
   int tiles_per_image(const ConvShape& shape) const;
+
+  bool uses_activity() const { return skips.has_value() || marks; }
+  ActivityMap output_map() const { return {tile_images(), tile.rows, tile.cols}; }
+  // In shared memory, a bit for each input channel of the slice, in words that begin at multiples of 32 channels, then
+  // a bit for each accumulator of the group.
+  int live_words(const Slice& slice) const;
+  int first_live_word(const Slice& slice) const;  // that of the slice's lowest channel
+  int live_words() const;                         // of any slice; 0: the plan skips nothing
+  int mark_words() const;                         // 0: the plan marks nothing
+  int activity_bytes() const;                     // both, on a boundary of all banks
   bool operator==(const KernelPlan&) const = default;
 };
 

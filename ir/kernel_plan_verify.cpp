@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/kernel_plan.h"
+#include "ir/kernel_plan_activity.h"
 #include "ir/kernel_plan_cluster.h"
 #include "ir/kernel_plan_precision.h"
 #include "ir/limits.h"
@@ -22,6 +23,7 @@ class PlanVerifier {
     if (!faults_.empty()) return std::move(faults_);
     check_scalars();
     for (std::string& fault : precision_faults(plan_)) faults_.push_back(std::move(fault));
+    for (std::string& fault : activity_faults(plan_, shape_)) faults_.push_back(std::move(fault));
     check_tile();
     check_shared_layout();
     check_groups();
@@ -382,11 +384,12 @@ class PlanVerifier {
     }
     const std::int64_t sums =
         saturating_product({plan_.group_capacity(), plan_.sums_per_channel(), plan_.threads, sizeof(float)});
-    if (sums > arch.max_shared_per_block - kSharedReserveBytes) {
+    const int reserve = kSharedReserveBytes + plan_.activity_bytes();
+    if (sums > arch.max_shared_per_block - reserve) {
       add("reduction is cluster, the partial sums of {} threads x {} channels (the fullest group) take {} bytes and "
           "{} bytes of reserve, more shared memory than the {} bytes that a block has on {}: smaller groups or tiles, "
           "or last_block, help",
-          plan_.threads, plan_.group_capacity(), sums, kSharedReserveBytes, arch.max_shared_per_block, plan_.arch);
+          plan_.threads, plan_.group_capacity(), sums, reserve, arch.max_shared_per_block, plan_.arch);
     }
   }
 

@@ -199,6 +199,35 @@ burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, si
   });
 }
 
+burin_status burin_kernel_get_activity(const burin_kernel* kernel, burin_activity_shape* input,
+                                       burin_activity_shape* output) {
+  return guarded(__func__, [&](const Required& required) {
+    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    burin_activity_shape& of_input = required(input, "input");
+    burin_activity_shape& of_output = required(output, "output");
+    const auto cell = [](const std::optional<burin::ActivityShape>& map) -> burin_activity_shape {
+      if (!map) return {0, 0, 0};
+      return {map->cell_images, map->cell_rows, map->cell_cols};
+    };
+    of_input = cell(ours.input_activity());
+    of_output = cell(ours.output_activity());
+  });
+}
+
+burin_status burin_kernel_activity_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output) {
+  return guarded(__func__, [&](const Required& required) {
+    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    size_t& input_bytes = required(input, "input");
+    size_t& output_bytes = required(output, "output");
+    ours.grid(batch);  // throws for a batch that no launch can have
+    const auto bytes = [&](const std::optional<burin::ActivityShape>& map) {
+      return map ? static_cast<size_t>(map->bytes(batch)) : size_t{0};
+    };
+    input_bytes = bytes(ours.input_activity());
+    output_bytes = bytes(ours.output_activity());
+  });
+}
+
 burin_status burin_kernel_workspace_bytes(const burin_kernel* kernel, int batch, size_t* bytes) {
   return guarded(__func__, [&](const Required& required) {
     required(bytes, "bytes") = static_cast<size_t>(required(kernel, "kernel").kernel.workspace_bytes(batch));
@@ -218,9 +247,15 @@ void burin_workspace_release(burin_workspace* workspace) { delete workspace; }
 
 burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const void* input, void* output,
                           const void* residual, int batch, const burin_workspace* workspace) {
-  return guarded(__func__, [&](const Required& required) {
+  return burin_launch_with_activity(kernel, stream, input, output, residual, batch, workspace, nullptr, nullptr);
+}
+
+burin_status burin_launch_with_activity(const burin_kernel* kernel, struct CUstream_st* stream, const void* input,
+                                        void* output, const void* residual, int batch, const burin_workspace* workspace,
+                                        const void* input_activity, void* output_activity) {
+  return guarded("burin_launch", [&](const Required& required) {
     required(kernel, "kernel")
-        .kernel.launch(stream, {input, output, residual, batch},
+        .kernel.launch(stream, {input, output, residual, batch, input_activity, output_activity},
                        workspace == nullptr ? burin::WorkspaceView{} : workspace->workspace.view());
   });
 }

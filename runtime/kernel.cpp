@@ -40,6 +40,23 @@ ImageShape Kernel::output_shape() const {
           .element = public_element(launch.output_element)};
 }
 
+namespace {
+
+std::optional<ActivityShape> activity_shape(const std::optional<ActivityMap>& map, int channels, int rows, int cols) {
+  if (!map) return std::nullopt;
+  return ActivityShape{map->images, map->rows, map->cols, channels, rows, cols};
+}
+
+}  // namespace
+
+std::optional<ActivityShape> Kernel::input_activity() const {
+  return activity_shape(record().launch.input_activity, shape().in_channels, shape().in_h, shape().in_w);
+}
+
+std::optional<ActivityShape> Kernel::output_activity() const {
+  return activity_shape(record().launch.output_activity, shape().out_channels, shape().out_h(), shape().out_w());
+}
+
 LaunchGrid Kernel::grid(int batch) const { return launch_grid(record(), batch); }
 WorkspaceSize Kernel::workspace_size(int batch) const { return launch_workspace(record(), batch); }
 
@@ -47,12 +64,13 @@ void Kernel::launch(CUstream_st* stream, const LaunchIo& io, const WorkspaceView
   const LaunchGrid grid = launch_grid(record(), io.batch);
   check_launch(record(), io, workspace, launch_workspace(record(), io.batch));
 
-  // In the order that ir/package/manifest.h gives; the driver copies them before it returns.
+  // In the order that ir/package/manifest.h gives; the driver copies them before it returns, as many as the kernel has.
   LaunchIo tensors = io;
   WorkspaceView scratch = workspace;
   auto batch = static_cast<std::int32_t>(io.batch);
-  std::array<void*, 6> parameters = {&tensors.input,    &tensors.output,   &tensors.residual,
-                                     &scratch.partials, &scratch.counters, &batch};
+  std::array<void*, 8> parameters = {&tensors.input,          &tensors.output,         &tensors.residual,
+                                     &scratch.partials,       &scratch.counters,       &batch,
+                                     &tensors.input_activity, &tensors.output_activity};
 
   const LaunchGeometry& geometry = record().launch;
   const DriverTable& driver = *loaded_->device->driver;

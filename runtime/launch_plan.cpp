@@ -86,6 +86,15 @@ void check_launch(const KernelRecord& record, const LaunchIo& io, const Workspac
   } else if (io.residual != nullptr) {
     fail(ErrorKind::usage, "launch of layer {}: a residual was given, and the layer has none", record.layer);
   }
+  const auto check_map = [&](const void* map, bool has_one, const char* name) {
+    if (map == nullptr || has_one) return;
+    fail(ErrorKind::usage,
+         "launch of layer {}: an activity map of the {} was given, and kernel {} has none; compile it with "
+         "--skip-dead-tiles",
+         record.layer, name, record.symbol);
+  };
+  check_map(io.input_activity, record.launch.input_activity.has_value(), "input");
+  check_map(io.output_activity, record.launch.output_activity.has_value(), "output");
   check_scratch(record, "counters", workspace.counters, workspace.counter_bytes, needed.counter_bytes, io.batch);
   check_scratch(record, "partial sums", workspace.partials, workspace.partial_bytes, needed.partial_bytes, io.batch);
 }

@@ -14,6 +14,8 @@
 //
 // A channel block is what lies side by side in memory: one channel, or four with the layout nchw4.
 //
+// Where the plan has activity maps, channels that hold nothing but zeros are skipped (activity.h).
+//
 // All threads of a block run the same code to its end: threads without a pixel still copy and wait.
 #include "device.h"
 
@@ -33,6 +35,8 @@ BURIN_PRIMITIVE u32 burin_slice_code_bytes() __attribute__((const));  // an esti
 BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
 
 #define BURIN_PIECE extern "C" __attribute__((device, used))
+
+#include "activity.h"
 
 // The order of ir/conv_layer.h's Activation.
 enum { kNone, kRelu, kRelu6, kLeakyRelu, kSigmoid, kSilu };
@@ -74,6 +78,7 @@ struct Pixel {
   u32 owned;      // 0: the tile reaches beyond the image or the batch
   float* output;  // channel 0
   const float* residual;
+  u32 meant;  // bits of a stored word that mean something and are not a sign
 };
 
 // What a launch passes; the order is part of the package format.
@@ -83,7 +88,8 @@ struct Launch {
   const float* residual;
   float* partials;
   u32* counters;
-  i32 batch;
+  i32 images;
+  i32 batch;  // images, or pairs of images
 };
 
 // ---- holes
@@ -98,11 +104,11 @@ BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
 BURIN_PRIMITIVE void burin_hole_share(float* sums, u32 place);
 BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place, u32 first_rank);
-BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel);
+BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel, u32* live);
 BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* output, const float* residual,
-                                       float* partials, u32* counters, i32 batch, u32 lane, u32 outside,
+                                       float* partials, u32* counters, i32 images, u8* marks, u32 lane, u32 outside,
                                        const float* source, u32 target, u32 copies, u32 bytes, u32 sharing);
 
 // ---- the input patch
@@ -403,14 +409,17 @@ BURIN_DEVICE float activate(float x) {
   }
 }
 
-BURIN_PIECE void burin_piece_output(float sum, const Pixel* pixel, i64 channel_bytes, float bias) {
+// Each stores one output, or several, and says of each whether it is live, in bits from 0 on.
+BURIN_PIECE u32 burin_piece_output(float sum, const Pixel* pixel, i64 channel_bytes, float bias) {
   if (has_bias()) sum += bias;
   if (has_residual()) sum += burin_dev_global_load(pixel->residual, channel_bytes);
-  burin_dev_global_store(pixel->output, channel_bytes, activate(sum));
+  const float value = activate(sum);
+  burin_dev_global_store(pixel->output, channel_bytes, value);
+  return is_live(value);
 }
 
 // With the half precisions: of two images.
-BURIN_PIECE void burin_piece_output_pair(float low, float high, const Pixel* pixel, i64 channel_bytes, float bias) {
+BURIN_PIECE u32 burin_piece_output_pair(float low, float high, const Pixel* pixel, i64 channel_bytes, float bias) {
   if (has_bias()) {
     low += bias;
     high += bias;
@@ -420,20 +429,25 @@ BURIN_PIECE void burin_piece_output_pair(float low, float high, const Pixel* pix
     low += low_half(word);
     high += high_half(word);
   }
-  burin_dev_global_store_word(pixel->output, channel_bytes, pack_halves(activate(low), activate(high)));
+  const u32 word = pack_halves(activate(low), activate(high));
+  burin_dev_global_store_word(pixel->output, channel_bytes, word);
+  return (word & pixel->meant) != 0 ? 1u : 0u;
 }
 
 // With nchw4, four accumulators whose channels lie side by side.
-BURIN_PIECE void burin_piece_output4(float sum0, float sum1, float sum2, float sum3, const Pixel* pixel,
-                                     i64 channel_bytes, float bias0, float bias1, float bias2, float bias3) {
+BURIN_PIECE u32 burin_piece_output4(float sum0, float sum1, float sum2, float sum3, const Pixel* pixel,
+                                    i64 channel_bytes, float bias0, float bias1, float bias2, float bias3) {
   f32x4 sums = {sum0, sum1, sum2, sum3};
   if (has_bias()) sums += f32x4{bias0, bias1, bias2, bias3};
   if (has_residual()) sums += burin_dev_global_load4(pixel->residual, channel_bytes);
   const f32x4 values = {activate(sums[0]), activate(sums[1]), activate(sums[2]), activate(sums[3])};
   burin_dev_global_store4(pixel->output, channel_bytes, values);
+  return is_live(values[0]) | is_live(values[1]) << 1 | is_live(values[2]) << 2 | is_live(values[3]) << 3;
 }
 
 // ---- a block
+BURIN_DEVICE i32 words_of_images(i32 images) { return (images + word_images() - 1) / word_images(); }
+
 // Where the tile's pixels are in the output.
 struct TileOrigin {
   i32 image, row, col;
@@ -562,15 +576,19 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   pixel.owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
   pixel.output = launch.output + offset;
   pixel.residual = has_residual() ? launch.residual + offset : nullptr;
+  constexpr u32 kBoth = 0x7FFF7FFF, kFirst = 0x00007FFF;
+  pixel.meant = image * word_images() + 1 < launch.images ? kBoth : kFirst;
   return pixel;
 }
 
-// The code of one slice: cloned per output-channel group and split. What comes after `batch` the entry has found.
+// The code of one slice: cloned per output-channel group and split. What comes after `marks` the entry has found.
 BURIN_PIECE void burin_piece_slice(const float* input, float* output, const float* residual, float* partials,
-                                   u32* counters, i32 batch, u32 lane, u32 outside, const float* source, u32 target,
-                                   u32 copies, u32 bytes, u32 sharing) {
+                                   u32* counters, i32 images, u8* marks, u32 lane, u32 outside, const float* source,
+                                   u32 target, u32 copies, u32 bytes, u32 sharing) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
-  const Launch launch = {input, output, residual, partials, counters, batch};
+  const Launch launch = {input, output, residual, partials, counters, images, words_of_images(images)};
+  u32 live[kMaxMarkWords];
+  clear_live(live);
   float sums[kMaxSums];
   if (bulk()) {
     Tile tile;
@@ -602,8 +620,9 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     const Pixel pixel = locate_pixel(launch);
     if (pixel.owned) {
       burin_hole_collect(sums, place, rank_of_first_split());
-      burin_hole_outputs(sums, &pixel);
+      burin_hole_outputs(sums, &pixel, live);
     }
+    write_marks(marks, live);
     burin_dev_cluster_leave();
     burin_dev_exit();
   } else if (splits() > 1) {
@@ -617,20 +636,18 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     for (i32 split = 0; split < splits(); ++split) burin_hole_gather(sums, group_partials + split * slice_words);
   }
   const Pixel pixel = locate_pixel(launch);
-  if (pixel.owned) burin_hole_outputs(sums, &pixel);
+  if (pixel.owned) burin_hole_outputs(sums, &pixel, live);
+  write_marks(marks, live);
   burin_dev_exit();
 }
 
-// The entry; the name is replaced by the kernel's symbol. What is the same for all slices is done here: this code is
-// fetched once for the whole GPU.
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* residual, float* partials, u32* counters,
-                               i32 batch) {
-  const i32 images = (batch + word_images() - 1) / word_images();  // or pairs
-  const Launch launch = {input, output, residual, partials, counters, images};
+// What is the same for all slices is done here: this code is fetched once for the whole GPU.
+BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks) {
   const u32 slice = burin_dev_block_y();
   // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
-  if (cluster_tiles() > 1 && locate_origin().image >= images) burin_dev_exit();
+  if (cluster_tiles() > 1 && locate_origin().image >= launch.batch) burin_dev_exit();
   Tile tile = {};
+  if (uses_activity()) clear_activity();
   if (bulk()) {
     const u32 gate = burin_dev_thread();
     if (gate < buffers()) burin_dev_gate_init(gate);
@@ -645,6 +662,28 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
   } else if (!staged()) {
     tile.source = locate_source(launch);
   }
-  burin_hole_slices(slice, input, output, residual, partials, counters, images, tile.lane, tile.outside, tile.source,
-                    tile.target, tile.copies, tile.bytes, tile.sharing);
+  if (uses_activity()) {
+    if (!bulk()) burin_dev_barrier();  // the words are clear
+    if (skips()) {
+      const TileOrigin origin = locate_origin();
+      find_live_channels(activity, launch.batch, origin.image, origin.row, origin.col,
+                         burin_hole_first_live_word(slice), burin_hole_live_words(slice));
+      burin_dev_barrier();
+    }
+  }
+  burin_hole_slices(slice, launch.input, launch.output, launch.residual, launch.partials, launch.counters,
+                    launch.images, marks, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes,
+                    tile.sharing);
+}
+
+// The entries: the plan decides which is kept, under the kernel's symbol.
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* residual, float* partials, u32* counters,
+                               i32 batch) {
+  run_block({input, output, residual, partials, counters, batch, words_of_images(batch)}, nullptr, nullptr);
+}
+
+BURIN_KERNEL void burin_kernel_with_activity(const float* input, float* output, const float* residual, float* partials,
+                                             u32* counters, i32 batch, const u8* input_activity, u8* output_activity) {
+  run_block({input, output, residual, partials, counters, batch, words_of_images(batch)}, input_activity,
+            output_activity);
 }

@@ -34,6 +34,9 @@ BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
 // The same of words that are two halves.
 BURIN_PRIMITIVE u32 burin_dev_shared_load_word(u32 base, u32 offset);
 BURIN_PRIMITIVE u32 burin_dev_shared_load_word_if(u32 condition, u32 base, u32 offset);
+BURIN_PRIMITIVE void burin_dev_shared_store_word(u32 base, u32 offset, u32 value);
+// Sets bits of a word. All threads of a warp must do it, with the same address; others may at the same time.
+BURIN_PRIMITIVE void burin_dev_shared_or(u32 base, u32 offset, u32 bits);
 // Four words at an address that is a multiple of 16.
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4(u32 base, u32 offset);
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4_if(u32 condition, u32 base, u32 offset);
@@ -43,6 +46,9 @@ BURIN_PRIMITIVE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);
 BURIN_PRIMITIVE u32 burin_dev_global_load_word(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_global_store_word(float* base, i64 byte_offset, u32 value);
+// One byte of an activity map; `value` is 0 or 1.
+BURIN_PRIMITIVE u32 burin_dev_map_load(const u8* base, i64 offset);
+BURIN_PRIMITIVE void burin_dev_map_store_if(u32 condition, u8* base, i64 offset, u32 value);
 // Partial sums that another block wrote in this launch: not through the incoherent cache.
 BURIN_PRIMITIVE float burin_dev_scratch_load(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_scratch_store(float* base, i64 byte_offset, float value);

@@ -44,6 +44,22 @@ BURIN_INLINE void burin_dev_shared_store(u32 base, u32 offset, float value) {
 BURIN_INLINE u32 burin_dev_shared_load_word(u32 base, u32 offset) {
   return *(BURIN_SHARED u32*)shared_address(base, offset);
 }
+BURIN_INLINE void burin_dev_shared_store_word(u32 base, u32 offset, u32 value) {
+  *(BURIN_SHARED u32*)shared_address(base, offset) = value;
+}
+BURIN_INLINE void burin_dev_shared_or(u32 base, u32 offset, u32 bits) {
+  constexpr u32 kWarpThreads = 32, kAllLanes = 0xFFFFFFFF;
+#if __CUDA_ARCH__ >= 800
+  __asm__ volatile("redux.sync.or.b32 %0, %0, %1;" : "+r"(bits) : "n"(kAllLanes));
+#else
+  for (u32 distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+    bits |= __nvvm_shfl_sync_bfly_i32(kAllLanes, bits, distance, kWarpThreads - 1);
+  }
+#endif
+  if (burin_dev_thread() % kWarpThreads == 0 && bits != 0) {
+    __asm__ volatile("red.shared.or.b32 [%0], %1;" ::"r"((u32)(u64)shared_address(base, offset)), "r"(bits) : "memory");
+  }
+}
 BURIN_INLINE u32 burin_dev_shared_load_word_if(u32, u32 base, u32 offset) {
   return burin_dev_shared_load_word(base, offset);
 }
@@ -52,6 +68,10 @@ BURIN_INLINE u32 burin_dev_global_load_word(const float* base, i64 byte_offset) 
 }
 BURIN_INLINE void burin_dev_global_store_word(float* base, i64 byte_offset, u32 value) {
   *(BURIN_GLOBAL u32*)global_address(base, byte_offset) = value;
+}
+BURIN_INLINE u32 burin_dev_map_load(const u8* base, i64 offset) { return ((const BURIN_GLOBAL u8*)base)[offset]; }
+BURIN_INLINE void burin_dev_map_store_if(u32 condition, u8* base, i64 offset, u32 value) {
+  if (condition != 0) ((BURIN_GLOBAL u8*)base)[offset] = static_cast<u8>(value);
 }
 BURIN_INLINE float burin_dev_global_load(const float* base, i64 byte_offset) {
   return *global_address(base, byte_offset);

@@ -14,6 +14,7 @@
 #include "compiler/cli/table.h"
 #include "ir/error.h"
 #include "ir/package/atomic_file.h"
+#include "ir/text.h"
 #include "runtime/bench/cudnn_baseline.h"
 
 namespace burin {
@@ -22,14 +23,16 @@ namespace {
 struct BenchArguments {
   std::string package;
   std::string device = "cuda:0";
-  std::optional<std::string> batches, layer, baseline, json;
+  std::optional<std::string> batches, layer, baseline, json, dead;
   BenchOptions options;
 };
 
 struct BenchRow {
   const KernelRecord* kernel = nullptr;
   int batch = 1;
+  std::optional<double> dead;  // share of the input's activity map; nothing: launched without maps
   KernelTimes times;
+  double without_us = 0;         // of `dead`: the cold time of the same kernel without maps
   std::vector<CudnnMode> modes;  // of cuDNN that it is compared with
   CudnnBaseline baseline;
 
@@ -56,6 +59,39 @@ std::vector<CudnnMode> modes_for(ElementType element) {
   fail_internal(__FILE__, __LINE__, "an element type without a mode of cuDNN");
 }
 
+// "0,0.5,0.9"
+std::vector<double> parse_dead(const std::string& text) {
+  std::vector<double> shares;
+  for (const std::string& item : split_list("--dead", text)) {
+    const std::optional<double> share = parse_number<double>(item);
+    if (!share || !(*share >= 0 && *share <= 1)) {
+      fail(ErrorKind::usage, "--dead '{}': '{}' is not a share from 0 to 1, such as 0.5", text, item);
+    }
+    shares.push_back(*share);
+  }
+  return shares;
+}
+
+// Each row is followed by one for each share of dead blocks.
+std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const std::string& text) {
+  const std::vector<double> shares = parse_dead(text);
+  std::vector<BenchRow> all;
+  for (const BenchRow& row : rows) {
+    if (!row.kernel->launch.input_activity) {
+      fail(ErrorKind::usage,
+           "--dead {}: kernel {} of layer '{}' skips nothing: it has no activity map of its input; compile it with "
+           "--skip-dead-tiles",
+           text, row.kernel->symbol, row.kernel->layer);
+    }
+    all.push_back(row);
+    for (const double share : shares) {
+      all.push_back(row);
+      all.back().dead = share;
+    }
+  }
+  return all;
+}
+
 // What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
 // that the runtime would choose.
 std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments) {
@@ -65,12 +101,14 @@ std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments
   for (const KernelRecord& kernel : manifest.kernels) {
     if (!matches_layer(arguments.layer, kernel.layer)) continue;
     if (batches.empty()) {
-      rows.push_back({&kernel, kernel.planned_batch, {}, {}, {}});
+      rows.push_back({.kernel = &kernel, .batch = kernel.planned_batch});
       continue;
     }
     if (std::find(done.begin(), done.end(), kernel.layer) != done.end()) continue;
     done.push_back(kernel.layer);
-    for (const int batch : batches) rows.push_back({kernel_for(manifest, kernel.layer, batch), batch, {}, {}, {}});
+    for (const int batch : batches) {
+      rows.push_back({.kernel = kernel_for(manifest, kernel.layer, batch), .batch = batch});
+    }
   }
   if (rows.empty() && arguments.layer)
     fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *arguments.layer);
@@ -98,7 +136,7 @@ std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
 }
 
 // Columns of modes that no row is compared with stay empty, and are not shown.
-std::string print_table(const std::vector<BenchRow>& rows) {
+std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
   using Align = Table::Align;
   std::vector<Table::Column> columns = {{"layer"},
                                         {"batch", Align::right},
@@ -108,6 +146,9 @@ std::string print_table(const std::vector<BenchRow>& rows) {
                                         {"cold us", Align::right},
                                         {"p10/p90/p99", Align::right},
                                         {"model us", Align::right}};
+  if (dead) {
+    for (const char* name : {"dead", "skipped", "without/cold"}) columns.push_back({name, Align::right});
+  }
   const std::size_t own_columns = columns.size();
   for (const CudnnMode mode : kCudnnModes)
     columns.push_back({fmt::format("cuDNN {} us", to_string(mode)), Align::right});
@@ -124,6 +165,12 @@ std::string print_table(const std::vector<BenchRow>& rows) {
         microseconds_text(row.times.cold.median_us),
         spread_text(row.times.cold),
         row.batch == row.kernel->planned_batch ? microseconds_text(row.kernel->predicted_us) : std::string("-")};
+    if (dead) {
+      const auto cell = [&](const std::string& text) { cells.push_back(row.dead ? text : "-"); };
+      cell(fmt::format("{:g}", row.dead.value_or(0)));
+      cell(fmt::format("{:.2f}", row.times.skipped));
+      cell(row.times.cold.median_us > 0 ? fmt::format("{:.2f}", row.without_us / row.times.cold.median_us) : "-");
+    }
     for (const CudnnMode mode : kCudnnModes)
       cells.push_back(row.compared_with(mode) ? time_text(row.baseline[mode]) : "");
     for (const CudnnMode mode : kCudnnModes)
@@ -200,6 +247,8 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
                                     {"planned_batch", row.kernel->planned_batch},
                                     {"predicted_us", row.kernel->predicted_us},
                                     {"loaded_from", row.times.loaded_from},
+                                    {"dead", row.dead ? nlohmann::ordered_json(*row.dead) : nlohmann::ordered_json()},
+                                    {"skipped", row.times.skipped},
                                     {"warm", to_json(row.times.warm)},
                                     {"cold", to_json(row.times.cold)}};
     add_sizes(entry, details, row.kernel->symbol);
@@ -217,6 +266,7 @@ int bench_package(const BenchArguments& arguments) {
   const DeviceChoice choice = choose_device(arguments.device);
   if (choice.host) fail(ErrorKind::usage, "--device {}: only a GPU has times worth measuring", arguments.device);
   std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
+  if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
 
   const Device device = Device::open(choice.ordinal);
   const Bench bench(device, package, arguments.options);
@@ -227,10 +277,13 @@ int bench_package(const BenchArguments& arguments) {
   {
     ProgressBar progress("measuring");
     int done = 0;
+    double without_us = 0;
     for (BenchRow& row : rows) {
       progress.update(done++, static_cast<int>(rows.size()), row.kernel->layer);
-      row.times = bench.time(*row.kernel, row.batch);
-      if (!cudnn) continue;
+      row.times = bench.time(*row.kernel, row.batch, row.dead);
+      if (!row.dead) without_us = row.times.cold.median_us;
+      row.without_us = without_us;
+      if (!cudnn || row.dead) continue;
       MeasureOptions measure_options;
       measure_options.samples = arguments.options.samples;
       row.modes = modes_for(row.kernel->launch.input_element);
@@ -249,7 +302,7 @@ int bench_package(const BenchArguments& arguments) {
   print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",
                          arguments.package, device.info().name, device.info().arch(),
                          version ? ", cuDNN " + *version : std::string(), arguments.options.copies));
-  print_data(print_table(rows));
+  print_data(print_table(rows, arguments.dead.has_value()));
   for (const BenchRow& row : rows) {
     if (!row.baseline.note.empty())
       print_note(fmt::format("{}, batch {}: {}", row.kernel->layer, row.batch, row.baseline.note));
@@ -272,6 +325,11 @@ void add_bench_command(CLI::App& app, Action& action) {
                    "cudnn: its best algorithm by measurement, in the same run; FP32 kernels beside FP32 and TF32, "
                    "half kernels beside FP16 or BF16 and TF32")
       ->type_name("NAME");
+  command
+      ->add_option("--dead", arguments->dead,
+                   "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
+                   "blocks are zero, e.g. 0,0.5,0.9")
+      ->type_name("LIST");
   command->add_option("--json", arguments->json, "Write all figures to FILE, too (-: to stdout instead of the table)")
       ->type_name("FILE");
   command->add_option("--samples", arguments->options.samples, "Timed graph replays for each figure (default 100)")

@@ -2,14 +2,23 @@
 
 #include <cmath>
 
+#include "compiler/dead_channels.h"
 #include "compiler/reference.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/kernel_plan_activity.h"
 
 namespace burin {
 namespace {
 
 constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
+constexpr std::uint64_t kDeadSeed = 2;
+
+DeviceBuffer on_device(const Device& device, std::span<const std::uint8_t> bytes) {
+  DeviceBuffer buffer(device, bytes.size());
+  buffer.upload(bytes.data(), bytes.size());
+  return buffer;
+}
 
 }  // namespace
 
@@ -19,14 +28,33 @@ Bench::Bench(const Device& device, const Package& package, const BenchOptions& o
   for (int i = 0; i < options.copies; ++i) copies_.emplace_back(device_, shared, package.manifest.source);
 }
 
-KernelTimes Bench::time(const KernelRecord& record, int batch) const {
+KernelTimes Bench::time(const KernelRecord& record, int batch, std::optional<double> dead) const {
   const ConvShape& shape = record.shape;
   std::vector<Kernel> kernels;
   for (const LoadedPackage& copy : copies_) kernels.push_back(copy.kernel_by_symbol(record.symbol));
   std::vector<DeviceBuffer> inputs;
-  // In the kernel's types and layouts; which value is where does not matter.
-  const std::vector<float> words = pack_words(
-      record.launch.input_element, random_tensor(kernels.front().input_shape().tensor_elements(batch), kInputSeed));
+  const LaunchGeometry& tensors = record.launch;
+  KernelTimes times;
+  std::vector<float> values;
+  std::vector<std::uint8_t> activity;
+  if (dead) {
+    BURIN_CHECK(tensors.input_activity, "kernel {} has no activity map of its input", record.symbol);
+    const ActivityExtent extent = input_extent(shape, batch);
+    values = random_tensor(shape.input_elements() * batch, kInputSeed);
+    kill_channels(*tensors.input_activity, extent, values, *dead, kDeadSeed);
+    activity = activity_of(*tensors.input_activity, extent, values);
+    if (tensors.output_activity) {
+      times.skipped = skipped_share(shape, batch, *tensors.output_activity, *tensors.input_activity, activity);
+    }
+    values = from_nchw(tensors.input_layout, values, shape.in_channels, shape.in_h, shape.in_w);
+  } else {
+    // Which value is where does not matter.
+    values = random_tensor(kernels.front().input_shape().tensor_elements(batch), kInputSeed);
+  }
+  const std::vector<float> words = pack_words(tensors.input_element, values);
+  const DeviceBuffer input_activity = on_device(device_, activity);
+  const std::optional<ActivityShape> marked = kernels.front().output_activity();
+  const DeviceBuffer output_activity(device_, dead && marked ? static_cast<std::size_t>(marked->bytes(batch)) : 0);
   for (int i = 0; i < kInputBuffers; ++i) inputs.emplace_back(device_, std::span<const float>(words));
   const auto output_bytes = static_cast<std::size_t>(kernels.front().output_shape().tensor_bytes(batch));
   const DeviceBuffer output(device_, output_bytes);
@@ -41,13 +69,14 @@ KernelTimes Bench::time(const KernelRecord& record, int batch) const {
                   {.input = inputs[static_cast<std::size_t>(turn % kInputBuffers)].data(),
                    .output = output.data(),
                    .residual = shape.epilogue.residual ? residual.data() : nullptr,
-                   .batch = batch},
+                   .batch = batch,
+                   .input_activity = dead ? input_activity.data() : nullptr,
+                   .output_activity = dead && marked ? output_activity.data() : nullptr},
                   workspace);
   };
 
   MeasureOptions measure_options;
   measure_options.samples = options_.samples;
-  KernelTimes times;
   times.warm = measure(
       device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, kernels.front(), i); }, measure_options);
   times.cold = measure(

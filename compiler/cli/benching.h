@@ -1,6 +1,7 @@
 // Times the kernels of a package on a GPU.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct KernelTimes {
   Measurement warm;  // the same code again and again
   Measurement cold;  // `copies` loaded copies of the code in turn: as in a network, where other code ran in between
   std::string loaded_from;  // "sm_90 cubin" or "JIT of the PTX"
+  double skipped = 0;       // of all tiles and input channels, the share in which the channel was skipped
 };
 
 // Loads a package several times over, each time with its own copy of the code.
@@ -29,8 +31,9 @@ class Bench {
   // `package` must outlive the bench.
   Bench(const Device& device, const Package& package, const BenchOptions& options);
 
-  // One kernel at `batch` images, random inputs.
-  KernelTimes time(const KernelRecord& record, int batch) const;
+  // One kernel at `batch` images, random inputs. With `dead`, this share of the (cell, channel) blocks of its input's
+  // activity map, which it must have, is zero, and the launches have maps; without, they have none.
+  KernelTimes time(const KernelRecord& record, int batch, std::optional<double> dead = {}) const;
 
   const Stream& stream() const { return stream_; }
 

@@ -206,6 +206,9 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command->add_option("--batch", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)")
       ->type_name("LIST");
+  command->add_flag("--skip-dead-tiles", arguments->options.skip_dead_tiles,
+                    "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
+                    "(activity maps)");
   arguments->import.add_to(*command);
   command->add_option("--dump-dir", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/")
       ->type_name("DIR");

@@ -33,7 +33,7 @@ class Packed {
 }  // namespace
 
 void ConvertingExecutor::run(const KernelRecord& kernel, int batch, std::span<const float> input,
-                             std::span<const float> residual, std::span<float> output) {
+                             std::span<const float> residual, std::span<float> output, const ActivityMaps& maps) {
   const ConvShape& shape = kernel.shape;
   const LaunchGeometry& tensors = kernel.launch;
   const int channels = shape.out_channels, rows = shape.out_h(), cols = shape.out_w();
@@ -43,11 +43,11 @@ void ConvertingExecutor::run(const KernelRecord& kernel, int batch, std::span<co
                             shape.in_w);
   const Packed packed_residual(element, layout, residual, channels, rows, cols);
   if (element == ElementType::f32 && layout == TensorLayout::nchw) {
-    launch(kernel, batch, packed_input.words(), packed_residual.words(), output);
+    launch(kernel, batch, packed_input.words(), packed_residual.words(), output, maps);
     return;
   }
   std::vector<float> words = pack_words(element, from_nchw(layout, output, channels, rows, cols, kFilling));
-  launch(kernel, batch, packed_input.words(), packed_residual.words(), words);
+  launch(kernel, batch, packed_input.words(), packed_residual.words(), words, maps);
   std::ranges::copy(to_nchw(layout, unpack_words(element, words), channels, rows, cols, batch), output.begin());
 }
 

@@ -10,12 +10,12 @@ class ConvertingExecutor : public Executor {
   // What goes in is rounded to the kernel's element type. Filling channels and images are NaN on their way in, so that
   // an output that takes one in shows.
   void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-           std::span<float> output) final;
+           std::span<float> output, const ActivityMaps& maps = {}) final;
 
  protected:
   // What run() promises, with tensors in the kernel's element types and layouts, as words (pack_words()).
   virtual void launch(const KernelRecord& kernel, int batch, std::span<const float> input,
-                      std::span<const float> residual, std::span<float> output) = 0;
+                      std::span<const float> residual, std::span<float> output, const ActivityMaps& maps) = 0;
 };
 
 }  // namespace burin

@@ -23,7 +23,7 @@ class HostExecutor : public ConvertingExecutor {
   bool concurrent() const override { return true; }
 
   void launch(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-              std::span<float> output) override {
+              std::span<float> output, const ActivityMaps& maps) override {
     const auto bitcode = std::find_if(kernel.binaries.begin(), kernel.binaries.end(),
                                       [](const KernelBinary& b) { return b.kind == BinaryKind::bitcode; });
     if (bitcode == kernel.binaries.end()) {
@@ -33,7 +33,12 @@ class HostExecutor : public ConvertingExecutor {
            kernel.layer);
     }
     HostKernel compiled(package_.files.at(bitcode->path), kernel.symbol, kernel.launch, kernel.shape);
-    compiled.run({.batch = batch, .input = input, .output = output, .residual = residual});
+    compiled.run({.batch = batch,
+                  .input = input,
+                  .output = output,
+                  .residual = residual,
+                  .input_activity = maps.input,
+                  .output_activity = maps.output});
   }
 
  private:
@@ -103,6 +108,38 @@ class Scratch {
   GuardedBuffer counters_, partials_;
 };
 
+// A launch's activity maps, where it has any.
+class DeviceMaps {
+ public:
+  DeviceMaps(const Device& device, const ActivityMaps& maps) : maps_(maps) {
+    if (!maps.input.empty()) {
+      input_.emplace(device, maps.input.size());
+      input_->upload(maps.input.data(), maps.input.size());
+    }
+    if (!maps.output.empty()) {
+      output_.emplace(device, maps.output.size(), kPoison);
+      output_->buffer().upload(maps.output.data(), maps.output.size());
+    }
+  }
+
+  const void* input() const { return input_ ? input_->data() : nullptr; }
+  void* output() const { return output_ ? output_->buffer().data() : nullptr; }
+
+  // The map that the launch has written.
+  void fetch(const std::string& layer) const {
+    if (!output_) return;
+    output_->buffer().download(maps_.output.data(), maps_.output.size());
+    if (!output_->intact()) {
+      fail(ErrorKind::verification, "layer '{}': the kernel wrote past the end of its output's activity map", layer);
+    }
+  }
+
+ private:
+  ActivityMaps maps_;
+  std::optional<DeviceBuffer> input_;
+  std::optional<GuardedBuffer> output_;
+};
+
 class CudaExecutor : public ConvertingExecutor {
  public:
   CudaExecutor(int ordinal, const Package& package)
@@ -118,25 +155,29 @@ class CudaExecutor : public ConvertingExecutor {
   bool concurrent() const override { return false; }
 
   void launch(const KernelRecord& record, int batch, std::span<const float> input, std::span<const float> residual,
-              std::span<float> output) override {
+              std::span<float> output, const ActivityMaps& maps) override {
     const Kernel kernel = loaded_.kernel_by_symbol(record.symbol);
     const DeviceBuffer device_input(device_, input);
     DeviceBuffer device_residual;
     if (!residual.empty()) device_residual = DeviceBuffer(device_, residual);
     GuardedBuffer device_output(device_, output.size_bytes(), kPoison);
     device_output.buffer().upload(output.data(), output.size_bytes());
+    const DeviceMaps device_maps(device_, maps);
     const Scratch scratch(device_, kernel.workspace_size(batch));
     kernel.launch(stream_,
                   {.input = device_input.data(),
                    .output = device_output.buffer().data(),
                    .residual = residual.empty() ? nullptr : device_residual.data(),
-                   .batch = batch},
+                   .batch = batch,
+                   .input_activity = device_maps.input(),
+                   .output_activity = device_maps.output()},
                   scratch.view());
     stream_.synchronize();
     device_output.buffer().download(output.data(), output.size_bytes());
     if (!device_output.intact()) {
       fail(ErrorKind::verification, "layer '{}': the kernel wrote past the end of its output", record.layer);
     }
+    device_maps.fetch(record.layer);
     scratch.check(record.layer);
   }
 

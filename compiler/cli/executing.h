@@ -1,6 +1,7 @@
 // Where a package's kernels are executed: a GPU through the runtime, or the host executor.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,12 @@ std::optional<std::string> native_arch();
 // smallest. Null where the package has no such layer.
 const KernelRecord* kernel_for(const Manifest& manifest, const std::string& layer, int batch);
 
+// Activity maps of a launch (ir/activity_map.h); empty: the launch is without that map, or the kernel is.
+struct ActivityMaps {
+  std::span<const std::uint8_t> input = {};
+  std::span<std::uint8_t> output = {};  // whose content before is what a kernel that writes too little leaves there
+};
+
 // Executes kernels of one package. Tensors are float32 in NCHW in host memory, whatever the kernels' element types and
 // layouts; to half types, values are rounded.
 class Executor {
@@ -42,7 +49,7 @@ class Executor {
   // unless the layer has one. Throws Error(verification) for faults of the kernel that the executor detects, such as
   // writes outside the output.
   virtual void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-                   std::span<float> output) = 0;
+                   std::span<float> output, const ActivityMaps& maps = {}) = 0;
 };
 
 // `package` must outlive the executor.

@@ -6,13 +6,17 @@
 
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/suggest.h"
+#include "compiler/dead_channels.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel_plan.h"
+#include "ir/kernel_plan_activity.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
 namespace {
+
+constexpr std::uint8_t kUnwrittenActivity = 0xFF;
 
 const ConvLayer& find_layer(const Network& network, const std::string& name) {
   std::vector<std::string> names;
@@ -109,7 +113,7 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
   const ConvShape& shape = task.layer.shape;
   const LaunchGeometry& tensors = task.kernel->launch;
   const std::string& name = task.kernel->layer;
-  const std::vector<float> input = rounded(
+  std::vector<float> input = rounded(
       tensors.input_element, random_tensor(shape.input_elements() * task.batch, seed_for(seed, name, task.batch, 0)));
   std::vector<float> residual;
   if (shape.epilogue.residual) {
@@ -118,13 +122,24 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
   }
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * task.batch),
                             std::numeric_limits<float>::quiet_NaN());
+  // A kernel with activity maps gets an input of which half is dead, and its map.
+  std::vector<std::uint8_t> input_activity, output_activity;
+  const ActivityExtent in = input_extent(shape, task.batch), out = output_extent(shape, task.batch);
+  if (const std::optional<ActivityMap>& map = tensors.input_activity) {
+    constexpr double kDead = 0.5;
+    kill_channels(*map, in, input, kDead, seed_for(seed, name, task.batch, 2));
+    input_activity = activity_of(*map, in, input);
+  }
+  if (const std::optional<ActivityMap>& map = tensors.output_activity) {
+    output_activity.assign(static_cast<std::size_t>(map_bytes(*map, out)), kUnwrittenActivity);
+  }
   VerificationResult result;
   result.arithmetic = arithmetic_of(*task.kernel);
   const PatternStatistics statistics = analyse(task.layer).statistics;
   int& longest = result.arithmetic.longest_reduction;
   for (const int terms : statistics.per_row) longest = std::max(longest, terms);
   try {
-    executor.run(*task.kernel, task.batch, input, residual, output);
+    executor.run(*task.kernel, task.batch, input, residual, output, {input_activity, output_activity});
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::verification) throw;
     result.fault = error.what();
@@ -133,6 +148,10 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
   result.comparison = compare(output, reference_convolution(task.layer, task.batch, input, residual),
                               reference_magnitude(task.layer, task.batch, input, residual), result.arithmetic);
   result.passed = result.comparison.within;
+  if (result.passed && tensors.output_activity) {
+    result.fault = map_fault(*tensors.output_activity, out, output_activity, output, kUnwrittenActivity);
+    result.passed = result.fault.empty();
+  }
   return result;
 }
 

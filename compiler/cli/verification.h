@@ -40,8 +40,9 @@ std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const 
 
 // The random input of a kernel depends on the seed, the layer's name and the batch size alone, so that one row of a
 // long table can be repeated by itself. It is rounded to the kernel's element type before the reference sees it, the
-// weights are not: the error is the kernel's. The output is filled with NaN before. Errors of kind verification become
-// a result; others are thrown.
+// weights are not: the error is the kernel's. The output is filled with NaN before. A kernel that skips dead channels
+// gets an input half of which is dead, with its activity map; a map that it writes must agree with its output. Errors
+// of kind verification become a result; others are thrown.
 VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor);
 
 // The executor's fault, or the worst element: where, what it is, what it should be.

@@ -37,7 +37,7 @@ constexpr std::uint64_t kMaxConstantBytes = 1 << 24;  // one constant table
 constexpr std::uint64_t kMaxAlignment = 64;           // bytes, of a variable
 constexpr int kMaxCallDepth = 64;
 constexpr std::string_view kDeviceTriple = "nvptx64-nvidia-cuda";
-constexpr std::string_view kKernelSignature = "vpppppi";
+constexpr std::string_view kKernelSignature = "vpppppi", kActivitySignature = "vpppppipp";
 constexpr std::size_t kMaxQuoted = 160;  // characters of an instruction in an error
 
 std::string quote(const llvm::Value& value) {
@@ -406,9 +406,11 @@ AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbo
   }
   const bool copies =
       std::any_of(kernel->arg_begin(), kernel->arg_end(), [](const auto& p) { return p.hasByValAttr(); });
-  if (copies || signature(kernel->getFunctionType()) != kKernelSignature) {
+  const std::string parameters = signature(kernel->getFunctionType());
+  if (copies || (parameters != kKernelSignature && parameters != kActivitySignature)) {
     fail(ErrorKind::bad_input,
-         "bitcode: kernel '{}' does not have the parameters (input, output, residual, partial sums, counters, batch)",
+         "bitcode: kernel '{}' does not have the parameters (input, output, residual, partial sums, counters, batch), "
+         "with or without (activity of the input, activity of the output) behind them",
          symbol);
   }
   const ClusterExtent cluster = cluster_of(*kernel);
@@ -418,7 +420,7 @@ AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbo
   remove_the_rest(module, calls.depths());
   ModuleCheck check(module);
   for (const auto& [function, depth] : calls.depths()) check.function(*function);
-  return {kernel, cluster, calls.depths().lookup(kernel)};
+  return {kernel, cluster, parameters == kActivitySignature, calls.depths().lookup(kernel)};
 }
 
 }  // namespace burin

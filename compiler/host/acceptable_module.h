@@ -24,7 +24,8 @@ namespace burin {
 struct AcceptedKernel {
   llvm::Function* function = nullptr;
   ClusterExtent cluster;
-  int call_depth = 1;  // functions of the module in the longest chain of calls that begins with the kernel
+  bool activity = false;  // it has the parameters of activity maps
+  int call_depth = 1;     // functions of the module in the longest chain of calls that begins with the kernel
 };
 
 // `layout`: of the CPU; it becomes the module's. Throws Error(bad_input) that names function and instruction.

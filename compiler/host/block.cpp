@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "compiler/host/cluster.h"
+#include "ir/limits.h"
 
 namespace burin {
 
@@ -106,8 +107,16 @@ __attribute__((no_sanitize("function")))
 void Block::thread_entry() {
   Block& block = current();
   const LaunchMemory& memory = block.memory();
-  block.launch_->kernel(memory.base(Buffer::input), memory.base(Buffer::output), memory.base(Buffer::residual),
-                        memory.base(Buffer::partials), memory.base(Buffer::counters), block.launch_->batch);
+  const Launch& launch = *block.launch_;
+  const std::uint64_t input = memory.base(Buffer::input), output = memory.base(Buffer::output),
+                      residual = memory.base(Buffer::residual), partials = memory.base(Buffer::partials),
+                      counters = memory.base(Buffer::counters);
+  if (launch.activity_kernel != nullptr) {
+    launch.activity_kernel(input, output, residual, partials, counters, launch.batch,
+                           memory.base(Buffer::input_activity), memory.base(Buffer::output_activity));
+  } else {
+    launch.kernel(input, output, residual, partials, counters, launch.batch);
+  }
   block.end_thread();
 }
 
@@ -136,6 +145,7 @@ void Block::finish_interval() {
         threads_.begin());
   };
   const int all = static_cast<int>(threads_.size());
+  if ((fault_ = diverged_warp())) return;
   std::optional<State> meeting;
   for (const State state : {State::at_barrier, State::at_broadcast, State::at_cluster_barrier}) {
     if (first(state) == all) continue;
@@ -183,6 +193,17 @@ void Block::end_block() {
         "barrier after the loads",
         subject(0));
   }
+}
+
+std::optional<std::string> Block::diverged_warp() const {
+  for (std::size_t first = 0; first < threads_.size(); first += kWarpSize) {
+    for (std::size_t i = first; i < std::min(first + kWarpSize, threads_.size()); ++i) {
+      if (threads_[i].warp_actions == threads_[first].warp_actions) continue;
+      return fmt::format("{}: divergence: does not set the same words' bits as thread {} of its warp",
+                         subject(static_cast<int>(i)), first);
+    }
+  }
+  return std::nullopt;
 }
 
 std::string Block::subject(int thread) const { return fmt::format("block ({}, {}), thread {}", x(), y(), thread); }
@@ -261,6 +282,12 @@ std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t ph
   thread.state = State::running;
   thread.moved = true;
   return std::nullopt;
+}
+
+void Block::warp_action(std::uint32_t what) {
+  constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
+  std::uint64_t& actions = threads_[static_cast<std::size_t>(thread_)].warp_actions;
+  actions = (actions + what + 1) * kMultiplier;
 }
 
 void Block::end_thread() {

@@ -21,10 +21,15 @@ namespace burin {
 
 using KernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
                                 std::uint64_t partials, std::uint64_t counters, std::int32_t batch);
+// Of kernels with activity maps.
+using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
+                                        std::uint64_t partials, std::uint64_t counters, std::int32_t batch,
+                                        std::uint64_t input_activity, std::uint64_t output_activity);
 
 // What all blocks of a launch share.
 struct Launch {
   KernelFunction kernel = nullptr;
+  ActivityKernelFunction activity_kernel = nullptr;  // instead of the other
   LaunchMemory* memory = nullptr;
   std::uint32_t blocks_x = 1;
   std::int32_t batch = 1;
@@ -79,6 +84,8 @@ class Block {
   std::optional<std::string> bulk_copy_all(std::uint32_t address, std::span<const float> values, std::uint32_t gate,
                                            std::uint32_t ranks);
   [[noreturn]] void end_thread();
+  // What all threads of a warp must do alike, told apart by `what`.
+  void warp_action(std::uint32_t what);
   // The fault when the block has already counted its arrival.
   std::optional<std::string> check_partial_store();
   void fence();
@@ -96,9 +103,10 @@ class Block {
     std::uint32_t gate = 0;  // waited for; of State::at_gate
     bool moved = false;      // has passed a wait since it was last resumed
     // Barrier intervals, counted from 1; 0: never.
-    std::uint32_t stored = 0;   // the last store of a partial sum
-    std::uint32_t covered = 0;  // the first fence after it
-    std::uint32_t fenced = 0;   // the last fence
+    std::uint32_t stored = 0;        // the last store of a partial sum
+    std::uint32_t covered = 0;       // the first fence after it
+    std::uint32_t fenced = 0;        // the last fence
+    std::uint64_t warp_actions = 0;  // in their order, hashed
   };
 
   static const char* name(State state);
@@ -109,6 +117,7 @@ class Block {
   void share_knowledge();
   void finish_interval();
   void end_block();
+  std::optional<std::string> diverged_warp() const;
   std::string subject(int thread) const;
 
   static thread_local Block* current_;

@@ -188,7 +188,12 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(s
   const bool survived = run_guarded([&] {
     auto address = jit.lookup(kHostKernelName);
     failure = address ? std::string() : llvm::toString(address.takeError());
-    if (address) kernel_ = address->toPtr<KernelFunction>();
+    if (!address) return;
+    if (accepted.activity) {
+      activity_kernel_ = address->toPtr<ActivityKernelFunction>();
+    } else {
+      kernel_ = address->toPtr<KernelFunction>();
+    }
   });
   const std::string text = fmt::format("{}; {}{}", failure, jit_->errors, diagnostics.text());
   if (!survived) static_cast<void>(jit_.release());

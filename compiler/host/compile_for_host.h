@@ -19,7 +19,9 @@ class HostCode {
   HostCode(std::string_view bitcode, const std::string& symbol);
   ~HostCode();
 
+  // One of the two is null: kernels with activity maps have more parameters.
   KernelFunction kernel() const { return kernel_; }
+  ActivityKernelFunction activity_kernel() const { return activity_kernel_; }
   const ClusterExtent& cluster() const { return cluster_; }
   // What one thread needs, primitives included.
   std::size_t stack_bytes() const { return stack_bytes_; }
@@ -28,6 +30,7 @@ class HostCode {
   struct Jit;
   std::unique_ptr<Jit> jit_;
   KernelFunction kernel_ = nullptr;
+  ActivityKernelFunction activity_kernel_ = nullptr;
   ClusterExtent cluster_;
   std::size_t stack_bytes_ = 0;
 };

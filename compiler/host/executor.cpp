@@ -58,6 +58,15 @@ void require_size(std::string_view tensor, std::size_t has, TensorLayout layout,
        images_together(layout) == 1 ? "values" : "words", arguments.batch, describe(shape), wanted, to_string(layout));
 }
 
+void require_map(std::string_view tensor, std::size_t has, const std::optional<ActivityMap>& map,
+                 const ActivityExtent& extent) {
+  if (has == 0) return;
+  const std::int64_t wanted = map ? map_bytes(*map, extent) : 0;
+  if (static_cast<std::int64_t>(has) == wanted) return;
+  fail(ErrorKind::bad_input, "the activity map of the {} has {} bytes; batch {} needs {}", tensor, has, extent.images,
+       wanted);
+}
+
 // The first fault in the order of the blocks, whichever CPU thread meets it.
 class FirstFault {
  public:
@@ -90,6 +99,10 @@ struct HostKernel::Impl {
       fail(ErrorKind::bad_input, "kernel '{}': its launch has cluster_tiles = {}; its clusters have {} blocks in x",
            symbol, launch.cluster_tiles, cluster.x);
     }
+    if (launch.has_activity() != (code.activity_kernel() != nullptr)) {
+      fail(ErrorKind::bad_input, "kernel '{}': its launch has {}activity maps, its code has {}parameters for them",
+           symbol, launch.has_activity() ? "" : "no ", code.activity_kernel() != nullptr ? "" : "no ");
+    }
   }
 
   void run(const HostLaunchArguments& arguments);
@@ -118,6 +131,10 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
     require_size("residual", arguments.residual.size(), launch.output_layout, shape.epilogue.residual ? outputs : 0,
                  arguments, shape);
   }
+  require_map("input", arguments.input_activity.size(), launch.input_activity,
+              {arguments.batch, shape.in_channels, shape.in_h, shape.in_w});
+  require_map("output", arguments.output_activity.size(), launch.output_activity,
+              {arguments.batch, shape.out_channels, shape.out_h(), shape.out_w()});
   const std::int64_t tiles = tile_count(launch, arguments.batch), width = grid_width(launch, arguments.batch);
   const std::int64_t blocks = width * launch.slices;
   if (width > kMaxTiles || blocks > kMaxTiles) {
@@ -145,9 +162,10 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
 
 void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass,
                                 std::int64_t tiles) {
-  LaunchMemory memory(shape, launch, tiles, arguments.input, arguments.output, arguments.residual);
+  LaunchMemory memory(shape, launch, tiles, arguments.input, arguments.output, arguments.residual,
+                      arguments.input_activity, arguments.output_activity);
   const auto width = static_cast<std::uint32_t>(grid_width(launch, arguments.batch));
-  const Launch job = {code.kernel(), &memory, width, arguments.batch};
+  const Launch job = {code.kernel(), code.activity_kernel(), &memory, width, arguments.batch};
   for (int phase = 0; phase < schedule.phases(); ++phase) {
     FirstFault fault;
     run_phase(job, schedule, pass, phase, fault);
@@ -185,6 +203,17 @@ HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, cons
   if (const auto faults = verify(shape); !faults.empty()) {
     fail(ErrorKind::bad_input, "kernel '{}': {}", symbol, faults.front());
   }
+  const auto require_cells = [&](const std::optional<ActivityMap>& map, const ActivityExtent& extent,
+                                 TensorLayout layout, std::string_view what) {
+    if (!map) return;
+    if (const auto faults = verify(*map, extent, images_together(layout), what); !faults.empty()) {
+      fail(ErrorKind::bad_input, "kernel '{}': {}", symbol, faults.front());
+    }
+  };
+  require_cells(launch.input_activity, {1, shape.in_channels, shape.in_h, shape.in_w}, launch.input_layout,
+                "input_activity");
+  require_cells(launch.output_activity, {1, shape.out_channels, shape.out_h(), shape.out_w()}, launch.output_layout,
+                "output_activity");
   impl_ = std::make_unique<Impl>(bitcode, symbol, launch, shape);
 }
 

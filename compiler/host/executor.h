@@ -25,6 +25,10 @@ struct HostLaunchArguments {
   std::span<const float> input;
   std::span<float> output;
   std::span<const float> residual;  // empty when the layer has none
+  // Activity maps in the launch geometry's cells; empty: a launch without the map. Every byte of the output's must be
+  // written, and nothing is known of what it holds before.
+  std::span<const std::uint8_t> input_activity = {};
+  std::span<std::uint8_t> output_activity = {};
 };
 
 // One kernel, compiled for this CPU. run() may be called many times, from one thread at a time.

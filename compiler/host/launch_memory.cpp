@@ -8,8 +8,13 @@
 namespace burin {
 namespace {
 
-constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input", "output", "residual", "partial sums",
-                                                                 "counters"};
+constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input",
+                                                                 "output",
+                                                                 "residual",
+                                                                 "partial sums",
+                                                                 "counters",
+                                                                 "activity map of the input",
+                                                                 "activity map of the output"};
 
 // Each buffer begins in the middle of a range of 2^44 bytes; the top bits are such that the CPU has no such address.
 constexpr int kRangeBits = 44;
@@ -18,6 +23,9 @@ constexpr std::uint64_t kNoSuchMemory = std::uint64_t{1} << 62;
 
 constexpr std::uint64_t base_of(Buffer buffer) {
   return kNoSuchMemory | (static_cast<std::uint64_t>(buffer) << kRangeBits) | kRangeMiddle;
+}
+constexpr std::int64_t element_bytes(Buffer buffer) {
+  return buffer == Buffer::input_activity || buffer == Buffer::output_activity ? 1 : 4;
 }
 std::string_view name_of(Buffer buffer) { return kBufferNames[static_cast<std::size_t>(buffer)]; }
 
@@ -38,7 +46,8 @@ Accessor unpack(std::uint64_t packed) {
 }  // namespace
 
 LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles,
-                           std::span<const float> input, std::span<float> output, std::span<const float> residual)
+                           std::span<const float> input, std::span<float> output, std::span<const float> residual,
+                           std::span<const std::uint8_t> input_activity, std::span<std::uint8_t> output_activity)
     : shape_(shape),
       input_layout_(launch.input_layout),
       output_layout_(launch.output_layout),
@@ -49,10 +58,13 @@ LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch,
       input_(input),
       residual_(residual),
       output_(output),
+      input_activity_(input_activity),
+      output_activity_(output_activity),
       partial_count_(partials_per_tile_ * tiles),
       counter_count_(launch.counters_per_tile * tiles),
       block_count_(width_ * launch.slices),
       output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output.size())),
+      activity_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output_activity.size())),
       partials_(std::make_unique<Partial[]>(static_cast<std::size_t>(partial_count_))),
       counters_(std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(counter_count_))),
       arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(block_count_))) {}
@@ -69,6 +81,10 @@ std::int64_t LaunchMemory::elements(Buffer buffer) const {
       return partial_count_;
     case Buffer::counters:
       return counter_count_;
+    case Buffer::input_activity:
+      return static_cast<std::int64_t>(input_activity_.size());
+    case Buffer::output_activity:
+      return static_cast<std::int64_t>(output_activity_.size());
   }
   return 0;
 }
@@ -85,6 +101,11 @@ std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) 
       return fmt::format("{} (tile {}, word {})", element, element / partials_per_tile_, element % partials_per_tile_);
     case Buffer::counters:
       return std::to_string(element);
+    case Buffer::input_activity:
+    case Buffer::output_activity: {
+      const int channels = buffer == Buffer::input_activity ? shape_.in_channels : shape_.out_channels;
+      return fmt::format("{} (cell {}, channel {})", element, element / channels, element % channels);
+    }
     default:
       break;
   }
@@ -123,19 +144,20 @@ std::string LaunchMemory::misplaced(Buffer wanted, const char* access, std::uint
     return fmt::format("{} {} at byte {} of the {}, which is not for this access", access, name_of(wanted), offset,
                        name_of(found));
   }
-  if (offset % kWordBytes != 0) {
+  if (offset % element_bytes(found) != 0) {
     return fmt::format("misaligned {} {} at byte {}, which is not a multiple of {}", access, name_of(found), offset,
                        kWordBytes);
   }
-  const std::int64_t element = offset / kWordBytes;
+  const std::int64_t element = offset / element_bytes(found);
   return fmt::format("{} {} out of bounds: element {}, {} the {} of the launch", access, name_of(found), element,
                      element < 0 ? "before" : "past", count);
 }
 
 std::int64_t LaunchMemory::locate(Buffer buffer, const char* access, std::uint64_t address, std::string& fault) const {
   const std::uint64_t offset = address - base_of(buffer);
-  if (offset % kWordBytes == 0 && offset / kWordBytes < static_cast<std::uint64_t>(elements(buffer))) {
-    return static_cast<std::int64_t>(offset / kWordBytes);
+  const auto bytes = static_cast<std::uint64_t>(element_bytes(buffer));
+  if (offset % bytes == 0 && offset / bytes < static_cast<std::uint64_t>(elements(buffer))) {
+    return static_cast<std::int64_t>(offset / bytes);
   }
   fault = misplaced(buffer, access, address);
   return -1;
@@ -195,6 +217,30 @@ std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, flo
                        describe_block(first - 1));
   }
   output_[index] = value;
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::load_activity(std::uint64_t address, std::uint32_t& value) const {
+  std::string fault;
+  const std::int64_t element = locate(Buffer::input_activity, "load from", address, fault);
+  if (element < 0) return fault;
+  value = input_activity_[static_cast<std::size_t>(element)];
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::store_activity(std::uint64_t address, std::uint32_t value,
+                                                        const Accessor& who) {
+  std::string fault;
+  const std::int64_t element = locate(Buffer::output_activity, "store to", address, fault);
+  if (element < 0) return fault;
+  const auto index = static_cast<std::size_t>(element);
+  const std::uint32_t first = activity_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
+  if (first != 0) {
+    return fmt::format("store to byte {} of the {} a second time, after {}",
+                       describe_element(Buffer::output_activity, element), name_of(Buffer::output_activity),
+                       describe_block(first - 1));
+  }
+  output_activity_[index] = static_cast<std::uint8_t>(value);
   return std::nullopt;
 }
 
@@ -262,6 +308,11 @@ std::optional<std::string> LaunchMemory::incomplete() const {
   if (missing != 0) {
     return fmt::format("output element {} was not written by any thread; {} of {} elements are missing",
                        describe_element(Buffer::output, first), missing, elements(Buffer::output));
+  }
+  for (std::int64_t i = 0; i < elements(Buffer::output_activity); ++i) {
+    if (activity_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0) continue;
+    return fmt::format("byte {} of the {} was not written by any thread", describe_element(Buffer::output_activity, i),
+                       name_of(Buffer::output_activity));
   }
   for (std::int64_t i = 0; i < counter_count_; ++i) {
     const std::uint32_t value = counters_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed);

@@ -1,8 +1,9 @@
-// The global memory of one launch: five buffers, of which the kernel sees addresses that are not addresses of this
+// The global memory of one launch: seven buffers, of which the kernel sees addresses that are not addresses of this
 // process. They lie so far apart that an access outside a buffer never falls into another one, and only the primitives
 // can turn them into memory.
 //
-// An element of a buffer is a 4-byte word; with the layout n2chw it holds the values of two images.
+// An element of a buffer is a 4-byte word; with the layout n2chw it holds the values of two images. Elements of
+// activity maps are bytes.
 //
 // Blocks may run at the same time on several CPU threads. Each access returns std::nullopt, or the fault as a sentence
 // without its subject.
@@ -21,8 +22,8 @@
 
 namespace burin {
 
-enum class Buffer { input, output, residual, partials, counters };
-inline constexpr int kBuffers = 5;
+enum class Buffer { input, output, residual, partials, counters, input_activity, output_activity };
+inline constexpr int kBuffers = 7;
 
 // Who accesses.
 struct Accessor {
@@ -35,7 +36,8 @@ class LaunchMemory {
  public:
   // The spans must have the sizes that shape, batch and geometry's layouts ask for.
   LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles, std::span<const float> input,
-               std::span<float> output, std::span<const float> residual);
+               std::span<float> output, std::span<const float> residual,
+               std::span<const std::uint8_t> input_activity = {}, std::span<std::uint8_t> output_activity = {});
 
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
   std::uint64_t base(Buffer buffer) const;
@@ -55,13 +57,16 @@ class LaunchMemory {
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
   // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
+  // Of the maps. What a launch without the map is asked for is a fault.
+  std::optional<std::string> load_activity(std::uint64_t address, std::uint32_t& value) const;
+  std::optional<std::string> store_activity(std::uint64_t address, std::uint32_t value, const Accessor& who);
   std::optional<std::string> load_partial(std::uint64_t address, float& value, const Accessor& who) const;
   std::optional<std::string> store_partial(std::uint64_t address, float value, const Accessor& who);
   std::optional<std::string> count_arrival(std::uint64_t address, std::uint32_t last, std::uint32_t& old,
                                            const Accessor& who);
 
-  // After the last block: output elements, but those of filling channels, that nobody wrote; counters that are not
-  // zero.
+  // After the last block: output elements, but those of filling channels, and bytes of its map that nobody wrote;
+  // counters that are not zero.
   std::optional<std::string> incomplete() const;
 
  private:
@@ -91,8 +96,11 @@ class LaunchMemory {
   std::uint64_t input_base_ = 0;
   std::span<const float> input_, residual_;
   std::span<float> output_;
+  std::span<const std::uint8_t> input_activity_;
+  std::span<std::uint8_t> output_activity_;
   std::int64_t partial_count_ = 0, counter_count_ = 0, block_count_ = 0;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;  // block, counted from 1
+  std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;    // block, counted from 1
+  std::unique_ptr<std::atomic<std::uint32_t>[]> activity_writer_;  // the same
   std::unique_ptr<Partial[]> partials_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> counters_;
   std::unique_ptr<std::atomic<bool>[]> arrived_;  // per block: it has counted its arrival

@@ -55,6 +55,28 @@ void shared_store(u32 base, u32 offset, float value) noexcept {
   require(block.shared().store(base + offset, static_cast<int>(block.thread()), value));
 }
 
+void shared_store_word(u32 base, u32 offset, u32 value) noexcept {
+  shared_store(base, offset, std::bit_cast<float>(value));
+}
+
+void shared_or(u32 base, u32 offset, u32 bits) noexcept {
+  Block& block = Block::current();
+  block.warp_action(base + offset);
+  require(block.shared().set_bits(base + offset, static_cast<int>(block.thread()), bits));
+}
+
+u32 map_load(u64 base, i64 offset) noexcept {
+  u32 value = 0;
+  require(Block::current().memory().load_activity(base + static_cast<u64>(offset), value));
+  return value;
+}
+
+void map_store_if(u32 condition, u64 base, i64 offset, u32 value) noexcept {
+  if (condition == 0) return;
+  Block& block = Block::current();
+  require(block.memory().store_activity(base + static_cast<u64>(offset), value, block.accessor()));
+}
+
 float global_load(u64 base, i64 byte_offset) noexcept {
   float value = 0;
   require(Block::current().memory().load(base + static_cast<u64>(byte_offset), value));
@@ -257,6 +279,10 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_shared_load4", "qii", address_of(shared_load4)},
       {"burin_dev_shared_load4_if", "qiii", address_of(shared_load4_if)},
       {"burin_dev_shared_store", "viif", address_of(shared_store)},
+      {"burin_dev_shared_store_word", "viii", address_of(shared_store_word)},
+      {"burin_dev_shared_or", "viii", address_of(shared_or)},
+      {"burin_dev_map_load", "ipl", address_of(map_load)},
+      {"burin_dev_map_store_if", "vipli", address_of(map_store_if)},
       {"burin_dev_global_load", "fpl", address_of(global_load)},
       {"burin_dev_global_store", "vplf", address_of(global_store)},
       {"burin_dev_global_load4", "qpl", address_of(global_load4)},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace burin {
 namespace {
@@ -48,6 +49,31 @@ std::optional<std::string> SharedMemory::store(std::uint32_t address, int thread
   word.value = value;
   word.written = interval_;
   word.writer = static_cast<std::uint16_t>(thread);
+  return std::nullopt;
+}
+
+std::optional<std::string> SharedMemory::set_bits(std::uint32_t address, int thread, std::uint32_t bits) {
+  if (auto fault = check_place(address)) return fault;
+  Word& word = words_[address / kWordBytes];
+  const bool by_all = word.written == interval_ && word.writer == kBitSetters;
+  if (word.written < first_interval_) {
+    return fmt::format("sets bits of shared memory at byte {}, which no thread of the block has written", address);
+  }
+  if (!by_all) {
+    if (auto fault = check_write("set bits of", address, thread)) return fault;
+    if (word.written == interval_) {
+      return fmt::format(
+          "race on shared memory at byte {}: set bits of it by several threads after a store by thread {}, without a "
+          "barrier in between",
+          address, word.writer);
+    }
+  } else if (word.read == interval_) {
+    return fmt::format("race on shared memory at byte {}: set bits of it after a load, without a barrier in between",
+                       address);
+  }
+  word.value = std::bit_cast<float>(std::bit_cast<std::uint32_t>(word.value) | bits);
+  word.written = interval_;
+  word.writer = kBitSetters;
   return std::nullopt;
 }
 
@@ -201,11 +227,11 @@ std::optional<std::string> SharedMemory::check_bulk_target(std::uint32_t index, 
         "use",
         address, thread);
   }
-  if (word.written >= first_interval_ && word.writer < threads()) {
+  if (word.written >= first_interval_ && (word.writer < threads() || word.writer == kBitSetters)) {
     return fmt::format(
-        "bulk copy into shared memory at byte {}, which thread {} has written itself: words that bulk "
+        "bulk copy into shared memory at byte {}, which {} has written itself: words that bulk "
         "copies fill cannot be written by a thread before",
-        address, word.writer);
+        address, issuer(word.writer));
   }
   return std::nullopt;
 }
@@ -236,6 +262,7 @@ std::optional<std::string> SharedMemory::outside(const char* access, std::uint32
 }
 
 std::string SharedMemory::issuer(std::size_t copier) const {
+  if (copier == kBitSetters) return "a thread that set bits";
   return copier < threads() ? fmt::format("thread {}", copier)
                             : fmt::format("a bulk copy at gate {}", copier - threads());
 }
@@ -258,7 +285,7 @@ std::optional<std::string> SharedMemory::unreadable(std::uint32_t address, int t
         "load from shared memory at byte {} while a copy into it is in flight: thread {} issued it and has not {} it",
         address, word.writer, committed ? "waited for" : "committed");
   }
-  if (word.written == interval_ && word.writer >= threads()) {
+  if (word.written == interval_ && word.writer >= threads() && word.writer != kBitSetters) {
     return fmt::format(
         "race on shared memory at byte {}: load by thread {} of what a bulk copy brought, without "
         "having waited for phase {} of gate {}",
@@ -266,8 +293,8 @@ std::optional<std::string> SharedMemory::unreadable(std::uint32_t address, int t
   }
   if (word.written == interval_) {
     return fmt::format(
-        "race on shared memory at byte {}: load by thread {} of what thread {} wrote, without a barrier in between",
-        address, thread, word.writer);
+        "race on shared memory at byte {}: load by thread {} of what {} wrote, without a barrier in between", address,
+        thread, issuer(word.writer));
   }
   return fmt::format("load from shared memory at byte {}, which no thread of the block has written", address);
 }

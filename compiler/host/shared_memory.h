@@ -58,6 +58,8 @@ class SharedMemory {
     return std::nullopt;
   }
   std::optional<std::string> store(std::uint32_t address, int thread, float value);
+  // Atomic: several threads may do it between two barriers, but no other access may happen there.
+  std::optional<std::string> set_bits(std::uint32_t address, int thread, std::uint32_t bits);
 
   // By a thread of another block of the cluster.
   std::optional<std::string> load_from_cluster(std::uint32_t address, float& value);
@@ -107,13 +109,15 @@ class SharedMemory {
   static constexpr std::uint32_t kBulkAlignment = 16;
   static constexpr std::uint16_t kManyReaders = std::numeric_limits<std::uint16_t>::max();
   static constexpr std::uint16_t kGatesPlace = kManyReaders - 1;
+  static constexpr std::uint16_t kBitSetters = kGatesPlace - 1;
 
   struct Word {
     float value = 0;
     std::uint32_t written = 0;  // interval; before the block's first interval: never; kInFlight: a copy is under way
     std::uint32_t read = 0;     // interval of the last read
-    std::uint16_t writer = 0;   // thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate
-    std::uint16_t reader = 0;   // of that interval; kManyReaders: several threads
+    // Thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate; kBitSetters: set_bits().
+    std::uint16_t writer = 0;
+    std::uint16_t reader = 0;  // of that interval; kManyReaders: several threads
   };
   // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
   struct Flight {
@@ -130,6 +134,7 @@ class SharedMemory {
   bool knows(std::uint32_t index, int thread) const {
     const std::size_t writer = words_[index].writer;
     if (writer < threads()) return static_cast<int>(writer) == thread;
+    if (writer == kBitSetters) return false;
     return gates_.passed(static_cast<std::uint32_t>(writer - threads()), thread) > flights_[index].batch;
   }
   void take_off(std::uint32_t index, std::size_t copier, std::uint32_t batch, float value);

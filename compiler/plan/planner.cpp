@@ -10,6 +10,7 @@
 #include "compiler/plan/shared_layout.h"
 #include "compiler/plan/variety.h"
 #include "ir/error.h"
+#include "ir/kernel_plan_activity.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -51,6 +52,7 @@ class Planner {
       limits_.bulk_copies = limits_.bulk_copies && arch.compute >= kBulkCopyCompute;
       limits_.clusters = limits_.clusters && arch.clusters;
     }
+    if (request_.skip_dead_tiles) limits_.shared_bytes -= most_activity_bytes(shape_);
   }
 
   std::vector<KernelPlan> run(std::size_t count) {
@@ -205,6 +207,10 @@ class Planner {
     plan.reduction = candidate.reduction;
     plan.cluster = candidate.cluster;
     if (plan.groups.size() % static_cast<std::size_t>(plan.cluster.groups) != 0) return std::nullopt;
+    if (request_.skip_dead_tiles) {
+      plan.skips = default_cell(plan, shape_);
+      plan.marks = true;
+    }
     int most_channels = 0;
     const int align = plan.staging == Staging::bulk ? kBulkChannels : together();
     std::vector<std::vector<int>> common;

@@ -89,11 +89,24 @@ void fill_channel_holes(TemplateHoles& holes, const KernelPlan& plan) {
   fill_hole(holes, "blocks", slice_numbers(holes, "blocks", plan, count));
 }
 
+// Whose activity the entry looks up.
+void fill_activity_holes(TemplateHoles& holes, const KernelPlan& plan) {
+  if (!plan.skips) return;
+  std::vector<std::uint32_t> first, count;
+  for (const Slice& slice : plan.slices) {
+    first.push_back(static_cast<std::uint32_t>(plan.first_live_word(slice)));
+    count.push_back(static_cast<std::uint32_t>(plan.live_words(slice)));
+  }
+  fill_hole(holes, "first_live_word", slice_numbers(holes, "first_live_word", plan, first));
+  fill_hole(holes, "live_words", slice_numbers(holes, "live_words", plan, count));
+}
+
 }  // namespace
 
 void build_entry(TemplateHoles& holes, const KernelPlan& plan, const std::vector<Function*>& slices) {
   fill_hole(holes, "slices", dispatch(holes, slices));
   fill_channel_holes(holes, plan);
+  fill_activity_holes(holes, plan);
 }
 
 void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan) {

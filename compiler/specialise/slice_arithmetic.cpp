@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ir/element_type.h"
 
 namespace burin {
@@ -25,6 +27,7 @@ SliceArithmetic::SliceArithmetic(SliceParts& parts)
       low_(parts.holes.piece("low")),
       high_(parts.holes.piece("high")),
       add_(parts.holes.piece("add")),
+      pair_start_(parts.holes.piece("pair_start")),
       pair_first_(parts.holes.piece("pair_first")),
       pair_tap_(parts.holes.piece("pair_tap")) {}
 
@@ -90,6 +93,22 @@ void SliceArithmetic::add_pair(llvm::IRBuilder<>& builder, int j, Value* activat
               : parts_.holes.splice(builder, pair_tap_, {pair, activations, factors});
   pair->setName(fmt::format("k{}.", (*group_)[j]));
   ++state.terms;
+}
+
+void SliceArithmetic::make_room(llvm::IRBuilder<>& builder, llvm::Function* body, const std::vector<int>& terms) {
+  const int most = parts_.plan.promote_every;
+  if (parts_.plan.precision != Precision::fp16x2 || most == 0) return;
+  begin_body(body);
+  for (std::size_t j = 0; j < terms.size(); ++j) {
+    if (terms[j] == 0 || running_[j].terms == 0 || running_[j].terms + terms[j] <= most) continue;
+    promote(builder, static_cast<int>(j));
+    sum(builder, parts_.running_slot(static_cast<int>(j))) = parts_.holes.splice(builder, pair_start_, {});
+  }
+  end_body(builder);
+}
+
+void SliceArithmetic::may_have_been_skipped(const std::vector<RunningSum>& before) {
+  for (std::size_t j = 0; j < running_.size(); ++j) running_[j].terms = std::max(running_[j].terms, before[j].terms);
 }
 
 // A thread that jumps over this goes on with the FP16 sums that it has; its FP32 sums are then still complete but for

@@ -28,6 +28,12 @@ class SliceArithmetic {
   // location, others none.
   void multiply_add(llvm::IRBuilder<>& builder, int j, LoadedActivation& activation, float weight);
 
+  // Between bodies, for multiply-adds that may be skipped: sums in FP16 go over to FP32 ones where `terms` more, per
+  // accumulator, would be too many. What a region that is skipped does not promote would grow too long.
+  void make_room(llvm::IRBuilder<>& builder, llvm::Function* body, const std::vector<int>& terms);
+  // What was built since `before` was running() lies behind a branch.
+  void may_have_been_skipped(const std::vector<RunningSum>& before);
+
   // Per accumulator of the slice, as far as it was built.
   const std::vector<RunningSum>& running() const { return running_; }
 
@@ -39,7 +45,7 @@ class SliceArithmetic {
   llvm::Value*& sum(llvm::IRBuilder<>& builder, int slot);
 
   SliceParts& parts_;
-  llvm::Function *tap_, *tap_if_, *low_, *high_, *add_, *pair_first_, *pair_tap_;
+  llvm::Function *tap_, *tap_if_, *low_, *high_, *add_, *pair_start_, *pair_first_, *pair_tap_;
   const std::vector<int>* group_ = nullptr;
   llvm::Function* body_ = nullptr;
   std::vector<llvm::Value*> sums_;  // by slot; null: untouched in this body

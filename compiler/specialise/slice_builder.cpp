@@ -46,7 +46,7 @@ void bind(Function& slice, llvm::StringRef name, llvm::Constant* value) {
 Function* SliceBuilder::build(const SliceProgram& program) {
   parts_.scope = parts_.source_map.add_slice(program.group, program.split);
   HoleBodies bodies;
-  taps_.begin_slice(parts_.group(program));
+  taps_.begin_slice(program);
   if (parts_.plan.staging == Staging::bulk) {
     build_bulk_stages(parts_, taps_, program, bodies);
   } else if (parts_.plan.staging == Staging::shared) {
@@ -54,7 +54,7 @@ Function* SliceBuilder::build(const SliceProgram& program) {
   } else {
     const StageProgram nothing;
     const StageProgram& all = program.stages.empty() ? nothing : program.stages.front();
-    bodies.emplace_back("direct", taps_.build("direct", all, parts_.group(program)));
+    bodies.emplace_back("direct", taps_.build("direct", all));
   }
   build_sums(parts_, program, taps_.running(), bodies);
   Function* slice = parts_.holes.instantiate("slice", bodies);

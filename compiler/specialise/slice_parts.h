@@ -35,6 +35,9 @@ struct SliceParts {
   llvm::Type *f32, *i32, *i64;
 
   const std::vector<int>& group(const SliceProgram& program) const { return plan.groups[program.group]; }
+  const Slice& slice(const SliceProgram& program) const {
+    return plan.slices[static_cast<std::size_t>(program.group) * plan.splits + program.split];
+  }
   llvm::Constant* word(std::int64_t value) const;
   llvm::Constant* wide(std::int64_t value) const;
   llvm::Constant* word_offset(std::int64_t words) const { return wide(words * kWordBytes); }

@@ -175,12 +175,14 @@ std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& sh
         }
       }
       loads_of_block.forget();
-      // Filter position by filter position: what decides whether it lies beyond the image is then computed once. First
-      // those that never do: a sum that begins with a predicated multiply-add costs an instruction more.
+      // Filter position by filter position, of each channel by itself where channels are skipped: what decides whether
+      // it lies beyond the image is then computed once. First those that never do: a sum that begins with a predicated
+      // multiply-add costs an instruction more.
       if (bulk) {
-        std::stable_sort(stage.loads.begin(), stage.loads.end(), [](const LoadedTap& a, const LoadedTap& b) {
+        std::stable_sort(stage.loads.begin(), stage.loads.end(), [&](const LoadedTap& a, const LoadedTap& b) {
           const bool a_may = a.outside != 0, b_may = b.outside != 0;
-          return std::tie(a_may, a.r, a.s) < std::tie(b_may, b.r, b.s);
+          const int a_channel = plan.skips ? a.c : 0, b_channel = plan.skips ? b.c : 0;
+          return std::tie(a_channel, a_may, a.r, a.s) < std::tie(b_channel, b_may, b.r, b.s);
         });
       }
       program.stages.push_back(std::move(stage));

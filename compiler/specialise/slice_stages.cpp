@@ -70,8 +70,8 @@ void build_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& progr
     const std::size_t next = i + stages_ahead(parts);
     if (next < fills.size()) fill_builder.CreateCall(fills[next], {fill_ahead->getArg(0)});
     fill_builder.CreateRetVoid();
-    Function* stage = parts.holes.instantiate(
-        "stage", {{"fill_ahead", fill_ahead}, {"taps", taps.build("taps", program.stages[i], parts.group(program))}});
+    Function* stage =
+        parts.holes.instantiate("stage", {{"fill_ahead", fill_ahead}, {"taps", taps.build("taps", program.stages[i])}});
     parts.note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
     builder.CreateCall(stage, {body->getArg(0), body->getArg(1)});
   }
@@ -87,7 +87,7 @@ void build_bulk_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& 
     const std::size_t next = i + stages_ahead(parts);
     const bool fills = next < program.stages.size();
     const bool leaves = leaves_buffer(parts, program, i);
-    HoleBodies stage_bodies = {{"taps", taps.build("taps", program.stages[i], parts.group(program))}};
+    HoleBodies stage_bodies = {{"taps", taps.build("taps", program.stages[i])}};
     if (fills || leaves) {
       Function* fill_ahead = parts.holes.open("fill_ahead");
       llvm::IRBuilder<> fill_builder(&fill_ahead->front());

@@ -168,6 +168,52 @@ bool side_by_side(const std::vector<int>& group, int j, int end) {
   return true;
 }
 
+constexpr int kMarkBits = 32;  // accumulators whose marks share a word
+
+// Which of a thread's outputs are live: a bit for each accumulator, in the words of the array `live`.
+class LiveBits {
+ public:
+  explicit LiveBits(SliceParts& parts) : parts_(parts), words_(parts.plan.mark_words(), nullptr) {}
+
+  // `bits`: of the accumulators from j on, as a piece gave them.
+  void add(llvm::IRBuilder<>& builder, int j, int count, Value* bits) {
+    if (!parts_.plan.marks) return;
+    for (int i = 0; i < count; ++i) {
+      Value* bit = count == 1 ? bits : builder.CreateAnd(builder.CreateLShr(bits, i), 1);
+      Value*& word = words_[static_cast<std::size_t>((j + i) / kMarkBits)];
+      bit = builder.CreateShl(bit, (j + i) % kMarkBits);
+      word = word == nullptr ? bit : builder.CreateOr(word, bit);
+    }
+  }
+
+  void store(llvm::IRBuilder<>& builder, Value* live) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] == nullptr) continue;
+      builder.CreateStore(words_[i], builder.CreateConstInBoundsGEP1_32(parts_.i32, live, static_cast<unsigned>(i)));
+    }
+  }
+
+ private:
+  SliceParts& parts_;
+  std::vector<Value*> words_;  // null: none of its accumulators is the block's
+};
+
+// The map's bytes of the block's own channels. A warp holds the bits of 32 channels, each thread that of one.
+Function* marks(SliceParts& parts, const std::vector<int>& group, const Share& own) {
+  Function* body = parts.holes.open("marks");
+  llvm::IRBuilder<> builder(&body->front());
+  Value *cell = body->getArg(0), *lane = body->getArg(1), *bits = nullptr;
+  for (int j = own.first; j < own.end; ++j) {
+    if (bits == nullptr || j % kMarkBits == 0) {
+      bits = parts.holes.splice(builder, parts.holes.piece("mark_word"), {parts.word(j / kMarkBits)});
+    }
+    parts.holes.splice(builder, parts.holes.piece("mark"),
+                       {cell, lane, bits, parts.word(j % kMarkBits), parts.wide(group[j])});
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
 // `running`: of what no reduction has put into the FP32 sums.
 Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share& own,
                   const std::vector<RunningSum>& running) {
@@ -177,6 +223,7 @@ Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share&
   const std::int64_t plane = static_cast<std::int64_t>(shape.out_h()) * shape.out_w();
   const int together = channels_together(parts.plan.output_layout);
   const FinalSums final_sums(parts, builder, body, running);
+  LiveBits live(parts);
   const auto sum = [&](int j) { return final_sums.get(j, 0); };
   const auto bias = [&](int j) -> Value* {
     return llvm::ConstantFP::get(parts.f32, parts.layer.bias.empty() ? 0.0F : parts.layer.bias[group[j]]);
@@ -184,19 +231,21 @@ Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share&
   for (int j = own.first; j < own.end; ++j) {
     Value* offset = parts.word_offset(group[j] / together * plane * together + group[j] % together);
     if (together == 4 && side_by_side(group, j, own.end)) {
-      parts.holes.splice(builder, parts.holes.piece("output4"),
-                         {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), body->getArg(1), offset, bias(j), bias(j + 1),
-                          bias(j + 2), bias(j + 3)});
+      live.add(builder, j, 4,
+               parts.holes.splice(builder, parts.holes.piece("output4"),
+                                  {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), body->getArg(1), offset, bias(j),
+                                   bias(j + 1), bias(j + 2), bias(j + 3)}));
       j += 3;
       continue;
     }
-    if (parts.plan.word_images() == 2) {
-      parts.holes.splice(builder, parts.holes.piece("output_pair"),
-                         {sum(j), final_sums.get(j, 1), body->getArg(1), offset, bias(j)});
-      continue;
-    }
-    parts.holes.splice(builder, parts.holes.piece("output"), {sum(j), body->getArg(1), offset, bias(j)});
+    Value* bit =
+        parts.plan.word_images() == 2
+            ? parts.holes.splice(builder, parts.holes.piece("output_pair"),
+                                 {sum(j), final_sums.get(j, 1), body->getArg(1), offset, bias(j)})
+            : parts.holes.splice(builder, parts.holes.piece("output"), {sum(j), body->getArg(1), offset, bias(j)});
+    live.add(builder, j, 1, bit);
   }
+  live.store(builder, body->getArg(2));
   builder.CreateRetVoid();
   return body;
 }
@@ -211,6 +260,7 @@ void build_sums(SliceParts& parts, const SliceProgram& program, const std::vecto
   const std::vector<RunningSum> none(group.size());
   bodies.emplace_back("clear", clear(parts, sums));
   bodies.emplace_back("outputs", outputs(parts, group, own, parts.plan.splits > 1 ? none : running));
+  if (parts.plan.marks) bodies.emplace_back("marks", marks(parts, group, own));
   if (parts.plan.reduction == Reduction::cluster) {
     bodies.emplace_back("share", share(parts, sums, own, running));
     bodies.emplace_back("collect", collect(parts, program.split, own, running));

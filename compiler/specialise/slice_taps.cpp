@@ -23,30 +23,47 @@ TapBuilder::TapBuilder(SliceParts& parts)
       direct_pair_(parts.holes.piece("direct_pair")),
       inside_(parts.holes.piece("inside")) {}
 
-Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group) {
+void TapBuilder::begin_slice(const SliceProgram& program) {
+  group_ = &parts_.group(program);
+  first_live_word_ = parts_.plan.first_live_word(parts_.slice(program));
+  arithmetic_.begin_slice(*group_);
+}
+
+Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage) {
   Function* body = parts_.holes.open(hole);
   llvm::IRBuilder<> builder(&body->front());
-  arithmetic_.begin_body(body);
-  Walk walk{builder, body, stage, group, std::vector<LoadedActivation>(stage.loads.size())};
-  const std::size_t loads = stage.loads.size();
-  if (parts_.plan.precision != Precision::fp16x2) {
-    load_first(walk, 0, loads);
-    multiply(walk, 0, loads);
+  Walk walk{builder, body, stage, std::vector<LoadedActivation>(stage.loads.size())};
+  if (!parts_.plan.skips) {
+    arithmetic_.begin_body(body);
+    multiply_run(walk, 0, stage.loads.size());
+    arithmetic_.end_body(builder);
+  } else if (parts_.plan.staging == Staging::direct) {
+    multiply_live_directly(walk);
   } else {
-    for (std::size_t first = 0, end = 0; first < loads; first = end) {
-      while (end < loads && stage.loads[end].outside == stage.loads[first].outside) ++end;
+    multiply_live(walk);
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+void TapBuilder::multiply_run(Walk& walk, std::size_t begin, std::size_t loads) {
+  // A region of one channel has too few loads for branches of its own.
+  if (parts_.plan.precision != Precision::fp16x2 || parts_.plan.skips) {
+    load_first(walk, begin, loads);
+    multiply(walk, begin, loads);
+  } else {
+    const std::vector<LoadedTap>& all = walk.stage.loads;
+    for (std::size_t first = begin, end = begin; first < loads; first = end) {
+      while (end < loads && all[end].outside == all[first].outside) ++end;
       load_first(walk, first, end);
-      if (stage.loads[first].outside == 0) {
+      if (all[first].outside == 0) {
         multiply(walk, first, end);
       } else {
         multiply_inside(walk, first, end);
       }
     }
   }
-  builder.SetCurrentDebugLocation({});
-  arithmetic_.end_body(builder);
-  builder.CreateRetVoid();
-  return body;
+  walk.builder.SetCurrentDebugLocation({});
 }
 
 std::size_t TapBuilder::ahead() const { return static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead)); }
@@ -55,36 +72,48 @@ void TapBuilder::load_first(Walk& walk, std::size_t first, std::size_t end) {
   for (std::size_t n = first; n < std::min(first + ahead(), end); ++n) load(walk, n);
 }
 
+Value* TapBuilder::inside(Walk& walk, std::uint32_t outside) {
+  Value*& value = walk.inside[outside];
+  if (value == nullptr) {
+    value = parts_.holes.splice(walk.builder, inside_, {walk.body->getArg(2), parts_.word(outside)});
+  }
+  return value;
+}
+
 void TapBuilder::load(Walk& walk, std::size_t n) {
   const LoadedTap& load = walk.stage.loads[n];
   locate(walk.builder, load, 0, kNoOutput);
   LoadedActivation& loaded = walk.loaded[n];
-  if (load.outside != 0 && !walk.all_inside) {
-    const bool same = n > 0 && walk.stage.loads[n - 1].outside == load.outside;
-    loaded.inside = same
-                        ? walk.loaded[n - 1].inside
-                        : parts_.holes.splice(walk.builder, inside_, {walk.body->getArg(2), parts_.word(load.outside)});
-  }
+  if (load.outside != 0 && !walk.all_inside) loaded.inside = inside(walk, load.outside);
   loaded.word = load_activation(walk.builder, walk.body->getArg(1), load.offset, loaded.inside);
   loaded.word->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
+  if (loaded.inside == nullptr || !parts_.plan.skips || parts_.plan.precision != Precision::fp16x2) return;
+  // Multiplied as zeros: pairs have no multiply-add that is left out.
+  loaded.word =
+      walk.builder.CreateSelect(walk.builder.CreateICmpNE(loaded.inside, parts_.word(0)), loaded.word, parts_.word(0));
+  loaded.inside = nullptr;
 }
 
 void TapBuilder::multiply(Walk& walk, std::size_t first, std::size_t end) {
   for (std::size_t n = first; n < end; ++n) {
     if (n + ahead() < end) load(walk, n + ahead());
-    for (const AccumulatorTap& use : walk.stage.loads[n].uses) {
-      locate(walk.builder, walk.stage.loads[n], use.lane, walk.group[use.accumulator]);
-      LoadedActivation& activation = walk.loaded[n];
-      if (activation.word->getType()->isVectorTy()) {
-        LoadedActivation one = activation;
-        one.word = walk.builder.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
-        arithmetic_.multiply_add(walk.builder, use.accumulator, one, use.weight);
-      } else {
-        arithmetic_.multiply_add(walk.builder, use.accumulator, activation, use.weight);
-      }
-      ++walk.since_barrier;
-      if (!walk.all_inside) keep_together(walk);
+    add_uses(walk, n);
+  }
+}
+
+void TapBuilder::add_uses(Walk& walk, std::size_t n) {
+  for (const AccumulatorTap& use : walk.stage.loads[n].uses) {
+    locate(walk.builder, walk.stage.loads[n], use.lane, (*group_)[use.accumulator]);
+    LoadedActivation& activation = walk.loaded[n];
+    if (activation.word->getType()->isVectorTy()) {
+      LoadedActivation one = activation;
+      one.word = walk.builder.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
+      arithmetic_.multiply_add(walk.builder, use.accumulator, one, use.weight);
+    } else {
+      arithmetic_.multiply_add(walk.builder, use.accumulator, activation, use.weight);
     }
+    ++walk.since_barrier;
+    if (!walk.all_inside) keep_together(walk);
   }
 }
 

@@ -1,6 +1,10 @@
 // The straight-line heart of a slice.
 #pragma once
 
+#include <map>
+#include <span>
+#include <string>
+
 #include "compiler/specialise/slice_arithmetic.h"
 #include "compiler/specialise/slice_parts.h"
 
@@ -10,11 +14,15 @@ class TapBuilder {
  public:
   explicit TapBuilder(SliceParts& parts);
 
-  void begin_slice(const std::vector<int>& group) { arithmetic_.begin_slice(group); }
+  void begin_slice(const SliceProgram& program);
 
   // The body of `hole`: the multiply-adds of one stage. Each activation is loaded `load_ahead` loads before its
   // multiply-adds. Accumulators are read from the thread's array at the start and written back at the end.
-  llvm::Function* build(llvm::StringRef hole, const StageProgram& stage, const std::vector<int>& group);
+  //
+  // Where the plan skips dead channels, the code of each channel (or block of four) is a region behind a branch on the
+  // channel's bit; loads run ahead within it. A stage without a live channel is passed by in one branch. With direct
+  // staging, where a channel is one load and a load takes long, only the multiply-adds are behind the branch.
+  llvm::Function* build(llvm::StringRef hole, const StageProgram& stage);
 
   const std::vector<RunningSum>& running() const { return arithmetic_.running(); }
 
@@ -24,9 +32,9 @@ class TapBuilder {
     llvm::IRBuilder<>& builder;
     llvm::Function* body;
     const StageProgram& stage;
-    const std::vector<int>& group;
     std::vector<LoadedActivation> loaded;
-    int since_barrier = 0;    // multiply-adds
+    std::map<std::uint32_t, llvm::Value*> inside;  // by LoadedTap::outside: none of its bits is set
+    int since_barrier = 0;                         // multiply-adds
     bool all_inside = false;  // in code that only threads run whose filter positions lie in the image
   };
 
@@ -37,7 +45,16 @@ class TapBuilder {
   void multiply(Walk& walk, std::size_t first, std::size_t end);
   // Threads whose filter positions lie beyond the image, the same for all of these loads, jump over the multiply-adds.
   void multiply_inside(Walk& walk, std::size_t first, std::size_t end);
+  // All of the loads from `first` to `end` and their multiply-adds.
+  void multiply_run(Walk& walk, std::size_t first, std::size_t end);
+  void add_uses(Walk& walk, std::size_t n);
+  void multiply_live(Walk& walk);
+  void multiply_live_directly(Walk& walk);
+  // What `add` builds, behind a branch.
+  template <typename Add>
+  void if_live(Walk& walk, llvm::Value* live, const std::string& name, Add add);
   void load(Walk& walk, std::size_t n);
+  llvm::Value* inside(Walk& walk, std::uint32_t outside);
   // A barrier, when it is time for one.
   void keep_together(Walk& walk);
   // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
@@ -46,6 +63,8 @@ class TapBuilder {
 
   SliceParts& parts_;
   SliceArithmetic arithmetic_;
+  const std::vector<int>* group_ = nullptr;
+  int first_live_word_ = 0;
   llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *activations_,
       *activations_if_, *direct_pair_, *inside_;
 };

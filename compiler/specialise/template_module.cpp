@@ -10,6 +10,7 @@
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/slice_program.h"
 #include "ir/error.h"
+#include "ir/kernel_plan_activity.h"
 #include "ir/saturate.h"
 #include "templates/embedded.h"
 
@@ -51,6 +52,19 @@ void fill_constants(llvm::Module& module, const KernelPlan& plan, const ConvShap
   }
 }
 
+// The template has an entry for kernels without activity maps and one for those with them.
+void choose_entry(llvm::Module& module, const KernelPlan& plan) {
+  llvm::Function* plain = module.getFunction("burin_kernel");
+  llvm::Function* with_activity = module.getFunction("burin_kernel_with_activity");
+  BURIN_CHECK(plain != nullptr && with_activity != nullptr, "the template lacks an entry");
+  if (plan.uses_activity()) {
+    plain->eraseFromParent();
+    with_activity->setName("burin_kernel");
+  } else {
+    with_activity->eraseFromParent();
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const KernelPlan& plan,
@@ -58,6 +72,7 @@ std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const Ke
   if (embedded_bitcode(plan.template_name).empty())
     fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
   std::unique_ptr<llvm::Module> module = parse_embedded(context, plan.template_name);
+  choose_entry(*module, plan);
   fill_constants(*module, plan, shape);
   simplify(*module);
   return module;

@@ -115,6 +115,35 @@ void check_tensors(Checker& check, const std::string& path, const KernelRecord& 
   }
 }
 
+void check_map(Checker& check, const std::string& path, const ActivityMap& map, const ActivityExtent& extent,
+               int images_together) {
+  const std::vector<std::string> faults = verify(map, extent, images_together, "map");
+  for (const std::string& fault : faults) check.fault(path, fault);
+  if (faults.empty() && map_bytes(map, extent) > kMaxActivityBytes) {
+    check.fault(path, fmt::format("{} bytes at batch {} are over {}", map_bytes(map, extent), extent.images,
+                                  kMaxActivityBytes));
+  }
+}
+
+void check_activity(Checker& check, const std::string& path, const KernelRecord& kernel) {
+  const LaunchGeometry& launch = kernel.launch;
+  const ConvShape& shape = kernel.shape;
+  const int batch = std::clamp(kernel.planned_batch, 1, kMaxBatch);
+  if (launch.input_activity) {
+    check_map(check, path + ".input_activity", *launch.input_activity,
+              {batch, shape.in_channels, shape.in_h, shape.in_w}, images_together(launch.input_layout));
+  }
+  if (!launch.output_activity) return;
+  const ActivityMap& map = *launch.output_activity;
+  const ActivityExtent extent = {batch, shape.out_channels, shape.out_h(), shape.out_w()};
+  check_map(check, path + ".output_activity", map, extent, images_together(launch.output_layout));
+  if (map.images != launch.tile_images || map.rows < 1 || map.cols < 1 ||
+      cells_per_images(map, extent) != launch.tiles_per_image) {
+    check.fault(path + ".output_activity", fmt::format("cells of {} are not the kernel's tiles: {} images, {} tiles",
+                                                       print(map), launch.tile_images, launch.tiles_per_image));
+  }
+}
+
 void check_launch(Checker& check, const std::string& path, const KernelRecord& kernel, bool shape_is_legal) {
   const LaunchGeometry& launch = kernel.launch;
   if (check.range(path + ".threads", launch.threads, kWarpSize, kMaxThreadsPerBlock) &&
@@ -249,7 +278,10 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
   check.finite(path + ".predicted_us", kernel.predicted_us);
   if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);
   check_launch(check, path + ".launch", kernel, shape_faults.empty());
-  if (shape_faults.empty()) check_tensors(check, path + ".launch", kernel);
+  if (shape_faults.empty()) {
+    check_tensors(check, path + ".launch", kernel);
+    check_activity(check, path + ".launch", kernel);
+  }
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
   if (kernel.binaries.empty()) check.fault(path + ".binaries", "is empty: there would be nothing to load");
   std::set<std::pair<BinaryKind, std::string>> kinds;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/activity_map.h"
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
 #include "ir/tensor_layout.h"
@@ -54,6 +55,10 @@ struct LaunchGeometry {
   ElementType input_element = ElementType::f32, output_element = ElementType::f32;
   TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
   int input_alignment = kFloatBytes, output_alignment = kFloatBytes;
+  // Maps of which channels hold nothing but zeros: that of the input, which the kernel looks channels up in, and that
+  // of the output, which it writes, with its tiles as cells. Nothing: the kernel does not.
+  std::optional<ActivityMap> input_activity, output_activity;
+  bool has_activity() const { return input_activity || output_activity; }
   bool operator==(const LaunchGeometry&) const = default;
 };
 
@@ -89,7 +94,9 @@ struct TuningRecord {
 
 // One kernel: a layer, compiled for one batch size. Its parameters are, in this order:
 //   const T* input, U* output, const U* residual, float* partial sums, uint32_t* counters, int32_t batch
-// T and U being launch.input_element and launch.output_element.
+// T and U being launch.input_element and launch.output_element. Where launch.has_activity(), two more follow, each of
+// which may be null, and must be where there is no such map:
+//   const uint8_t* input activity, uint8_t* output activity
 struct KernelRecord {
   std::string symbol;
   std::string layer;

@@ -154,6 +154,14 @@ ElementType parse_element(const Field& field) {
       fmt::format("'{}' is not an element type this burin knows ({})", printable(field.text()), element_type_names()));
 }
 
+ActivityMap parse_activity(const Field& field) {
+  ActivityMap map;
+  get(map.images, field, "images");
+  get(map.rows, field, "rows");
+  get(map.cols, field, "cols");
+  return map;
+}
+
 LaunchGeometry parse_launch(const Field& field) {
   LaunchGeometry launch;
   get(launch.threads, field, "threads");
@@ -170,6 +178,8 @@ LaunchGeometry parse_launch(const Field& field) {
   launch.output_layout = parse_layout(field["output_layout"]);
   get(launch.input_alignment, field, "input_alignment");
   get(launch.output_alignment, field, "output_alignment");
+  if (field.has("input_activity")) launch.input_activity = parse_activity(field["input_activity"]);
+  if (field.has("output_activity")) launch.output_activity = parse_activity(field["output_activity"]);
   return launch;
 }
 

@@ -55,8 +55,12 @@ ordered_json shape_json(const ConvShape& shape) {
   };
 }
 
+ordered_json activity_json(const ActivityMap& map) {
+  return {{"images", map.images}, {"rows", map.rows}, {"cols", map.cols}};
+}
+
 ordered_json launch_json(const LaunchGeometry& launch) {
-  return {
+  ordered_json result = {
       {"threads", launch.threads},
       {"shared_bytes", launch.shared_bytes},
       {"slices", launch.slices},
@@ -72,6 +76,9 @@ ordered_json launch_json(const LaunchGeometry& launch) {
       {"input_alignment", launch.input_alignment},
       {"output_alignment", launch.output_alignment},
   };
+  if (launch.input_activity) result["input_activity"] = activity_json(*launch.input_activity);
+  if (launch.output_activity) result["output_activity"] = activity_json(*launch.output_activity);
+  return result;
 }
 
 ordered_json binary_json(const KernelBinary& binary) {

@@ -88,6 +88,22 @@ BURIN_API void burin_kernel_release(burin_kernel* kernel);
 BURIN_API burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_shape* shape);
 /* What the tensors of a launch with `batch` images take; a residual takes what the output does. */
 BURIN_API burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output);
+/* An activity map: which channels of a tensor hold nothing but zeros, in cells of so many images, rows and columns.
+ * Cells are counted columns first, then rows, then images; the last may reach beyond the tensor. The byte for a value
+ * lies at
+ *   ((image / cell_images * rows + row / cell_rows) * cols + col / cell_cols) * channels + channel
+ * with rows = height / cell_rows and cols = width / cell_cols, both rounded up. It is 0 where the channel is all zero
+ * in the cell. */
+typedef struct burin_activity_shape {
+  int cell_images, cell_rows, cell_cols; /* all 0: the kernel has no such map */
+} burin_activity_shape;
+
+/* The maps that a launch of the kernel may be given. */
+BURIN_API burin_status burin_kernel_get_activity(const burin_kernel* kernel, burin_activity_shape* input,
+                                                 burin_activity_shape* output);
+/* What the maps of `batch` images take; 0: the kernel has no such map. */
+BURIN_API burin_status burin_kernel_activity_bytes(const burin_kernel* kernel, int batch, size_t* input,
+                                                   size_t* output);
 /* Scratch memory of one launch. May be 0: then launch takes NULL for the workspace. */
 BURIN_API burin_status burin_kernel_workspace_bytes(const burin_kernel* kernel, int batch, size_t* bytes);
 
@@ -102,6 +118,13 @@ BURIN_API void burin_workspace_release(burin_workspace* workspace);
  * into a CUDA graph. */
 BURIN_API burin_status burin_launch(const burin_kernel* kernel, struct CUstream_st* stream, const void* input,
                                     void* output, const void* residual, int batch, const burin_workspace* workspace);
+
+/* The same with activity maps, device pointers; NULL: nothing is skipped, or no map is written. The input's must not
+ * call zero what is not. */
+BURIN_API burin_status burin_launch_with_activity(const burin_kernel* kernel, struct CUstream_st* stream,
+                                                  const void* input, void* output, const void* residual, int batch,
+                                                  const burin_workspace* workspace, const void* input_activity,
+                                                  void* output_activity);
 
 /* ---- memory, conversions and streams, for programs that have no CUDA library of their own at hand */
 BURIN_API burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -149,12 +150,35 @@ struct ImageShape {
   }
 };
 
+// An activity map: which channels of a tensor hold nothing but zeros, in cells of so many images, rows and columns.
+// Cells are counted columns first, then rows, then images; the last may reach beyond the tensor. For each cell there is
+// a byte for each channel, 0 where the channel is all zero there. Kernels that were compiled with maps skip what their
+// input's map calls zero, and write the map of their output.
+struct ActivityShape {
+  int cell_images = 1, cell_rows = 1, cell_cols = 1;
+  int channels = 0, height = 0, width = 0;  // of the tensor
+  std::int64_t cells_across() const { return (width + cell_cols - std::int64_t{1}) / cell_cols; }
+  std::int64_t cells_down() const { return (height + cell_rows - std::int64_t{1}) / cell_rows; }
+  std::int64_t bytes(int batch) const {
+    return (batch + cell_images - std::int64_t{1}) / cell_images * cells_down() * cells_across() * channels;
+  }
+  // Where the byte for a value of the tensor lies.
+  std::int64_t index(int image, int channel, int row, int col) const {
+    const std::int64_t down = image / cell_images * cells_down() + row / cell_rows;
+    return (down * cells_across() + col / cell_cols) * channels + channel;
+  }
+};
+
 // Device pointers to tensors as input_shape() and output_shape() say.
 struct LaunchIo {
   const void* input = nullptr;
   void* output = nullptr;
   const void* residual = nullptr;  // like the output; exactly when the kernel needs one
   int batch = 1;
+  // Activity maps as input_activity() and output_activity() say, of kernels that have them. Null: nothing is skipped,
+  // and no map is written. The input's must not call zero what is not.
+  const void* input_activity = nullptr;
+  void* output_activity = nullptr;
 };
 
 struct LaunchGrid {
@@ -182,6 +206,9 @@ class BURIN_API Kernel {
   ImageShape input_shape() const;
   ImageShape output_shape() const;
   bool needs_residual() const;
+  // The maps that a launch may be given; nothing: the kernel has no such map.
+  std::optional<ActivityShape> input_activity() const;
+  std::optional<ActivityShape> output_activity() const;
   int planned_batch() const;  // the batch size it is fastest for; it is correct for any
 
   LoadedFrom loaded_from() const;

@@ -284,3 +284,53 @@ TEST_CASE("nchw4_is_recorded_shown_and_verified") {
   CAPTURE(verified.out, verified.err);
   CHECK(verified.exit_code == 0);
 }
+
+TEST_CASE("skip_dead_tiles_is_recorded_and_verified") {
+  const ScratchFolder folder;
+  write_safetensors(
+      folder / "w.safetensors",
+      {TestLayer{.name = "a", .shape = {6, 40, 3, 3}}, TestLayer{.name = "b", .shape = {7, 6, 1, 1}, .pad = 0},
+       TestLayer{.name = "c", .shape = {9, 1, 3, 3}, .stride = 2, .groups = 9}});
+  for (const char* precision : {"fp32", "fp16x2"}) {
+    CAPTURE(precision);
+    REQUIRE(compile(folder, "p.burin",
+                    {"--skip-dead-tiles", "--activation", "relu", "--batch", "1,3", "--precision", precision})
+                .exit_code == 0);
+    for (const burin::KernelRecord& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
+      CAPTURE(kernel.symbol);
+      REQUIRE((kernel.launch.input_activity && kernel.launch.output_activity));
+      CHECK(kernel.launch.output_activity->images == kernel.launch.tile_images);
+    }
+    for (const char* batch : {"1", "4"}) {
+      const Outcome verified = run_burin(
+          {"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host", "--batch", batch});
+      CAPTURE(verified.out, verified.err);
+      CHECK(verified.exit_code == 0);
+    }
+  }
+  REQUIRE(compile(folder, "plain.burin").exit_code == 0);
+  for (const burin::KernelRecord& kernel : burin::read_package(folder / "plain.burin").manifest.kernels) {
+    CHECK_FALSE(kernel.launch.has_activity());
+  }
+}
+
+TEST_CASE("a_plan_that_is_fed_back_has_its_own_activity_maps") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile(folder, "p.burin", {"--skip-dead-tiles", "--dump-dir", folder / "with"}).exit_code == 0);
+  REQUIRE(compile(folder, "p.burin", {"--dump-dir", folder / "without"}).exit_code == 0);
+  // A person's own cell.
+  std::string plan = read_file(folder / "with/conv/30-plan.txt");
+  const std::size_t cell = plan.find("skips: ") + 7;
+  plan.replace(cell, plan.find(' ', cell) - cell, "1x2x3");
+  write_file(folder / "edited.txt", plan);
+  const Outcome edited = compile(folder, "edited.burin", {"--from", folder / "edited.txt"});
+  CAPTURE(edited.err);
+  CHECK(edited.exit_code == 0);
+  CHECK_THAT(edited.err, Contains("verified on host"));
+  CHECK(burin::read_package(folder / "edited.burin").manifest.kernels.front().launch.input_activity ==
+        burin::ActivityMap{1, 2, 3});
+  const Outcome none = compile(folder, "p.burin", {"--skip-dead-tiles", "--from", folder / "without/conv/30-plan.txt"});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err, Contains("--skip-dead-tiles asks for activity maps") && Contains("'marks: yes'"));
+}

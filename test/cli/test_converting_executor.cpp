@@ -56,7 +56,8 @@ class Copies : public ConvertingExecutor {
 
  protected:
   void launch(const KernelRecord& record, int batch, std::span<const float> input, std::span<const float> residual,
-              std::span<float> output) override {
+              std::span<float> output, const ActivityMaps& maps) override {
+    CHECK(maps.input.empty());
     const ConvShape& s = record.shape;
     const TensorLayout in = record.launch.input_layout, out = record.launch.output_layout;
     REQUIRE(static_cast<std::int64_t>(input.size()) == tensor_words(in, batch, s.in_channels, s.in_h, s.in_w));

@@ -255,3 +255,49 @@ TEST_CASE("the_kernel_for_a_batch_is_the_runtimes_choice") {
   }
   CHECK(kernel_for(package->manifest, "conv3", 1) == nullptr);
 }
+
+namespace {
+
+// The sample's conv1 with maps, in cells of 1x7x7.
+std::shared_ptr<Package> sample_with_maps() {
+  std::shared_ptr<Package> package = sample_package();
+  LaunchGeometry& launch = package->manifest.kernels.front().launch;
+  launch.input_activity = launch.output_activity = ActivityMap{1, 7, 7};
+  return package;
+}
+
+}  // namespace
+
+TEST_CASE("gpu_executor_hands_activity_maps_on") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = sample_with_maps();
+  const KernelRecord& kernel = package->manifest.kernels.front();
+  const std::vector<float> input(static_cast<std::size_t>(kernel.shape.input_elements()), 1.0F);
+  std::vector<float> output = not_numbers(kernel.shape.output_elements());
+  const std::vector<std::uint8_t> live(4 * 8, 1);
+  std::vector<std::uint8_t> marks(4 * 16, 7);
+  const std::vector<std::uint8_t> before = marks;
+  make_executor(choose_device("cuda:0"), *package)->run(kernel, 1, input, {}, output, {live, marks});
+  CHECK(driver.launches().back().input_activity != nullptr);
+  CHECK(driver.launches().back().output_activity != nullptr);
+  CHECK(marks == before);  // the fake computes nothing
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("bench_with_dead_inputs_has_maps_and_without_has_none") {
+  FakeDriver driver;
+  const std::shared_ptr<Package> package = sample_with_maps();
+  const KernelRecord& kernel = package->manifest.kernels.front();
+  const Bench bench(Device::open(0), *package, {.samples = 1, .copies = 1});
+  CHECK(bench.time(kernel, 2).skipped == 0);
+  CHECK(driver.launches().back().input_activity == nullptr);
+  CHECK(driver.launches().back().output_activity == nullptr);
+  CHECK(bench.time(kernel, 2, 0.0).skipped == 0);
+  CHECK(driver.launches().back().input_activity != nullptr);
+  CHECK(driver.launches().back().output_activity != nullptr);
+  CHECK(bench.time(kernel, 2, 1.0).skipped == 1);
+  // A 3x3 filter sees all four cells of the image: rarely are all dead.
+  const double some = bench.time(kernel, 2, 0.75).skipped;
+  CHECK(some > 0);
+  CHECK(some < 0.75);
+}

@@ -47,7 +47,7 @@ class FakeExecutor : public Executor {
   std::string name() const override { return "fake"; }
   bool concurrent() const override { return true; }
   void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-           std::span<float> output) override {
+           std::span<float> output, const ActivityMaps& maps) override {
     const ElementType element = kernel.launch.input_element;
     for (const float value : input) input_was_rounded = input_was_rounded && value == rounded(element, value);
     if (fault_ == Fault::fault_found) fail(ErrorKind::verification, "block 3 read outside its input");

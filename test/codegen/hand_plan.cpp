@@ -131,6 +131,11 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
       plan.slices.push_back(std::move(slice));
     }
   }
+  if (hand.skips) {
+    plan.skips = ActivityMap{hand.skips->images * plan.word_images(), std::min(hand.skips->rows, shape.in_h),
+                             std::min(hand.skips->cols, shape.in_w)};
+  }
+  plan.marks = hand.marks;
   plan.buffers = hand.staging == Staging::direct ? 1 : hand.buffers;
   plan.barrier_every = hand.barrier_every;
   plan.load_ahead = hand.load_ahead;

@@ -1,6 +1,8 @@
 // Plans that no planner would choose: every attribute is set by the test.
 #pragma once
 
+#include <optional>
+
 #include "ir/conv_layer.h"
 #include "ir/kernel_plan.h"
 #include "test/ir/random_layers.h"
@@ -29,6 +31,9 @@ struct HandPlan {
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;
   burin::Precision precision = burin::Precision::fp32;  // the half precisions have layouts of their own
   int promote_every = 0;
+  std::optional<burin::PixelTile> skips =
+      {};  // cell of the input's activity map, cut to the input; images as of a tile
+  bool marks = false;
 };
 
 // The tile is cut to the output. Channels are dealt to the splits in turn. With bulk staging, where only whole rows and

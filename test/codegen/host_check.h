@@ -11,7 +11,8 @@
 namespace burin_test {
 
 // Specialises the layer for `plan` and runs it once for each batch size, the output poisoned with NaN. Empty when every
-// output is within its tolerance; else what went wrong, with the plan.
+// output is within its tolerance; else what went wrong, with the plan. Plans with activity maps run without a map, with
+// true ones of inputs with dead channels, and with one that lies: what it calls dead must not be looked at.
 std::string check_on_host(const burin::ConvLayer& layer, const burin::KernelPlan& plan, const std::vector<int>& batches,
                           std::uint64_t seed = 1);
 
@@ -23,5 +24,10 @@ std::string check_against(const burin::ConvLayer& reference, const burin::ConvLa
 std::string check_planned_on_host(const burin::ConvLayer& layer, int planned_batch, const std::vector<int>& batches,
                                   const std::string& arch = "sm_90", std::uint64_t seed = 1,
                                   burin::Precision precision = burin::Precision::fp32);
+
+// The same, of a plan with activity maps.
+std::string check_skipping_on_host(const burin::ConvLayer& layer, int planned_batch, const std::vector<int>& batches,
+                                   burin::Precision precision = burin::Precision::fp32,
+                                   burin::TensorLayout layout = burin::TensorLayout::nchw);
 
 }  // namespace burin_test

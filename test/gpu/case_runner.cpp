@@ -21,10 +21,10 @@ class CaseRunner::TakesTurns : public Executor {
   bool concurrent() const override { return true; }
 
   void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-           std::span<float> output) override {
+           std::span<float> output, const ActivityMaps& maps) override {
     const std::lock_guard turn(runner_.gpu_);
     const Announced announced(runner_, what_);
-    make_executor(runner_.device_, package_)->run(kernel, batch, input, residual, output);
+    make_executor(runner_.device_, package_)->run(kernel, batch, input, residual, output, maps);
   }
 
  private:

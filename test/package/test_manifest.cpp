@@ -452,3 +452,62 @@ TEST_CASE("manifest: tensor shapes") {
     CHECK(fault([&](Manifest& m) { m.tensors[0].shape = shape; }).find("tensors[0].shape: [") == 0);
   }
 }
+
+TEST_CASE("manifest: activity maps survive, and are left out where there are none") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("activity\"") == std::string::npos);
+  LaunchGeometry& launch = manifest.kernels[0].launch;
+  const ConvShape& shape = manifest.kernels[0].shape;
+  launch.input_activity = ActivityMap{3, 2, 1};
+  launch.output_activity = ActivityMap{launch.tile_images, shape.out_h(), shape.out_w()};
+  launch.tiles_per_image = 1;
+  CHECK(verify(manifest).empty());
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  launch.output_activity.reset();
+  CHECK(parse_manifest(print(manifest)) == manifest);
+}
+
+TEST_CASE("manifest: activity maps that cannot be") {
+  const auto map_fault = [](auto edit) {
+    return fault([&](Manifest& manifest) {
+      LaunchGeometry& launch = manifest.kernels[0].launch;
+      const ConvShape& shape = manifest.kernels[0].shape;
+      launch.tiles_per_image = 1;
+      launch.input_activity = ActivityMap{1, 1, 1};
+      launch.output_activity = ActivityMap{launch.tile_images, shape.out_h(), shape.out_w()};
+      edit(launch, manifest.kernels[0]);
+    });
+  };
+  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
+          launch.input_activity->images = 0;
+        }).starts_with("kernels[0].launch.input_activity: map: cell images is 0, allowed is 1 to"));
+  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
+          launch.input_activity->rows = -1;
+        }).starts_with("kernels[0].launch.input_activity: map: cell rows is -1"));
+  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
+          launch.input_activity->cols = std::numeric_limits<int>::max();
+        }).starts_with("kernels[0].launch.input_activity: map: cell columns is 2147483647"));
+  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
+          launch.output_activity->images += 1;
+        }).starts_with("kernels[0].launch.output_activity: cells of"));
+  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
+          launch.output_activity->rows = 1;
+        }).starts_with("kernels[0].launch.output_activity: cells of"));
+  CHECK(parse_error([](ordered_json& json) {
+          json["kernels"][0]["launch"]["input_activity"] = 7;
+        }).find("input_activity: expected an object, found 7") != std::string::npos);
+  CHECK(parse_error([](ordered_json& json) {
+          json["kernels"][0]["launch"]["output_activity"] = {{"images", 1}, {"rows", 1}};
+        }).find("cols") != std::string::npos);
+}
+
+TEST_CASE("manifest: an activity map of a half tensor keeps pairs of images together") {
+  CHECK(fault([](Manifest& manifest) {
+          KernelRecord& kernel = manifest.kernels[0];
+          kernel.precision = "fp16";
+          kernel.launch.input_element = kernel.launch.output_element = ElementType::f16;
+          kernel.launch.input_layout = kernel.launch.output_layout = TensorLayout::n2chw;
+          kernel.launch.tile_images = 2;
+          kernel.launch.input_activity = ActivityMap{1, 1, 1};
+        }).find("it must be a multiple of 2: that many images share each word") != std::string::npos);
+}

@@ -321,6 +321,8 @@ struct FakeFunctions {
     launch.partials = *static_cast<void**>(parameters[3]);
     launch.counters = *static_cast<void**>(parameters[4]);
     launch.batch = *static_cast<std::int32_t*>(parameters[5]);
+    launch.input_activity = *static_cast<const void**>(parameters[6]);
+    launch.output_activity = *static_cast<void**>(parameters[7]);
     const std::size_t slot = fake->launch_count_.fetch_add(1, std::memory_order_relaxed);
     if (slot >= FakeDriver::kMaxLaunches) return kErrorOutOfMemory;
     fake->launches_[slot] = launch;

@@ -42,6 +42,8 @@ struct FakeLaunch {
   void* partials = nullptr;
   void* counters = nullptr;
   int batch = 0;
+  const void* input_activity = nullptr;
+  void* output_activity = nullptr;
 };
 
 // One at a time; installs itself as driver_table() while it lives.

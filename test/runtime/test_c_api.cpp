@@ -311,3 +311,44 @@ TEST_CASE("c_api: errors_belong_to_a_thread") {
   CHECK(other.empty());
   CHECK(last_error_has("cuda:5"));
 }
+
+TEST_CASE("c_api: activity_maps") {
+  FakeDriver fake;
+  std::shared_ptr<burin::Package> package = sample_package();
+  burin::KernelRecord& record = package->manifest.kernels.front();
+  record.launch.input_activity = burin::ActivityMap{2, 7, 7};
+  const PackageFile file(*package);
+  burin_device* device = nullptr;
+  burin_package* opened = nullptr;
+  burin_kernel* kernel = nullptr;
+  burin_workspace* workspace = nullptr;
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  REQUIRE(burin_package_open(device, file.path.c_str(), &opened) == BURIN_OK);
+  REQUIRE(burin_kernel_find(opened, "conv1", 1, &kernel) == BURIN_OK);
+  REQUIRE(burin_workspace_create(device, kernel, 3, &workspace) == BURIN_OK);
+  burin_activity_shape in = {1, 1, 1}, out = {1, 1, 1};
+  REQUIRE(burin_kernel_get_activity(kernel, &in, &out) == BURIN_OK);
+  CHECK((in.cell_images == 2 && in.cell_rows == 7 && in.cell_cols == 7));
+  CHECK((out.cell_images == 0 && out.cell_rows == 0 && out.cell_cols == 0));
+  size_t in_bytes = 1, out_bytes = 1;
+  REQUIRE(burin_kernel_activity_bytes(kernel, 3, &in_bytes, &out_bytes) == BURIN_OK);
+  CHECK(in_bytes == 2 * 4 * 8);
+  CHECK(out_bytes == 0);
+  CHECK(burin_kernel_activity_bytes(kernel, 0, &in_bytes, &out_bytes) == BURIN_ERROR_USAGE);
+  CHECK(burin_kernel_get_activity(nullptr, &in, &out) == BURIN_ERROR_USAGE);
+  CHECK(burin_kernel_get_activity(kernel, &in, nullptr) == BURIN_ERROR_USAGE);
+
+  float data = 0;
+  unsigned char map = 0;
+  CHECK(burin_launch_with_activity(kernel, nullptr, &data, &data, nullptr, 3, workspace, &map, nullptr) == BURIN_OK);
+  CHECK(fake.launches().back().input_activity == &map);
+  CHECK(burin_launch(kernel, nullptr, &data, &data, nullptr, 3, workspace) == BURIN_OK);
+  CHECK(fake.launches().back().input_activity == nullptr);
+  CHECK(burin_launch_with_activity(kernel, nullptr, &data, &data, nullptr, 3, workspace, &map, &map) ==
+        BURIN_ERROR_USAGE);
+  CHECK(std::string(burin_last_error()).find("activity map of the output") != std::string::npos);
+  burin_workspace_release(workspace);
+  burin_kernel_release(kernel);
+  burin_package_release(opened);
+  burin_device_release(device);
+}

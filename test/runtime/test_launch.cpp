@@ -397,3 +397,69 @@ TEST_CASE("kernel: outlives_its_package") {
   }
   CHECK(fake.live().empty());
 }
+
+namespace {
+
+// conv1 with maps: cells of 2x7x7 in the input, the tiles in the output.
+struct WithMaps {
+  static std::shared_ptr<Package> package_with_maps() {
+    std::shared_ptr<Package> package = sample_package();
+    LaunchGeometry& launch = package->manifest.kernels.front().launch;
+    launch.input_activity = ActivityMap{2, 7, 7};
+    launch.output_activity = ActivityMap{1, 7, 7};
+    return package;
+  }
+
+  FakeDriver fake;
+  Device device = Device::open(0);
+  LoadedPackage package{device, package_with_maps(), "sample"};
+  Kernel kernel = package.kernel("conv1", 1);
+  Workspace workspace{device, kernel.workspace_size(8)};
+  float input = 0, output = 0;
+  std::uint8_t input_activity = 0, output_activity = 0;
+};
+
+}  // namespace
+
+TEST_CASE("launch: activity maps, their size and the order of their bytes") {
+  WithMaps sample;
+  const std::optional<ActivityShape> in = sample.kernel.input_activity(), out = sample.kernel.output_activity();
+  REQUIRE((in && out));
+  CHECK(in->bytes(3) == 2 * 2 * 2 * 8);
+  CHECK(out->bytes(3) == 3 * 2 * 2 * 16);
+  const ActivityMap map{2, 7, 7};
+  const ActivityExtent extent{3, 8, 14, 14};
+  for (const int image : {0, 1, 2}) {
+    for (const int row : {0, 6, 13}) CHECK(in->index(image, 5, row, 7) == cell_at(map, extent, image, row, 7) * 8 + 5);
+  }
+  CHECK(in->bytes(3) == map_bytes(map, extent));
+  CHECK_FALSE(sample.package.kernel("conv1", 8).input_activity());
+}
+
+TEST_CASE("launch: activity maps are handed on, and may be left out") {
+  WithMaps sample;
+  sample.kernel.launch(nullptr,
+                       {.input = &sample.input,
+                        .output = &sample.output,
+                        .input_activity = &sample.input_activity,
+                        .output_activity = &sample.output_activity},
+                       sample.workspace);
+  CHECK(sample.fake.launches().back().input_activity == &sample.input_activity);
+  CHECK(sample.fake.launches().back().output_activity == &sample.output_activity);
+  sample.kernel.launch(nullptr, {.input = &sample.input, .output = &sample.output}, sample.workspace);
+  CHECK(sample.fake.launches().back().input_activity == nullptr);
+  CHECK(sample.fake.launches().back().output_activity == nullptr);
+}
+
+TEST_CASE("launch: an activity map for a kernel that has none") {
+  Sample sample;
+  std::uint8_t map = 0;
+  sample.io.input_activity = &map;
+  const auto launch = [&] { sample.kernel.launch(nullptr, sample.io, sample.workspace); };
+  CHECK(BURIN_THROWN(usage, launch())
+            .has("an activity map of the input was given, and kernel conv1_b1 has none; compile it with "
+                 "--skip-dead-tiles"));
+  sample.io.input_activity = nullptr;
+  sample.io.output_activity = &map;
+  CHECK(BURIN_THROWN(usage, launch()).has("an activity map of the output was given"));
+}
