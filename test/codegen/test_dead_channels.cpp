@@ -4,6 +4,7 @@
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
+#include "test/codegen/ptx_checks.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -147,4 +148,73 @@ TEST_CASE("dead channels: the planner's plans for other layouts, precisions and 
       CHECK(check_skipping_on_host(layer, 2, {2, 3}, precision) == "");
     }
   }
+}
+
+TEST_CASE("dead channels by hand: clusters of tiles and of groups") {
+  const ConvLayer rows = layer_of("rows_of_48_bytes"), layer = layer_of("bias_relu");
+  check(rows, {.tile = {1, 2, 12}, .cluster_tiles = 2, .staging = Staging::bulk}, {1, 3});
+  check(rows, {.tile = {1, 2, 12}, .cluster_tiles = 2, .staging = Staging::bulk, .precision = Precision::fp16}, {3});
+  check(layer, {.tile = {1, 9, 10}, .cluster_groups = 3, .staging = Staging::bulk}, {1, 3});
+  check(layer, {.tile = {2, 9, 10}, .splits = 2, .cluster = true, .cluster_groups = 3, .staging = Staging::bulk},
+        {1, 5});
+}
+
+namespace {
+
+KernelPlan skipping_plan(const ConvLayer& layer, HandPlan hand) {
+  hand.skips = hand.tile;
+  hand.marks = true;
+  return plan_by_hand(layer, hand);
+}
+
+int parameters_of(const std::string& ptx) {
+  const std::size_t entry = ptx.find(".entry "), body = ptx.find("\n{", entry);
+  int count = 0;
+  for (std::size_t at = ptx.find(".param", entry); at < body; at = ptx.find(".param", at + 1)) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("dead channels in the PTX: every nonzero once, a branch for each channel, a word for each stage") {
+  const ConvLayer layer = layer_of("bias_relu");
+  const Emitted made = emit(layer, skipping_plan(layer, {.tile = {1, 9, 10}, .staging = Staging::bulk}));
+  CHECK(parameters_of(made.ptx) == 8);
+  CHECK(made.ptx.find(".local") == std::string::npos);
+  CHECK(made.ptx.find("vote") == std::string::npos);
+  int multiply_adds = 0;
+  for (const PtxFunction& function : made.text.functions) {
+    if (function.entry) continue;
+    INFO(function.name);
+    multiply_adds += function.count("fma.rn.f32");
+    const Slice& slice = made.plan.slices[static_cast<std::size_t>(function.group)];
+    const int stages = made.plan.slice_stages(slice), channels = static_cast<int>(slice.channels.size());
+    CHECK(function.count("ld.shared.u32") == stages + made.plan.mark_words());
+    // Of 16 channels, each has a nonzero in every group.
+    CHECK(function.count("and.b32") >= channels + stages);
+    CHECK(function.count("st.global.u8") == static_cast<int>(made.plan.groups[function.group].size()));
+    CHECK(function.count("redux.sync.or.b32") == made.plan.mark_words());
+  }
+  CHECK(multiply_adds == made.pattern.statistics.nonzeros);
+}
+
+TEST_CASE("dead channels in the PTX: a kernel without maps has nothing of them") {
+  const ConvLayer layer = layer_of("bias_relu");
+  const Emitted made = emit(layer, plan_by_hand(layer, {.tile = {1, 9, 10}, .staging = Staging::bulk}));
+  CHECK(parameters_of(made.ptx) == 6);
+  for (const char* word : {"redux", "ld.shared.u32", "st.global.u8", "ld.global.u8", ".local"}) {
+    INFO(word);
+    CHECK(made.ptx.find(word) == std::string::npos);
+  }
+}
+
+TEST_CASE("dead channels in the PTX: older GPUs combine a warp's bits by shuffles") {
+  const ConvLayer layer = layer_of("bias_relu");
+  HandPlan hand{.tile = {1, 4, 5}, .splits = 2};
+  hand.skips = hand.tile;
+  hand.marks = true;
+  const Emitted made = emit(layer, plan_by_hand(layer, hand, "sm_75"), "sm_75");
+  CHECK(made.ptx.find("shfl.sync.bfly") != std::string::npos);
+  CHECK(made.ptx.find("redux") == std::string::npos);
+  CHECK(made.ptx.find(".local") == std::string::npos);
 }
