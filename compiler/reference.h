@@ -45,7 +45,7 @@ struct Arithmetic {
 //   for each term the smallest number of FP16, below which a product or weight is lost
 // - an output in a half type: half of its eps times the output, and half of the type's smallest number
 // and at least the smallest normal number of FP32.
-inline constexpr double kToleranceFactor = 4.0, kHalfToleranceFactor = 0.5;
+inline constexpr double kToleranceFactor = 4.0, kHalfToleranceFactor = 1.0;
 double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude);
 
 // An output that has become infinite is within its tolerance where the reference is about as large as the largest

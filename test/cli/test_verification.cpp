@@ -125,7 +125,7 @@ TEST_CASE("tolerances_as_formulas") {
   CHECK(tolerance_text(Precision::fp16) == sums + " + 2^-11 * |expected|");
   CHECK(tolerance_text(Precision::bf16) == sums + " + 2^-8 * |expected|");
   CHECK(tolerance_text(Precision::fp16x2) ==
-        sums + " + 0.5 * 2^-10 * sqrt(terms of an FP16 sum + 1) * sum |weight * input| + 2^-11 * |expected|");
+        sums + " + 1 * 2^-10 * sqrt(terms of an FP16 sum + 1) * sum |weight * input| + 2^-11 * |expected|");
 }
 
 TEST_CASE("one_wrong_element_fails_and_is_the_worst") {

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "compiler/reference.h"
+#include "ir/element_type.h"
 
 using namespace burin;
 
@@ -330,6 +331,15 @@ TEST_CASE("compare: sums in FP16 err with their terms, FP32 sums of them less") 
   CHECK(tolerance(32, 100) > tolerance_of({Precision::fp16, 0, 100}, 0, 1));
   // A weight that is left out of 100 shows: its share of the magnitude is larger.
   CHECK(tolerance(32, 100) < 1.0 / 100);
+}
+
+TEST_CASE("compare: one product in FP16 may be off by the rounding of its weight and its own") {
+  // Both are ties that go down.
+  const double weight = 1.5 + 0x1p-11, input = 1 + 0x3p-10;
+  const std::uint16_t product = fma_f16(to_half(ElementType::f16, weight), to_half(ElementType::f16, input), 0);
+  const double exact = weight * input, lost = exact - from_half(ElementType::f16, product);
+  CHECK(lost > epsilon_of(ElementType::f16));
+  CHECK(lost < tolerance_of({Precision::fp16x2, 0, 1}, exact, exact));
 }
 
 TEST_CASE("compare: what FP16 cannot hold becomes infinite") {
