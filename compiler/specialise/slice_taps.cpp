@@ -48,7 +48,7 @@ Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage) {
 
 void TapBuilder::multiply_run(Walk& walk, std::size_t begin, std::size_t loads) {
   // A region of one channel has too few loads for branches of its own.
-  if (parts_.plan.precision != Precision::fp16x2 || parts_.plan.skips) {
+  if (parts_.plan.precision != Precision::fp16x2 || masks_pairs()) {
     load_first(walk, begin, loads);
     multiply(walk, begin, loads);
   } else {
@@ -72,10 +72,13 @@ void TapBuilder::load_first(Walk& walk, std::size_t first, std::size_t end) {
   for (std::size_t n = first; n < std::min(first + ahead(), end); ++n) load(walk, n);
 }
 
+bool TapBuilder::masks_pairs() const { return parts_.plan.precision == Precision::fp16x2 && parts_.plan.skips; }
+
 Value* TapBuilder::inside(Walk& walk, std::uint32_t outside) {
   Value*& value = walk.inside[outside];
   if (value == nullptr) {
     value = parts_.holes.splice(walk.builder, inside_, {walk.body->getArg(2), parts_.word(outside)});
+    if (masks_pairs()) value = walk.builder.CreateNeg(value);
   }
   return value;
 }
@@ -87,10 +90,9 @@ void TapBuilder::load(Walk& walk, std::size_t n) {
   if (load.outside != 0 && !walk.all_inside) loaded.inside = inside(walk, load.outside);
   loaded.word = load_activation(walk.builder, walk.body->getArg(1), load.offset, loaded.inside);
   loaded.word->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
-  if (loaded.inside == nullptr || !parts_.plan.skips || parts_.plan.precision != Precision::fp16x2) return;
+  if (loaded.inside == nullptr || !masks_pairs()) return;
   // Multiplied as zeros: pairs have no multiply-add that is left out.
-  loaded.word =
-      walk.builder.CreateSelect(walk.builder.CreateICmpNE(loaded.inside, parts_.word(0)), loaded.word, parts_.word(0));
+  loaded.word = walk.builder.CreateAnd(loaded.word, loaded.inside);
   loaded.inside = nullptr;
 }
 

@@ -33,7 +33,7 @@ class TapBuilder {
     llvm::Function* body;
     const StageProgram& stage;
     std::vector<LoadedActivation> loaded;
-    std::map<std::uint32_t, llvm::Value*> inside;  // by LoadedTap::outside: none of its bits is set
+    std::map<std::uint32_t, llvm::Value*> inside;  // by LoadedTap::outside
     int since_barrier = 0;                         // multiply-adds
     bool all_inside = false;  // in code that only threads run whose filter positions lie in the image
   };
@@ -54,7 +54,10 @@ class TapBuilder {
   template <typename Add>
   void if_live(Walk& walk, llvm::Value* live, const std::string& name, Add add);
   void load(Walk& walk, std::size_t n);
+  // 0 beyond the image; inside not, and all bits where masks_pairs().
   llvm::Value* inside(Walk& walk, std::uint32_t outside);
+  // Whether pairs of halves beyond the image are multiplied as zeros.
+  bool masks_pairs() const;
   // A barrier, when it is time for one.
   void keep_together(Walk& walk);
   // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.

@@ -175,6 +175,8 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     }
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
+    hand.marks = random.chance(0.25);
+    if (random.chance(0.25)) hand.skips = PixelTile{random.integer(1, 3), random.integer(1, 12), random.integer(1, 14)};
     // Large patches may not fit: drawn again, smaller ones will.
     if (verify(plan_by_hand(layer, hand, arch), layer.shape).empty()) return hand;
   }
