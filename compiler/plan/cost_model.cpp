@@ -42,11 +42,15 @@ constexpr double kColdShare = 0.6;           // of the time to device memory tha
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
 constexpr double kPortBytesPerClock = 64;    // that a multiprocessor can take in: an estimate for shared copies
 constexpr double kSharedStartUs = 0.2;       // all blocks of a cluster meet before the first copy: an estimate
-constexpr double kCachedBytes = 32 << 20;    // what the L2 cache surely holds of one launch's data
-constexpr double kUncachedLoss = 2;          // time of partial sums that go through device memory
-constexpr int kMaxResidentBlocks = 32;       // hardware limit
-constexpr int kSharedBytesPerBlock = 1024;   // reserved by the driver
-constexpr double kSectorBytes = 32;          // the smallest unit of a memory access
+// What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
+// which the model made too much.
+constexpr double kClusterTilesUs = 0.9;
+constexpr double kCachedBytes = 32 << 20;   // what the L2 cache surely holds of one launch's data
+constexpr double kUncachedLoss = 2;         // time of partial sums that go through device memory
+constexpr int kPartMultiprocessors = 16;    // that share what clusters need: an H200 has parts of 16 and of 18
+constexpr int kMaxResidentBlocks = 32;      // hardware limit
+constexpr int kSharedBytesPerBlock = 1024;  // reserved by the driver
+constexpr double kSectorBytes = 32;         // the smallest unit of a memory access
 constexpr double kUsPerClockOfGhz = 1e-3;
 
 }  // namespace
@@ -69,6 +73,14 @@ int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec
 
 namespace {
 
+// Multiprocessors that clusters of so many blocks reach: a cluster lies in one of the chip's parts of some 16, of which
+// a remainder stays idle.
+int clustered_multiprocessors(int blocks, const ArchSpec& arch) {
+  const int of_part = kPartMultiprocessors / blocks * blocks;
+  const int all = std::min(arch.cluster_multiprocessors, arch.multiprocessors * of_part / kPartMultiprocessors);
+  return std::max(1, all / blocks) * blocks;
+}
+
 // Shares of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
 class LaunchModel {
  public:
@@ -78,7 +90,7 @@ class LaunchModel {
     // Clusters that find no whole multiprocessors share some with others, if there is room.
     cluster_blocks_ = std::max(f_.cluster.blocks(), clustered_ ? f_.splits : 1);
     const bool crowded = cluster_blocks_ > kPair && capacity_ == 1;
-    reachable_ = crowded ? arch.cluster_multiprocessors : arch.multiprocessors;
+    reachable_ = crowded ? clustered_multiprocessors(cluster_blocks_, arch) : arch.multiprocessors;
     blocks_ = static_cast<double>(ceil_div(f_.tiles, f_.cluster.tiles) * f_.cluster.tiles) * f_.slices;
     per_sm_ = std::ceil(blocks_ / reachable_);
     active_ = std::min<double>(blocks_, reachable_);
@@ -116,6 +128,7 @@ class LaunchModel {
     }
     cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
     if (f_.cluster.groups > 1) cost.fixed_us += kSharedStartUs;
+    if (f_.cluster.tiles > 1 && !direct_) cost.fixed_us += kClusterTilesUs;
     cost.waves = blocks_ / (reachable_ * capacity_);
     cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
     // Activations come from device memory, and go there.
