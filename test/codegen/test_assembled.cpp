@@ -47,7 +47,7 @@ ConvLayer layer_of(const Sample& sample) {
 }
 
 // Arguments of a slice that find no place in registers.
-constexpr int kArgumentBytes = 32;
+constexpr int kArgumentBytes = 40;
 
 // The entry passes some of a slice's arguments on the stack; a slice has no frame.
 void check_frames(const CubinInfo& info, const std::string& symbol, const KernelPlan& plan) {
