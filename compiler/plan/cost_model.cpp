@@ -40,7 +40,6 @@ constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
 constexpr double kColdShare = 0.6;           // of the time to device memory that arithmetic does not hide
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
-constexpr double kPortBytesPerClock = 64;    // that a multiprocessor can take in: an estimate for shared copies
 constexpr double kSharedStartUs = 0.2;       // all blocks of a cluster meet before the first copy: an estimate
 // What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
 // which the model made too much.
@@ -206,9 +205,8 @@ class LaunchModel {
     // Requests of many multiprocessors for the same lines merge on their way.
     const double merged = f_.tiles == 1 ? kMergedReadGain : 1;
     const double gain = copied_by_threads_ ? 1 : direct_ ? kDirectLoadGain * merged : merged;
-    // What one block asks for all blocks that share it receive.
-    const double alone = gain * sm_bytes_per_clock_;
-    const double peak = shares ? std::max(alone, std::min(alone * f_.cluster.groups, kPortBytesPerClock)) : alone;
+    // Measured: shared copies are no faster, because each multiprocessor still takes in all of them.
+    const double peak = gain * sm_bytes_per_clock_;
     const double latency = direct_ ? kLoadLatencyClocks : kCopyLatencyClocks;
     const double rate = std::min(peak, std::max(1.0, in_flight / latency));
     const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
