@@ -1,4 +1,4 @@
-// Network: what an importer returns.
+// Network: what an importer returns. A weights file gives layers alone; a model file gives the graph as well.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/operators.h"
 
 namespace burin {
 
@@ -16,11 +17,47 @@ struct NamedTensor {
   std::vector<float> values;
 };
 
+// An activation that flows between operators.
+struct Activations {
+  std::string name;
+  std::vector<std::int64_t> shape;  // of one image: {channels, rows, columns}, or {features}
+  std::int64_t elements() const;    // of one image
+};
+
+// One operator of the graph. Tensors are indices into Network::tensors.
+struct Operator {
+  std::string name;  // unique within the network
+  OperatorKind kind;
+  std::vector<int> inputs;
+  int output = 0;
+};
+
 struct Network {
   std::string source;             // the file it came from
   std::vector<ConvLayer> layers;  // in the order of the file
   std::vector<NamedTensor> leftover;
   std::vector<std::string> notes;  // what the user should know, one sentence each (printed to stderr)
+
+  // The graph; empty when the file holds only weights. Operators are in an order in which they can run.
+  std::vector<Activations> tensors;
+  std::vector<Operator> operators;
+  std::vector<int> inputs, outputs;  // tensors; the inputs have no operator
+
+  bool has_graph() const { return !operators.empty(); }
 };
+
+// All faults of the graph, each a sentence that names the operator, what is wrong and what is allowed; empty when it is
+// legal: indices in range, each tensor with one producer that stands before its readers, shapes that follow from the
+// operators, each layer used by exactly one convolution.
+std::vector<std::string> verify(const Network& network);
+
+// The shape of an operator's output for inputs of these shapes; faults are added to `faults` (then the result is
+// empty).
+std::vector<std::int64_t> output_shape(const Network& network, const Operator& op,
+                                       const std::vector<std::vector<std::int64_t>>& inputs,
+                                       std::vector<std::string>& faults);
+
+// A table, one line for each operator: "conv1  convolution  data -> conv1_out  3x224x224 -> 64x112x112  ...".
+std::string print(const Network& network);
 
 }  // namespace burin

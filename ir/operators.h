@@ -1,0 +1,101 @@
+// What a network does beside its convolutions: one plain type for each kind of operator. None knows its tensors; that
+// is said where they stand in the graph (ir/network.h). Sizes are of one image: the batch is never an axis here.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/conv_layer.h"
+
+namespace burin {
+
+// One of Network::layers. A second input is added before the layer's activation, when the layer's epilogue says so.
+struct Convolution {
+  int layer = 0;  // index into Network::layers
+};
+
+// A fully connected layer: output[k] = sum of weights[k][c] * input[c], then bias and activation.
+struct Linear {
+  int in_features = 0, out_features = 0;
+  std::vector<float> weights;  // [out_features][in_features]
+  std::vector<float> bias;     // out_features values, or empty
+  Activation activation = Activation::none;
+  float leaky_slope = 0.01F;
+};
+
+// output = scale[channel] * input + shift[channel]: what is left of a batch normalization when it is not trained.
+struct ChannelAffine {
+  std::vector<float> scale, shift;
+};
+
+enum class ElementFunction { relu, leaky_relu, sigmoid, hard_sigmoid, hard_swish, silu, clip };
+std::string_view to_string(ElementFunction function);
+
+struct Elementwise {
+  ElementFunction function = ElementFunction::relu;
+  // leaky_relu: alpha is the slope; hard_sigmoid: clamp(alpha * x + beta, 0, 1); clip: from alpha to beta.
+  float alpha = 0, beta = 0;
+};
+
+// Of two tensors; the second may have one value for each channel (shape {C, 1, 1}).
+enum class Combination { add, multiply };
+std::string_view to_string(Combination combination);
+struct Combine {
+  Combination combination = Combination::add;
+};
+
+enum class PoolKind { max, average };
+std::string_view to_string(PoolKind kind);
+struct Pool {
+  PoolKind kind = PoolKind::max;
+  int kernel_h = 1, kernel_w = 1;
+  int stride_h = 1, stride_w = 1;
+  int dilation_h = 1, dilation_w = 1;
+  Padding pad;
+  bool round_up = false;       // the output's size; windows that begin beyond the image and its padding are left out
+  bool count_padding = false;  // average: divide by the window's size, padding included
+};
+
+struct GlobalAveragePool {};
+
+// Local response normalization across channels: x / (bias + alpha / size * sum of squares)^beta.
+struct Lrn {
+  int size = 1;
+  float alpha = 1e-4F, beta = 0.75F, bias = 1;
+};
+
+// Over all values of an image when it is flat, else over the channels of each pixel.
+struct Softmax {};
+
+// Of all inputs, along an axis of one image: 0 is the channels.
+struct Concat {
+  int axis = 0;
+};
+
+struct Pad {
+  Padding pad;
+  float value = 0;
+};
+
+// The same values in the same order, in another shape.
+struct Reshape {
+  std::vector<std::int64_t> shape;  // of one image
+};
+
+// Axis i of the output is axis order[i] of the input.
+struct Transpose {
+  std::vector<int> order;  // of one image's axes
+};
+
+// What changes nothing: ONNX's Identity, Dropout.
+struct Identity {};
+
+using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
+                                  Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity>;
+
+// "convolution", "linear", ...
+std::string_view kind_name(const OperatorKind& kind);
+
+}  // namespace burin
