@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 #include "ir/text.h"
@@ -30,33 +31,16 @@ int output_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_aft
   return saturate_to_int(span / stride + 1);
 }
 
-class Faults {
- public:
-  void require_range(std::string_view attribute, std::int64_t value, std::int64_t low, std::int64_t high,
-                     std::string_view limit = {}) {
-    if (value >= low && value <= high) return;
-    const std::string named = limit.empty() ? "" : fmt::format(" ({})", limit);
-    add(fmt::format("{} is {}, allowed is {} to {}{}", attribute, value, low, high, named));
-  }
-  void add(std::string text) { list_.push_back(std::move(text)); }
-  bool empty() const { return list_.empty(); }
-  std::vector<std::string> take() { return std::move(list_); }
+std::string_view yes_no(bool value) { return value ? "yes" : "no"; }
 
- private:
-  std::vector<std::string> list_;
-};
+}  // namespace
 
-// "3" when both are the same, else "3x5".
 std::string pair_text(int h, int w) { return h == w ? fmt::format("{}", h) : fmt::format("{}x{}", h, w); }
 
 std::string padding_text(const Padding& pad) {
   if (pad.top == pad.bottom && pad.left == pad.right) return pair_text(pad.top, pad.left);
   return fmt::format("{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
 }
-
-std::string_view yes_no(bool value) { return value ? "yes" : "no"; }
-
-}  // namespace
 
 std::string_view to_string(Activation activation) {
   for (const auto& [value, name] : kActivations) {
@@ -179,18 +163,8 @@ std::vector<std::string> verify(const ConvLayer& layer) {
     faults.add(fmt::format("there are {} biases, {} are needed (bias is {}, out_channels {})", layer.bias.size(),
                            biases, yes_no(layer.shape.epilogue.bias), layer.shape.out_channels));
   }
-  // The first of each kind is enough: a file with one NaN usually has many.
-  const auto report_not_finite = [&](const std::vector<float>& values, std::string_view kind) {
-    std::size_t count = 0, first = 0;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i]) && count++ == 0) first = i;
-    }
-    if (count > 0) {
-      faults.add(fmt::format("{} {} not finite; the first is element {} ({})", count, kind, first, values[first]));
-    }
-  };
-  report_not_finite(layer.weights, "of the weights are");
-  report_not_finite(layer.bias, "of the biases are");
+  faults.require_finite("weights", layer.weights);
+  faults.require_finite("biases", layer.bias);
   return faults.take();
 }
 

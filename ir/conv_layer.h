@@ -57,6 +57,11 @@ struct ConvShape {
 // All faults of a shape, each a sentence that names attribute, value and what is allowed; empty when it is legal.
 std::vector<std::string> verify(const ConvShape& shape);
 
+// "3" when both are the same, else "3x5".
+std::string pair_text(int h, int w);
+// "1" when all sides are the same, "1x2" when opposite ones are, else "top,bottom,left,right".
+std::string padding_text(const Padding& pad);
+
 // One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1".
 std::string describe(const ConvShape& shape);
 

@@ -16,8 +16,14 @@ inline constexpr std::int64_t kMaxImageBytes = (std::int64_t{1} << 31) - 1;  // 
 inline constexpr std::int64_t kMaxLayerNonzeros = 4'000'000;  // every nonzero is an instruction of 16 bytes
 inline constexpr int kMaxThreadsPerBlock = 1024;
 inline constexpr int kWarpSize = 32;
-inline constexpr int kMaxGroupChannels = 128;  // accumulators of one thread
-inline constexpr int kMaxLayerNameBytes = 512;
+inline constexpr int kMaxGroupChannels = 128;   // accumulators of one thread
+inline constexpr int kMaxLayerNameBytes = 512;  // also of operators and tensors
+
+// Graphs.
+inline constexpr int kMaxOperators = 100'000;    // of a network
+inline constexpr int kMaxActivationRank = 6;     // axes of one image
+inline constexpr int kMaxOperatorInputs = 4096;  // of a concat
+inline constexpr int kMaxPoolExtent = 1 << 10;   // rows or columns of a pooling window, and how far it moves
 
 // Packages. A reader refuses what is over them before it takes the memory.
 inline constexpr std::int64_t kMaxPackageEntryBytes = std::int64_t{512} << 20;  // one file of a package

@@ -20,8 +20,10 @@ struct NamedTensor {
 // An activation that flows between operators.
 struct Activations {
   std::string name;
-  std::vector<std::int64_t> shape;  // of one image: {channels, rows, columns}, or {features}
-  std::int64_t elements() const;    // of one image
+  // Of one image: {channels, rows, columns} or {features}; around transposes also others, of up to kMaxActivationRank
+  // axes.
+  std::vector<std::int64_t> shape;
+  std::int64_t elements() const;  // of one image
 };
 
 // One operator of the graph. Tensors are indices into Network::tensors.
@@ -48,14 +50,20 @@ struct Network {
 
 // All faults of the graph, each a sentence that names the operator, what is wrong and what is allowed; empty when it is
 // legal: indices in range, each tensor with one producer that stands before its readers, shapes that follow from the
-// operators, each layer used by exactly one convolution.
+// operators, each layer legal and used by exactly one convolution. A network without a graph is not looked at.
 std::vector<std::string> verify(const Network& network);
 
-// The shape of an operator's output for inputs of these shapes; faults are added to `faults` (then the result is
-// empty).
+// The shape of an operator's output for inputs of these shapes; faults, of its attributes too, are added to `faults`
+// (then the result is empty). Its layer must be a legal one.
 std::vector<std::int64_t> output_shape(const Network& network, const Operator& op,
                                        const std::vector<std::vector<std::int64_t>>& inputs,
                                        std::vector<std::string>& faults);
+
+// "64x112x112"
+std::string shape_text(const std::vector<std::int64_t>& shape);
+
+// What an operator computes, in words: "3x3, stride 2, pad 1, 91.0 % zero, bias, relu".
+std::string describe(const Network& network, const Operator& op);
 
 // A table, one line for each operator: "conv1  convolution  data -> conv1_out  3x224x224 -> 64x112x112  ...".
 std::string print(const Network& network);

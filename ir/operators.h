@@ -35,11 +35,12 @@ std::string_view to_string(ElementFunction function);
 
 struct Elementwise {
   ElementFunction function = ElementFunction::relu;
-  // leaky_relu: alpha is the slope; hard_sigmoid: clamp(alpha * x + beta, 0, 1); clip: from alpha to beta.
+  // leaky_relu: alpha is the slope; hard_sigmoid: clamp(alpha * x + beta, 0, 1); clip: from alpha to beta, which may be
+  // infinite. hard_swish is x * clamp(x / 6 + 1 / 2, 0, 1).
   float alpha = 0, beta = 0;
 };
 
-// Of two tensors; the second may have one value for each channel (shape {C, 1, 1}).
+// Of two tensors of one shape; the second may have one value for each channel instead (shape {C, 1, 1}).
 enum class Combination { add, multiply };
 std::string_view to_string(Combination combination);
 struct Combine {
@@ -54,19 +55,23 @@ struct Pool {
   int stride_h = 1, stride_w = 1;
   int dilation_h = 1, dilation_w = 1;
   Padding pad;
-  bool round_up = false;       // the output's size; windows that begin beyond the image and its padding are left out
-  bool count_padding = false;  // average: divide by the window's size, padding included
+  bool round_up = false;       // the output's size; windows that begin behind the last row or column are left out
+  bool count_padding = false;  // average: padding counts as zeros (never what lies beyond the padding)
 };
+// Output rows or columns; 0 when there are none.
+std::int64_t pooled_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
+                           std::int64_t stride, std::int64_t dilation, bool round_up);
 
 struct GlobalAveragePool {};
 
-// Local response normalization across channels: x / (bias + alpha / size * sum of squares)^beta.
+// Local response normalization across channels: x / (bias + alpha / size * sum of squares)^beta. The window of `size`
+// channels reaches (size - 1) / 2 below and size / 2 above the channel; what lies outside the image counts as zero.
 struct Lrn {
   int size = 1;
   float alpha = 1e-4F, beta = 0.75F, bias = 1;
 };
 
-// Over all values of an image when it is flat, else over the channels of each pixel.
+// Over all values of an image when it is flat, else along axis 0: over the channels of each pixel.
 struct Softmax {};
 
 // Of all inputs, along an axis of one image: 0 is the channels.

@@ -1,0 +1,138 @@
+// A graph as text.
+#include "ir/network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include "ir/printable.h"
+
+namespace burin {
+namespace {
+
+std::string epilogue_text(bool bias, bool residual, Activation activation, float leaky_slope) {
+  std::string text;
+  if (bias) text += ", bias";
+  if (residual) text += ", residual";
+  if (activation != Activation::none) text += fmt::format(", {}", to_string(activation));
+  if (activation == Activation::leaky_relu) text += fmt::format(" {}", leaky_slope);
+  return text;
+}
+
+std::string zeros_text(std::span<const float> weights) {
+  if (weights.empty()) return "no weights";
+  const auto zeros = std::count(weights.begin(), weights.end(), 0.0F);
+  return fmt::format("{:.1f} % zero", 100.0 * static_cast<double>(zeros) / static_cast<double>(weights.size()));
+}
+
+std::string window_text(int kernel_h, int kernel_w, int stride_h, int stride_w, const Padding& pad, int dilation_h,
+                        int dilation_w) {
+  std::string text =
+      fmt::format("{}x{}, stride {}, pad {}", kernel_h, kernel_w, pair_text(stride_h, stride_w), padding_text(pad));
+  if (dilation_h != 1 || dilation_w != 1) text += fmt::format(", dilation {}", pair_text(dilation_h, dilation_w));
+  return text;
+}
+
+class Describe {
+ public:
+  explicit Describe(const Network& network) : network_(network) {}
+
+  std::string operator()(const Convolution& op) const {
+    if (op.layer < 0 || op.layer >= static_cast<int>(network_.layers.size())) return fmt::format("layer {}", op.layer);
+    const ConvLayer& layer = network_.layers[static_cast<std::size_t>(op.layer)];
+    const ConvShape& shape = layer.shape;
+    std::string text = window_text(shape.kernel_h, shape.kernel_w, shape.stride_h, shape.stride_w, shape.pad,
+                                   shape.dilation_h, shape.dilation_w);
+    if (shape.groups != 1) text += fmt::format(", groups {}", shape.groups);
+    const Epilogue& epilogue = shape.epilogue;
+    return text + ", " + zeros_text(layer.weights) +
+           epilogue_text(epilogue.bias, epilogue.residual, epilogue.activation, epilogue.leaky_slope);
+  }
+  std::string operator()(const Linear& op) const {
+    return zeros_text(op.weights) + epilogue_text(!op.bias.empty(), false, op.activation, op.leaky_slope);
+  }
+  std::string operator()(const Elementwise& op) const {
+    std::string text(to_string(op.function));
+    if (op.function == ElementFunction::leaky_relu) text += fmt::format(" {}", op.alpha);
+    if (op.function == ElementFunction::hard_sigmoid) text += fmt::format(" {} x + {}", op.alpha, op.beta);
+    if (op.function == ElementFunction::clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
+    return text;
+  }
+  std::string operator()(const Combine& op) const { return std::string(to_string(op.combination)); }
+  std::string operator()(const Pool& op) const {
+    std::string text =
+        fmt::format("{} ", to_string(op.kind)) +
+        window_text(op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad, op.dilation_h, op.dilation_w);
+    if (op.round_up) text += ", rounded up";
+    if (op.count_padding) text += ", padding counts";
+    return text;
+  }
+  std::string operator()(const Lrn& op) const {
+    return fmt::format("size {}, alpha {}, beta {}, bias {}", op.size, op.alpha, op.beta, op.bias);
+  }
+  std::string operator()(const Concat& op) const { return fmt::format("axis {}", op.axis); }
+  std::string operator()(const Pad& op) const {
+    return fmt::format("pad {}, value {}", padding_text(op.pad), op.value);
+  }
+  std::string operator()(const Transpose& op) const { return fmt::format("order {}", fmt::join(op.order, ",")); }
+  // The names and the shapes say all.
+  std::string operator()(const ChannelAffine&) const { return {}; }
+  std::string operator()(const GlobalAveragePool&) const { return {}; }
+  std::string operator()(const Softmax&) const { return {}; }
+  std::string operator()(const Reshape&) const { return {}; }
+  std::string operator()(const Identity&) const { return {}; }
+
+ private:
+  const Network& network_;
+};
+
+}  // namespace
+
+std::string shape_text(const std::vector<std::int64_t>& shape) {
+  return shape.empty() ? "no axes" : fmt::format("{}", fmt::join(shape, "x"));
+}
+
+std::string describe(const Network& network, const Operator& op) { return std::visit(Describe(network), op.kind); }
+
+std::string print(const Network& network) {
+  // A damaged graph must print as well: that is how its fault is found.
+  const auto with_tensor = [&](int index, const auto& text) -> std::string {
+    if (index < 0 || index >= static_cast<int>(network.tensors.size())) return fmt::format("?{}", index);
+    return text(network.tensors[static_cast<std::size_t>(index)]);
+  };
+  const auto name = [](const Activations& tensor) { return printable(tensor.name); };
+  const auto shape = [](const Activations& tensor) { return shape_text(tensor.shape); };
+  const auto list = [&](const std::vector<int>& tensors, const auto& text) {
+    std::vector<std::string> parts;
+    for (const int index : tensors) parts.push_back(with_tensor(index, text));
+    return fmt::format("{}", fmt::join(parts, " + "));
+  };
+
+  constexpr std::size_t kColumns = 5;
+  std::vector<std::array<std::string, kColumns>> rows;
+  std::array<std::size_t, kColumns> widths{};
+  for (const Operator& op : network.operators) {
+    rows.push_back({printable(op.name), std::string(kind_name(op.kind)),
+                    fmt::format("{} -> {}", list(op.inputs, name), with_tensor(op.output, name)),
+                    fmt::format("{} -> {}", list(op.inputs, shape), with_tensor(op.output, shape)),
+                    describe(network, op)});
+    // A concat of many must not push all others to the right.
+    constexpr std::size_t kWidest = 60;
+    for (std::size_t i = 0; i < kColumns; ++i)
+      widths[i] = std::max(widths[i], std::min(kWidest, rows.back()[i].size()));
+  }
+
+  std::string text =
+      fmt::format("# inputs: {}; outputs: {}\n", list(network.inputs, name), list(network.outputs, name));
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < kColumns; ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace burin

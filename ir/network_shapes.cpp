@@ -1,0 +1,302 @@
+// What each operator makes of its inputs' shapes, and the rules for its attributes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/faults.h"
+#include "ir/limits.h"
+#include "ir/network.h"
+#include "ir/printable.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+std::int64_t elements_of(const Shape& shape) {
+  std::int64_t product = 1;
+  for (const std::int64_t extent : shape) product = saturating_product({product, extent});
+  return product;
+}
+
+void check_shape(Faults& faults, std::string_view whose, const Shape& shape) {
+  if (shape.empty() || shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
+    faults.add(fmt::format("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(),
+                           kMaxActivationRank));
+    return;
+  }
+  for (const std::int64_t extent : shape) {
+    if (extent >= 1) continue;
+    faults.add(fmt::format("{} is {}, every axis must be 1 or more", whose, shape_text(shape)));
+    return;
+  }
+  constexpr std::int64_t kElementBytes = sizeof(float);
+  const std::int64_t bytes = saturating_product({elements_of(shape), kElementBytes});
+  if (bytes > kMaxImageBytes) {
+    faults.add(fmt::format("{} is {}, {} bytes for an image, allowed are {} (kMaxImageBytes: offsets have 32 bits)",
+                           whose, shape_text(shape), bytes, kMaxImageBytes));
+  }
+}
+
+// One function for each kind of operator; all compute with legal input shapes.
+class OutputShape {
+ public:
+  OutputShape(const Network& network, const std::vector<Shape>& inputs, Faults& faults)
+      : network_(network), inputs_(inputs), faults_(faults) {}
+
+  Shape operator()(const Convolution& op) {
+    if (op.layer < 0 || op.layer >= static_cast<int>(network_.layers.size())) {
+      return fault("the layer's index is {}, the network has {} layers", op.layer, network_.layers.size());
+    }
+    const ConvShape& shape = network_.layers[static_cast<std::size_t>(op.layer)].shape;
+    const std::size_t count = shape.epilogue.residual ? 2 : 1;
+    if (inputs_.size() != count) {
+      return fault("it has {} inputs, its layer takes {}{}", inputs_.size(), count,
+                   shape.epilogue.residual ? ": the second is added as its residual" : " (its residual is no)");
+    }
+    if (const Shape wanted = {shape.in_channels, shape.in_h, shape.in_w}; inputs_[0] != wanted) {
+      return fault("its input is {}, its layer takes {}", shape_text(inputs_[0]), shape_text(wanted));
+    }
+    Shape output = {shape.out_channels, shape.out_h(), shape.out_w()};
+    if (count == 2 && inputs_[1] != output) {
+      return fault("its residual is {}, it must be shaped like its output {}", shape_text(inputs_[1]),
+                   shape_text(output));
+    }
+    return output;
+  }
+
+  Shape operator()(const Linear& op) {
+    if (!one_input()) return {};
+    faults_.require_range("in_features", op.in_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
+    faults_.require_range("out_features", op.out_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
+    if (to_string(op.activation) == "unknown") {
+      faults_.add(
+          fmt::format("activation is {}, allowed is one of {}", static_cast<int>(op.activation), activation_names()));
+    }
+    if (!std::isfinite(op.leaky_slope)) {
+      faults_.add(fmt::format("leaky_slope is {}, it must be finite", op.leaky_slope));
+    }
+    if (!faults_.empty()) return {};
+    const std::int64_t weights = saturating_product({op.in_features, op.out_features});
+    if (weights > kMaxLayerWeights) {
+      return fault("it has {} weights, allowed are {} (kMaxLayerWeights)", weights, kMaxLayerWeights);
+    }
+    if (static_cast<std::int64_t>(op.weights.size()) != weights) {
+      faults_.add(fmt::format("there are {} weights, {} x {} features need {}", op.weights.size(), op.out_features,
+                              op.in_features, weights));
+    }
+    if (!op.bias.empty() && op.bias.size() != static_cast<std::size_t>(op.out_features)) {
+      faults_.add(
+          fmt::format("there are {} biases, allowed are none or {} (out_features)", op.bias.size(), op.out_features));
+    }
+    faults_.require_finite("weights", op.weights);
+    faults_.require_finite("biases", op.bias);
+    if (inputs_[0] != Shape{op.in_features}) {
+      faults_.add(fmt::format("its input is {}, it takes {} flat features; a reshape before it would flatten them",
+                              shape_text(inputs_[0]), op.in_features));
+    }
+    return {op.out_features};
+  }
+
+  Shape operator()(const ChannelAffine& op) {
+    if (!one_input()) return {};
+    const auto channels = static_cast<std::size_t>(inputs_[0][0]);
+    if (op.scale.size() != channels || op.shift.size() != channels) {
+      return fault("there are {} scales and {} shifts, its input {} has {} channels", op.scale.size(), op.shift.size(),
+                   shape_text(inputs_[0]), channels);
+    }
+    faults_.require_finite("scales", op.scale);
+    faults_.require_finite("shifts", op.shift);
+    return inputs_[0];
+  }
+
+  Shape operator()(const Elementwise& op) {
+    if (!one_input()) return {};
+    if (to_string(op.function) == "unknown")
+      return fault("function is {}, which is none", static_cast<int>(op.function));
+    if (op.function == ElementFunction::clip) {
+      if (!(op.alpha <= op.beta)) return fault("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
+    } else if (!std::isfinite(op.alpha) || !std::isfinite(op.beta)) {
+      return fault("alpha is {} and beta is {}, both must be finite", op.alpha, op.beta);
+    }
+    return inputs_[0];
+  }
+
+  Shape operator()(const Combine& op) {
+    if (to_string(op.combination) == "unknown") {
+      return fault("combination is {}, which is none", static_cast<int>(op.combination));
+    }
+    if (inputs_.size() != 2) return fault("it has {} inputs, it takes 2", inputs_.size());
+    const bool per_channel = inputs_[0].size() == 3 && inputs_[1] == Shape{inputs_[0][0], 1, 1};
+    if (inputs_[0] != inputs_[1] && !per_channel) {
+      return fault(
+          "its inputs are {} and {}; the second must be shaped like the first or have one value for each of "
+          "its channels",
+          shape_text(inputs_[0]), shape_text(inputs_[1]));
+    }
+    return inputs_[0];
+  }
+
+  Shape operator()(const Pool& op) {
+    if (!one_image()) return {};
+    if (to_string(op.kind) == "unknown") return fault("kind is {}, which is none", static_cast<int>(op.kind));
+    faults_.require_range("kernel_h", op.kernel_h, 1, kMaxPoolExtent, "kMaxPoolExtent");
+    faults_.require_range("kernel_w", op.kernel_w, 1, kMaxPoolExtent, "kMaxPoolExtent");
+    faults_.require_range("stride_h", op.stride_h, 1, kMaxPoolExtent, "kMaxPoolExtent");
+    faults_.require_range("stride_w", op.stride_w, 1, kMaxPoolExtent, "kMaxPoolExtent");
+    faults_.require_range("dilation_h", op.dilation_h, 1, kMaxStride, "kMaxStride");
+    faults_.require_range("dilation_w", op.dilation_w, 1, kMaxStride, "kMaxStride");
+    require_padding(op.pad);
+    if (!faults_.empty()) return {};
+    const std::int64_t rows =
+        windows("row", inputs_[0][1], op.pad.top, op.pad.bottom, op.kernel_h, op.stride_h, op.dilation_h, op.round_up);
+    const std::int64_t cols = windows("column", inputs_[0][2], op.pad.left, op.pad.right, op.kernel_w, op.stride_w,
+                                      op.dilation_w, op.round_up);
+    return {inputs_[0][0], rows, cols};
+  }
+
+  Shape operator()(const GlobalAveragePool&) {
+    if (!one_image()) return {};
+    return {inputs_[0][0], 1, 1};
+  }
+
+  Shape operator()(const Lrn& op) {
+    if (!one_image()) return {};
+    faults_.require_range("size", op.size, 1, kMaxChannels, "kMaxChannels");
+    if (!std::isfinite(op.alpha) || op.alpha < 0) {
+      faults_.add(fmt::format("alpha is {}, it must be finite and 0 or more", op.alpha));
+    }
+    if (!std::isfinite(op.beta)) faults_.add(fmt::format("beta is {}, it must be finite", op.beta));
+    if (!std::isfinite(op.bias) || op.bias <= 0) {
+      faults_.add(fmt::format("bias is {}, it must be finite and more than 0", op.bias));
+    }
+    return inputs_[0];
+  }
+
+  Shape operator()(const Softmax&) { return one_input() ? inputs_[0] : Shape{}; }
+
+  Shape operator()(const Concat& op) {
+    if (inputs_.empty() || inputs_.size() > static_cast<std::size_t>(kMaxOperatorInputs)) {
+      return fault("it has {} inputs, allowed are 1 to {} (kMaxOperatorInputs)", inputs_.size(), kMaxOperatorInputs);
+    }
+    const auto rank = static_cast<std::int64_t>(inputs_[0].size());
+    if (op.axis < 0 || op.axis >= rank) return fault("axis is {}, allowed is 0 to {}", op.axis, rank - 1);
+    const auto axis = static_cast<std::size_t>(op.axis);
+    Shape output = inputs_[0];
+    for (std::size_t i = 1; i < inputs_.size(); ++i) {
+      Shape like = inputs_[i];
+      if (like.size() == output.size()) like[axis] = output[axis];
+      if (like != output) {
+        return fault("its inputs 0 and {} are {} and {}; they may differ in axis {} alone", i, shape_text(inputs_[0]),
+                     shape_text(inputs_[i]), op.axis);
+      }
+      output[axis] += inputs_[i][axis];
+    }
+    return output;
+  }
+
+  Shape operator()(const Pad& op) {
+    if (!one_image()) return {};
+    require_padding(op.pad);
+    if (!std::isfinite(op.value)) faults_.add(fmt::format("value is {}, it must be finite", op.value));
+    return {inputs_[0][0], inputs_[0][1] + op.pad.top + op.pad.bottom, inputs_[0][2] + op.pad.left + op.pad.right};
+  }
+
+  Shape operator()(const Reshape& op) {
+    if (!one_input()) return {};
+    check_shape(faults_, "the new shape", op.shape);
+    if (!faults_.empty()) return {};
+    if (elements_of(op.shape) != elements_of(inputs_[0])) {
+      return fault("the new shape {} has {} elements, its input {} has {}", shape_text(op.shape), elements_of(op.shape),
+                   shape_text(inputs_[0]), elements_of(inputs_[0]));
+    }
+    return op.shape;
+  }
+
+  Shape operator()(const Transpose& op) {
+    if (!one_input()) return {};
+    std::vector<int> sorted = op.order;
+    std::sort(sorted.begin(), sorted.end());
+    bool permutation = sorted.size() == inputs_[0].size();
+    for (std::size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == static_cast<int>(i);
+    if (!permutation) {
+      return fault("order is {}, it must name each axis of its input {} once, from 0 to {}", fmt::join(op.order, ","),
+                   shape_text(inputs_[0]), inputs_[0].size() - 1);
+    }
+    Shape output;
+    for (const int axis : op.order) output.push_back(inputs_[0][static_cast<std::size_t>(axis)]);
+    return output;
+  }
+
+  Shape operator()(const Identity&) { return one_input() ? inputs_[0] : Shape{}; }
+
+ private:
+  template <typename... Args>
+  Shape fault(fmt::format_string<Args...> format, Args&&... args) {
+    faults_.add(fmt::format(format, std::forward<Args>(args)...));
+    return {};
+  }
+
+  bool one_input() {
+    if (inputs_.size() != 1) fault("it has {} inputs, it takes 1", inputs_.size());
+    return inputs_.size() == 1;
+  }
+
+  bool one_image() {
+    if (!one_input()) return false;
+    if (inputs_[0].size() != 3) fault("its input is {}, it takes channels x rows x columns", shape_text(inputs_[0]));
+    return inputs_[0].size() == 3;
+  }
+
+  void require_padding(const Padding& pad) {
+    faults_.require_range("pad top", pad.top, 0, kMaxPadding, "kMaxPadding");
+    faults_.require_range("pad bottom", pad.bottom, 0, kMaxPadding, "kMaxPadding");
+    faults_.require_range("pad left", pad.left, 0, kMaxPadding, "kMaxPadding");
+    faults_.require_range("pad right", pad.right, 0, kMaxPadding, "kMaxPadding");
+  }
+
+  // Output positions of a pool along one axis. Each window must hold at least one element of the image: a maximum or
+  // an average of nothing has no value.
+  std::int64_t windows(std::string_view axis, std::int64_t in, int before, int after, int kernel, int stride,
+                       int dilation, bool round_up) {
+    const std::int64_t out = pooled_extent(in, before, after, kernel, stride, dilation, round_up);
+    if (out < 1) {
+      fault("the output has no {}s: {} with pad {} + {} are less than the {} that the window covers", axis, in, before,
+            after, (kernel - 1) * dilation + 1);
+    }
+    for (std::int64_t i = 0; i < out; ++i) {
+      const std::int64_t begin = i * stride - before;
+      const std::int64_t skipped = begin < 0 ? ceil_div(-begin, dilation) : 0;  // window positions before the image
+      if (skipped < kernel && begin + skipped * dilation < in) continue;
+      fault("the window of output {} {} lies in the padding alone: {} {}s, pad {} + {}, kernel {}, dilation {}", axis,
+            i, in, axis, before, after, kernel, dilation);
+      break;
+    }
+    return out;
+  }
+
+  const Network& network_;
+  const std::vector<Shape>& inputs_;
+  Faults& faults_;
+};
+
+}  // namespace
+
+std::int64_t Activations::elements() const { return elements_of(shape); }
+
+std::vector<std::int64_t> output_shape(const Network& network, const Operator& op,
+                                       const std::vector<std::vector<std::int64_t>>& inputs,
+                                       std::vector<std::string>& faults) {
+  Faults found(fmt::format("operator {} ({}): ", in_quotes(op.name), kind_name(op.kind)));
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_shape(found, fmt::format("its input {}", i), inputs[i]);
+  Shape shape;
+  if (found.empty()) shape = std::visit(OutputShape(network, inputs, found), op.kind);
+  if (found.empty()) check_shape(found, "its output", shape);
+  if (found.empty()) return shape;
+  for (std::string& fault : found.take()) faults.push_back(std::move(fault));
+  return {};
+}
+
+}  // namespace burin

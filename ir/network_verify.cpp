@@ -1,0 +1,169 @@
+// The rules of a graph as a whole; those of each operator are in network_shapes.cpp.
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "ir/faults.h"
+#include "ir/limits.h"
+#include "ir/network.h"
+#include "ir/printable.h"
+
+namespace burin {
+namespace {
+
+class GraphVerifier {
+ public:
+  explicit GraphVerifier(const Network& network) : network_(network) {}
+
+  std::vector<std::string> run() {
+    faults_.require_range("the number of operators", static_cast<std::int64_t>(network_.operators.size()), 1,
+                          kMaxOperators, "kMaxOperators");
+    if (!faults_.empty()) return faults_.take();
+    check_names();
+    check_ends();
+    check_layers();
+    for (const Operator& op : network_.operators) check_operator(op);
+    check_producers();
+    return faults_.take();
+  }
+
+ private:
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    faults_.add(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  bool is_tensor(int index) const { return index >= 0 && index < static_cast<int>(network_.tensors.size()); }
+  const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
+
+  void check_name(std::string_view what, const std::string& name, std::unordered_set<std::string_view>& seen) {
+    if (name.empty()) return add("{} without a name", what);
+    if (name.size() > kMaxLayerNameBytes) {
+      add("the name {} of {} has {} bytes, allowed are {} (kMaxLayerNameBytes)", in_quotes(name), what, name.size(),
+          kMaxLayerNameBytes);
+    }
+    if (!seen.insert(name).second)
+      add("two of the network's {}s are named {}", what.substr(what.find(' ') + 1), in_quotes(name));
+  }
+
+  void check_names() {
+    std::unordered_set<std::string_view> operators, tensors;
+    for (const Operator& op : network_.operators) check_name("an operator", op.name, operators);
+    for (const Activations& tensor : network_.tensors) check_name("a tensor", tensor.name, tensors);
+  }
+
+  // Network inputs and outputs. Both are buffers that a caller binds, so that one may not be two of them.
+  void check_ends() {
+    defined_.resize(network_.tensors.size());
+    const auto check_list = [&](std::string_view what, const std::vector<int>& list) {
+      if (list.empty()) add("the network has no {}s", what);
+      std::unordered_set<int> seen;
+      for (const int index : list) {
+        if (!is_tensor(index)) {
+          add("a network {} is tensor {}, the network has {} tensors", what, index, network_.tensors.size());
+        } else if (!seen.insert(index).second) {
+          add("tensor {} is a network {} twice", in_quotes(tensor(index).name), what);
+        }
+      }
+      return seen;
+    };
+    const std::unordered_set<int> inputs = check_list("input", network_.inputs);
+    const std::unordered_set<int> outputs = check_list("output", network_.outputs);
+    for (const int index : outputs) {
+      if (inputs.contains(index)) {
+        add("tensor {} is both an input and an output of the network; an identity between them would copy it",
+            in_quotes(tensor(index).name));
+      }
+    }
+    for (const int index : inputs) {
+      defined_[static_cast<std::size_t>(index)] = true;
+      // Any operator checks the shapes of its inputs; an input of the network may have no reader.
+      std::vector<std::string> faults;
+      output_shape(network_, {tensor(index).name, Identity{}, {}, 0}, {tensor(index).shape}, faults);
+      if (!faults.empty()) {
+        add("network input {} is {}; allowed are 1 to {} axes of 1 or more, and {} bytes (kMaxImageBytes)",
+            in_quotes(tensor(index).name), shape_text(tensor(index).shape), kMaxActivationRank, kMaxImageBytes);
+      }
+    }
+  }
+
+  void check_layers() {
+    std::vector<int> uses(network_.layers.size());
+    for (const Operator& op : network_.operators) {
+      const auto* convolution = std::get_if<Convolution>(&op.kind);
+      if (!convolution || convolution->layer < 0 || convolution->layer >= static_cast<int>(uses.size())) continue;
+      ++uses[static_cast<std::size_t>(convolution->layer)];
+    }
+    layer_legal_.resize(network_.layers.size());
+    for (std::size_t i = 0; i < uses.size(); ++i) {
+      const ConvLayer& layer = network_.layers[i];
+      const std::vector<std::string> faults = verify(layer);
+      for (const std::string& fault : faults) add("layer {}: {}", in_quotes(layer.name), fault);
+      layer_legal_[i] = faults.empty();
+      if (uses[i] != 1) {
+        add("layer {}: {} convolutions use it, it must be exactly one", in_quotes(layer.name), uses[i]);
+      }
+    }
+  }
+
+  void check_operator(const Operator& op) {
+    Faults faults(fmt::format("operator {} ({}): ", in_quotes(op.name), kind_name(op.kind)));
+    std::vector<std::vector<std::int64_t>> shapes;
+    for (const int input : op.inputs) {
+      if (!is_tensor(input)) {
+        faults.add(fmt::format("an input is tensor {}, the network has {} tensors", input, network_.tensors.size()));
+        continue;
+      }
+      if (!defined_[static_cast<std::size_t>(input)]) {
+        faults.add(fmt::format("it reads tensor {}, which no operator before it makes and which is no network input",
+                               in_quotes(tensor(input).name)));
+      }
+      shapes.push_back(tensor(input).shape);
+    }
+    if (!is_tensor(op.output)) {
+      faults.add(
+          fmt::format("its output is tensor {}, the network has {} tensors", op.output, network_.tensors.size()));
+    } else if (defined_[static_cast<std::size_t>(op.output)]) {
+      faults.add(fmt::format("it makes tensor {}, which another operator makes or which is a network input",
+                             in_quotes(tensor(op.output).name)));
+    } else {
+      defined_[static_cast<std::size_t>(op.output)] = true;
+    }
+    const auto* convolution = std::get_if<Convolution>(&op.kind);
+    const bool layer_known = !convolution || convolution->layer < 0 ||
+                             convolution->layer >= static_cast<int>(layer_legal_.size()) ||
+                             layer_legal_[static_cast<std::size_t>(convolution->layer)];
+    if (shapes.size() == op.inputs.size() && layer_known && is_tensor(op.output)) {
+      std::vector<std::string> shape_faults;
+      const auto shape = output_shape(network_, op, shapes, shape_faults);
+      if (shape_faults.empty() && shape != tensor(op.output).shape) {
+        faults.add(fmt::format("its output {} is {}, it follows from its inputs that it is {}",
+                               in_quotes(tensor(op.output).name), shape_text(tensor(op.output).shape),
+                               shape_text(shape)));
+      }
+      for (const std::string& fault : shape_faults) faults_.add(fault);
+    }
+    for (const std::string& fault : faults.list()) faults_.add(fault);
+  }
+
+  void check_producers() {
+    for (std::size_t i = 0; i < network_.tensors.size(); ++i) {
+      if (!defined_[i])
+        add("tensor {} is made by no operator and is no network input", in_quotes(network_.tensors[i].name));
+    }
+  }
+
+  const Network& network_;
+  Faults faults_;
+  std::vector<bool> defined_;      // tensors: a network input, or made by an operator that was already seen
+  std::vector<bool> layer_legal_;  // shapes follow from these alone
+};
+
+}  // namespace
+
+std::vector<std::string> verify(const Network& network) {
+  if (!network.has_graph()) return {};
+  return GraphVerifier(network).run();
+}
+
+}  // namespace burin
