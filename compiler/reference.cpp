@@ -1,11 +1,10 @@
 #include "compiler/reference.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <limits>
-#include <thread>
 
+#include "compiler/parallel_for.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -29,7 +28,8 @@ Range valid_range(int out, int in, int stride, int pad, int filter_offset) {
 }
 
 // sums[0..count) += weight * input[0], input[stride], ...
-void add_row(double* sums, const float* input, int count, int stride, double weight) {
+template <typename Value>
+void add_row(double* sums, const Value* input, int count, int stride, double weight) {
   if (stride == 1) {
     for (int x = 0; x < count; ++x) sums[x] += weight * input[x];
   } else {
@@ -38,14 +38,15 @@ void add_row(double* sums, const float* input, int count, int stride, double wei
 }
 
 // One nonzero over one image: `plane` is an output channel, `image` an input channel.
-void add_tap(const ConvShape& shape, double* plane, const float* image, const Range& rows, const Range& cols,
+template <typename Value>
+void add_tap(const ConvShape& shape, double* plane, const Value* image, const Range& rows, const Range& cols,
              double weight) {
   const int out_w = shape.out_w();
   const int width = cols.end - cols.begin;
   const int height = rows.end - rows.begin;
   if (width <= 0 || height <= 0) return;
   double* sums = plane + static_cast<std::ptrdiff_t>(rows.begin) * out_w + cols.begin;
-  const float* input = image + static_cast<std::ptrdiff_t>(rows.first_input) * shape.in_w + cols.first_input;
+  const Value* input = image + static_cast<std::ptrdiff_t>(rows.first_input) * shape.in_w + cols.first_input;
   const bool rows_touch = shape.stride_h == 1 && shape.stride_w == 1 && width == out_w && width == shape.in_w;
   if (rows_touch) return add_row(sums, input, width * height, 1, weight);
   for (int y = 0; y < height; ++y) {
@@ -55,7 +56,8 @@ void add_tap(const ConvShape& shape, double* plane, const float* image, const Ra
   }
 }
 
-void sum_channel(const ConvLayer& layer, int batch, std::span<const float> input, int k, bool absolute, double* sums) {
+template <typename Value>
+void sum_channel(const ConvLayer& layer, int batch, std::span<const Value> input, int k, bool absolute, double* sums) {
   const ConvShape& shape = layer.shape;
   const std::int64_t plane = std::int64_t{shape.out_h()} * shape.out_w();
   const std::int64_t channel = std::int64_t{shape.in_h} * shape.in_w;
@@ -77,26 +79,18 @@ void sum_channel(const ConvLayer& layer, int batch, std::span<const float> input
 }
 
 // The sums over the taps alone, NCHW. With `absolute`, of |w| and of an input that the caller has made positive.
-std::vector<double> sum_taps(const ConvLayer& layer, int batch, std::span<const float> input, bool absolute) {
+template <typename Value>
+std::vector<double> sum_taps(const ConvLayer& layer, int batch, std::span<const Value> input, bool absolute) {
   const ConvShape& shape = layer.shape;
   std::vector<double> sums(static_cast<std::size_t>(batch * shape.output_elements()));
-  std::atomic<int> next{0};
-  const auto work = [&] {
-    for (int k = next++; k < shape.out_channels; k = next++) sum_channel(layer, batch, input, k, absolute, sums.data());
-  };
-  constexpr double kMultiplyAddsPerThread = 1e6;  // below this, starting a thread costs more than it saves
   const double multiply_adds = static_cast<double>(shape.weight_elements()) / shape.out_channels * sums.size();
-  const int jobs = std::min({static_cast<int>(std::max(1U, std::thread::hardware_concurrency())), shape.out_channels,
-                             static_cast<int>(std::min(1e3, multiply_adds / kMultiplyAddsPerThread)) + 1});
-  {
-    std::vector<std::jthread> threads;  // joined at the end of the block
-    for (int job = 1; job < jobs; ++job) threads.emplace_back(work);
-    work();
-  }
+  parallel_for(shape.out_channels, multiply_adds,
+               [&](int k) { sum_channel(layer, batch, input, k, absolute, sums.data()); });
   return sums;
 }
 
-void check_arguments(const ConvLayer& layer, int batch, std::span<const float> input, std::span<const float> residual) {
+template <typename Value>
+void check_arguments(const ConvLayer& layer, int batch, std::span<const Value> input, std::span<const Value> residual) {
   const ConvShape& shape = layer.shape;
   BURIN_CHECK(batch >= 1, "batch {}", batch);
   BURIN_CHECK(static_cast<std::int64_t>(input.size()) == batch * shape.input_elements(), "layer {}: {} inputs, not {}",
@@ -108,24 +102,6 @@ void check_arguments(const ConvLayer& layer, int batch, std::span<const float> i
               "layer {}: {} weights, not {}", layer.name, layer.weights.size(), shape.weight_elements());
   const std::size_t biases = shape.epilogue.bias ? static_cast<std::size_t>(shape.out_channels) : 0;
   BURIN_CHECK(layer.bias.size() == biases, "layer {}: {} biases, not {}", layer.name, layer.bias.size(), biases);
-}
-
-double activate(const Epilogue& epilogue, double x) {
-  switch (epilogue.activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::relu6:
-      return std::clamp(x, 0.0, 6.0);
-    case Activation::leaky_relu:
-      return x < 0 ? x * epilogue.leaky_slope : x;
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-  }
-  fail_internal(__FILE__, __LINE__, "an activation without a reference");
 }
 
 // visit(flat index, output channel) for every output.
@@ -140,19 +116,48 @@ void for_each_output(const ConvShape& shape, int batch, Visit visit) {
   }
 }
 
-}  // namespace
-
-std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
-                                          std::span<const float> residual) {
+template <typename Value>
+std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const Value> input,
+                             std::span<const Value> residual) {
   check_arguments(layer, batch, input, residual);
   const Epilogue& epilogue = layer.shape.epilogue;
   std::vector<double> result = sum_taps(layer, batch, input, false);
   for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
     if (epilogue.bias) result[i] += layer.bias[k];
     if (epilogue.residual) result[i] += residual[i];
-    result[i] = activate(epilogue, result[i]);
+    result[i] = reference_activation(epilogue.activation, epilogue.leaky_slope, result[i]);
   });
   return result;
+}
+
+}  // namespace
+
+double reference_activation(Activation activation, float leaky_slope, double x) {
+  switch (activation) {
+    case Activation::none:
+      return x;
+    case Activation::relu:
+      return std::max(x, 0.0);
+    case Activation::relu6:
+      return std::clamp(x, 0.0, 6.0);
+    case Activation::leaky_relu:
+      return x < 0 ? x * leaky_slope : x;
+    case Activation::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case Activation::silu:
+      return x / (1 + std::exp(-x));
+  }
+  fail_internal(__FILE__, __LINE__, "an activation without a reference");
+}
+
+std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
+                                          std::span<const float> residual) {
+  return convolve(layer, batch, input, residual);
+}
+
+std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch, std::span<const double> input,
+                                              std::span<const double> residual) {
+  return convolve(layer, batch, input, residual);
 }
 
 std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::span<const float> input,
@@ -161,7 +166,7 @@ std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::
   const Epilogue& epilogue = layer.shape.epilogue;
   std::vector<float> positive(input.begin(), input.end());
   for (float& x : positive) x = std::abs(x);
-  std::vector<double> result = sum_taps(layer, batch, positive, true);
+  std::vector<double> result = sum_taps(layer, batch, std::span<const float>(positive), true);
   // The largest slope of the activation: by how much it can stretch an error.
   const bool leaky = epilogue.activation == Activation::leaky_relu;
   const double slope = leaky ? std::max(1.0, std::abs(static_cast<double>(epilogue.leaky_slope))) : 1.0;

@@ -17,6 +17,12 @@ namespace burin {
 std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
                                           std::span<const float> residual);
 
+// The same of activations that were never rounded: what flows through a whole network in float64.
+std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch, std::span<const double> input,
+                                              std::span<const double> residual);
+
+double reference_activation(Activation activation, float leaky_slope, double x);
+
 // What the rounding of an output can grow with: sum |w x| + |bias| + |residual| before the activation, times the
 // activation's largest slope; for sigmoid and silu also the output itself, since they round on their own. The tolerance
 // of an element scales with it.

@@ -1,0 +1,229 @@
+// Each operator against values worked out by hand.
+#include <catch2/catch.hpp>
+#include <cmath>
+
+#include "compiler/network/reference_network.h"
+#include "test/ir/random_layers.h"
+#include "test/ir/small_network.h"
+
+using namespace burin;
+using burin_test::GraphBuilder;
+
+namespace {
+
+using Values = std::vector<double>;
+
+// The output of one operator for these inputs: shape of one image, and the values of all images.
+struct Input {
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
+};
+
+Values run(OperatorKind kind, const std::vector<Input>& inputs, int batch = 1) {
+  GraphBuilder graph;
+  std::vector<int> tensors;
+  std::vector<std::span<const float>> values;
+  for (const Input& input : inputs) {
+    tensors.push_back(graph.input(input.shape));
+    values.emplace_back(input.values);
+  }
+  const int output = graph.add("op", std::move(kind), tensors);
+  const Network network = graph.finish({output});
+  CHECK(verify(network).empty());
+  const auto outputs = run_reference(network, batch, values);
+  REQUIRE(outputs.size() == 1);
+  return outputs[0];
+}
+
+void check_near(const Values& values, const Values& expected) {
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    INFO("element " << i);
+    CHECK(values[i] == Approx(expected[i]).epsilon(1e-6).margin(1e-12));
+  }
+}
+
+Pool pool_of(PoolKind kind, int kernel, int stride, int pad) {
+  Pool pool;
+  pool.kind = kind;
+  pool.kernel_h = pool.kernel_w = kernel;
+  pool.stride_h = pool.stride_w = stride;
+  pool.pad = {pad, pad, pad, pad};
+  return pool;
+}
+
+const Input kNine = {{1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}};
+
+}  // namespace
+
+TEST_CASE("reference_network: convolution with bias, residual and activation") {
+  GraphBuilder graph;
+  const int x = graph.input({1, 2, 2}), other = graph.input({1, 2, 2});
+  ConvLayer layer;
+  layer.name = "conv";
+  layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::relu};
+  layer.weights = {2};
+  layer.bias = {1};
+  const Network network = graph.finish({graph.convolution(layer, {x, other})});
+  const std::vector<float> input = {1, -2, 3, -4}, residual = {10, 1, 0, 8};
+  CHECK(run_reference(network, 1, {input, residual})[0] == Values{13, 0, 7, 1});
+}
+
+TEST_CASE("reference_network: linear, of two images") {
+  Linear linear{.in_features = 2, .out_features = 3, .weights = {1, 2, 3, 4, 5, 6}, .bias = {0, 0, -20}};
+  CHECK(run(linear, {{{2}, {1, 1, 10, 0}}}, 2) == Values{3, 7, -9, 10, 30, 30});
+  linear.activation = Activation::relu6;
+  linear.bias.clear();
+  CHECK(run(linear, {{{2}, {1, 1, -10, 0}}}, 2) == Values{3, 6, 6, 0, 0, 0});
+}
+
+TEST_CASE("reference_network: affine by channel") {
+  CHECK(run(ChannelAffine{{2, -1}, {0, 10}}, {{{2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}}, 2) ==
+        Values{2, 4, 7, 6, 10, 12, 3, 2});
+  CHECK(run(ChannelAffine{{2, -1}, {0, 10}}, {{{2}, {1, 3}}}) == Values{2, 7});
+}
+
+TEST_CASE("reference_network: element-wise functions") {
+  const Input x = {{4}, {-4, -0.5F, 0.5F, 9}};
+  const auto of = [&](ElementFunction function, float alpha = 0, float beta = 0) {
+    return run(Elementwise{function, alpha, beta}, {x});
+  };
+  CHECK(of(ElementFunction::relu) == Values{0, 0, 0.5, 9});
+  CHECK(of(ElementFunction::leaky_relu, 0.25F) == Values{-1, -0.125, 0.5, 9});
+  CHECK(of(ElementFunction::hard_sigmoid, 0.25F, 0.5F) == Values{0, 0.375, 0.625, 1});
+  CHECK(of(ElementFunction::clip, -1, 6) == Values{-1, -0.5, 0.5, 6});
+  check_near(of(ElementFunction::hard_swish), {0, -0.5 * (0.5 - 0.5 / 6), 0.5 * (0.5 + 0.5 / 6), 9});
+  check_near(of(ElementFunction::sigmoid), {0.0179862100, 0.3775406688, 0.6224593312, 0.9998766054});
+  check_near(of(ElementFunction::silu), {-0.0719448398, -0.1887703344, 0.3112296656, 8.9988894488});
+}
+
+TEST_CASE("reference_network: combine, whole tensors and by channel") {
+  const Input a = {{2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, b = {{2, 1, 2}, {1, 1, 2, 2, 3, 3, 4, 4}};
+  CHECK(run(Combine{Combination::add}, {a, b}, 2) == Values{2, 3, 5, 6, 8, 9, 11, 12});
+  CHECK(run(Combine{Combination::multiply}, {a, b}, 2) == Values{1, 2, 6, 8, 15, 18, 28, 32});
+  const Input by_channel = {{2, 1, 1}, {1, 10, 100, 1000}};
+  CHECK(run(Combine{Combination::multiply}, {a, by_channel}, 2) == Values{1, 2, 30, 40, 500, 600, 7000, 8000});
+  CHECK(run(Combine{Combination::add}, {a, by_channel}, 2) == Values{2, 3, 13, 14, 105, 106, 1007, 1008});
+}
+
+TEST_CASE("reference_network: max pooling ignores the padding") {
+  const Input negative = {{1, 2, 2}, {-1, -2, -3, -4}};
+  CHECK(run(pool_of(PoolKind::max, 2, 1, 1), {negative}) == Values{-1, -1, -2, -1, -1, -2, -3, -3, -4});
+  CHECK(run(pool_of(PoolKind::max, 2, 2, 0), {kNine}) == Values{5});
+}
+
+TEST_CASE("reference_network: pooling rounded up") {
+  Pool pool = pool_of(PoolKind::max, 2, 2, 0);
+  pool.round_up = true;
+  CHECK(run(pool, {kNine}) == Values{5, 6, 8, 9});
+  pool.kind = PoolKind::average;
+  CHECK(run(pool, {kNine}) == Values{3, 4.5, 7.5, 9});
+  // What lies beyond the image and its padding does not count, padding or not.
+  pool.count_padding = true;
+  CHECK(run(pool, {kNine}) == Values{3, 4.5, 7.5, 9});
+}
+
+TEST_CASE("reference_network: average pooling with padding") {
+  Pool pool = pool_of(PoolKind::average, 3, 2, 1);
+  CHECK(run(pool, {kNine}) == Values{3, 4, 6, 7});
+  pool.count_padding = true;
+  check_near(run(pool, {kNine}), {12.0 / 9, 16.0 / 9, 24.0 / 9, 28.0 / 9});
+  // One side alone, rounded up: the last window holds one column of padding and one beyond it.
+  pool = pool_of(PoolKind::average, 1, 2, 0);
+  pool.kernel_w = 4;
+  pool.pad.right = 1;
+  pool.round_up = pool.count_padding = true;
+  const Input row = {{1, 1, 5}, {1, 2, 3, 4, 8}};
+  check_near(run(pool, {row}), {10.0 / 4, 15.0 / 4});
+  pool.stride_w = 3;
+  check_near(run(pool, {row}), {10.0 / 4, 12.0 / 3});
+}
+
+TEST_CASE("reference_network: dilated pooling") {
+  Pool pool = pool_of(PoolKind::average, 2, 1, 0);
+  pool.dilation_h = pool.dilation_w = 2;
+  CHECK(run(pool, {kNine}) == Values{5});
+  pool.dilation_h = 1;
+  CHECK(run(pool, {kNine}) == Values{3.5, 6.5});
+}
+
+TEST_CASE("reference_network: global average pooling") {
+  CHECK(run(GlobalAveragePool{}, {{{2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 9}}}, 2) == Values{1.5, 3.5, 5.5, 8});
+}
+
+TEST_CASE("reference_network: LRN at the edges of the channels") {
+  const Input x = {{4, 1, 1}, {1, 2, 3, 4}};
+  // size 3: 1+4, 1+4+9, 4+9+16, 9+16
+  Lrn lrn{.size = 3, .alpha = 3, .beta = 1, .bias = 2};
+  check_near(run(lrn, {x}), {1.0 / 7, 2.0 / 16, 3.0 / 31, 4.0 / 27});
+  // An even size reaches one channel further up: 1+4, 4+9, 9+16, 16
+  lrn.size = 2;
+  lrn.alpha = 2;
+  check_near(run(lrn, {x}), {1.0 / 7, 2.0 / 15, 3.0 / 27, 4.0 / 18});
+  lrn.beta = 0.5F;
+  check_near(run(lrn, {x}), {1 / std::sqrt(7), 2 / std::sqrt(15), 3 / std::sqrt(27), 4 / std::sqrt(18)});
+  // Channels of a pixel only, of an image only.
+  check_near(run(Lrn{5, 5, 1, 1}, {{{2, 1, 2}, {1, 0, 2, 3, 1, 1, 1, 1}}}, 2),
+             {1.0 / 6, 0, 2.0 / 6, 3.0 / 10, 1.0 / 3, 1.0 / 3, 1.0 / 3, 1.0 / 3});
+}
+
+TEST_CASE("reference_network: softmax of flat values and of channels") {
+  const double e = std::exp(1.0);
+  check_near(run(Softmax{}, {{{2}, {1, 0, 1000, 1001}}}, 2), {e / (1 + e), 1 / (1 + e), 1 / (1 + e), e / (1 + e)});
+  check_near(run(Softmax{}, {{{2, 1, 2}, {1, 5, 0, 5}}}), {e / (1 + e), 0.5, 1 / (1 + e), 0.5});
+}
+
+TEST_CASE("reference_network: concat along channels and along columns") {
+  const Input a = {{1, 1, 2}, {1, 2, 11, 12}}, b = {{2, 1, 2}, {3, 4, 5, 6, 13, 14, 15, 16}};
+  CHECK(run(Concat{0}, {a, b}, 2) == Values{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16});
+  const Input c = {{2, 1, 1}, {7, 8}}, d = {{2, 1, 2}, {3, 4, 5, 6}};
+  CHECK(run(Concat{2}, {c, d, c}) == Values{7, 3, 4, 7, 8, 5, 6, 8});
+}
+
+TEST_CASE("reference_network: padding with a value") {
+  CHECK(run(Pad{{1, 0, 0, 2}, 5}, {{{2, 1, 1}, {1, 2}}}) == Values{5, 5, 5, 1, 5, 5, 5, 5, 5, 2, 5, 5});
+}
+
+TEST_CASE("reference_network: transpose, reshape and identity") {
+  const Input x = {{2, 1, 3}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}};
+  CHECK(run(Transpose{{2, 1, 0}}, {x}, 2) == Values{1, 4, 2, 5, 3, 6, 11, 14, 12, 15, 13, 16});
+  // {2, 3, 4} to {4, 2, 3}
+  Input y = {{2, 3, 4}, {}};
+  for (int i = 0; i < 24; ++i) y.values.push_back(static_cast<float>(i));
+  const Values turned = run(Transpose{{2, 0, 1}}, {y});
+  CHECK(turned[0] == 0);
+  CHECK(turned[1] == 4);
+  CHECK(turned[3] == 12);
+  CHECK(turned[6] == 1);
+  CHECK(run(Reshape{{6}}, {x}, 2) == Values{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16});
+  CHECK(run(Identity{}, {x}, 2) == Values{1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16});
+}
+
+TEST_CASE("reference_network: every tensor, a tensor with two readers, two outputs") {
+  GraphBuilder graph;
+  const int x = graph.input({2}, "x");
+  const int twice = graph.add("twice", ChannelAffine{{2, 2}, {0, 0}}, {x});
+  const int relu = graph.add("relu", Elementwise{}, {twice});
+  const int sum = graph.add("sum", Combine{}, {relu, twice});
+  const int unread = graph.add("unread", Identity{}, {x});
+  const Network network = graph.finish({sum, relu});
+  REQUIRE(verify(network).empty());
+  const std::vector<float> input = {-1, 3};
+  const auto outputs = run_reference(network, 1, {input});
+  CHECK(outputs == std::vector<Values>{{-2, 12}, {0, 6}});
+  const auto tensors = reference_tensors(network, 1, {input});
+  CHECK(tensors[x] == Values{-1, 3});
+  CHECK(tensors[twice] == Values{-2, 6});
+  CHECK(tensors[relu] == Values{0, 6});
+  CHECK(tensors[sum] == Values{-2, 12});
+  CHECK(tensors[unread] == Values{-1, 3});
+}
+
+TEST_CASE("reference_network: inputs of the wrong size are refused") {
+  GraphBuilder graph;
+  const int x = graph.input({2}, "x");
+  const Network network = graph.finish({graph.add("relu", Elementwise{}, {x})});
+  const std::vector<float> three = {1, 2, 3};
+  CHECK_THROWS(run_reference(network, 1, {three}));
+  CHECK_THROWS(run_reference(network, 1, {}));
+}
