@@ -45,7 +45,7 @@ int batch_of(const Tensor& tensor, const std::string& path, const std::string& w
   const bool fits = (batched || shape.size() == 3) && std::equal(image.rbegin(), image.rend(), shape.rbegin());
   if (!fits || (batched && (shape[0] < 1 || shape[0] > std::numeric_limits<int>::max()))) {
     fail(ErrorKind::bad_input, "{}: has shape {}, but the layer's {} is [N,{},{},{}] or [{},{},{}]", path,
-         shape_text(shape), what, channels, height, width, channels, height, width);
+         extents_text(shape), what, channels, height, width, channels, height, width);
   }
   return batched ? static_cast<int>(shape[0]) : 1;
 }
@@ -98,7 +98,7 @@ int run_layer(const RunArguments& arguments) {
   if (input.shape.size() == 4) output_shape.insert(output_shape.begin(), batch);
   write_npy(arguments.output, output_shape, output);
   const bool fp32 = kernel.precision == to_string(Precision::fp32);
-  print_data(fmt::format("{}: float32 {} of layer '{}'{} on {}\n", arguments.output, shape_text(output_shape),
+  print_data(fmt::format("{}: float32 {} of layer '{}'{} on {}\n", arguments.output, extents_text(output_shape),
                          arguments.layer, fp32 ? "" : fmt::format(" ({})", kernel.precision), executor->name()));
   return 0;
 }

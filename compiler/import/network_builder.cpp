@@ -41,7 +41,7 @@ Geometry geometry_from_flags(const WeightsFile& file, const TensorTable& table, 
   if (candidates.empty()) {
     const auto& first = table.rows().front();
     fail(ErrorKind::bad_input, "{}: has no 4-D weights [K,C,R,S]; {} has the shape {}", file.path,
-         in_quotes(first.name), shape_text(first.values->shape));
+         in_quotes(first.name), extents_text(first.values->shape));
   }
   if (candidates.size() > 1) {
     if (options.flags.any()) {
@@ -144,7 +144,7 @@ ConvShape make_shape(const LayerGeometry& layer, const TensorTable::Row& weight)
   std::vector<std::int64_t> extents = weight.values->shape;
   if (extents.size() == kMatrixRank) extents.resize(kConvRank, 1);
   const std::string tensor =
-      fmt::format("weights {} of shape {}", in_quotes(weight.name), shape_text(weight.values->shape));
+      fmt::format("weights {} of shape {}", in_quotes(weight.name), extents_text(weight.values->shape));
   if (extents.size() != kConvRank) {
     fail(ErrorKind::bad_input, "{}: {} are not [K,C,R,S] (or [K,C] for 1x1)", at, tensor);
   }
@@ -219,7 +219,7 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
     const auto& shape = tensors.bias->values->shape;
     if (tensors.bias->values->elements() != layer.shape.out_channels) {
       fail(ErrorKind::bad_input, "{}: bias {} has the shape {}, but there are {} output channels", at,
-           in_quotes(tensors.bias->name), shape_text(shape), layer.shape.out_channels);
+           in_quotes(tensors.bias->name), extents_text(shape), layer.shape.out_channels);
     }
     layer.bias = TensorTable::values(*tensors.bias);
     check_finite(layer.bias, "bias", {layer.shape.out_channels}, at);

@@ -235,7 +235,8 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
   std::int64_t data_bytes = 0;
   if (!elements || __builtin_mul_overflow(*elements, std::int64_t{header.tensor.element_bytes}, &data_bytes) ||
       data_bytes > std::numeric_limits<std::int64_t>::max() / 2) {
-    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where, shape_text(header.tensor.shape));
+    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where,
+         extents_text(header.tensor.shape));
   }
   header.data_bytes = static_cast<std::size_t>(data_bytes);
   header.tensor.file = where;
@@ -247,7 +248,7 @@ WeightsTensor parse_npy(std::string_view bytes, const std::string& where, const 
   const std::size_t present = bytes.size() - header.data_offset;
   if (present != header.data_bytes) {
     fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but {} follow the header", where,
-         shape_text(header.tensor.shape), in_quotes(header.tensor.type_name), header.data_bytes, present);
+         extents_text(header.tensor.shape), in_quotes(header.tensor.type_name), header.data_bytes, present);
   }
   header.tensor.name = name;
   header.tensor.bytes = bytes.substr(header.data_offset);

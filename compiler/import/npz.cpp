@@ -161,7 +161,7 @@ WeightsFile parse_npz(std::string_view bytes, const std::string& path) {
       header = parse_npy_header(start, where);
       if (header.data_bytes != entry.size - header.data_offset) {
         fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but the array has {}", where,
-             shape_text(header.tensor.shape), in_quotes(header.tensor.type_name), header.data_bytes,
+             extents_text(header.tensor.shape), in_quotes(header.tensor.type_name), header.data_bytes,
              entry.size - header.data_offset);
       }
     }));

@@ -98,7 +98,7 @@ Placed place_tensor(const std::string& name, const json& entry, std::string_view
   const auto elements = checked_elements(tensor.shape);
   std::int64_t size = 0;
   if (!elements || __builtin_mul_overflow(*elements, std::int64_t{row->bytes}, &size)) {
-    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where, shape_text(tensor.shape));
+    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where, extents_text(tensor.shape));
   }
 
   const json& offsets = attribute(entry, "data_offsets", where);
@@ -114,7 +114,7 @@ Placed place_tensor(const std::string& name, const json& entry, std::string_view
   }
   if (*end - *begin != size) {
     fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but data_offsets [{}, {}] span {}", where,
-         shape_text(tensor.shape), tensor.type_name, size, *begin, *end, *end - *begin);
+         extents_text(tensor.shape), tensor.type_name, size, *begin, *end, *end - *begin);
   }
   placed.begin = *begin;
   placed.end = *end;

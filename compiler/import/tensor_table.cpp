@@ -41,7 +41,7 @@ TensorTable::TensorTable(const WeightsFile& file) {
       if (const WeightsTensor* mask = other(stem + std::string(kMask))) {
         if (mask->shape != tensor.shape) {
           fail(ErrorKind::bad_input, "{}: tensor {} has the shape {}, but its mask {} has {}", tensor.file,
-               in_quotes(tensor.name), shape_text(tensor.shape), in_quotes(mask->name), shape_text(mask->shape));
+               in_quotes(tensor.name), extents_text(tensor.shape), in_quotes(mask->name), extents_text(mask->shape));
         }
         if (other(stem) != nullptr) {
           fail(ErrorKind::bad_input,

@@ -111,7 +111,7 @@ std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& sh
   return count;
 }
 
-std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string extents_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
 std::vector<float> float_values(const WeightsTensor& tensor) {
   switch (tensor.type) {

@@ -46,7 +46,7 @@ struct WeightsFile {
 std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& shape);
 
 // "[64,3,3,3]"
-std::string shape_text(const std::vector<std::int64_t>& shape);
+std::string extents_text(const std::vector<std::int64_t>& shape);
 
 // All values as float32 in C order. Only floating-point types. Throws Error(bad_input) for float64 values that float32
 // cannot hold.
