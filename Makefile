@@ -1,6 +1,6 @@
 # The front door. CMakePresets.json holds the configurations; this file only names what people ask for.
 .DEFAULT_GOAL := build
-.PHONY: setup build test demo format check-format asan fuzz clean
+.PHONY: setup build test demo models format check-format asan fuzz clean
 
 JOBS ?= $(shell nproc)
 FUZZERS = fuzz_npy fuzz_npz fuzz_package fuzz_safetensors
@@ -18,10 +18,16 @@ build: setup
 
 # Ends with one line "N passed, N failed, N skipped".
 test: build
+	@.ci/setup.sh models
 	@.ci/test.sh build
 
 demo: build
 	@examples/demo.sh
+
+# The networks of docs/models.md; those with real weights too, where the archive of pruned weights is at hand.
+models:
+	@.ci/setup.sh models
+	@examples/models/make_all.sh build/models
 
 format: setup
 	@$(SOURCES) | xargs -r clang-format-19 -i

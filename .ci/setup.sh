@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Installs what building and testing burin needs and what is missing: Debian packages by apt, and, where no CUDA toolkit
-# is found, the assembler (nvJitLink, ptxas) and NVRTC from Python wheels into .venv of the source tree. A second run
-# finds everything there and does nothing. Without the CUDA pieces burin still builds and passes its tests; packages
-# then hold PTX only.
+# setup.sh [models]: installs what building and testing burin needs and what is missing: Debian packages by apt, and,
+# where no CUDA toolkit is found, the assembler (nvJitLink, ptxas) and NVRTC from Python wheels into .venv of the source
+# tree; with `models`, there too, the Python packages that make and run the model zoo. A second run finds everything
+# there and does nothing. Without the CUDA pieces burin still builds and passes its tests; packages then hold PTX only.
+# Without the packages for models the tests that need them are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -57,20 +58,35 @@ cuda_toolkit_found() {
   return 1
 }
 
-install_cuda_wheels() {
-  cuda_toolkit_found && return 0
-  local stamp=.venv/cuda-wheels
-  [ "$(cat "$stamp" 2>/dev/null)" = "${wheels[*]}" ] && return 0
+# install_wheels STAMP pip-arguments: into .venv, once; the stamp there says what was installed.
+install_wheels() {
+  local stamp=.venv/$1 wanted
+  shift
+  wanted=$(printf '%s\n' "$@"; if [ "$1" = -r ]; then cat "$2"; fi)
+  [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return 0
+  note "fetching $* into .venv"
   local python=/usr/bin/python3
   [ -x "$python" ] || python=python3
-  note "no CUDA toolkit found: fetching ${wheels[*]} into .venv"
-  if "$python" -m venv .venv &&
-     .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 30 "${wheels[@]}"; then
-    echo "${wheels[*]}" >"$stamp"
-  else
+  { [ -x .venv/bin/pip ] || "$python" -m venv .venv; } &&
+    .venv/bin/pip install --quiet --disable-pip-version-check --retries 1 --timeout 30 "$@" &&
+    echo "$wanted" >"$stamp"
+}
+
+install_cuda_wheels() {
+  cuda_toolkit_found && return 0
+  install_wheels cuda-wheels "${wheels[@]}" ||
     note "the CUDA pieces could not be had; packages will hold PTX only, which the driver compiles when it loads them"
-  fi
+}
+
+install_model_packages() {
+  install_wheels model-packages -r examples/models/requirements.txt ||
+    note "the Python packages for models could not be had; the tests that need them will be skipped"
 }
 
 install_packages
 install_cuda_wheels
+case "${1:-}" in
+  '') ;;
+  models) install_model_packages ;;
+  *) note "usage: setup.sh [models]"; exit 2 ;;
+esac
