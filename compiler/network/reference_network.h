@@ -27,4 +27,6 @@ std::vector<std::vector<double>> reference_tensors(const Network& network, int b
 std::vector<double> run_reference_operator(const Network& network, const Operator& op, int batch,
                                            const std::vector<std::span<const double>>& inputs);
 
+double reference_element(const Elementwise& op, double x);
+
 }  // namespace burin

@@ -14,26 +14,6 @@ namespace {
 using Values = std::vector<double>;
 using Shape = std::vector<std::int64_t>;
 
-double apply(const Elementwise& op, double x) {
-  switch (op.function) {
-    case ElementFunction::relu:
-      return std::max(x, 0.0);
-    case ElementFunction::leaky_relu:
-      return x < 0 ? x * op.alpha : x;
-    case ElementFunction::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case ElementFunction::hard_sigmoid:
-      return std::clamp(op.alpha * x + op.beta, 0.0, 1.0);
-    case ElementFunction::hard_swish:
-      return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
-    case ElementFunction::silu:
-      return x / (1 + std::exp(-x));
-    case ElementFunction::clip:
-      return std::clamp<double>(x, op.alpha, op.beta);
-  }
-  fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
-}
-
 // Elements from one step along an axis to the next.
 Shape pitches(const Shape& shape) {
   Shape pitch(shape.size(), 1);
@@ -91,7 +71,7 @@ class Interpreter {
 
   Values operator()(const Elementwise& op) const {
     Values result(inputs_[0].begin(), inputs_[0].end());
-    for (double& x : result) x = apply(op, x);
+    for (double& x : result) x = reference_element(op, x);
     return result;
   }
 
@@ -264,6 +244,26 @@ class Interpreter {
 };
 
 }  // namespace
+
+double reference_element(const Elementwise& op, double x) {
+  switch (op.function) {
+    case ElementFunction::relu:
+      return std::max(x, 0.0);
+    case ElementFunction::leaky_relu:
+      return x < 0 ? x * op.alpha : x;
+    case ElementFunction::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ElementFunction::hard_sigmoid:
+      return std::clamp(op.alpha * x + op.beta, 0.0, 1.0);
+    case ElementFunction::hard_swish:
+      return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
+    case ElementFunction::silu:
+      return x / (1 + std::exp(-x));
+    case ElementFunction::clip:
+      return std::clamp<double>(x, op.alpha, op.beta);
+  }
+  fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
+}
 
 std::vector<double> run_reference_operator(const Network& network, const Operator& op, int batch,
                                            const std::vector<std::span<const double>>& inputs) {

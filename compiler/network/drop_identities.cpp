@@ -1,0 +1,75 @@
+#include <cmath>
+
+#include "compiler/network/graph_edit.h"
+#include "compiler/network/passes.h"
+
+namespace burin {
+namespace {
+
+// Axes of more than one element stand in the same order before and after.
+bool keeps_order(const Transpose& op, const std::vector<std::int64_t>& input) {
+  int last = -1;
+  for (const int axis : op.order) {
+    if (input[static_cast<std::size_t>(axis)] == 1) continue;
+    if (axis < last) return false;
+    last = axis;
+  }
+  return true;
+}
+
+bool changes_nothing(const GraphEdit& graph, int index) {
+  const Operator& op = graph.op(index);
+  // These move nothing in memory, so that equal shapes are enough.
+  const bool same_shape = graph.tensor(op.inputs[0]).shape == graph.tensor(op.output).shape;
+  if (std::holds_alternative<Identity>(op.kind)) return true;
+  if (std::holds_alternative<Reshape>(op.kind)) return same_shape;
+  if (const auto* concat = std::get_if<Concat>(&op.kind)) return concat && op.inputs.size() == 1;
+  if (const auto* pad = std::get_if<Pad>(&op.kind)) return pad->pad == Padding{};
+  if (const auto* element = std::get_if<Elementwise>(&op.kind)) {
+    return element->function == ElementFunction::clip && std::isinf(element->alpha) && std::isinf(element->beta) &&
+           element->alpha < element->beta;
+  }
+  return false;
+}
+
+// Reads the input of the operator where its output was read, or lets its producer make the output.
+bool bypass(GraphEdit& graph, int index) {
+  const int input = graph.op(index).inputs[0], output = graph.op(index).output;
+  if (!graph.is_output(output)) {
+    graph.remove(index);
+    graph.redirect(output, input);
+    return true;
+  }
+  // The network's output keeps its name, so it is the input that goes.
+  if (graph.is_input(input) || graph.is_output(input)) return false;
+  const int producer = graph.producer(input);
+  graph.remove(index);
+  graph.set_output(producer, output);
+  graph.redirect(input, output);
+  return true;
+}
+
+}  // namespace
+
+Rewritten drop_identities(Network network) {
+  GraphEdit graph(std::move(network));
+  int changes = 0;
+  for (int op = 0; op < graph.operators(); ++op) {
+    const int input = graph.op(op).inputs[0];
+    if (const auto* transpose = graph.as<Transpose>(op);
+        transpose && keeps_order(*transpose, graph.tensor(input).shape)) {
+      graph.set_kind(op, Reshape{graph.tensor(graph.op(op).output).shape});
+      ++changes;
+    }
+    if (graph.as<Reshape>(op) && graph.as<Reshape>(graph.producer(input))) {
+      graph.set_input(op, 0, graph.op(graph.producer(input)).inputs[0]);
+      ++changes;
+    }
+    if (changes_nothing(graph, op) && bypass(graph, op)) ++changes;
+  }
+  Rewritten result = drop_unread(graph.finish());  // reshapes that were read by reshapes alone
+  result.changes += changes;
+  return result;
+}
+
+}  // namespace burin

@@ -1,0 +1,114 @@
+#include <algorithm>
+
+#include "compiler/network/graph_edit.h"
+#include "compiler/network/passes.h"
+
+namespace burin {
+namespace {
+
+bool never_negative(Activation activation) {
+  return activation == Activation::relu || activation == Activation::relu6 || activation == Activation::sigmoid;
+}
+
+bool never_negative(const Elementwise& op) {
+  switch (op.function) {
+    case ElementFunction::relu:
+    case ElementFunction::sigmoid:
+    case ElementFunction::hard_sigmoid:
+      return true;
+    case ElementFunction::clip:
+      return op.alpha >= 0;
+    case ElementFunction::leaky_relu:
+    case ElementFunction::hard_swish:
+    case ElementFunction::silu:
+      return false;
+  }
+  return false;
+}
+
+// Tensors that hold no value below zero, whatever the network's inputs are.
+std::vector<bool> never_negative_tensors(const Network& network) {
+  std::vector<bool> known(network.tensors.size());
+  for (const Operator& op : network.operators) {
+    bool never = false;
+    if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+      never = never_negative(network.layers[static_cast<std::size_t>(convolution->layer)].shape.epilogue.activation);
+    } else if (const auto* linear = std::get_if<Linear>(&op.kind)) {
+      never = never_negative(linear->activation);
+    } else if (std::holds_alternative<Softmax>(op.kind)) {
+      never = true;
+    } else {
+      // What is left keeps the sign of its inputs, except for affines and limits below zero.
+      const auto is_known = [&](int tensor) { return known[static_cast<std::size_t>(tensor)]; };
+      never = std::all_of(op.inputs.begin(), op.inputs.end(), is_known);
+      if (const auto* element = std::get_if<Elementwise>(&op.kind)) {
+        if (element->function == ElementFunction::clip && element->beta < 0) never = false;
+        never = never || never_negative(*element);
+      }
+      if (const auto* pad = std::get_if<Pad>(&op.kind)) never = never && pad->value >= 0;
+      if (std::holds_alternative<ChannelAffine>(op.kind)) never = false;
+    }
+    known[static_cast<std::size_t>(op.output)] = never;
+  }
+  return known;
+}
+
+Padding operator+(const Padding& a, const Padding& b) {
+  return {a.top + b.top, a.bottom + b.bottom, a.left + b.left, a.right + b.right};
+}
+
+bool fold_into_convolution(GraphEdit& graph, int reader, const Padding& pad) {
+  ConvLayer& layer = graph.layer(*graph.as<Convolution>(reader));
+  ConvShape shape = layer.shape;
+  shape.pad = shape.pad + pad;
+  shape.in_h -= pad.top + pad.bottom;
+  shape.in_w -= pad.left + pad.right;
+  if (!verify(shape).empty()) return false;
+  layer.shape = shape;
+  return true;
+}
+
+bool fold_into_pool(GraphEdit& graph, int reader, const Padding& pad, const std::vector<std::int64_t>& input,
+                    bool never_negative) {
+  Operator op = graph.op(reader);
+  auto& pool = std::get<Pool>(op.kind);
+  if (pool.kind == PoolKind::max && !never_negative) return false;
+  if (pool.kind == PoolKind::average && !pool.count_padding) {
+    if (pool.pad != Padding{}) return false;  // one padding would count and one not
+    pool.count_padding = true;
+  }
+  pool.pad = pool.pad + pad;
+  // Rounding up, windows that begin in the zeros were there, and now would not be.
+  std::vector<std::string> faults;
+  if (output_shape(graph.network(), op, {input}, faults) != graph.tensor(op.output).shape) return false;
+  graph.set_kind(reader, pool);
+  return true;
+}
+
+}  // namespace
+
+Rewritten fold_pad(Network network) {
+  const std::vector<bool> never_negative = never_negative_tensors(network);
+  GraphEdit graph(std::move(network));
+  int changes = 0;
+  for (int op = 0; op < graph.operators(); ++op) {
+    const auto* pad = graph.as<Pad>(op);
+    if (!pad || pad->value != 0) continue;
+    const int input = graph.op(op).inputs[0], output = graph.op(op).output;
+    const int reader = graph.only_reader(output);
+    bool folded = false;
+    if (graph.as<Convolution>(reader) && graph.op(reader).inputs[0] == output) {
+      folded = fold_into_convolution(graph, reader, pad->pad);
+    } else if (graph.as<Pool>(reader)) {
+      folded = fold_into_pool(graph, reader, pad->pad, graph.tensor(input).shape,
+                              never_negative[static_cast<std::size_t>(input)]);
+    }
+    if (!folded) continue;
+    graph.remove(op);
+    graph.redirect(output, input);
+    ++changes;
+  }
+  return {graph.finish(), changes};
+}
+
+}  // namespace burin

@@ -1,0 +1,131 @@
+#include <cmath>
+#include <optional>
+
+#include "compiler/network/graph_edit.h"
+#include "compiler/network/passes.h"
+
+namespace burin {
+namespace {
+
+struct FusedActivation {
+  Activation activation = Activation::none;
+  float leaky_slope = 0;
+};
+
+// What an epilogue can do of it; nothing for the other functions.
+std::optional<FusedActivation> activation_of(const Elementwise& op) {
+  switch (op.function) {
+    case ElementFunction::relu:
+      return FusedActivation{Activation::relu, 0};
+    case ElementFunction::leaky_relu:
+      return FusedActivation{Activation::leaky_relu, op.alpha};
+    case ElementFunction::sigmoid:
+      return FusedActivation{Activation::sigmoid, 0};
+    case ElementFunction::silu:
+      return FusedActivation{Activation::silu, 0};
+    case ElementFunction::clip:
+      if (op.alpha == 0 && op.beta == 6) return FusedActivation{Activation::relu6, 0};
+      if (op.alpha == 0 && std::isinf(op.beta)) return FusedActivation{Activation::relu, 0};
+      return std::nullopt;
+    case ElementFunction::hard_sigmoid:
+    case ElementFunction::hard_swish:
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// f for which x * gate(x) is f(x).
+std::optional<ElementFunction> gated(const Elementwise& gate) {
+  if (gate.function == ElementFunction::sigmoid) return ElementFunction::silu;
+  // Files write 1/6 with more or fewer digits.
+  constexpr double kSlopeTolerance = 1e-6;
+  const bool swish = gate.function == ElementFunction::hard_sigmoid && gate.beta == 0.5F &&
+                     std::abs(gate.alpha - 1.0 / 6) <= kSlopeTolerance;
+  if (swish) return ElementFunction::hard_swish;
+  return std::nullopt;
+}
+
+class EpilogueFuser {
+ public:
+  explicit EpilogueFuser(Network network) : graph_(std::move(network)) {}
+
+  Rewritten run() {
+    for (int op = 0; op < graph_.operators(); ++op) {
+      if (fuse_gate(op)) ++changes_;  // leaves an element-wise operator here, which may be fused next
+      if (fuse_activation(op) || fuse_residual(op)) ++changes_;
+    }
+    return {graph_.finish(), changes_};
+  }
+
+ private:
+  // A product of x and gate(x).
+  bool fuse_gate(int op) {
+    const auto* combine = graph_.as<Combine>(op);
+    if (!combine || combine->combination != Combination::multiply) return false;
+    for (const std::size_t side : {0, 1}) {
+      const int gate_output = graph_.op(op).inputs[side], x = graph_.op(op).inputs[1 - side];
+      const int producer = graph_.producer(gate_output);
+      const auto* gate = graph_.as<Elementwise>(producer);
+      if (!gate || graph_.op(producer).inputs[0] != x || graph_.only_reader(gate_output) != op) continue;
+      const std::optional<ElementFunction> function = gated(*gate);
+      if (!function) continue;
+      graph_.remove(producer);
+      graph_.replace(op, {graph_.op(op).name, Elementwise{*function}, {x}, graph_.op(op).output});
+      return true;
+    }
+    return false;
+  }
+
+  bool fuse_activation(int op) {
+    const auto* element = graph_.as<Elementwise>(op);
+    if (!element) return false;
+    const std::optional<FusedActivation> fused = activation_of(*element);
+    const int input = graph_.op(op).inputs[0], output = graph_.op(op).output;
+    if (!fused || graph_.only_reader(input) != op) return false;
+    const int producer = graph_.producer(input);
+    std::optional<Weighted> layer = graph_.weighted(producer);
+    if (!layer || layer->activation() != Activation::none) return false;
+    layer->set_activation(fused->activation, fused->leaky_slope);
+    graph_.remove(op);
+    graph_.set_output(producer, output);
+    return true;
+  }
+
+  // The convolution that makes a tensor which the sum alone reads, and which can still take a residual; else -1.
+  int summand(int sum, int tensor) {
+    if (graph_.only_reader(tensor) != sum) return -1;
+    const int producer = graph_.producer(tensor);
+    const auto* convolution = graph_.as<Convolution>(producer);
+    if (!convolution) return -1;
+    const Epilogue& epilogue = graph_.layer(*convolution).shape.epilogue;
+    return epilogue.residual || epilogue.activation != Activation::none ? -1 : producer;
+  }
+
+  bool fuse_residual(int op) {
+    const auto* combine = graph_.as<Combine>(op);
+    if (!combine || combine->combination != Combination::add) return false;
+    const std::vector<int> inputs = graph_.op(op).inputs;
+    if (graph_.tensor(inputs[0]).shape != graph_.tensor(inputs[1]).shape) return false;
+    const int first = summand(op, inputs[0]), second = summand(op, inputs[1]);
+    if (first < 0 && second < 0) return false;
+    const int convolution = std::max(first, second);
+    const int residual = convolution == first ? inputs[1] : inputs[0];
+    Operator fused = graph_.op(convolution);
+    graph_.layer(std::get<Convolution>(fused.kind)).shape.epilogue.residual = true;
+    fused.inputs.push_back(residual);
+    fused.output = graph_.op(op).output;
+    // Where the sum stood both are there: nothing else read the convolution.
+    graph_.remove(convolution);
+    graph_.replace(op, std::move(fused));
+    return true;
+  }
+
+  GraphEdit graph_;
+  int changes_ = 0;
+};
+
+}  // namespace
+
+Rewritten fuse_epilogues(Network network) { return EpilogueFuser(std::move(network)).run(); }
+
+}  // namespace burin

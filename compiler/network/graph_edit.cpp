@@ -1,0 +1,120 @@
+#include "compiler/network/graph_edit.h"
+
+#include "ir/error.h"
+
+namespace burin {
+
+GraphEdit::GraphEdit(Network network) : network_(std::move(network)) {
+  producers_.assign(network_.tensors.size(), -1);
+  readers_.resize(network_.tensors.size());
+  removed_.resize(network_.operators.size());
+  outputs_.insert(network_.outputs.begin(), network_.outputs.end());
+  for (int i = 0; i < operators(); ++i) {
+    producers_[static_cast<std::size_t>(op(i).output)] = i;
+    add_reads(i);
+  }
+}
+
+std::optional<Weighted> GraphEdit::weighted(int index) {
+  if (index < 0 || removed(index)) return std::nullopt;
+  return Weighted::of(network_, network_.operators[static_cast<std::size_t>(index)]);
+}
+
+int GraphEdit::only_reader(int tensor) const {
+  return is_output(tensor) || readers(tensor).size() != 1 ? -1 : *readers(tensor).begin();
+}
+
+void GraphEdit::add_reads(int index) {
+  for (const int input : op(index).inputs) readers_[static_cast<std::size_t>(input)].insert(index);
+}
+
+void GraphEdit::drop_reads(int index) {
+  for (const int input : op(index).inputs) {
+    auto& readers = readers_[static_cast<std::size_t>(input)];
+    readers.erase(readers.find(index));
+  }
+}
+
+void GraphEdit::remove(int index) {
+  drop_reads(index);
+  producers_[static_cast<std::size_t>(op(index).output)] = -1;
+  removed_[static_cast<std::size_t>(index)] = true;
+}
+
+void GraphEdit::replace(int index, Operator by) {
+  remove(index);
+  removed_[static_cast<std::size_t>(index)] = false;
+  network_.operators[static_cast<std::size_t>(index)] = std::move(by);
+  producers_[static_cast<std::size_t>(op(index).output)] = index;
+  add_reads(index);
+}
+
+void GraphEdit::set_output(int index, int tensor) {
+  Operator& changed = network_.operators[static_cast<std::size_t>(index)];
+  BURIN_CHECK(producer(tensor) < 0, "tensor {} has a producer", this->tensor(tensor).name);
+  producers_[static_cast<std::size_t>(changed.output)] = -1;
+  changed.output = tensor;
+  producers_[static_cast<std::size_t>(tensor)] = index;
+}
+
+void GraphEdit::set_input(int index, std::size_t input, int tensor) {
+  drop_reads(index);
+  network_.operators[static_cast<std::size_t>(index)].inputs[input] = tensor;
+  add_reads(index);
+}
+
+void GraphEdit::redirect(int from, int to) {
+  BURIN_CHECK(!is_output(from), "network output {} redirected", tensor(from).name);
+  for (const int reader : std::exchange(readers_[static_cast<std::size_t>(from)], {})) {
+    for (int& input : network_.operators[static_cast<std::size_t>(reader)].inputs) {
+      if (input == from) input = to;
+    }
+    readers_[static_cast<std::size_t>(to)].insert(reader);
+  }
+}
+
+Network GraphEdit::finish() {
+  std::vector<bool> kept(network_.tensors.size());
+  for (const int input : network_.inputs) kept[static_cast<std::size_t>(input)] = true;
+  std::vector<Operator> operators;
+  std::vector<bool> layer_kept(network_.layers.size());
+  for (std::size_t i = 0; i < network_.operators.size(); ++i) {
+    if (removed_[i]) continue;
+    Operator& op = network_.operators[i];
+    kept[static_cast<std::size_t>(op.output)] = true;
+    if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+      layer_kept[static_cast<std::size_t>(convolution->layer)] = true;
+    }
+    operators.push_back(std::move(op));
+  }
+  network_.operators = std::move(operators);
+
+  // Moves what is kept to the front and returns the new number of each.
+  const auto pack = [](auto& list, const std::vector<bool>& keep) {
+    std::vector<int> number(list.size(), -1);
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      if (!keep[i]) continue;
+      number[i] = static_cast<int>(next);
+      if (next != i) list[next] = std::move(list[i]);
+      ++next;
+    }
+    list.resize(next);
+    return number;
+  };
+  const std::vector<int> tensor_number = pack(network_.tensors, kept);
+  const std::vector<int> layer_number = pack(network_.layers, layer_kept);
+  const auto renumber = [&](int& tensor) { tensor = tensor_number[static_cast<std::size_t>(tensor)]; };
+  for (Operator& op : network_.operators) {
+    for (int& input : op.inputs) renumber(input);
+    renumber(op.output);
+    if (auto* convolution = std::get_if<Convolution>(&op.kind)) {
+      convolution->layer = layer_number[static_cast<std::size_t>(convolution->layer)];
+    }
+  }
+  for (int& input : network_.inputs) renumber(input);
+  for (int& output : network_.outputs) renumber(output);
+  return std::move(network_);
+}
+
+}  // namespace burin

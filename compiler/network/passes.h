@@ -1,0 +1,47 @@
+// What makes a graph simpler before its layers are compiled, in the order in which simplify() runs it. Each takes a
+// graph that verify() finds no fault with and returns one that computes the same, to rounding.
+//
+// What holds for all: network inputs and outputs keep their names, shapes and order; a tensor that is an output or has
+// several readers is not fused away; a step that would make a weight or a bias infinite is left out.
+#pragma once
+
+#include "ir/network.h"
+
+namespace burin {
+
+struct Rewritten {
+  Network network;
+  int changes = 0;  // operators removed or changed, for channels their number; 0: the network is what it was
+};
+
+// Operators whose output nobody reads, and their layers.
+Rewritten drop_unread(Network network);
+
+// What changes nothing: Identity, a Reshape or Transpose to the same shape, Pad by nothing, Concat of one tensor, a
+// clip without bounds. A Reshape of a Reshape reads what the first one read; a Transpose that moves only axes of extent
+// 1 becomes a Reshape. An identity from a network input to a network output stays: it is a copy.
+Rewritten drop_identities(Network network);
+
+// Pad with zeros becomes the padding of the convolution or pool behind it. For a maximum only where no value before it
+// is negative, since its own padding never wins.
+Rewritten fold_pad(Network network);
+
+// ChannelAffine goes into the weights of the convolution or linear layer before it (which must have neither activation
+// nor residual yet) or else behind it: there only with no padding or without a shift, since padding zeros are not
+// shifted. Of two in a row one is made.
+Rewritten fold_affine(Network network);
+
+// Activations go into the convolution or linear layer before them; the sum of a convolution's output and another tensor
+// becomes its residual. In this order, which is that of Epilogue: bias, residual, activation. Of two convolutions that
+// are added, the later takes the sum. x * sigmoid(x) is silu, x * hard_sigmoid(x) with the slope 1/6 is hard_swish,
+// wherever they stand.
+Rewritten fuse_epilogues(Network network);
+
+// A channel that is the same for all pixels and images, such as the output of a filter without a nonzero, goes into the
+// biases of the convolutions and linear layers that read it (where their padding is none, or the channel is zero), and
+// a channel that nobody reads is removed, with its weights, through everything that works channel by channel. Sides of
+// a Combine lose a channel together or not at all; a group of a grouped convolution goes as a whole; of every tensor
+// at least one channel stays.
+Rewritten remove_dead_channels(Network network);
+
+}  // namespace burin

@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/network/channel_links.h"
+#include "compiler/network/constant_channels.h"
+#include "compiler/network/passes.h"
+#include "compiler/network/weighted.h"
+
+namespace burin {
+namespace {
+
+// All channels of all tensors, in classes of those that stand or fall together, and which classes are needed.
+class ChannelClasses {
+ public:
+  explicit ChannelClasses(Network& network) : network_(network) {
+    for (const Activations& tensor : network_.tensors) {
+      first_.push_back(parents_.size());
+      parents_.resize(parents_.size() + static_cast<std::size_t>(tensor.shape[0]));
+    }
+    first_.push_back(parents_.size());
+    std::iota(parents_.begin(), parents_.end(), std::size_t{0});
+    unite();
+    members_.resize(parents_.size());
+    for (std::size_t node = 0; node < parents_.size(); ++node) members_[root(node)].push_back(node);
+    needed_.resize(parents_.size());
+    find_needed();
+  }
+
+  // The channels of a tensor that stay, in order.
+  std::vector<int> kept(int tensor) {
+    std::vector<int> channels;
+    for (std::size_t node = first(tensor); node < first(tensor + 1); ++node) {
+      if (needed_[root(node)]) channels.push_back(static_cast<int>(node - first(tensor)));
+    }
+    return channels;
+  }
+
+ private:
+  std::size_t first(int tensor) const { return first_[static_cast<std::size_t>(tensor)]; }
+  std::size_t node(int tensor, int channel) const { return first(tensor) + static_cast<std::size_t>(channel); }
+
+  std::size_t root(std::size_t node) {
+    while (parents_[node] != node) node = parents_[node] = parents_[parents_[node]];
+    return node;
+  }
+
+  void unite() {
+    layers_.resize(network_.tensors.size());
+    for (Operator& op : network_.operators) {
+      layers_[static_cast<std::size_t>(op.output)] = &op;
+      const auto links = channel_links(network_, op);
+      if (!links) {
+        fixed_.insert(fixed_.end(), op.inputs.begin(), op.inputs.end());
+        fixed_.push_back(op.output);
+        continue;
+      }
+      for (const ChannelLink& link : *links) {
+        parents_[root(node(op.inputs[link.input], link.input_channel))] = root(node(op.output, link.output_channel));
+      }
+    }
+  }
+
+  void find_needed() {
+    fixed_.insert(fixed_.end(), network_.inputs.begin(), network_.inputs.end());
+    fixed_.insert(fixed_.end(), network_.outputs.begin(), network_.outputs.end());
+    for (const int tensor : fixed_) {
+      for (std::size_t node = first(tensor); node < first(tensor + 1); ++node) need(node);
+    }
+    spread();
+    // No tensor may become empty.
+    for (int tensor = 0; tensor < static_cast<int>(network_.tensors.size()); ++tensor) {
+      bool any = false;
+      for (std::size_t node = first(tensor); !any && node < first(tensor + 1); ++node) any = needed_[root(node)];
+      if (any) continue;
+      need(first(tensor));
+      spread();
+    }
+  }
+
+  void need(std::size_t node) {
+    const std::size_t of_class = root(node);
+    if (needed_[of_class]) return;
+    needed_[of_class] = true;
+    waiting_.push_back(of_class);
+  }
+
+  // What a filter that stays reads with a nonzero must stay as well.
+  void spread() {
+    while (!waiting_.empty()) {
+      const std::size_t of_class = waiting_.back();
+      waiting_.pop_back();
+      for (const std::size_t member : members_[of_class]) need_inputs(member);
+    }
+  }
+
+  void need_inputs(std::size_t member) {
+    const auto tensor =
+        static_cast<std::size_t>(std::upper_bound(first_.begin(), first_.end(), member) - first_.begin() - 1);
+    Operator* op = layers_[tensor];
+    const std::optional<Weighted> layer = op ? Weighted::of(network_, *op) : std::nullopt;
+    if (!layer) return;
+    const int k = static_cast<int>(member - first_[tensor]);
+    for (int c = 0; c < layer->inputs_per_output(); ++c) {
+      const std::span<const float> window = layer->window(k, c);
+      if (std::any_of(window.begin(), window.end(), [](float weight) { return weight != 0; })) {
+        need(node(op->inputs[0], layer->input_channel(k, c)));
+      }
+    }
+  }
+
+  Network& network_;
+  std::vector<std::size_t> first_;                 // node of each tensor's channel 0, and the number of nodes
+  std::vector<std::size_t> parents_;               // union-find
+  std::vector<std::vector<std::size_t>> members_;  // of each root
+  std::vector<Operator*> layers_;                  // what makes each tensor
+  std::vector<int> fixed_;                         // tensors that keep all channels
+  std::vector<bool> needed_;                       // roots
+  std::vector<std::size_t> waiting_;               // needed roots whose inputs have not been looked at
+};
+
+template <typename Value>
+std::vector<Value> picked(const std::vector<Value>& values, const std::vector<int>& indices) {
+  std::vector<Value> result;
+  if (values.empty()) return result;
+  for (const int i : indices) result.push_back(values[static_cast<std::size_t>(i)]);
+  return result;
+}
+
+class ChannelRemover {
+ public:
+  explicit ChannelRemover(Network& network) : network_(network) {
+    ChannelClasses classes(network);
+    for (int i = 0; i < static_cast<int>(network.tensors.size()); ++i) kept_.push_back(classes.kept(i));
+  }
+
+  // How many filters went.
+  int run() {
+    int removed = 0;
+    for (Operator& op : network_.operators) {
+      if (const auto layer = Weighted::of(network_, op)) {
+        removed += layer->outputs() - static_cast<int>(kept(op.output).size());
+        shrink(*layer, op);
+      } else if (auto* affine = std::get_if<ChannelAffine>(&op.kind)) {
+        affine->scale = picked(affine->scale, kept(op.output));
+        affine->shift = picked(affine->shift, kept(op.output));
+      } else if (auto* reshape = std::get_if<Reshape>(&op.kind)) {
+        reshape->shape[0] = static_cast<std::int64_t>(kept(op.output).size());
+      }
+    }
+    for (std::size_t i = 0; i < kept_.size(); ++i) {
+      network_.tensors[i].shape[0] = static_cast<std::int64_t>(kept_[i].size());
+    }
+    return removed;
+  }
+
+ private:
+  const std::vector<int>& kept(int tensor) const { return kept_[static_cast<std::size_t>(tensor)]; }
+
+  void shrink(const Weighted& layer, Operator& op) {
+    const std::vector<int>&inputs = kept(op.inputs[0]), &outputs = kept(op.output);
+    std::vector<bool> stays(static_cast<std::size_t>(layer.inputs()));
+    for (const int c : inputs) stays[static_cast<std::size_t>(c)] = true;
+    std::vector<float> weights;
+    for (const int k : outputs) {
+      for (int c = 0; c < layer.inputs_per_output(); ++c) {
+        if (!stays[static_cast<std::size_t>(layer.input_channel(k, c))]) continue;
+        const std::span<const float> window = layer.window(k, c);
+        weights.insert(weights.end(), window.begin(), window.end());
+      }
+    }
+    if (auto* linear = std::get_if<Linear>(&op.kind)) {
+      linear->weights = std::move(weights);
+      linear->bias = picked(linear->bias, outputs);
+      linear->in_features = static_cast<int>(inputs.size());
+      linear->out_features = static_cast<int>(outputs.size());
+      return;
+    }
+    ConvLayer& conv = network_.layers[static_cast<std::size_t>(std::get<Convolution>(op.kind).layer)];
+    const int outputs_per_group = conv.shape.outputs_per_group();
+    conv.weights = std::move(weights);
+    conv.bias = picked(conv.bias, outputs);
+    conv.shape.in_channels = static_cast<int>(inputs.size());
+    conv.shape.out_channels = static_cast<int>(outputs.size());
+    if (conv.shape.groups > 1) conv.shape.groups = conv.shape.out_channels / outputs_per_group;  // whole ones stay
+  }
+
+  Network& network_;
+  std::vector<std::vector<int>> kept_;  // channels of each tensor
+};
+
+}  // namespace
+
+Rewritten remove_dead_channels(Network network) {
+  Rewritten result{std::move(network), 0};
+  if (!result.network.has_graph()) return result;
+  for (int changes = -1; changes != 0; result.changes += changes) {
+    changes = absorb_constants(result.network);
+    changes += ChannelRemover(result.network).run();
+  }
+  return result;
+}
+
+}  // namespace burin

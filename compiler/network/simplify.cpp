@@ -1,0 +1,39 @@
+#include "compiler/network/simplify.h"
+
+#include <utility>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+struct Pass {
+  const char* name;
+  Rewritten (*run)(Network);
+};
+
+constexpr Pass kPasses[] = {
+    {"drop_unread", drop_unread}, {"drop_identities", drop_identities}, {"fold_pad", fold_pad},
+    {"fold_affine", fold_affine}, {"fuse_epilogues", fuse_epilogues},   {"remove_dead_channels", remove_dead_channels},
+};
+
+}  // namespace
+
+Network simplify(Network network, const PassObserver& observe) {
+  if (!network.has_graph()) return network;
+  bool changed = true;
+  for (bool first = true; changed; first = false) {
+    changed = false;
+    for (const Pass& pass : kPasses) {
+      auto [rewritten, changes] = pass.run(std::move(network));
+      network = std::move(rewritten);
+      changed = changed || changes > 0;
+      if (observe && (first || changes > 0)) observe(pass.name, network, changes);
+    }
+  }
+  const std::vector<std::string> faults = verify(network);
+  BURIN_CHECK(faults.empty(), "a simplified network is not legal: {}", faults.front());
+  return network;
+}
+
+}  // namespace burin

@@ -1,0 +1,93 @@
+// Passes on random graphs: whatever they do, the outputs stay.
+#include "compiler/network/simplify.h"
+
+#include <catch2/catch.hpp>
+#include <map>
+
+#include "test/network/random_graphs.h"
+#include "test/network/same_outputs.h"
+
+using namespace burin;
+using burin_test::check_same;
+using burin_test::random_graph;
+
+namespace {
+
+constexpr std::uint64_t kGraphs = 300;
+
+struct NamedPass {
+  const char* name;
+  Rewritten (*run)(Network);
+};
+constexpr NamedPass kPasses[] = {
+    {"drop_unread", drop_unread}, {"drop_identities", drop_identities}, {"fold_pad", fold_pad},
+    {"fold_affine", fold_affine}, {"fuse_epilogues", fuse_epilogues},   {"remove_dead_channels", remove_dead_channels}};
+
+}  // namespace
+
+TEST_CASE("simplify: random graphs are legal and of all operators") {
+  std::map<std::string_view, int> kinds;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const Network network = random_graph(seed);
+    INFO("seed " << seed << "\n" << print(network));
+    CHECK(verify(network).empty());
+    for (const Operator& op : network.operators) ++kinds[kind_name(op.kind)];
+  }
+  CHECK(kinds.size() == std::variant_size_v<OperatorKind>);
+}
+
+TEST_CASE("simplify: each pass alone keeps the outputs of random graphs, and finds work") {
+  for (const NamedPass& pass : kPasses) {
+    int changed = 0;
+    for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+      INFO(pass.name << ", seed " << seed);
+      const Network network = random_graph(seed);
+      const Rewritten result = pass.run(network);
+      check_same(network, result.network);
+      if (result.changes == 0) CHECK(print(result.network) == print(network));
+      changed += result.changes > 0 ? 1 : 0;
+    }
+    INFO(pass.name << " changed " << changed << " graphs");
+    CHECK(changed >= 30);
+  }
+}
+
+TEST_CASE("simplify: each pass after those before it keeps the outputs") {
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    Network network = random_graph(seed);
+    for (const NamedPass& pass : kPasses) {
+      INFO(pass.name << ", seed " << seed);
+      const Network before = network;
+      network = pass.run(std::move(network)).network;
+      check_same(before, network);
+    }
+  }
+}
+
+TEST_CASE("simplify: all together, and a second time nothing is left to do") {
+  int fewer = 0;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    INFO("seed " << seed);
+    const Network network = random_graph(seed);
+    const Network simple = simplify(network);
+    check_same(network, simple);
+    CHECK(simple.operators.size() <= network.operators.size());
+    fewer += simple.operators.size() < network.operators.size() ? 1 : 0;
+    std::size_t passes = 0;
+    const Network again = simplify(simple, [&](const std::string& pass, const Network&, int changes) {
+      INFO(pass);
+      CHECK(changes == 0);
+      ++passes;
+    });
+    CHECK(passes == std::size(kPasses));
+    CHECK(print(again) == print(simple));
+  }
+  CHECK(fewer >= 200);
+}
+
+TEST_CASE("simplify: a network without a graph stays") {
+  Network network;
+  network.layers.push_back(burin_test::make_layer("conv", burin_test::small_shape(), 0.5));
+  const Network same = simplify(network, [](const std::string&, const Network&, int) { FAIL("no pass is run"); });
+  CHECK(same.layers.size() == 1);
+}
