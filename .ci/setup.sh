@@ -10,7 +10,8 @@ cd "$(dirname "$0")/.."
 packages=(
   make cmake ninja-build g++ ccache pkg-config git ca-certificates
   clang-19 lld-19 llvm-19-dev libclang-rt-19-dev clang-format-19
-  libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev zlib1g-dev libzstd-dev catch2
+  libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev zlib1g-dev libzstd-dev libonnx-dev libprotobuf-dev
+  protobuf-compiler catch2
   python3 python3-venv xz-utils unzip
 )
 wheels=(nvidia-nvjitlink-cu12 nvidia-cuda-nvcc-cu12 nvidia-cuda-nvrtc-cu12)

@@ -20,6 +20,7 @@ inline constexpr int kMaxGroupChannels = 128;   // accumulators of one thread
 inline constexpr int kMaxLayerNameBytes = 512;  // also of operators and tensors
 
 // Graphs.
+inline constexpr std::int64_t kMaxNetworkWeights = 1 << 29;
 inline constexpr int kMaxOperators = 100'000;    // of a network
 inline constexpr int kMaxActivationRank = 6;     // axes of one image
 inline constexpr int kMaxOperatorInputs = 4096;  // of a concat

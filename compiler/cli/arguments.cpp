@@ -157,7 +157,9 @@ void ImportArguments::add_to(CLI::App& command) {
       .add_option("--geometry", options.geometry_file,
                   "JSON file with each layer's stride, pad, H, W..., for weights that do not carry it")
       ->type_name("FILE");
-  command.add_option("--input-shape", options.flags.input_shape, "For one bare array: CxHxW or HxW")
+  command
+      .add_option("--input-shape", options.flags.input_shape,
+                  "For one bare array, or a model that leaves it open: CxHxW or HxW")
       ->type_name("SHAPE");
   command.add_option("--stride", options.flags.stride, "For one bare array: N or HxW")->type_name("N");
   command.add_option("--pad", options.flags.pad, "For one bare array: N, HxW or top,bottom,left,right")->type_name("N");
@@ -189,6 +191,10 @@ Network ImportArguments::import(const std::string& path) const {
   Network network = import_network(path, checked);
   for (const std::string& note : network.notes) print_note(note);
   if (max_extent) {
+    if (network.has_graph()) {
+      fail(ErrorKind::usage, "--max-extent crops layers one by one, {} is a network; --input-shape makes it smaller",
+           path);
+    }
     for (ConvLayer& layer : network.layers) crop(layer, *max_extent);
   }
   return network;

@@ -174,9 +174,28 @@ void print_tuning(const std::vector<InspectRow>& rows) {
     print_note("no kernel was tuned (compile --tune)");
 }
 
+nlohmann::ordered_json graph_json(const Network& network) {
+  nlohmann::ordered_json graph = {{"tensors", nlohmann::ordered_json::array()},
+                                  {"operators", nlohmann::ordered_json::array()},
+                                  {"inputs", network.inputs},
+                                  {"outputs", network.outputs}};
+  for (const Activations& tensor : network.tensors) {
+    graph["tensors"].push_back({{"name", tensor.name}, {"shape", tensor.shape}});
+  }
+  for (const Operator& op : network.operators) {
+    graph["operators"].push_back({{"name", op.name},
+                                  {"kind", kind_name(op.kind)},
+                                  {"inputs", op.inputs},
+                                  {"output", op.output},
+                                  {"text", describe(network, op)}});
+  }
+  return graph;
+}
+
 int inspect(const InspectArguments& arguments) {
   std::string about;
   std::vector<InspectRow> rows;
+  Network network;  // with a graph where the input is a model
   if (is_package(arguments.input)) {
     const Package package = read_package(arguments.input);
     rows = rows_of_package(package, arguments.import.options.layer_glob, arguments.arch);
@@ -190,15 +209,19 @@ int inspect(const InspectArguments& arguments) {
     request.input_layout = request.output_layout = tensors.layout;
     if (arguments.arch) request.archs = {*arguments.arch};
     arch_by_name(request.archs.front());  // throws for an unknown one
-    rows = rows_of_network(arguments.import.import(arguments.input), parse_batches(arguments.batches), request);
+    network = arguments.import.import(arguments.input);
+    rows = rows_of_network(network, parse_batches(arguments.batches), request);
     about = fmt::format("{}: planned for {}", arguments.input, request.archs.front());
   }
   if (arguments.json) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
+    if (network.has_graph()) document["graph"] = graph_json(network);
     print_data(json_output(document));
   } else {
-    print_data(about + "\n" + print_table(rows));
+    print_data(about + "\n");
+    if (network.has_graph()) print_data(print(network) + "\n");
+    if (!rows.empty()) print_data(print_table(rows));
     if (arguments.tuning) print_tuning(rows);
   }
   return 0;
@@ -208,8 +231,10 @@ int inspect(const InspectArguments& arguments) {
 
 void add_inspect_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Show the layers of a weights file or of a package");
-  command->add_option("INPUT", arguments->input, "A weights file or a package")->required()->type_name("");
+  CLI::App* command = app.add_subcommand("inspect", "Show the layers of a weights file, a model or a package");
+  command->add_option("INPUT", arguments->input, "A weights file, an ONNX model or a package")
+      ->required()
+      ->type_name("");
   command
       ->add_option("--arch", arguments->arch, "Weights: plan for this; package: show this cubin (default sm_90, first)")
       ->type_name("NAME");

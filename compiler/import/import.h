@@ -1,8 +1,8 @@
-// Reads pruned weights: .npy, .npz, .safetensors (also sharded by *.index.json). The format is taken from the content
-// where it can be, else from the name's ending.
+// Reads pruned weights: .npy, .npz, .safetensors (also sharded by *.index.json); and models: .onnx. The format is taken
+// from the content where it can be, else from the name's ending.
 //
 // Everything in a file is untrusted: sizes, offsets and names are checked before they are used, and each fault is one
-// Error(bad_input) that names the file, the tensor and what is wrong.
+// Error(bad_input) that names the file, the tensor or node and what is wrong.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace burin {
 
-// Geometry of one bare array, from the command line's flags.
+// Geometry of one bare array, from the command line's flags; of a model the input's shape alone.
 struct GeometryFlags {
   std::optional<std::string> input_shape;  // CxHxW or HxW
   std::optional<std::string> stride;       // N or HxW
@@ -31,7 +31,8 @@ struct ImportOptions {
   float zero_threshold = 0;               // |w| <= T becomes 0
 };
 
-// At least one layer, each verified. Throws Error.
+// Of weights: at least one layer, each verified. Of a model: its graph, verified, or where layer_glob is given those of
+// its layers that match. Throws Error.
 Network import_network(const std::string& path, const ImportOptions& options = {});
 
 }  // namespace burin

@@ -238,6 +238,13 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   return layer;
 }
 
+}  // namespace
+
+void check_zero_threshold(const ImportOptions& options) {
+  if (options.zero_threshold >= 0 && std::isfinite(options.zero_threshold)) return;
+  fail(ErrorKind::usage, "--zero-threshold is {}; it must be a finite number, at least 0", options.zero_threshold);
+}
+
 void note_tiny_weights(Network& network) {
   std::int64_t tiny_weights = 0, nonzeros_of_tiny = 0;
   std::size_t tiny_layers = 0;
@@ -261,12 +268,8 @@ void note_tiny_weights(Network& network) {
       tiny_layers, network.layers.size(), tiny_weights, nonzeros_of_tiny, kTinyFactor));
 }
 
-}  // namespace
-
 Network build_network(const WeightsFile& file, const ImportOptions& options) {
-  if (!(options.zero_threshold >= 0) || !std::isfinite(options.zero_threshold)) {
-    fail(ErrorKind::usage, "--zero-threshold is {}; it must be a finite number, at least 0", options.zero_threshold);
-  }
+  check_zero_threshold(options);
   TensorTable table(file);
   const Geometry geometry = find_geometry(file, table, options);
   Network network;

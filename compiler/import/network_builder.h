@@ -12,6 +12,12 @@ namespace burin {
 inline constexpr double kTinyFactor = 1e-3;
 inline constexpr double kTinyShare = 0.01;
 
+// Adds a note where layers have such weights.
+void note_tiny_weights(Network& network);
+
+// Throws Error(usage).
+void check_zero_threshold(const ImportOptions& options);
+
 // At least one layer, each verified. Throws Error.
 Network build_network(const WeightsFile& file, const ImportOptions& options);
 

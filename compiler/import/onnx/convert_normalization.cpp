@@ -1,0 +1,90 @@
+// Normalizations: of batches, across channels, and softmax.
+#include <cmath>
+
+#include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/window.h"
+#include "ir/limits.h"
+#include "ir/printable.h"
+
+namespace burin {
+namespace {
+
+std::vector<float> channel_list(const Node& node, GraphBuilder& graph, int input, std::int64_t channels,
+                                std::string_view what) {
+  const StoredTensor tensor = graph.constant(node, input, what);
+  if (tensor.shape() != std::vector<std::int64_t>{channels}) {
+    node.bad_input("its {} {} has the shape {}, but its input has {} channels", what, in_quotes(node.input(input)),
+                   extents_text(tensor.shape()), channels);
+  }
+  return graph.floats(node, tensor, what);
+}
+
+}  // namespace
+
+void convert_batch_normalization(const Node& node, GraphBuilder& graph) {
+  const Attributes& attributes = node.attributes();
+  constexpr float kDefaultEpsilon = 1e-5F, kDefaultMomentum = 0.9F;
+  const double epsilon = attributes.number("epsilon", kDefaultEpsilon);
+  attributes.number("momentum", kDefaultMomentum);  // of training
+  if (attributes.boolean("training_mode", false)) {
+    node.unsupported("attribute 'training_mode' is 1; export the model for inference (model.eval())");
+  }
+  constexpr int kLastSpatialOpset = 8;
+  if (node.opset() <= kLastSpatialOpset && !attributes.boolean("spatial", true)) {
+    node.unsupported("attribute 'spatial' is 0; burin normalizes whole channels");
+  }
+  const int x = graph.activation(node, 0);
+  const std::int64_t channels = graph.shape(x)[0];
+  const auto list = [&](int input, std::string_view what) { return channel_list(node, graph, input, channels, what); };
+  const std::vector<float> gamma = list(1, "scale"), beta = list(2, "bias"), mean = list(3, "mean"),
+                           variance = list(4, "variance");
+  graph.count_weights(node, channels);
+  ChannelAffine affine;
+  for (std::size_t c = 0; c < gamma.size(); ++c) {
+    const double under_root = variance[c] + epsilon;
+    if (!(under_root > 0)) {
+      node.bad_input("the variance of channel {} is {:g}, with epsilon {:g} not above 0", c, variance[c], epsilon);
+    }
+    const double scale = gamma[c] / std::sqrt(under_root);
+    affine.scale.push_back(static_cast<float>(scale));
+    affine.shift.push_back(static_cast<float>(beta[c] - mean[c] * scale));
+    if (!std::isfinite(affine.scale.back()) || !std::isfinite(affine.shift.back())) {
+      node.bad_input("channel {} is scaled by {:g} and shifted by {:g}, beyond what float32 can hold", c, scale,
+                     beta[c] - mean[c] * scale);
+    }
+  }
+  graph.emit(node, std::move(affine), {x});
+}
+
+void convert_lrn(const Node& node, GraphBuilder& graph) {
+  const Attributes& attributes = node.attributes();
+  const Lrn defaults;
+  Lrn lrn;
+  if (!attributes.has("size")) node.bad_input("lacks the attribute 'size'");
+  lrn.size = checked_int(node, attributes.integer("size", 0), 1, kMaxChannels, "attribute 'size'");
+  lrn.alpha = attributes.number("alpha", defaults.alpha);
+  lrn.beta = attributes.number("beta", defaults.beta);
+  lrn.bias = attributes.number("bias", defaults.bias);
+  graph.emit(node, lrn, {graph.activation(node, 0)});
+}
+
+void convert_softmax(const Node& node, GraphBuilder& graph) {
+  constexpr int kOneAxisOpset = 13;  // before that it is over the axis and all that follow
+  const bool one_axis = node.opset() >= kOneAxisOpset;
+  const int x = graph.activation(node, 0);
+  const std::vector<std::int64_t>& shape = graph.shape(x);
+  const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
+  const std::int64_t given = node.attributes().integer("axis", one_axis ? -1 : 1);
+  const std::int64_t axis = given < 0 ? given + rank : given;
+  if (axis < 0 || axis >= rank) node.bad_input("attribute 'axis' is {}, its input has {} axes", given, rank);
+  // Axes of extent 1 change nothing: over the channels, and over all, are then the same.
+  bool channels_alone = true;
+  for (std::size_t i = 1; i < shape.size(); ++i) channels_alone = channels_alone && shape[i] == 1;
+  if (axis != 1 || (!one_axis && !channels_alone)) {
+    node.unsupported("it is over axis {}{} of {} for each image; burin computes it over the channels", axis,
+                     one_axis ? "" : " and all that follow", shape_text(shape));
+  }
+  graph.emit(node, Softmax{}, {x});
+}
+
+}  // namespace burin

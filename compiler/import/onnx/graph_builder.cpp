@@ -1,0 +1,246 @@
+#include "compiler/import/onnx/graph_builder.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/limits.h"
+#include "ir/printable.h"
+
+namespace burin {
+
+GraphBuilder::GraphBuilder(const ::onnx::GraphProto& graph, const std::string& path, const ImportOptions& options)
+    : source_(path), options_(options) {
+  network_.source = path;
+  const auto require_name = [&](const std::string& name) {
+    if (name.empty()) fail(ErrorKind::bad_input, "{}: an initializer has no name", path);
+    require_free(name, path);
+  };
+  for (const auto& tensor : graph.initializer()) {
+    require_name(tensor.name());
+    initializers_.emplace(tensor.name(), &tensor);
+  }
+  for (const auto& tensor : graph.sparse_initializer()) {
+    require_name(tensor.values().name());
+    sparse_.emplace(tensor.values().name(), &tensor);
+  }
+  for (const auto& node : graph.node()) {
+    for (const std::string& input : node.input()) ++readers_[input];
+  }
+  for (const auto& output : graph.output()) ++readers_[output.name()];
+}
+
+std::string GraphBuilder::unique_name(const std::string& wanted) {
+  std::string name = wanted;
+  int& number = next_number_[wanted];
+  while (!names_.insert(name).second) name = fmt::format("{}_{}", wanted, ++number + 1);
+  return name;
+}
+
+bool GraphBuilder::is_initializer(const std::string& name) const {
+  return initializers_.count(name) > 0 || sparse_.count(name) > 0;
+}
+
+void GraphBuilder::require_free(const std::string& name, const std::string& at) const {
+  if (is_defined(name)) fail(ErrorKind::bad_input, "{}: {} is made twice", at, in_quotes(name));
+}
+
+bool GraphBuilder::is_activation(const Node& node, int input) const {
+  const auto found = values_.find(node.input(input));
+  return found != values_.end() && std::holds_alternative<Flowing>(found->second);
+}
+
+Value GraphBuilder::value(const Node& node, int input) {
+  const std::string& name = node.input(input);
+  if (const auto found = initializers_.find(name); found != initializers_.end()) {
+    return read_tensor(*found->second, name, source_);
+  }
+  if (const auto found = sparse_.find(name); found != sparse_.end()) {
+    return read_sparse_tensor(*found->second, name, source_);
+  }
+  const auto found = values_.find(name);
+  BURIN_CHECK(found != values_.end(), "{} is read before it is made", name);
+  return found->second;
+}
+
+int GraphBuilder::activation(const Node& node, int input) {
+  if (!is_activation(node, input)) {
+    node.unsupported("its input {} is a constant; burin computes this operator only of activations",
+                     in_quotes(node.input(input)));
+  }
+  return std::get<Flowing>(values_.at(node.input(input))).tensor;
+}
+
+StoredTensor GraphBuilder::constant(const Node& node, int input, std::string_view what) {
+  Value value = this->value(node, input);
+  if (auto* const stored = std::get_if<StoredTensor>(&value)) return std::move(*stored);
+  node.unsupported("its {} {} {}; burin needs a constant there", what, in_quotes(node.input(input)),
+                   std::holds_alternative<Sizes>(value) ? "is computed from shapes" : "is computed from the input");
+}
+
+std::vector<float> GraphBuilder::floats(const Node& node, const StoredTensor& tensor, std::string_view what) {
+  if (!tensor.is_float()) {
+    node.bad_input("its {} {} is of type {}, it must hold floating-point numbers", what, in_quotes(tensor.view.name),
+                   tensor.view.type_name);
+  }
+  std::vector<float> values = float_values(tensor.view);
+  const auto found = std::find_if_not(values.begin(), values.end(), [](float value) { return std::isfinite(value); });
+  if (found != values.end()) {
+    node.bad_input("element {} of its {} {} is {}; it must be finite", found - values.begin(), what,
+                   in_quotes(tensor.view.name), *found);
+  }
+  return values;
+}
+
+float GraphBuilder::number(const Node& node, int input, std::string_view what) {
+  const StoredTensor tensor = constant(node, input, what);
+  if (tensor.elements() != 1) {
+    node.bad_input("its {} {} has the shape {}, it must be one number", what, in_quotes(node.input(input)),
+                   extents_text(tensor.shape()));
+  }
+  return tensor.is_float() ? float_values(tensor.view)[0] : mask_values(tensor.view)[0];
+}
+
+std::optional<Sizes> GraphBuilder::sizes(const Node& node, int input) {
+  Value value = this->value(node, input);
+  if (auto* const sizes = std::get_if<Sizes>(&value)) return std::move(*sizes);
+  const auto* const stored = std::get_if<StoredTensor>(&value);
+  if (stored == nullptr || !stored->is_integer() || stored->shape().size() > 1) return std::nullopt;
+  if (stored->elements() > static_cast<std::int64_t>(kMaxSizes)) return std::nullopt;
+  Sizes sizes{stored->shape().empty(), {}};
+  for (const std::int64_t number : integer_values(*stored)) sizes.values.push_back({false, number});
+  return sizes;
+}
+
+std::vector<std::int64_t> GraphBuilder::integers(const Node& node, int input, std::string_view what) {
+  const std::optional<Sizes> sizes = this->sizes(node, input);
+  if (!sizes) {
+    node.unsupported("its {} {} are not a constant list of at most {} integers", what, in_quotes(node.input(input)),
+                     kMaxSizes);
+  }
+  std::vector<std::int64_t> numbers;
+  for (const Size& size : sizes->values) {
+    if (size.batch) node.unsupported("its {} {} depend on the number of images", what, in_quotes(node.input(input)));
+    numbers.push_back(size.value);
+  }
+  return numbers;
+}
+
+const std::vector<std::int64_t>& GraphBuilder::image_shape(const Node& node, int tensor) const {
+  constexpr std::size_t kImageAxes = 3;
+  if (shape(tensor).size() != kImageAxes) {
+    node.unsupported("its input is {} for each image; burin computes this operator on channels x rows x columns alone",
+                     shape_text(shape(tensor)));
+  }
+  return shape(tensor);
+}
+
+void GraphBuilder::define(const Node& node, Value value) {
+  require_free(node.output(), node.at());
+  values_.emplace(node.output(), std::move(value));
+}
+
+void GraphBuilder::define_constant(const Node& node, const ::onnx::TensorProto& tensor) {
+  require_free(node.output(), node.at());
+  initializers_.emplace(node.output(), &tensor);
+}
+
+void GraphBuilder::define_constant(const Node& node, const ::onnx::SparseTensorProto& tensor) {
+  require_free(node.output(), node.at());
+  sparse_.emplace(node.output(), &tensor);
+}
+
+int GraphBuilder::add_operator(const std::string& at, Operator op, const std::string& output) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (const int input : op.inputs) shapes.push_back(shape(input));
+  std::vector<std::string> faults;
+  std::vector<std::int64_t> made = output_shape(network_, op, shapes, faults);
+  if (!faults.empty()) fail(ErrorKind::unsupported, "{}: {}", at, fmt::join(faults, "; "));
+  op.output = static_cast<int>(network_.tensors.size());
+  network_.tensors.push_back({output, std::move(made)});
+  network_.operators.push_back(std::move(op));
+  return network_.tensors.size() - 1;
+}
+
+void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> inputs) {
+  require_free(node.output(), node.at());
+  producer_of_[node.output()] = static_cast<int>(network_.operators.size());
+  tensor_names_.insert(node.output());
+  const int tensor = add_operator(node.at(), {node.name(), std::move(kind), std::move(inputs), 0}, node.output());
+  values_.emplace(node.output(), Flowing{tensor});
+}
+
+void GraphBuilder::emit_convolution(const Node& node, ConvLayer layer, int input) {
+  layer.name = node.name();
+  if (const auto faults = verify(layer); !faults.empty()) node.unsupported("{}", fmt::join(faults, "; "));
+  count_weights(node, static_cast<std::int64_t>(layer.weights.size()));
+  network_.layers.push_back(std::move(layer));
+  emit(node, Convolution{static_cast<int>(network_.layers.size()) - 1}, {input});
+}
+
+int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs) {
+  const std::string name = unique_name(fmt::format("{}/{}", node.name(), suffix));
+  // Values of the model keep their names: this one must not be any of them.
+  std::string output = name;
+  while (readers_.count(output) > 0 || !tensor_names_.insert(output).second) output += '_';
+  return add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, output);
+}
+
+int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> shape) {
+  require_free(name, path());
+  tensor_names_.insert(name);
+  network_.tensors.push_back({name, std::move(shape)});
+  network_.inputs.push_back(static_cast<int>(network_.tensors.size()) - 1);
+  values_.emplace(name, Flowing{network_.inputs.back()});
+  return network_.inputs.back();
+}
+
+void GraphBuilder::add_output(const std::string& name) {
+  const auto found = values_.find(name);
+  if (found == values_.end() || !std::holds_alternative<Flowing>(found->second)) {
+    fail(ErrorKind::unsupported, "{}: its output {} does not depend on its inputs", path(), in_quotes(name));
+  }
+  int tensor = std::get<Flowing>(found->second).tensor;
+  const auto is_in = [&](const std::vector<int>& list) {
+    return std::find(list.begin(), list.end(), tensor) != list.end();
+  };
+  if (is_in(network_.outputs)) fail(ErrorKind::bad_input, "{}: has the output {} twice", path(), in_quotes(name));
+  // An output is written by an operator: an input that is one too is copied.
+  if (is_in(network_.inputs)) {
+    std::string copy = name + "_copy";
+    while (!tensor_names_.insert(copy).second) copy += '_';
+    tensor = add_operator(path(), {unique_name(copy), Identity{}, {tensor}, 0}, copy);
+  }
+  network_.outputs.push_back(tensor);
+}
+
+Operator* GraphBuilder::sole_producer(const Node& node, int input) {
+  const std::string& name = node.input(input);
+  const auto found = producer_of_.find(name);
+  if (found == producer_of_.end() || readers_.at(name) != 1) return nullptr;
+  return &network_.operators[static_cast<std::size_t>(found->second)];
+}
+
+void GraphBuilder::take_over(const Node& node, const Operator& producer) {
+  require_free(node.output(), node.at());
+  tensor_names_.insert(node.output());
+  network_.tensors[static_cast<std::size_t>(producer.output)].name = node.output();
+  producer_of_[node.output()] = static_cast<int>(&producer - network_.operators.data());
+  values_.emplace(node.output(), Flowing{producer.output});
+}
+
+void GraphBuilder::count_weights(const Node& node, std::int64_t weights) {
+  weights_ += weights;
+  if (weights_ > kMaxNetworkWeights) {
+    node.unsupported("with it the network has {} weights, allowed are {} (kMaxNetworkWeights)", weights_,
+                     kMaxNetworkWeights);
+  }
+}
+
+void GraphBuilder::apply_zero_threshold(std::vector<float>& weights) const {
+  // Also turns -0 into 0, which no later stage needs to know apart.
+  for (float& weight : weights) weight = std::abs(weight) <= options_.zero_threshold ? 0.0F : weight;
+}
+
+}  // namespace burin

@@ -1,0 +1,16 @@
+// An ONNX model as a Network with its graph.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "compiler/import/import.h"
+#include "ir/network.h"
+
+namespace burin {
+
+// `bytes`: the content of the file at `path`, in whose folder external data are looked for. The graph verifies; with
+// options.layer_glob the network has the layers that match, and no graph. Throws Error.
+Network import_onnx(std::string_view bytes, const std::string& path, const ImportOptions& options);
+
+}  // namespace burin

@@ -1,0 +1,273 @@
+#include "compiler/import/onnx/stored_tensor.h"
+
+#include <array>
+#include <cstring>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/printable.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+using ::onnx::TensorProto;
+
+// What a stored type is called, and how wide it is. Types of versions after the library's are numbers to it.
+struct TypeInfo {
+  int code;
+  std::string_view name;
+  StoredType type;
+  int bytes;
+};
+constexpr TypeInfo kTypes[] = {
+    {1, "float", StoredType::f32, 4},
+    {2, "uint8", StoredType::u8, 1},
+    {3, "int8", StoredType::i8, 1},
+    {4, "uint16", StoredType::u16, 2},
+    {5, "int16", StoredType::i16, 2},
+    {6, "int32", StoredType::i32, 4},
+    {7, "int64", StoredType::i64, 8},
+    {9, "bool", StoredType::boolean, 1},
+    {10, "float16", StoredType::f16, 2},
+    {11, "double", StoredType::f64, 8},
+    {12, "uint32", StoredType::u32, 4},
+    {13, "uint64", StoredType::u64, 8},
+    {16, "bfloat16", StoredType::bf16, 2},
+    {8, "string", StoredType::other, 0},
+    {14, "complex64", StoredType::other, 0},
+    {15, "complex128", StoredType::other, 0},
+    {17, "float8e4m3fn", StoredType::other, 0},
+    {18, "float8e4m3fnuz", StoredType::other, 0},
+    {19, "float8e5m2", StoredType::other, 0},
+    {20, "float8e5m2fnuz", StoredType::other, 0},
+    {21, "uint4", StoredType::other, 0},
+    {22, "int4", StoredType::other, 0},
+};
+
+const TypeInfo& type_info(int code, const std::string& at) {
+  for (const TypeInfo& info : kTypes) {
+    if (info.code != code) continue;
+    if (info.type != StoredType::other) return info;
+    fail(ErrorKind::bad_input, "{}: its type is {}; burin reads float, double, float16, bfloat16 and integers", at,
+         info.name);
+  }
+  fail(ErrorKind::bad_input, "{}: its type has the number {}, which means nothing", at, code);
+}
+
+std::string_view bytes_in_memory(const void* data, std::size_t count) {
+  return {static_cast<const char*>(data), count};
+}
+
+// The numbers of int32_data, each cut to the type's width, in which they stand there.
+std::shared_ptr<const std::string> narrowed(const TensorProto& tensor, int width) {
+  auto bytes = std::make_shared<std::string>();
+  bytes->reserve(static_cast<std::size_t>(tensor.int32_data_size()) * width);
+  for (const std::int32_t value : tensor.int32_data()) {
+    bytes->append(reinterpret_cast<const char*>(&value), static_cast<std::size_t>(width));
+  }
+  return bytes;
+}
+
+// Sets the view to the values of the typed field that the type has, whatever their number is.
+void view_typed_field(const TensorProto& tensor, StoredTensor& stored) {
+  const auto view = [&](const auto& field) {
+    stored.view.bytes = bytes_in_memory(field.data(), static_cast<std::size_t>(field.size()) * sizeof(*field.data()));
+  };
+  switch (stored.view.type) {
+    case StoredType::f32:
+      return view(tensor.float_data());
+    case StoredType::f64:
+      return view(tensor.double_data());
+    case StoredType::i64:
+      return view(tensor.int64_data());
+    case StoredType::i32:
+      return view(tensor.int32_data());
+    case StoredType::u64:
+      return view(tensor.uint64_data());
+    case StoredType::u32:
+      return;  // 64 bits each in their field; nothing that burin compiles needs them
+    default:
+      stored.owned = narrowed(tensor, stored.view.element_bytes);
+      stored.view.bytes = *stored.owned;
+  }
+}
+
+ExternalPlace external_place(const TensorProto& tensor, const std::string& at) {
+  ExternalPlace place;
+  for (const auto& entry : tensor.external_data()) {
+    std::string* const known = entry.key() == "location" ? &place.location
+                               : entry.key() == "offset" ? &place.offset
+                               : entry.key() == "length" ? &place.length
+                                                         : nullptr;
+    if (known != nullptr) *known = entry.value();  // others, such as a checksum, are not needed
+  }
+  if (place.location.empty()) {
+    fail(ErrorKind::bad_input, "{}: its data are external, but it does not say in which file ('location')", at);
+  }
+  return place;
+}
+
+std::string place_of(const std::string& own, const std::string& name, const TensorSource& source) {
+  return fmt::format("{}: tensor {}", source.path, in_quotes(own.empty() ? name : own));
+}
+
+// Each extent and their product are in range afterwards.
+std::vector<std::int64_t> checked_shape(const google::protobuf::RepeatedField<google::protobuf::int64>& dims,
+                                        const std::string& at) {
+  if (dims.size() > kMaxTensorRank) {
+    fail(ErrorKind::bad_input, "{}: has {} dimensions, allowed are {} (kMaxTensorRank)", at, dims.size(),
+         kMaxTensorRank);
+  }
+  std::vector<std::int64_t> shape(dims.begin(), dims.end());
+  const auto count = checked_elements(shape);
+  constexpr std::int64_t kWidest = sizeof(double);
+  if (!count || *count > kSaturated / kWidest) {
+    fail(ErrorKind::bad_input, "{}: its shape {} is none that a tensor can have", at, extents_text(shape));
+  }
+  return shape;
+}
+
+StoredTensor owned_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::string& path,
+                          const TypeInfo& type, std::string bytes) {
+  StoredTensor stored;
+  stored.owned = std::make_shared<const std::string>(std::move(bytes));
+  stored.view = {name,  type.type,        std::string(type.name), type.bytes, false,
+                 false, std::move(shape), *stored.owned,          path};
+  return stored;
+}
+
+// Positions in the dense tensor, ascending.
+std::vector<std::int64_t> sparse_positions(const StoredTensor& indices, const std::vector<std::int64_t>& shape,
+                                           std::int64_t count, const std::string& at) {
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  if (indices.view.type != StoredType::i64) {
+    fail(ErrorKind::bad_input, "{}: its indices are of type {}, they must be int64", at, indices.view.type_name);
+  }
+  const bool linear = indices.shape() == std::vector<std::int64_t>{count};
+  if (!linear && indices.shape() != std::vector<std::int64_t>{count, rank}) {
+    fail(ErrorKind::bad_input, "{}: holds {} values, but its indices have the shape {}; it must be [{}] or [{},{}]", at,
+         count, extents_text(indices.shape()), count, count, rank);
+  }
+  const std::vector<std::int64_t> values = integer_values(indices);
+  const std::int64_t elements = *checked_elements(shape);
+  std::vector<std::int64_t> positions(static_cast<std::size_t>(count), 0);
+  for (std::size_t i = 0; i < positions.size(); ++i) {
+    if (linear) {
+      positions[i] = values[i];
+      if (values[i] < 0 || values[i] >= elements) {
+        fail(ErrorKind::bad_input, "{}: index {} is {}, beyond its {} elements", at, i, values[i], elements);
+      }
+    } else {
+      for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+        const std::int64_t coordinate = values[i * shape.size() + axis];
+        if (coordinate < 0 || coordinate >= shape[axis]) {
+          fail(ErrorKind::bad_input, "{}: index {} is {} on axis {}, beyond its {} elements", at, i, coordinate, axis,
+               shape[axis]);
+        }
+        positions[i] = positions[i] * shape[axis] + coordinate;
+      }
+    }
+    if (i > 0 && positions[i] <= positions[i - 1]) {
+      fail(ErrorKind::bad_input, "{}: index {} does not come after the one before it; they must ascend", at, i);
+    }
+  }
+  return positions;
+}
+
+}  // namespace
+
+StoredTensor read_tensor(const TensorProto& tensor, const std::string& name, TensorSource& source) {
+  const std::string at = place_of(tensor.name(), name, source);
+  if (tensor.has_segment()) fail(ErrorKind::unsupported, "{}: is in segments, which burin does not read", at);
+  StoredTensor stored;
+  const TypeInfo& type = type_info(tensor.data_type(), at);
+  stored.view = {tensor.name().empty() ? name : tensor.name(),
+                 type.type,
+                 std::string(type.name),
+                 type.bytes,
+                 false,
+                 false,
+                 checked_shape(tensor.dims(), at),
+                 {},
+                 source.path};
+  const std::int64_t needed = stored.elements() * type.bytes;
+  if (tensor.data_location() == TensorProto::EXTERNAL) {
+    stored.view.bytes = source.external.bytes(external_place(tensor, at), needed, at);
+    return stored;
+  }
+  view_typed_field(tensor, stored);
+  if (tensor.has_raw_data() && !tensor.raw_data().empty()) {
+    if (!stored.view.bytes.empty()) {
+      fail(ErrorKind::bad_input, "{}: its values stand in it twice, as bytes and as numbers", at);
+    }
+    stored.view.bytes = tensor.raw_data();
+  }
+  if (static_cast<std::int64_t>(stored.view.bytes.size()) != needed) {
+    fail(ErrorKind::bad_input, "{}: holds {} bytes of {}, its shape {} needs {}", at, stored.view.bytes.size(),
+         type.name, extents_text(stored.shape()), needed);
+  }
+  return stored;
+}
+
+StoredTensor read_sparse_tensor(const ::onnx::SparseTensorProto& tensor, const std::string& name,
+                                TensorSource& source) {
+  const std::string at = place_of(tensor.values().name(), name, source);
+  const StoredTensor values = read_tensor(tensor.values(), name, source);
+  if (values.shape().size() != 1) {
+    fail(ErrorKind::bad_input, "{}: the values of a sparse tensor have the shape {}, they must be a list", at,
+         extents_text(values.shape()));
+  }
+  const std::int64_t count = values.elements();
+  std::vector<std::int64_t> shape = checked_shape(tensor.dims(), at);
+  const std::int64_t elements = *checked_elements(shape);
+  if (count > elements) {
+    fail(ErrorKind::bad_input, "{}: holds {} values, but its shape {} has {}", at, count, extents_text(shape),
+         elements);
+  }
+  if ((elements - kSparseFloor) / kSparseExpansion > count) {
+    fail(ErrorKind::unsupported,
+         "{}: holds {} values for a shape of {}; burin takes {} (kSparseFloor) and {} for each value "
+         "(kSparseExpansion)",
+         at, count, extents_text(shape), kSparseFloor, kSparseExpansion);
+  }
+  const std::vector<std::int64_t> positions =
+      sparse_positions(read_tensor(tensor.indices(), name, source), shape, count, at);
+  const std::vector<float> given = float_values(values.view);
+  std::vector<float> dense(static_cast<std::size_t>(elements), 0.0F);
+  for (std::size_t i = 0; i < positions.size(); ++i) dense[static_cast<std::size_t>(positions[i])] = given[i];
+  return float_tensor(values.view.name, std::move(shape), dense, source.path);
+}
+
+StoredTensor float_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values,
+                          const std::string& path) {
+  return owned_tensor(name, std::move(shape), path, kTypes[0],
+                      std::string(bytes_in_memory(values.data(), values.size() * sizeof(float))));
+}
+
+StoredTensor integer_tensor(const std::string& name, std::vector<std::int64_t> shape,
+                            const std::vector<std::int64_t>& values, const std::string& path) {
+  constexpr const TypeInfo& kInt64 = kTypes[6];
+  static_assert(kInt64.type == StoredType::i64);
+  return owned_tensor(name, std::move(shape), path, kInt64,
+                      std::string(bytes_in_memory(values.data(), values.size() * sizeof(std::int64_t))));
+}
+
+std::vector<std::int64_t> integer_values(const StoredTensor& tensor) {
+  BURIN_CHECK(tensor.is_integer(), "integers of a tensor of type {}", tensor.view.type_name);
+  std::vector<std::int64_t> values(static_cast<std::size_t>(tensor.elements()));
+  const char* address = tensor.view.bytes.data();
+  for (std::int64_t& value : values) {
+    if (tensor.view.type == StoredType::i64) {
+      std::memcpy(&value, address, sizeof value);
+    } else {
+      std::int32_t narrow = 0;
+      std::memcpy(&narrow, address, sizeof narrow);
+      value = narrow;
+    }
+    address += tensor.view.element_bytes;
+  }
+  return values;
+}
+
+}  // namespace burin
