@@ -54,7 +54,7 @@ struct Pool {
   int kernel_h = 1, kernel_w = 1;
   int stride_h = 1, stride_w = 1;
   int dilation_h = 1, dilation_w = 1;
-  Padding pad;
+  Padding pad = {};
   bool round_up = false;       // the output's size; windows that begin behind the last row or column are left out
   bool count_padding = false;  // average: padding counts as zeros (never what lies beyond the padding)
 };
@@ -80,7 +80,7 @@ struct Concat {
 };
 
 struct Pad {
-  Padding pad;
+  Padding pad = {};
   float value = 0;
 };
 
