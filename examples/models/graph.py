@@ -1,8 +1,8 @@
 """From a network's rows (networks.py) to an ONNX graph with its weights.
 
 The batch is symbolic ("N"). While rows become nodes, the builder keeps an estimate of the root mean square of every
-tensor and scales seeded weights by it (He et al. 2015): activations keep the range of the inputs through the network, and
-the last layer's outputs, before a softmax, come out at a few units.
+tensor and scales seeded weights by it (He et al. 2015): activations keep the range of the inputs through the network,
+and the last layer's outputs, before a softmax, come out at a few units.
 """
 import math
 from dataclasses import dataclass, replace
@@ -51,7 +51,8 @@ def _pooled(extent, row):
 
 
 class GraphBuilder:
-    """Feed it rows with apply(); then nodes, weights (name to array, in order) and sparsity (layer to what was asked)."""
+    """Feed it rows with apply(); it then has nodes, weights (name to array, in order) and sparsity (layer to the share
+    of zeros asked for)."""
 
     def __init__(self, network, weights, sparsity, *, image, width=1.0, classes=None, batch_norm=True):
         """`sparsity(row, first)` says how much of a layer shall be zero. Without `batch_norm` convolutions have biases
@@ -104,8 +105,8 @@ class GraphBuilder:
         return values, rms_in * math.sqrt(float(np.vdot(values, values)) / shape[0])
 
     def _biased(self, row, count, rms):
-        """The layer's biases, and the root mean square of the sums. Real biases tell it better than real weights: where a
-        normalization was folded, channels that are always zero hold weights of any size."""
+        """The layer's biases, and the root mean square of the sums. Real biases tell it better than real weights: where
+        a normalization was folded, channels that are always zero hold weights of any size."""
         values = self._source.real(row.name, "bias", (count,))
         if values is None:
             values = self._source.bias(row.name, count, _BIAS_SHARE * rms)

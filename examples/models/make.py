@@ -28,8 +28,8 @@ REAL = {"squeezenet": ("squeezenet_v1.0_deep_compression.safetensors", False),
 
 
 def make_model(name, *, seed=1, asked=None, image=None, width=1.0, classes=None, fc_dense=False, real=None):
-    """The ONNX model without its weights, the weights (name to array), and the share of zeros that was asked for in each
-    layer. `asked` overrides the published sparsities, `real` is a folder with the files of REAL."""
+    """The ONNX model without its weights, the weights (name to array), and the share of zeros that was asked for in
+    each layer. `asked` overrides the published sparsities, `real` is a folder with the files of REAL."""
     network = NETWORKS[name]()
     file, folded = REAL[name] if real else (None, False)
     source = RealWeights(Path(real) / file) if real else None

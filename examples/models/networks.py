@@ -1,8 +1,8 @@
 """The networks of the zoo as tables: one row for each operator, one line for each layer.
 
-A row names what the operator adds to what stands before it; sizes of inputs follow from the rows before. `Branches` holds
-rows that all read the same tensor, and says how their results become one. Channel counts are those of the papers; a model
-written with a smaller width, image or number of classes follows from the same rows (graph.py).
+A row names what the operator adds to what stands before it; sizes of inputs follow from the rows before. `Branches`
+holds rows that all read the same tensor, and says how their results become one. Channel counts are those of the papers;
+a model written with a smaller width, image or number of classes follows from the same rows (graph.py).
 """
 from dataclasses import dataclass
 
@@ -162,7 +162,7 @@ def _fire(number, squeeze, expand):
 
 
 def squeezenet():
-    """SqueezeNet 1.0 of Iandola et al. 2016; conv1 without padding and conv_final with it, as its authors released it."""
+    """SqueezeNet 1.0 of Iandola et al. 2016; conv1 without padding and conv_final with it, as its authors have it."""
     pool = MaxPool(3, 2, ceil=True)
     return Network("SqueezeNet 1.0", 227, 67, 3, 58.0, (
         Conv("conv1", 96, 7, stride=2), pool,

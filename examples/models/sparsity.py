@@ -3,10 +3,10 @@
 Sources
   HAN15       Han, Pool, Tran, Dally: Learning both Weights and Connections for Efficient Neural Networks, NIPS 2015,
               arXiv 1506.02626: the tables of LeNet-5, AlexNet and VGG-16 (weights left, in per cent; the same figures
-              stand in Deep Compression, ICLR 2016, arXiv 1510.00149). Their sums agree with the abstract's totals:
-              6.7 of 61 million weights of AlexNet and 10.3 of 138 million of VGG-16 are left.
-  SQUEEZE     The SqueezeNet of Iandola et al. 2016 (arXiv 1602.07360) after Deep Compression, as its authors released it
-              (github.com/songhan/SqueezeNet-Deep-Compression); counted in that file and rounded to per cent.
+              stand in Deep Compression, ICLR 2016, arXiv 1510.00149). What they leave adds up to the abstract's totals
+              within their rounding: 6.8 million weights of AlexNet (there 6.7), 10.5 of VGG-16 (there 10.3).
+  SQUEEZE     The SqueezeNet of Iandola et al. 2016 (arXiv 1602.07360) after Deep Compression, as its authors released
+              it (github.com/songhan/SqueezeNet-Deep-Compression); counted in that file and rounded to per cent.
   SKIMCAFFE   Park et al.: Faster CNNs with Direct Sparse Convolutions and Guided Pruning, ICLR 2017, arXiv 1608.01409;
               the sparsities of its GoogLeNet (68.7 % top-1) from the README of github.com/IntelLabs/SkimCaffe. It names
               the pruned layers alone: conv1 and the 1x1 convolutions are dense.

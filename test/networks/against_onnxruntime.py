@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whole networks against ONNX Runtime: what burin makes of a model, tensor by tensor, beside what ONNX Runtime computes.
+"""Whole networks against ONNX Runtime: what burin makes of a model, tensor by tensor, beside what that computes.
 
     against_onnxruntime.py PROGRAM MODEL.onnx ... [--batch N] [--seed N]
     against_onnxruntime.py PROGRAM --random SEED ...
     against_onnxruntime.py PROGRAM --make NAME ... [-- options of make.py]
 
-PROGRAM is burin_against_tensors of the build: it imports the model, runs it in float64 and compares with the tensors that
-ONNX Runtime has left in a folder. Exits with 1 where a model differs.
+PROGRAM is burin_against_tensors of the build: it imports the model, runs it in float64 and compares with the tensors
+that ONNX Runtime has left in a folder. Exits with 1 where a model differs.
 """
 import argparse
 import subprocess
@@ -29,7 +29,7 @@ def main():
     parser = argparse.ArgumentParser(description="Compares burin with ONNX Runtime, tensor by tensor.")
     parser.add_argument("program", help="burin_against_tensors")
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
-    parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="ten random graphs of each seed")
+    parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="ten random graphs of each")
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
     parser.add_argument("--batch", type=int, default=2, metavar="N", help="images (default 2)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the inputs (default 1)")
@@ -54,7 +54,8 @@ def main():
                 same = False
             if not same:
                 failed.append(model.name)
-    print(f"{len(models) - len(failed)} of {len(models)} models agree" + (f"; not {', '.join(failed)}" if failed else ""))
+    exceptions = f"; not {', '.join(failed)}" if failed else ""
+    print(f"{len(models) - len(failed)} of {len(models)} models agree{exceptions}")
     return 1 if failed else 0
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks models that examples/models/make.py wrote: are they valid ONNX, is every layer as sparse as was asked for, does
-ONNX Runtime get sensible numbers out of them?
+"""Checks models that examples/models/make.py wrote: are they valid ONNX, is every layer as sparse as was asked for,
+does ONNX Runtime get sensible numbers out of them?
 
     check_models.py MODEL.onnx ...
     check_models.py --make NAME ... [-- options of make.py]
@@ -68,7 +68,7 @@ def check_outputs(model, tensors):
         require(np.all(np.isfinite(tensor)), f"{name}: holds values that are not finite")
     output = tensors[outputs[0]]
     difference = np.max(np.abs(output[0] - output[1])) / np.max(np.abs(output))
-    require(difference > LEAST_DIFFERENCE, f"two images give nearly the same outputs (relative difference {difference})")
+    require(difference > LEAST_DIFFERENCE, f"two images give nearly the same outputs: they differ by {difference}")
     if model.graph.node[-1].op_type == "Softmax":
         require(np.allclose(output.sum(axis=1), 1.0, atol=1e-5), "the probabilities do not add up to 1")
 
@@ -77,7 +77,8 @@ def check_layers(model, weights, tensors):
     """Rows of the table: layer, weights' shape, zeros asked for and there, root mean square of the outputs."""
     properties = onnxruntime_outputs.properties(model)
     asked = json.loads(properties["sparsity"])
-    layers = {node.input[1].removesuffix(".weight"): node for node in model.graph.node if node.op_type in ("Conv", "Gemm")}
+    weighted = [node for node in model.graph.node if node.op_type in ("Conv", "Gemm")]
+    layers = {node.input[1].removesuffix(".weight"): node for node in weighted}
     require(list(asked) == list(layers), "the layers of the property sparsity are not those of the graph")
     std = float(properties["input_std"])
     rows = []

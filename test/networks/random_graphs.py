@@ -3,10 +3,10 @@
 
     random_graphs.py FOLDER [--seed N]
 
-Each graph is a body of feature maps, grown operator by operator, and a head. The plan of the ten (`PLANS`) says what each
-must have, so that every seed covers everything: operators, heads, opsets from 7 to 17 with their different forms, sparse
-initializers, external data, nodes without names, several inputs and outputs, fixed and symbolic batches. Attributes,
-sizes, order and weights are random. The same seed gives the same bytes.
+Each graph is a body of feature maps, grown operator by operator, and a head. The plan of the ten (`PLANS`) says what
+each must have, so that every seed covers everything: operators, heads, opsets from 7 to 17 with their different forms,
+sparse initializers, external data, nodes without names, several inputs and outputs, fixed and symbolic batches.
+Attributes, sizes, order and weights are random. The same seed gives the same bytes.
 """
 import argparse
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 IR_VERSION = 8
 # Bodies draw from these; the names are those of the methods that add them.
-BODY = ["conv", "depthwise", "batch_norm", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu",
-        "residual", "squeeze_excite", "max_pool", "average_pool", "concat", "lrn", "pad", "dropout", "identity",
+BODY = ["conv", "depthwise", "batch_norm", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish",
+        "silu", "residual", "squeeze_excite", "max_pool", "average_pool", "concat", "lrn", "pad", "dropout", "identity",
         "there_and_back", "channel_softmax"]
 HEADS = ["pooled_gemm", "squeezed_matmul", "flat_gemm", "reshaped_matmul"]
 
@@ -180,7 +180,8 @@ class RandomGraph:
         return self.same(maps, "Mul", gate.name)
 
     def _pooled(self, kind, maps, kernel, stride, pad, **attributes):
-        name = self.node(kind, [maps.name], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4, **attributes)
+        name = self.node(kind, [maps.name], kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4,
+                         **attributes)
         up = stride - 1 if attributes.get("ceil_mode") else 0
         height, width = ((extent + 2 * pad - kernel + up) // stride + 1 for extent in (maps.height, maps.width))
         return Maps(name, maps.channels, height, width)
@@ -195,7 +196,8 @@ class RandomGraph:
         return self._pooled("AveragePool", maps, 3, 1, 1, count_include_pad=int(self.random.integers(2)))
 
     def concat(self, maps):
-        branches = [self.convolve(maps, 4, 1), self.relu(self.convolve(maps, 8, 3)), self._pooled("MaxPool", maps, 3, 1, 1)]
+        branches = [self.convolve(maps, 4, 1), self.relu(self.convolve(maps, 8, 3)),
+                    self._pooled("MaxPool", maps, 3, 1, 1)]
         branches = [branches[at] for at in self.random.permutation(3)]
         name = self.node("Concat", [branch.name for branch in branches], axis=1)
         return Maps(name, sum(branch.channels for branch in branches), maps.height, maps.width)
@@ -229,7 +231,7 @@ class RandomGraph:
         # Before opset 13 Softmax of more than two axes means another thing: all that follows the axis, flattened.
         return self.same(maps, "Softmax", axis=1) if self.plan.opset >= 13 else self.sigmoid(maps)
 
-    # --- heads: from maps to the name of a matrix, and its width ---------------------------------------------------------
+    # --- heads: from maps to the name of a matrix, and its width ------------------------------------------------------
 
     def gemm(self, name, features, outputs):
         transposed = int(self.random.integers(2))
@@ -271,7 +273,7 @@ class RandomGraph:
         flat = self.node("Reshape", [maps.name, self.weight(np.array(shape, dtype=np.int64))])
         return self.matmul(flat, features, 8), 8
 
-    # --- the whole ------------------------------------------------------------------------------------------------------
+    # --- the whole ----------------------------------------------------------------------------------------------------
 
     def grow(self, body):
         batch = self.plan.fixed_batch or "N"

@@ -13,8 +13,8 @@ import random_graphs
 SEEDS = range(1, 11)
 # What burin imports, of which all but the rejected QuantizeLinear can stand in a graph that runs.
 OPERATORS = set("Conv BatchNormalization Relu Clip LeakyRelu Sigmoid HardSigmoid HardSwish Mul Add MaxPool AveragePool "
-                "GlobalAveragePool Concat Gemm MatMul Flatten Reshape Squeeze Transpose Softmax LRN Pad Dropout Identity "
-                "Constant".split())
+                "GlobalAveragePool Concat Gemm MatMul Flatten Reshape Squeeze Transpose Softmax LRN Pad Dropout "
+                "Identity Constant".split())
 
 
 class RandomGraphs(unittest.TestCase):

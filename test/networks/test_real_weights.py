@@ -1,4 +1,7 @@
-"""Tests of make.py --real: the networks with real weights of the archive, at a small image, in ONNX Runtime."""
+"""Tests of make.py --real: the networks with real weights of the archive, at a small image, in ONNX Runtime and burin.
+
+    test_real_weights.py BURIN_AGAINST_TENSORS
+"""
 import os
 import subprocess
 import sys
@@ -9,9 +12,11 @@ from pathlib import Path
 import numpy as np
 from safetensors import safe_open
 
+import against_onnxruntime
 import check_models
 import onnxruntime_outputs
 
+PROGRAM = sys.argv.pop(1)
 SKIPPED = 77
 SOURCE_TREE = Path(__file__).resolve().parents[2]
 ARCHIVE = Path(os.environ.get("BURIN_SHARED", SOURCE_TREE.parent / "shared")) / "data" / "pruned-weights.tar.xz"
@@ -32,6 +37,12 @@ class RealWeights(unittest.TestCase):
         for name in ("squeezenet", "mobilenet_v1", "alexnet"):
             with self.subTest(name):
                 check_models.check(self.models / f"{name}_real.onnx")
+
+    def test_burin_agrees_with_onnxruntime(self):
+        for name in ("squeezenet", "mobilenet_v1", "alexnet"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                model = self.models / f"{name}_real.onnx"
+                self.assertTrue(against_onnxruntime.compare(PROGRAM, model, Path(folder), seed=1, batch=2))
 
     def test_weights_are_those_of_the_archive(self):
         for name, file, seeded in [("squeezenet", "squeezenet_v1.0_deep_compression", []),
