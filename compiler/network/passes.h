@@ -2,7 +2,8 @@
 // graph that verify() finds no fault with and returns one that computes the same, to rounding.
 //
 // What holds for all: network inputs and outputs keep their names, shapes and order; a tensor that is an output or has
-// several readers is not fused away; a step that would make a weight or a bias infinite is left out.
+// several readers is not fused away; what keeps its name keeps its values, but for channels that were removed; a step
+// that would make a weight or a bias infinite is left out.
 #pragma once
 
 #include "ir/network.h"

@@ -158,6 +158,10 @@ class ChannelRemover {
 
   void shrink(const Weighted& layer, Operator& op) {
     const std::vector<int>&inputs = kept(op.inputs[0]), &outputs = kept(op.output);
+    const auto all = [](const std::vector<int>& some, int count) {
+      return some.size() == static_cast<std::size_t>(count);
+    };
+    if (all(inputs, layer.inputs()) && all(outputs, layer.outputs())) return;  // weights may be many
     std::vector<bool> stays(static_cast<std::size_t>(layer.inputs()));
     for (const int c : inputs) stays[static_cast<std::size_t>(c)] = true;
     std::vector<float> weights;

@@ -182,6 +182,27 @@ TEST_CASE("fold_pad: into pools") {
   unchanged(fold_pad, network(padded, false));
 }
 
+TEST_CASE("fold_pad: into a maximum only of what is never negative") {
+  const Pad zeros{{1, 1, 1, 1}, 0};
+  const Pool pool{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2};
+  const auto network = [&](const OperatorKind& last) {
+    GraphBuilder graph;
+    const int x = graph.add("last", last, {graph.add("relu", Elementwise{}, {graph.input({2, 5, 5})})});
+    return graph.finish({graph.add("pool", pool, {graph.add("pad", zeros, {x})})});
+  };
+  const auto folds = [&](const OperatorKind& last) {
+    CHECK(kinds(after(fold_pad, network(last), 1)).ends_with("pool"));
+  };
+  folds(GlobalAveragePool{});
+  folds(Lrn{});
+  folds(Elementwise{ElementFunction::silu});
+  folds(Elementwise{ElementFunction::clip, -1, 6});
+  folds(Pad{{0, 1, 0, 1}, 0.5F});
+  unchanged(fold_pad, network(ChannelAffine{{1, 1}, {-1, 0}}));
+  unchanged(fold_pad, network(Elementwise{ElementFunction::clip, -2, -1}));
+  unchanged(fold_pad, network(Pad{{2, 2, 2, 2}, -0.5F}));
+}
+
 TEST_CASE("fold_pad: windows that begin in the zeros stay") {
   GraphBuilder graph;
   const int x = graph.add("pad", Pad{{0, 2, 0, 2}, 0}, {graph.input({1, 4, 4})});
@@ -333,6 +354,13 @@ TEST_CASE("fuse_epilogues: products with a gate") {
   const int out = graph.add("mul", Combine{Combination::multiply}, {x, gate});
   const Network result = after(fuse_epilogues, graph.finish({out}), 1);
   CHECK(std::get<Elementwise>(result.operators.at(0).kind).function == ElementFunction::hard_swish);
+}
+
+TEST_CASE("fuse_epilogues: a gate of something else stays") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4}), y = graph.input({2, 4, 4});
+  const int gate = graph.add("gate", Elementwise{ElementFunction::sigmoid}, {y});
+  unchanged(fuse_epilogues, graph.finish({graph.add("mul", Combine{Combination::multiply}, {x, gate})}));
 }
 
 TEST_CASE("fuse_epilogues: a sum and what follows it") {
@@ -499,6 +527,47 @@ TEST_CASE("remove_dead_channels: inputs, outputs and what mixes channels keep th
   GraphBuilder other;
   const int y = other.add("lrn", Lrn{}, {other.convolution(conv("a", 1, 3, {}, {1}), {other.input({1, 4, 4})})});
   unchanged(remove_dead_channels, other.finish({other.convolution(conv("b", 3, 1), {y})}));
+}
+
+TEST_CASE("remove_dead_channels: constants that stop being constant on their way") {
+  // Channel 1 of two convolutions is 2 and 3; a third reads what `between` makes of it.
+  const auto network = [](auto between) {
+    GraphBuilder graph;
+    const int x = graph.input({1, 4, 4});
+    const int a = graph.convolution(conv("a", 1, 2, {.bias = {1, 2}}, {1}), {x});
+    const int b = graph.convolution(conv("b", 1, 2, {.bias = {1, 3}}, {1}), {x});
+    const int y = between(graph, a, b);
+    ConvLayer last = conv("c", static_cast<int>(graph.network.tensors[static_cast<std::size_t>(y)].shape[0]), 1);
+    return graph.finish({graph.convolution(last, {y}), b});
+  };
+  unchanged(remove_dead_channels, network([](GraphBuilder& graph, int a, int) {
+              Pool pool{.kind = PoolKind::average, .kernel_h = 3, .kernel_w = 3, .pad = {1, 1, 1, 1}};
+              pool.count_padding = true;
+              return graph.add("pool", pool, {a});
+            }));
+  unchanged(remove_dead_channels,
+            network([](GraphBuilder& graph, int a, int) { return graph.add("pad", Pad{{1, 1, 1, 1}, 0}, {a}); }));
+  unchanged(remove_dead_channels,
+            network([](GraphBuilder& graph, int a, int b) { return graph.add("concat", Concat{1}, {a, b}); }));
+  unchanged(remove_dead_channels,
+            network([](GraphBuilder& graph, int a, int) { return graph.add("reshape", Reshape{{1, 8, 4}}, {a}); }));
+  unchanged(remove_dead_channels, network([](GraphBuilder& graph, int a, int b) {
+              const int live = graph.add("live", Transpose{{0, 2, 1}}, {graph.add("lrn", Lrn{}, {b})});
+              return graph.add("product", Combine{Combination::multiply}, {a, live});
+            }));
+  // And some that stay constant: 2 padded with 2, 2 + 3.
+  after(remove_dead_channels,
+        network([](GraphBuilder& graph, int a, int) { return graph.add("pad", Pad{{1, 1, 1, 1}, 2}, {a}); }), 2);
+  after(remove_dead_channels,
+        network([](GraphBuilder& graph, int a, int b) { return graph.add("sum", Combine{}, {a, b}); }), 1);
+}
+
+TEST_CASE("remove_dead_channels: neighbours in an LRN stay though nobody reads them") {
+  GraphBuilder graph;
+  const int y = graph.convolution(conv("a", 1, 3), {graph.input({1, 4, 4})});
+  ConvLayer last = conv("b", 3, 1);
+  last.weights[1] = 0;
+  unchanged(remove_dead_channels, graph.finish({graph.convolution(last, {graph.add("lrn", Lrn{3, 1, 1, 1}, {y})})}));
 }
 
 TEST_CASE("remove_dead_channels: one channel of every tensor stays") {
