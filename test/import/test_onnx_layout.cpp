@@ -1,0 +1,286 @@
+// Reshapes of ONNX models, and the arithmetic on sizes that exporters leave around them.
+#include "test/import/files.h"
+#include "test/import/onnx_model.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+using Dims = std::vector<std::int64_t>;
+
+OnnxModel reshape_model(const Dims& wanted, int opset = 13) {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4}, opset);
+  model.integers("shape", wanted);
+  model.add_node("Reshape", {"x", "shape"});
+  return model;
+}
+
+Dims reshaped(const Dims& wanted) { return last_shape(reshape_model(wanted).import()); }
+
+void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
+  expect_bad_input(parts, [&] { model.import(); });
+}
+
+void refuses(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
+  expect_error(ErrorKind::unsupported, {"net.onnx: node "}, [&] { model.import(); });
+  expect_error(ErrorKind::unsupported, parts, [&] { model.import(); });
+}
+
+// The number of images in a list, as torch computes it: Shape, Gather, Unsqueeze.
+void add_batch_size(OnnxModel& model) {
+  model.integer("zero", 0);
+  model.integers("axis0", {0});
+  model.add_node("Shape", {"x"}, "shape of x");
+  model.add_node("Gather", {"shape of x", "zero"}, "batch").set("axis", 0);
+  model.add_node("Unsqueeze", {"batch", "axis0"}, "batch list");
+}
+
+}  // namespace
+
+TEST_CASE("onnx flatten") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  model.add_node("Flatten", {"x"});
+  CHECK(last_shape(model.import()) == Dims{24});
+  OnnxModel from_end = OnnxModel::of_image({2, 3, 4});
+  from_end.add_node("Flatten", {"x"}).set("axis", -3);
+  CHECK(last_shape(from_end.import()) == Dims{24});
+  OnnxModel second = OnnxModel::of_image({2, 3, 4});
+  second.add_node("Flatten", {"x"}).set("axis", 2);
+  refuses(second, {"'axis' is 2"});
+  OnnxModel beyond = OnnxModel::of_image({2, 3, 4});
+  beyond.add_node("Flatten", {"x"}).set("axis", 5);
+  rejects(beyond, {"axis 5"});
+}
+
+TEST_CASE("onnx reshape: zeros and -1") {
+  CHECK(reshaped({0, -1}) == Dims{24});
+  CHECK(reshaped({0, 0, 12}) == Dims{2, 12});
+  CHECK(reshaped({0, 4, -1, 2}) == Dims{4, 3, 2});
+  CHECK(reshaped({-1, 24}) == Dims{24});
+  CHECK(reshaped({0, 2, 0, 0}) == Dims{2, 3, 4});
+}
+
+TEST_CASE("onnx reshape: a fixed batch may be spelled out") {
+  const auto with_batch = [](std::int64_t batch, const Dims& wanted) {
+    OnnxModel model(13);
+    model.input("x", {batch, 2, 3, 4});
+    model.output("y");
+    model.integers("shape", wanted);
+    model.add_node("Reshape", {"x", "shape"});
+    return model;
+  };
+  CHECK(last_shape(with_batch(1, {1, -1}).import()) == Dims{24});
+  CHECK(last_shape(with_batch(5, {5, 24}).import()) == Dims{24});
+  refuses(with_batch(5, {1, -1}), {"the first axis of its shape is 1"});
+}
+
+TEST_CASE("onnx reshape: images must not mix") {
+  refuses(reshape_model({1, -1}), {"the first axis of its shape is 1; it must stay the batch"});
+  refuses(reshape_model({-1}), {"must stay the batch"});
+  refuses(reshape_model({2, -1}), {"first axis of its shape is 2"});
+  rejects(reshape_model({-1, 12}), {"[12] has 12 elements, its input 24"});
+}
+
+TEST_CASE("onnx reshape: shapes that cannot be") {
+  rejects(reshape_model({0, 5, -1}), {"[5,-1]", "does not divide 24"});
+  rejects(reshape_model({0, -1, -1}), {"more than one -1"});
+  rejects(reshape_model({0, 24, 1, 1, 0}), {"a 0 where its input has no axis"});
+  refuses(reshape_model({0, -2, 12}), {"holds -2"});
+  rejects(reshape_model({0, 4611686018427387904, 4611686018427387904}), {"elements"});
+  refuses(reshape_model({}), {"no axes"});
+  OnnxModel zero = OnnxModel::of_image({2, 3, 4}, 14);
+  zero.integers("shape", {-1, 0, 12});
+  zero.add_node("Reshape", {"x", "shape"}).set("allowzero", 1);
+  refuses(zero, {"holds 0"});
+  OnnxModel real = OnnxModel::of_image({2, 3, 4});
+  real.floats("shape", {2});
+  real.add_node("Reshape", {"x", "shape"});
+  refuses(real, {"shape 'shape' is no constant list"});
+}
+
+TEST_CASE("onnx reshape: torch's view(x.size(0), -1)") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  add_batch_size(model);
+  model.integers("rest", {-1});
+  model.add_node("Concat", {"batch list", "rest"}, "wanted").set("axis", 0);
+  model.add_node("Reshape", {"x", "wanted"});
+  CHECK(kinds(model.import()) == "reshape");
+  CHECK(last_shape(model.import()) == Dims{24});
+}
+
+TEST_CASE("onnx reshape: the number of images elsewhere") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  add_batch_size(model);
+  model.integers("rest", {24});
+  model.add_node("Concat", {"rest", "batch list"}, "wanted").set("axis", 0);
+  model.add_node("Reshape", {"x", "wanted"});
+  refuses(model, {"number of images as axis 1"});
+}
+
+TEST_CASE("onnx sizes: slices, casts and constants") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  model.integers("one", {1});
+  model.integers("end", {9223372036854775807});
+  model.add_node("Shape", {"x"}, "shape of x");
+  model.add_node("Slice", {"shape of x", "one", "end"}, "image");
+  model.add_node("Cast", {"image"}, "cast").set("to", 7);
+  auto& minus = *model.add_node("Constant", {}, "minus").add("value", onnx::AttributeProto::TENSOR).mutable_t();
+  set_integers(minus, {1}, {-1});
+  model.add_node("Concat", {"minus", "cast"}, "wanted").set("axis", 0);
+  model.add_node("Reshape", {"x", "wanted"});
+  CHECK(last_shape(model.import()) == Dims{2, 3, 4});
+}
+
+TEST_CASE("onnx sizes: Shape with a range") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4}, 15);
+  model.add_node("Shape", {"x"}, "shape of x").set("start", 0).set("end", -2);
+  model.integers("rest", {12});
+  model.add_node("Concat", {"shape of x", "rest"}, "wanted").set("axis", 0);
+  model.add_node("Reshape", {"x", "wanted"});
+  CHECK(last_shape(model.import()) == Dims{2, 12});
+}
+
+TEST_CASE("onnx sizes: faults") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  model.integer("nine", 9);
+  model.add_node("Shape", {"x"}, "shape of x");
+  model.add_node("Gather", {"shape of x", "nine"}, "extent");
+  model.add_node("Reshape", {"x", "extent"});
+  rejects(model, {"its index is 9, its input has 4 values"});
+  OnnxModel flowing = OnnxModel::of_image({2, 3, 4});
+  flowing.integer("nine", 0);
+  flowing.add_node("Gather", {"x", "nine"});
+  refuses(flowing, {"'x' is computed from the network's input"});
+  OnnxModel output = OnnxModel::of_image({2, 3, 4});
+  output.add_node("Shape", {"x"});
+  expect_error(ErrorKind::unsupported, {"net.onnx: its output 'y' does not depend on its inputs"},
+               [&] { output.import(); });
+}
+
+TEST_CASE("onnx squeeze and unsqueeze") {
+  OnnxModel model = OnnxModel::of_image({4, 1, 1});
+  model.integers("axes", {2, -1});
+  model.add_node("Squeeze", {"x", "axes"}, "flat");
+  model.add_node("Unsqueeze", {"flat", "axes"});
+  const Network network = model.import();
+  CHECK(network.tensors[1].shape == Dims{4});
+  CHECK(last_shape(network) == Dims{4, 1, 1});
+}
+
+TEST_CASE("onnx squeeze: axes as attribute, and without axes") {
+  OnnxModel old = OnnxModel::of_image({4, 1, 1}, 12);
+  old.add_node("Squeeze", {"x"}).set("axes", Dims{2, 3});
+  CHECK(last_shape(old.import()) == Dims{4});
+  OnnxModel all = OnnxModel::of_image({4, 1, 1});
+  all.add_node("Squeeze", {"x"});
+  CHECK(last_shape(all.import()) == Dims{4});
+}
+
+TEST_CASE("onnx squeeze: what is refused") {
+  const auto model = [](const std::string& op, const Dims& axes) {
+    OnnxModel made = OnnxModel::of_image({4, 1, 1});
+    made.integers("axes", axes);
+    made.add_node(op, {"x", "axes"});
+    return made;
+  };
+  refuses(model("Squeeze", {0}), {"drops the batch"});
+  rejects(model("Squeeze", {1}), {"axis 1, which has 4 elements"});
+  rejects(model("Squeeze", {2, 2}), {"names an axis twice"});
+  rejects(model("Squeeze", {7}), {"axis 7 is none of 4"});
+  refuses(model("Unsqueeze", {0}), {"before the batch"});
+  OnnxModel one(13);
+  one.input("x", {1, 4, 1, 1});
+  one.output("y");
+  one.add_node("Squeeze", {"x"});
+  refuses(one, {"drops the batch"});
+}
+
+TEST_CASE("onnx transpose") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  model.add_node("Transpose", {"x"}).set("perm", Dims{0, 2, 3, 1});
+  CHECK(last_shape(model.import()) == Dims{3, 4, 2});
+  OnnxModel batch = OnnxModel::of_image({2, 3, 4});
+  batch.add_node("Transpose", {"x"});
+  refuses(batch, {"moves the batch"});
+  OnnxModel wrong = OnnxModel::of_image({2, 3, 4});
+  wrong.add_node("Transpose", {"x"}).set("perm", Dims{0, 1, 1, 2});
+  rejects(wrong, {"'perm' is [0,1,1,2]"});
+}
+
+TEST_CASE("onnx constants: transposed, reshaped, renamed") {
+  OnnxModel model = OnnxModel::of_image({3});
+  model.floats("list", {6});
+  model.integers("shape", {2, -1});
+  model.add_node("Reshape", {"list", "shape"}, "matrix");
+  model.add_node("Transpose", {"matrix"}, "turned").set("perm", Dims{1, 0});
+  model.add_node("Identity", {"turned"}, "same");
+  model.add_node("MatMul", {"x", "same"});
+  CHECK(last<Linear>(model.import()).weights == std::vector<float>{1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("onnx constants: three axes transposed") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 3});
+  model.floats("w", {3, 1, 2, 1});
+  model.add_node("Transpose", {"w"}, "turned").set("perm", Dims{3, 2, 1, 0});
+  model.add_node("Conv", {"x", "turned"});
+  // [1,2,1,3]: kernel column k of channel c is element k of the first axis and c of the third.
+  CHECK(model.import().layers.at(0).weights == std::vector<float>{1, 3, 5, 2, 4, 6});
+}
+
+TEST_CASE("onnx constants: every form of the Constant node") {
+  const auto bias = [](auto add_value) {
+    OnnxModel model = OnnxModel::of_image({2, 3, 3});
+    NodeMaker node = model.add_node("Constant", {}, "c");
+    add_value(node);
+    model.add_node("Add", {"x", "c"});
+    return last<ChannelAffine>(model.import()).shift;
+  };
+  using onnx::AttributeProto;
+  CHECK(bias([](NodeMaker& node) { node.set("value_float", 3.0F); }) == std::vector<float>{3, 3});
+  CHECK(bias([](NodeMaker& node) { node.add("value_floats", AttributeProto::FLOATS).add_floats(4); }) ==
+        std::vector<float>{4, 4});
+  CHECK(bias([](NodeMaker& node) {
+          set_floats(*node.add("value", AttributeProto::TENSOR).mutable_t(), {2, 1, 1}, {5, 6});
+        }) == std::vector<float>{5, 6});
+  CHECK(bias([](NodeMaker& node) {
+          auto& sparse = *node.add("sparse_value", AttributeProto::SPARSE_TENSOR).mutable_sparse_tensor();
+          set_floats(*sparse.mutable_values(), {1}, {7});
+          set_integers(*sparse.mutable_indices(), {1}, {1});
+          for (const int extent : {2, 1, 1}) sparse.add_dims(extent);
+        }) == std::vector<float>{0, 7});
+  OnnxModel integers = OnnxModel::of_image({2, 3, 3});
+  integers.add_node("Constant", {}, "c").set("value_ints", Dims{0, 2, 9});
+  integers.add_node("Reshape", {"x", "c"});
+  CHECK(last_shape(integers.import()) == Dims{2, 9});
+  OnnxModel text = OnnxModel::of_image({2, 3, 3});
+  text.add_node("Constant", {}, "c").set("value_string", "hello");
+  text.add_node("Add", {"x", "c"});
+  refuses(text, {"holds no numbers"});
+}
+
+TEST_CASE("onnx concat") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 4});
+  model.add_node("Relu", {"x"}, "r");
+  SECTION("channels") {
+    model.add_node("Concat", {"x", "r"}).set("axis", 1);
+    CHECK(last_shape(model.import()) == Dims{4, 3, 4});
+  }
+  SECTION("columns, from the end") {
+    model.add_node("Concat", {"x", "r", "x"}).set("axis", -1);
+    CHECK(last_shape(model.import()) == Dims{2, 3, 12});
+  }
+  SECTION("batch") {
+    model.add_node("Concat", {"x", "r"}).set("axis", 0);
+    refuses(model, {"joins batches"});
+  }
+  SECTION("no axis") {
+    model.add_node("Concat", {"x", "r"});
+    rejects(model, {"lacks the attribute 'axis'"});
+  }
+  SECTION("a constant") {
+    model.floats("c", {1, 2, 3, 4});
+    model.add_node("Concat", {"x", "c"}).set("axis", 1);
+    refuses(model, {"its input 'c' is a constant"});
+  }
+}
