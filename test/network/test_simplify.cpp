@@ -4,12 +4,11 @@
 #include <catch2/catch.hpp>
 #include <map>
 
+#include "test/network/pass_checks.h"
 #include "test/network/random_graphs.h"
-#include "test/network/same_outputs.h"
 
 using namespace burin;
-using burin_test::check_same;
-using burin_test::random_graph;
+using namespace burin_test;
 
 namespace {
 
@@ -90,4 +89,25 @@ TEST_CASE("simplify: a network without a graph stays") {
   network.layers.push_back(burin_test::make_layer("conv", burin_test::small_shape(), 0.5));
   const Network same = simplify(network, [](const std::string&, const Network&, int) { FAIL("no pass is run"); });
   CHECK(same.layers.size() == 1);
+}
+
+TEST_CASE("simplify: a residual block with batch normalization is three convolutions") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 6, 6});
+  int y =
+      graph.add("relu1", Elementwise{}, {graph.add("bn1", kAffine2, {graph.convolution(conv("conv1", 2, 2), {x})})});
+  y = graph.add("bn2", kAffine2, {graph.convolution(conv("conv2", 2, 2, {.kernel = 3, .pad = 1}), {y})});
+  const int down = graph.add("bn3", kAffine2, {graph.convolution(conv("down", 2, 2), {x})});
+  y = graph.add("relu2", Elementwise{}, {graph.add("sum", Combine{}, {y, down})});
+  const Network network = graph.finish({graph.add("dropout", Identity{}, {y})});
+  std::vector<std::string> log;
+  const Network result = simplify(network, [&](const std::string& pass, const Network&, int changes) {
+    log.push_back(pass + " " + std::to_string(changes));
+  });
+  check_same(network, result);
+  CHECK(kinds(result) == "convolution convolution convolution");
+  CHECK(result.operators[2].name == "down");
+  CHECK(result.operators[2].inputs.size() == 2);
+  CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "fold_pad 0", "fold_affine 3",
+                                        "fuse_epilogues 3", "remove_dead_channels 0"});
 }

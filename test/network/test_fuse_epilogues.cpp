@@ -1,0 +1,119 @@
+// Activations and sums: what becomes part of a layer, and what must stay.
+#include "test/network/pass_checks.h"
+
+using namespace burin;
+using namespace burin_test;
+
+TEST_CASE("fuse_epilogues: activations") {
+  const auto fused = [](const Elementwise& function) {
+    GraphBuilder graph;
+    const int y = graph.convolution(conv("c", 2, 2, {.bias = {-9, 1}}), {graph.input({2, 4, 4})});
+    const Network result = after(fuse_epilogues, graph.finish({graph.add("f", function, {y})}), 1);
+    CHECK(kinds(result) == "convolution");
+    CHECK(result.tensors[static_cast<std::size_t>(result.outputs[0])].name == "f_out");
+    return result.layers[0].shape.epilogue;
+  };
+  CHECK(fused({ElementFunction::relu}).activation == Activation::relu);
+  CHECK(fused({ElementFunction::clip, 0, 6}).activation == Activation::relu6);
+  CHECK(fused({ElementFunction::clip, 0, kInfinity}).activation == Activation::relu);
+  CHECK(fused({ElementFunction::sigmoid}).activation == Activation::sigmoid);
+  CHECK(fused({ElementFunction::silu}).activation == Activation::silu);
+  CHECK(fused({ElementFunction::leaky_relu, 0.25F, 0}).leaky_slope == 0.25F);
+}
+
+TEST_CASE("fuse_epilogues: what no epilogue can do, or others read, stays") {
+  const auto network = [](const Elementwise& function, const ConvOptions& options, int variant) {
+    GraphBuilder graph;
+    const int y = graph.convolution(conv("c", 2, 2, options), {graph.input({2, 4, 4})});
+    std::vector<int> outputs = {graph.add("f", function, {y})};
+    if (variant == 1) outputs.push_back(y);
+    if (variant == 2) outputs.push_back(graph.add("pool", GlobalAveragePool{}, {y}));
+    return graph.finish(outputs);
+  };
+  unchanged(fuse_epilogues, network({ElementFunction::hard_swish}, {}, 0));
+  unchanged(fuse_epilogues, network({ElementFunction::hard_sigmoid, 0.2F, 0.5F}, {}, 0));
+  unchanged(fuse_epilogues, network({ElementFunction::clip, -1, 1}, {}, 0));
+  unchanged(fuse_epilogues, network({ElementFunction::relu}, {.activation = Activation::silu}, 0));
+  unchanged(fuse_epilogues, network({ElementFunction::relu}, {}, 1));
+  unchanged(fuse_epilogues, network({ElementFunction::relu}, {}, 2));
+}
+
+TEST_CASE("fuse_epilogues: a linear layer") {
+  GraphBuilder graph;
+  const Linear linear{.in_features = 2, .out_features = 2, .weights = {1, -2, 3, -4}, .bias = {}};
+  const int y = graph.add("fc", linear, {graph.input({2})});
+  const Network result = after(fuse_epilogues, graph.finish({graph.add("relu", Elementwise{}, {y})}), 1);
+  CHECK(std::get<Linear>(result.operators[0].kind).activation == Activation::relu);
+}
+
+TEST_CASE("fuse_epilogues: products with a gate") {
+  for (const bool gate_first : {false, true}) {
+    GraphBuilder graph;
+    const int y = graph.convolution(conv("c", 2, 2), {graph.input({2, 4, 4})});
+    const int gate = graph.add("gate", Elementwise{ElementFunction::sigmoid}, {y});
+    const std::vector<int> factors = gate_first ? std::vector{gate, y} : std::vector{y, gate};
+    const int out = graph.add("mul", Combine{Combination::multiply}, factors);
+    const Network result = after(fuse_epilogues, graph.finish({out}), 2);
+    CHECK(kinds(result) == "convolution");
+    CHECK(result.layers[0].shape.epilogue.activation == Activation::silu);
+  }
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int gate = graph.add("gate", Elementwise{ElementFunction::hard_sigmoid, 1 / 6.0F, 0.5F}, {x});
+  const int out = graph.add("mul", Combine{Combination::multiply}, {x, gate});
+  const Network result = after(fuse_epilogues, graph.finish({out}), 1);
+  CHECK(std::get<Elementwise>(result.operators.at(0).kind).function == ElementFunction::hard_swish);
+}
+
+TEST_CASE("fuse_epilogues: a gate of something else stays") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4}), y = graph.input({2, 4, 4});
+  const int gate = graph.add("gate", Elementwise{ElementFunction::sigmoid}, {y});
+  unchanged(fuse_epilogues, graph.finish({graph.add("mul", Combine{Combination::multiply}, {x, gate})}));
+}
+
+TEST_CASE("fuse_epilogues: a sum and what follows it") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int y = graph.convolution(conv("c", 2, 2, {.kernel = 3, .pad = 1, .bias = {-9, 9}}), {x});
+  const int sum = graph.add("sum", Combine{}, {x, y});
+  const Network result = after(fuse_epilogues, graph.finish({graph.add("relu", Elementwise{}, {sum})}), 2);
+  CHECK(kinds(result) == "convolution");
+  CHECK(result.layers[0].shape.epilogue == Epilogue{true, true, Activation::relu, 0.01F});
+  CHECK(result.operators[0].inputs == std::vector<int>{0, 0});
+}
+
+TEST_CASE("fuse_epilogues: of two convolutions the later takes the sum, where the sum stood") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {x});
+  Network result = after(fuse_epilogues, graph.finish({graph.add("sum", Combine{}, {b, a})}), 1);
+  CHECK(kinds(result) == "convolution convolution");
+  CHECK(result.operators[1].name == "b");
+  // The convolution comes first; it has to wait for the pool.
+  GraphBuilder other;
+  const int y = other.input({2, 4, 4});
+  const int c = other.convolution(conv("c", 2, 2), {y});
+  const int pool = other.add("pool", Pool{}, {y});
+  result = after(fuse_epilogues, other.finish({other.add("sum", Combine{}, {c, pool})}), 1);
+  CHECK(kinds(result) == "pool convolution");
+}
+
+TEST_CASE("fuse_epilogues: sums that stay") {
+  const auto network = [](const ConvOptions& options, int variant) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 4, 4});
+    std::vector<int> inputs = {x};
+    if (options.residual) inputs.push_back(x);
+    const int y = graph.convolution(conv("c", 2, 2, options), inputs);
+    if (variant == 1) return graph.finish({graph.add("sum", Combine{}, {y, y})});
+    if (variant == 2) return graph.finish({graph.add("sum", Combine{}, {x, y}), y});
+    if (variant == 3)
+      return graph.finish({graph.add("sum", Combine{}, {y, graph.add("pool", GlobalAveragePool{}, {x})})});
+    if (variant == 4) return graph.finish({graph.add("product", Combine{Combination::multiply}, {x, y})});
+    return graph.finish({graph.add("sum", Combine{}, {x, y})});
+  };
+  unchanged(fuse_epilogues, network({.activation = Activation::relu}, 0));
+  unchanged(fuse_epilogues, network({.residual = true}, 0));
+  for (int variant = 1; variant <= 4; ++variant) unchanged(fuse_epilogues, network({}, variant));
+}
