@@ -3,7 +3,7 @@
 .PHONY: setup build test demo models format check-format asan fuzz clean
 
 JOBS ?= $(shell nproc)
-FUZZERS = fuzz_npy fuzz_npz fuzz_package fuzz_safetensors
+FUZZERS = fuzz_npy fuzz_npz fuzz_onnx fuzz_package fuzz_safetensors
 # Presets ask for ccache; without it they are configured without a launcher.
 LAUNCHER := $(if $(shell command -v ccache),,-DCMAKE_CXX_COMPILER_LAUNCHER=)
 SOURCES = git ls-files '*.h' '*.hpp' '*.c' '*.cpp' '*.cu' '*.cuh'
