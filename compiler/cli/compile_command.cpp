@@ -147,6 +147,11 @@ int compile(CompileArguments arguments) {
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
+  if (network.has_graph()) {
+    fail(ErrorKind::unsupported,
+         "{}: is a whole network, and packages hold layers; --layer '*' compiles its convolutions, each by itself",
+         arguments.input);
+  }
   network.notes.clear();  // printed already; compile_network would hand them on
   options.archs = resolve_archs(arguments.archs);
   if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);

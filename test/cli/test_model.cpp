@@ -1,0 +1,56 @@
+// Commands that are given an ONNX model: what they say of the network, and of its layers.
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include "test/cli/program.h"
+
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+const std::string kModel = BURIN_SOURCE_FOLDER "/test/fuzz/seeds/onnx/conv_bn.onnx";
+
+}  // namespace
+
+TEST_CASE("inspect_prints_the_graph_of_a_model") {
+  const Outcome outcome = run_burin({"inspect", kModel});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("# inputs: x; outputs: y"));
+  CHECK_THAT(outcome.out, Contains("channel_affine"));
+  CHECK_THAT(outcome.out, Contains("2x6x6 > 4, 3x3 s2x1 p1 g2"));
+}
+
+TEST_CASE("inspect_json_holds_the_graph_of_a_model") {
+  const Outcome outcome = run_burin({"inspect", kModel, "--json"});
+  REQUIRE(outcome.exit_code == 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  CHECK(document["rows"].size() == 1);
+  const auto& graph = document["graph"];
+  REQUIRE(graph["operators"].size() == 7);
+  CHECK(graph["operators"][0]["name"] == "conv");
+  CHECK(graph["operators"][0]["kind"] == "convolution");
+  CHECK(graph["tensors"][graph["inputs"][0].get<std::size_t>()]["shape"] == std::vector<int>{2, 6, 6});
+  CHECK(graph["tensors"][graph["outputs"][0].get<std::size_t>()]["name"] == "y");
+}
+
+TEST_CASE("inspect_of_chosen_layers_of_a_model_says_that_they_stand_alone") {
+  const Outcome outcome = run_burin({"inspect", kModel, "--layer", "conv"});
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.err, Contains("1 of 1 convolutions") && Contains("without the network around them"));
+  CHECK_THAT(outcome.out, !Contains("# inputs"));
+}
+
+TEST_CASE("input_shape_makes_a_model_smaller_and_max_extent_is_refused") {
+  CHECK_THAT(run_burin({"inspect", kModel, "--input-shape", "9x8"}).out, Contains("2x9x8 > 4"));
+  const Outcome outcome = run_burin({"inspect", kModel, "--max-extent", "4"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--max-extent") && Contains("--input-shape"));
+}
+
+TEST_CASE("a_model_with_external_data_that_are_absent_is_bad_input") {
+  const Outcome outcome = run_burin({"inspect", BURIN_SOURCE_FOLDER "/test/fuzz/seeds/onnx/external.onnx"});
+  CHECK(outcome.exit_code == 3);
+  CHECK_THAT(outcome.err, Contains("tensor 'w'") && Contains("'w.bin'"));
+}
