@@ -149,8 +149,8 @@ TEST_CASE("onnx sizes: faults") {
   model.add_node("Reshape", {"x", "extent"});
   rejects(model, {"its index is 9, its input has 4 values"});
   OnnxModel flowing = OnnxModel::of_image({2, 3, 4});
-  flowing.integer("nine", 0);
-  flowing.add_node("Gather", {"x", "nine"});
+  flowing.integers("one", {1});
+  flowing.add_node("Slice", {"x", "one", "one"});
   refuses(flowing, {"'x' is computed from the network's input"});
   OnnxModel output = OnnxModel::of_image({2, 3, 4});
   output.add_node("Shape", {"x"});
@@ -283,4 +283,44 @@ TEST_CASE("onnx concat") {
     model.add_node("Concat", {"x", "c"}).set("axis", 1);
     refuses(model, {"its input 'c' is a constant"});
   }
+}
+
+TEST_CASE("onnx gather: channels, as models do that normalize each color") {
+  OnnxModel model = OnnxModel::of_image({3, 4, 5});
+  model.integer("two", -1);
+  model.integers("axes", {1});
+  model.floats("half", {}, {0.5F});
+  model.add_node("Gather", {"x", "two"}, "channel").set("axis", 1);
+  model.add_node("Unsqueeze", {"channel", "axes"}, "image");
+  model.add_node("Mul", {"image", "half"}, "scaled");
+  model.add_node("Concat", {"scaled", "x"}).set("axis", 1);
+  const Network network = model.import();
+  CHECK(kinds(network) == "convolution reshape reshape channel_affine concat");
+  CHECK(network.layers.at(0).weights == std::vector<float>{0, 0, 1});
+  CHECK(network.layers.at(0).name == "channel/channel");
+  CHECK(last_shape(network) == Dims{4, 4, 5});
+}
+
+TEST_CASE("onnx gather: several channels keep their axis") {
+  OnnxModel model = OnnxModel::of_image({3, 4, 5});
+  model.integers("colors", {2, 0});
+  model.add_node("Gather", {"x", "colors"}).set("axis", -3);
+  const Network network = model.import();
+  CHECK(kinds(network) == "convolution");
+  CHECK(network.layers.at(0).weights == std::vector<float>{0, 0, 1, 1, 0, 0});
+  CHECK(network.layers.at(0).name == "y");
+  CHECK(last_shape(network) == Dims{2, 4, 5});
+}
+
+TEST_CASE("onnx gather: what is refused") {
+  const auto model = [](const Dims& indices, int axis) {
+    OnnxModel made = OnnxModel::of_image({3, 4, 5});
+    made.integers("indices", indices);
+    made.add_node("Gather", {"x", "indices"}).set("axis", axis);
+    return made;
+  };
+  rejects(model({3}, 1), {"its index is 3, its input has 3 channels"});
+  rejects(model({}, 1), {"chooses no channel"});
+  refuses(model({0}, 2), {"along axis 2"});
+  refuses(model({0}, 0), {"along axis 0"});
 }

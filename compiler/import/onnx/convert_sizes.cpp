@@ -44,6 +44,7 @@ void convert_shape(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_gather(const Node& node, GraphBuilder& graph) {
+  if (graph.is_activation(node, 0)) return gather_channels(node, graph);
   const Sizes from = sizes_of(node, graph, 0);
   const Sizes indices = sizes_of(node, graph, 1);
   if (const std::int64_t axis = node.attributes().integer("axis", 0); (axis != 0 && axis != -1) || from.scalar) {

@@ -71,6 +71,9 @@ void convert_dropout(const Node&, GraphBuilder&);
 void convert_cast(const Node&, GraphBuilder&);
 void convert_constant(const Node&, GraphBuilder&);
 
+// convert_channels.cpp: Gather of an activation
+void gather_channels(const Node&, GraphBuilder&);
+
 // convert_sizes.cpp
 void convert_shape(const Node&, GraphBuilder&);
 void convert_gather(const Node&, GraphBuilder&);

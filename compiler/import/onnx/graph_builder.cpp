@@ -171,20 +171,33 @@ void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> in
   values_.emplace(node.output(), Flowing{tensor});
 }
 
-void GraphBuilder::emit_convolution(const Node& node, ConvLayer layer, int input) {
-  layer.name = node.name();
+Convolution GraphBuilder::add_layer(const Node& node, ConvLayer layer) {
   if (const auto faults = verify(layer); !faults.empty()) node.unsupported("{}", fmt::join(faults, "; "));
   count_weights(node, static_cast<std::int64_t>(layer.weights.size()));
   network_.layers.push_back(std::move(layer));
-  emit(node, Convolution{static_cast<int>(network_.layers.size()) - 1}, {input});
+  return {static_cast<int>(network_.layers.size()) - 1};
 }
 
-int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs) {
-  const std::string name = unique_name(fmt::format("{}/{}", node.name(), suffix));
+void GraphBuilder::emit_convolution(const Node& node, ConvLayer layer, int input) {
+  layer.name = node.name();
+  emit(node, add_layer(node, std::move(layer)), {input});
+}
+
+int GraphBuilder::add_inner(const Node& node, const std::string& name, OperatorKind kind, std::vector<int> inputs) {
   // Values of the model keep their names: this one must not be any of them.
   std::string output = name;
   while (readers_.count(output) > 0 || !tensor_names_.insert(output).second) output += '_';
   return add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, output);
+}
+
+int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs) {
+  return add_inner(node, unique_name(fmt::format("{}/{}", node.name(), suffix)), std::move(kind), std::move(inputs));
+}
+
+int GraphBuilder::emit_inner_convolution(const Node& node, std::string_view suffix, ConvLayer layer, int input) {
+  layer.name = unique_name(fmt::format("{}/{}", node.name(), suffix));
+  const std::string name = layer.name;
+  return add_inner(node, name, add_layer(node, std::move(layer)), {input});
 }
 
 int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> shape) {

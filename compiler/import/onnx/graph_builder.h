@@ -54,6 +54,7 @@ class GraphBuilder {
   void emit_convolution(const Node& node, ConvLayer layer, int input);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
+  int emit_inner_convolution(const Node& node, std::string_view suffix, ConvLayer layer, int input);
 
   int add_input(const std::string& name, std::vector<std::int64_t> shape);
   void add_output(const std::string& name);
@@ -71,6 +72,8 @@ class GraphBuilder {
 
  private:
   int add_operator(const std::string& at, Operator op, const std::string& output);
+  int add_inner(const Node& node, const std::string& name, OperatorKind kind, std::vector<int> inputs);
+  Convolution add_layer(const Node& node, ConvLayer layer);
   void require_free(const std::string& name, const std::string& at) const;
 
   TensorSource source_;
