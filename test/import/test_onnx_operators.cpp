@@ -40,14 +40,6 @@ OnnxModel batch_norm_model() {
   return model;
 }
 
-// x[2,3,3] and a constant of the shape.
-OnnxModel with_constant(const std::string& op, const Dims& dims, bool constant_first = false) {
-  OnnxModel model = OnnxModel::of_image({2, 3, 3});
-  model.floats("c", dims);
-  model.add_node(op, constant_first ? std::vector<std::string>{"c", "x"} : std::vector<std::string>{"x", "c"});
-  return model;
-}
-
 }  // namespace
 
 TEST_CASE("onnx elementwise: functions and their defaults") {
@@ -167,105 +159,6 @@ TEST_CASE("onnx batch normalization: what is refused") {
     node("variance").set("spatial", 0);
     refuses(model, {"'spatial' is 0"});
   }
-}
-
-TEST_CASE("onnx arithmetic: a constant for each channel") {
-  for (const Dims& dims : {Dims{2, 1, 1}, Dims{1, 2, 1, 1}}) {
-    const auto added = last<ChannelAffine>(with_constant("Add", dims).import());
-    CHECK(added.scale == std::vector<float>{1, 1});
-    CHECK(added.shift == std::vector<float>{1, 2});
-    const auto scaled = last<ChannelAffine>(with_constant("Mul", dims, true).import());
-    CHECK(scaled.scale == std::vector<float>{1, 2});
-    CHECK(scaled.shift == std::vector<float>{0, 0});
-  }
-}
-
-TEST_CASE("onnx arithmetic: one number for all channels") {
-  for (const Dims& dims : {Dims{}, Dims{1}, Dims{1, 1, 1}}) {
-    CHECK(last<ChannelAffine>(with_constant("Add", dims).import()).shift == std::vector<float>{1, 1});
-  }
-}
-
-TEST_CASE("onnx arithmetic: subtracted and divided") {
-  const Dims dims = {2, 1, 1};
-  const auto less = last<ChannelAffine>(with_constant("Sub", dims).import());
-  CHECK(less.scale == std::vector<float>{1, 1});
-  CHECK(less.shift == std::vector<float>{-1, -2});
-  const auto from = last<ChannelAffine>(with_constant("Sub", dims, true).import());
-  CHECK(from.scale == std::vector<float>{-1, -1});
-  CHECK(from.shift == std::vector<float>{1, 2});
-  CHECK(last<ChannelAffine>(with_constant("Div", dims).import()).scale == std::vector<float>{1, 0.5F});
-  refuses(with_constant("Div", dims, true), {"divides by an activation"});
-  OnnxModel zero = OnnxModel::of_image({2, 3, 3});
-  zero.floats("c", {}, {0});
-  zero.add_node("Div", {"x", "c"});
-  rejects(zero, {"divisor 'c' holds 0"});
-}
-
-TEST_CASE("onnx arithmetic: a constant for each pixel is refused") {
-  refuses(with_constant("Add", {2, 3, 3}), {"'c' has the shape [2,3,3]", "2x3x3", "one for each channel"});
-  refuses(with_constant("Add", {3}), {"[3]"});
-  refuses(with_constant("Mul", {1, 1, 2, 1, 1}), {"[1,1,2,1,1]"});
-}
-
-TEST_CASE("onnx arithmetic: of two activations") {
-  OnnxModel model = OnnxModel::of_image({2, 3, 3});
-  model.add_node("Sigmoid", {"x"}, "gate");
-  SECTION("the swish of exporters stays two operators") {
-    model.add_node("Mul", {"x", "gate"});
-    CHECK(kinds(model.import()) == "elementwise combine");
-    CHECK(last<Combine>(model.import()).combination == Combination::multiply);
-  }
-  SECTION("added") {
-    model.add_node("Add", {"gate", "x"});
-    CHECK(last<Combine>(model.import()).combination == Combination::add);
-  }
-  SECTION("subtracted") {
-    model.add_node("Sub", {"x", "gate"});
-    const Network network = model.import();
-    CHECK(kinds(network) == "elementwise channel_affine combine");
-    CHECK(std::get<ChannelAffine>(network.operators[1].kind).scale == std::vector<float>{-1, -1});
-    CHECK(network.operators[2].inputs[0] == network.inputs[0]);
-  }
-  SECTION("divided") {
-    model.add_node("Div", {"x", "gate"});
-    refuses(model, {"divides by an activation"});
-  }
-  SECTION("several") {
-    model.add_node("Sum", {"x", "gate", "x"});
-    CHECK(kinds(model.import()) == "elementwise combine combine");
-  }
-}
-
-TEST_CASE("onnx arithmetic: a gate for each channel may come first") {
-  OnnxModel model = OnnxModel::of_image({2, 3, 3});
-  model.add_node("GlobalAveragePool", {"x"}, "gate");
-  model.add_node("Mul", {"gate", "x"});
-  const Network network = model.import();
-  CHECK(network.operators[1].inputs == std::vector<int>{network.inputs[0], network.operators[0].output});
-  CHECK(last_shape(network) == Dims{2, 3, 3});
-}
-
-TEST_CASE("onnx arithmetic: shapes that do not fit") {
-  OnnxModel model = OnnxModel::of_image({2, 3, 3});
-  model.add_node("MaxPool", {"x"}, "small").set("kernel_shape", Dims{2, 2});
-  model.add_node("Add", {"x", "small"});
-  refuses(model, {"2x3x3", "2x2x2"});
-}
-
-TEST_CASE("onnx arithmetic: a pruning mask that the exporter left") {
-  OnnxModel model = OnnxModel::of_image({2, 3, 3});
-  model.floats("original", {1, 2, 1, 1}, {3, 4});
-  model.floats("mask", {1, 2, 1, 1}, {0, 1});
-  model.add_node("Mul", {"original", "mask"}, "w");
-  model.add_node("Conv", {"x", "w"});
-  CHECK(model.import().layers.at(0).weights == std::vector<float>{0, 4});
-  OnnxModel other = OnnxModel::of_image({2, 3, 3});
-  other.floats("original", {1, 2, 1, 1});
-  other.floats("mask", {2});
-  other.add_node("Mul", {"original", "mask"}, "w");
-  other.add_node("Conv", {"x", "w"});
-  refuses(other, {"constants", "[1,2,1,1]", "[2]"});
 }
 
 TEST_CASE("onnx pool: max") {
