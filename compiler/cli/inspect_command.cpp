@@ -8,6 +8,7 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
+#include "compiler/network/simplify.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 
@@ -20,6 +21,7 @@ struct InspectArguments {
   std::optional<std::string> arch, layout;
   bool json = false;
   bool tuning = false;
+  bool simplify = false;
   ImportArguments import;
 };
 
@@ -192,11 +194,38 @@ nlohmann::ordered_json graph_json(const Network& network) {
   return graph;
 }
 
+struct PassRecord {
+  std::string pass;
+  int changes = 0;
+  std::size_t operators = 0;  // that it left
+};
+
+std::string print_passes(const std::vector<PassRecord>& passes) {
+  Table table({{"pass"}, {"changes", Table::Align::right}, {"operators", Table::Align::right}});
+  for (const PassRecord& record : passes) {
+    table.add({record.pass, record.changes == 0 ? "unchanged" : with_separators(record.changes),
+               with_separators(static_cast<long long>(record.operators))});
+  }
+  return table.print();
+}
+
+nlohmann::ordered_json passes_json(const std::vector<PassRecord>& passes) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const PassRecord& record : passes) {
+    list.push_back({{"pass", record.pass}, {"changes", record.changes}, {"operators", record.operators}});
+  }
+  return list;
+}
+
 int inspect(const InspectArguments& arguments) {
   std::string about;
   std::vector<InspectRow> rows;
   Network network;  // with a graph where the input is a model
+  std::vector<PassRecord> passes;
   if (is_package(arguments.input)) {
+    if (arguments.simplify) {
+      fail(ErrorKind::usage, "--simplify: {} is a package; only an ONNX model has a graph", arguments.input);
+    }
     const Package package = read_package(arguments.input);
     rows = rows_of_package(package, arguments.import.options.layer_glob, arguments.arch);
     about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
@@ -210,6 +239,16 @@ int inspect(const InspectArguments& arguments) {
     if (arguments.arch) request.archs = {*arguments.arch};
     arch_by_name(request.archs.front());  // throws for an unknown one
     network = arguments.import.import(arguments.input);
+    if (arguments.simplify) {
+      if (!network.has_graph()) {
+        fail(ErrorKind::usage,
+             "--simplify: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
+             arguments.input);
+      }
+      network = simplify(std::move(network), [&](const std::string& pass, const Network& left, int changes) {
+        passes.push_back({pass, changes, left.operators.size()});
+      });
+    }
     rows = rows_of_network(network, parse_batches(arguments.batches), request);
     about = fmt::format("{}: planned for {}", arguments.input, request.archs.front());
   }
@@ -217,9 +256,11 @@ int inspect(const InspectArguments& arguments) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
     if (network.has_graph()) document["graph"] = graph_json(network);
+    if (arguments.simplify) document["passes"] = passes_json(passes);
     print_data(json_output(document));
   } else {
     print_data(about + "\n");
+    if (arguments.simplify) print_data(print_passes(passes) + "\n");
     if (network.has_graph()) print_data(print(network) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
     if (arguments.tuning) print_tuning(rows);
@@ -244,6 +285,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
   command->add_option("--layout", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4")
       ->type_name("NAME");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
+  command->add_flag("--simplify", arguments->simplify,
+                    "Model: the graph as compilation would take it, and what was done");
   command->add_flag("--json", arguments->json, "For machines");
   arguments->import.add_to(*command);
   command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });

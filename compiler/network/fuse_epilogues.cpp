@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -47,7 +48,16 @@ std::optional<ElementFunction> gated(const Elementwise& gate) {
 
 class EpilogueFuser {
  public:
-  explicit EpilogueFuser(Network network) : graph_(std::move(network)) {}
+  explicit EpilogueFuser(Network network) : graph_(std::move(network)) {
+    for (int op = 0; op < graph_.operators(); ++op) {
+      int longest = 0;
+      for (const int input : graph_.op(op).inputs) {
+        const int producer = graph_.producer(input);
+        if (producer >= 0) longest = std::max(longest, depths_[static_cast<std::size_t>(producer)]);
+      }
+      depths_.push_back(longest + 1);
+    }
+  }
 
   Rewritten run() {
     for (int op = 0; op < graph_.operators(); ++op) {
@@ -101,6 +111,13 @@ class EpilogueFuser {
     return epilogue.residual || epilogue.activation != Activation::none ? -1 : producer;
   }
 
+  // The one with the longer way behind it, so that the other can run beside that way; -1 is none.
+  int deeper(int first, int second) const {
+    if (first < 0 || second < 0) return std::max(first, second);
+    const int a = depths_[static_cast<std::size_t>(first)], b = depths_[static_cast<std::size_t>(second)];
+    return a != b ? (a > b ? first : second) : std::max(first, second);
+  }
+
   bool fuse_residual(int op) {
     const auto* combine = graph_.as<Combine>(op);
     if (!combine || combine->combination != Combination::add) return false;
@@ -108,7 +125,7 @@ class EpilogueFuser {
     if (graph_.tensor(inputs[0]).shape != graph_.tensor(inputs[1]).shape) return false;
     const int first = summand(op, inputs[0]), second = summand(op, inputs[1]);
     if (first < 0 && second < 0) return false;
-    const int convolution = std::max(first, second);
+    const int convolution = deeper(first, second);
     const int residual = convolution == first ? inputs[1] : inputs[0];
     Operator fused = graph_.op(convolution);
     graph_.layer(std::get<Convolution>(fused.kind)).shape.epilogue.residual = true;
@@ -121,6 +138,7 @@ class EpilogueFuser {
   }
 
   GraphEdit graph_;
+  std::vector<int> depths_;  // operators on the longest way from a network input, as the graph was at first
   int changes_ = 0;
 };
 

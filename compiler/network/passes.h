@@ -34,7 +34,8 @@ Rewritten fold_affine(Network network);
 
 // Activations go into the convolution or linear layer before them; the sum of a convolution's output and another tensor
 // becomes its residual. In this order, which is that of Epilogue: bias, residual, activation. Of two convolutions that
-// are added, the later takes the sum. x * sigmoid(x) is silu, x * hard_sigmoid(x) with the slope 1/6 is hard_swish,
+// are added, the one with the longer way from the inputs takes the sum (of equals the later): the other can run beside
+// that way. x * sigmoid(x) is silu, x * hard_sigmoid(x) with the slope 1/6 is hard_swish,
 // wherever they stand.
 Rewritten fuse_epilogues(Network network);
 
