@@ -2,10 +2,13 @@
 // Each constant says where it comes from; `measured` is false where it was taken from public documents.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "ir/limits.h"
 
 namespace burin {
 
@@ -40,8 +43,9 @@ struct ArchSpec {
   // Cluster reduction; meaningful where there are clusters.
   double cluster_reduction_us = 0;     // two cluster barriers and one way through distributed shared memory
   double cluster_bytes_per_clock = 0;  // of one multiprocessor, loads from others' shared memory
-  int cluster_multiprocessors = 0;     // those that clusters of more than two blocks reach: whole ones in each part
-                                       // of the chip
+  // Blocks that run at once when each takes a whole multiprocessor and they come in clusters of 1, 2, ..., of which each
+  // lies within one part of the chip.
+  std::array<int, kMaxClusterBlocks> clustered_blocks{};
 };
 
 // A multiprocessor's registers are divided among four schedulers, and a warp takes its from one of them, in multiples

@@ -247,6 +247,7 @@ BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block
   }
 }
 BURIN_INLINE void burin_dev_barrier() { __syncthreads(); }
+BURIN_INLINE void burin_dev_keep_order() { __nvvm_bar_warp_sync(0xFFFFFFFFu); }
 BURIN_INLINE void burin_dev_fence() { __nvvm_membar_gl(); }
 BURIN_INLINE u32 burin_dev_count_arrival(u32* counter, u32 last) {
   u32 old;

@@ -19,7 +19,6 @@ constexpr double kOutputInstructions = 4;     // per accumulator: bias, residual
 constexpr double kSplitInstructions = 2;      // per accumulator: publish, gather
 constexpr double kClusterInstructions = 30;   // barriers and mapped addresses
 constexpr double kPartialInstructions = 3;    // per partial sum that passes between blocks: store, load, add
-constexpr int kPair = 2;                      // blocks of a cluster that find a place on any two multiprocessors
 constexpr double kLocateInstructions = 40;    // an address that is not held in registers is computed again per stage
 constexpr int kHeldPositions = 4;             // addresses of a thread that stay in registers through all stages
 constexpr int kRegistersPerHeldPosition = 4;  // 64-bit source, target, validity
@@ -46,7 +45,6 @@ constexpr double kSharedStartUs = 0.2;       // all blocks of a cluster meet bef
 constexpr double kClusterTilesUs = 0.9;
 constexpr double kCachedBytes = 32 << 20;   // what the L2 cache surely holds of one launch's data
 constexpr double kUncachedLoss = 2;         // time of partial sums that go through device memory
-constexpr int kPartMultiprocessors = 16;    // that share what clusters need: an H200 has parts of 16 and of 18
 constexpr int kMaxResidentBlocks = 32;      // hardware limit
 constexpr int kSharedBytesPerBlock = 1024;  // reserved by the driver
 constexpr double kSectorBytes = 32;         // the smallest unit of a memory access
@@ -72,14 +70,6 @@ int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec
 
 namespace {
 
-// Multiprocessors that clusters of so many blocks reach: a cluster lies in one of the chip's parts of some 16, of which
-// a remainder stays idle.
-int clustered_multiprocessors(int blocks, const ArchSpec& arch) {
-  const int of_part = kPartMultiprocessors / blocks * blocks;
-  const int all = std::min(arch.cluster_multiprocessors, arch.multiprocessors * of_part / kPartMultiprocessors);
-  return std::max(1, all / blocks) * blocks;
-}
-
 // Shares of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
 class LaunchModel {
  public:
@@ -88,8 +78,8 @@ class LaunchModel {
     capacity_ = std::max(1, resident_blocks(f_.threads, f_.registers, f_.shared_bytes, arch));
     // Clusters that find no whole multiprocessors share some with others, if there is room.
     cluster_blocks_ = std::max(f_.cluster.blocks(), clustered_ ? f_.splits : 1);
-    const bool crowded = cluster_blocks_ > kPair && capacity_ == 1;
-    reachable_ = crowded ? clustered_multiprocessors(cluster_blocks_, arch) : arch.multiprocessors;
+    const bool crowded = arch.clusters && capacity_ == 1;
+    reachable_ = crowded ? arch.clustered_blocks.at(cluster_blocks_ - 1) : arch.multiprocessors;
     blocks_ = static_cast<double>(ceil_div(f_.tiles, f_.cluster.tiles) * f_.cluster.tiles) * f_.slices;
     per_sm_ = std::ceil(blocks_ / reachable_);
     active_ = std::min<double>(blocks_, reachable_);

@@ -39,9 +39,13 @@ class TapBuilder {
   };
 
   std::size_t ahead() const;
+  // Loads that begin together. Direct loads take long, and left alone the assembler may wait for each as soon as the few
+  // after it have begun; so batches, across whose borders it moves nothing, and two of which are always on their way.
+  std::size_t batch() const;
   // Of the loads from `first` to `end`: those that come before the first multiply-add, and the multiply-adds, each with
   // the load that comes as many loads ahead.
   void load_first(Walk& walk, std::size_t first, std::size_t end);
+  void load_batch(Walk& walk, std::size_t first, std::size_t end);
   void multiply(Walk& walk, std::size_t first, std::size_t end);
   // Threads whose filter positions lie beyond the image, the same for all of these loads, jump over the multiply-adds.
   void multiply_inside(Walk& walk, std::size_t first, std::size_t end);

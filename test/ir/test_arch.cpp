@@ -35,8 +35,12 @@ TEST_CASE("arch: every constant of every architecture is set") {
     CHECK(arch.clusters == (arch.compute >= 90));
     CHECK((arch.cluster_reduction_us > 0) == arch.clusters);
     CHECK((arch.cluster_bytes_per_clock > 0) == arch.clusters);
-    CHECK((arch.cluster_multiprocessors > 0) == arch.clusters);
-    CHECK(arch.cluster_multiprocessors <= arch.multiprocessors);
+    for (std::size_t i = 0; i < arch.clustered_blocks.size(); ++i) {
+      INFO("clusters of " << i + 1);
+      CHECK((arch.clustered_blocks[i] > 0) == arch.clusters);
+      CHECK(arch.clustered_blocks[i] <= arch.multiprocessors);
+      CHECK(arch.clustered_blocks[i] % (i + 1) == 0);
+    }
   }
   CHECK(names.size() == 5);
 }
