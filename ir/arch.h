@@ -43,8 +43,8 @@ struct ArchSpec {
   // Cluster reduction; meaningful where there are clusters.
   double cluster_reduction_us = 0;     // two cluster barriers and one way through distributed shared memory
   double cluster_bytes_per_clock = 0;  // of one multiprocessor, loads from others' shared memory
-  // Blocks that run at once when each takes a whole multiprocessor and they come in clusters of 1, 2, ..., of which each
-  // lies within one part of the chip.
+  // Blocks that run at once when each takes a whole multiprocessor and they come in clusters of 1, 2, ..., of which
+  // each lies within one part of the chip.
   std::array<int, kMaxClusterBlocks> clustered_blocks{};
 };
 

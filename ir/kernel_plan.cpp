@@ -211,6 +211,9 @@ std::string print(const KernelPlan& plan) {
   add("buffers", plan.buffers, "stages in shared memory at once");
   add("barrier_every", plan.barrier_every, "multiply-adds between barriers inside a stage; 0: none");
   add("load_ahead", plan.load_ahead, "activations loaded ahead of their first use");
+  if (plan.staging == Staging::direct) {
+    add("load_together", plan.load_together, "loads that begin together, which the assembler does not mix with others");
+  }
   if (plan.uses_activity()) text += "\n# channels that hold nothing but zeros\n";
   if (plan.skips) add("skips", print(*plan.skips), "cell of the input's activity map: images x rows x columns");
   if (plan.marks) add("marks", "yes", "the activity map of the output is written: its cells are the tiles");
@@ -275,6 +278,7 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.buffers = reader.integer32("buffers");
   plan.barrier_every = reader.integer32("barrier_every");
   plan.load_ahead = reader.integer32("load_ahead");
+  if (reader.optional("load_together") != nullptr) plan.load_together = reader.integer32("load_together");
   if (reader.optional("skips") != nullptr) {
     const std::vector<int> cell = reader.extents("skips", 3);
     plan.skips = {cell[0], cell[1], cell[2]};

@@ -133,6 +133,8 @@ struct KernelPlan {
   int buffers = 2;         // stages in shared memory at once
   int barrier_every = 0;   // multiply-adds between lockstep barriers inside a stage; 0: only at stages
   int load_ahead = 8;      // activations loaded ahead of their first use
+  int load_together =
+      1;  // direct loads that begin together, behind an order that the assembler keeps; 1: no such order
 
   // Channels that hold nothing but zeros (ir/activity_map.h). The kernel then has two parameters more.
   std::optional<ActivityMap> skips;  // the input's map: what is dead in a tile's patch is neither loaded nor multiplied

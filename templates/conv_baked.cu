@@ -73,10 +73,9 @@ struct Tile {
   u32 sharing;          // where blocks share copies: locate_sharing()
 };
 
-// A thread's output pixel. Found when the sums are complete: until then it would only take registers.
+// A thread's output pixel.
 struct Pixel {
-  u32 owned;      // 0: the tile reaches beyond the image or the batch
-  float* output;  // channel 0
+  float* output;  // channel 0; null: the tile reaches beyond the image or the batch
   const float* residual;
   u32 meant;  // bits of a stored word that mean something and are not a sign
 };
@@ -107,9 +106,9 @@ BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place, u32 first_rank);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel, u32* live);
 BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
-BURIN_PRIMITIVE void burin_hole_slices(u32 slice, const float* input, float* output, const float* residual,
-                                       float* partials, u32* counters, i32 images, u8* marks, u32 lane, u32 outside,
-                                       const float* source, u32 target, u32 copies, u32 bytes, u32 sharing);
+BURIN_PRIMITIVE void burin_hole_slices(u32 slice, u32 lane, u32 outside, const float* source, u32 target, u32 copies,
+                                       u32 bytes, u32 sharing, float* partials, u32* counters, u8* marks, i32 batch,
+                                       float* output, const float* residual, u32 meant);
 
 // ---- the input patch
 BURIN_DEVICE u32 patch_positions() { return tile_images() * patch_rows() * patch_cols(); }
@@ -483,11 +482,11 @@ BURIN_DEVICE TilePlace locate_place(u32 thread) {
   return place;
 }
 
-BURIN_DEVICE Tile locate_tile(const Launch& launch) {
+BURIN_DEVICE Tile locate_tile(const float* input, i32 batch) {
   const TileOrigin origin = locate_origin();
   Tile tile;
-  tile.input = launch.input;
-  tile.batch = launch.batch;
+  tile.input = input;
+  tile.batch = batch;
   tile.first_image = origin.image;
   tile.first_row = origin.row;
   tile.first_col = origin.col;
@@ -572,21 +571,23 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   const i32 row = origin.row + place.row;
   const i32 col = origin.col + place.col;
   const i64 offset = static_cast<i64>(image) * out_image_words() + (row * out_cols() + col) * out_together();
+  const bool owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
   Pixel pixel;
-  pixel.owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
-  pixel.output = launch.output + offset;
+  pixel.output = owned ? launch.output + offset : nullptr;
   pixel.residual = has_residual() ? launch.residual + offset : nullptr;
   constexpr u32 kBoth = 0x7FFF7FFF, kFirst = 0x00007FFF;
   pixel.meant = image * word_images() + 1 < launch.images ? kBoth : kFirst;
   return pixel;
 }
 
-// The code of one slice: cloned per output-channel group and split. What comes after `marks` the entry has found.
-BURIN_PIECE void burin_piece_slice(const float* input, float* output, const float* residual, float* partials,
-                                   u32* counters, i32 images, u8* marks, u32 lane, u32 outside, const float* source,
-                                   u32 target, u32 copies, u32 bytes, u32 sharing) {
+// The code of one slice: cloned per output-channel group and split. The entry has found the thread's places, as it
+// waits for the first copies anyway. What comes first is needed at once, and lies in registers; what comes last, at the
+// end.
+BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u32 target, u32 copies, u32 bytes,
+                                   u32 sharing, float* partials, u32* counters, u8* marks, i32 batch, float* output,
+                                   const float* residual, u32 meant) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
-  const Launch launch = {input, output, residual, partials, counters, images, words_of_images(images)};
+  const Pixel pixel = {output, residual, meant};
   u32 live[kMaxMarkWords];
   clear_live(live);
   float sums[kMaxSums];
@@ -603,7 +604,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     burin_hole_clear(sums);
     burin_hole_stages(&tile, sums);
   } else if (staged()) {
-    const Tile tile = locate_tile(launch);
+    const Tile tile = locate_tile(source, batch);
     burin_hole_clear(sums);
     burin_hole_prologue(&tile);
     burin_hole_stages(&tile, sums);
@@ -617,8 +618,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
     const u32 place = partials_start() + burin_dev_thread() * kWordBytes;
     burin_hole_share(sums, place);
     burin_dev_cluster_barrier();
-    const Pixel pixel = locate_pixel(launch);
-    if (pixel.owned) {
+    if (pixel.output != nullptr) {
       burin_hole_collect(sums, place, rank_of_first_split());
       burin_hole_outputs(sums, &pixel, live);
     }
@@ -635,8 +635,7 @@ BURIN_PIECE void burin_piece_slice(const float* input, float* output, const floa
 #pragma nounroll
     for (i32 split = 0; split < splits(); ++split) burin_hole_gather(sums, group_partials + split * slice_words);
   }
-  const Pixel pixel = locate_pixel(launch);
-  if (pixel.owned) burin_hole_outputs(sums, &pixel, live);
+  if (pixel.output != nullptr) burin_hole_outputs(sums, &pixel, live);
   write_marks(marks, live);
   burin_dev_exit();
 }
@@ -659,8 +658,8 @@ BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks)
       burin_dev_barrier();
     }
     fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));
-  } else if (!staged()) {
-    tile.source = locate_source(launch);
+  } else {
+    tile.source = staged() ? launch.input : locate_source(launch);
   }
   if (uses_activity()) {
     if (!bulk()) burin_dev_barrier();  // the words are clear
@@ -671,9 +670,9 @@ BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks)
       burin_dev_barrier();
     }
   }
-  burin_hole_slices(slice, launch.input, launch.output, launch.residual, launch.partials, launch.counters,
-                    launch.images, marks, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes,
-                    tile.sharing);
+  const Pixel pixel = locate_pixel(launch);
+  burin_hole_slices(slice, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes, tile.sharing,
+                    launch.partials, launch.counters, marks, launch.batch, pixel.output, pixel.residual, pixel.meant);
 }
 
 // The entries: the plan decides which is kept, under the kernel's symbol.

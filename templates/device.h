@@ -106,9 +106,8 @@ BURIN_PRIMITIVE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 bl
 
 // ---- order
 BURIN_PRIMITIVE void burin_dev_barrier();  // all threads of the block
-// All threads of a warp, which are together here. Costs little; what it is for is that the assembler moves no memory
-// access across it.
-BURIN_PRIMITIVE void burin_dev_keep_order();
+// The assembler moves no memory access across it. Each needs a number of its own within a function, from 1 on.
+BURIN_PRIMITIVE void burin_dev_keep_order(u32 number);
 BURIN_PRIMITIVE void burin_dev_fence();  // this thread's writes before it are seen by the device before those after it
 // Adds one, wrapping to 0 after `last`; returns the old value. Atomic across the device.
 BURIN_PRIMITIVE u32 burin_dev_count_arrival(u32* counter, u32 last);

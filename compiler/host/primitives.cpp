@@ -200,7 +200,7 @@ float cluster_load(u32 base, u32 offset, u32 rank) noexcept {
 }
 
 void barrier() noexcept { Block::current().barrier(); }
-void keep_order() noexcept {}  // what a thread does keeps its order anyway
+void keep_order(u32) noexcept {}  // what a thread does keeps its order anyway
 void fence() noexcept { Block::current().fence(); }
 u32 broadcast(u32 value) noexcept { return Block::current().broadcast(value); }
 void exit_thread() noexcept { Block::current().end_thread(); }
@@ -306,7 +306,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_cluster_leave", "v", address_of(cluster_barrier)},
       {"burin_dev_cluster_load", "fiii", address_of(cluster_load)},
       {"burin_dev_barrier", "v", address_of(barrier)},
-      {"burin_dev_keep_order", "v", address_of(keep_order)},
+      {"burin_dev_keep_order", "vi", address_of(keep_order)},
       {"burin_dev_fence", "v", address_of(fence)},
       {"burin_dev_count_arrival", "ipi", address_of(count_arrival)},
       {"burin_dev_broadcast", "ii", address_of(broadcast)},

@@ -36,10 +36,10 @@ struct CountKey {
   std::optional<int> PlanConstraints::* member;
 };
 constexpr CountKey kCountKeys[] = {
-    {"groups", 1, &PlanConstraints::groups},         {"splits", 1, &PlanConstraints::splits},
-    {"stage", 1, &PlanConstraints::stage_channels},  {"buffers", 1, &PlanConstraints::buffers},
-    {"barrier", 0, &PlanConstraints::barrier_every}, {"ahead", 1, &PlanConstraints::load_ahead},
-    {"promote", 0, &PlanConstraints::promote_every},
+    {"groups", 1, &PlanConstraints::groups},          {"splits", 1, &PlanConstraints::splits},
+    {"stage", 1, &PlanConstraints::stage_channels},   {"buffers", 1, &PlanConstraints::buffers},
+    {"barrier", 0, &PlanConstraints::barrier_every},  {"ahead", 1, &PlanConstraints::load_ahead},
+    {"together", 1, &PlanConstraints::load_together}, {"promote", 0, &PlanConstraints::promote_every},
 };
 
 }  // namespace
@@ -91,8 +91,8 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     }
     if (!known) {
       fail(ErrorKind::usage,
-           "--plan {}: known are staging, tile, groups, splits, reduction, cluster, stage, buffers, barrier, ahead "
-           "and promote, as KEY=VALUE",
+           "--plan {}: known are staging, tile, groups, splits, reduction, cluster, stage, buffers, barrier, ahead, "
+           "together and promote, as KEY=VALUE",
            item);
     }
   }
@@ -128,6 +128,7 @@ PlanConstraints constraints_of(const KernelPlan& plan) {
   }
   constraints.barrier_every = plan.barrier_every;
   constraints.load_ahead = plan.load_ahead;
+  if (plan.staging == Staging::direct) constraints.load_together = plan.load_together;
   if (plan.precision == Precision::fp16x2) constraints.promote_every = plan.promote_every;
   return constraints;
 }

@@ -232,12 +232,14 @@ class Planner {
     if (!set_staging(plan, candidate, most_channels)) return std::nullopt;
     plan.barrier_every = request_.constraints.barrier_every.value_or(barrier_cadence(plan.threads, plan.staging));
     plan.load_ahead = request_.constraints.load_ahead.value_or(load_ahead_of(plan.staging, together()));
+    const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
+                                static_cast<std::int64_t>(plan.slices.size());
+    plan.load_together =
+        request_.constraints.load_together.value_or(load_together_of(plan.staging, plan.load_ahead, blocks, arch));
     const std::int64_t positions =
         plan.staging != Staging::shared
             ? 0
             : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
-    const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
-                                static_cast<std::int64_t>(plan.slices.size());
     plan.max_registers =
         choose_registers(plan.accumulator_registers() + unpacked_ahead(plan.precision) +
                              loaded_ahead(plan.staging, plan.load_ahead, together()) + sharing_registers(plan.cluster),

@@ -391,6 +391,10 @@ int load_ahead_of(Staging staging, int together) {
   return together == 1 ? kLoadAhead : kLoadAheadOfFour;
 }
 
+int load_together_of(Staging staging, int load_ahead, std::int64_t blocks, const ArchSpec& arch) {
+  return staging == Staging::direct && blocks > arch.multiprocessors ? std::max(1, load_ahead / 2) : 1;
+}
+
 int loaded_ahead(Staging staging, int load_ahead, int together) {
   const int words = load_ahead * together;
   return staging == Staging::direct ? words : std::max(0, words - kLoadAhead);

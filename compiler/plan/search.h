@@ -66,6 +66,9 @@ inline constexpr int kLoadAhead = 8;         // from shared memory
 inline constexpr int kLoadAheadOfFour = 3;   // the same of four channels at once
 int load_ahead_of(Staging staging, int together);
 // Registers that this takes beyond what kRegisterOverhead covers.
+// Direct loads that begin together. Where a multiprocessor has but one block, fetching its code bounds it, and the
+// instructions that keep batches apart cost more than waiting.
+int load_together_of(Staging staging, int load_ahead, std::int64_t blocks, const ArchSpec& arch);
 int loaded_ahead(Staging staging, int load_ahead, int together);
 // And those of halves that have been unpacked, ahead of their use as the assembler likes it.
 int unpacked_ahead(Precision precision);

@@ -68,7 +68,7 @@ Function* SliceBuilder::build(const SliceProgram& program) {
   bind(*slice, "burin_slice_code", slice);
   bind(*slice, "burin_slice_code_bytes", parts_.word(code_bytes(parts_.plan, program)));
   llvm::IRBuilder<> builder(&*slice->getEntryBlock().begin());
-  parts_.note(builder, "burin_dev_note_slice", {program.group, program.split});
+  parts_.call(builder, "burin_dev_note_slice", {program.group, program.split});
   return slice;
 }
 

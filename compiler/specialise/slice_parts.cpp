@@ -24,7 +24,7 @@ Value* SliceParts::load_sum(llvm::IRBuilder<>& builder, Function* body, int slot
   return builder.CreateLoad(is_running(slot) ? i32 : f32, sum_address(builder, body, slot));
 }
 
-void SliceParts::note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {
+void SliceParts::call(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {
   std::vector<llvm::Type*> types(values.size(), i32);
   std::vector<Value*> arguments;
   for (const int value : values) arguments.push_back(word(value));

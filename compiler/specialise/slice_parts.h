@@ -50,8 +50,8 @@ struct SliceParts {
   llvm::Value* sum_address(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
   llvm::Value* load_sum(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
 
-  // A comment in the PTX.
-  void note(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values);
+  // A primitive that takes numbers.
+  void call(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values);
   // A primitive without arguments or value.
   llvm::FunctionCallee action(llvm::StringRef primitive);
   // A piece with a loop: it is called, and inlined at the end.

@@ -72,7 +72,7 @@ void build_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& progr
     fill_builder.CreateRetVoid();
     Function* stage =
         parts.holes.instantiate("stage", {{"fill_ahead", fill_ahead}, {"taps", taps.build("taps", program.stages[i])}});
-    parts.note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
+    parts.call(builder, "burin_dev_note_stage", {static_cast<int>(i)});
     builder.CreateCall(stage, {body->getArg(0), body->getArg(1)});
   }
   builder.CreateRetVoid();
@@ -110,7 +110,7 @@ void build_bulk_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& 
       stage_bodies.emplace_back("fill_ahead", fill_ahead);
     }
     Function* stage = parts.holes.instantiate(fills || leaves ? "bulk_stage" : "bulk_free_stage", stage_bodies);
-    parts.note(builder, "burin_dev_note_stage", {static_cast<int>(i)});
+    parts.call(builder, "burin_dev_note_stage", {static_cast<int>(i)});
     llvm::Value* phase = parts.word(static_cast<std::int64_t>(i) / parts.plan.buffers % 2);
     builder.CreateCall(stage, {body->getArg(0), body->getArg(1), parts.word(gate(i)), phase});
     const bool last = i + 1 == program.stages.size();

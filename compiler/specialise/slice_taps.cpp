@@ -68,9 +68,7 @@ void TapBuilder::multiply_run(Walk& walk, std::size_t begin, std::size_t loads) 
 
 std::size_t TapBuilder::ahead() const { return static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead)); }
 
-std::size_t TapBuilder::batch() const {
-  return parts_.plan.staging == Staging::direct ? std::max<std::size_t>(1, ahead() / 2) : 1;
-}
+std::size_t TapBuilder::batch() const { return static_cast<std::size_t>(std::max(1, parts_.plan.load_together)); }
 
 void TapBuilder::load_first(Walk& walk, std::size_t first, std::size_t end) {
   for (std::size_t n = first; n < std::min(first + ahead(), end); ++n) load(walk, n);
@@ -104,7 +102,7 @@ void TapBuilder::load_batch(Walk& walk, std::size_t first, std::size_t end) {
   if (first >= end) return;
   if (batch() > 1) {
     walk.builder.SetCurrentDebugLocation({});
-    walk.builder.CreateCall(parts_.action("burin_dev_keep_order"));
+    parts_.call(walk.builder, "burin_dev_keep_order", {++walk.batches});
   }
   for (std::size_t n = first; n < std::min(first + batch(), end); ++n) load(walk, n);
 }

@@ -35,12 +35,13 @@ class TapBuilder {
     std::vector<LoadedActivation> loaded;
     std::map<std::uint32_t, llvm::Value*> inside;  // by LoadedTap::outside
     int since_barrier = 0;                         // multiply-adds
+    int batches = 0;                               // that have begun behind others
     bool all_inside = false;  // in code that only threads run whose filter positions lie in the image
   };
 
   std::size_t ahead() const;
-  // Loads that begin together. Direct loads take long, and left alone the assembler may wait for each as soon as the few
-  // after it have begun; so batches, across whose borders it moves nothing, and two of which are always on their way.
+  // Loads that begin together. Direct loads take long, and left alone the assembler may wait for each as soon as the
+  // few after it have begun; across the borders of batches it moves nothing.
   std::size_t batch() const;
   // Of the loads from `first` to `end`: those that come before the first multiply-add, and the multiply-adds, each with
   // the load that comes as many loads ahead.

@@ -139,6 +139,7 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
   plan.buffers = hand.staging == Staging::direct ? 1 : hand.buffers;
   plan.barrier_every = hand.barrier_every;
   plan.load_ahead = hand.load_ahead;
+  if (hand.staging == Staging::direct) plan.load_together = std::min(hand.load_together, hand.load_ahead);
   const ArchSpec& arch = arch_by_name(plan.arch);
   plan.max_registers = std::min(arch.max_registers_per_thread,
                                 most_registers(arch.registers_per_multiprocessor, plan.threads / kWarpSize));
@@ -164,6 +165,7 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     hand.padding_words = random.integer(0, 5);
     hand.barrier_every = random.chance(0.5) ? random.integer(1, 40) : 0;
     hand.load_ahead = random.chance(0.5) ? random.integer(1, kMaxLoadAhead) : 8;
+    hand.load_together = random.chance(0.5) ? random.integer(1, kMaxLoadAhead) : 1;
     const ConvShape& shape = layer.shape;
     const bool may_be_direct = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.pad == Padding{};
     if (random.chance(0.4)) hand.staging = Staging::bulk;

@@ -24,6 +24,7 @@ struct HandPlan {
   int padding_words = 0;  // added to each pitch; with bulk staging to the image pitch and, rounded up, to the margin
   int barrier_every = 0;
   int load_ahead = 8;
+  int load_together = 1;      // of direct loads
   bool all_channels = false;  // stage the channels too that no nonzero of the group reads
   burin::Staging staging = burin::Staging::shared;
   bool backwards = false;  // outputs and, but for bulk staging, channels in descending order

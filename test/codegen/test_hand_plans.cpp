@@ -127,6 +127,9 @@ TEST_CASE("hand plan: activations straight from global memory") {
   check(layer_of("many_inputs"), {.splits = 2, .staging = Staging::direct, .backwards = true});
   check(layer_of("groups_2_1x1"), {.all_channels = true, .staging = Staging::direct});
   check(layer_of("all_zero_1x1"), {.splits = 2, .staging = Staging::direct});
+  for (const int together : {2, 3, 8}) {
+    check(layer_of("many_inputs"), {.load_together = together, .staging = Staging::direct}, {1, 3});
+  }
 }
 
 TEST_CASE("hand plan: groups of one channel") {

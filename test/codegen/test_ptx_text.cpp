@@ -79,8 +79,26 @@ TEST_CASE("ptx: groups in clusters share copies") {
     }
   }
 }
+TEST_CASE("ptx: batches of direct loads are kept apart") {
+  const ConvLayer layer = layer_of("many_inputs");
+  for (const int together : {1, 3, 8}) {
+    const Emitted made =
+        emit(layer, plan_by_hand(layer, {.load_ahead = 8, .load_together = together, .staging = Staging::direct}));
+    int expected = 0;
+    for (const Slice& slice : made.plan.slices) {
+      const int later = made.text.slice(slice.group, slice.split).count("ld.global") - made.plan.load_ahead;
+      REQUIRE(later > together);
+      expected += together == 1 ? 0 : (later + together - 1) / together;
+    }
+    int found = 0;
+    for (std::size_t at = 0; (at = made.ptx.find("@never exit;", at)) != std::string::npos; ++at) ++found;
+    CHECK(found == expected);
+  }
+}
+
 TEST_CASE("ptx: activations straight from global memory") {
   check_text(emit(layer_of("1x1"), plan_by_hand(layer_of("1x1"), {.splits = 2, .staging = Staging::direct})));
+  check_text(emit(layer_of("1x1"), plan_by_hand(layer_of("1x1"), {.load_together = 4, .staging = Staging::direct})));
 }
 TEST_CASE("ptx: many barriers, loads far ahead") {
   check_text(emit(layer_of("3x3"), plan_by_hand(layer_of("3x3"), {.barrier_every = 5, .load_ahead = 64})));

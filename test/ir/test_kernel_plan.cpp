@@ -113,6 +113,7 @@ TEST_CASE("kernel_plan: text form round trip") {
     plan.buffers = random.integer(1, 4);
     plan.barrier_every = random.integer(0, 1024);
     plan.load_ahead = random.integer(1, 16);
+    if (plan.staging == Staging::direct) plan.load_together = random.integer(1, plan.load_ahead);
     plan.max_registers = random.integer(32, 255);
     plan.predicted_us = random.real() * 100;
     INFO("seed 31, case " << i << "\n" << print(plan));

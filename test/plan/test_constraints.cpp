@@ -51,7 +51,8 @@ TEST_CASE("constraints: a plan keeps them") {
   CHECK(plan("stage=8").stage_channels == 8);
   CHECK(plan("barrier=100,ahead=2").barrier_every == 100);
   CHECK(plan("barrier=100,ahead=2").load_ahead == 2);
-  CHECK_THROWS_AS(plan("tile=64x14x14"), Error);  // more pixels than a block has threads
+  CHECK_THROWS_AS(plan("staging=shared,together=2"), Error);  // which direct loads alone can be
+  CHECK_THROWS_AS(plan("tile=64x14x14"), Error);              // more pixels than a block has threads
   CHECK_THROWS_AS(plan("groups=63"), Error);
   // A few accumulators fit the registers of more threads than a block may have.
   BURIN_THROWN(usage, plan("tile=7x14x14,groups=64"));

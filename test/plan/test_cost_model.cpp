@@ -116,7 +116,7 @@ TEST_CASE("cost_model: clusters") {
   f.group_capacity *= 2;
   CHECK(launch_cost(f, h200()).reduction_us > cluster.reduction_us);
 
-  // 128 blocks: pairs find a place for all at once, clusters of four reach 124 multiprocessors.
+  // 128 blocks: pairs find a place for all at once, of clusters of four no more than 30 do.
   f = figures();
   f.reduction = Reduction::cluster;
   f.splits = 2;

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "compiler/plan/constraints.h"
 #include "compiler/plan/search.h"
 #include "compiler/plan/work.h"
 #include "ir/error.h"
@@ -163,6 +164,16 @@ TEST_CASE("plan: a batch of 32 gives blocks many warps that run the same code") 
   CHECK(plan.tile.images > 1);
   CHECK(plan.threads >= 384);
   CHECK(plan.group_capacity() >= 16);
+}
+
+TEST_CASE("plan: direct loads are kept together where a multiprocessor has several blocks") {
+  const ConvLayer layer = layer_of("kernel_1x1", {256, 256, 1, 1, 28, 28}, 0.1);
+  const SparsePattern pattern = analyse(layer);
+  const auto plan = [&](int batch) {
+    return make_plan(layer, pattern, {batch, {"sm_90"}, parse_plan_constraints("staging=direct")});
+  };
+  CHECK(plan(1).load_together == 1);
+  CHECK(plan(32).load_together == plan(32).load_ahead / 2);
 }
 
 TEST_CASE("plan: the slices of a plan have nearly the same work") {

@@ -123,6 +123,15 @@ TEST_CASE("neighbours: clusters of twice and half as many tiles and groups") {
   CHECK_FALSE(has(direct, 1, 2));  // nothing is copied that could be shared
 }
 
+TEST_CASE("neighbours: direct loads together and apart") {
+  const Fixture f(1, "staging=direct,ahead=16");
+  REQUIRE(f.plan.load_together == 1);
+  CHECK(f.has([](const PlanConstraints& c) { return c.load_together == 8; }));
+  for (const PlanConstraints& constraints : Fixture(1, "staging=direct,ahead=16,together=4").found) {
+    CHECK(constraints.load_together == 4);
+  }
+}
+
 TEST_CASE("neighbours: direct loads have no stages") {
   const Fixture f(1, "staging=direct");
   REQUIRE(f.plan.staging == Staging::direct);
