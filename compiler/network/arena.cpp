@@ -1,0 +1,53 @@
+#include "compiler/network/arena.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace burin {
+namespace {
+
+// `taken` are ranges in ascending order of their begin.
+std::int64_t best_offset(const std::vector<std::pair<std::int64_t, std::int64_t>>& taken, std::int64_t bytes) {
+  std::int64_t best = -1, smallest = std::numeric_limits<std::int64_t>::max(), end = 0;
+  for (const auto& [from, to] : taken) {
+    const std::int64_t gap = from - end;
+    if (gap >= bytes && gap < smallest) {
+      smallest = gap;
+      best = end;
+    }
+    end = std::max(end, to);
+  }
+  return best >= 0 ? best : end;
+}
+
+}  // namespace
+
+ArenaLayout lay_out_arena(const std::vector<std::int64_t>& bytes, std::int64_t alignment,
+                          const std::function<bool(int, int)>& conflict) {
+  const auto padded = [&](int buffer) {
+    return (bytes[static_cast<std::size_t>(buffer)] + alignment - 1) / alignment * alignment;
+  };
+  std::vector<int> order(bytes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), padded);
+
+  ArenaLayout layout{std::vector<std::int64_t>(bytes.size()), 0};
+  std::vector<int> placed;
+  for (const int buffer : order) {
+    std::vector<std::pair<std::int64_t, std::int64_t>> taken;
+    for (const int other : placed) {
+      const std::int64_t offset = layout.offsets[static_cast<std::size_t>(other)];
+      if (conflict(buffer, other)) taken.emplace_back(offset, offset + padded(other));
+    }
+    std::ranges::sort(taken);
+    const std::int64_t offset = best_offset(taken, padded(buffer));
+    layout.offsets[static_cast<std::size_t>(buffer)] = offset;
+    layout.bytes = std::max(layout.bytes, offset + padded(buffer));
+    placed.push_back(buffer);
+  }
+  return layout;
+}
+
+}  // namespace burin

@@ -1,0 +1,20 @@
+// Where buffers lie in one arena.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace burin {
+
+struct ArenaLayout {
+  std::vector<std::int64_t> offsets;
+  std::int64_t bytes = 0;
+};
+
+// The largest buffer first, each into the smallest gap that holds it between those it may not share bytes with, else
+// behind them. `conflict(a, b)` is symmetric. Offsets are multiples of `alignment`.
+ArenaLayout lay_out_arena(const std::vector<std::int64_t>& bytes, std::int64_t alignment,
+                          const std::function<bool(int, int)>& conflict);
+
+}  // namespace burin

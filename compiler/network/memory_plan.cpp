@@ -1,0 +1,324 @@
+#include "compiler/network/memory_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler/network/arena.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+#include "ir/step_order.h"
+
+namespace burin {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// What a step moves of each image, in elements. Of most operators, all.
+struct Part {
+  std::int64_t begin = 0;  // in the tensor that is written
+  std::int64_t run = 0, runs = 1, run_stride = 0;
+};
+
+struct Draft {
+  Step step;
+  std::vector<int> reads;  // tensors
+  int writes = -1;         // tensor; -1: the buffer of `output` itself
+  int output = -1;
+  Part part;  // of a copy
+};
+
+std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vector<std::int64_t>::const_iterator end) {
+  std::int64_t result = 1;
+  for (; begin != end; ++begin) result *= *begin;
+  return result;
+}
+
+bool is_element_wise(const Operator& op) {
+  return std::holds_alternative<Elementwise>(op.kind) || std::holds_alternative<ChannelAffine>(op.kind) ||
+         std::holds_alternative<Combine>(op.kind);
+}
+
+class MemoryPlanner {
+ public:
+  MemoryPlanner(const Network& network, int batch, const MemoryPlanOptions& options)
+      : network_(network),
+        options_(options),
+        placement_(network, options.placement),
+        writers_(network.tensors.size()),
+        order_(0) {
+    plan_.batch = batch;
+  }
+
+  NetworkPlan run() {
+    draft_steps();
+    order_steps();
+    find_users();
+    if (options_.in_place) write_over_inputs();
+    choose_layouts();
+    make_buffers();
+    fill_places();
+    lay_out();
+    return std::move(plan_);
+  }
+
+ private:
+  const Activations& tensor(int index) const { return network_.tensors[at(index)]; }
+
+  void draft_steps() {
+    for (std::size_t i = 0; i < network_.operators.size(); ++i) {
+      const Operator& op = network_.operators[i];
+      if (const auto* concat = std::get_if<Concat>(&op.kind)) {
+        draft_concat(static_cast<int>(i), *concat);
+      } else if (std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind)) {
+        writers_[at(op.output)] = writers_[at(op.inputs[0])];
+      } else {
+        Step step{op.name, std::string(kind_name(op.kind)), static_cast<int>(i), tensor(op.output).name, {}, {}, {}};
+        add({std::move(step), op.inputs, op.output, -1, {}});
+      }
+    }
+    // Of tensors in the same memory, the first output is that memory.
+    std::vector<int> output_of_root(network_.tensors.size(), -1);
+    for (const int input : network_.inputs) output_of_root[at(placement_.root(input))] = -2;
+    for (std::size_t i = 0; i < network_.outputs.size(); ++i) {
+      const int output = network_.outputs[i];
+      int& taken = output_of_root[at(placement_.root(output))];
+      if (taken == -1) {
+        taken = static_cast<int>(i);
+        continue;
+      }
+      const std::string& name = tensor(output).name;
+      add({{name, std::string(kCopyStep), -1, name, {}, {}, {}},
+           {output},
+           -1,
+           static_cast<int>(i),
+           {0, tensor(output).elements(), 1, 0}});
+    }
+    output_of_root_ = std::move(output_of_root);
+    if (drafts_.size() > static_cast<std::size_t>(kMaxPlanSteps)) {
+      fail(ErrorKind::unsupported, "{}: the network has {} steps; at most {} can be planned", network_.source,
+           drafts_.size(), kMaxPlanSteps);
+    }
+  }
+
+  void draft_concat(int index, const Concat& concat) {
+    const Operator& op = network_.operators[at(index)];
+    const std::vector<std::int64_t>& shape = tensor(op.output).shape;
+    const std::int64_t runs = product(shape.begin(), shape.begin() + concat.axis);
+    const std::int64_t inner = product(shape.begin() + concat.axis + 1, shape.end());
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const int input = op.inputs[i];
+      const std::int64_t run = tensor(input).shape[at(concat.axis)] * inner;
+      if (placement_.is_in_place(index, i)) {
+        std::vector<int>& all = writers_[at(op.output)];
+        all.insert(all.end(), writers_[at(input)].begin(), writers_[at(input)].end());
+      } else {
+        add({{tensor(input).name, std::string(kCopyStep), -1, tensor(op.output).name, {}, {}, {}},
+             {input},
+             op.output,
+             -1,
+             {begin, run, runs, runs > 1 ? shape[at(concat.axis)] * inner : 0}});
+      }
+      begin += run;
+    }
+  }
+
+  void add(Draft draft) {
+    for (const int input : draft.reads) {
+      const std::vector<int>& all = writers_[at(input)];
+      draft.step.after.insert(draft.step.after.end(), all.begin(), all.end());
+    }
+    const int index = static_cast<int>(drafts_.size());
+    if (!options_.parallel && index > 0) draft.step.after.push_back(index - 1);
+    if (draft.writes >= 0) writers_[at(draft.writes)].push_back(index);
+    drafts_.push_back(std::move(draft));
+  }
+
+  void order_steps() {
+    order_ = StepOrder(drafts_.size());
+    for (Draft& draft : drafts_) {
+      draft.step.after = order_.reduced(std::move(draft.step.after));
+      order_.add(draft.step.after);
+    }
+  }
+
+  void find_users() {
+    users_.resize(network_.tensors.size());
+    for (std::size_t i = 0; i < drafts_.size(); ++i) {
+      for (const int input : drafts_[i].reads) users_[at(placement_.root(input))].push_back(static_cast<int>(i));
+      if (drafts_[i].writes >= 0) users_[at(placement_.root(drafts_[i].writes))].push_back(static_cast<int>(i));
+    }
+  }
+
+  // Everything else that uses the input's memory must be over when the step begins.
+  bool can_write_over(int step, int input) const {
+    const int output = drafts_[at(step)].writes, below = placement_.root(input);
+    if (tensor(input).shape != tensor(output).shape || tensor(below).elements() != tensor(input).elements())
+      return false;
+    if (placement_.root(output) != output || placement_.is_argument(output) || placement_.is_argument(below)) {
+      return false;
+    }
+    return std::ranges::all_of(users_[at(below)],
+                               [&](int user) { return user == step || order_.is_before(user, step); });
+  }
+
+  void write_over_inputs() {
+    for (std::size_t i = 0; i < drafts_.size(); ++i) {
+      const Draft& draft = drafts_[i];
+      if (draft.step.is_copy() || !is_element_wise(network_.operators[at(draft.step.op)])) continue;
+      for (const int input : draft.reads) {
+        if (!can_write_over(static_cast<int>(i), input)) continue;
+        const int below = placement_.root(input);
+        placement_.overlay(draft.writes, below);
+        std::vector<int>& users = users_[at(below)];
+        users.insert(users.end(), users_[at(draft.writes)].begin(), users_[at(draft.writes)].end());
+        break;
+      }
+    }
+  }
+
+  void choose_layouts() {
+    std::vector<std::vector<int>> tied(network_.tensors.size());
+    for (std::size_t i = 0; i < network_.tensors.size(); ++i) {
+      tied[at(placement_.root(static_cast<int>(i)))].push_back(static_cast<int>(i));
+    }
+    std::erase_if(tied, [](const std::vector<int>& group) { return group.empty(); });
+    layouts_ = agree_on_layouts(network_, tied, options_.layouts_of);
+  }
+
+  std::int64_t bytes(int index) const {
+    const std::vector<std::int64_t>& shape = tensor(index).shape;
+    const TensorLayout layout = layouts_[at(index)];
+    const std::int64_t elements = layout == TensorLayout::nchw
+                                      ? saturating_product({plan_.batch, tensor(index).elements()})
+                                      : tensor_elements(layout, plan_.batch, shape.at(0), shape.at(1), shape.at(2));
+    return saturating_product({elements, bytes_of(ElementType::f32)});
+  }
+
+  int add_buffer(int index, BufferHome home, int argument) {
+    const std::int64_t size = bytes(index);
+    if (size > kMaxArenaBytes) {
+      fail(ErrorKind::unsupported, "tensor {}: a batch of {} takes {} bytes; at most {} are allowed",
+           tensor(index).name, plan_.batch, size, kMaxArenaBytes);
+    }
+    plan_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, ElementType::f32,
+                             layouts_[at(index)], size, 0, -1, -1});
+    return static_cast<int>(plan_.buffers.size()) - 1;
+  }
+
+  void make_buffers() {
+    buffer_of_root_.assign(network_.tensors.size(), -1);
+    for (std::size_t i = 0; i < network_.inputs.size(); ++i) {
+      buffer_of_root_[at(network_.inputs[i])] = add_buffer(network_.inputs[i], BufferHome::input, static_cast<int>(i));
+    }
+    for (std::size_t i = 0; i < network_.outputs.size(); ++i) {
+      const int output = network_.outputs[i], root = placement_.root(output);
+      const int buffer = add_buffer(output, BufferHome::output, static_cast<int>(i));
+      if (output_of_root_[at(root)] == static_cast<int>(i)) buffer_of_root_[at(root)] = buffer;
+      output_buffers_.push_back(buffer);
+    }
+    for (const Draft& draft : drafts_) {
+      if (draft.writes < 0) continue;
+      const int root = placement_.root(draft.writes);
+      if (buffer_of_root_[at(root)] < 0) buffer_of_root_[at(root)] = add_buffer(root, BufferHome::arena, -1);
+    }
+    for (const Operator& op : network_.operators) {
+      if (std::ranges::find(network_.outputs, op.output) != network_.outputs.end()) continue;
+      plan_.naive_bytes += aligned_bytes(bytes(op.output));
+    }
+  }
+
+  Place place(int index, const Part& part) const {
+    const int buffer = buffer_of_root_[at(placement_.root(index))];
+    const Buffer& b = plan_.buffers[at(buffer)];
+    const std::int64_t size = bytes_of(b.element), stride = b.bytes / plan_.images(b);
+    // Whole tensors of one shape, which other layouts than nchw fill up.
+    if (b.layout != TensorLayout::nchw) return {buffer, 0, stride, stride, 1, 0};
+    return {buffer,    (placement_.offset(index) + part.begin) * size,
+            stride,    part.run * size,
+            part.runs, part.run_stride * size};
+  }
+
+  void use(int step, const Place& place) {
+    Buffer& b = plan_.buffers[at(place.buffer)];
+    if (b.first < 0) b.first = step;
+    b.last = step;
+  }
+
+  void fill_places() {
+    buffer_users_.resize(plan_.buffers.size());
+    for (std::size_t i = 0; i < drafts_.size(); ++i) {
+      Draft& draft = drafts_[i];
+      Step& step = draft.step;
+      const auto whole = [&](int index) { return Part{0, tensor(index).elements(), 1, 0}; };
+      for (const int input : draft.reads) {
+        const Part read = {0, draft.part.run, draft.part.runs, draft.part.runs > 1 ? draft.part.run : 0};
+        step.reads.push_back(place(input, step.is_copy() ? read : whole(input)));
+      }
+      if (draft.writes >= 0) {
+        step.writes = place(draft.writes, step.is_copy() ? draft.part : whole(draft.writes));
+      } else {
+        const int buffer = output_buffers_[at(draft.output)];
+        const Buffer& b = plan_.buffers[at(buffer)];
+        const std::int64_t stride = b.bytes / plan_.images(b);
+        step.writes = {buffer, 0, stride, stride, 1, 0};
+      }
+      for (const Place& read : step.reads) use(static_cast<int>(i), read);
+      use(static_cast<int>(i), step.writes);
+      for (const Place& read : step.reads) buffer_users_[at(read.buffer)].push_back(static_cast<int>(i));
+      buffer_users_[at(step.writes.buffer)].push_back(static_cast<int>(i));
+      plan_.steps.push_back(std::move(step));
+    }
+  }
+
+  void lay_out() {
+    std::vector<int> in_arena;
+    std::vector<std::int64_t> sizes;
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (plan_.buffers[i].home != BufferHome::arena) continue;
+      in_arena.push_back(static_cast<int>(i));
+      sizes.push_back(plan_.buffers[i].bytes);
+    }
+    const ArenaLayout layout = lay_out_arena(
+        sizes, kBufferAlignment, [&](int a, int b) { return live_together(in_arena[at(a)], in_arena[at(b)]); });
+    for (std::size_t i = 0; i < in_arena.size(); ++i) plan_.buffers[at(in_arena[i])].offset = layout.offsets[i];
+    plan_.arena_bytes = layout.bytes;
+    if (plan_.arena_bytes > kMaxArenaBytes) {
+      fail(ErrorKind::unsupported, "{}: an arena of {} bytes for a batch of {}; at most {} are allowed",
+           network_.source, plan_.arena_bytes, plan_.batch, kMaxArenaBytes);
+    }
+  }
+
+  bool live_together(int a, int b) const {
+    const Buffer &first = plan_.buffers[at(a)], &second = plan_.buffers[at(b)];
+    if (first.first > second.first) return live_together(b, a);
+    return first.last >= second.first || !order_.all_before(buffer_users_[at(a)], buffer_users_[at(b)]);
+  }
+
+  const Network& network_;
+  const MemoryPlanOptions& options_;
+  Placement placement_;
+  std::vector<Draft> drafts_;
+  std::vector<std::vector<int>> writers_;  // of each tensor, the steps that write its values
+  std::vector<int> output_of_root_;        // of each root, the network output that it is; below 0: none
+  StepOrder order_;
+  std::vector<std::vector<int>> users_;  // of each root, steps
+  std::vector<TensorLayout> layouts_;    // of each tensor
+  std::vector<int> buffer_of_root_, output_buffers_;
+  std::vector<std::vector<int>> buffer_users_;
+  NetworkPlan plan_;
+};
+
+}  // namespace
+
+NetworkPlan plan_network(const Network& network, int batch, const MemoryPlanOptions& options) {
+  BURIN_CHECK(network.has_graph(), "a network without a graph has no plan");
+  BURIN_CHECK(batch >= 1 && batch <= kMaxBatch, "batch {}", batch);
+  NetworkPlan plan = MemoryPlanner(network, batch, options).run();
+  const std::vector<std::string> faults = verify(plan);
+  BURIN_CHECK(faults.empty(), "the plan of a network is not legal: {}", faults.front());
+  return plan;
+}
+
+}  // namespace burin

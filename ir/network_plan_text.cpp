@@ -1,0 +1,185 @@
+// The text form of a NetworkPlan: a line for each buffer and step, of words and their values.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "ir/network_plan.h"
+#include "ir/text.h"
+
+namespace burin {
+namespace {
+
+constexpr std::size_t kMaxAfter = 1 << 20;
+
+// Names hold any text; as a word they have no blanks, comments, controls or bytes beyond ASCII.
+std::string word_of(std::string_view name) {
+  std::string word;
+  for (const char c : name) {
+    const bool plain = c > ' ' && c < 0x7f && c != '#' && c != '%';
+    word += plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  }
+  return word.empty() ? "%" : word;
+}
+
+std::string text_of(const Place& place) {
+  return fmt::format("{}+{},{},{},{},{}", place.buffer, place.offset, place.image_stride, place.run_bytes, place.runs,
+                     place.run_stride);
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view text) : text_(text, "network plan") {}
+
+  NetworkPlan read() {
+    plan_.batch = text_.integer32("batch");
+    plan_.arena_bytes = integer("arena_bytes");
+    plan_.naive_bytes = integer("naive_bytes");
+    for (const TextLine* line : text_.with_first_word("buffer")) {
+      check_number(*line, plan_.buffers.size());
+      read_buffer(*line);
+    }
+    for (const TextLine* line : text_.with_first_word("step")) {
+      check_number(*line, plan_.steps.size());
+      read_step(*line);
+    }
+    text_.finish();
+    return std::move(plan_);
+  }
+
+ private:
+  using Words = std::vector<std::string_view>;
+
+  std::int64_t integer(std::string_view key) {
+    const TextLine& line = text_.required(key);
+    return text_.integer(line, line.value);
+  }
+
+  // Buffers and steps are numbered, and stand in their order.
+  void check_number(const TextLine& line, std::size_t expected) const {
+    if (words(line.key).back() != std::to_string(expected)) {
+      text_.fail_at(line, "'{}': number {} is expected here", line.key, expected);
+    }
+  }
+
+  // Words in pairs: a key of `keys`, all of which must be there in this order, then its value.
+  template <std::size_t kCount>
+  std::array<std::string_view, kCount> values(const TextLine& line, const std::array<std::string_view, kCount>& keys) {
+    const Words all = words(line.value);
+    if (all.size() != 2 * kCount) {
+      text_.fail_at(line, "expected '{} VALUE', got '{}'", fmt::join(keys, " VALUE "), line.value);
+    }
+    std::array<std::string_view, kCount> found;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (all[2 * i] != keys[i]) text_.fail_at(line, "expected '{}', got '{}'", keys[i], all[2 * i]);
+      found[i] = all[2 * i + 1];
+    }
+    return found;
+  }
+
+  std::string name(const TextLine& line, std::string_view word) const {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    if (word == "%") return {};
+    std::string text;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      if (word[i] != '%') {
+        text += word[i];
+        continue;
+      }
+      const std::size_t high = i + 2 < word.size() ? kDigits.find(word[i + 1]) : std::string_view::npos;
+      const std::size_t low = i + 2 < word.size() ? kDigits.find(word[i + 2]) : std::string_view::npos;
+      if (high == std::string_view::npos || low == std::string_view::npos) {
+        text_.fail_at(line, "'{}': a % is followed by two digits of 0-9 and a-f", word);
+      }
+      text += static_cast<char>(16 * high + low);
+      i += 2;
+    }
+    return text;
+  }
+
+  template <typename Value>
+  Value known(const TextLine& line, std::string_view word, std::optional<Value> value) const {
+    if (!value) text_.fail_at(line, "'{}' is not known here", word);
+    return *value;
+  }
+
+  BufferHome home(const TextLine& line, std::string_view word) const {
+    for (const BufferHome home : {BufferHome::arena, BufferHome::input, BufferHome::output}) {
+      if (word == to_string(home)) return home;
+    }
+    text_.fail_at(line, "expected arena, input or output, got '{}'", word);
+  }
+
+  void read_buffer(const TextLine& line) {
+    const auto [home_word, argument, shape, element, layout, bytes, offset, first, last, tensor] = values<10>(
+        line, {"in", "argument", "shape", "element", "layout", "bytes", "offset", "first", "last", "tensor"});
+    Buffer buffer;
+    buffer.home = home(line, home_word);
+    buffer.argument = text_.integer32(line, argument);
+    for (const std::string_view extent : split(shape, 'x')) buffer.shape.push_back(text_.integer(line, extent));
+    buffer.element = known(line, element, parse_element_type(element));
+    buffer.layout = known(line, layout, parse_tensor_layout(layout));
+    buffer.bytes = text_.integer(line, bytes);
+    buffer.offset = text_.integer(line, offset);
+    buffer.first = text_.integer32(line, first);
+    buffer.last = text_.integer32(line, last);
+    buffer.tensor = name(line, tensor);
+    plan_.buffers.push_back(std::move(buffer));
+  }
+
+  Place place(const TextLine& line, std::string_view word) const {
+    const Words ends = split(word, '+');
+    const Words numbers = split(ends.back(), ',');
+    if (ends.size() != 2 || numbers.size() != 5) {
+      text_.fail_at(line, "expected BUFFER+OFFSET,IMAGE_STRIDE,RUN_BYTES,RUNS,RUN_STRIDE, got '{}'", word);
+    }
+    const auto number = [&](std::size_t i) { return text_.integer(line, numbers[i]); };
+    return {text_.integer32(line, ends[0]), number(0), number(1), number(2), number(3), number(4)};
+  }
+
+  void read_step(const TextLine& line) {
+    const auto [kind, op, reads, writes, after, tensor, step_name] =
+        values<7>(line, {"kind", "operator", "reads", "writes", "after", "tensor", "name"});
+    Step step;
+    step.kind = name(line, kind);
+    step.op = text_.integer32(line, op);
+    for (const std::string_view word : split(reads, ';')) step.reads.push_back(place(line, word));
+    step.writes = place(line, writes);
+    step.after = text_.integers({line.number, line.key, after, true}, kMaxAfter);
+    step.tensor = name(line, tensor);
+    step.name = name(line, step_name);
+    plan_.steps.push_back(std::move(step));
+  }
+
+  KeyValueText text_;
+  NetworkPlan plan_;
+};
+
+}  // namespace
+
+std::string to_text(const NetworkPlan& plan) {
+  std::string text =
+      fmt::format("batch: {}\narena_bytes: {}\nnaive_bytes: {}\n", plan.batch, plan.arena_bytes, plan.naive_bytes);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    const Buffer& b = plan.buffers[i];
+    text += fmt::format(
+        "buffer {}: in {} argument {} shape {} element {} layout {} bytes {} offset {} first {} last {} tensor {}\n", i,
+        to_string(b.home), b.argument, fmt::join(b.shape, "x"), to_string(b.element), to_string(b.layout), b.bytes,
+        b.offset, b.first, b.last, word_of(b.tensor));
+  }
+  text += "# a place: buffer+offset,image stride,bytes of a run,runs of an image,run stride\n";
+  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
+    const Step& step = plan.steps[i];
+    std::vector<std::string> reads;
+    for (const Place& place : step.reads) reads.push_back(text_of(place));
+    text += fmt::format("step {}: kind {} operator {} reads {} writes {} after {} tensor {} name {}\n", i,
+                        word_of(step.kind), step.op, fmt::join(reads, ";"), text_of(step.writes),
+                        print_integers(step.after), word_of(step.tensor), word_of(step.name));
+  }
+  return text;
+}
+
+NetworkPlan parse_network_plan(std::string_view text) { return Reader(text).read(); }
+
+}  // namespace burin

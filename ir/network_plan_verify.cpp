@@ -1,0 +1,326 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "ir/limits.h"
+#include "ir/network_plan.h"
+#include "ir/printable.h"
+#include "ir/saturate.h"
+#include "ir/step_order.h"
+
+namespace burin {
+namespace {
+
+// One use of a buffer by a step.
+struct Touch {
+  int step = 0;
+  const Place* place = nullptr;
+  bool writes = false;
+};
+
+struct Range {
+  std::int64_t begin = 0, end = 0;
+};
+
+// Of one image; all places of a buffer have its image stride. Places with runs of different kinds count as overlapping
+// wherever their ends are: what runs like that together is then asked to be ordered, which it always is.
+bool overlap(const Place& a, const Place& b) {
+  if (a.end() <= b.offset || b.end() <= a.offset) return false;
+  if (a.runs == 1 || a.runs != b.runs || a.run_stride != b.run_stride) return true;
+  const auto [low, high] = a.offset <= b.offset ? std::pair(&a, &b) : std::pair(&b, &a);
+  return high->offset < low->offset + low->run_bytes || high->offset + high->run_bytes > low->offset + low->run_stride;
+}
+
+// The bytes of one image that these places fill, as ranges in their order. Runs that fill each other's gaps are one
+// range.
+std::vector<Range> filled(const std::vector<const Place*>& places) {
+  std::vector<Range> ranges;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const Place*>> interleaved;
+  for (const Place* place : places) {
+    if (place->runs == 1) {
+      ranges.push_back({place->offset, place->end()});
+    } else {
+      interleaved[{place->runs, place->run_stride}].push_back(place);
+    }
+  }
+  for (auto& [shape, parts] : interleaved) {
+    const auto [runs, stride] = shape;
+    std::ranges::sort(parts, {}, &Place::offset);
+    std::int64_t begin = parts.front()->offset, end = begin;
+    for (const Place* part : parts) {
+      if (part->offset != end) begin = end = part->offset;
+      end += part->run_bytes;
+      if (end - begin == stride) ranges.push_back({begin, begin + runs * stride});
+    }
+  }
+  std::ranges::sort(ranges, {}, &Range::begin);
+  std::vector<Range> merged;
+  for (const Range& range : ranges) {
+    if (!merged.empty() && range.begin <= merged.back().end) {
+      merged.back().end = std::max(merged.back().end, range.end);
+    } else {
+      merged.push_back(range);
+    }
+  }
+  return merged;
+}
+
+bool covers(const std::vector<Range>& ranges, std::int64_t begin, std::int64_t end) {
+  return std::ranges::any_of(ranges, [&](const Range& range) { return range.begin <= begin && end <= range.end; });
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const NetworkPlan& plan) : plan_(plan), order_(plan.steps.size()), touches_(plan.buffers.size()) {}
+
+  std::vector<std::string> run() {
+    check_sizes();
+    if (!faults_.empty()) return std::move(faults_);
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
+    check_arguments(BufferHome::input);
+    check_arguments(BufferHome::output);
+    check_naive_bytes();
+    for (std::size_t i = 0; i < plan_.steps.size(); ++i) check_step(static_cast<int>(i));
+    // What follows computes with places and orders that the rules before have found sound.
+    if (!faults_.empty()) return std::move(faults_);
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      check_life(static_cast<int>(i));
+      check_races(static_cast<int>(i));
+      check_reads(static_cast<int>(i));
+    }
+    check_arena();
+    return std::move(faults_);
+  }
+
+ private:
+  template <typename... Args>
+  void fault(fmt::format_string<Args...> format, Args&&... args) {
+    faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
+  const std::vector<Touch>& touches(int index) const { return touches_[static_cast<std::size_t>(index)]; }
+  std::string buffer_name(int index) const {
+    return fmt::format("buffer {} ({})", index, printable(buffer(index).tensor));
+  }
+  std::string step_name(int index) const {
+    return fmt::format("step {} ({})", index, printable(plan_.steps[static_cast<std::size_t>(index)].name));
+  }
+
+  void check_sizes() {
+    if (plan_.batch < 1 || plan_.batch > kMaxBatch) {
+      fault("the batch is {}; allowed are 1 to {}", plan_.batch, kMaxBatch);
+    }
+    if (plan_.steps.size() > static_cast<std::size_t>(kMaxPlanSteps)) {
+      fault("there are {} steps; at most {} are allowed", plan_.steps.size(), kMaxPlanSteps);
+    }
+    if (plan_.arena_bytes < 0 || plan_.arena_bytes > kMaxArenaBytes) {
+      fault("the arena has {} bytes; allowed are 0 to {}", plan_.arena_bytes, kMaxArenaBytes);
+    }
+  }
+
+  void check_buffer(int index) {
+    const Buffer& b = buffer(index);
+    if (b.bytes < 1 || b.bytes > kMaxArenaBytes) {
+      fault("{} has {} bytes; allowed are 1 to {}", buffer_name(index), b.bytes, kMaxArenaBytes);
+      return;
+    }
+    const std::int64_t images = plan_.images(b);
+    std::int64_t elements = images * images_together(b.layout);
+    for (std::size_t axis = 0; axis < b.shape.size(); ++axis) {
+      const bool rounded_up = axis == 0 && b.shape.size() == 3;
+      const int together = rounded_up ? channels_together(b.layout) : 1;
+      elements = saturating_product({elements, ceil_div(std::max<std::int64_t>(0, b.shape[axis]), together), together});
+    }
+    if (b.shape.empty() || elements != b.bytes / bytes_of(b.element) || b.bytes % bytes_of(b.element) != 0) {
+      fault("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
+    }
+    if (b.layout != TensorLayout::nchw && b.shape.size() != 3) {
+      fault("{} lies in {}, which only images do", buffer_name(index), to_string(b.layout));
+    }
+    if (b.home == BufferHome::arena) {
+      if (b.argument != -1) fault("{} is an argument, but lies in the arena", buffer_name(index));
+      if (b.offset % kBufferAlignment != 0) {
+        fault("{} begins at byte {} of the arena; buffers begin at multiples of {}, for aligned and bulk accesses",
+              buffer_name(index), b.offset, kBufferAlignment);
+      }
+      if (b.offset < 0 || b.offset > plan_.arena_bytes - b.bytes) {
+        fault("{} takes {} bytes from byte {} on, beyond the {} of the arena", buffer_name(index), b.bytes, b.offset,
+              plan_.arena_bytes);
+      }
+      return;
+    }
+    if (b.offset != 0) fault("{} is the caller's memory and has no offset in the arena", buffer_name(index));
+    if (b.layout != TensorLayout::nchw || b.element != ElementType::f32) {
+      fault("{} is the caller's memory, which is f32 in nchw", buffer_name(index));
+    }
+  }
+
+  void check_arguments(BufferHome home) {
+    std::vector<int> found;
+    for (const Buffer& b : plan_.buffers) {
+      if (b.home == home) found.push_back(b.argument);
+    }
+    std::ranges::sort(found);
+    std::vector<int> wanted(found.size());
+    std::iota(wanted.begin(), wanted.end(), 0);
+    if (found != wanted) {
+      fault("the buffers of the network's {}s are not one for each of 0 to {}", to_string(home), found.size());
+    }
+  }
+
+  void check_naive_bytes() {
+    std::int64_t sum = 0;
+    for (const Buffer& b : plan_.buffers) {
+      if (b.home == BufferHome::arena) sum = std::min(kSaturated - b.bytes, sum) + b.bytes;
+    }
+    if (plan_.naive_bytes < sum) {
+      fault("without sharing {} bytes would be taken, but the arena's buffers alone are {}", plan_.naive_bytes, sum);
+    }
+  }
+
+  void check_place(int step, const Place& place, bool writes) {
+    const std::string name = step_name(step) + (writes ? " writes" : " reads");
+    if (place.buffer < 0 || place.buffer >= static_cast<int>(plan_.buffers.size())) {
+      fault("{} buffer {}; there are {}", name, place.buffer, plan_.buffers.size());
+      return;
+    }
+    const Buffer& b = buffer(place.buffer);
+    if (writes && b.home == BufferHome::input) fault("{} to an input of the network", name);
+    const std::int64_t stride = b.bytes / plan_.images(b);
+    if (place.image_stride != stride) {
+      fault("{} images {} bytes apart, but those of {} are {}", name, place.image_stride, buffer_name(place.buffer),
+            stride);
+      return;
+    }
+    const bool one_run = place.runs == 1 && place.run_stride == 0;
+    const bool many_runs =
+        place.runs > 1 && place.runs <= stride && place.run_stride <= stride && place.run_stride >= place.run_bytes;
+    if (place.offset < 0 || place.run_bytes < 1 || !(one_run || many_runs) || place.run_bytes > stride ||
+        place.offset > stride ||
+        saturating_product({place.runs, std::max<std::int64_t>(1, place.run_stride)}) > kMaxArenaBytes ||
+        place.end() > stride) {
+      fault("{} {} runs of {} bytes, {} apart, from byte {} on, which do not lie within an image of {}", name,
+            place.runs, place.run_bytes, place.run_stride, place.offset, buffer_name(place.buffer));
+      return;
+    }
+    const int element = bytes_of(b.element);
+    if (place.offset % element != 0 || place.run_bytes % element != 0 || place.run_stride % element != 0) {
+      fault("{} parts of elements of {}", name, buffer_name(place.buffer));
+      return;
+    }
+    touches_[static_cast<std::size_t>(place.buffer)].push_back({step, &place, writes});
+  }
+
+  void check_step(int index) {
+    const Step& step = plan_.steps[static_cast<std::size_t>(index)];
+    if (step.reads.empty() || step.reads.size() > 2) {
+      fault("{} reads {} tensors; one or two are allowed", step_name(index), step.reads.size());
+    }
+    for (const Place& place : step.reads) check_place(index, place, false);
+    check_place(index, step.writes, true);
+    if (step.op < -1 || step.is_copy() != (step.kind == kCopyStep)) {
+      fault("{} is a {} of operator {}; copies alone have none", step_name(index), printable(step.kind), step.op);
+    }
+    if (step.is_copy() && step.reads.size() == 1 &&
+        (step.reads[0].runs != step.writes.runs || step.reads[0].run_bytes != step.writes.run_bytes)) {
+      fault("{} copies {} runs of {} bytes to {} of {}", step_name(index), step.reads[0].runs, step.reads[0].run_bytes,
+            step.writes.runs, step.writes.run_bytes);
+    }
+    bool sound = true;
+    int last = -1;
+    for (const int before : step.after) {
+      if (before <= last || before >= index) {
+        fault("{} waits for step {}; steps wait for earlier ones, named in ascending order", step_name(index), before);
+        sound = false;
+      }
+      last = before;
+    }
+    order_.add(sound ? step.after : std::vector<int>());
+  }
+
+  void check_life(int index) {
+    const Buffer& b = buffer(index);
+    int first = -1, last = -1;
+    for (const Touch& touch : touches(index)) {
+      first = first < 0 ? touch.step : std::min(first, touch.step);
+      last = std::max(last, touch.step);
+    }
+    if (b.first != first || b.last != last) {
+      fault("{} lives from step {} to {}, but is used from {} to {}", buffer_name(index), b.first, b.last, first, last);
+    }
+  }
+
+  void check_races(int index) {
+    const std::vector<Touch>& all = touches(index);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].writes) continue;
+      for (std::size_t j = 0; j < all.size(); ++j) {
+        if (all[j].step == all[i].step || (all[j].writes && j < i)) continue;
+        if (!overlap(*all[i].place, *all[j].place) || order_.is_ordered(all[i].step, all[j].step)) continue;
+        fault("{} writes bytes of {} that {} {}; neither waits for the other", step_name(all[i].step),
+              buffer_name(index), step_name(all[j].step), all[j].writes ? "writes as well" : "reads");
+      }
+    }
+  }
+
+  // What steps before `step` have written; all that is ever written without one.
+  std::vector<Range> written(int index, std::optional<int> step) const {
+    std::vector<const Place*> places;
+    for (const Touch& touch : touches(index)) {
+      if (touch.writes && (!step || order_.is_before(touch.step, *step))) places.push_back(touch.place);
+    }
+    return filled(places);
+  }
+
+  void check_reads(int index) {
+    if (buffer(index).home == BufferHome::input) return;
+    for (const Touch& touch : touches(index)) {
+      if (touch.writes || covers(written(index, touch.step), touch.place->offset, touch.place->end())) continue;
+      fault("{} reads bytes of {} that no step it waits for has written", step_name(touch.step), buffer_name(index));
+    }
+    if (buffer(index).home != BufferHome::output) return;
+    if (!covers(written(index, {}), 0, buffer(index).bytes / plan_.images(buffer(index)))) {
+      fault("{} is an output of the network that is not wholly written", buffer_name(index));
+    }
+  }
+
+  std::vector<int> steps_of(int index) const {
+    std::vector<int> steps;
+    for (const Touch& touch : touches(index)) steps.push_back(touch.step);
+    return steps;
+  }
+
+  // Buffers share bytes only when everything that uses the one waits for everything that uses the other.
+  void check_arena() {
+    std::vector<int> by_offset;
+    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+      if (plan_.buffers[i].home == BufferHome::arena) by_offset.push_back(static_cast<int>(i));
+    }
+    std::ranges::sort(by_offset, {}, [&](int index) { return buffer(index).offset; });
+    for (std::size_t i = 0; i < by_offset.size(); ++i) {
+      const Buffer& b = buffer(by_offset[i]);
+      const std::vector<int> steps = steps_of(by_offset[i]);
+      for (std::size_t j = i + 1; j < by_offset.size() && buffer(by_offset[j]).offset < b.offset + b.bytes; ++j) {
+        const std::vector<int> others = steps_of(by_offset[j]);
+        if (order_.all_before(steps, others) || order_.all_before(others, steps)) continue;
+        fault("{} and {} share bytes of the arena, and steps that use them may run at the same time",
+              buffer_name(by_offset[i]), buffer_name(by_offset[j]));
+      }
+    }
+  }
+
+  const NetworkPlan& plan_;
+  StepOrder order_;
+  std::vector<std::vector<Touch>> touches_;
+  std::vector<std::string> faults_;
+};
+
+}  // namespace
+
+std::vector<std::string> verify(const NetworkPlan& plan) { return Verifier(plan).run(); }
+
+}  // namespace burin

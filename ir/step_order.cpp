@@ -1,0 +1,37 @@
+#include "ir/step_order.h"
+
+#include <algorithm>
+
+namespace burin {
+
+void StepOrder::add(const std::vector<int>& after) {
+  std::vector<std::uint64_t> bits(words_);
+  for (const int step : after) {
+    const std::vector<std::uint64_t>& others = before_[static_cast<std::size_t>(step)];
+    for (std::size_t word = 0; word < words_; ++word) bits[word] |= others[word];
+    bits[static_cast<std::size_t>(step) / 64] |= std::uint64_t{1} << (step % 64);
+  }
+  before_.push_back(std::move(bits));
+}
+
+bool StepOrder::is_before(int first, int second) const {
+  const std::vector<std::uint64_t>& bits = before_[static_cast<std::size_t>(second)];
+  return (bits[static_cast<std::size_t>(first) / 64] >> (first % 64) & 1) != 0;
+}
+
+bool StepOrder::all_before(const std::vector<int>& first, const std::vector<int>& second) const {
+  return std::ranges::all_of(
+      first, [&](int a) { return std::ranges::all_of(second, [&](int b) { return is_before(a, b); }); });
+}
+
+std::vector<int> StepOrder::reduced(std::vector<int> after) const {
+  std::ranges::sort(after);
+  after.erase(std::unique(after.begin(), after.end()), after.end());
+  std::vector<int> result;
+  for (const int step : after) {
+    if (std::ranges::none_of(after, [&](int other) { return is_before(step, other); })) result.push_back(step);
+  }
+  return result;
+}
+
+}  // namespace burin

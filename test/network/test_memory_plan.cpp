@@ -1,0 +1,299 @@
+// Memory plans: run through their places, in orders that they allow, against the interpreter.
+#include "compiler/network/memory_plan.h"
+
+#include <catch2/catch.hpp>
+
+#include "compiler/network/simplify.h"
+#include "test/network/pass_checks.h"
+#include "test/network/plan_executor.h"
+#include "test/network/random_graphs.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+// Legal, and right in the order of the plan and in eight others.
+NetworkPlan checked_plan(const Network& network, int batch, const MemoryPlanOptions& options = {},
+                         std::uint64_t seed = 1) {
+  const NetworkPlan plan = plan_network(network, batch, options);
+  INFO(print(network) << print(plan));
+  const std::vector<std::string> illegal = verify(plan);
+  INFO((illegal.empty() ? std::string() : illegal.front()));
+  REQUIRE(illegal.empty());
+  const std::vector<std::string> faults = faults_of_runs(network, plan, 8, seed);
+  INFO((faults.empty() ? std::string() : faults.front()));
+  REQUIRE(faults.empty());
+  CHECK(plan.arena_bytes <= plan.naive_bytes);
+  CHECK(parse_network_plan(to_text(plan)) == plan);
+  return plan;
+}
+
+// "conv1 copy conv2"
+std::string names(const NetworkPlan& plan) {
+  std::string text;
+  for (const Step& step : plan.steps) text += (text.empty() ? "" : " ") + (step.is_copy() ? step.kind : step.name);
+  return text;
+}
+
+std::int64_t arena_buffers(const NetworkPlan& plan) {
+  return std::ranges::count(plan.buffers, BufferHome::arena, &Buffer::home);
+}
+
+const Elementwise kRelu = {ElementFunction::relu, 0, 0};
+
+// A chain of convolutions 2 -> 2 on 16x16 images: 2048 bytes each.
+Network chain(int length) {
+  GraphBuilder graph;
+  int x = graph.input({2, 16, 16});
+  for (int i = 0; i < length; ++i) x = graph.convolution(conv("conv" + std::to_string(i), 2, 2), {x});
+  return graph.finish({x});
+}
+
+}  // namespace
+
+TEST_CASE("memory_plan: random graphs, as they are and simplified, in every order that is allowed") {
+  constexpr std::uint64_t kGraphs = 200;
+  int copies = 0, slices = 0, saved = 0;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const Network network = random_graph(seed);
+    const Network simple = simplify(network);
+    for (const Network* graph : {&network, &simple}) {
+      MemoryPlanOptions options;
+      options.parallel = seed % 4 != 3;
+      options.in_place = seed % 5 != 4;
+      options.placement.convolutions_read_slices = seed % 2 == 1;
+      for (const int batch : {1, 3}) {
+        INFO("seed " << seed << ", batch " << batch);
+        const NetworkPlan plan = checked_plan(*graph, batch, options, seed);
+        for (const Step& step : plan.steps) {
+          copies += step.is_copy() ? 1 : 0;
+          slices += !step.is_copy() && step.writes.is_slice() ? 1 : 0;
+        }
+        saved += plan.arena_bytes < plan.naive_bytes ? 1 : 0;
+      }
+    }
+  }
+  INFO(copies << " copies, " << slices << " slices, " << saved << " arenas smaller than the sum");
+  CHECK(copies >= 50);
+  CHECK(slices >= 50);
+  CHECK(saved >= 200);
+}
+
+TEST_CASE("memory_plan: a chain needs two buffers at a time") {
+  const NetworkPlan plan = checked_plan(chain(6), 1);
+  CHECK(plan.naive_bytes == 5 * 2048);
+  CHECK(plan.arena_bytes == 2 * 2048);
+  CHECK(plan.steps[3].after == std::vector<int>{2});
+  CHECK(checked_plan(chain(6), 3).arena_bytes == 3 * 2 * 2048);
+}
+
+TEST_CASE("memory_plan: branches that may run together share nothing, one after the other they do") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 16, 16});
+  std::vector<int> ends;
+  for (const char* name : {"a", "b", "c"}) {
+    int y = graph.convolution(conv(std::string(name) + "1", 2, 2), {x});
+    y = graph.convolution(conv(std::string(name) + "2", 2, 2), {y});
+    ends.push_back(graph.add(std::string(name) + "3", GlobalAveragePool{}, {y}));
+  }
+  const Network network = graph.finish(ends);
+  const NetworkPlan parallel = checked_plan(network, 1);
+  CHECK(parallel.arena_bytes == 6 * 2048);
+  CHECK(parallel.steps[3].after.empty());
+  MemoryPlanOptions options;
+  options.parallel = false;
+  const NetworkPlan sequential = checked_plan(network, 1, options);
+  CHECK(sequential.arena_bytes == 2 * 2048);
+  CHECK(sequential.steps[3].after == std::vector<int>{2});
+}
+
+TEST_CASE("memory_plan: what a concat reads is written at its offset") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.convolution(conv("b", 2, 3), {x});
+  const int both = graph.add("concat", Concat{0}, {a, b});
+  const int out = graph.convolution(conv("out", 4, 1), {both});
+  const NetworkPlan plan = checked_plan(graph.finish({out}), 3);
+  CHECK(names(plan) == "a b out");
+  CHECK(arena_buffers(plan) == 1);
+  CHECK(plan.steps[0].after.empty());
+  CHECK(plan.steps[1].after.empty());
+  CHECK(plan.steps[2].after == std::vector<int>{0, 1});
+  CHECK(plan.steps[0].writes == Place{plan.steps[1].writes.buffer, 0, 256, 64, 1, 0});
+  CHECK(plan.steps[1].writes == Place{plan.steps[0].writes.buffer, 64, 256, 192, 1, 0});
+}
+
+TEST_CASE("memory_plan: a concat that is an output of the network is written in the caller's memory") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.add("b", kRelu, {x});
+  const NetworkPlan plan = checked_plan(graph.finish({graph.add("concat", Concat{0}, {a, b})}), 3);
+  CHECK(names(plan) == "a b");
+  CHECK(plan.arena_bytes == 0);
+}
+
+TEST_CASE("memory_plan: concats within concats, through reshapes") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.convolution(conv("b", 2, 1), {x});
+  const int c = graph.add("c", Reshape{{2, 8, 2}}, {graph.add("ab", Concat{0}, {a, b})});
+  const int d = graph.add("d", Reshape{{2, 8, 2}}, {graph.add("mul", Combine{Combination::multiply}, {x, x})});
+  const int all = graph.add("all", Concat{0}, {d, c});
+  const NetworkPlan plan = checked_plan(graph.finish({graph.add("out", Lrn{3, 0.1F, 0.75F, 1}, {all})}), 3);
+  CHECK(names(plan) == "a b mul out");
+  CHECK(arena_buffers(plan) == 1);
+  CHECK(plan.steps[1].writes.offset == 3 * 64);
+}
+
+TEST_CASE("memory_plan: a concat copies what it cannot have written in place") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x});
+  SECTION("an input of the network") {
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {x, a})});
+    CHECK(names(checked_plan(graph.finish({out}), 3)) == "a copy out");
+  }
+  SECTION("an output of the network") {
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {a, a})});
+    CHECK(names(checked_plan(graph.finish({a, out}), 3)) == "a copy copy out");
+  }
+  SECTION("the second time") {
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {a, a})});
+    CHECK(names(checked_plan(graph.finish({out}), 3)) == "a copy out");
+  }
+  SECTION("what lies in another concat") {
+    const int first = graph.add("first", Concat{0}, {a, x}), second = graph.add("second", Concat{0}, {x, a});
+    const int out = graph.add("out", Combine{}, {first, second});
+    CHECK(names(checked_plan(graph.finish({out}), 3)) == "a copy copy copy out");
+  }
+  SECTION("along rows") {
+    const int b = graph.convolution(conv("b", 2, 2), {x});
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{1}, {a, b})});
+    const NetworkPlan plan = checked_plan(graph.finish({out}), 3);
+    CHECK(names(plan) == "a b copy copy out");
+    CHECK(plan.steps[3].writes == Place{plan.steps[2].writes.buffer, 64, 256, 64, 2, 128});
+  }
+  SECTION("what a convolution reads as a whole") {
+    const int b = graph.convolution(conv("b", 2, 2), {a});
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {a, b})});
+    const Network network = graph.finish({out});
+    CHECK(names(checked_plan(network, 3)) == "a b copy out");
+    MemoryPlanOptions options;
+    options.placement.convolutions_read_slices = true;
+    const NetworkPlan plan = checked_plan(network, 3, options);
+    CHECK(names(plan) == "a b out");
+    CHECK(plan.steps[1].reads[0].is_slice());
+  }
+}
+
+TEST_CASE("memory_plan: a reshape moves nothing") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int flat = graph.add("flat", Reshape{{32}}, {graph.convolution(conv("a", 2, 2), {x})});
+  const NetworkPlan plan = checked_plan(graph.finish({graph.add("softmax", Softmax{}, {flat})}), 3);
+  CHECK(names(plan) == "a softmax");
+  CHECK(arena_buffers(plan) == 1);
+}
+
+TEST_CASE("memory_plan: outputs that are an input or another output are copies") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int same = graph.add("same", Identity{}, {x});
+  const int a = graph.convolution(conv("a", 2, 2), {x});
+  const int flat = graph.add("flat", Reshape{{32}}, {a});
+  const NetworkPlan plan = checked_plan(graph.finish({same, a, flat}), 3);
+  CHECK(names(plan) == "a copy copy");
+  CHECK(plan.arena_bytes == 0);
+  CHECK(plan.steps[1].after.empty());
+  CHECK(plan.steps[2].after == std::vector<int>{0});
+}
+
+TEST_CASE("memory_plan: element-wise steps write over an input that nothing else needs") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 16, 16});
+  const int a = graph.convolution(conv("a", 2, 2), {x});
+  const int b = graph.convolution(conv("b", 2, 2), {a});
+  const int sum = graph.add("sum", Combine{}, {a, b});
+  const int relu = graph.add("relu", kRelu, {sum});
+  const int gate =
+      graph.add("gate", Combine{Combination::multiply}, {relu, graph.add("mean", GlobalAveragePool{}, {relu})});
+  const Network network = graph.finish({graph.convolution(conv("out", 2, 2), {gate})});
+  const NetworkPlan plan = checked_plan(network, 1);
+  CHECK(plan.steps[2].writes == plan.steps[0].writes);
+  CHECK(plan.steps[5].writes == plan.steps[0].writes);
+  CHECK(plan.arena_bytes == 2 * 2048);
+  MemoryPlanOptions options;
+  options.in_place = false;
+  CHECK(checked_plan(network, 1, options).arena_bytes > plan.arena_bytes);
+}
+
+TEST_CASE("memory_plan: an input that may be read at the same time is not written over") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x});
+  const int relu = graph.add("relu", kRelu, {a}), b = graph.convolution(conv("b", 2, 2), {a});
+  const Network network = graph.finish({graph.convolution(conv("c", 2, 2), {relu}), b});
+  const NetworkPlan plan = checked_plan(network, 1);
+  CHECK(plan.steps[1].writes.buffer != plan.steps[0].writes.buffer);
+}
+
+TEST_CASE("memory_plan: every dependency is needed") {
+  int dropped = 0;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const NetworkPlan plan = plan_network(random_graph(seed), 1);
+    for (std::size_t step = 0; step < plan.steps.size(); ++step) {
+      for (std::size_t i = 0; i < plan.steps[step].after.size(); ++i) {
+        NetworkPlan other = plan;
+        other.steps[step].after.erase(other.steps[step].after.begin() + static_cast<std::ptrdiff_t>(i));
+        INFO("seed " << seed << ", step " << step << " without " << plan.steps[step].after[i] << "\n" << print(plan));
+        CHECK_FALSE(verify(other).empty());
+        ++dropped;
+      }
+    }
+  }
+  CHECK(dropped >= 200);
+}
+
+TEST_CASE("memory_plan: the executor notices memory given away too early") {
+  const Network network = chain(4);
+  NetworkPlan plan = plan_network(network, 1);
+  REQUIRE(faults_of_runs(network, plan, 1, 1).empty());
+  plan.steps[1].writes.buffer = plan.steps[0].writes.buffer;  // and step 2 reads what nothing has written
+  CHECK_FALSE(faults_of_runs(network, plan, 1, 1).empty());
+}
+
+TEST_CASE("layouts: what writers like best and readers can read") {
+  GraphBuilder graph;
+  const int x = graph.input({3, 4, 4});
+  const int a = graph.convolution(conv("a", 3, 6), {x});
+  const int b = graph.convolution(conv("b", 6, 6, {.residual = true}), {a, a});
+  const int pooled = graph.add("pool", GlobalAveragePool{}, {b});
+  const Network network = graph.finish({pooled});
+  MemoryPlanOptions options;
+  const std::vector<TensorLayout> both = {TensorLayout::nchw4, TensorLayout::nchw};
+  SECTION("the last one reads nchw: as its residual lies like its output, all do") {
+    options.layouts_of = [&](const Operator& op) {
+      return std::holds_alternative<Convolution>(op.kind) ? LayoutChoice{both, both} : LayoutChoice{};
+    };
+    for (const Buffer& buffer : checked_plan(network, 1, options).buffers) CHECK(buffer.layout == TensorLayout::nchw);
+  }
+  SECTION("all can read nchw4") {
+    options.layouts_of = [&](const Operator&) { return LayoutChoice{both, both}; };
+    const NetworkPlan plan = plan_network(network, 1, options);
+    CHECK(plan.buffers[0].layout == TensorLayout::nchw);
+    CHECK(plan.buffers[2].layout == TensorLayout::nchw4);
+    CHECK(plan.buffers[2].bytes == 8 * 16 * 4);
+    CHECK(plan.steps[1].reads[0].run_bytes == 8 * 16 * 4);
+    CHECK(plan.naive_bytes == 2 * 8 * 16 * 4);
+  }
+  SECTION("none suits") {
+    options.layouts_of = [](const Operator& op) {
+      return op.name == "a" ? LayoutChoice{{TensorLayout::nchw}, {TensorLayout::nchw4}} : LayoutChoice{};
+    };
+    const std::string text = BURIN_THROWN(unsupported, plan_network(network, 1, options)).text;
+    CHECK_THAT(text, Catch::Contains("'a_out'") || Catch::Contains("'b_out'"));
+    CHECK_THAT(text, Catch::Contains("'a' writes (nchw4)") && Catch::Contains("'b' reads (nchw)"));
+  }
+}
