@@ -3,6 +3,7 @@
 
 #include "ir/error.h"
 #include "test/ir/random_layers.h"
+#include "test/ir/small_network_plan.h"
 
 using namespace burin;
 
@@ -77,6 +78,17 @@ TEST_CASE("mutated text: sparse patterns") {
   const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape, 0.3));
   const int readable =
       read_mutations(print(pattern), 83, [](const std::string& text) { verify(parse_sparse_pattern(text)); });
+  CHECK(readable > 100);
+  CHECK(readable < 4900);
+}
+
+TEST_CASE("mutated text: network plans") {
+  const int readable = read_mutations(to_text(burin_test::small_network_plan()), 83, [](const std::string& text) {
+    const NetworkPlan plan = parse_network_plan(text);
+    verify(plan);
+    print(plan);
+    if (!(parse_network_plan(to_text(plan)) == plan)) FAIL("no round trip");
+  });
   CHECK(readable > 100);
   CHECK(readable < 4900);
 }

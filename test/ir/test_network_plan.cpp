@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "test/ir/small_network_plan.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -11,43 +12,10 @@ using Catch::Contains;
 
 namespace {
 
-// Two images of 64 elements. A step fans out to two that may run together, each of which writes one half of what the
-// last one reads; its buffer may not take the first one's place, but the output's copy may.
-NetworkPlan make_plan() {
-  NetworkPlan plan;
-  plan.batch = 2;
-  const auto buffer = [&](const char* tensor, BufferHome home, std::int64_t offset, int first, int last) {
-    plan.buffers.push_back({tensor,
-                            {4, 4, 4},
-                            home,
-                            home == BufferHome::arena ? -1 : 0,
-                            ElementType::f32,
-                            TensorLayout::nchw,
-                            512,
-                            offset,
-                            first,
-                            last});
-  };
-  buffer("in", BufferHome::input, 0, 0, 0);
-  buffer("out", BufferHome::output, 0, 4, 4);
-  buffer("a", BufferHome::arena, 0, 0, 2);
-  buffer("concat", BufferHome::arena, 512, 1, 3);
-  buffer("last", BufferHome::arena, 0, 3, 4);
-  const auto whole = [](int index) { return Place{index, 0, 256, 256, 1, 0}; };
-  plan.steps = {{"a", "convolution", 0, "a", {whole(0)}, whole(2), {}},
-                {"left", "pool", 1, "left", {whole(2)}, {3, 0, 256, 64, 1, 0}, {0}},
-                {"right", "convolution", 2, "right", {whole(2)}, {3, 64, 256, 192, 1, 0}, {0}},
-                {"last", "lrn", 4, "last", {whole(3)}, whole(4), {1, 2}},
-                {"last", "copy", -1, "out", {whole(4)}, whole(1), {3}}};
-  plan.arena_bytes = 1024;
-  plan.naive_bytes = 2048;
-  return plan;
-}
-
 // The only fault of the plan after the change.
 template <typename Change>
 std::string fault(Change change) {
-  NetworkPlan plan = make_plan();
+  NetworkPlan plan = small_network_plan();
   change(plan);
   const std::vector<std::string> faults = verify(plan);
   return faults.size() == 1 ? faults[0] : std::to_string(faults.size()) + " faults" + (faults.empty() ? "" : faults[0]);
@@ -55,7 +23,7 @@ std::string fault(Change change) {
 
 }  // namespace
 
-TEST_CASE("network_plan: a legal plan has no faults") { CHECK(verify(make_plan()).empty()); }
+TEST_CASE("network_plan: a legal plan has no faults") { CHECK(verify(small_network_plan()).empty()); }
 
 TEST_CASE("network_plan: buffers") {
   CHECK_THAT(fault([](NetworkPlan& plan) { plan.batch = 0; }), Contains("the batch is 0; allowed are 1 to"));
@@ -102,7 +70,7 @@ TEST_CASE("network_plan: order") {
              Contains("step 1 (left) waits for step 1; steps wait for earlier ones"));
   CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[3].after = {2, 1}; }), Contains("in ascending order"));
   // The step no longer waits for what it reads; nor may what it reads have been written over by then.
-  NetworkPlan plan = make_plan();
+  NetworkPlan plan = small_network_plan();
   plan.steps[3].after = {2};
   std::vector<std::string> faults = verify(plan);
   REQUIRE(faults.size() == 3);
@@ -136,7 +104,7 @@ TEST_CASE("network_plan: buffers that live at the same time share nothing") {
 }
 
 TEST_CASE("network_plan: runs that fill each other's gaps") {
-  NetworkPlan plan = make_plan();
+  NetworkPlan plan = small_network_plan();
   plan.steps[1].writes = {3, 0, 256, 16, 4, 64};
   plan.steps[2].writes = {3, 16, 256, 48, 4, 64};
   CHECK(verify(plan).empty());
@@ -149,7 +117,7 @@ TEST_CASE("network_plan: runs that fill each other's gaps") {
 }
 
 TEST_CASE("network_plan: text that is parsed gives the same plan") {
-  NetworkPlan plan = make_plan();
+  NetworkPlan plan = small_network_plan();
   plan.steps[1].name = "a name, with blanks: 100 % # \xc3\xa4\n";
   plan.steps[1].tensor = "";
   plan.steps[1].writes = {3, 0, 256, 16, 4, 64};
@@ -158,7 +126,7 @@ TEST_CASE("network_plan: text that is parsed gives the same plan") {
 }
 
 TEST_CASE("network_plan: text with a fault is refused, and the line is named") {
-  const std::string text = to_text(make_plan());
+  const std::string text = to_text(small_network_plan());
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     const std::size_t at = changed.find(from);
@@ -178,11 +146,11 @@ TEST_CASE("network_plan: text with a fault is refused, and the line is named") {
 }
 
 TEST_CASE("network_plan: the table names steps, places and the arena") {
-  const std::string text = print(make_plan());
+  const std::string text = print(small_network_plan());
   CHECK_THAT(text, Contains("step  operator  kind         reads    writes") && Contains("b3[64..256 of 256]"));
   CHECK_THAT(text, Contains("input 0") && Contains("the caller's") && Contains("4x4x4"));
   CHECK_THAT(text, Contains("batch 2: an arena of 1024 bytes; a buffer for each tensor would take 2048 (50 %)"));
-  NetworkPlan damaged = make_plan();
+  NetworkPlan damaged = small_network_plan();
   damaged.steps[0].reads[0].buffer = 99;
   CHECK_THAT(print(damaged), Contains("?99"));
 }
