@@ -6,8 +6,10 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/network_plan_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
+#include "compiler/network/memory_plan.h"
 #include "compiler/network/simplify.h"
 #include "ir/arch.h"
 #include "ir/error.h"
@@ -22,6 +24,7 @@ struct InspectArguments {
   bool json = false;
   bool tuning = false;
   bool simplify = false;
+  bool memory = false;
   ImportArguments import;
 };
 
@@ -217,14 +220,20 @@ nlohmann::ordered_json passes_json(const std::vector<PassRecord>& passes) {
   return list;
 }
 
+// The first option that only a graph can serve; empty without one.
+std::string graph_option(const InspectArguments& arguments) {
+  return arguments.simplify ? "--simplify" : arguments.memory ? "--memory" : "";
+}
+
 int inspect(const InspectArguments& arguments) {
   std::string about;
   std::vector<InspectRow> rows;
   Network network;  // with a graph where the input is a model
   std::vector<PassRecord> passes;
+  std::vector<NetworkPlan> plans;  // of its memory, one for each batch size
   if (is_package(arguments.input)) {
-    if (arguments.simplify) {
-      fail(ErrorKind::usage, "--simplify: {} is a package; only an ONNX model has a graph", arguments.input);
+    if (const std::string option = graph_option(arguments); !option.empty()) {
+      fail(ErrorKind::usage, "{}: {} is a package; only an ONNX model has a graph", option, arguments.input);
     }
     const Package package = read_package(arguments.input);
     rows = rows_of_package(package, arguments.import.options.layer_glob, arguments.arch);
@@ -239,17 +248,20 @@ int inspect(const InspectArguments& arguments) {
     if (arguments.arch) request.archs = {*arguments.arch};
     arch_by_name(request.archs.front());  // throws for an unknown one
     network = arguments.import.import(arguments.input);
+    if (const std::string option = graph_option(arguments); !option.empty() && !network.has_graph()) {
+      fail(ErrorKind::usage, "{}: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
+           option, arguments.input);
+    }
     if (arguments.simplify) {
-      if (!network.has_graph()) {
-        fail(ErrorKind::usage,
-             "--simplify: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
-             arguments.input);
-      }
       network = simplify(std::move(network), [&](const std::string& pass, const Network& left, int changes) {
         passes.push_back({pass, changes, left.operators.size()});
       });
     }
-    rows = rows_of_network(network, parse_batches(arguments.batches), request);
+    const std::vector<int> batches = parse_batches(arguments.batches);
+    if (arguments.memory) {
+      for (const int batch : batches) plans.push_back(plan_network(network, batch));
+    }
+    rows = rows_of_network(network, batches, request);
     about = fmt::format("{}: planned for {}", arguments.input, request.archs.front());
   }
   if (arguments.json) {
@@ -257,11 +269,16 @@ int inspect(const InspectArguments& arguments) {
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
     if (network.has_graph()) document["graph"] = graph_json(network);
     if (arguments.simplify) document["passes"] = passes_json(passes);
+    if (arguments.memory) {
+      document["memory"] = nlohmann::ordered_json::array();
+      for (const NetworkPlan& plan : plans) document["memory"].push_back(to_json(plan));
+    }
     print_data(json_output(document));
   } else {
     print_data(about + "\n");
     if (arguments.simplify) print_data(print_passes(passes) + "\n");
     if (network.has_graph()) print_data(print(network) + "\n");
+    for (const NetworkPlan& plan : plans) print_data(print(plan) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
     if (arguments.tuning) print_tuning(rows);
   }
@@ -287,6 +304,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");
+  command->add_flag("--memory", arguments->memory,
+                    "Model: the order of its steps and where each tensor lies, for each batch size");
   command->add_flag("--json", arguments->json, "For machines");
   arguments->import.add_to(*command);
   command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });

@@ -80,3 +80,33 @@ TEST_CASE("inspect_simplify_needs_a_graph") {
   CHECK(outcome.exit_code == 2);
   CHECK_THAT(outcome.err, Contains("--simplify: no graph was read from") && Contains("all layers"));
 }
+
+TEST_CASE("inspect_memory_shows_steps_places_and_the_arena_for_each_batch_size") {
+  const Outcome outcome = run_burin({"inspect", kModel, "--simplify", "--memory", "--batch", "1,3"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("step  operator") && Contains("buffer    tensor"));
+  CHECK_THAT(outcome.out, Contains("0     conv") && Contains("input 0"));
+  CHECK_THAT(outcome.out, Contains("batch 1: an arena of ") && Contains("batch 3: an arena of "));
+}
+
+TEST_CASE("inspect_memory_json_holds_the_plans") {
+  const Outcome outcome = run_burin({"inspect", kModel, "--simplify", "--memory", "--json"});
+  REQUIRE(outcome.exit_code == 0);
+  const auto document = nlohmann::json::parse(outcome.out);
+  REQUIRE(document["memory"].size() == 1);
+  const auto& plan = document["memory"][0];
+  CHECK(plan["batch"] == 1);
+  CHECK(plan["steps"][0]["name"] == "conv");
+  CHECK(plan["steps"][0]["operator"] == 0);
+  CHECK(plan["buffers"][0]["home"] == "input");
+  CHECK(plan["buffers"][0]["bytes"] == 2 * 6 * 6 * 4);
+  CHECK(plan["buffers"][plan["steps"].back()["writes"]["buffer"].get<std::size_t>()]["home"] == "output");
+  CHECK(plan["arena_bytes"] <= plan["naive_bytes"]);
+}
+
+TEST_CASE("inspect_memory_needs_a_graph") {
+  const Outcome outcome = run_burin({"inspect", kModel, "--memory", "--layer", "conv"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--memory: no graph was read from") && Contains("all layers"));
+}
