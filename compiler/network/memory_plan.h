@@ -9,8 +9,9 @@ namespace burin {
 
 struct MemoryPlanOptions {
   PlacementOptions placement;
-  // An element-wise step writes over its input where nothing else reads that any more.
-  bool in_place = true;
+  // An element-wise step writes over its input where nothing else reads that any more. Only for kernels that say they
+  // bear it: loads that are "read-only for the whole launch" (templates/device.h) must not find stores of that launch.
+  bool in_place = false;
   // Steps that do not need each other may run at the same time. Without it each waits for the one before: less memory.
   bool parallel = true;
   // nchw everywhere unless said otherwise.

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "compiler/network/arena.h"
 #include "compiler/network/simplify.h"
 #include "test/network/pass_checks.h"
 #include "test/network/plan_executor.h"
@@ -220,13 +221,13 @@ TEST_CASE("memory_plan: element-wise steps write over an input that nothing else
   const int gate =
       graph.add("gate", Combine{Combination::multiply}, {relu, graph.add("mean", GlobalAveragePool{}, {relu})});
   const Network network = graph.finish({graph.convolution(conv("out", 2, 2), {gate})});
-  const NetworkPlan plan = checked_plan(network, 1);
+  MemoryPlanOptions options;
+  options.in_place = true;
+  const NetworkPlan plan = checked_plan(network, 1, options);
   CHECK(plan.steps[2].writes == plan.steps[0].writes);
   CHECK(plan.steps[5].writes == plan.steps[0].writes);
   CHECK(plan.arena_bytes == 2 * 2048);
-  MemoryPlanOptions options;
-  options.in_place = false;
-  CHECK(checked_plan(network, 1, options).arena_bytes > plan.arena_bytes);
+  CHECK(checked_plan(network, 1).arena_bytes > plan.arena_bytes);
 }
 
 TEST_CASE("memory_plan: an input that may be read at the same time is not written over") {
@@ -235,7 +236,9 @@ TEST_CASE("memory_plan: an input that may be read at the same time is not writte
   const int a = graph.convolution(conv("a", 2, 2), {x});
   const int relu = graph.add("relu", kRelu, {a}), b = graph.convolution(conv("b", 2, 2), {a});
   const Network network = graph.finish({graph.convolution(conv("c", 2, 2), {relu}), b});
-  const NetworkPlan plan = checked_plan(network, 1);
+  MemoryPlanOptions options;
+  options.in_place = true;
+  const NetworkPlan plan = checked_plan(network, 1, options);
   CHECK(plan.steps[1].writes.buffer != plan.steps[0].writes.buffer);
 }
 
@@ -296,4 +299,18 @@ TEST_CASE("layouts: what writers like best and readers can read") {
     CHECK_THAT(text, Catch::Contains("'a_out'") || Catch::Contains("'b_out'"));
     CHECK_THAT(text, Catch::Contains("'a' writes (nchw4)") && Catch::Contains("'b' reads (nchw)"));
   }
+}
+
+TEST_CASE("arena: the largest first, each into a gap between those that it conflicts with") {
+  const auto all = [](int, int) { return true; };
+  CHECK(lay_out_arena({100, 1000, 300}, 256, all).offsets == std::vector<std::int64_t>{1536, 0, 1024});
+  CHECK(lay_out_arena({100, 1000, 300}, 256, all).bytes == 1792);
+  CHECK(lay_out_arena({100, 1000, 300}, 256, [](int, int) { return false; }).bytes == 1024);
+  CHECK(lay_out_arena({}, 256, all).bytes == 0);
+  // In the order of size: 0 at 0, 1 at 2048, 2 at 3584, 3 at 4608. The last, 512 bytes, conflicts with all but 1 and 3,
+  // which leaves a gap of 1536 bytes and the end: it takes the gap.
+  const auto without = [](int a, int b) { return std::max(a, b) != 4 || (std::min(a, b) != 1 && std::min(a, b) != 3); };
+  const ArenaLayout layout = lay_out_arena({2048, 1536, 1024, 768, 512}, 256, without);
+  CHECK(layout.offsets == std::vector<std::int64_t>{0, 2048, 3584, 4608, 2048});
+  CHECK(layout.bytes == 5376);
 }
