@@ -242,6 +242,14 @@ TEST_CASE("memory_plan: an input that may be read at the same time is not writte
   CHECK(plan.steps[1].writes.buffer != plan.steps[0].writes.buffer);
 }
 
+TEST_CASE("memory_plan: the batch changes nothing but sizes, so that kernels serve every batch") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Network network = random_graph(seed);
+    INFO("seed " << seed);
+    CHECK(plan_network(network, 1).steps == plan_network(network, 32).steps);
+  }
+}
+
 TEST_CASE("memory_plan: every dependency is needed") {
   int dropped = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
