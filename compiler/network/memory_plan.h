@@ -22,8 +22,8 @@ struct MemoryPlanOptions {
 // be made: for inputs of a Concat that cannot lie in its output, and for outputs of the network whose tensor is an
 // input or another output as well. Steps wait for those that write what they read, and for nothing else: memory is
 // shared only where the order of the steps allows it. The steps, their places too, are the same for every batch. The
-// network must have a graph that verify() finds no fault with; the result has none either. Throws Error(unsupported) for
-// a network beyond the limits of a plan.
+// network must have a graph that verify() finds no fault with; the result has none either. Throws Error(unsupported)
+// for a network beyond the limits of a plan.
 NetworkPlan plan_network(const Network& network, int batch, const MemoryPlanOptions& options = {});
 
 }  // namespace burin
