@@ -32,7 +32,7 @@ BURIN_PRIMITIVE u32 burin_slice_group() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_split() __attribute__((const));
 BURIN_PRIMITIVE const void* burin_slice_code() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_code_bytes() __attribute__((const));  // an estimate
-BURIN_PRIMITIVE float burin_leaky_slope() __attribute__((const));
+BURIN_PRIMITIVE float burin_real_leaky_slope() __attribute__((const));
 
 #define BURIN_PIECE extern "C" __attribute__((device, used))
 
@@ -398,7 +398,7 @@ BURIN_DEVICE float activate(float x) {
     case kRelu6:
       return x < 0 ? 0 : x > 6 ? 6 : x;
     case kLeakyRelu:
-      return x < 0 ? x * burin_leaky_slope() : x;
+      return x < 0 ? x * burin_real_leaky_slope() : x;
     case kSigmoid:
       return burin_dev_reciprocal(1 + burin_dev_exp(-x));
     case kSilu:

@@ -115,6 +115,10 @@ BURIN_PRIMITIVE u32 burin_dev_count_arrival(u32* counter, u32 last);
 BURIN_PRIMITIVE u32 burin_dev_broadcast(u32 value);
 BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this thread
 
+// The value that the thread whose number differs in the bits of `distance` (below 32) passed. All threads of the block
+// must call it, with the same distance; orders nothing.
+BURIN_PRIMITIVE float burin_dev_shuffle_xor(float value, u32 distance);
+
 // ---- arithmetic that differs by device
 // a * b + sum where `condition` holds, else `sum`: one predicated instruction.
 BURIN_PRIMITIVE float burin_dev_fma_if(u32 condition, float a, float b, float sum);
@@ -131,6 +135,7 @@ BURIN_PRIMITIVE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum);
 BURIN_PRIMITIVE float burin_dev_zero();
 BURIN_PRIMITIVE float burin_dev_exp(float x);
 BURIN_PRIMITIVE float burin_dev_reciprocal(float x);
+BURIN_PRIMITIVE float burin_dev_power(float base, float exponent);  // of a base that is not negative
 
 // ---- for the reader of the generated code: no effect; becomes a comment in the PTX
 BURIN_PRIMITIVE void burin_dev_note_slice(u32 group, u32 split);

@@ -280,6 +280,10 @@ BURIN_INLINE __attribute__((noreturn)) void burin_dev_exit() {
   __asm__ volatile("exit;");
   __builtin_unreachable();
 }
+BURIN_INLINE float burin_dev_shuffle_xor(float value, u32 distance) {
+  constexpr u32 kAllLanes = 0xFFFFFFFF, kLastLane = 31;
+  return __nvvm_shfl_sync_bfly_f32(kAllLanes, value, distance, kLastLane);
+}
 
 // The assembler makes one predicated instruction of the two.
 BURIN_INLINE float burin_dev_fma_if(u32 condition, float a, float b, float sum) {
@@ -326,3 +330,6 @@ BURIN_INLINE float burin_dev_exp(float x) {
   return __nvvm_ex2_approx_f(x * kLog2E);
 }
 BURIN_INLINE float burin_dev_reciprocal(float x) { return __nvvm_rcp_rn_f(x); }
+BURIN_INLINE float burin_dev_power(float base, float exponent) {
+  return __nvvm_ex2_approx_f(exponent * __nvvm_lg2_approx_f(base));
+}

@@ -21,14 +21,22 @@
 
 namespace burin {
 
+enum class KernelForm {
+  convolution,
+  convolution_with_activity,  // it has the parameters of activity maps
+  other_operator,             // input, output, second input, weights, batch
+};
+
 struct AcceptedKernel {
   llvm::Function* function = nullptr;
   ClusterExtent cluster;
-  bool activity = false;  // it has the parameters of activity maps
-  int call_depth = 1;     // functions of the module in the longest chain of calls that begins with the kernel
+  KernelForm form = KernelForm::convolution;
+  int call_depth = 1;  // functions of the module in the longest chain of calls that begins with the kernel
 };
 
-// `layout`: of the CPU; it becomes the module's. Throws Error(bad_input) that names function and instruction.
-AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbol, const llvm::DataLayout& layout);
+// `layout`: of the CPU; it becomes the module's. `other_operator`: which form the kernel must have. Throws
+// Error(bad_input) that names function and instruction.
+AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbol, const llvm::DataLayout& layout,
+                                  bool other_operator);
 
 }  // namespace burin

@@ -111,7 +111,9 @@ void Block::thread_entry() {
   const std::uint64_t input = memory.base(Buffer::input), output = memory.base(Buffer::output),
                       residual = memory.base(Buffer::residual), partials = memory.base(Buffer::partials),
                       counters = memory.base(Buffer::counters);
-  if (launch.activity_kernel != nullptr) {
+  if (launch.operator_kernel != nullptr) {
+    launch.operator_kernel(input, output, memory.base(Buffer::second), memory.base(Buffer::weights), launch.batch);
+  } else if (launch.activity_kernel != nullptr) {
     launch.activity_kernel(input, output, residual, partials, counters, launch.batch,
                            memory.base(Buffer::input_activity), memory.base(Buffer::output_activity));
   } else {
@@ -128,6 +130,8 @@ const char* Block::name(State state) {
       return "barrier";
     case State::at_broadcast:
       return "broadcast";
+    case State::at_shuffle:
+      return "shuffle";
     case State::at_cluster_barrier:
       return "cluster barrier";
     case State::running:
@@ -147,7 +151,7 @@ void Block::finish_interval() {
   const int all = static_cast<int>(threads_.size());
   if ((fault_ = diverged_warp())) return;
   std::optional<State> meeting;
-  for (const State state : {State::at_barrier, State::at_broadcast, State::at_cluster_barrier}) {
+  for (const State state : {State::at_barrier, State::at_broadcast, State::at_shuffle, State::at_cluster_barrier}) {
     if (first(state) == all) continue;
     if (meeting) {
       fault_ = fmt::format("{}: divergence: waits at a {} while thread {} waits at a {}", subject(first(*meeting)),
@@ -169,6 +173,10 @@ void Block::finish_interval() {
     at_cluster_barrier_ = true;
     return;
   }
+  if (meeting == State::at_shuffle) {
+    finish_shuffle();
+    return;
+  }
   if (meeting == State::at_broadcast) {
     if (const auto fault = shared_.broadcast()) {
       fault_ = fmt::format("{}: {}", subject(0), *fault);
@@ -180,6 +188,26 @@ void Block::finish_interval() {
   share_knowledge();
   shared_.begin_interval();
   ++accessor_.interval;
+}
+
+// Orders nothing: whatever threads have stored stays unknown to the others.
+void Block::finish_shuffle() {
+  std::vector<float> values;
+  for (const Thread& thread : threads_) values.push_back(thread.shuffled);
+  const std::uint32_t distance = threads_.front().distance;
+  for (std::size_t i = 0; i < threads_.size(); ++i) {
+    const std::size_t partner = i ^ distance;
+    if (threads_[i].distance != distance) {
+      fault_ = fmt::format("{}: divergence: shuffles over a distance of {}, thread 0 over {}",
+                           subject(static_cast<int>(i)), threads_[i].distance, distance);
+    } else if (distance >= kWarpSize || partner >= threads_.size()) {
+      fault_ = fmt::format("{}: shuffles with thread {}, which its warp does not have", subject(static_cast<int>(i)),
+                           partner);
+    }
+    if (fault_) return;
+    threads_[i].shuffled = values[partner];
+    threads_[i].state = State::running;
+  }
 }
 
 void Block::end_block() {
@@ -233,6 +261,14 @@ std::uint32_t Block::broadcast(std::uint32_t value) {
   threads_[static_cast<std::size_t>(thread_)].broadcast_value = value;
   meet(State::at_broadcast);
   return broadcast_value_;
+}
+
+float Block::shuffle_xor(float value, std::uint32_t distance) {
+  Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+  thread.shuffled = value;
+  thread.distance = distance;
+  meet(State::at_shuffle);
+  return threads_[static_cast<std::size_t>(thread_)].shuffled;
 }
 
 std::optional<std::string> Block::gate_arrive(std::uint32_t gate, std::uint32_t rank) {

@@ -26,10 +26,15 @@ using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t outpu
                                         std::uint64_t partials, std::uint64_t counters, std::int32_t batch,
                                         std::uint64_t input_activity, std::uint64_t output_activity);
 
+// Of operators beside the convolutions.
+using OperatorFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t second,
+                                  std::uint64_t weights, std::int32_t batch);
+
 // What all blocks of a launch share.
 struct Launch {
   KernelFunction kernel = nullptr;
-  ActivityKernelFunction activity_kernel = nullptr;  // instead of the other
+  ActivityKernelFunction activity_kernel = nullptr;  // instead of the first
+  OperatorFunction operator_kernel = nullptr;        // instead of both
   LaunchMemory* memory = nullptr;
   std::uint32_t blocks_x = 1;
   std::int32_t batch = 1;
@@ -78,6 +83,7 @@ class Block {
   void cluster_barrier();
   std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
   std::uint32_t broadcast(std::uint32_t value);
+  float shuffle_xor(float value, std::uint32_t distance);
   // Until the phase is complete; the fault when the wait is one that must not be. `blocks`: that is what it counts.
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase, bool blocks);
   std::optional<std::string> gate_arrive(std::uint32_t gate, std::uint32_t rank);
@@ -96,12 +102,14 @@ class Block {
   [[noreturn]] void fail_thread(std::string&& fault);
 
  private:
-  enum class State { running, at_gate, at_barrier, at_broadcast, at_cluster_barrier, ended };
+  enum class State { running, at_gate, at_barrier, at_broadcast, at_shuffle, at_cluster_barrier, ended };
   struct Thread {
     State state = State::running;
     std::uint32_t broadcast_value = 0;
-    std::uint32_t gate = 0;  // waited for; of State::at_gate
-    bool moved = false;      // has passed a wait since it was last resumed
+    float shuffled = 0;          // what it passed to the shuffle, then what it receives
+    std::uint32_t distance = 0;  // of the shuffle
+    std::uint32_t gate = 0;      // waited for; of State::at_gate
+    bool moved = false;          // has passed a wait since it was last resumed
     // Barrier intervals, counted from 1; 0: never.
     std::uint32_t stored = 0;        // the last store of a partial sum
     std::uint32_t covered = 0;       // the first fence after it
@@ -116,6 +124,7 @@ class Block {
   Knowledge& known() { return known_[static_cast<std::size_t>(thread_)]; }
   void share_knowledge();
   void finish_interval();
+  void finish_shuffle();
   void end_block();
   std::optional<std::string> diverged_warp() const;
   std::string subject(int thread) const;

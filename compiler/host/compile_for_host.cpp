@@ -148,7 +148,8 @@ struct HostCode::Jit {
 
 HostCode::~HostCode() = default;
 
-HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(std::make_unique<Jit>()) {
+HostCode::HostCode(std::string_view bitcode, const std::string& symbol, bool other_operator)
+    : jit_(std::make_unique<Jit>()) {
   initialise_target();
   orc::JITTargetMachineBuilder target = require(orc::JITTargetMachineBuilder::detectHost(), "finding this CPU");
   // Linear time matters more than the speed of the code: it is generated for one verification.
@@ -161,7 +162,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(s
   context->setDiscardValueNames(true);
   Diagnostics diagnostics(*context);
   std::unique_ptr<llvm::Module> module = parse(bitcode, context, diagnostics);
-  const AcceptedKernel accepted = require_acceptable(*module, symbol, layout);
+  const AcceptedKernel accepted = require_acceptable(*module, symbol, layout, other_operator);
   cluster_ = accepted.cluster;
   to_host_form(*module, *accepted.function);
   module->setTargetTriple(target.getTargetTriple().str());
@@ -189,10 +190,16 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol) : jit_(s
     auto address = jit.lookup(kHostKernelName);
     failure = address ? std::string() : llvm::toString(address.takeError());
     if (!address) return;
-    if (accepted.activity) {
-      activity_kernel_ = address->toPtr<ActivityKernelFunction>();
-    } else {
-      kernel_ = address->toPtr<KernelFunction>();
+    switch (accepted.form) {
+      case KernelForm::convolution:
+        kernel_ = address->toPtr<KernelFunction>();
+        break;
+      case KernelForm::convolution_with_activity:
+        activity_kernel_ = address->toPtr<ActivityKernelFunction>();
+        break;
+      case KernelForm::other_operator:
+        operator_kernel_ = address->toPtr<OperatorFunction>();
+        break;
     }
   });
   const std::string text = fmt::format("{}; {}{}", failure, jit_->errors, diagnostics.text());

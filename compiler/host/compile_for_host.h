@@ -16,12 +16,13 @@ class HostCode {
  public:
   // Throws Error(bad_input) for bitcode that is no specialised module, Error(unsupported) when its threads would need
   // too much stack.
-  HostCode(std::string_view bitcode, const std::string& symbol);
+  HostCode(std::string_view bitcode, const std::string& symbol, bool other_operator = false);
   ~HostCode();
 
-  // One of the two is null: kernels with activity maps have more parameters.
+  // All but one are null: kernels with activity maps have more parameters, those of other operators have their own.
   KernelFunction kernel() const { return kernel_; }
   ActivityKernelFunction activity_kernel() const { return activity_kernel_; }
+  OperatorFunction operator_kernel() const { return operator_kernel_; }
   const ClusterExtent& cluster() const { return cluster_; }
   // What one thread needs, primitives included.
   std::size_t stack_bytes() const { return stack_bytes_; }
@@ -31,6 +32,7 @@ class HostCode {
   std::unique_ptr<Jit> jit_;
   KernelFunction kernel_ = nullptr;
   ActivityKernelFunction activity_kernel_ = nullptr;
+  OperatorFunction operator_kernel_ = nullptr;
   ClusterExtent cluster_;
   std::size_t stack_bytes_ = 0;
 };

@@ -1,20 +1,14 @@
 #include "compiler/host/executor.h"
 
-#include <algorithm>
-#include <atomic>
 #include <bit>
-#include <functional>
-#include <limits>
-#include <mutex>
 #include <new>
 #include <optional>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
+#include "compiler/host/block_runner.h"
 #include "compiler/host/block_schedule.h"
-#include "compiler/host/cluster.h"
 #include "compiler/host/compile_for_host.h"
 #include "compiler/host/launch_memory.h"
 #include "ir/error.h"
@@ -23,9 +17,6 @@
 namespace burin {
 namespace {
 
-// GPU threads at once. Each has a stack and a page that guards it; a process may have some 65 thousand such pieces of
-// memory.
-constexpr int kMaxFibers = 16 * kMaxThreadsPerBlock;
 constexpr int kSharedWordBytes = 4;
 
 void verify_launch(const LaunchGeometry& launch, const std::string& symbol) {
@@ -67,29 +58,15 @@ void require_map(std::string_view tensor, std::size_t has, const std::optional<A
        wanted);
 }
 
-// The first fault in the order of the blocks, whichever CPU thread meets it.
-class FirstFault {
- public:
-  bool before(std::uint64_t position) const { return first_.load(std::memory_order_relaxed) < position; }
-  void offer(std::uint64_t position, std::string text) {
-    const std::lock_guard lock(mutex_);
-    if (position >= first_) return;
-    first_ = position;
-    text_ = std::move(text);
-  }
-  const std::optional<std::string>& text() const { return text_; }
-
- private:
-  std::mutex mutex_;
-  std::atomic<std::uint64_t> first_ = std::numeric_limits<std::uint64_t>::max();
-  std::optional<std::string> text_;
-};
-
 }  // namespace
 
 struct HostKernel::Impl {
   Impl(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch, const ConvShape& shape)
-      : symbol(symbol), launch(launch), shape(shape), code(bitcode, symbol) {
+      : symbol(symbol),
+        launch(launch),
+        shape(shape),
+        code(bitcode, symbol),
+        runner(code, launch.threads, launch.shared_bytes) {
     const ClusterExtent& cluster = code.cluster();
     if (launch.slices % cluster.y != 0) {
       fail(ErrorKind::bad_input, "kernel '{}': its launch has slices = {}; they make no clusters of {} blocks", symbol,
@@ -108,13 +85,12 @@ struct HostKernel::Impl {
   void run(const HostLaunchArguments& arguments);
   void run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass,
                 std::int64_t tiles);
-  void run_phase(const Launch& job, const BlockSchedule& schedule, std::int64_t pass, int phase, FirstFault& fault);
 
   std::string symbol;
   LaunchGeometry launch;
   ConvShape shape;
   HostCode code;
-  std::vector<std::unique_ptr<Cluster>> workers;  // kept from run to run: their stacks take time to make
+  BlockRunner runner;
 };
 
 void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
@@ -165,36 +141,12 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
   LaunchMemory memory(shape, launch, tiles, arguments.input, arguments.output, arguments.residual,
                       arguments.input_activity, arguments.output_activity);
   const auto width = static_cast<std::uint32_t>(grid_width(launch, arguments.batch));
-  const Launch job = {code.kernel(), code.activity_kernel(), &memory, width, arguments.batch};
+  const Launch job = {code.kernel(), code.activity_kernel(), nullptr, &memory, width, arguments.batch};
   for (int phase = 0; phase < schedule.phases(); ++phase) {
-    FirstFault fault;
-    run_phase(job, schedule, pass, phase, fault);
-    if (fault.text()) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault.text());
+    const auto fault = runner.run(job, schedule, pass, phase);
+    if (fault) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault);
   }
   if (const auto missing = memory.incomplete()) fail(ErrorKind::verification, "kernel '{}': {}", symbol, *missing);
-}
-
-void HostKernel::Impl::run_phase(const Launch& job, const BlockSchedule& schedule, std::int64_t pass, int phase,
-                                 FirstFault& fault) {
-  const auto most = static_cast<std::uint64_t>(kMaxFibers / (launch.threads * code.cluster().blocks()));
-  const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, most);
-  const auto count = static_cast<std::size_t>(std::min(wanted, schedule.turns()));
-  while (workers.size() < count) {
-    workers.push_back(
-        std::make_unique<Cluster>(code.cluster(), launch.threads, launch.shared_bytes, code.stack_bytes()));
-  }
-  std::atomic<std::uint64_t> next = 0;
-  // Positions are taken in order, so when one has a fault, all before it have been taken and will be finished.
-  const auto work = [&](Cluster& worker) {
-    for (std::uint64_t position = next++; position < schedule.turns() && !fault.before(position); position = next++) {
-      const auto block = schedule.block(pass, phase, position);
-      if (!block) continue;
-      if (auto text = worker.run(job, *block)) fault.offer(position, std::move(*text));
-    }
-  };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work, std::ref(*workers[i]));
-  work(*workers.front());
 }
 
 HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <string_view>
 
 namespace burin {
@@ -14,7 +15,9 @@ constexpr std::array<std::string_view, kBuffers> kBufferNames = {"input",
                                                                  "partial sums",
                                                                  "counters",
                                                                  "activity map of the input",
-                                                                 "activity map of the output"};
+                                                                 "activity map of the output",
+                                                                 "second input",
+                                                                 "weights"};
 
 // Each buffer begins in the middle of a range of 2^44 bytes; the top bits are such that the CPU has no such address.
 constexpr int kRangeBits = 44;
@@ -69,6 +72,21 @@ LaunchMemory::LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch,
       counters_(std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(counter_count_))),
       arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(block_count_))) {}
 
+LaunchMemory::LaunchMemory(const OperatorTensor& written, std::int64_t blocks, std::span<const float> input,
+                           std::span<float> output, std::span<const float> second,
+                           std::span<const std::uint32_t> weights)
+    : input_layout_(TensorLayout::nchw),
+      output_layout_(TensorLayout::nchw),
+      written_(written),
+      width_(blocks),
+      input_base_(base_of(Buffer::input)),
+      input_(input),
+      second_(second),
+      weights_(weights),
+      output_(output),
+      block_count_(blocks),
+      output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output.size())) {}
+
 std::int64_t LaunchMemory::elements(Buffer buffer) const {
   switch (buffer) {
     case Buffer::input:
@@ -85,6 +103,10 @@ std::int64_t LaunchMemory::elements(Buffer buffer) const {
       return static_cast<std::int64_t>(input_activity_.size());
     case Buffer::output_activity:
       return static_cast<std::int64_t>(output_activity_.size());
+    case Buffer::second:
+      return static_cast<std::int64_t>(second_.size());
+    case Buffer::weights:
+      return static_cast<std::int64_t>(weights_.size());
   }
   return 0;
 }
@@ -109,6 +131,10 @@ std::string LaunchMemory::describe_element(Buffer buffer, std::int64_t element) 
     default:
       break;
   }
+  if (written_) {
+    return fmt::format("{} (image {}, word {})", element, element / written_->image_words,
+                       element % written_->image_words);
+  }
   const TensorPlace at = place(buffer, element);
   if (images_together(buffer == Buffer::input ? input_layout_ : output_layout_) == 2) {
     return fmt::format("{} (images {} and {}, channel {}, row {}, col {})", element, at.image, at.image + 1, at.channel,
@@ -126,6 +152,10 @@ TensorPlace LaunchMemory::place(Buffer buffer, std::int64_t element) const {
 
 bool LaunchMemory::is_filling(std::int64_t output_element) const {
   return output_has_filling_ && place(Buffer::output, output_element).channel >= shape_.out_channels;
+}
+
+bool LaunchMemory::is_written(std::int64_t output_element) const {
+  return !written_ || written_->contains(output_element % written_->image_words);
 }
 
 std::string LaunchMemory::misplaced(Buffer wanted, const char* access, std::uint64_t address) const {
@@ -163,12 +193,22 @@ std::int64_t LaunchMemory::locate(Buffer buffer, const char* access, std::uint64
   return -1;
 }
 
-std::optional<std::string> LaunchMemory::load_residual(std::uint64_t address, float& value) const {
-  const bool residual = (address ^ kNoSuchMemory) >> kRangeBits == static_cast<std::uint64_t>(Buffer::residual);
+std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float& value) const {
+  const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
+  const auto meant = [&](Buffer buffer) { return range == static_cast<std::uint64_t>(buffer); };
+  Buffer buffer = Buffer::input;
+  for (const Buffer other : {Buffer::residual, Buffer::second, Buffer::weights}) {
+    if (meant(other)) buffer = other;
+  }
   std::string fault;
-  const std::int64_t element = locate(residual ? Buffer::residual : Buffer::input, "load from", address, fault);
+  const std::int64_t element = locate(buffer, "load from", address, fault);
   if (element < 0) return fault;
-  value = residual ? residual_[static_cast<std::size_t>(element)] : input_[static_cast<std::size_t>(element)];
+  const auto index = static_cast<std::size_t>(element);
+  if (buffer == Buffer::weights) {
+    value = std::bit_cast<float>(weights_[index]);
+  } else {
+    value = buffer == Buffer::second ? second_[index] : buffer == Buffer::residual ? residual_[index] : input_[index];
+  }
   return std::nullopt;
 }
 
@@ -210,6 +250,10 @@ std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, flo
   const std::int64_t element = locate(Buffer::output, "store to", address, fault);
   if (element < 0) return fault;
   if (is_filling(element)) return std::nullopt;
+  if (!is_written(element)) {
+    return fmt::format("store to output element {}, which is not the operator's",
+                       describe_element(Buffer::output, element));
+  }
   const auto index = static_cast<std::size_t>(element);
   const std::uint32_t first = output_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
   if (first != 0) {
@@ -303,6 +347,7 @@ std::optional<std::string> LaunchMemory::incomplete() const {
   std::int64_t missing = 0, first = -1;
   for (std::int64_t i = 0; i < elements(Buffer::output); ++i) {
     if (output_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0 || is_filling(i)) continue;
+    if (!is_written(i)) continue;
     if (missing++ == 0) first = i;
   }
   if (missing != 0) {

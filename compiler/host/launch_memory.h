@@ -1,4 +1,4 @@
-// The global memory of one launch: seven buffers, of which the kernel sees addresses that are not addresses of this
+// The global memory of one launch: its buffers, of which the kernel sees addresses that are not addresses of this
 // process. They lie so far apart that an access outside a buffer never falls into another one, and only the primitives
 // can turn them into memory.
 //
@@ -17,13 +17,15 @@
 #include <string>
 
 #include "ir/conv_layer.h"
+#include "ir/operator_plan.h"
 #include "ir/package/manifest.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
 
-enum class Buffer { input, output, residual, partials, counters, input_activity, output_activity };
-inline constexpr int kBuffers = 7;
+// The last two are those of operators beside the convolutions.
+enum class Buffer { input, output, residual, partials, counters, input_activity, output_activity, second, weights };
+inline constexpr int kBuffers = 9;
 
 // Who accesses.
 struct Accessor {
@@ -39,17 +41,22 @@ class LaunchMemory {
                std::span<float> output, std::span<const float> residual,
                std::span<const std::uint8_t> input_activity = {}, std::span<std::uint8_t> output_activity = {});
 
+  // Of an operator: whole tensors, of which it writes the words of `written`, all of them, and no others. The weights
+  // are words of whatever the kernel takes them for.
+  LaunchMemory(const OperatorTensor& written, std::int64_t blocks, std::span<const float> input,
+               std::span<float> output, std::span<const float> second, std::span<const std::uint32_t> weights);
+
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
   std::uint64_t base(Buffer buffer) const;
 
-  // Of the input or the residual.
+  // Of the input, the residual, an operator's second input or its weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
     const std::uint64_t offset = address - input_base_;
     if (offset < input_.size_bytes() && offset % kWordBytes == 0) {
       value = input_[offset / kWordBytes];
       return std::nullopt;
     }
-    return load_residual(address, value);
+    return load_other(address, value);
   }
   // Four words that are accessed at once begin at a multiple of 16 bytes.
   std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
@@ -78,12 +85,13 @@ class LaunchMemory {
     std::atomic<std::uint64_t> writer = 0;
   };
 
-  std::optional<std::string> load_residual(std::uint64_t address, float& value) const;
+  std::optional<std::string> load_other(std::uint64_t address, float& value) const;
   std::int64_t elements(Buffer buffer) const;
   // The element at `address`, or -1 and the fault.
   std::int64_t locate(Buffer buffer, const char* access, std::uint64_t address, std::string& fault) const;
   TensorPlace place(Buffer buffer, std::int64_t element) const;
   bool is_filling(std::int64_t output_element) const;
+  bool is_written(std::int64_t output_element) const;
   std::string misplaced(Buffer wanted, const char* access, std::uint64_t address) const;
   std::string describe_element(Buffer buffer, std::int64_t element) const;
   std::string describe_block(std::uint32_t block) const;
@@ -91,10 +99,12 @@ class LaunchMemory {
   ConvShape shape_;
   TensorLayout input_layout_, output_layout_;
   bool output_has_filling_ = false;
+  std::optional<OperatorTensor> written_;  // of an operator
   std::int64_t partials_per_tile_ = 0;
   std::int64_t width_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;
-  std::span<const float> input_, residual_;
+  std::span<const float> input_, residual_, second_;
+  std::span<const std::uint32_t> weights_;
   std::span<float> output_;
   std::span<const std::uint8_t> input_activity_;
   std::span<std::uint8_t> output_activity_;

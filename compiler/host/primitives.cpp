@@ -203,6 +203,7 @@ void barrier() noexcept { Block::current().barrier(); }
 void keep_order(u32) noexcept {}  // what a thread does keeps its order anyway
 void fence() noexcept { Block::current().fence(); }
 u32 broadcast(u32 value) noexcept { return Block::current().broadcast(value); }
+float shuffle_xor(float value, u32 distance) noexcept { return Block::current().shuffle_xor(value, distance); }
 void exit_thread() noexcept { Block::current().end_thread(); }
 
 u32 count_arrival(u64 counter, u32 last) noexcept {
@@ -252,6 +253,7 @@ u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, 
 float zero() { return 0.0F; }
 float exponential(float x) noexcept { return std::exp(x); }
 float reciprocal(float x) noexcept { return 1.0F / x; }
+float power(float base, float exponent) noexcept { return std::pow(base, exponent); }
 
 void unreachable_reached() noexcept { Block::current().fail_thread("reached code that is marked as unreachable"); }
 
@@ -310,6 +312,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_fence", "v", address_of(fence)},
       {"burin_dev_count_arrival", "ipi", address_of(count_arrival)},
       {"burin_dev_broadcast", "ii", address_of(broadcast)},
+      {"burin_dev_shuffle_xor", "ffi", address_of(shuffle_xor)},
       {"burin_dev_exit", "v", address_of(exit_thread)},
       {"burin_dev_fma_if", "fifff", address_of(fma_if)},
       {"burin_dev_shared_load_word", "iii", address_of(shared_load_word)},
@@ -325,6 +328,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_zero", "f", address_of(zero)},
       {"burin_dev_exp", "ff", address_of(exponential)},
       {"burin_dev_reciprocal", "ff", address_of(reciprocal)},
+      {"burin_dev_power", "fff", address_of(power)},
   };
   return table;
 }

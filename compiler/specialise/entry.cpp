@@ -109,21 +109,37 @@ void build_entry(TemplateHoles& holes, const KernelPlan& plan, const std::vector
   fill_activity_holes(holes, plan);
 }
 
-void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan) {
+namespace {
+
+Function* name_entry(llvm::Module& module, const std::string& symbol) {
   Function* kernel = module.getFunction("burin_kernel");
   BURIN_CHECK(kernel != nullptr, "the template has no entry");
   kernel->setName(symbol);
-  llvm::LLVMContext& context = module.getContext();
-  llvm::NamedMDNode* annotations = module.getOrInsertNamedMetadata("nvvm.annotations");
-  annotations->clearOperands();
-  const auto annotate = [&](const char* key, int value) {
-    annotations->addOperand(llvm::MDNode::get(
-        context, {llvm::ValueAsMetadata::get(kernel), llvm::MDString::get(context, key),
-                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
-  };
-  annotate("kernel", 1);
-  annotate("maxntidx", plan.threads);
-  if (plan.max_registers < 255) annotate("maxnreg", plan.max_registers);
+  module.getOrInsertNamedMetadata("nvvm.annotations")->clearOperands();
+  return kernel;
+}
+
+void annotate(Function* kernel, const char* key, int value) {
+  llvm::LLVMContext& context = kernel->getContext();
+  kernel->getParent()
+      ->getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(kernel), llvm::MDString::get(context, key),
+                    llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
+}
+
+}  // namespace
+
+void set_entry(llvm::Module& module, const std::string& symbol, int threads) {
+  Function* kernel = name_entry(module, symbol);
+  annotate(kernel, "kernel", 1);
+  annotate(kernel, "maxntidx", threads);
+}
+
+void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan) {
+  set_entry(module, symbol, plan.threads);
+  Function* kernel = module.getFunction(symbol);
+  if (plan.max_registers < 255) annotate(kernel, "maxnreg", plan.max_registers);
   // Slices are numbered split fastest, so a group's splits are neighbours, and the groups of a cluster follow each
   // other.
   const ClusterShape& cluster = plan.cluster;

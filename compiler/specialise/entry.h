@@ -13,5 +13,7 @@ namespace burin {
 void build_entry(TemplateHoles& holes, const KernelPlan& plan, const std::vector<llvm::Function*>& slices);
 // The finished entry's name, and what the assembler must know of the launch.
 void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan);
+// The same of a kernel of which no more is known than the threads of its blocks.
+void set_entry(llvm::Module& module, const std::string& symbol, int threads);
 
 }  // namespace burin

@@ -1,0 +1,171 @@
+#include "compiler/operators/plan_operator.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "compiler/operators/plan_parts.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+std::int64_t product(const Shape& shape, std::size_t begin = 0) {
+  std::int64_t result = 1;
+  for (std::size_t axis = begin; axis < shape.size(); ++axis) result *= shape[axis];
+  return result;
+}
+
+// One function for each kind of operator.
+class Planner {
+ public:
+  Planner(const Network& network, const Operator& op, int batch, const OperatorPlaces& places)
+      : network_(network), op_(op), batch_(batch), places_(places), output_(tensor(op.output).shape) {}
+
+  std::vector<PlannedOperator> operator()(const Convolution&) const { return unsupported(); }
+
+  std::vector<PlannedOperator> operator()(const Linear& op) const {
+    return {plan_linear(op, input_place(0), places_.output, batch_)};
+  }
+
+  std::vector<PlannedOperator> operator()(const Elementwise& op) const {
+    PlannedOperator result = flat("elementwise");
+    set_function(result.plan, op);
+    result.plan.integers["affine"] = 0;
+    result.plan.integers["plane"] = 1;
+    set_pieces(result.plan, product(output_), by_fours(result.plan), batch_);
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const ChannelAffine& op) const {
+    PlannedOperator result = flat("elementwise");
+    set_no_function(result.plan);
+    result.plan.integers["affine"] = 1;
+    result.plan.integers["plane"] = static_cast<int>(plane());
+    set_pieces(result.plan, product(output_), by_fours(result.plan) && channels_by_fours(), batch_);
+    for (const auto* values : {&op.scale, &op.shift}) {
+      for (const float value : *values) result.weights.push_back(std::bit_cast<std::uint32_t>(value));
+    }
+    result.plan.weight_words = static_cast<std::int64_t>(result.weights.size());
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const Combine& op) const {
+    PlannedOperator result = flat("combine");
+    const std::int64_t words = product(input_shape(1));
+    const bool per_channel = words != product(output_);
+    OperatorPlan& plan = result.plan;
+    result.second = 1;
+    plan.second = tensor_at(input_place(1), words);
+    plan.integers["multiply"] = op.combination == Combination::multiply;
+    plan.integers["per_channel"] = per_channel;
+    plan.integers["plane"] = static_cast<int>(per_channel ? plane() : 1);
+    set_no_function(plan);
+    // Where a channel has one value, four of them are one load as well.
+    const bool second_by_fours = per_channel && plane() > 1 ? plane() % kVectorWords == 0 : plan.second.aligned > 1;
+    if (per_channel && plane() > 1) plan.second.aligned = 1;
+    set_pieces(plan, product(output_), by_fours(plan) && second_by_fours, batch_);
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const Pool& op) const {
+    const Shape& in = input_shape(0);
+    const bool whole = op.kernel_h == in[1] && op.kernel_w == in[2] && op.dilation_h == 1 && op.dilation_w == 1 &&
+                       op.pad == Padding{} && product(output_, 1) == 1;
+    if (op.kind == PoolKind::average && whole) return (*this)(GlobalAveragePool{});
+    PlannedOperator result = flat("pool");
+    result.plan.input.aligned = result.plan.output.aligned = 1;
+    const std::pair<const char*, std::int64_t> constants[] = {
+        {"channels", in[0]},
+        {"in_rows", in[1]},
+        {"in_cols", in[2]},
+        {"out_rows", output_[1]},
+        {"out_cols", output_[2]},
+        {"kernel_rows", op.kernel_h},
+        {"kernel_cols", op.kernel_w},
+        {"stride_rows", op.stride_h},
+        {"stride_cols", op.stride_w},
+        {"dilation_rows", op.dilation_h},
+        {"dilation_cols", op.dilation_w},
+        {"pad_top", op.pad.top},
+        {"pad_bottom", op.pad.bottom},
+        {"pad_left", op.pad.left},
+        {"pad_right", op.pad.right},
+        {"average", op.kind == PoolKind::average},
+        {"count_padding", op.count_padding},
+    };
+    for (const auto& [name, value] : constants) result.plan.integers[name] = static_cast<int>(value);
+    set_items(result.plan, product(output_));
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const GlobalAveragePool&) const {
+    PlannedOperator result = flat("global_average");
+    OperatorPlan& plan = result.plan;
+    const std::int64_t channels = input_shape(0)[0], words = product(input_shape(0), 1);
+    const bool vectors = words % kVectorWords == 0 && plan.input.aligned > 1;
+    if (!vectors) plan.input.aligned = 1;
+    plan.output.aligned = 1;
+    plan.integers["channels"] = static_cast<int>(channels);
+    plan.integers["plane"] = static_cast<int>(words);
+    plan.integers["vector"] = vectors ? kVectorWords : 1;
+    constexpr int kWarpsOfBlock = 4;  // few, so that the channels of one image reach many multiprocessors
+    plan.threads = kWarpsOfBlock * kWarpSize;
+    plan.group_blocks = static_cast<int>(ceil_div(channels, kWarpsOfBlock));
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const Lrn&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Softmax&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Concat&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Pad&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Reshape&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Identity&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Transpose&) const { return unsupported(); }
+
+ private:
+  const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
+  const Shape& input_shape(std::size_t i) const { return tensor(op_.inputs[i]).shape; }
+  BufferPlace input_place(std::size_t i) const { return places_.inputs.empty() ? BufferPlace{} : places_.inputs[i]; }
+  std::int64_t plane() const { return product(output_, 1); }
+  bool channels_by_fours() const { return plane() == 1 ? output_[0] % kVectorWords == 0 : plane() % kVectorWords == 0; }
+
+  [[noreturn]] std::vector<PlannedOperator> unsupported() const {
+    fail(ErrorKind::unsupported, "operator '{}': there is no operator template for a {}", op_.name,
+         kind_name(op_.kind));
+  }
+
+  // Of one input and the output, each in one run.
+  PlannedOperator flat(const char* name) const {
+    PlannedOperator result;
+    result.plan.template_name = name;
+    result.plan.input = tensor_at(input_place(0), product(input_shape(0)));
+    result.plan.output = tensor_at(places_.output, product(output_));
+    return result;
+  }
+
+  bool by_fours(const OperatorPlan& plan) const {
+    return product(output_) % kVectorWords == 0 && plan.input.aligned > 1 && plan.output.aligned > 1;
+  }
+
+  const Network& network_;
+  const Operator& op_;
+  int batch_;
+  const OperatorPlaces& places_;
+  const Shape& output_;
+};
+
+}  // namespace
+
+std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op, int batch,
+                                           const OperatorPlaces& places) {
+  BURIN_CHECK(places.inputs.empty() || places.inputs.size() == op.inputs.size(), "operator {}: {} places for {} inputs",
+              op.name, places.inputs.size(), op.inputs.size());
+  return std::visit(Planner(network, op, batch, places), op.kind);
+}
+
+}  // namespace burin

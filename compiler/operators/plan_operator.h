@@ -1,0 +1,37 @@
+// The kernels of the operators beside the convolutions: for each the plan, and the weights as the kernel reads them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/network.h"
+#include "ir/operator_plan.h"
+
+namespace burin {
+
+// Where a tensor lies: in each image of a buffer, whose images are `image_words` apart, from `offset` on. 0: the tensor
+// has a buffer of its own.
+struct BufferPlace {
+  std::int64_t image_words = 0;
+  std::int64_t offset = 0;
+};
+
+struct OperatorPlaces {
+  std::vector<BufferPlace> inputs;  // in the order of the operator's; none: all have buffers of their own
+  BufferPlace output;
+};
+
+struct PlannedOperator {
+  OperatorPlan plan;
+  // Which of the operator's inputs the kernel's input and second input are; -1: none.
+  int input = 0, second = -1;
+  std::vector<std::uint32_t> weights;  // plan.weight_words words, as plain memory
+};
+
+// The kernels that compute `op` together, in any order: one, or for a concat one for each input. `batch` is what they
+// are tuned for; they are correct for any. The network must be one that verify() finds no fault with. Throws
+// Error(unsupported) for what no template computes; convolutions have kernels of their own (compiler/compile.h).
+std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op, int batch = 1,
+                                           const OperatorPlaces& places = {});
+
+}  // namespace burin

@@ -1,0 +1,74 @@
+#include "compiler/operators/plan_parts.h"
+
+#include <algorithm>
+
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+void set_function(OperatorPlan& plan, int function, float alpha, float beta) {
+  plan.integers["function"] = function;
+  plan.reals["alpha"] = alpha;
+  plan.reals["beta"] = beta;
+}
+
+}  // namespace
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return ceil_div(value, multiple) * multiple; }
+
+OperatorTensor tensor_at(const BufferPlace& place, std::int64_t words) {
+  OperatorTensor tensor;
+  tensor.image_words = place.image_words == 0 ? words : place.image_words;
+  tensor.offset = place.offset;
+  tensor.run_words = words;
+  const bool quads = tensor.image_words % kVectorWords == 0 && tensor.offset % kVectorWords == 0;
+  tensor.aligned = quads ? kVectorWords : 1;
+  return tensor;
+}
+
+void set_no_function(OperatorPlan& plan) { set_function(plan, 0, 0, 0); }
+
+void set_function(OperatorPlan& plan, const Elementwise& op) {
+  set_function(plan, static_cast<int>(op.function) + 1, op.alpha, op.beta);
+}
+
+void set_function(OperatorPlan& plan, Activation activation, float leaky_slope) {
+  constexpr float kSix = 6;
+  switch (activation) {
+    case Activation::none:
+      return set_no_function(plan);
+    case Activation::relu:
+      return set_function(plan, Elementwise{ElementFunction::relu, 0, 0});
+    case Activation::relu6:
+      return set_function(plan, Elementwise{ElementFunction::clip, 0, kSix});
+    case Activation::leaky_relu:
+      return set_function(plan, Elementwise{ElementFunction::leaky_relu, leaky_slope, 0});
+    case Activation::sigmoid:
+      return set_function(plan, Elementwise{ElementFunction::sigmoid, 0, 0});
+    case Activation::silu:
+      return set_function(plan, Elementwise{ElementFunction::silu, 0, 0});
+  }
+}
+
+void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, int batch) {
+  const int vector = vectors ? kVectorWords : 1;
+  if (!vectors) plan.input.aligned = plan.second.aligned = plan.output.aligned = 1;
+  const std::int64_t pieces = elements / vector;
+  // More pieces for a thread only where all multiprocessors are full without.
+  const std::int64_t waves = ceil_div(pieces, kBlockThreads) * batch / kBlocksAtOnce;
+  int steps = waves >= 4 ? 4 : waves >= 2 ? 2 : 1;
+  while (steps > 1 && pieces < std::int64_t{steps} * kBlockThreads) steps /= 2;
+  plan.integers["elements"] = static_cast<int>(elements);
+  plan.integers["vector"] = vector;
+  plan.integers["steps"] = steps;
+  set_items(plan, ceil_div(pieces, steps));
+}
+
+void set_items(OperatorPlan& plan, std::int64_t items) {
+  plan.threads = static_cast<int>(std::min<std::int64_t>(kBlockThreads, round_up(items, kWarpSize)));
+  plan.group_blocks = static_cast<int>(ceil_div(items, plan.threads));
+}
+
+}  // namespace burin

@@ -1,0 +1,38 @@
+// What the planners of several operators share.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler/operators/plan_operator.h"
+#include "ir/operators.h"
+
+namespace burin {
+
+inline constexpr int kVectorWords = 4;
+inline constexpr int kBlockThreads = 256;
+// Blocks of kBlockThreads that a large GPU runs at once: 132 multiprocessors with 2048 threads each.
+inline constexpr std::int64_t kBlocksAtOnce = 132 * 2048 / kBlockThreads;
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple);
+
+// `words` words in one run. It is aligned where its place allows.
+OperatorTensor tensor_at(const BufferPlace& place, std::int64_t words);
+
+// The constants of templates/operators/function.def.
+void set_function(OperatorPlan& plan, const Elementwise& function);
+void set_function(OperatorPlan& plan, Activation activation, float leaky_slope);
+void set_no_function(OperatorPlan& plan);
+
+// For kernels whose threads have `steps` pieces of one or four words: sets "vector" where `vectors` says that four may
+// be taken at once, "steps", threads and blocks. Tensors that are then not accessed by fours are said to need no
+// alignment.
+void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, int batch);
+
+// A block of kBlockThreads, or as many as are needed, for each so many of `items`.
+void set_items(OperatorPlan& plan, std::int64_t items);
+
+PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output, int batch);
+
+}  // namespace burin

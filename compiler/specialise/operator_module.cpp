@@ -1,0 +1,58 @@
+#include "compiler/specialise/operator_module.h"
+
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <map>
+
+#include "compiler/specialise/constants.h"
+#include "compiler/specialise/entry.h"
+#include "compiler/specialise/passes.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// The template's own constants, and those of templates/operators/common.def.
+std::map<std::string, std::int64_t> integers_of(const OperatorPlan& plan) {
+  std::map<std::string, std::int64_t> values(plan.integers.begin(), plan.integers.end());
+  values["in_image_words"] = plan.input.image_words;
+  values["in_offset"] = plan.input.offset;
+  values["second_image_words"] = plan.second.image_words;
+  values["second_offset"] = plan.second.offset;
+  values["out_image_words"] = plan.output.image_words;
+  values["out_offset"] = plan.output.offset;
+  values["block_threads"] = plan.threads;
+  values["block_images"] = plan.block_images;
+  values["group_blocks"] = plan.group_blocks;
+  return values;
+}
+
+}  // namespace
+
+SpecialisedModule specialise_operator(const OperatorPlan& plan, const std::string& symbol) {
+  if (const auto faults = verify(plan); !faults.empty()) {
+    std::string all;
+    for (const std::string& fault : faults) all += (all.empty() ? "" : "; ") + fault;
+    fail(ErrorKind::bad_input, "operator kernel '{}': {}", symbol, all);
+  }
+  SpecialisedModule result;
+  result.context = std::make_unique<llvm::LLVMContext>();
+  result.module = parse_embedded(*result.context, plan.template_name);
+  result.symbol = symbol;
+  fill_constants(*result.module, integers_of(plan), plan.reals);
+  simplify(*result.module);
+  for (const char* name : {"llvm.used", "llvm.compiler.used"}) {
+    if (llvm::GlobalVariable* used = result.module->getGlobalVariable(name)) used->eraseFromParent();
+  }
+  set_entry(*result.module, symbol, plan.threads);
+  result.module->setModuleIdentifier(symbol);
+  result.module->setSourceFileName(plan.template_name);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  BURIN_CHECK(!llvm::verifyModule(*result.module, &stream), "the module of '{}' is not valid LLVM IR: {}", symbol,
+              text);
+  return result;
+}
+
+}  // namespace burin

@@ -1,0 +1,173 @@
+#include "test/operators/operator_cases.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "compiler/reference.h"
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+// One pixel, one channel, odd and prime extents, extents that vectors fit, many channels, a flat image.
+const std::vector<Shape> kImages = {{1, 1, 1}, {5, 1, 1},  {1, 7, 5},  {3, 11, 13},
+                                    {4, 4, 4}, {8, 6, 10}, {67, 3, 5}, {64, 8, 8}};
+const std::vector<Shape> kFlat = {{1}, {7}, {64}, {1000}};
+
+std::vector<float> weights(std::int64_t count, std::uint64_t seed, double density = 1) {
+  std::vector<float> values = random_tensor(count, seed);
+  const std::vector<float> chosen = random_tensor(count, seed + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if ((chosen[i] + 1) / 2 >= density) values[i] = 0;
+  }
+  return values;
+}
+
+Linear linear(int in, int out, bool bias, Activation activation, double density = 1) {
+  Linear op;
+  op.in_features = in;
+  op.out_features = out;
+  op.weights = weights(std::int64_t{in} * out, 5, density);
+  if (bias) op.bias = weights(out, 6);
+  op.activation = activation;
+  op.leaky_slope = 0.125F;
+  return op;
+}
+
+Pool window(PoolKind kind, int kernel, int stride, int pad) {
+  Pool op;
+  op.kind = kind;
+  op.kernel_h = op.kernel_w = kernel;
+  op.stride_h = op.stride_w = stride;
+  op.pad = {pad, pad, pad, pad};
+  return op;
+}
+
+}  // namespace
+
+std::vector<OperatorCase> pool_cases() {
+  std::vector<OperatorCase> cases;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    const auto add = [&](const std::string& name, const Pool& op, const Shape& shape) {
+      cases.push_back({fmt::format("{}_{}", to_string(kind), name), op, {shape}});
+      if (kind == PoolKind::max) return;
+      Pool counting = op;
+      counting.count_padding = true;
+      cases.push_back({fmt::format("{}_{}_counting", to_string(kind), name), counting, {shape}});
+    };
+    const auto rounding_up = [](Pool op) {
+      op.round_up = true;
+      return op;
+    };
+    add("one_pixel", window(kind, 1, 1, 0), {3, 1, 1});
+    add("2x2", window(kind, 2, 2, 0), {5, 8, 12});
+    add("odd_width", window(kind, 2, 2, 0), {3, 7, 9});
+    add("prime_shape", window(kind, 3, 2, 1), {7, 13, 11});
+    add("one_channel", window(kind, 3, 1, 1), {1, 6, 5});
+    add("many_channels", window(kind, 3, 2, 1), {131, 6, 6});
+    add("ceil", rounding_up(window(kind, 3, 2, 0)), {5, 8, 7});
+    add("ceil_with_padding", rounding_up(window(kind, 3, 2, 1)), {5, 7, 8});
+    add("stride_over_kernel", window(kind, 2, 3, 0), {4, 11, 9});
+    add("larger_than_the_image", window(kind, 5, 1, 2), {3, 3, 2});
+    add("whole_image", window(kind, 7, 1, 0), {9, 7, 7});
+    add("large_window", window(kind, 9, 4, 3), {2, 20, 17});
+    Pool uneven = window(kind, 3, 2, 0);
+    uneven.kernel_w = 2;
+    uneven.stride_w = 1;
+    uneven.pad = {1, 0, 0, 1};
+    add("uneven", uneven, {3, 9, 8});
+    Pool dilated = window(kind, 3, 1, 1);
+    dilated.dilation_h = 2;
+    dilated.dilation_w = 3;
+    add("dilated", dilated, {3, 9, 10});
+  }
+  return cases;
+}
+
+std::vector<OperatorCase> channel_cases() {
+  std::vector<OperatorCase> cases;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Elementwise functions[] = {{ElementFunction::relu},
+                                   {ElementFunction::leaky_relu, 0.125F},
+                                   {ElementFunction::sigmoid},
+                                   {ElementFunction::hard_sigmoid, 0.2F, 0.5F},
+                                   {ElementFunction::hard_swish},
+                                   {ElementFunction::silu},
+                                   {ElementFunction::clip, -0.5F, 0.25F},
+                                   {ElementFunction::clip, 0, kInfinity}};
+  std::vector<Shape> shapes = kImages;
+  shapes.insert(shapes.end(), kFlat.begin(), kFlat.end());
+  for (const Shape& shape : shapes) {
+    std::string name;
+    for (const std::int64_t extent : shape) name += fmt::format("_{}", extent);
+    const bool all = shape == kImages[3] || shape == kImages[5];
+    for (const Elementwise& function : functions) {
+      if (all || function.function == ElementFunction::relu) {
+        cases.push_back({fmt::format("{}{}", to_string(function.function), name), function, {shape}});
+      }
+    }
+    ChannelAffine affine;
+    affine.scale = weights(shape[0], 3);
+    affine.shift = weights(shape[0], 4);
+    cases.push_back({"affine" + name, affine, {shape}});
+    for (const Combination combination : {Combination::add, Combination::multiply}) {
+      cases.push_back({fmt::format("{}{}", to_string(combination), name), Combine{combination}, {shape, shape}});
+      if (shape.size() < 3) continue;
+      const Shape per_channel = {shape[0], 1, 1};
+      cases.push_back(
+          {fmt::format("{}_channel{}", to_string(combination), name), Combine{combination}, {shape, per_channel}});
+    }
+    if (shape.size() == 3) cases.push_back({"global_average" + name, GlobalAveragePool{}, {shape}});
+  }
+  cases.push_back({"global_average_large", GlobalAveragePool{}, {{3, 33, 32}}});
+  cases.push_back({"relu_many_pieces", functions[0], {{64, 96, 96}}});
+  cases.push_back({"add_many_pieces", Combine{}, {{64, 96, 96}, {64, 96, 96}}});
+  return cases;
+}
+
+std::vector<OperatorCase> linear_cases() {
+  std::vector<OperatorCase> cases;
+  const auto add = [&](const std::string& name, const Linear& op) {
+    cases.push_back({"linear_" + name, op, {{op.in_features}}, 2e-6 * std::sqrt(1.0 + op.in_features / 64.0)});
+  };
+  add("one_feature", linear(1, 1, false, Activation::none));
+  add("one_output", linear(100, 1, true, Activation::none));
+  add("prime_shape", linear(97, 31, true, Activation::relu));
+  add("vectors", linear(256, 10, true, Activation::none));
+  add("with_a_rest", linear(1028, 37, false, Activation::leaky_relu));
+  add("odd_features", linear(1031, 5, true, Activation::sigmoid));
+  add("many_outputs", linear(33, 2113, true, Activation::silu));
+  add("relu6", linear(64, 1100, true, Activation::relu6));
+  return cases;
+}
+
+std::vector<OperatorCase> network_cases() {
+  Pool alexnet = window(PoolKind::max, 3, 2, 0);
+  Pool inception = window(PoolKind::average, 3, 1, 1);
+  const Shape stage = {256, 56, 56};
+  ChannelAffine affine;
+  affine.scale = affine.shift = weights(stage[0], 3);
+  return {
+      {"resnet_pool", window(PoolKind::max, 3, 2, 1), {{64, 112, 112}}},
+      {"alexnet_pool", alexnet, {{96, 55, 55}}},
+      {"average_pool", inception, {{288, 35, 35}}},
+      {"large_average_pool", window(PoolKind::average, 8, 8, 0), {{64, 64, 64}}},
+      {"resnet_average", GlobalAveragePool{}, {{2048, 7, 7}}},
+      {"mobilenet_average", GlobalAveragePool{}, {{1024, 14, 14}}},
+      {"relu", Elementwise{ElementFunction::relu}, {stage}},
+      {"silu", Elementwise{ElementFunction::silu}, {stage}},
+      {"affine", affine, {stage}},
+      {"residual", Combine{}, {stage, stage}},
+      {"squeeze", Combine{Combination::multiply}, {stage, {stage[0], 1, 1}}},
+      {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}},
+      {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}},
+      {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}},
+  };
+}
+
+}  // namespace burin_test

@@ -1,0 +1,25 @@
+// The edge list: operators on the shapes that templates get wrong.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/operators.h"
+
+namespace burin_test {
+
+struct OperatorCase {
+  std::string name;
+  burin::OperatorKind kind;
+  std::vector<std::vector<std::int64_t>> inputs;
+  double tolerance = 2e-6;
+};
+
+std::vector<OperatorCase> pool_cases();
+std::vector<OperatorCase> channel_cases();
+std::vector<OperatorCase> linear_cases();
+
+// One of each template, of the sizes that real networks have.
+std::vector<OperatorCase> network_cases();
+
+}  // namespace burin_test

@@ -1,0 +1,141 @@
+#include "test/operators/operator_check.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "compiler/host/operator_executor.h"
+#include "compiler/network/reference_network.h"
+#include "compiler/reference.h"
+#include "compiler/specialise/operator_module.h"
+#include "ir/error.h"
+#include "test/ir/small_network.h"
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+// A tensor of `batch` images in a buffer with `before` and `behind` words around each image, NaN in them.
+std::vector<float> surrounded(const std::vector<float>& values, std::int64_t words, const OperatorCheck& check) {
+  std::vector<float> buffer;
+  for (std::size_t image = 0; image < values.size(); image += static_cast<std::size_t>(words)) {
+    buffer.insert(buffer.end(), static_cast<std::size_t>(check.before), kNaN);
+    buffer.insert(buffer.end(), values.begin() + static_cast<std::ptrdiff_t>(image),
+                  values.begin() + static_cast<std::ptrdiff_t>(image) + words);
+    buffer.insert(buffer.end(), static_cast<std::size_t>(check.behind), kNaN);
+  }
+  return buffer;
+}
+
+BufferPlace place_of(std::int64_t words, const OperatorCheck& check) {
+  return {check.before + words + check.behind, check.before};
+}
+
+std::string compare(const std::vector<double>& expected, const std::vector<float>& buffer, std::int64_t words,
+                    const OperatorCheck& check) {
+  const std::int64_t pitch = check.before + words + check.behind;
+  for (std::size_t i = 0; i < buffer.size(); ++i) {
+    const std::int64_t image = static_cast<std::int64_t>(i) / pitch;
+    const std::int64_t word = static_cast<std::int64_t>(i) % pitch - check.before;
+    if (word < 0 || word >= words) {
+      if (!std::isnan(buffer[i])) return fmt::format("word {} around the output was written", i);
+      continue;
+    }
+    const double wanted = expected[static_cast<std::size_t>(image * words + word)];
+    if (std::isinf(wanted) ? buffer[i] == wanted
+                           : std::abs(buffer[i] - wanted) <= check.tolerance * (1 + std::abs(wanted))) {
+      continue;
+    }
+    return fmt::format("image {}, word {} is {}, expected {}", image, word, buffer[i], wanted);
+  }
+  return {};
+}
+
+std::string run_batch(const Network& network, const std::vector<PlannedOperator>& kernels, int batch,
+                      const OperatorCheck& check) {
+  const Operator& op = network.operators.back();
+  const auto words_of = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].elements(); };
+  std::vector<std::vector<float>> buffers;
+  std::vector<std::vector<double>> values;
+  std::vector<std::span<const double>> inputs;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const std::vector<float> tensor = random_tensor(words_of(op.inputs[i]) * batch, 17 * i + 1);
+    values.emplace_back(tensor.begin(), tensor.end());
+    buffers.push_back(surrounded(tensor, words_of(op.inputs[i]), check));
+  }
+  for (const auto& tensor : values) inputs.emplace_back(tensor);
+  const std::int64_t words = words_of(op.output);
+  std::vector<float> output(static_cast<std::size_t>(batch * (words + check.before + check.behind)), kNaN);
+  for (const PlannedOperator& kernel : kernels) {
+    const std::string symbol = kernel_symbol(op.name, kernel.plan);
+    HostOperator host(to_bitcode(specialise_operator(kernel.plan, symbol)), symbol, kernel.plan);
+    const auto buffer = [&](int input) {
+      return input < 0 ? std::span<const float>() : std::span<const float>(buffers[static_cast<std::size_t>(input)]);
+    };
+    host.run({batch, buffer(kernel.input), output, buffer(kernel.second), kernel.weights});
+  }
+  return compare(run_reference_operator(network, op, batch, inputs), output, words, check);
+}
+
+}  // namespace
+
+Network network_of(OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs) {
+  GraphBuilder graph;
+  std::vector<int> tensors;
+  for (const auto& shape : inputs) tensors.push_back(graph.input(shape));
+  const int output = graph.add("tested", std::move(kind), tensors);
+  return graph.finish({output});
+}
+
+std::string check_operator(const Network& network, const OperatorCheck& check) {
+  const Operator& op = network.operators.back();
+  OperatorPlaces places;
+  const auto place = [&](int tensor) {
+    return place_of(network.tensors[static_cast<std::size_t>(tensor)].elements(), check);
+  };
+  for (const int input : op.inputs) places.inputs.push_back(place(input));
+  places.output = place(op.output);
+  std::string what = "planning", text;
+  try {
+    const std::vector<PlannedOperator> kernels = plan_operator(network, op, check.tuned_batch, places);
+    for (const PlannedOperator& kernel : kernels) {
+      text += print(kernel.plan);
+      for (const std::string& fault : verify(kernel.plan))
+        return fmt::format("the plan is not legal: {}\n{}", fault, text);
+      if (parse_operator_plan(print(kernel.plan)) != kernel.plan) return "the plan is not what its text says\n" + text;
+    }
+    for (const int batch : check.batches) {
+      what = fmt::format("{}, batch {}, {} words before and {} behind", describe(network, op), batch, check.before,
+                         check.behind);
+      const std::string fault = run_batch(network, kernels, batch, check);
+      if (!fault.empty()) return fmt::format("{}: {}\n{}", what, fault, text);
+    }
+  } catch (const Error& error) {
+    return fmt::format("{}: {}\n{}", what, error.what(), text);
+  }
+  return {};
+}
+
+std::string check_everywhere(OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs,
+                             double tolerance) {
+  const Network network = network_of(std::move(kind), inputs);
+  OperatorCheck check;
+  check.tolerance = tolerance;
+  std::string fault = check_operator(network, check);
+  if (!fault.empty()) return fault;
+  check.tuned_batch = 32;  // and in slices
+  check.before = 8;
+  check.behind = 4;
+  fault = check_operator(network, check);
+  if (!fault.empty()) return fault;
+  check.before = 3;
+  check.batches = {2};
+  return check_operator(network, check);
+}
+
+}  // namespace burin_test

@@ -1,0 +1,32 @@
+// An operator's kernels on the host executor against the float64 reference.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "compiler/operators/plan_operator.h"
+#include "ir/network.h"
+
+namespace burin_test {
+
+struct OperatorCheck {
+  std::vector<int> batches = {1, 3};
+  int tuned_batch = 1;
+  // Words before and behind each tensor within an image of its buffer: the operator reads and writes slices.
+  int before = 0, behind = 0;
+  double tolerance = 2e-6;  // of an output, times 1 + its magnitude
+};
+
+// A network of one operator on inputs of these shapes.
+burin::Network network_of(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs);
+
+// Plans the last operator of the network, runs it once for each batch size, its output and all that surrounds its
+// tensors poisoned with NaN, and compares. Empty when every output is within the tolerance and what surrounds the
+// output is as it was; else what went wrong, with the plan.
+std::string check_operator(const burin::Network& network, const OperatorCheck& check = {});
+
+// With all combinations of batch sizes that plans are tuned for and of slices, aligned and not.
+std::string check_everywhere(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs,
+                             double tolerance = 2e-6);
+
+}  // namespace burin_test
