@@ -30,13 +30,32 @@ const std::vector<OperatorConstant> kCombine = {
 const std::vector<OperatorConstant> kLinear = {
 #include "templates/operators/linear.def"
 };
+const std::vector<OperatorConstant> kSoftmax = {
+#include "templates/operators/softmax.def"
+};
+const std::vector<OperatorConstant> kSoftmaxChannels = {
+#include "templates/operators/softmax_channels.def"
+};
+const std::vector<OperatorConstant> kLrn = {
+#include "templates/operators/lrn.def"
+};
+const std::vector<OperatorConstant> kCopy = {
+#include "templates/operators/copy.def"
+};
 #undef BURIN_INTEGER
 #undef BURIN_REAL
 
 const std::vector<OperatorConstant>& constants_of(std::string_view name) {
   static const std::map<std::string_view, const std::vector<OperatorConstant>*> lists = {
-      {"pool", &kPool},     {"global_average", &kGlobalAverage}, {"elementwise", &kElementwise}, {"combine", &kCombine},
+      {"pool", &kPool},
+      {"global_average", &kGlobalAverage},
+      {"elementwise", &kElementwise},
+      {"combine", &kCombine},
       {"linear", &kLinear},
+      {"softmax", &kSoftmax},
+      {"softmax_channels", &kSoftmaxChannels},
+      {"lrn", &kLrn},
+      {"copy", &kCopy},
   };
   const auto found = lists.find(name);
   BURIN_CHECK(found != lists.end(), "the operator template '{}' has no list of constants", name);

@@ -6,6 +6,7 @@
 
 #include "compiler/operators/plan_parts.h"
 #include "ir/error.h"
+#include "ir/kernel_plan.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -119,13 +120,54 @@ class Planner {
     return {result};
   }
 
-  std::vector<PlannedOperator> operator()(const Lrn&) const { return unsupported(); }
-  std::vector<PlannedOperator> operator()(const Softmax&) const { return unsupported(); }
-  std::vector<PlannedOperator> operator()(const Concat&) const { return unsupported(); }
-  std::vector<PlannedOperator> operator()(const Pad&) const { return unsupported(); }
-  std::vector<PlannedOperator> operator()(const Reshape&) const { return unsupported(); }
-  std::vector<PlannedOperator> operator()(const Identity&) const { return unsupported(); }
-  std::vector<PlannedOperator> operator()(const Transpose&) const { return unsupported(); }
+  std::vector<PlannedOperator> operator()(const Lrn& op) const {
+    PlannedOperator result = flat("lrn");
+    OperatorPlan& plan = result.plan;
+    plan.input.aligned = plan.output.aligned = 1;
+    constexpr int kThreadChannels = 8, kMaxHeld = 40;  // templates/operators/lrn.cu
+    const std::int64_t channels = output_[0];
+    const int held = op.size <= kMaxHeld - kThreadChannels ? kThreadChannels : 1;
+    const int thread_channels = static_cast<int>(std::min<std::int64_t>(held, channels));
+    plan.integers["channels"] = static_cast<int>(channels);
+    plan.integers["plane"] = static_cast<int>(plane());
+    plan.integers["size"] = op.size;
+    plan.integers["thread_channels"] = thread_channels;
+    plan.reals["scale"] = op.alpha / static_cast<float>(op.size);
+    plan.reals["exponent"] = -op.beta;
+    plan.reals["bias"] = op.bias;
+    set_items(plan, ceil_div(channels, thread_channels) * plane());
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const Softmax&) const {
+    const bool whole = plane() == 1;
+    PlannedOperator result = flat(whole ? "softmax" : "softmax_channels");
+    OperatorPlan& plan = result.plan;
+    plan.input.aligned = plan.output.aligned = 1;
+    if (!whole) {
+      plan.integers["channels"] = static_cast<int>(output_[0]);
+      plan.integers["plane"] = static_cast<int>(plane());
+      set_items(plan, plane());
+      return {result};
+    }
+    plan.integers["elements"] = static_cast<int>(output_[0]);
+    plan.threads = static_cast<int>(std::min<std::int64_t>(kMaxThreadsPerBlock, round_up(output_[0], kWarpSize)));
+    constexpr int kExchangedBytes = 2 * 32 * 4;  // a value of each warp, twice
+    plan.shared_bytes = plan.threads == kWarpSize ? 0 : kSharedReserveBytes + kExchangedBytes;
+    return {result};
+  }
+
+  std::vector<PlannedOperator> operator()(const Concat& op) const {
+    return plan_concat(inputs(), places(), output_, op.axis, places_.output, batch_);
+  }
+  std::vector<PlannedOperator> operator()(const Pad& op) const {
+    return {plan_pad(op, input_shape(0), output_, input_place(0), places_.output, batch_)};
+  }
+  std::vector<PlannedOperator> operator()(const Transpose& op) const {
+    return {plan_transpose(op, input_shape(0), output_, input_place(0), places_.output, batch_)};
+  }
+  std::vector<PlannedOperator> operator()(const Reshape&) const { return same_values(); }
+  std::vector<PlannedOperator> operator()(const Identity&) const { return same_values(); }
 
  private:
   const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
@@ -146,6 +188,21 @@ class Planner {
     result.plan.input = tensor_at(input_place(0), product(input_shape(0)));
     result.plan.output = tensor_at(places_.output, product(output_));
     return result;
+  }
+
+  std::vector<Shape> inputs() const {
+    std::vector<Shape> shapes;
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) shapes.push_back(input_shape(i));
+    return shapes;
+  }
+  std::vector<BufferPlace> places() const {
+    std::vector<BufferPlace> all;
+    for (std::size_t i = 0; i < op_.inputs.size(); ++i) all.push_back(input_place(i));
+    return all;
+  }
+
+  std::vector<PlannedOperator> same_values() const {
+    return {plan_copy(product(output_), input_place(0), places_.output, batch_)};
   }
 
   bool by_fours(const OperatorPlan& plan) const {

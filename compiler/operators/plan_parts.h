@@ -33,6 +33,18 @@ void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, int bat
 // A block of kBlockThreads, or as many as are needed, for each so many of `items`.
 void set_items(OperatorPlan& plan, std::int64_t items);
 
+// All values of an image in their order.
+PlannedOperator plan_copy(std::int64_t words, const BufferPlace& input, const BufferPlace& output, int batch);
+PlannedOperator plan_pad(const Pad& op, const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
+                         const BufferPlace& input, const BufferPlace& output, int batch);
+PlannedOperator plan_transpose(const Transpose& op, const std::vector<std::int64_t>& from,
+                               const std::vector<std::int64_t>& to, const BufferPlace& input, const BufferPlace& output,
+                               int batch);
+// A kernel for each input.
+std::vector<PlannedOperator> plan_concat(const std::vector<std::vector<std::int64_t>>& from,
+                                         const std::vector<BufferPlace>& inputs, const std::vector<std::int64_t>& to,
+                                         int axis, const BufferPlace& output, int batch);
+
 PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output, int batch);
 
 }  // namespace burin

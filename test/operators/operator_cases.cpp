@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "compiler/reference.h"
+#include "ir/network.h"
 
 using namespace burin;
 
@@ -146,6 +147,47 @@ std::vector<OperatorCase> linear_cases() {
   return cases;
 }
 
+std::vector<OperatorCase> normalization_cases() {
+  std::vector<OperatorCase> cases;
+  for (const Shape& shape : kImages) {
+    const std::string name = shape_text(shape);
+    cases.push_back({"lrn_" + name, Lrn{5, 0.5F, 0.75F, 1}, {shape}, 4e-6});
+    cases.push_back({"softmax_" + name, Softmax{}, {shape}, 4e-6});
+  }
+  cases.push_back({"lrn_even", Lrn{4, 2, 0.5F, 2}, {{9, 5, 5}}, 4e-6});
+  cases.push_back({"lrn_one_channel", Lrn{1, 1, 1, 1}, {{9, 5, 5}}, 4e-6});
+  cases.push_back({"lrn_large_window", Lrn{61, 1, 0.75F, 1}, {{67, 3, 5}}, 4e-6});
+  cases.push_back({"lrn_window_over_channels", Lrn{13, 1, 0.75F, 1}, {{3, 4, 4}}, 4e-6});
+  for (const std::int64_t features : {1, 31, 32, 33, 1000, 1024, 8192, 10007}) {
+    cases.push_back({fmt::format("softmax_{}", features), Softmax{}, {{features}}, 4e-6});
+  }
+  return cases;
+}
+
+std::vector<OperatorCase> copy_cases() {
+  const Shape image = {3, 5, 4};
+  Pad around{{1, 2, 3, 1}, 0.5F}, below{{0, 1, 0, 0}, 0};
+  return {
+      {"identity", Identity{}, {image}},
+      {"identity_odd", Identity{}, {{3, 5, 7}}},
+      {"reshape", Reshape{{60}}, {image}},
+      {"pad_around", around, {image}},
+      {"pad_below", below, {{1, 7, 5}}},
+      {"pad_nothing", Pad{}, {image}},
+      {"pad_many_channels", around, {{67, 3, 5}}},
+      {"transpose_rows", Transpose{{0, 2, 1}}, {image}},
+      {"transpose_to_nhwc", Transpose{{1, 2, 0}}, {{17, 5, 7}}},
+      {"transpose_nothing", Transpose{{0, 1, 2}}, {image}},
+      {"shuffle", Transpose{{1, 0, 2, 3}}, {{2, 4, 3, 5}}},
+      {"six_axes", Transpose{{5, 0, 3, 1, 4, 2}}, {{2, 3, 2, 3, 2, 3}}},
+      {"concat", Concat{0}, {{3, 5, 4}, {1, 5, 4}, {8, 5, 4}}},
+      {"concat_odd", Concat{0}, {{3, 5, 7}, {2, 5, 7}}},
+      {"concat_rows", Concat{1}, {{3, 5, 4}, {3, 1, 4}}},
+      {"concat_columns", Concat{2}, {{3, 5, 4}, {3, 5, 3}, {3, 5, 4}}},
+      {"concat_flat", Concat{0}, {{7}, {1}, {12}}},
+  };
+}
+
 std::vector<OperatorCase> network_cases() {
   Pool alexnet = window(PoolKind::max, 3, 2, 0);
   Pool inception = window(PoolKind::average, 3, 1, 1);
@@ -166,6 +208,12 @@ std::vector<OperatorCase> network_cases() {
       {"squeeze", Combine{Combination::multiply}, {stage, {stage[0], 1, 1}}},
       {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}},
       {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}},
+      {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}},
+      {"softmax", Softmax{}, {{1000}}},
+      {"segmentation_softmax", Softmax{}, {{21, 65, 65}}},
+      {"transpose", Transpose{{1, 2, 0}}, {stage}},
+      {"pad", Pad{{1, 1, 1, 1}, 0}, {stage}},
+      {"concat", Concat{0}, {{64, 28, 28}, {128, 28, 28}}},
       {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}},
   };
 }

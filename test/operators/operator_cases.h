@@ -18,6 +18,8 @@ struct OperatorCase {
 std::vector<OperatorCase> pool_cases();
 std::vector<OperatorCase> channel_cases();
 std::vector<OperatorCase> linear_cases();
+std::vector<OperatorCase> normalization_cases();
+std::vector<OperatorCase> copy_cases();
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();

@@ -20,4 +20,6 @@ void check_all(const std::vector<OperatorCase>& cases) {
 
 TEST_CASE("operator kernels: pools") { check_all(pool_cases()); }
 TEST_CASE("operator kernels: element by element and channel by channel") { check_all(channel_cases()); }
+TEST_CASE("operator kernels: normalizations") { check_all(normalization_cases()); }
+TEST_CASE("operator kernels: copies") { check_all(copy_cases()); }
 TEST_CASE("operator kernels: fully connected layers") { check_all(linear_cases()); }
