@@ -30,6 +30,9 @@ const std::vector<OperatorConstant> kCombine = {
 const std::vector<OperatorConstant> kLinear = {
 #include "templates/operators/linear.def"
 };
+const std::vector<OperatorConstant> kLinearSparse = {
+#include "templates/operators/linear_sparse.def"
+};
 const std::vector<OperatorConstant> kSoftmax = {
 #include "templates/operators/softmax.def"
 };
@@ -52,6 +55,7 @@ const std::vector<OperatorConstant>& constants_of(std::string_view name) {
       {"elementwise", &kElementwise},
       {"combine", &kCombine},
       {"linear", &kLinear},
+      {"linear_sparse", &kLinearSparse},
       {"softmax", &kSoftmax},
       {"softmax_channels", &kSoftmaxChannels},
       {"lrn", &kLrn},
@@ -136,6 +140,7 @@ std::string print(const OperatorPlan& plan) {
   std::string text = fmt::format("# {}\n", describe(plan));
   const auto add = [&](std::string_view key, const auto& value) { text += fmt::format("{}: {}\n", key, value); };
   add("template", plan.template_name);
+  add("arch", plan.arch);
   add("input", print(plan.input));
   add("second", print(plan.second));
   add("output", print(plan.output));
@@ -153,6 +158,7 @@ OperatorPlan parse_operator_plan(std::string_view source) {
   KeyValueText text(source, "operator plan");
   OperatorPlan plan;
   plan.template_name = text.required("template").value;
+  plan.arch = text.required("arch").value;
   plan.input = parse_tensor(text, text.required("input"));
   plan.second = parse_tensor(text, text.required("second"));
   plan.output = parse_tensor(text, text.required("output"));

@@ -36,6 +36,7 @@ struct OperatorTensor {
 
 struct OperatorPlan {
   std::string template_name;
+  std::string arch = "sm_90";  // the architecture whose limits it keeps
   // What the template is specialised by: exactly the names that templates/operators/NAME.def lists.
   std::map<std::string, int> integers;
   std::map<std::string, float> reals;

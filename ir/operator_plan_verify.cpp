@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/arch.h"
 #include "ir/faults.h"
 #include "ir/kernel_plan.h"
 #include "ir/limits.h"
@@ -93,6 +94,16 @@ void check_constants(Faults& faults, const OperatorTemplate& known, const Operat
   }
 }
 
+void check_shared(Faults& faults, const OperatorPlan& plan) {
+  const auto archs = known_archs();
+  const auto arch = std::find_if(archs.begin(), archs.end(), [&](const ArchSpec& a) { return a.name == plan.arch; });
+  if (arch == archs.end()) {
+    faults.add(fmt::format("arch is {}, which is not known", in_quotes(plan.arch)));
+    return;
+  }
+  faults.require_range("shared_bytes", plan.shared_bytes, 0, arch->max_shared_per_block, "of a block of " + plan.arch);
+}
+
 }  // namespace
 
 std::vector<std::string> verify(const OperatorPlan& plan) {
@@ -119,7 +130,7 @@ std::vector<std::string> verify(const OperatorPlan& plan) {
   if (plan.threads % kWarpSize != 0) {
     faults.add(fmt::format("threads is {}, whole warps of {} are needed", plan.threads, kWarpSize));
   }
-  faults.require_range("shared_bytes", plan.shared_bytes, 0, kMaxSharedBytes, "kMaxSharedBytes");
+  check_shared(faults, plan);
   if (plan.shared_bytes % 16 != 0 || (plan.shared_bytes != 0 && plan.shared_bytes <= kSharedReserveBytes)) {
     faults.add(fmt::format("shared_bytes is {}: 0, or a multiple of 16 above the {} that are reserved",
                            plan.shared_bytes, kSharedReserveBytes));

@@ -106,7 +106,8 @@ BURIN_PRIMITIVE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 bl
 
 // ---- order
 BURIN_PRIMITIVE void burin_dev_barrier();  // all threads of the block
-// The assembler moves no memory access across it. Each needs a number of its own within a function, from 1 on.
+// The assembler moves no memory access across it. Each needs a number of its own within a function, from 1 on; one that
+// is made of loaded words (and odd) keeps their loads before it.
 BURIN_PRIMITIVE void burin_dev_keep_order(u32 number);
 BURIN_PRIMITIVE void burin_dev_fence();  // this thread's writes before it are seen by the device before those after it
 // Adds one, wrapping to 0 after `last`; returns the old value. Atomic across the device.

@@ -52,7 +52,7 @@ std::int64_t volume(const std::vector<Axis>& axes) {
 }
 
 PlannedOperator plan_box(const std::vector<Axis>& all, float value, const OperatorTensor& input,
-                         const OperatorTensor& output, int batch) {
+                         const OperatorTensor& output, const Target& target) {
   constexpr std::size_t kAxes = kMaxActivationRank;
   const std::vector<Axis> axes = merged(all);
   BURIN_CHECK(axes.size() <= kAxes, "a box of {} axes", axes.size());
@@ -79,39 +79,40 @@ PlannedOperator plan_box(const std::vector<Axis>& all, float value, const Operat
   }
   const std::int64_t words = volume(all);
   const bool vectors = flat && words % kVectorWords == 0 && input.aligned > 1 && output.aligned > 1;
-  set_pieces(plan, words, vectors, batch);
+  set_pieces(plan, words, vectors, target);
   return result;
 }
 
 }  // namespace
 
-PlannedOperator plan_copy(std::int64_t words, const BufferPlace& input, const BufferPlace& output, int batch) {
-  return plan_box({{words, words, 0, 1, 1}}, 0, tensor_at(input, words), tensor_at(output, words), batch);
+PlannedOperator plan_copy(std::int64_t words, const BufferPlace& input, const BufferPlace& output,
+                          const Target& target) {
+  return plan_box({{words, words, 0, 1, 1}}, 0, tensor_at(input, words), tensor_at(output, words), target);
 }
 
 PlannedOperator plan_pad(const Pad& op, const Shape& from, const Shape& to, const BufferPlace& input,
-                         const BufferPlace& output, int batch) {
+                         const BufferPlace& output, const Target& target) {
   const Shape in = strides_of(from), out = strides_of(to);
   const std::array<std::int64_t, 3> before = {0, op.pad.top, op.pad.left};
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < to.size(); ++i) axes.push_back({to[i], from[i], before[i], in[i], out[i]});
   const std::int64_t words = in[0] * from[0];
-  return plan_box(axes, op.value, tensor_at(input, words), tensor_at(output, out[0] * to[0]), batch);
+  return plan_box(axes, op.value, tensor_at(input, words), tensor_at(output, out[0] * to[0]), target);
 }
 
 PlannedOperator plan_transpose(const Transpose& op, const Shape& from, const Shape& to, const BufferPlace& input,
-                               const BufferPlace& output, int batch) {
+                               const BufferPlace& output, const Target& target) {
   const Shape in = strides_of(from), out = strides_of(to);
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < to.size(); ++i) {
     axes.push_back({to[i], to[i], 0, in[static_cast<std::size_t>(op.order[i])], out[i]});
   }
   const std::int64_t words = out[0] * to[0];
-  return plan_box(axes, 0, tensor_at(input, words), tensor_at(output, words), batch);
+  return plan_box(axes, 0, tensor_at(input, words), tensor_at(output, words), target);
 }
 
 std::vector<PlannedOperator> plan_concat(const std::vector<Shape>& from, const std::vector<BufferPlace>& inputs,
-                                         const Shape& to, int axis, const BufferPlace& output, int batch) {
+                                         const Shape& to, int axis, const BufferPlace& output, const Target& target) {
   const Shape out = strides_of(to);
   const auto at = static_cast<std::size_t>(axis);
   std::vector<PlannedOperator> result;
@@ -121,13 +122,13 @@ std::vector<PlannedOperator> plan_concat(const std::vector<Shape>& from, const s
     std::vector<Axis> axes;
     for (std::size_t a = 0; a < to.size(); ++a) axes.push_back({from[i][a], from[i][a], 0, in[a], out[a]});
     const std::int64_t words = in[0] * from[i][0], run = from[i][at] * out[at];
-    OperatorTensor target = tensor_at(output, out[0] * to[0]);
-    target.offset += begin * out[at];
-    target.run_words = run;
-    target.runs = words / run;
-    target.run_pitch = target.runs == 1 ? 0 : to[at] * out[at];
-    if (target.offset % kVectorWords != 0 || target.run_pitch % kVectorWords != 0) target.aligned = 1;
-    result.push_back(plan_box(axes, 0, tensor_at(inputs[i], words), target, batch));
+    OperatorTensor part = tensor_at(output, out[0] * to[0]);
+    part.offset += begin * out[at];
+    part.run_words = run;
+    part.runs = words / run;
+    part.run_pitch = part.runs == 1 ? 0 : to[at] * out[at];
+    if (part.offset % kVectorWords != 0 || part.run_pitch % kVectorWords != 0) part.aligned = 1;
+    result.push_back(plan_box(axes, 0, tensor_at(inputs[i], words), part, target));
     result.back().input = static_cast<int>(i);
     begin += from[i][at];
   }

@@ -24,13 +24,17 @@ std::int64_t product(const Shape& shape, std::size_t begin = 0) {
 // One function for each kind of operator.
 class Planner {
  public:
-  Planner(const Network& network, const Operator& op, int batch, const OperatorPlaces& places)
-      : network_(network), op_(op), batch_(batch), places_(places), output_(tensor(op.output).shape) {}
+  Planner(const Network& network, const Operator& op, const OperatorRequest& request)
+      : network_(network),
+        op_(op),
+        request_(request),
+        target_{arch_by_name(request.arch), request.batch},
+        output_(tensor(op.output).shape) {}
 
   std::vector<PlannedOperator> operator()(const Convolution&) const { return unsupported(); }
 
   std::vector<PlannedOperator> operator()(const Linear& op) const {
-    return {plan_linear(op, input_place(0), places_.output, batch_)};
+    return {plan_linear(op, input_place(0), request_.output, target_)};
   }
 
   std::vector<PlannedOperator> operator()(const Elementwise& op) const {
@@ -38,7 +42,7 @@ class Planner {
     set_function(result.plan, op);
     result.plan.integers["affine"] = 0;
     result.plan.integers["plane"] = 1;
-    set_pieces(result.plan, product(output_), by_fours(result.plan), batch_);
+    set_pieces(result.plan, product(output_), by_fours(result.plan), target_);
     return {result};
   }
 
@@ -47,7 +51,7 @@ class Planner {
     set_no_function(result.plan);
     result.plan.integers["affine"] = 1;
     result.plan.integers["plane"] = static_cast<int>(plane());
-    set_pieces(result.plan, product(output_), by_fours(result.plan) && channels_by_fours(), batch_);
+    set_pieces(result.plan, product(output_), by_fours(result.plan) && channels_by_fours(), target_);
     for (const auto* values : {&op.scale, &op.shift}) {
       for (const float value : *values) result.weights.push_back(std::bit_cast<std::uint32_t>(value));
     }
@@ -69,7 +73,7 @@ class Planner {
     // Where a channel has one value, four of them are one load as well.
     const bool second_by_fours = per_channel && plane() > 1 ? plane() % kVectorWords == 0 : plan.second.aligned > 1;
     if (per_channel && plane() > 1) plan.second.aligned = 1;
-    set_pieces(plan, product(output_), by_fours(plan) && second_by_fours, batch_);
+    set_pieces(plan, product(output_), by_fours(plan) && second_by_fours, target_);
     return {result};
   }
 
@@ -158,13 +162,13 @@ class Planner {
   }
 
   std::vector<PlannedOperator> operator()(const Concat& op) const {
-    return plan_concat(inputs(), places(), output_, op.axis, places_.output, batch_);
+    return plan_concat(inputs(), places(), output_, op.axis, request_.output, target_);
   }
   std::vector<PlannedOperator> operator()(const Pad& op) const {
-    return {plan_pad(op, input_shape(0), output_, input_place(0), places_.output, batch_)};
+    return {plan_pad(op, input_shape(0), output_, input_place(0), request_.output, target_)};
   }
   std::vector<PlannedOperator> operator()(const Transpose& op) const {
-    return {plan_transpose(op, input_shape(0), output_, input_place(0), places_.output, batch_)};
+    return {plan_transpose(op, input_shape(0), output_, input_place(0), request_.output, target_)};
   }
   std::vector<PlannedOperator> operator()(const Reshape&) const { return same_values(); }
   std::vector<PlannedOperator> operator()(const Identity&) const { return same_values(); }
@@ -172,7 +176,7 @@ class Planner {
  private:
   const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
   const Shape& input_shape(std::size_t i) const { return tensor(op_.inputs[i]).shape; }
-  BufferPlace input_place(std::size_t i) const { return places_.inputs.empty() ? BufferPlace{} : places_.inputs[i]; }
+  BufferPlace input_place(std::size_t i) const { return request_.inputs.empty() ? BufferPlace{} : request_.inputs[i]; }
   std::int64_t plane() const { return product(output_, 1); }
   bool channels_by_fours() const { return plane() == 1 ? output_[0] % kVectorWords == 0 : plane() % kVectorWords == 0; }
 
@@ -186,7 +190,7 @@ class Planner {
     PlannedOperator result;
     result.plan.template_name = name;
     result.plan.input = tensor_at(input_place(0), product(input_shape(0)));
-    result.plan.output = tensor_at(places_.output, product(output_));
+    result.plan.output = tensor_at(request_.output, product(output_));
     return result;
   }
 
@@ -202,7 +206,7 @@ class Planner {
   }
 
   std::vector<PlannedOperator> same_values() const {
-    return {plan_copy(product(output_), input_place(0), places_.output, batch_)};
+    return {plan_copy(product(output_), input_place(0), request_.output, target_)};
   }
 
   bool by_fours(const OperatorPlan& plan) const {
@@ -211,18 +215,26 @@ class Planner {
 
   const Network& network_;
   const Operator& op_;
-  int batch_;
-  const OperatorPlaces& places_;
+  const OperatorRequest& request_;
+  Target target_;
   const Shape& output_;
 };
 
 }  // namespace
 
-std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op, int batch,
-                                           const OperatorPlaces& places) {
-  BURIN_CHECK(places.inputs.empty() || places.inputs.size() == op.inputs.size(), "operator {}: {} places for {} inputs",
-              op.name, places.inputs.size(), op.inputs.size());
-  return std::visit(Planner(network, op, batch, places), op.kind);
+std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op, const OperatorRequest& request) {
+  BURIN_CHECK(request.inputs.empty() || request.inputs.size() == op.inputs.size(),
+              "operator {}: {} places for {} inputs", op.name, request.inputs.size(), op.inputs.size());
+  std::vector<PlannedOperator> kernels = std::visit(Planner(network, op, request), op.kind);
+  for (PlannedOperator& kernel : kernels) kernel.plan.arch = request.arch;
+  return kernels;
+}
+
+bool fuse_function(OperatorPlan& plan, const Elementwise& function) {
+  const auto found = plan.integers.find("function");
+  if (found == plan.integers.end() || found->second != 0) return false;
+  set_function(plan, function);
+  return true;
 }
 
 }  // namespace burin

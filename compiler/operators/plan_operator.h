@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "ir/network.h"
@@ -16,9 +17,11 @@ struct BufferPlace {
   std::int64_t offset = 0;
 };
 
-struct OperatorPlaces {
-  std::vector<BufferPlace> inputs;  // in the order of the operator's; none: all have buffers of their own
-  BufferPlace output;
+struct OperatorRequest {
+  int batch = 1;                         // what the kernels are tuned for; they are correct for any
+  std::string arch = "sm_90";            // whose limits they keep
+  std::vector<BufferPlace> inputs = {};  // in the order of the operator's; none: all have buffers of their own
+  BufferPlace output = {};
 };
 
 struct PlannedOperator {
@@ -28,10 +31,14 @@ struct PlannedOperator {
   std::vector<std::uint32_t> weights;  // plan.weight_words words, as plain memory
 };
 
-// The kernels that compute `op` together, in any order: one, or for a concat one for each input. `batch` is what they
-// are tuned for; they are correct for any. The network must be one that verify() finds no fault with. Throws
-// Error(unsupported) for what no template computes; convolutions have kernels of their own (compiler/compile.h).
-std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op, int batch = 1,
-                                           const OperatorPlaces& places = {});
+// The kernels that compute `op` together, in any order: one, or for a concat one for each input. The network must be
+// one that verify() finds no fault with. Throws Error(unsupported) for an unknown architecture and for what no template
+// computes; convolutions have kernels of their own (compiler/compile.h).
+std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op,
+                                           const OperatorRequest& request = {});
+
+// Makes the kernel apply `function` to each value before it stores it. False where its template cannot, or already
+// applies another.
+bool fuse_function(OperatorPlan& plan, const Elementwise& function);
 
 }  // namespace burin

@@ -52,12 +52,13 @@ void set_function(OperatorPlan& plan, Activation activation, float leaky_slope) 
   }
 }
 
-void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, int batch) {
+void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, const Target& target) {
   const int vector = vectors ? kVectorWords : 1;
   if (!vectors) plan.input.aligned = plan.second.aligned = plan.output.aligned = 1;
   const std::int64_t pieces = elements / vector;
   // More pieces for a thread only where all multiprocessors are full without.
-  const std::int64_t waves = ceil_div(pieces, kBlockThreads) * batch / kBlocksAtOnce;
+  const std::int64_t at_once = target.arch.multiprocessors * target.arch.max_threads_per_multiprocessor / kBlockThreads;
+  const std::int64_t waves = ceil_div(pieces, kBlockThreads) * target.batch / at_once;
   int steps = waves >= 4 ? 4 : waves >= 2 ? 2 : 1;
   while (steps > 1 && pieces < std::int64_t{steps} * kBlockThreads) steps /= 2;
   plan.integers["elements"] = static_cast<int>(elements);

@@ -6,14 +6,19 @@
 #include <vector>
 
 #include "compiler/operators/plan_operator.h"
+#include "ir/arch.h"
 #include "ir/operators.h"
 
 namespace burin {
 
 inline constexpr int kVectorWords = 4;
 inline constexpr int kBlockThreads = 256;
-// Blocks of kBlockThreads that a large GPU runs at once: 132 multiprocessors with 2048 threads each.
-inline constexpr std::int64_t kBlocksAtOnce = 132 * 2048 / kBlockThreads;
+
+// What a kernel is planned for.
+struct Target {
+  const ArchSpec& arch;
+  int batch = 1;
+};
 
 std::int64_t round_up(std::int64_t value, std::int64_t multiple);
 
@@ -28,23 +33,25 @@ void set_no_function(OperatorPlan& plan);
 // For kernels whose threads have `steps` pieces of one or four words: sets "vector" where `vectors` says that four may
 // be taken at once, "steps", threads and blocks. Tensors that are then not accessed by fours are said to need no
 // alignment.
-void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, int batch);
+void set_pieces(OperatorPlan& plan, std::int64_t elements, bool vectors, const Target& target);
 
 // A block of kBlockThreads, or as many as are needed, for each so many of `items`.
 void set_items(OperatorPlan& plan, std::int64_t items);
 
 // All values of an image in their order.
-PlannedOperator plan_copy(std::int64_t words, const BufferPlace& input, const BufferPlace& output, int batch);
+PlannedOperator plan_copy(std::int64_t words, const BufferPlace& input, const BufferPlace& output,
+                          const Target& target);
 PlannedOperator plan_pad(const Pad& op, const std::vector<std::int64_t>& from, const std::vector<std::int64_t>& to,
-                         const BufferPlace& input, const BufferPlace& output, int batch);
+                         const BufferPlace& input, const BufferPlace& output, const Target& target);
 PlannedOperator plan_transpose(const Transpose& op, const std::vector<std::int64_t>& from,
                                const std::vector<std::int64_t>& to, const BufferPlace& input, const BufferPlace& output,
-                               int batch);
+                               const Target& target);
 // A kernel for each input.
 std::vector<PlannedOperator> plan_concat(const std::vector<std::vector<std::int64_t>>& from,
                                          const std::vector<BufferPlace>& inputs, const std::vector<std::int64_t>& to,
-                                         int axis, const BufferPlace& output, int batch);
+                                         int axis, const BufferPlace& output, const Target& target);
 
-PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output, int batch);
+PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output,
+                            const Target& target);
 
 }  // namespace burin

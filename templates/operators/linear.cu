@@ -27,25 +27,37 @@ BURIN_DEVICE float product(f32x4 a, f32x4 b, float sum) {
 
 BURIN_DEVICE i64 bytes_of_step(u32 step) { return bytes_of(step * block_threads() * vector()); }
 
+// Left to itself the assembler loads two pieces, multiplies them, loads the next two. A condition that is never true
+// but takes a word of each keeps the loads together, and all of them in flight.
+BURIN_DEVICE u32 word_of(f32x4 piece) { return __builtin_bit_cast(u32, static_cast<float>(piece[0])); }
+
 // `count` steps (a constant), a block's width apart, from byte `at` of each row on.
 BURIN_DEVICE void add_pieces(const Block& block, i64 at, u32 count, float (&sums)[kMaxRows][kMaxImages]) {
-  f32x4 weights[kPiecesAtOnce][kMaxRows];
+  const bool all_together = block_images() == 1;  // the input's pieces too
+  f32x4 weights[kPiecesAtOnce][kMaxRows], inputs[kPiecesAtOnce];
+  u32 words = 1;
 #pragma unroll
   for (u32 step = 0; step < kPiecesAtOnce; ++step) {
     if (step >= count) continue;
+    if (all_together) {
+      inputs[step] = load(vector(), block.images[0], at + bytes_of_step(step));
+      words |= word_of(inputs[step]);
+    }
 #pragma unroll
     for (i32 row = 0; row < kMaxRows; ++row) {
       if (row >= block_rows()) continue;
       weights[step][row] = load(vector(), block.rows[row], at + bytes_of_step(step));
+      words |= word_of(weights[step][row]);
     }
   }
+  if (count > 1) burin_dev_keep_order(words);
 #pragma unroll
   for (u32 step = 0; step < kPiecesAtOnce; ++step) {
     if (step >= count) continue;
 #pragma unroll
     for (i32 image = 0; image < kMaxImages; ++image) {
       if (image >= block_images()) continue;
-      const f32x4 x = load(vector(), block.images[image], at + bytes_of_step(step));
+      const f32x4 x = all_together ? inputs[step] : load(vector(), block.images[image], at + bytes_of_step(step));
 #pragma unroll
       for (i32 row = 0; row < kMaxRows; ++row) {
         if (row < block_rows()) sums[row][image] = product(weights[step][row], x, sums[row][image]);

@@ -94,15 +94,16 @@ Network network_of(OperatorKind kind, const std::vector<std::vector<std::int64_t
 
 std::string check_operator(const Network& network, const OperatorCheck& check) {
   const Operator& op = network.operators.back();
-  OperatorPlaces places;
+  OperatorRequest request;
+  request.batch = check.tuned_batch;
   const auto place = [&](int tensor) {
     return place_of(network.tensors[static_cast<std::size_t>(tensor)].elements(), check);
   };
-  for (const int input : op.inputs) places.inputs.push_back(place(input));
-  places.output = place(op.output);
+  for (const int input : op.inputs) request.inputs.push_back(place(input));
+  request.output = place(op.output);
   std::string what = "planning", text;
   try {
-    const std::vector<PlannedOperator> kernels = plan_operator(network, op, check.tuned_batch, places);
+    const std::vector<PlannedOperator> kernels = plan_operator(network, op, request);
     for (const PlannedOperator& kernel : kernels) {
       text += print(kernel.plan);
       for (const std::string& fault : verify(kernel.plan))

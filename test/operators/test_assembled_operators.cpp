@@ -30,7 +30,8 @@ void check_assembled(const OperatorCase& sample, int batch, const std::string& a
   const auto ptxas = open_ptxas();
   if (!nvjitlink && !ptxas) BURIN_SKIP("no assembler: neither nvJitLink nor ptxas");
   const Network network = network_of(sample.kind, sample.inputs);
-  for (const PlannedOperator& kernel : plan_operator(network, network.operators.back(), batch)) {
+  for (const PlannedOperator& kernel :
+       plan_operator(network, network.operators.back(), {.batch = batch, .arch = arch})) {
     INFO(sample.name << ", batch " << batch << ", " << arch << ": " << describe(kernel.plan));
     const std::string symbol = kernel_symbol(sample.name, kernel.plan);
     const std::string ptx = emit_ptx(specialise_operator(kernel.plan, symbol), arch);

@@ -1,4 +1,5 @@
 // Plans that are wrong, and kernels that do not do what their plan says.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -123,6 +124,19 @@ TEST_CASE("operator plan: the launch") {
   CHECK(has(error_of([&] { specialise_operator(plan, "tested"); }), "operator kernel 'tested': threads is 48"));
 }
 
+TEST_CASE("operator plan: limits of the architecture") {
+  OperatorPlan plan = relu_plan();
+  plan.arch = "sm_75";
+  plan.shared_bytes = 96 << 10;
+  CHECK(has(faults_of(plan), "shared_bytes is 98304, allowed is 0 to 65536 (of a block of sm_75)"));
+  plan.arch = "sm_1";
+  CHECK(has(faults_of(plan), "arch is 'sm_1', which is not known"));
+  const Network network = network_of(Elementwise{}, {{4, 6, 6}});
+  CHECK(has(
+      error_of([&] { plan_operator(network, network.operators.front(), {.arch = "sm_1"}); }, ErrorKind::unsupported),
+      "sm_1"));
+}
+
 TEST_CASE("operator kernel: an output that it should have written") {
   OperatorPlan plan = pool_plan();
   plan.group_blocks = 1;
@@ -167,4 +181,63 @@ TEST_CASE("operator planner: a convolution is none of its operators") {
   network.operators.front().kind = Convolution{};
   CHECK(has(error_of([&] { plan_operator(network, network.operators.front()); }, ErrorKind::unsupported),
             "operator 'tested': there is no operator template for a convolution"));
+}
+
+TEST_CASE("operator planner: whichever form of a layer streams fewer bytes") {
+  Linear op;
+  op.in_features = 1000;
+  op.out_features = 20;
+  op.weights.assign(20'000, 1.0F);
+  const auto plan_of = [&](int batch) {
+    const Network network = network_of(op, {{op.in_features}});
+    return plan_operator(network, network.operators.front(), {.batch = batch}).front().plan;
+  };
+  CHECK(plan_of(1).template_name == "linear");
+  for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 10 == 0 ? 1.0F : 0.0F;
+  const OperatorPlan sparse = plan_of(1);
+  CHECK(sparse.template_name == "linear_sparse");
+  // 100 nonzeros of an output: four for each lane. Each has a value and a byte; a lane has its first feature.
+  const std::int64_t output_words = 32 + 128 + 32, table_words = 24;
+  CHECK(sparse.weight_words == table_words + 20 * output_words);
+  CHECK(sparse.integers.at("delta_words") == 1);
+  CHECK(plan_of(32).block_images == 4);
+  // Of three quarters, the dense form serves eight images at a time.
+  for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 4 != 0 ? 1.0F : 0.0F;
+  CHECK(plan_of(32).template_name == "linear");
+}
+
+TEST_CASE("operator planner: distances that need sixteen bits") {
+  Linear op;
+  op.in_features = 60'000;
+  op.out_features = 1;
+  op.weights.assign(60'000, 0.0F);
+  for (std::size_t i = 0; i < op.weights.size(); i += 400) op.weights[i] = 1;
+  const Network network = network_of(op, {{op.in_features}});
+  const PlannedOperator planned = plan_operator(network, network.operators.front()).front();
+  // Too many features for shared memory.
+  CHECK(planned.plan.template_name == "linear");
+  op.in_features = 50'000;
+  op.weights.resize(50'000);
+  const Network smaller = network_of(op, {{op.in_features}});
+  const OperatorPlan plan = plan_operator(smaller, smaller.operators.front()).front().plan;
+  CHECK(plan.template_name == "linear_sparse");
+  CHECK(plan.integers.at("delta_words") == 2);
+  CHECK(check_operator(smaller) == "");
+}
+
+TEST_CASE("operator planner: a function behind a sum") {
+  const Network network = network_of(Combine{}, {{2, 4, 4}, {2, 4, 4}});
+  OperatorPlan plan = plan_operator(network, network.operators.front()).front().plan;
+  REQUIRE(fuse_function(plan, Elementwise{ElementFunction::relu}));
+  CHECK_FALSE(fuse_function(plan, Elementwise{ElementFunction::silu}));
+  HostOperator host(to_bitcode(specialise_operator(plan, "tested")), "tested", plan);
+  std::vector<float> input(32), second(32), output(32);
+  for (std::size_t i = 0; i < input.size(); ++i) {
+    input[i] = static_cast<float>(i);
+    second[i] = -16;
+  }
+  host.run({1, input, output, second, {}});
+  for (std::size_t i = 0; i < output.size(); ++i) CHECK(output[i] == std::max(0.0F, input[i] - 16));
+  OperatorPlan pool = pool_plan();
+  CHECK_FALSE(fuse_function(pool, Elementwise{ElementFunction::relu}));
 }

@@ -1,0 +1,14 @@
+// The nonzeros of a fully connected layer as templates/operators/linear_sparse.cu streams them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/operators.h"
+
+namespace burin {
+
+// `delta_words`: words for four distances, 1 or 2: 8 or 16 bits each.
+std::vector<std::uint32_t> pack_sparse_rows(const Linear& op, int delta_words);
+
+}  // namespace burin
