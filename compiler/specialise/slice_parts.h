@@ -13,8 +13,6 @@
 
 namespace burin {
 
-inline constexpr int kWordBytes = 4;
-
 // Of the thread's array of sums in the template.
 inline constexpr int kSumSlots = 3 * kMaxGroupChannels;
 

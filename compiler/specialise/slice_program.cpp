@@ -10,8 +10,6 @@
 namespace burin {
 namespace {
 
-constexpr int kWordBytes = 4;
-
 // Where each output channel's accumulator is.
 struct AccumulatorIndex {
   std::vector<int> group, position;

@@ -10,6 +10,8 @@
 
 namespace burin {
 
+inline constexpr int kWordBytes = 4;
+
 // In the template's `outside`, filter rows are bits from 0 on, columns from here on.
 inline constexpr int kOutsideColumnBit = 16;
 static_assert(kMaxKernelExtent <= kOutsideColumnBit);
