@@ -230,6 +230,10 @@ std::vector<PlannedOperator> plan_operator(const Network& network, const Operato
   return kernels;
 }
 
+bool may_overwrite_input(const OperatorPlan& plan) {
+  return plan.template_name == "elementwise" || plan.template_name == "combine";
+}
+
 bool fuse_function(OperatorPlan& plan, const Elementwise& function) {
   const auto found = plan.integers.find("function");
   if (found == plan.integers.end() || found->second != 0) return false;

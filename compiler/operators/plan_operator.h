@@ -37,6 +37,10 @@ struct PlannedOperator {
 std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op,
                                            const OperatorRequest& request = {});
 
+// Whether the output may take the place of an input that lies in memory as the output does: each thread has read what
+// it writes over, and nobody reads it after that.
+bool may_overwrite_input(const OperatorPlan& plan);
+
 // Makes the kernel apply `function` to each value before it stores it. False where its template cannot, or already
 // applies another.
 bool fuse_function(OperatorPlan& plan, const Elementwise& function);

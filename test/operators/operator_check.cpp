@@ -56,9 +56,8 @@ std::string compare(const std::vector<double>& expected, const std::vector<float
   return {};
 }
 
-std::string run_batch(const Network& network, const std::vector<PlannedOperator>& kernels, int batch,
-                      const OperatorCheck& check) {
-  const Operator& op = network.operators.back();
+std::string run_batch(const Network& network, const Operator& op, const std::vector<PlannedOperator>& kernels,
+                      int batch, const OperatorCheck& check) {
   const auto words_of = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].elements(); };
   std::vector<std::vector<float>> buffers;
   std::vector<std::vector<double>> values;
@@ -93,7 +92,10 @@ Network network_of(OperatorKind kind, const std::vector<std::vector<std::int64_t
 }
 
 std::string check_operator(const Network& network, const OperatorCheck& check) {
-  const Operator& op = network.operators.back();
+  return check_operator(network, network.operators.back(), check);
+}
+
+std::string check_operator(const Network& network, const Operator& op, const OperatorCheck& check) {
   OperatorRequest request;
   request.batch = check.tuned_batch;
   const auto place = [&](int tensor) {
@@ -113,7 +115,7 @@ std::string check_operator(const Network& network, const OperatorCheck& check) {
     for (const int batch : check.batches) {
       what = fmt::format("{}, batch {}, {} words before and {} behind", describe(network, op), batch, check.before,
                          check.behind);
-      const std::string fault = run_batch(network, kernels, batch, check);
+      const std::string fault = run_batch(network, op, kernels, batch, check);
       if (!fault.empty()) return fmt::format("{}: {}\n{}", what, fault, text);
     }
   } catch (const Error& error) {

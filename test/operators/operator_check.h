@@ -20,9 +20,11 @@ struct OperatorCheck {
 // A network of one operator on inputs of these shapes.
 burin::Network network_of(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs);
 
-// Plans the last operator of the network, runs it once for each batch size, its output and all that surrounds its
+// Plans an operator of the network, runs it once for each batch size, its output and all that surrounds its
 // tensors poisoned with NaN, and compares. Empty when every output is within the tolerance and what surrounds the
 // output is as it was; else what went wrong, with the plan.
+std::string check_operator(const burin::Network& network, const burin::Operator& op, const OperatorCheck& check = {});
+// Of its last operator.
 std::string check_operator(const burin::Network& network, const OperatorCheck& check = {});
 
 // With all combinations of batch sizes that plans are tuned for and of slices, aligned and not.

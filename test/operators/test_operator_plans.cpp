@@ -241,3 +241,16 @@ TEST_CASE("operator planner: a function behind a sum") {
   OperatorPlan pool = pool_plan();
   CHECK_FALSE(fuse_function(pool, Elementwise{ElementFunction::relu}));
 }
+
+TEST_CASE("operator kernel: an output in the place of an input") {
+  const Network sum = network_of(Combine{}, {{3, 7, 5}, {3, 7, 5}});
+  const OperatorPlan plan = plan_operator(sum, sum.operators.front()).front().plan;
+  REQUIRE(may_overwrite_input(plan));
+  CHECK_FALSE(may_overwrite_input(pool_plan()));
+  HostOperator host(to_bitcode(specialise_operator(plan, "tested")), "tested", plan);
+  std::vector<float> first(105, 1.0F), second(105, 2.0F);
+  host.run({1, first, first, second, {}});
+  CHECK(first == std::vector<float>(105, 3.0F));
+  host.run({1, first, second, second, {}});
+  CHECK(second == std::vector<float>(105, 5.0F));
+}
