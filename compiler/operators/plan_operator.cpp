@@ -84,6 +84,7 @@ class Planner {
     if (op.kind == PoolKind::average && whole) return (*this)(GlobalAveragePool{});
     PlannedOperator result = flat("pool");
     result.plan.input.aligned = result.plan.output.aligned = 1;
+    const int thread_rows = pool_thread_rows(op);
     const std::pair<const char*, std::int64_t> constants[] = {
         {"channels", in[0]},
         {"in_rows", in[1]},
@@ -100,11 +101,12 @@ class Planner {
         {"pad_bottom", op.pad.bottom},
         {"pad_left", op.pad.left},
         {"pad_right", op.pad.right},
+        {"thread_rows", thread_rows},
         {"average", op.kind == PoolKind::average},
         {"count_padding", op.count_padding},
     };
     for (const auto& [name, value] : constants) result.plan.integers[name] = static_cast<int>(value);
-    set_items(result.plan, product(output_));
+    set_items(result.plan, output_[0] * ceil_div(output_[1], thread_rows) * output_[2]);
     return {result};
   }
 
@@ -192,6 +194,15 @@ class Planner {
     result.plan.input = tensor_at(input_place(0), product(input_shape(0)));
     result.plan.output = tensor_at(request_.output, product(output_));
     return result;
+  }
+
+  // Several where windows overlap and the GPU is full all the same.
+  int pool_thread_rows(const Pool& op) const {
+    constexpr int kMaxWindow = 25;  // positions of a window without a loop: templates/operators/pool.cu
+    if (op.stride_h >= op.kernel_h || op.dilation_h > 1 || op.kernel_h * op.kernel_w > kMaxWindow) return 1;
+    const std::int64_t full = std::int64_t{target_.arch.multiprocessors} * target_.arch.max_threads_per_multiprocessor;
+    const std::int64_t rows = product(output_) * target_.batch / full;
+    return rows >= 8 && output_[1] >= 4 ? 4 : rows >= 2 && output_[1] >= 2 ? 2 : 1;
   }
 
   std::vector<Shape> inputs() const {

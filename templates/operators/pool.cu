@@ -1,17 +1,20 @@
-// pool: largest or mean value of each window of a channel. A thread owns one output; neighbours in a row are neighbours
-// in a warp, and what windows share comes from the first cache.
+// pool: largest or mean value of each window of a channel. A thread owns `thread_rows` outputs, one below the other,
+// and loads what their windows share once; neighbours in a row are neighbours in a warp.
 //
 // Positions beyond the image are loaded from the nearest one inside and then left out, so that all loads of a window
 // are in flight together.
 #define BURIN_OPERATOR_DEF "pool.def"
 #include "operator.h"
 
+constexpr i32 kMaxThreadRows = 4;
+constexpr i32 kAtOnce = 8;           // loads in flight of a thread with a loop
 constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop
 
-// No window reaches beyond the image.
-BURIN_DEVICE bool inside_rows() {
-  return pad_top() == 0 && (out_rows() - 1) * stride_rows() + (kernel_rows() - 1) * dilation_rows() < in_rows();
+// No window reaches beyond the image; with `computed` rows, counting those that a thread computes beyond the last.
+BURIN_DEVICE bool inside_rows(i32 computed) {
+  return pad_top() == 0 && (computed - 1) * stride_rows() + (kernel_rows() - 1) * dilation_rows() < in_rows();
 }
+BURIN_DEVICE i32 computed_rows() { return divide_up(out_rows(), thread_rows()) * thread_rows(); }
 BURIN_DEVICE bool inside_cols() {
   return pad_left() == 0 && (out_cols() - 1) * stride_cols() + (kernel_cols() - 1) * dilation_cols() < in_cols();
 }
@@ -28,9 +31,9 @@ BURIN_DEVICE i32 positions_between(i32 begin, i32 kernel, i32 dilation, i32 low,
 
 // Rounding up, a window may reach beyond the padding, which never counts.
 BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
-  const bool all_rows = inside_rows() || (count_padding() && (out_rows() - 1) * stride_rows() - pad_top() +
-                                                                     (kernel_rows() - 1) * dilation_rows() <
-                                                                 in_rows() + pad_bottom());
+  const bool all_rows = inside_rows(out_rows()) || (count_padding() && (out_rows() - 1) * stride_rows() - pad_top() +
+                                                                               (kernel_rows() - 1) * dilation_rows() <
+                                                                           in_rows() + pad_bottom());
   const bool all_cols = inside_cols() || (count_padding() && (out_cols() - 1) * stride_cols() - pad_left() +
                                                                      (kernel_cols() - 1) * dilation_cols() <
                                                                  in_cols() + pad_right());
@@ -43,20 +46,20 @@ BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
   return sum * burin_dev_reciprocal(static_cast<float>(rows * cols));
 }
 
+BURIN_DEVICE float with_value(float result, float value, bool inside) {
+  if (average()) return result + (inside ? value : 0.0f);
+  return inside ? larger(result, value) : result;
+}
+
 BURIN_DEVICE float with_row(const float* image, u32 plane, i32 top, i32 left, i32 r, float result) {
   const i32 y = top + r * dilation_rows();
-  const i32 row = inside_rows() ? y : nearest(y, in_rows());
+  const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
 #pragma unroll
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 x = left + s * dilation_cols();
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
     const float value = burin_dev_global_load(image, bytes_of(plane + row * in_cols() + col));
-    const bool inside = row == y && col == x;
-    if (average()) {
-      result += inside ? value : 0.0f;
-    } else {
-      result = inside ? larger(result, value) : result;
-    }
+    result = with_value(result, value, row == y && col == x);
   }
   return result;
 }
@@ -67,34 +70,51 @@ BURIN_DEVICE float large_window(const float* image, u32 plane, i32 top, i32 left
     const i32 y = top + r * dilation_rows();
     if (y < 0 || y >= in_rows()) continue;
 #pragma nounroll
-    for (i32 s = 0; s < kernel_cols(); ++s) {
-      const i32 x = left + s * dilation_cols();
-      if (x < 0 || x >= in_cols()) continue;
-      const float value = burin_dev_global_load(image, bytes_of(plane + y * in_cols() + x));
-      result = average() ? result + value : larger(result, value);
+    for (i32 first = 0; first < kernel_cols(); first += kAtOnce) {
+#pragma unroll
+      for (i32 i = 0; i < kAtOnce; ++i) {
+        const i32 s = first + i, x = left + s * dilation_cols(), col = nearest(x, in_cols());
+        const float value = burin_dev_global_load(image, bytes_of(plane + y * in_cols() + col));
+        result = with_value(result, value, s < kernel_cols() && col == x);
+      }
     }
   }
   return result;
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
-  const u32 plane_words = out_rows() * out_cols();
-  const u32 word = block_of_group() * block_threads() + burin_dev_thread();
-  if (word >= channels() * plane_words) return;
-  const u32 channel = word / plane_words, pixel = word % plane_words;
-  const i32 top = static_cast<i32>(pixel / out_cols()) * stride_rows() - pad_top();
-  const i32 left = static_cast<i32>(pixel % out_cols()) * stride_cols() - pad_left();
-  const float* image = input_of(input, first_image());
-  const u32 plane = channel * (in_rows() * in_cols());
+// Whose window begins at (top, left).
+BURIN_DEVICE float window(const float* image, u32 plane, i32 top, i32 left) {
   float result = average() ? 0.0f : -kInfinity;
-  if (kernel_rows() * kernel_cols() <= kUnrolledWindow) {
+  if (kernel_rows() * kernel_cols() > kUnrolledWindow) {
+    result = large_window(image, plane, top, left, result);
+  } else {
 #pragma unroll
     for (i32 r = 0; r < kUnrolledWindow; ++r) {
       if (r < kernel_rows()) result = with_row(image, plane, top, left, r, result);
     }
-  } else {
-    result = large_window(image, plane, top, left, result);
   }
-  burin_dev_global_store(output_of(output, first_image()), bytes_of(word),
-                         average() ? mean_of(result, top, left) : result);
+  return average() ? mean_of(result, top, left) : result;
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  const u32 item = block_of_group() * block_threads() + burin_dev_thread();
+  const u32 row_groups = divide_up(out_rows(), thread_rows());
+  if (item >= channels() * row_groups * out_cols()) return;
+  const u32 col = item % out_cols(), row_group = item / out_cols() % row_groups;
+  const u32 channel = item / (out_cols() * row_groups), first_row = row_group * thread_rows();
+  const i32 top = static_cast<i32>(first_row) * stride_rows() - pad_top();
+  const i32 left = static_cast<i32>(col) * stride_cols() - pad_left();
+  const float* image = input_of(input, first_image());
+  const u32 plane = channel * (in_rows() * in_cols());
+  float results[kMaxThreadRows];
+#pragma unroll
+  for (i32 i = 0; i < kMaxThreadRows; ++i) {
+    if (i < thread_rows()) results[i] = window(image, plane, top + i * stride_rows(), left);
+  }
+  const u32 word = (channel * out_rows() + first_row) * out_cols() + col;
+#pragma unroll
+  for (i32 i = 0; i < kMaxThreadRows; ++i) {
+    if (i >= thread_rows() || first_row + i >= static_cast<u32>(out_rows())) continue;
+    burin_dev_global_store(output_of(output, first_image()), bytes_of(word + i * out_cols()), results[i]);
+  }
 }

@@ -75,6 +75,9 @@ std::vector<OperatorCase> pool_cases() {
     add("ceil_with_padding", rounding_up(window(kind, 3, 2, 1)), {5, 7, 8});
     add("stride_over_kernel", window(kind, 2, 3, 0), {4, 11, 9});
     add("larger_than_the_image", window(kind, 5, 1, 2), {3, 3, 2});
+    add("two_rows_a_thread", window(kind, 3, 2, 1), {64, 41, 37});
+    add("four_rows_a_thread", window(kind, 3, 1, 0), {64, 41, 37});
+    add("four_rows_with_padding", rounding_up(window(kind, 3, 2, 1)), {64, 72, 70});
     add("whole_image", window(kind, 7, 1, 0), {9, 7, 7});
     add("large_window", window(kind, 9, 4, 3), {2, 20, 17});
     Pool uneven = window(kind, 3, 2, 0);
