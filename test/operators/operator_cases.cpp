@@ -4,9 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "compiler/reference.h"
-#include "ir/network.h"
+#include "ir/error.h"
 
 using namespace burin;
 
@@ -50,6 +51,22 @@ Pool window(PoolKind kind, int kernel, int stride, int pad) {
 }
 
 }  // namespace
+
+Network network_of(OperatorKind kind, const std::vector<Shape>& inputs) {
+  Network network;
+  Operator op{"tested", std::move(kind), {}, static_cast<int>(inputs.size())};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    network.tensors.push_back({fmt::format("input{}", i), inputs[i]});
+    network.inputs.push_back(static_cast<int>(i));
+  }
+  op.inputs = network.inputs;
+  std::vector<std::string> faults;
+  network.tensors.push_back({"output", output_shape(network, op, inputs, faults)});
+  BURIN_CHECK(faults.empty(), "a test's operator: {}", faults.front());
+  network.outputs = {op.output};
+  network.operators.push_back(std::move(op));
+  return network;
+}
 
 std::vector<OperatorCase> pool_cases() {
   std::vector<OperatorCase> cases;
@@ -208,6 +225,7 @@ std::vector<OperatorCase> network_cases() {
   const Shape stage = {256, 56, 56};
   ChannelAffine affine;
   affine.scale = affine.shift = weights(stage[0], 3);
+  constexpr double kSummed = 3e-5, kPowers = 1e-5;  // thousands of terms; approximate powers
   return {
       {"resnet_pool", window(PoolKind::max, 3, 2, 1), {{64, 112, 112}}},
       {"alexnet_pool", alexnet, {{96, 55, 55}}},
@@ -220,17 +238,17 @@ std::vector<OperatorCase> network_cases() {
       {"affine", affine, {stage}},
       {"residual", Combine{}, {stage, stage}},
       {"squeeze", Combine{Combination::multiply}, {stage, {stage[0], 1, 1}}},
-      {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}},
-      {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}},
-      {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}},
-      {"softmax", Softmax{}, {{1000}}},
-      {"segmentation_softmax", Softmax{}, {{21, 65, 65}}},
+      {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}, kSummed},
+      {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}, kSummed},
+      {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}, kPowers},
+      {"softmax", Softmax{}, {{1000}}, kPowers},
+      {"segmentation_softmax", Softmax{}, {{21, 65, 65}}, kPowers},
       {"transpose", Transpose{{1, 2, 0}}, {stage}},
       {"pad", Pad{{1, 1, 1, 1}, 0}, {stage}},
       {"concat", Concat{0}, {{64, 28, 28}, {128, 28, 28}}},
-      {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}},
-      {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}},
-      {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}},
+      {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}, kSummed},
+      {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}, kSummed},
+      {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}, kSummed},
   };
 }
 

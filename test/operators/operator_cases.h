@@ -4,9 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "ir/network.h"
 #include "ir/operators.h"
 
 namespace burin_test {
+
+// A network of one operator, "tested", on inputs of these shapes.
+burin::Network network_of(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs);
 
 struct OperatorCase {
   std::string name;

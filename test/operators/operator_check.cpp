@@ -11,7 +11,7 @@
 #include "compiler/reference.h"
 #include "compiler/specialise/operator_module.h"
 #include "ir/error.h"
-#include "test/ir/small_network.h"
+#include "test/operators/operator_cases.h"
 
 using namespace burin;
 
@@ -82,14 +82,6 @@ std::string run_batch(const Network& network, const Operator& op, const std::vec
 }
 
 }  // namespace
-
-Network network_of(OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs) {
-  GraphBuilder graph;
-  std::vector<int> tensors;
-  for (const auto& shape : inputs) tensors.push_back(graph.input(shape));
-  const int output = graph.add("tested", std::move(kind), tensors);
-  return graph.finish({output});
-}
 
 std::string check_operator(const Network& network, const OperatorCheck& check) {
   return check_operator(network, network.operators.back(), check);

@@ -17,9 +17,6 @@ struct OperatorCheck {
   double tolerance = 2e-6;  // of an output, times 1 + its magnitude
 };
 
-// A network of one operator on inputs of these shapes.
-burin::Network network_of(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs);
-
 // Plans an operator of the network, runs it once for each batch size, its output and all that surrounds its
 // tensors poisoned with NaN, and compares. Empty when every output is within the tolerance and what surrounds the
 // output is as it was; else what went wrong, with the plan.

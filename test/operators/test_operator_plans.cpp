@@ -6,6 +6,7 @@
 #include "compiler/host/operator_executor.h"
 #include "compiler/specialise/operator_module.h"
 #include "ir/operators.h"
+#include "test/operators/operator_cases.h"
 #include "test/operators/operator_check.h"
 #include "test/thrown.h"
 

@@ -1,0 +1,185 @@
+// burin_operator_kernels: the kernels of the operators beside the convolutions on a GPU, at the sizes of real networks.
+// Each is compared with the float64 reference, then timed: as many sets of tensors and weights take turns as the L2
+// cache cannot hold. A table on stdout; the exit code says whether all were right.
+//
+// burin_operator_kernels [DEVICE [NAME]]: the ordinal of the device (0), and a part of the names of what is run (all).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/emit/ptx.h"
+#include "compiler/network/reference_network.h"
+#include "compiler/operators/plan_operator.h"
+#include "compiler/reference.h"
+#include "compiler/specialise/operator_module.h"
+#include "ir/error.h"
+#include "runtime/bench/measure.h"
+#include "runtime/device_state.h"
+#include "test/operators/operator_cases.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+constexpr double kBytesBeyondCache = 256e6;
+constexpr int kMaxSets = 64;
+constexpr int kBytesOfWord = 4;
+
+// One kernel in the driver's hands.
+class LoadedOperator {
+ public:
+  LoadedOperator(const Device& device, const OperatorPlan& plan, const std::string& symbol)
+      : device_(device.state()), plan_(plan) {
+    const DriverTable& driver = *device_->driver;
+    const ContextScope scope(*device_);
+    const std::string ptx = emit_ptx(specialise_operator(plan_, symbol), plan_.arch);
+    check(driver, driver.cuModuleLoadDataEx(&module_, ptx.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
+    check(driver, driver.cuModuleGetFunction(&function_, module_, symbol.c_str()), "cuModuleGetFunction");
+    check(driver, driver.cuFuncSetAttribute(function_, kFunctionMaxDynamicSharedBytes, plan_.shared_bytes),
+          "cuFuncSetAttribute");
+  }
+  ~LoadedOperator() {
+    release_in_context(*device_, [&](const DriverTable& driver) { driver.cuModuleUnload(module_); });
+  }
+  LoadedOperator(const LoadedOperator&) = delete;
+  LoadedOperator& operator=(const LoadedOperator&) = delete;
+
+  void launch(CUstream_st* stream, const float* input, float* output, const float* second, const std::uint32_t* weights,
+              int batch) const {
+    std::array<void*, 5> parameters = {&input, &output, &second, &weights, &batch};
+    const DriverTable& driver = *device_->driver;
+    const ContextScope scope(*device_);
+    check(driver,
+          driver.cuLaunchKernel(function_, static_cast<unsigned>(plan_.blocks(batch)), 1, 1,
+                                static_cast<unsigned>(plan_.threads), 1, 1, static_cast<unsigned>(plan_.shared_bytes),
+                                stream, parameters.data(), nullptr),
+          "cuLaunchKernel");
+  }
+
+ private:
+  std::shared_ptr<const DeviceState> device_;
+  OperatorPlan plan_;
+  CUmodule module_ = nullptr;
+  CUfunction function_ = nullptr;
+};
+
+// What a launch reads and writes.
+struct Set {
+  std::vector<DeviceBuffer> inputs, weights;
+  DeviceBuffer output;
+};
+
+class Case {
+ public:
+  Case(const Device& device, const OperatorCase& edge, int batch)
+      : device_(device), stream_(device), edge_(edge), batch_(batch), network_(network_of(edge.kind, edge.inputs)) {
+    planned_ = plan_operator(network_, network_.operators.back(), {.batch = batch, .arch = device.info().arch()});
+    for (std::size_t i = 0; i < edge.inputs.size(); ++i) {
+      const std::int64_t words = network_.tensors[i].elements() * batch;
+      inputs_.push_back(random_tensor(words, i + 1));
+      bytes_ += static_cast<double>(words * kBytesOfWord);
+    }
+    output_words_ = static_cast<std::size_t>(network_.tensors.back().elements() * batch);
+    bytes_ += static_cast<double>(output_words_ * kBytesOfWord);
+    for (const PlannedOperator& planned : planned_) {
+      bytes_ += static_cast<double>(planned.plan.weight_words * kBytesOfWord);
+      kernels_.push_back(
+          std::make_unique<LoadedOperator>(device, planned.plan, kernel_symbol(edge.name, planned.plan)));
+    }
+  }
+
+  // Prints a line of the table. Whether the kernels are right.
+  bool run() {
+    sets_.push_back(make_set());
+    enqueue(stream_, 0);
+    stream_.synchronize();
+    const double error = largest_error(sets_.front().output.to_vector<float>());
+    const auto wanted = static_cast<int>(std::ceil(kBytesBeyondCache / bytes_));
+    while (static_cast<int>(sets_.size()) < std::min(wanted, kMaxSets)) sets_.push_back(make_set());
+    const Measurement time = measure(device_, stream_, [&](CUstream_st* stream, int i) { enqueue(stream, i); });
+    const bool right = error <= edge_.tolerance;
+    constexpr double kBytesOfMegabyte = 1e6;
+    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:8.0f} {:9.1e} {}\n", edge_.name, planned_.front().plan.template_name,
+               batch_, bytes_ / kBytesOfMegabyte, time.median_us, bytes_ / time.median_us / 1e3, error,
+               right ? "right" : "WRONG");
+    return right;
+  }
+
+ private:
+  Set make_set() const {
+    Set set;
+    for (const std::vector<float>& input : inputs_) set.inputs.emplace_back(device_, std::span(input));
+    set.output = DeviceBuffer(device_, output_words_ * kBytesOfWord);
+    constexpr unsigned char kNaNByte = 0xFF;
+    set.output.fill(kNaNByte);
+    for (const PlannedOperator& planned : planned_) set.weights.emplace_back(device_, std::span(planned.weights));
+    return set;
+  }
+
+  void enqueue(CUstream_st* stream, int i) const {
+    const Set& set = sets_[static_cast<std::size_t>(i) % sets_.size()];
+    for (std::size_t k = 0; k < planned_.size(); ++k) {
+      const auto input = [&](int index) {
+        return index < 0 ? nullptr : set.inputs[static_cast<std::size_t>(index)].data<float>();
+      };
+      kernels_[k]->launch(stream, input(planned_[k].input), set.output.data<float>(), input(planned_[k].second),
+                          set.weights[k].data<std::uint32_t>(), batch_);
+    }
+  }
+
+  // Of an output, as a share of 1 + its magnitude.
+  double largest_error(const std::vector<float>& output) const {
+    std::vector<std::vector<double>> values;
+    std::vector<std::span<const double>> spans;
+    for (const std::vector<float>& input : inputs_) values.emplace_back(input.begin(), input.end());
+    for (const std::vector<double>& input : values) spans.emplace_back(input);
+    const std::vector<double> expected = run_reference_operator(network_, network_.operators.back(), batch_, spans);
+    double largest = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double error = std::abs(output[i] - expected[i]) / (1 + std::abs(expected[i]));
+      if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+      largest = std::max(largest, error);
+    }
+    return largest;
+  }
+
+  const Device& device_;
+  Stream stream_;
+  const OperatorCase& edge_;
+  int batch_;
+  Network network_;
+  std::vector<PlannedOperator> planned_;
+  std::vector<std::unique_ptr<LoadedOperator>> kernels_;  // of planned_
+  std::vector<std::vector<float>> inputs_;
+  std::size_t output_words_ = 0;
+  double bytes_ = 0;  // read and written at least once
+  std::vector<Set> sets_;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    const Device device = Device::open(count > 1 ? std::atoi(arguments[1]) : 0);
+    const std::string part = count > 2 ? arguments[2] : "";
+    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "template", "batch", "MB", "us",
+               "GB/s", "error");
+    bool right = true;
+    for (const OperatorCase& edge : network_cases()) {
+      if (edge.name.find(part) == std::string::npos) continue;
+      for (const int batch : {1, 32}) right &= Case(device, edge, batch).run();
+    }
+    return right ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}
