@@ -7,7 +7,7 @@
 // For conv_baked.cu, which defines the plan's constants before.
 #pragma once
 
-#include "device.h"
+#include "../device.h"
 
 BURIN_PRIMITIVE void burin_hole_marks(u8* cell, u32 lane);
 BURIN_PRIMITIVE u32 burin_hole_first_live_word(u32 slice);
