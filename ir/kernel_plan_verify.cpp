@@ -60,9 +60,9 @@ class PlanVerifier {
              "it counts multiply-adds, of which a layer has at most kMaxLayerNonzeros");
     in_range("load_ahead", plan_.load_ahead, 1, kMaxLoadAhead,
              "each activation that is loaded ahead holds a register (kMaxLoadAhead)");
-    in_range("load_together", plan_.load_together, 1,
-             plan_.staging == Staging::direct ? std::max(1, plan_.load_ahead) : 1,
-             "direct loads, of those that are ahead, can be kept together");
+    const bool may_keep_together = plan_.staging == Staging::direct && !plan_.skips;
+    in_range("load_together", plan_.load_together, 1, may_keep_together ? std::max(1, plan_.load_ahead) : 1,
+             "direct loads, of those that are ahead, can be kept together where no channels are skipped");
     if (!(plan_.predicted_us >= 0)) add("predicted_us is {}, it must be a time: 0 or more", plan_.predicted_us);
   }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <span>
 
+#include "ir/aligned_lines.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -112,27 +113,16 @@ std::string print(const Network& network) {
 
   constexpr std::size_t kColumns = 5;
   std::vector<std::array<std::string, kColumns>> rows;
-  std::array<std::size_t, kColumns> widths{};
   for (const Operator& op : network.operators) {
     rows.push_back({printable(op.name), std::string(kind_name(op.kind)),
                     fmt::format("{} -> {}", list(op.inputs, name), with_tensor(op.output, name)),
                     fmt::format("{} -> {}", list(op.inputs, shape), with_tensor(op.output, shape)),
                     describe(network, op)});
-    // A concat of many must not push all others to the right.
-    constexpr std::size_t kWidest = 60;
-    for (std::size_t i = 0; i < kColumns; ++i)
-      widths[i] = std::max(widths[i], std::min(kWidest, rows.back()[i].size()));
   }
 
-  std::string text =
-      fmt::format("# inputs: {}; outputs: {}\n", list(network.inputs, name), list(network.outputs, name));
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < kColumns; ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
+  constexpr std::size_t kWidest = 60;  // a concat may have many inputs
+  return fmt::format("# inputs: {}; outputs: {}\n", list(network.inputs, name), list(network.outputs, name)) +
+         aligned_lines(rows, kWidest);
 }
 
 }  // namespace burin

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/aligned_lines.h"
 #include "ir/network.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
@@ -37,23 +38,7 @@ std::string places_text(const NetworkPlan& plan, const std::vector<Place>& place
   return fmt::format("{}", fmt::join(parts, " + "));
 }
 
-template <std::size_t kColumns>
-std::string aligned_table(const std::vector<std::array<std::string, kColumns>>& rows) {
-  // What reads a lot must not push all others to the right.
-  constexpr std::size_t kWidest = 40;
-  std::array<std::size_t, kColumns> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < kColumns; ++i) widths[i] = std::max(widths[i], std::min(kWidest, row[i].size()));
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < kColumns; ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
+constexpr std::size_t kWidest = 40;  // a step may read a lot
 
 std::string life_text(const Buffer& buffer) {
   return buffer.first < 0 ? "none" : fmt::format("{}-{}", buffer.first, buffer.last);
@@ -92,7 +77,7 @@ std::string print(const NetworkPlan& plan) {
   }
   const double share =
       plan.naive_bytes > 0 ? 100.0 * static_cast<double>(plan.arena_bytes) / static_cast<double>(plan.naive_bytes) : 0;
-  return aligned_table(steps) + "\n" + aligned_table(buffers) +
+  return aligned_lines(steps, kWidest) + "\n" + aligned_lines(buffers, kWidest) +
          fmt::format("\nbatch {}: an arena of {} bytes; a buffer for each tensor would take {} ({:.0f} %)\n",
                      plan.batch, plan.arena_bytes, plan.naive_bytes, share);
 }

@@ -234,8 +234,8 @@ class Planner {
     plan.load_ahead = request_.constraints.load_ahead.value_or(load_ahead_of(plan.staging, together()));
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
-    plan.load_together =
-        request_.constraints.load_together.value_or(load_together_of(plan.staging, plan.load_ahead, blocks, arch));
+    plan.load_together = request_.constraints.load_together.value_or(
+        plan.skips ? 1 : load_together_of(plan.staging, plan.load_ahead, blocks, arch));
     const std::int64_t positions =
         plan.staging != Staging::shared
             ? 0

@@ -84,7 +84,7 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
   }
   step(&PlanConstraints::load_ahead, std::min(plan.load_ahead * 2, kMaxLoadAhead), 1);
   step(&PlanConstraints::load_ahead, plan.load_ahead / 2, 1);
-  if (plan.staging == Staging::direct) {
+  if (plan.staging == Staging::direct && !plan.skips) {
     step(&PlanConstraints::load_together, plan.load_together > 1 ? 1 : plan.load_ahead / 2, 1);
   }
   if (plan.barrier_every > 0) {

@@ -4,7 +4,8 @@ Sources
   HAN15       Han, Pool, Tran, Dally: Learning both Weights and Connections for Efficient Neural Networks, NIPS 2015,
               arXiv 1506.02626: the tables of LeNet-5, AlexNet and VGG-16 (weights left, in per cent; the same figures
               stand in Deep Compression, ICLR 2016, arXiv 1510.00149). What they leave adds up to the abstract's totals
-              within their rounding: 6.8 million weights of AlexNet (there 6.7), 10.5 of VGG-16 (there 10.3).
+              within their rounding: 6.8 million weights of AlexNet (there 6.7), 10.5 of VGG-16 (there 10.3). The rows
+              of the tables themselves were not compared with the paper, nor were the rules of RIGL and FASTSPARSE.
   SQUEEZE     The SqueezeNet of Iandola et al. 2016 (arXiv 1602.07360) after Deep Compression, as its authors released
               it (github.com/songhan/SqueezeNet-Deep-Compression); counted in that file and rounded to per cent.
   SKIMCAFFE   Park et al.: Faster CNNs with Direct Sparse Convolutions and Guided Pruning, ICLR 2017, arXiv 1608.01409;
