@@ -169,11 +169,14 @@ TEST_CASE("plan: a batch of 32 gives blocks many warps that run the same code") 
 TEST_CASE("plan: direct loads are kept together where a multiprocessor has several blocks") {
   const ConvLayer layer = layer_of("kernel_1x1", {256, 256, 1, 1, 28, 28}, 0.1);
   const SparsePattern pattern = analyse(layer);
-  const auto plan = [&](int batch) {
-    return make_plan(layer, pattern, {batch, {"sm_90"}, parse_plan_constraints("staging=direct")});
+  const auto plan = [&](int batch, bool skip) {
+    PlanRequest request{batch, {"sm_90"}, parse_plan_constraints("staging=direct")};
+    request.skip_dead_tiles = skip;
+    return make_plan(layer, pattern, request);
   };
-  CHECK(plan(1).load_together == 1);
-  CHECK(plan(32).load_together == plan(32).load_ahead / 2);
+  CHECK(plan(1, false).load_together == 1);
+  CHECK(plan(32, false).load_together == plan(32, false).load_ahead / 2);
+  CHECK(plan(32, true).load_together == 1);  // each channel's loads lie behind a branch of their own
 }
 
 TEST_CASE("plan: the slices of a plan have nearly the same work") {
