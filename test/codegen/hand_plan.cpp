@@ -139,7 +139,8 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
   plan.buffers = hand.staging == Staging::direct ? 1 : hand.buffers;
   plan.barrier_every = hand.barrier_every;
   plan.load_ahead = hand.load_ahead;
-  if (hand.staging == Staging::direct && !hand.skips) plan.load_together = std::min(hand.load_together, hand.load_ahead);
+  if (hand.staging == Staging::direct && !hand.skips)
+    plan.load_together = std::min(hand.load_together, hand.load_ahead);
   const ArchSpec& arch = arch_by_name(plan.arch);
   plan.max_registers = std::min(arch.max_registers_per_thread,
                                 most_registers(arch.registers_per_multiprocessor, plan.threads / kWarpSize));

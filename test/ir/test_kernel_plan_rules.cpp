@@ -43,7 +43,8 @@ const BrokenRule kBrokenRules[] = {
      "max_registers is 57, the fullest group's 48 accumulators"},
     {"load_ahead", [](KernelPlan& p) { p.load_ahead = 0; }, "load_ahead is 0, allowed is 1 to 64"},
     {"load_together", [](KernelPlan& p) { p.load_together = 2; },
-     "load_together is 2, allowed is 1 to 1: direct loads, of those that are ahead, can be kept together where no channels are skipped"},
+     "load_together is 2, allowed is 1 to 1: direct loads, of those that are ahead, can be kept together where no "
+     "channels are skipped"},
     {"predicted_us", [](KernelPlan& p) { p.predicted_us = std::numeric_limits<double>::quiet_NaN(); },
      "predicted_us is nan"},
     {"tile images", [](KernelPlan& p) { p.tile.images = 0; }, "tile images is 0"},
