@@ -96,7 +96,7 @@ std::vector<Job> list_jobs(const Network& network, const std::vector<int>& batch
   std::vector<Job> jobs;
   std::set<std::string> taken;
   for (const ConvLayer& layer : network.layers) {
-    const std::string folder = folder_name(layer.name), symbol = kernel_symbol(layer.name, {});
+    const std::string folder = folder_name(layer.name), symbol = kernel_symbol(layer.name, KernelPlan{});
     std::string suffix;
     for (int i = 2; taken.contains(folder + suffix) || taken.contains(symbol + suffix); ++i) {
       suffix = fmt::format("_{}", i);

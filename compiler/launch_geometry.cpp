@@ -26,6 +26,8 @@ LaunchGeometry launch_geometry(const KernelPlan& plan, const ConvShape& shape) {
   launch.input_element = launch.output_element = element_of(plan.precision);
   launch.input_layout = plan.input_layout;
   launch.output_layout = plan.output_layout;
+  launch.output_image_words = plan.output_image_words;
+  launch.residual_image_words = plan.residual_image_words;
   launch.input_activity = plan.skips;
   if (plan.marks) launch.output_activity = plan.output_map();
   launch.input_alignment = alignment_of(plan.input_layout);

@@ -152,6 +152,22 @@ int KernelPlan::tiles_per_image(const ConvShape& shape) const {
   return saturate_to_int(ceil_div(shape.out_h(), tile.rows) * ceil_div(shape.out_w(), tile.cols));
 }
 
+namespace {
+
+std::int64_t own_image_words(const KernelPlan& plan, const ConvShape& shape) {
+  return image_elements(plan.output_layout, shape.out_channels, shape.out_h(), shape.out_w());
+}
+
+}  // namespace
+
+std::int64_t output_image_words(const KernelPlan& plan, const ConvShape& shape) {
+  return plan.output_image_words != 0 ? plan.output_image_words : own_image_words(plan, shape);
+}
+
+std::int64_t residual_image_words(const KernelPlan& plan, const ConvShape& shape) {
+  return plan.residual_image_words != 0 ? plan.residual_image_words : own_image_words(plan, shape);
+}
+
 std::string describe(const KernelPlan& plan) {
   std::string text = fmt::format("tile {}x{}x{}, {} group{} of {}", plan.tile.images, plan.tile.rows, plan.tile.cols,
                                  plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
@@ -191,6 +207,12 @@ std::string print(const KernelPlan& plan) {
   add("batch", plan.batch, "tuned for this; correct for any");
   add("input_layout", to_string(plan.input_layout));
   add("output_layout", to_string(plan.output_layout));
+  if (plan.output_image_words != 0) {
+    add("output_image_words", plan.output_image_words, "from one image to the next: it is a slice of a larger tensor");
+  }
+  if (plan.residual_image_words != 0) {
+    add("residual_image_words", plan.residual_image_words, "the same, of the residual");
+  }
   text += is_half(plan.precision) ? "\n# a block: one output pixel of two images per thread\n"
                                   : "\n# a block: one output pixel per thread\n";
   add("staging", to_string(plan.staging), "how activations are reached: shared, bulk or direct (docs/pipeline.md)");
@@ -256,6 +278,12 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   };
   plan.input_layout = layout("input_layout");
   plan.output_layout = layout("output_layout");
+  const auto image_words = [&](std::string_view key) -> std::int64_t {
+    const TextLine* line = reader.optional(key);
+    return line == nullptr ? 0 : reader.integer(*line, line->value);
+  };
+  plan.output_image_words = image_words("output_image_words");
+  plan.residual_image_words = image_words("residual_image_words");
 
   const TextLine& staging = reader.required("staging");
   const std::optional<Staging> known = parse_staging(staging.value);

@@ -117,6 +117,9 @@ struct KernelPlan {
   int batch = 1;  // tuned for this; correct for any
   TensorLayout input_layout = TensorLayout::nchw;
   TensorLayout output_layout = TensorLayout::nchw;
+  // Words from one image of the output, or of the residual, to the next, where it is a slice of a larger tensor; 0:
+  // images follow one another.
+  std::int64_t output_image_words = 0, residual_image_words = 0;
 
   Staging staging = Staging::shared;
   PixelTile tile;
@@ -176,6 +179,10 @@ struct KernelPlan {
   int activity_bytes() const;                     // both, on a boundary of all banks
   bool operator==(const KernelPlan&) const = default;
 };
+
+// Words from one image of the tensor to the next, with the half precisions from one pair to the next.
+std::int64_t output_image_words(const KernelPlan& plan, const ConvShape& shape);
+std::int64_t residual_image_words(const KernelPlan& plan, const ConvShape& shape);
 
 // All faults, each a sentence that says why the rule exists; empty when the plan can be specialised.
 std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape);

@@ -13,6 +13,8 @@
 namespace burin {
 namespace {
 
+constexpr std::int64_t kWordBytes = 4;
+
 class PlanVerifier {
  public:
   PlanVerifier(const KernelPlan& plan, const ConvShape& shape) : plan_(plan), shape_(shape) {}
@@ -22,6 +24,8 @@ class PlanVerifier {
     // Every further rule computes with the shape.
     if (!faults_.empty()) return std::move(faults_);
     check_scalars();
+    check_image_words("output_image_words", plan_.output_image_words, true);
+    check_image_words("residual_image_words", plan_.residual_image_words, shape_.epilogue.residual);
     for (std::string& fault : precision_faults(plan_)) faults_.push_back(std::move(fault));
     for (std::string& fault : activity_faults(plan_, shape_)) faults_.push_back(std::move(fault));
     check_tile();
@@ -44,6 +48,19 @@ class PlanVerifier {
     if (value >= low && value <= high) return true;
     add("{} is {}, allowed is {} to {}: {}", attribute, value, low, high, why);
     return false;
+  }
+
+  void check_image_words(std::string_view attribute, std::int64_t words, bool has_tensor) {
+    if (words == 0) return;
+    const std::int64_t own = saturating_product({shape_.out_channels, shape_.out_h(), shape_.out_w()});
+    if (!has_tensor) {
+      add("{} is {}, but the layer has no such tensor", attribute, words);
+    } else if (plan_.output_layout != TensorLayout::nchw) {
+      add("{} is {}: a slice of a larger tensor lies in nchw, not in {}", attribute, words,
+          to_string(plan_.output_layout));
+    } else {
+      in_range(attribute, words, own, kMaxImageBytes / kWordBytes, "images must not overlap, and offsets have 32 bits");
+    }
   }
 
   void check_scalars() {

@@ -37,7 +37,8 @@ ImageShape Kernel::output_shape() const {
           .channels_together = channels_together(launch.output_layout),
           .alignment = launch.output_alignment,
           .images_together = images_together(launch.output_layout),
-          .element = public_element(launch.output_element)};
+          .element = public_element(launch.output_element),
+          .image_pitch = launch.output_image_words};
 }
 
 namespace {

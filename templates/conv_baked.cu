@@ -241,11 +241,12 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   const i32 image = origin.image + place.image;
   const i32 row = origin.row + place.row;
   const i32 col = origin.col + place.col;
-  const i64 offset = static_cast<i64>(image) * out_image_words() + (row * out_cols() + col) * out_together();
+  const i32 within_image = (row * out_cols() + col) * out_together();
   const bool owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
   Pixel pixel;
-  pixel.output = owned ? launch.output + offset : nullptr;
-  pixel.residual = has_residual() ? launch.residual + offset : nullptr;
+  pixel.output = owned ? launch.output + static_cast<i64>(image) * out_image_words() + within_image : nullptr;
+  pixel.residual =
+      has_residual() ? launch.residual + static_cast<i64>(image) * residual_image_words() + within_image : nullptr;
   constexpr u32 kBoth = 0x7FFF7FFF, kFirst = 0x00007FFF;
   pixel.meant = image * word_images() + 1 < launch.images ? kBoth : kFirst;
   return pixel;

@@ -30,6 +30,24 @@ class Packed {
   std::span<const float> words_;
 };
 
+// A slice of a larger tensor: `batch` images that are `image_words` apart, with NaN in between.
+std::vector<float> spread(std::span<const float> dense, int batch, std::int64_t image_words, std::int64_t words) {
+  std::vector<float> slice(static_cast<std::size_t>(words), kFilling);
+  const std::size_t image = dense.size() / static_cast<std::size_t>(batch);
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch); ++n) {
+    std::ranges::copy(dense.subspan(n * image, image), slice.begin() + static_cast<std::ptrdiff_t>(n) * image_words);
+  }
+  return slice;
+}
+
+void gather(std::span<const float> slice, int batch, std::int64_t image_words, std::span<float> dense) {
+  const std::size_t image = dense.size() / static_cast<std::size_t>(batch);
+  for (std::size_t n = 0; n < static_cast<std::size_t>(batch); ++n) {
+    std::ranges::copy(slice.subspan(n * static_cast<std::size_t>(image_words), image),
+                      dense.begin() + static_cast<std::ptrdiff_t>(n * image));
+  }
+}
+
 }  // namespace
 
 void ConvertingExecutor::run(const KernelRecord& kernel, int batch, std::span<const float> input,
@@ -43,7 +61,19 @@ void ConvertingExecutor::run(const KernelRecord& kernel, int batch, std::span<co
                             shape.in_w);
   const Packed packed_residual(element, layout, residual, channels, rows, cols);
   if (element == ElementType::f32 && layout == TensorLayout::nchw) {
-    launch(kernel, batch, packed_input.words(), packed_residual.words(), output, maps);
+    std::vector<float> own_residual, own_output;
+    std::span<const float> given_residual = packed_residual.words();
+    if (tensors.residual_image_words != 0 && !residual.empty()) {
+      given_residual = own_residual =
+          spread(residual, batch, tensors.residual_image_words, residual_words(tensors, shape, batch));
+    }
+    if (tensors.output_image_words == 0) {
+      launch(kernel, batch, packed_input.words(), given_residual, output, maps);
+      return;
+    }
+    own_output = spread(output, batch, tensors.output_image_words, output_words(tensors, shape, batch));
+    launch(kernel, batch, packed_input.words(), given_residual, own_output, maps);
+    gather(own_output, batch, tensors.output_image_words, output);
     return;
   }
   std::vector<float> words = pack_words(element, from_nchw(layout, output, channels, rows, cols, kFilling));

@@ -108,14 +108,15 @@ void Block::thread_entry() {
   Block& block = current();
   const LaunchMemory& memory = block.memory();
   const Launch& launch = *block.launch_;
-  const std::uint64_t input = memory.base(Buffer::input), output = memory.base(Buffer::output),
-                      residual = memory.base(Buffer::residual), partials = memory.base(Buffer::partials),
-                      counters = memory.base(Buffer::counters);
+  const std::uint64_t input = memory.base(LaunchBuffer::input), output = memory.base(LaunchBuffer::output),
+                      residual = memory.base(LaunchBuffer::residual), partials = memory.base(LaunchBuffer::partials),
+                      counters = memory.base(LaunchBuffer::counters);
   if (launch.operator_kernel != nullptr) {
-    launch.operator_kernel(input, output, memory.base(Buffer::second), memory.base(Buffer::weights), launch.batch);
+    launch.operator_kernel(input, output, memory.base(LaunchBuffer::second), memory.base(LaunchBuffer::weights),
+                           launch.batch);
   } else if (launch.activity_kernel != nullptr) {
     launch.activity_kernel(input, output, residual, partials, counters, launch.batch,
-                           memory.base(Buffer::input_activity), memory.base(Buffer::output_activity));
+                           memory.base(LaunchBuffer::input_activity), memory.base(LaunchBuffer::output_activity));
   } else {
     launch.kernel(input, output, residual, partials, counters, launch.batch);
   }

@@ -99,13 +99,12 @@ void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
   }
   const std::int64_t inputs =
       tensor_words(launch.input_layout, arguments.batch, shape.in_channels, shape.in_h, shape.in_w);
-  const std::int64_t outputs =
-      tensor_words(launch.output_layout, arguments.batch, shape.out_channels, shape.out_h(), shape.out_w());
+  const std::int64_t outputs = output_words(launch, shape, arguments.batch);
   require_size("input", arguments.input.size(), launch.input_layout, inputs, arguments, shape);
   require_size("output", arguments.output.size(), launch.output_layout, outputs, arguments, shape);
   if (shape.epilogue.residual || !arguments.residual.empty()) {
-    require_size("residual", arguments.residual.size(), launch.output_layout, shape.epilogue.residual ? outputs : 0,
-                 arguments, shape);
+    require_size("residual", arguments.residual.size(), launch.output_layout,
+                 shape.epilogue.residual ? residual_words(launch, shape, arguments.batch) : 0, arguments, shape);
   }
   require_map("input", arguments.input_activity.size(), launch.input_activity,
               {arguments.batch, shape.in_channels, shape.in_h, shape.in_w});

@@ -24,7 +24,17 @@
 namespace burin {
 
 // The last two are those of operators beside the convolutions.
-enum class Buffer { input, output, residual, partials, counters, input_activity, output_activity, second, weights };
+enum class LaunchBuffer {
+  input,
+  output,
+  residual,
+  partials,
+  counters,
+  input_activity,
+  output_activity,
+  second,
+  weights
+};
 inline constexpr int kBuffers = 9;
 
 // Who accesses.
@@ -47,7 +57,7 @@ class LaunchMemory {
                std::span<float> output, std::span<const float> second, std::span<const std::uint32_t> weights);
 
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
-  std::uint64_t base(Buffer buffer) const;
+  std::uint64_t base(LaunchBuffer buffer) const;
 
   // Of the input, the residual, an operator's second input or its weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
@@ -86,20 +96,20 @@ class LaunchMemory {
   };
 
   std::optional<std::string> load_other(std::uint64_t address, float& value) const;
-  std::int64_t elements(Buffer buffer) const;
+  std::int64_t elements(LaunchBuffer buffer) const;
   // The element at `address`, or -1 and the fault.
-  std::int64_t locate(Buffer buffer, const char* access, std::uint64_t address, std::string& fault) const;
-  TensorPlace place(Buffer buffer, std::int64_t element) const;
+  std::int64_t locate(LaunchBuffer buffer, const char* access, std::uint64_t address, std::string& fault) const;
+  TensorPlace place(LaunchBuffer buffer, std::int64_t element) const;
   bool is_filling(std::int64_t output_element) const;
   bool is_written(std::int64_t output_element) const;
-  std::string misplaced(Buffer wanted, const char* access, std::uint64_t address) const;
-  std::string describe_element(Buffer buffer, std::int64_t element) const;
+  std::string misplaced(LaunchBuffer wanted, const char* access, std::uint64_t address) const;
+  std::string describe_element(LaunchBuffer buffer, std::int64_t element) const;
   std::string describe_block(std::uint32_t block) const;
 
   ConvShape shape_;
   TensorLayout input_layout_, output_layout_;
   bool output_has_filling_ = false;
-  std::optional<OperatorTensor> written_;  // of an operator
+  std::optional<OperatorTensor> written_;  // of an operator, and of a layer whose output is a slice
   std::int64_t partials_per_tile_ = 0;
   std::int64_t width_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;

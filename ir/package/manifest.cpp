@@ -11,6 +11,7 @@
 #include "ir/arch_name.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/package/manifest_checks.h"
 #include "ir/package/names.h"
 #include "ir/precision.h"
 #include "ir/saturate.h"
@@ -108,6 +109,16 @@ void check_tensors(Checker& check, const std::string& path, const KernelRecord& 
                 image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w));
   check_tensors(check, path + ".output", {launch.output_element, launch.output_layout, launch.output_alignment},
                 image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()));
+  const auto check_slice = [&](const char* name, std::int64_t words, bool has_tensor) {
+    if (words == 0) return;
+    const std::string slice = fmt::format("{}.{}", path, name);
+    if (!has_tensor || launch.output_layout != TensorLayout::nchw) {
+      check.fault(slice, "is of a tensor that is no slice of a larger one");
+    }
+    check.range(slice, words, shape.output_elements(), kMaxImageBytes / kFloatBytes);
+  };
+  check_slice("output_image_words", launch.output_image_words, true);
+  check_slice("residual_image_words", launch.residual_image_words, shape.epilogue.residual);
   const int together = std::max(images_together(launch.input_layout), images_together(launch.output_layout));
   if (launch.tile_images >= 1 && launch.tile_images % together != 0) {
     check.fault(path + ".tile_images", fmt::format("{} is not a multiple of {}: that many images share each word",
@@ -256,6 +267,18 @@ void check_precision(Checker& check, const std::string& path, const KernelRecord
   }
 }
 
+void check_binaries(Checker& check, const std::string& path, const std::vector<KernelBinary>& binaries) {
+  if (binaries.empty()) check.fault(path, "is empty: there would be nothing to load");
+  std::set<std::pair<BinaryKind, std::string>> kinds;
+  for (std::size_t i = 0; i < binaries.size(); ++i) {
+    const std::string binary_path = fmt::format("{}[{}]", path, i);
+    check_binary(check, binary_path, binaries[i]);
+    if (!kinds.emplace(binaries[i].kind, binaries[i].arch).second) {
+      check.fault(binary_path, "is of the same kind and architecture as one before it");
+    }
+  }
+}
+
 void check_kernel(Checker& check, const std::string& path, const KernelRecord& kernel) {
   check.symbol(path + ".symbol", kernel.symbol);
   check.text(path + ".layer", kernel.layer, kMaxLayerNameBytes);
@@ -283,15 +306,20 @@ void check_kernel(Checker& check, const std::string& path, const KernelRecord& k
     check_activity(check, path + ".launch", kernel);
   }
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
-  if (kernel.binaries.empty()) check.fault(path + ".binaries", "is empty: there would be nothing to load");
-  std::set<std::pair<BinaryKind, std::string>> kinds;
-  for (std::size_t i = 0; i < kernel.binaries.size(); ++i) {
-    const std::string binary_path = fmt::format("{}.binaries[{}]", path, i);
-    check_binary(check, binary_path, kernel.binaries[i]);
-    if (!kinds.emplace(kernel.binaries[i].kind, kernel.binaries[i].arch).second) {
-      check.fault(binary_path, "is of the same kind and architecture as one before it");
-    }
+  check_binaries(check, path + ".binaries", kernel.binaries);
+}
+
+void check_operator(Checker& check, const std::string& path, const OperatorRecord& record) {
+  check.symbol(path + ".symbol", record.symbol);
+  check.text(path + ".operator", record.op, kMaxNameBytes);
+  check.text(path + ".kind", record.kind, kMaxShortTextBytes);
+  for (const std::string& fault : verify(record.plan)) check.fault(path + ".plan", fault);
+  check.text(path + ".source_hash", record.source_hash, kMaxShortTextBytes);
+  if (!record.weights.empty()) check.package_path(path + ".weights", record.weights);
+  if (record.weights.empty() != (record.plan.weight_words == 0)) {
+    check.fault(path + ".weights", fmt::format("the plan has {} words of them", record.plan.weight_words));
   }
+  check_binaries(check, path + ".binaries", record.binaries);
 }
 
 void check_tensor(Checker& check, const std::string& path, const TensorRecord& tensor) {
@@ -318,6 +346,25 @@ std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
   return empty ? 0 : bytes;
 }
 
+namespace {
+
+std::int64_t spanned_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t image_words,
+                           std::int64_t batch) {
+  const int channels = shape.out_channels, rows = shape.out_h(), cols = shape.out_w();
+  if (image_words == 0) return tensor_words(launch.output_layout, batch, channels, rows, cols);
+  return (batch - 1) * image_words + shape.output_elements();
+}
+
+}  // namespace
+
+std::int64_t output_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch) {
+  return spanned_words(launch, shape, launch.output_image_words, batch);
+}
+
+std::int64_t residual_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch) {
+  return spanned_words(launch, shape, launch.residual_image_words, batch);
+}
+
 std::vector<std::string> verify(const Manifest& manifest) {
   std::vector<std::string> faults;
   Checker check(faults);
@@ -332,6 +379,9 @@ std::vector<std::string> verify(const Manifest& manifest) {
   for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
     check_kernel(check, fmt::format("kernels[{}]", i), manifest.kernels[i]);
   }
+  for (std::size_t i = 0; i < manifest.operators.size(); ++i) {
+    check_operator(check, fmt::format("operators[{}]", i), manifest.operators[i]);
+  }
   std::set<std::string> names;
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i) {
     const std::string path = fmt::format("tensors[{}]", i);
@@ -340,6 +390,7 @@ std::vector<std::string> verify(const Manifest& manifest) {
       check.fault(path + ".name", fmt::format("'{}' is the name of two tensors", printable(manifest.tensors[i].name)));
     }
   }
+  check_network(manifest, faults);
   return faults;
 }
 

@@ -11,27 +11,13 @@
 #include "ir/activity_map.h"
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
+#include "ir/package/kernel_binary.h"
+#include "ir/package/network_record.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 3;
-
-enum class BinaryKind { ptx, cubin, bitcode };
-
-// One file of the package that holds a kernel's code, with the assembler's report where there is one.
-struct KernelBinary {
-  BinaryKind kind = BinaryKind::ptx;
-  std::string arch;  // cubin: the architecture it runs on; ptx: the lowest it can be compiled for; bitcode: empty
-  std::string path;  // inside the package
-  std::int64_t bytes = 0;
-  // cubin only; -1: not reported
-  int registers = -1;
-  int spill_bytes = -1;
-  int stack_bytes = -1;
-  std::int64_t code_bytes = -1;  // machine code
-  bool operator==(const KernelBinary&) const = default;
-};
+inline constexpr int kPackageFormatVersion = 4;
 
 inline constexpr int kFloatBytes = 4;
 // What an access to several values at once needs: a bulk copy, or the channels of a pixel that lie side by side.
@@ -55,6 +41,9 @@ struct LaunchGeometry {
   ElementType input_element = ElementType::f32, output_element = ElementType::f32;
   TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
   int input_alignment = kFloatBytes, output_alignment = kFloatBytes;
+  // Words from one image of the output, or of the residual, to the next, where they are slices of larger tensors; 0:
+  // images follow one another.
+  std::int64_t output_image_words = 0, residual_image_words = 0;
   // Maps of which channels hold nothing but zeros: that of the input, which the kernel looks channels up in, and that
   // of the output, which it writes, with its tiles as cells. Nothing: the kernel does not.
   std::optional<ActivityMap> input_activity, output_activity;
@@ -69,6 +58,10 @@ inline std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch)
 inline std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch) {
   return (tile_count(launch, batch) + launch.cluster_tiles - 1) / launch.cluster_tiles * launch.cluster_tiles;
 }
+
+// 4-byte words that a launch spans, from the first value of the output, or of the residual, to the last.
+std::int64_t output_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch);
+std::int64_t residual_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch);
 
 // A plan that was tried for a kernel on a GPU.
 struct TuningCandidate {
@@ -130,6 +123,9 @@ struct Manifest {
   float zero_threshold = 0;
   std::vector<KernelRecord> kernels;
   std::vector<TensorRecord> tensors;
+  // Of a package that was compiled from a model file.
+  std::optional<NetworkRecord> network;
+  std::vector<OperatorRecord> operators;
   bool operator==(const Manifest&) const = default;
 };
 

@@ -178,6 +178,8 @@ LaunchGeometry parse_launch(const Field& field) {
   launch.output_layout = parse_layout(field["output_layout"]);
   get(launch.input_alignment, field, "input_alignment");
   get(launch.output_alignment, field, "output_alignment");
+  get_optional(launch.output_image_words, field, "output_image_words");
+  get_optional(launch.residual_image_words, field, "residual_image_words");
   if (field.has("input_activity")) launch.input_activity = parse_activity(field["input_activity"]);
   if (field.has("output_activity")) launch.output_activity = parse_activity(field["output_activity"]);
   return launch;
@@ -258,6 +260,50 @@ TensorRecord parse_tensor(const Field& field) {
   return tensor;
 }
 
+// A text of the package in its own form, whose errors then name where it stands.
+template <typename Parse>
+auto parse_lines(const Field& field, Parse parse) {
+  try {
+    return parse(join_lines(field));
+  } catch (const Error& error) {
+    bad(field.path(), error.what());
+  }
+}
+
+OperatorRecord parse_operator(const Field& field) {
+  OperatorRecord record;
+  get(record.symbol, field, "symbol");
+  get(record.op, field, "operator");
+  get(record.kind, field, "kind");
+  get(record.input, field, "input");
+  get(record.second, field, "second");
+  get_optional(record.weights, field, "weights");
+  get(record.source_hash, field, "source_hash");
+  field["binaries"].each([&](const Field& binary) { record.binaries.push_back(parse_binary(binary)); });
+  record.plan = parse_lines(field["plan"], parse_operator_plan);
+  return record;
+}
+
+std::vector<NetworkArgument> parse_arguments(const Field& field) {
+  std::vector<NetworkArgument> arguments;
+  field.each([&](const Field& argument) {
+    NetworkArgument& added = arguments.emplace_back();
+    get(added.name, argument, "name");
+    argument["shape"].each([&](const Field& extent) { added.shape.push_back(extent.integer<std::int64_t>()); });
+  });
+  return arguments;
+}
+
+NetworkRecord parse_network(const Field& field) {
+  NetworkRecord network{parse_arguments(field["inputs"]), parse_arguments(field["outputs"]), {}};
+  field["programs"].each([&](const Field& program) {
+    NetworkProgram& added = network.programs.emplace_back();
+    program["kernels"].each([&](const Field& kernel) { added.kernels.push_back(kernel.text()); });
+    added.plan = parse_lines(program["plan"], parse_network_plan);
+  });
+  return network;
+}
+
 FileRecord parse_file(const Field& field) {
   FileRecord file;
   get(file.path, field, "path");
@@ -289,6 +335,10 @@ ParsedManifest parse_json(std::string_view text) {
   get(manifest.zero_threshold, root, "zero_threshold");
   root["kernels"].each([&](const Field& kernel) { manifest.kernels.push_back(parse_kernel(kernel)); });
   root["tensors"].each([&](const Field& tensor) { manifest.tensors.push_back(parse_tensor(tensor)); });
+  if (root.has("operators")) {
+    root["operators"].each([&](const Field& field) { manifest.operators.push_back(parse_operator(field)); });
+  }
+  if (root.has("network")) manifest.network = parse_network(root["network"]);
   result.has_files = root.has("files");
   if (result.has_files) {
     root["files"].each([&](const Field& file) { result.files.push_back(parse_file(file)); });

@@ -76,6 +76,8 @@ ordered_json launch_json(const LaunchGeometry& launch) {
       {"input_alignment", launch.input_alignment},
       {"output_alignment", launch.output_alignment},
   };
+  if (launch.output_image_words != 0) result["output_image_words"] = launch.output_image_words;
+  if (launch.residual_image_words != 0) result["residual_image_words"] = launch.residual_image_words;
   if (launch.input_activity) result["input_activity"] = activity_json(*launch.input_activity);
   if (launch.output_activity) result["output_activity"] = activity_json(*launch.output_activity);
   return result;
@@ -139,6 +141,39 @@ ordered_json kernel_json(const KernelRecord& kernel) {
   return result;
 }
 
+ordered_json operator_json(const OperatorRecord& record) {
+  ordered_json binaries = ordered_json::array();
+  for (const KernelBinary& binary : record.binaries) binaries.push_back(binary_json(binary));
+  ordered_json result = {{"symbol", record.symbol},
+                         {"operator", record.op},
+                         {"kind", record.kind},
+                         {"input", record.input},
+                         {"second", record.second}};
+  if (!record.weights.empty()) result["weights"] = record.weights;
+  result["source_hash"] = record.source_hash;
+  result["binaries"] = std::move(binaries);
+  result["plan"] = split_lines(print(record.plan));
+  return result;
+}
+
+ordered_json arguments_json(const std::vector<NetworkArgument>& arguments) {
+  ordered_json result = ordered_json::array();
+  for (const NetworkArgument& argument : arguments) {
+    result.push_back(ordered_json{{"name", argument.name}, {"shape", argument.shape}});
+  }
+  return result;
+}
+
+ordered_json network_json(const NetworkRecord& network) {
+  ordered_json programs = ordered_json::array();
+  for (const NetworkProgram& program : network.programs) {
+    programs.push_back(ordered_json{{"kernels", program.kernels}, {"plan", split_lines(to_text(program.plan))}});
+  }
+  return {{"inputs", arguments_json(network.inputs)},
+          {"outputs", arguments_json(network.outputs)},
+          {"programs", std::move(programs)}};
+}
+
 ordered_json manifest_json(const Manifest& manifest) {
   ordered_json kernels = ordered_json::array();
   for (const KernelRecord& kernel : manifest.kernels) kernels.push_back(kernel_json(kernel));
@@ -146,7 +181,7 @@ ordered_json manifest_json(const Manifest& manifest) {
   for (const TensorRecord& tensor : manifest.tensors) {
     tensors.push_back(ordered_json{{"name", tensor.name}, {"path", tensor.path}, {"shape", tensor.shape}});
   }
-  return {
+  ordered_json result = {
       {"format_version", manifest.format_version},
       {"tool_version", manifest.tool_version},
       {"source", manifest.source},
@@ -154,6 +189,12 @@ ordered_json manifest_json(const Manifest& manifest) {
       {"kernels", kernels},
       {"tensors", tensors},
   };
+  if (!manifest.operators.empty()) {
+    ordered_json& operators = result["operators"] = ordered_json::array();
+    for (const OperatorRecord& record : manifest.operators) operators.push_back(operator_json(record));
+  }
+  if (manifest.network) result["network"] = network_json(*manifest.network);
+  return result;
 }
 
 // Text that is not UTF-8 is verify()'s fault to report; printing a faulty manifest must still work.

@@ -15,6 +15,7 @@
 #include "ir/limits.h"
 #include "ir/package/manifest_json.h"
 #include "ir/package/names.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -198,11 +199,20 @@ std::vector<std::string> verify(const Package& package) {
                                    printable(path), found->second.size(), *bytes));
     }
   };
-  for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
-    const std::vector<KernelBinary>& binaries = package.manifest.kernels[k].binaries;
+  const auto check_binaries = [&](const std::string& record, const std::vector<KernelBinary>& binaries) {
     for (std::size_t b = 0; b < binaries.size(); ++b) {
-      check(fmt::format("kernels[{}].binaries[{}]", k, b), binaries[b].path, binaries[b].bytes);
+      check(fmt::format("{}.binaries[{}]", record, b), binaries[b].path, binaries[b].bytes);
     }
+  };
+  for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
+    check_binaries(fmt::format("kernels[{}]", k), package.manifest.kernels[k].binaries);
+  }
+  for (std::size_t i = 0; i < package.manifest.operators.size(); ++i) {
+    const OperatorRecord& record = package.manifest.operators[i];
+    check_binaries(fmt::format("operators[{}]", i), record.binaries);
+    if (record.weights.empty()) continue;
+    check(fmt::format("operators[{}].weights", i), record.weights,
+          saturating_product({record.plan.weight_words, sizeof(std::uint32_t)}));
   }
   for (std::size_t t = 0; t < package.manifest.tensors.size(); ++t) {
     const TensorRecord& tensor = package.manifest.tensors[t];

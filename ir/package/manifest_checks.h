@@ -1,0 +1,14 @@
+// Parts of verify(Manifest) that have files of their own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/package/manifest.h"
+
+namespace burin {
+
+// The network and what it needs of the rest, when that has no faults.
+void check_network(const Manifest& manifest, std::vector<std::string>& faults);
+
+}  // namespace burin
