@@ -5,115 +5,20 @@
 #include <exception>
 #include <filesystem>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/emit/kernel_report.h"
-#include "compiler/emit/ptx.h"
+#include "compiler/compile_layer.h"
+#include "compiler/compile_operator.h"
+#include "compiler/jobs.h"
+#include "compiler/kernel_cache.h"
+#include "compiler/network/simplify.h"
 #include "compiler/observer.h"
-#include "compiler/packaged_kernel.h"
-#include "compiler/plan/planner.h"
 #include "compiler/reentry.h"
-#include "compiler/source_hash.h"
-#include "compiler/specialise/specialise.h"
 #include "ir/error.h"
-#include "ir/sparse_pattern.h"
 
 namespace burin {
 namespace {
-
-// One kernel to be made: a layer for a batch size.
-struct Job {
-  const ConvLayer* layer = nullptr;
-  int batch = 1;
-  std::string suffix;  // of symbol and folder: tells apart layers whose names reduce to the same
-};
-
-// Null when the plan was not chosen by measurement.
-const TunedPlan* find_tuned(const std::vector<TunedPlan>& plans, const std::string& layer, int batch) {
-  const auto found = std::find_if(plans.begin(), plans.end(),
-                                  [&](const TunedPlan& plan) { return plan.layer == layer && plan.batch == batch; });
-  return found == plans.end() ? nullptr : &*found;
-}
-
-// The pipeline of one kernel. Nothing when --stop-after stopped it.
-std::optional<PackagedKernel> compile_kernel(const Job& job, const CompileOptions& options, const Reentry& reentry,
-                                             const std::optional<std::string>& dump_folder) {
-  const ConvLayer& layer = *job.layer;
-  Observer observer(dump_folder, options.stop_after);
-  if (observer.observe("layer", "10-layer.txt", [&] { return "name: " + layer.name + "\n" + print(layer.shape); })) {
-    return std::nullopt;
-  }
-
-  const SparsePattern pattern = analyse(layer);
-  if (observer.observe("pattern", "20-pattern.txt", [&] { return print(pattern); })) return std::nullopt;
-
-  const TunedPlan* tuned = find_tuned(options.tuned, layer.name, job.batch);
-  const KernelPlan plan = reentry.plan ? *reentry.plan
-                          : tuned      ? tuned->plan
-                                       : make_plan(layer, pattern, plan_request(options, job.batch));
-  check_precision(plan, reentry, options.precision);
-  check_layout(plan, layer, reentry, options.layout);
-  check_activity(plan, reentry, options.skip_dead_tiles);
-  check_plan(plan, layer, pattern, options.archs);
-  if (observer.observe("plan", "30-plan.txt", [&] { return print(plan); })) return std::nullopt;
-  if (observer.observe("template", "40-template.ll", [&] { return print_template(plan, layer.shape); })) {
-    return std::nullopt;
-  }
-
-  const std::string symbol = kernel_symbol(layer.name, plan) + job.suffix;
-  PackagedKernel kernel{describe_kernel(layer, pattern, plan, symbol), {}};
-  if (tuned) kernel.record.tuning = tuned->evidence;
-  kernel.record.source_hash = source_hash(layer, plan, reentry.module_text + reentry.ptx);
-  const std::string ptx_arch = lowest_arch(options.archs);
-  std::string ptx = edited_ptx(reentry, symbol);
-  if (ptx.empty()) {
-    const SpecialisedModule specialised = reentry.module_text.empty()
-                                              ? specialise(layer, pattern, plan, symbol)
-                                              : parse_specialised(reentry.module_text, symbol, reentry.path);
-    if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
-    ptx = emit_ptx(specialised, ptx_arch);
-    if (options.keep_bitcode) {
-      add_file(kernel, BinaryKind::bitcode, "", "kernels/" + symbol + ".bc", to_bitcode(specialised));
-    }
-  }
-  if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
-
-  if (find_assembler().kind != AssemblerInfo::Kind::none) {
-    for (const std::string& arch : options.archs) {
-      AssembledKernel assembled =
-          reentry.ptx.empty() ? assemble(ptx, arch, symbol) : assemble_edited(reentry, arch, symbol);
-      add_cubin(kernel, arch, std::move(assembled));
-    }
-  }
-  observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel.record, ptx); });
-  add_file(kernel, BinaryKind::ptx, ptx_arch, "kernels/" + symbol + ".ptx", std::move(ptx));
-  return kernel;
-}
-
-std::vector<Job> list_jobs(const Network& network, const std::vector<int>& batches) {
-  std::vector<Job> jobs;
-  std::set<std::string> taken;
-  for (const ConvLayer& layer : network.layers) {
-    const std::string folder = folder_name(layer.name), symbol = kernel_symbol(layer.name, KernelPlan{});
-    std::string suffix;
-    for (int i = 2; taken.contains(folder + suffix) || taken.contains(symbol + suffix); ++i) {
-      suffix = fmt::format("_{}", i);
-    }
-    taken.insert({folder + suffix, symbol + suffix});
-    for (const int batch : batches) jobs.push_back({&layer, batch, suffix});
-  }
-  return jobs;
-}
-
-std::optional<std::string> dump_folder(const CompileOptions& options, const Job& job) {
-  if (!options.dump_dir) return std::nullopt;
-  std::filesystem::path folder = *options.dump_dir;
-  folder /= folder_name(job.layer->name) + job.suffix;
-  if (options.batches.size() > 1) folder /= fmt::format("b{}", job.batch);
-  return folder.string();
-}
 
 // Runs work(i) for every i, on several threads; the first error stops the rest and is thrown again.
 void for_each_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
@@ -139,6 +44,105 @@ void for_each_parallel(std::size_t count, int threads, const std::function<void(
   if (fault) std::rethrow_exception(fault);
 }
 
+// All jobs at work, and what came of them.
+class Workshop {
+ public:
+  Workshop(const Jobs& jobs, const CompileOptions& options, const Reentry& reentry,
+           const std::function<void(const CompileProgress&)>& progress)
+      : jobs_(jobs),
+        options_(options),
+        reentry_(reentry),
+        progress_(progress),
+        layers(jobs.layers.size()),
+        operators(jobs.operators.size()) {
+    for (std::size_t i = 0; i < count(); ++i) total_work_ += work_of(i);
+  }
+
+  void run() {
+    // The largest first, so that no thread is left with one at the end.
+    std::vector<std::size_t> order(count());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return work_of(a) > work_of(b); });
+    const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    const int threads = std::min<int>(options_.jobs > 0 ? options_.jobs : processors, static_cast<int>(order.size()));
+    for_each_parallel(order.size(), threads, [&](std::size_t i) { compile(order[i]); });
+  }
+
+ private:
+  std::size_t count() const { return jobs_.layers.size() + jobs_.operators.size(); }
+
+  // Of job i, layers first, in nonzeros: what a kernel costs is in proportion, but for a part that all have.
+  double work_of(std::size_t i) const {
+    constexpr double kFixed = 500;
+    return kFixed + (i < jobs_.layers.size() ? static_cast<double>(jobs_.layers[i].nonzeros) : 0);
+  }
+
+  std::optional<std::string> dump_folder(const std::string& name, int batch) const {
+    if (!options_.dump_dir) return std::nullopt;
+    std::filesystem::path folder = *options_.dump_dir;
+    folder /= name;
+    if (batch > 0 && options_.batches.size() > 1) folder /= fmt::format("b{}", batch);
+    return folder.string();
+  }
+
+  // Whoever wants to see or to change the stages gets a kernel that goes through them.
+  bool uses_cache() const {
+    return options_.cache != nullptr && !options_.dump_dir && !options_.stop_after && !options_.from_file;
+  }
+
+  // True when the cache had it.
+  bool compile_layer_or_find(std::size_t i) {
+    const LayerJob& job = jobs_.layers[i];
+    std::string key;
+    if (uses_cache()) {
+      key = cache_key(job, options_, find_tuned(options_.tuned, job.layer->name, job.batch));
+      layers[i] = options_.cache->find(key);
+      if (layers[i]) return true;
+    }
+    layers[i] =
+        compile_layer(job, options_, reentry_, dump_folder(folder_name(job.layer->name) + job.suffix, job.batch));
+    if (uses_cache() && layers[i]) options_.cache->store(key, *layers[i]);
+    return false;
+  }
+
+  void compile(std::size_t i) {
+    bool found = false;
+    std::string what;
+    if (i < jobs_.layers.size()) {
+      what = fmt::format("{} b{}", jobs_.layers[i].layer->name, jobs_.layers[i].batch);
+      found = compile_layer_or_find(i);
+    } else {
+      const OperatorJob& job = jobs_.operators[i - jobs_.layers.size()];
+      what = job.op;
+      operators[i - jobs_.layers.size()] = compile_operator(job, options_, dump_folder(job.folder, 0));
+    }
+    const std::lock_guard lock(mutex_);
+    ++done_;
+    if (found) {
+      ++cached;
+      total_work_ -= work_of(i);
+    } else {
+      work_done_ += work_of(i);
+    }
+    if (!progress_) return;
+    const double share = total_work_ > 0 ? work_done_ / total_work_ : 1;
+    progress_({done_, static_cast<int>(count()), cached, share, what});
+  }
+
+  const Jobs& jobs_;
+  const CompileOptions& options_;
+  const Reentry& reentry_;
+  const std::function<void(const CompileProgress&)>& progress_;
+  std::mutex mutex_;  // of what follows
+  int done_ = 0;
+  double work_done_ = 0, total_work_ = 0;
+
+ public:
+  int cached = 0;
+  std::vector<std::optional<PackagedKernel>> layers;
+  std::vector<std::optional<PackagedOperator>> operators;
+};
+
 void add_leftover(Package& package, const Network& network) {
   for (std::size_t i = 0; i < network.leftover.size(); ++i) {
     const NamedTensor& tensor = network.leftover[i];
@@ -146,6 +150,26 @@ void add_leftover(Package& package, const Network& network) {
     package.manifest.tensors.push_back({tensor.name, path, tensor.shape});
     package.files[path] = {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)};
   }
+}
+
+// How the network runs, by the kernels that were made.
+NetworkRecord describe_network(const Network& network, const Jobs& jobs, const Workshop& made) {
+  NetworkRecord record;
+  const auto argument = [&](int tensor) {
+    const Activations& activations = network.tensors[static_cast<std::size_t>(tensor)];
+    return NetworkArgument{activations.name, activations.shape};
+  };
+  for (const int input : network.inputs) record.inputs.push_back(argument(input));
+  for (const int output : network.outputs) record.outputs.push_back(argument(output));
+  for (const ProgramJobs& program : jobs.programs) {
+    NetworkProgram& added = record.programs.emplace_back(NetworkProgram{program.plan, {}});
+    for (std::size_t step = 0; step < program.plan.steps.size(); ++step) {
+      const int layer = program.layers[step], op = program.operators[step];
+      added.kernels.push_back(layer >= 0 ? made.layers[static_cast<std::size_t>(layer)]->record.symbol
+                                         : made.operators[static_cast<std::size_t>(op)]->record.symbol);
+    }
+  }
+  return record;
 }
 
 }  // namespace
@@ -158,40 +182,50 @@ PlanRequest plan_request(const CompileOptions& options, int batch) {
   return request;
 }
 
+const TunedPlan* find_tuned(const std::vector<TunedPlan>& plans, const std::string& layer, int batch) {
+  const auto found =
+      std::ranges::find_if(plans, [&](const TunedPlan& plan) { return plan.layer == layer && plan.batch == batch; });
+  return found == plans.end() ? nullptr : &*found;
+}
+
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir) {
+  if (!network.has_graph()) return network;
+  std::optional<std::string> folder;
+  if (dump_dir) folder = (std::filesystem::path(*dump_dir) / "network").string();
+  Observer observer(folder, std::nullopt);
+  observer.observe("import", "00-import.txt", [&] { return print(network); });
+  int number = 0;
+  return simplify(std::move(network), [&](const std::string& pass, const Network& left, int) {
+    observer.observe(pass, fmt::format("{:02}-{}.txt", ++number, pass), [&] { return print(left); });
+  });
+}
+
 CompileResult compile_network(const Network& network, const CompileOptions& options,
                               const std::function<void(const CompileProgress&)>& progress) {
   check_options(network, options);
   const Reentry reentry = options.from_file ? read_reentry(*options.from_file) : Reentry{};
-  const std::vector<Job> jobs = list_jobs(network, options.batches);
-
-  // The largest first, so that no thread is left with one at the end.
-  std::vector<std::size_t> order(jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) order[i] = i;
-  const auto size = [&](std::size_t i) { return jobs[i].layer->weights.size(); };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return size(a) > size(b); });
-
-  std::vector<std::optional<PackagedKernel>> kernels(jobs.size());
-  std::mutex progress_mutex;
-  int done = 0;
-  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int threads = std::min<int>(options.jobs > 0 ? options.jobs : processors, static_cast<int>(jobs.size()));
-  for_each_parallel(jobs.size(), threads, [&](std::size_t i) {
-    const Job& job = jobs[order[i]];
-    kernels[order[i]] = compile_kernel(job, options, reentry, dump_folder(options, job));
-    if (!progress) return;
-    const std::lock_guard lock(progress_mutex);
-    progress({++done, static_cast<int>(jobs.size()), fmt::format("{} b{}", job.layer->name, job.batch)});
-  });
+  const Jobs jobs = list_jobs(network, options);
+  Workshop workshop(jobs, options, reentry, progress);
+  workshop.run();
+  if (options.cache != nullptr) options.cache->trim();
 
   CompileResult result;
   result.notes = network.notes;
+  result.cached = workshop.cached;
   result.stopped_early =
       options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
-  result.package.manifest.tool_version = BURIN_VERSION;
-  result.package.manifest.source = std::filesystem::path(network.source).filename().string();
-  result.package.manifest.zero_threshold = options.zero_threshold;
-  for (std::optional<PackagedKernel>& kernel : kernels) {
+  Manifest& manifest = result.package.manifest;
+  manifest.tool_version = BURIN_VERSION;
+  manifest.source = std::filesystem::path(network.source).filename().string();
+  manifest.zero_threshold = options.zero_threshold;
+  if (!jobs.programs.empty() && !result.stopped_early) manifest.network = describe_network(network, jobs, workshop);
+  for (std::optional<PackagedKernel>& kernel : workshop.layers) {
     if (kernel) add_kernel(result.package, *std::move(kernel));
+  }
+  for (std::optional<PackagedOperator>& kernel : workshop.operators) {
+    if (!kernel) continue;
+    manifest.operators.push_back(std::move(kernel->record));
+    for (auto& [path, content] : kernel->files) result.package.files[path] = std::move(content);
   }
   add_leftover(result.package, network);
   if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {

@@ -15,6 +15,8 @@
 
 namespace burin {
 
+class KernelCache;  // compiler/kernel_cache.h
+
 // The stages, in order; also what --stop-after takes.
 inline constexpr const char* kStageNames[] = {"layer", "pattern", "plan", "template", "specialised", "ptx", "cubin"};
 
@@ -40,25 +42,37 @@ struct CompileOptions {
   PlanConstraints plan_constraints;       // --plan: what is not left to the planner
   std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
   std::vector<TunedPlan> tuned;           // taken instead of the planner's own
+  const KernelCache* cache = nullptr;     // where kernels that were compiled before are; null: there is none
   int jobs = 0;                           // threads; 0: as many as there are processors
   bool keep_bitcode = true;
 };
+
+// Null when the layer's plan was not chosen by measurement.
+const TunedPlan* find_tuned(const std::vector<TunedPlan>& plans, const std::string& layer, int batch);
 
 // What compile_network() asks the planner for.
 PlanRequest plan_request(const CompileOptions& options, int batch);
 
 struct CompileProgress {
   int done = 0, total = 0;
-  std::string what;  // the kernel that was just finished
+  int cached = 0;        // of those done, found in the cache
+  double work_done = 0;  // of all work that is not found in the cache, by an estimate from the nonzeros
+  std::string what;      // the kernel that was just finished
 };
 
 struct CompileResult {
   Package package;
   std::vector<std::string> notes;
   bool stopped_early = false;
+  int cached = 0;  // kernels that the cache had
 };
 
-// `progress` may be empty; it is called from worker threads, one call at a time.
+// A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. A network without a
+// graph is returned as it is.
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir);
+
+// Of a network with a graph, which has gone through prepare_graph(), all operators are compiled, and how they run
+// (Manifest::network). `progress` may be empty; it is called from worker threads, one call at a time.
 CompileResult compile_network(const Network& network, const CompileOptions& options,
                               const std::function<void(const CompileProgress&)>& progress);
 

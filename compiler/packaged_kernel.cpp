@@ -46,7 +46,10 @@ void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, 
 void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel assembled) {
   add_file(kernel, BinaryKind::cubin, arch, "kernels/" + kernel.record.symbol + "." + arch + ".cubin",
            std::move(assembled.cubin));
-  KernelBinary& binary = kernel.record.binaries.back();
+  describe_cubin(kernel.record.binaries.back(), assembled);
+}
+
+void describe_cubin(KernelBinary& binary, const AssembledKernel& assembled) {
   binary.registers = assembled.registers;
   binary.spill_bytes = assembled.spill_bytes;
   binary.stack_bytes = assembled.stack_bytes;

@@ -29,6 +29,9 @@ void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, 
               std::string content);
 void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel assembled);
 
+// What the assembler said of it.
+void describe_cubin(KernelBinary& binary, const AssembledKernel& assembled);
+
 void add_kernel(Package& package, PackagedKernel kernel);
 
 }  // namespace burin

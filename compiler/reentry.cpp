@@ -130,8 +130,30 @@ AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch,
   }
 }
 
+namespace {
+
+// What kernels of layers can do and whole networks cannot, yet.
+void check_graph_options(const CompileOptions& options) {
+  const auto refuse = [](const std::string& option) {
+    fail(
+        ErrorKind::unsupported,
+        "{}: a whole network is compiled in FP32, with nchw between its layers; --layer '*' compiles its convolutions, "
+        "each by itself",
+        option);
+  };
+  if (options.precision != to_string(Precision::fp32)) refuse("--precision " + options.precision);
+  if (options.layout && *options.layout != TensorLayout::nchw) {
+    refuse(fmt::format("--layout {}", to_string(*options.layout)));
+  }
+  if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
+  if (options.from_file) refuse("--from " + *options.from_file);
+}
+
+}  // namespace
+
 void check_options(const Network& network, const CompileOptions& options) {
-  BURIN_CHECK(!network.layers.empty(), "a network without layers was imported");
+  BURIN_CHECK(!network.layers.empty() || network.has_graph(), "a network without layers was imported");
+  if (network.has_graph()) check_graph_options(options);
   const std::optional<Precision> precision = parse_precision(options.precision);
   if (!precision) {
     fail(ErrorKind::unsupported, "--precision {}: known are {}", options.precision, precision_names());

@@ -5,20 +5,25 @@
 
 namespace burin {
 
-std::string source_hash(const ConvLayer& layer, const KernelPlan& plan, const std::string& edited) {
+std::string content_hash(const std::vector<std::string_view>& parts) {
   llvm::SHA256 hash;
-  const auto add = [&](llvm::StringRef part) {
-    hash.update(std::to_string(part.size()) + ":");  // so that parts cannot run into each other
-    hash.update(part);
-  };
-  add(BURIN_VERSION);
-  add(layer.name);
-  add(print(layer.shape));
-  add({reinterpret_cast<const char*>(layer.weights.data()), layer.weights.size() * sizeof(float)});
-  add({reinterpret_cast<const char*>(layer.bias.data()), layer.bias.size() * sizeof(float)});
-  add(print(plan));
-  add(edited);
+  for (const std::string_view part : parts) {
+    hash.update(std::to_string(part.size()) + ":");
+    hash.update(llvm::StringRef(part));
+  }
   return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+std::string source_hash(const ConvLayer& layer, const KernelPlan& plan, const std::string& edited) {
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  return content_hash(
+      {BURIN_VERSION, layer.name, print(layer.shape), bytes(layer.weights), bytes(layer.bias), print(plan), edited});
+}
+
+std::string source_hash(const OperatorPlan& plan, std::string_view weights) {
+  return content_hash({BURIN_VERSION, print(plan), weights});
 }
 
 }  // namespace burin

@@ -1,5 +1,6 @@
 // burin compile: weights in, package out.
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <iterator>
 #include <random>
@@ -13,12 +14,19 @@
 #include "compiler/cli/tuning_report.h"
 #include "compiler/cli/verification.h"
 #include "compiler/compile.h"
+#include "compiler/kernel_cache.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
 namespace burin {
 namespace {
+
+struct CacheArguments {
+  bool off = false;
+  std::optional<std::string> folder;
+  int limit_gib = 4;
+};
 
 struct CompileArguments {
   std::string input;
@@ -30,6 +38,7 @@ struct CompileArguments {
   std::string plan;
   int tune = 0;  // plans to measure; 0: the planner chooses
   ImportArguments import;
+  CacheArguments cache;
   CompileOptions options;
 };
 
@@ -38,7 +47,7 @@ const std::vector<std::string> kStages(std::begin(kStageNames), std::end(kStageN
 // "model.safetensors.index.json" -> "model.burin", in the current folder.
 std::string default_output(const std::string& input) {
   std::string name = std::filesystem::path(input).filename().string();
-  for (const std::string_view ending : {".json", ".index", ".safetensors", ".npz", ".npy"}) {
+  for (const std::string_view ending : {".json", ".index", ".safetensors", ".npz", ".npy", ".onnx"}) {
     if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
   }
   return name + ".burin";
@@ -96,19 +105,38 @@ void check_tuning(const CompileArguments& arguments) {
   }
 }
 
-std::string summarise(const std::string& output, const Manifest& manifest) {
+std::string summarise(const NetworkRecord& network) {
+  std::string text;
+  for (const NetworkProgram& program : network.programs) {
+    text += fmt::format("batch {}: {} steps, arena of {}, {} without sharing\n", program.plan.batch,
+                        program.plan.steps.size(), bytes_text(program.plan.arena_bytes),
+                        bytes_text(program.plan.naive_bytes));
+  }
+  return text;
+}
+
+std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
   long long bytes = 0;
   std::vector<std::string> forms;
-  for (const KernelRecord& kernel : manifest.kernels) {
-    for (const KernelBinary& binary : kernel.binaries) {
+  const auto add = [&](const std::vector<KernelBinary>& binaries) {
+    for (const KernelBinary& binary : binaries) {
       bytes += binary.bytes;
       if (binary.kind == BinaryKind::bitcode) continue;
       const std::string form = binary.kind == BinaryKind::ptx ? "PTX" : fmt::format("{} cubin", binary.arch);
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
     }
+  };
+  for (const KernelRecord& kernel : manifest.kernels) add(kernel.binaries);
+  for (const OperatorRecord& record : manifest.operators) {
+    add(record.binaries);
+    bytes += record.plan.weight_words * static_cast<std::int64_t>(sizeof(std::uint32_t));
   }
-  return fmt::format("{}: {} kernel{}, {}, {}\n", output, manifest.kernels.size(),
-                     manifest.kernels.size() == 1 ? "" : "s", bytes_text(bytes), fmt::join(forms, ", "));
+  const std::size_t kernels = manifest.kernels.size() + manifest.operators.size();
+  std::string text = fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
+                                 cached > 0 ? fmt::format(" ({} from the cache)", cached) : "", bytes_text(bytes),
+                                 fmt::join(forms, ", "));
+  if (manifest.network) text += summarise(*manifest.network);
+  return text;
 }
 
 // What a person edited is verified before it is packed: on the host executor, or, where there is no bitcode (edited
@@ -136,6 +164,25 @@ void verify_edited(const Package& package, const Network& network, const std::st
   }
 }
 
+// Where kernels are kept between compilations: --cache, else BURIN_CACHE ("off": nowhere), else the user's cache
+// folder.
+std::unique_ptr<KernelCache> open_cache(const CacheArguments& arguments) {
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
+  };
+  if (arguments.off) return nullptr;
+  std::filesystem::path folder = arguments.folder.value_or(variable("BURIN_CACHE"));
+  if (!arguments.folder && folder == "off") return nullptr;
+  if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
+    folder = std::filesystem::path(variable("XDG_CACHE_HOME")) / "burin";
+  } else if (folder.empty() && !variable("HOME").empty()) {
+    folder = std::filesystem::path(variable("HOME")) / ".cache" / "burin";
+  }
+  if (folder.empty()) return nullptr;
+  return std::make_unique<KernelCache>(folder, std::int64_t{arguments.limit_gib} << 30);
+}
+
 int compile(CompileArguments arguments) {
   CompileOptions& options = arguments.options;
   check_stages(options);
@@ -147,20 +194,20 @@ int compile(CompileArguments arguments) {
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
-  if (network.has_graph()) {
-    fail(ErrorKind::unsupported,
-         "{}: is a whole network, and packages hold layers; --layer '*' compiles its convolutions, each by itself",
-         arguments.input);
-  }
+  network = prepare_graph(std::move(network), options.dump_dir);
   network.notes.clear();  // printed already; compile_network would hand them on
   options.archs = resolve_archs(arguments.archs);
   if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);
 
+  const std::unique_ptr<KernelCache> cache = open_cache(arguments.cache);
+  options.cache = cache.get();
+
   CompileResult result;
   {
     ProgressBar progress("compiling");
-    result = compile_network(
-        network, options, [&](const CompileProgress& state) { progress.update(state.done, state.total, state.what); });
+    result = compile_network(network, options, [&](const CompileProgress& state) {
+      progress.update(state.done, state.total, state.what, state.work_done);
+    });
   }
   for (const std::string& note : result.notes) print_note(note);
   if (result.stopped_early) {
@@ -172,7 +219,7 @@ int compile(CompileArguments arguments) {
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   write_package(result.package, output);
   if (arguments.tune > 0) print_data(tuning_summary(result.package.manifest));
-  print_data(summarise(output, result.package.manifest));
+  print_data(summarise(output, result.package.manifest, result.cached));
   return 0;
 }
 
@@ -180,8 +227,10 @@ int compile(CompileArguments arguments) {
 
 void add_compile_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<CompileArguments>();
-  CLI::App* command = app.add_subcommand("compile", "Compile a weights file into a package");
-  command->add_option("INPUT", arguments->input, "Weights: .safetensors, its .index.json, .npz or .npy")
+  CLI::App* command = app.add_subcommand("compile", "Compile a model or a weights file into a package");
+  command
+      ->add_option("INPUT", arguments->input,
+                   "A model: .onnx, which gives a whole network; or weights: .safetensors, its .index.json, .npz, .npy")
       ->required()
       ->type_name("");
   command->add_option("-o,--output", arguments->output, "The package (default: INPUT's name with .burin, here)")
@@ -228,6 +277,14 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--jobs", arguments->options.jobs, "Layers at once (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));
+  command
+      ->add_option("--cache", arguments->cache.folder,
+                   "Where kernels are kept for the next compilation (default: BURIN_CACHE, or ~/.cache/burin)")
+      ->type_name("DIR");
+  command->add_flag("--no-cache", arguments->cache.off, "Compile every kernel anew, and keep none");
+  command->add_option("--cache-limit", arguments->cache.limit_gib, "GiB that the cache may take (default 4)")
+      ->type_name("N")
+      ->check(whole_number(1, 1 << 20));
   command->add_flag("--no-verify", arguments->no_verify,
                     "With --from: do not check the edited stage against the weights");
   command->add_flag("--no-bitcode", arguments->no_bitcode,

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -60,16 +61,30 @@ ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), visible_
 
 ProgressBar::~ProgressBar() { wipe(); }
 
-void ProgressBar::update(int done, int total, std::string_view what) {
+std::string remaining_text(double elapsed_seconds, double share) {
+  constexpr double kTooEarly = 2, kTooLittle = 0.02, kMinute = 60, kStep = 5;
+  if (elapsed_seconds < kTooEarly || share < kTooLittle || share >= 1) return "";
+  const double seconds = std::ceil(elapsed_seconds * (1 - share) / share / kStep) * kStep;
+  if (seconds < kMinute) return fmt::format("about {:.0f} s left", seconds);
+  return fmt::format("about {:.0f} min {:.0f} s left", std::floor(seconds / kMinute), std::fmod(seconds, kMinute));
+}
+
+void ProgressBar::update(int done, int total, std::string_view what, std::optional<double> share) {
   if (!visible_ || total <= 0) return;
   const std::lock_guard lock(mutex_);
   const auto now = std::chrono::steady_clock::now();
   if (drawn_ && done < total && now - last_ < kRedrawInterval) return;
   last_ = now;
   drawn_ = true;
-  const int filled = std::clamp(done * kBarCells / total, 0, kBarCells);
-  std::string line = fmt::format("{} [{}{}] {}/{} {}", title_, std::string(static_cast<std::size_t>(filled), '#'),
-                                 std::string(static_cast<std::size_t>(kBarCells - filled), '.'), done, total, what);
+  const double part = share.value_or(static_cast<double>(done) / total);
+  const int filled = std::clamp(static_cast<int>(part * kBarCells), 0, kBarCells);
+  std::string line = fmt::format("{} [{}{}] {}/{} ", title_, std::string(static_cast<std::size_t>(filled), '#'),
+                                 std::string(static_cast<std::size_t>(kBarCells - filled), '.'), done, total);
+  if (share) {
+    const std::string left = remaining_text(std::chrono::duration<double>(now - start_).count(), *share);
+    if (!left.empty()) line += left + ", ";
+  }
+  line += what;
   const auto columns = static_cast<std::size_t>(terminal_columns() - 1);
   if (line.size() > columns) line.resize(columns);
   fmt::print(stderr, "\r\033[K{}", line);

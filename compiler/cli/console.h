@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -27,7 +28,8 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  void update(int done, int total, std::string_view what);
+  // `share` of all work is done, where that is known better than by counting: what is left to wait is then shown.
+  void update(int done, int total, std::string_view what, std::optional<double> share = {});
   // Wipes the line, so that other output starts on a clean one; the next update draws it again.
   void wipe();
 
@@ -36,7 +38,11 @@ class ProgressBar {
   const bool visible_;
   std::mutex mutex_;
   bool drawn_ = false;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point last_{};
 };
+
+// "about 2 min 10 s left", by what has been done so far; empty when that says too little.
+std::string remaining_text(double elapsed_seconds, double share);
 
 }  // namespace burin

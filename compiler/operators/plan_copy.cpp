@@ -111,6 +111,21 @@ PlannedOperator plan_transpose(const Transpose& op, const Shape& from, const Sha
   return plan_box(axes, 0, tensor_at(input, words), tensor_at(output, words), target);
 }
 
+PlannedOperator plan_move(const OperatorTensor& from, const OperatorTensor& to, const OperatorRequest& request) {
+  BURIN_CHECK(from.runs == to.runs && from.run_words == to.run_words, "{} runs of {} words become {} of {}", from.runs,
+              from.run_words, to.runs, to.run_words);
+  const auto placed = [](OperatorTensor tensor) {
+    const bool by_fours = tensor.image_words % kVectorWords == 0 && tensor.offset % kVectorWords == 0 &&
+                          tensor.run_pitch % kVectorWords == 0;
+    tensor.aligned = by_fours ? kVectorWords : 1;
+    return tensor;
+  };
+  const auto pitch = [](const OperatorTensor& tensor) { return tensor.runs > 1 ? tensor.run_pitch : tensor.run_words; };
+  const std::vector<Axis> axes = {{from.runs, from.runs, 0, pitch(from), pitch(to)},
+                                  {from.run_words, from.run_words, 0, 1, 1}};
+  return plan_box(axes, 0, placed(from), placed(to), {arch_by_name(request.arch), request.batch});
+}
+
 std::vector<PlannedOperator> plan_concat(const std::vector<Shape>& from, const std::vector<BufferPlace>& inputs,
                                          const Shape& to, int axis, const BufferPlace& output, const Target& target) {
   const Shape out = strides_of(to);

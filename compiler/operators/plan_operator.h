@@ -37,6 +37,9 @@ struct PlannedOperator {
 std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op,
                                            const OperatorRequest& request = {});
 
+// Copies the words of `from` to those of `to`, which has as many, in runs of the same length.
+PlannedOperator plan_move(const OperatorTensor& from, const OperatorTensor& to, const OperatorRequest& request = {});
+
 // Whether the output may take the place of an input that lies in memory as the output does: each thread has read what
 // it writes over, and nobody reads it after that.
 bool may_overwrite_input(const OperatorPlan& plan);
