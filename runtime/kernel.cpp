@@ -4,7 +4,7 @@
 #include "runtime/burin/runtime.hpp"
 #include "runtime/elements.h"
 #include "runtime/launch_plan.h"
-#include "runtime/loaded_kernel.h"
+#include "runtime/loaded_code.h"
 
 namespace burin {
 const std::string& Kernel::layer() const { return record().layer; }

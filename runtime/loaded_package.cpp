@@ -1,25 +1,14 @@
 #include <algorithm>
-#include <deque>
-#include <mutex>
 
 #include "ir/error.h"
 #include "ir/limits.h"
-#include "ir/package/package.h"
 #include "runtime/burin/runtime.hpp"
-#include "runtime/device_state.h"
-#include "runtime/loaded_kernel.h"
+#include "runtime/package_state.h"
 
 namespace burin {
 namespace {
 
 constexpr std::size_t kLayersInMessage = 20;
-
-// A kernel that is loaded when it is first asked for, by one thread; the others wait. A failure is not remembered.
-struct KernelSlot {
-  const KernelRecord* record = nullptr;
-  std::mutex mutex;
-  std::shared_ptr<const LoadedKernel> loaded;
-};
 
 std::string list_layers(const std::vector<std::string>& layers) {
   std::string text;
@@ -39,40 +28,29 @@ bool suits_better(int a, int b, int batch) {
 
 }  // namespace
 
-struct PackageState {
-  std::shared_ptr<const DeviceState> device;
-  std::shared_ptr<const Package> package;
-  std::string name;
-  LoadOptions options;
-  std::deque<KernelSlot> slots;  // one for each of the manifest's kernels
-
-  Kernel load(KernelSlot& slot) {
-    const std::lock_guard lock(slot.mutex);
-    if (slot.loaded == nullptr) slot.loaded = load_kernel(device, package, *slot.record, options.force_jit);
-    return Kernel(slot.loaded);
-  }
-};
-
 LoadedPackage::LoadedPackage(const Device& device, std::shared_ptr<const Package> package, const std::string& name,
                              const LoadOptions& options)
-    : state_(std::make_shared<PackageState>()) {
+    : state_(std::make_shared<PackageState>(device)) {
   if (package == nullptr) fail(ErrorKind::usage, "{}: no package was given", name);
   if (const std::vector<std::string> faults = verify(*package); !faults.empty()) {
     fail(ErrorKind::bad_input, "{}: {}", name, faults.front());
   }
-  state_->device = device.state();
   state_->package = std::move(package);
   state_->name = name;
   state_->options = options;
-  for (const KernelRecord& record : state_->package->manifest.kernels) state_->slots.emplace_back().record = &record;
+  const Manifest& manifest = state_->package->manifest;
+  for (const KernelRecord& record : manifest.kernels) state_->kernels.emplace_back().record = &record;
+  for (const OperatorRecord& record : manifest.operators) state_->operators.emplace_back().record = &record;
   if (options.eager) {
-    for (KernelSlot& slot : state_->slots) state_->load(slot);
+    for (KernelSlot& slot : state_->kernels) state_->load(slot);
+    for (OperatorSlot& slot : state_->operators) state_->load(slot);
   }
 }
 
 LoadedPackage::LoadedPackage(const Device& device, const std::string& path, const LoadOptions& options)
     : LoadedPackage(device, std::make_shared<const Package>(read_package(path)), path, options) {}
 
+const Device& LoadedPackage::device() const { return state_->device; }
 const Manifest& LoadedPackage::manifest() const { return state_->package->manifest; }
 
 std::vector<std::string> LoadedPackage::layers() const {
@@ -88,19 +66,19 @@ Kernel LoadedPackage::kernel(std::string_view layer, int batch) const {
     fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, layer, kMaxBatch);
   }
   KernelSlot* best = nullptr;
-  for (KernelSlot& slot : state_->slots) {
+  for (KernelSlot& slot : state_->kernels) {
     if (slot.record->layer != layer) continue;
     if (best == nullptr || suits_better(slot.record->planned_batch, best->record->planned_batch, batch)) best = &slot;
   }
   if (best == nullptr) {
     fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_layers(layers()));
   }
-  return state_->load(*best);
+  return Kernel(state_->load(*best));
 }
 
 Kernel LoadedPackage::kernel_by_symbol(std::string_view symbol) const {
-  for (KernelSlot& slot : state_->slots) {
-    if (slot.record->symbol == symbol) return state_->load(slot);
+  for (KernelSlot& slot : state_->kernels) {
+    if (slot.record->symbol == symbol) return Kernel(state_->load(slot));
   }
   fail(ErrorKind::usage, "{} has no kernel '{}'", state_->name, symbol);
 }

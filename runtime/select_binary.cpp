@@ -14,16 +14,16 @@ bool ptx_fits(const ArchName& arch, const DeviceInfo& device) {
   return arch.compute <= device.compute();
 }
 
-const KernelBinary& select_binary(const KernelRecord& record, const DeviceInfo& device, bool force_jit) {
+const KernelBinary& select_binary(const KernelCode& code, const DeviceInfo& device, bool force_jit) {
   const KernelBinary* cubin = nullptr;
   const KernelBinary* ptx = nullptr;
   int cubin_compute = 0;
   std::string available;
-  for (const KernelBinary& binary : record.binaries) {
+  for (const KernelBinary& binary : code.binaries) {
     if (binary.kind == BinaryKind::bitcode) continue;
     const std::optional<ArchName> arch = parse_arch_name(binary.arch);
     if (!arch) {
-      fail(ErrorKind::bad_input, "kernel {}: '{}' is not the name of a GPU architecture, like sm_90", record.symbol,
+      fail(ErrorKind::bad_input, "kernel {}: '{}' is not the name of a GPU architecture, like sm_90", code.symbol,
            binary.arch);
     }
     available += fmt::format("{}{} for {}", available.empty() ? "" : ", ",
@@ -38,10 +38,10 @@ const KernelBinary& select_binary(const KernelRecord& record, const DeviceInfo& 
   if (cubin != nullptr && !force_jit) return *cubin;
   if (ptx != nullptr) return *ptx;
   fail(ErrorKind::device,
-       "kernel {} of layer {} does not run on cuda:{} ({}), which is {}: the package has {}{}; compile it with --arch "
+       "kernel {} of {} does not run on cuda:{} ({}), which is {}: the package has {}{}; compile it with --arch "
        "{}",
-       record.symbol, record.layer, device.ordinal, device.name, device.arch(),
-       available.empty() ? "no code" : available, force_jit ? " and the PTX was asked for" : "", device.arch());
+       code.symbol, code.owner, device.ordinal, device.name, device.arch(), available.empty() ? "no code" : available,
+       force_jit ? " and the PTX was asked for" : "", device.arch());
 }
 
 }  // namespace burin

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/network/arena.h"
+#include "ir/arena.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"

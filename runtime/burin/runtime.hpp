@@ -253,12 +253,15 @@ class BURIN_API LoadedPackage {
   LoadedPackage(const Device& device, std::shared_ptr<const Package> package, const std::string& name,
                 const LoadOptions& options = {});
 
+  const Device& device() const;
   const Manifest& manifest() const;
   std::vector<std::string> layers() const;  // each once, in the package's order
 
   // The kernel of `layer` with the largest planned batch that does not exceed `batch`, else the smallest.
   Kernel kernel(std::string_view layer, int batch) const;
   Kernel kernel_by_symbol(std::string_view symbol) const;
+
+  const std::shared_ptr<PackageState>& state() const { return state_; }
 
  private:
   std::shared_ptr<PackageState> state_;

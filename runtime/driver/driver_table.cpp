@@ -46,6 +46,8 @@ DriverTable open_driver() {
          "driver, or use --device host",                                                                             \
          name, symbol);                                                                                              \
   }
+#define BURIN_OPTIONAL_DRIVER_FUNCTION(name_in_table, symbol, ...) \
+  table.name_in_table = reinterpret_cast<decltype(table.name_in_table)>(dlsym(library.get(), symbol));
 #include "runtime/driver/driver_functions.def"
 #undef BURIN_DRIVER_FUNCTION
   library.release();  // stays open until the process ends: modules and contexts may outlive any object of ours

@@ -12,6 +12,8 @@ struct CUstream_st;
 struct CUevent_st;
 struct CUgraph_st;
 struct CUgraphExec_st;
+struct CUgraphNode_st;
+struct CUkern_st;
 
 namespace burin {
 
@@ -25,6 +27,7 @@ using CUstream = CUstream_st*;
 using CUevent = CUevent_st*;
 using CUgraph = CUgraph_st*;
 using CUgraphExec = CUgraphExec_st*;
+using CUgraphNode = CUgraphNode_st*;
 
 inline constexpr CUresult kCudaSuccess = 0;
 inline constexpr CUresult kCudaErrorNoDevice = 100;
@@ -52,5 +55,28 @@ inline constexpr int kJitErrorLogBufferBytes = 6;
 
 inline constexpr unsigned kStreamNonBlocking = 1;        // CU_STREAM_NON_BLOCKING
 inline constexpr int kStreamCaptureModeThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+// CUDA_KERNEL_NODE_PARAMS_v2: a kernel node of a graph.
+struct KernelNodeParameters {
+  CUfunction function = nullptr;
+  unsigned grid_x = 1, grid_y = 1, grid_z = 1;
+  unsigned block_x = 1, block_y = 1, block_z = 1;
+  unsigned shared_bytes = 0;  // dynamic
+  void** parameters = nullptr;
+  void** extra = nullptr;
+  CUkern_st* kernel = nullptr;  // in place of the function; that has a context, and these are then null
+  CUcontext context = nullptr;
+};
+static_assert(sizeof(KernelNodeParameters) == 72 && offsetof(KernelNodeParameters, parameters) == 40,
+              "the driver reads this structure");
+
+// CUgraphEdgeData: what an edge of a graph waits for. All zero: that the node before has finished.
+struct GraphEdgeData {
+  unsigned char from_port = 0, to_port = 0, type = 0;
+  unsigned char reserved[5] = {};
+};
+static_assert(sizeof(GraphEdgeData) == 8, "the driver reads this structure");
+inline constexpr unsigned char kGraphPortProgrammatic = 1;        // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
+inline constexpr unsigned char kGraphDependencyProgrammatic = 1;  // CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
 
 }  // namespace burin

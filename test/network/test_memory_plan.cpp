@@ -3,8 +3,8 @@
 
 #include <catch2/catch.hpp>
 
-#include "compiler/network/arena.h"
 #include "compiler/network/simplify.h"
+#include "ir/arena.h"
 #include "test/network/pass_checks.h"
 #include "test/network/plan_executor.h"
 #include "test/network/random_graphs.h"

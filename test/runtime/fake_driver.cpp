@@ -102,6 +102,11 @@ std::vector<std::string> FakeDriver::loaded_code() {
   return loaded_code_;
 }
 
+std::vector<FakeGraph> FakeDriver::graphs() {
+  const std::lock_guard lock(mutex_);
+  return graphs_;
+}
+
 std::vector<std::size_t> FakeDriver::allocations() {
   const std::lock_guard lock(mutex_);
   return allocations_;
@@ -117,6 +122,36 @@ std::vector<std::string> FakeDriver::live() {
   if (!context_stack.empty()) texts.push_back("a current context");
   return texts;
 }
+
+namespace {
+
+bool is_legal(const std::array<unsigned, 6>& geometry, unsigned shared, const CUfunc_st& function) {
+  const auto [gx, gy, gz, bx, by, bz] = geometry;
+  return gx != 0 && gx <= 0x7fffffffU && gy != 0 && gy <= 65535 && gz != 0 && bx * by * bz != 0 &&
+         bx * by * bz <= 1024 && shared <= static_cast<unsigned>(function.max_dynamic_shared);
+}
+
+// As many parameters as the kernel has are read, as a driver does it.
+FakeLaunch launch_of(CUfunction function, void** parameters) {
+  FakeLaunch launch;
+  launch.function = function;
+  launch.context = current();
+  launch.input = *static_cast<const void**>(parameters[0]);
+  launch.output = *static_cast<void**>(parameters[1]);
+  launch.residual = *static_cast<const void**>(parameters[2]);
+  launch.partials = *static_cast<void**>(parameters[3]);
+  if (function->symbol.starts_with("operator_")) {
+    launch.batch = *static_cast<std::int32_t*>(parameters[4]);
+    return launch;
+  }
+  launch.counters = *static_cast<void**>(parameters[4]);
+  launch.batch = *static_cast<std::int32_t*>(parameters[5]);
+  launch.input_activity = *static_cast<const void**>(parameters[6]);
+  launch.output_activity = *static_cast<void**>(parameters[7]);
+  return launch;
+}
+
+}  // namespace
 
 // The driver's functions. `BEGIN` is the first line of each that can be made to fail.
 #define BEGIN(needs_context)                                                                  \
@@ -305,24 +340,11 @@ struct FakeFunctions {
   static CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                                  unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
     BEGIN(true);
-    if (gx == 0 || gx > 0x7fffffffU || gy == 0 || gy > 65535 || gz == 0 || bx * by * bz == 0 || bx * by * bz > 1024 ||
-        shared > static_cast<unsigned>(function->max_dynamic_shared) || extra != nullptr) {
-      return kErrorInvalidValue;
-    }
-    FakeLaunch launch;
-    launch.function = function;
+    if (!is_legal({gx, gy, gz, bx, by, bz}, shared, *function) || extra != nullptr) return kErrorInvalidValue;
+    FakeLaunch launch = launch_of(function, parameters);
     launch.geometry = {gx, gy, gz, bx, by, bz};
     launch.shared_bytes = shared;
     launch.stream = stream;
-    launch.context = current();
-    launch.input = *static_cast<const void**>(parameters[0]);
-    launch.output = *static_cast<void**>(parameters[1]);
-    launch.residual = *static_cast<const void**>(parameters[2]);
-    launch.partials = *static_cast<void**>(parameters[3]);
-    launch.counters = *static_cast<void**>(parameters[4]);
-    launch.batch = *static_cast<std::int32_t*>(parameters[5]);
-    launch.input_activity = *static_cast<const void**>(parameters[6]);
-    launch.output_activity = *static_cast<void**>(parameters[7]);
     const std::size_t slot = fake->launch_count_.fetch_add(1, std::memory_order_relaxed);
     if (slot >= FakeDriver::kMaxLaunches) return kErrorOutOfMemory;
     fake->launches_[slot] = launch;
@@ -422,7 +444,8 @@ struct FakeFunctions {
     fake->give_back(&stream->capturing);
     BEGIN(true);
     if (!capturing) return kErrorInvalidValue;
-    *graph = fake->take("graph", new CUgraph_st{stream->captured_launches});
+    *graph = fake->take("graph", new CUgraph_st);
+    (*graph)->launches = stream->captured_launches;
     return kCudaSuccess;
   }
   static CUresult cuEventCreate(CUevent* event, unsigned) {
@@ -453,15 +476,73 @@ struct FakeFunctions {
     return kCudaSuccess;
   }
 
+  static CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
+    BEGIN(true);
+    if (flags != 0) return kErrorInvalidValue;
+    *graph = fake->take("graph", new CUgraph_st);
+    return kCudaSuccess;
+  }
+  static CUresult cuGraphAddKernelNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, std::size_t count,
+                                       const KernelNodeParameters* parameters) {
+    BEGIN(true);
+    const KernelNodeParameters& p = *parameters;
+    const std::array<unsigned, 6> geometry = {p.grid_x, p.grid_y, p.grid_z, p.block_x, p.block_y, p.block_z};
+    if (!fake->known(graph) || p.extra != nullptr || p.kernel != nullptr || p.context != nullptr ||
+        !is_legal(geometry, p.shared_bytes, *p.function)) {
+      return kErrorInvalidValue;
+    }
+    FakeLaunch launch = launch_of(p.function, p.parameters);
+    launch.geometry = geometry;
+    launch.shared_bytes = p.shared_bytes;
+    *node = graph->handles.emplace_back(new CUgraphNode_st{graph, static_cast<int>(graph->handles.size())});
+    for (std::size_t i = 0; i < count; ++i) graph->nodes.edges.push_back({before[i]->index, (*node)->index, false});
+    graph->nodes.nodes.push_back(launch);
+    ++graph->launches;
+    return kCudaSuccess;
+  }
+  // An edge that stands there twice is an error, as in a real driver.
+  static CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count,
+                            const GraphEdgeData* data) {
+    for (std::size_t i = 0; i < count; ++i) {
+      if (from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i]) return kErrorInvalidValue;
+      const auto same = [&](const FakeEdge& e) { return e.from == from[i]->index && e.to == to[i]->index; };
+      if (std::ranges::any_of(graph->nodes.edges, same)) return kErrorInvalidValue;
+      const bool programmatic = data != nullptr && data[i].type == kGraphDependencyProgrammatic;
+      if (data != nullptr && (data[i].to_port != 0 || programmatic != (data[i].from_port == kGraphPortProgrammatic))) {
+        return kErrorInvalidValue;
+      }
+      graph->nodes.edges.push_back({from[i]->index, to[i]->index, programmatic});
+    }
+    return kCudaSuccess;
+  }
+  static CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                         std::size_t count) {
+    BEGIN(true);
+    return add_edges(graph, from, to, count, nullptr);
+  }
+  static CUresult cuGraphAddDependenciesWithData(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to,
+                                                 const GraphEdgeData* data, std::size_t count) {
+    BEGIN(true);
+    return add_edges(graph, from, to, count, data);
+  }
   static CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
     BEGIN(true);
-    *exec = fake->take("graph executable", new CUgraphExec_st{graph->launches});
+    *exec = fake->take("graph executable", new CUgraphExec_st{graph->launches, false, graph->nodes});
+    if (graph->handles.empty()) return kCudaSuccess;
+    const std::lock_guard lock(fake->mutex_);
+    fake->graphs_.push_back(graph->nodes);
+    return kCudaSuccess;
+  }
+  static CUresult cuGraphUpload(CUgraphExec exec, CUstream) {
+    BEGIN(true);
+    if (!fake->known(exec)) return kErrorInvalidHandle;
+    exec->uploaded = true;
     return kCudaSuccess;
   }
   static CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     BEGIN(true);
     if (!fake->known(exec)) return kErrorInvalidHandle;
-    stream->clock_us += exec->launches * fake->microseconds_per_launch;
+    if (stream != nullptr) stream->clock_us += exec->launches * fake->microseconds_per_launch;
     return kCudaSuccess;
   }
   static CUresult cuGraphExecDestroy(CUgraphExec exec) {
@@ -472,7 +553,10 @@ struct FakeFunctions {
   }
   static CUresult cuGraphDestroy(CUgraph graph) {
     const bool ours = fake->give_back(graph);
-    if (ours) delete graph;
+    if (ours) {
+      for (CUgraphNode node : graph->handles) delete node;
+      delete graph;
+    }
     BEGIN(true);
     return ours ? kCudaSuccess : kErrorInvalidHandle;
   }

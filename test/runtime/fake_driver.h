@@ -46,6 +46,18 @@ struct FakeLaunch {
   void* output_activity = nullptr;
 };
 
+// A graph that was put together of kernel nodes. Kernels of operators, whose symbols begin with "operator_", have the
+// parameters (input, output, second input, weights, batch): here these are input, output, residual, partials, batch.
+struct FakeEdge {
+  int from = 0, to = 0;
+  bool programmatic = false;
+  bool operator==(const FakeEdge&) const = default;
+};
+struct FakeGraph {
+  std::vector<FakeLaunch> nodes;
+  std::vector<FakeEdge> edges;
+};
+
 // One at a time; installs itself as driver_table() while it lives.
 class FakeDriver {
  public:
@@ -63,6 +75,9 @@ class FakeDriver {
   std::string jit_info_log;
   int function_registers = 40, function_static_shared = 0, function_max_threads = 1024;
   double microseconds_per_launch = 5;
+  // Takes a function that only newer drivers have out of the table.
+  void lacks_kernel_nodes() { table_.cuGraphAddKernelNode = nullptr; }
+  void lacks_edge_data() { table_.cuGraphAddDependenciesWithData = nullptr; }
 
   // ---- what it saw
   int calls() const { return calls_.load(); }
@@ -70,6 +85,7 @@ class FakeDriver {
   const std::string& failed_call() const { return failed_call_; }  // that fail_at hit
   const std::string& call_after_failure() const { return call_after_failure_; }
   std::vector<FakeLaunch> launches() const;
+  std::vector<FakeGraph> graphs();         // those of kernel nodes, in the order of instantiating
   std::vector<std::string> loaded_code();  // in the order of loading
   std::vector<std::size_t> allocations();  // bytes, in the order of allocating
   // What was taken and not given back, one text each: "memory", "module", "context of device 0", ...
@@ -97,6 +113,7 @@ class FakeDriver {
   std::map<std::string, int> calls_by_name_;
   std::map<int, int> retained_;  // times, by device
   std::vector<std::string> loaded_code_;
+  std::vector<FakeGraph> graphs_;
   std::vector<std::size_t> allocations_;
   std::vector<CUctx_st*> contexts_;  // one per device that was ever retained
   burin::ScopedDriverTable* installed_ = nullptr;
@@ -126,8 +143,16 @@ struct CUevent_st {
   double time_us = 0;
 };
 struct CUgraph_st {
-  int launches = 0;
+  int launches = 0;  // captured ones and nodes
+  burin_test::FakeGraph nodes;
+  std::vector<CUgraphNode_st*> handles;
+};
+struct CUgraphNode_st {
+  CUgraph_st* graph = nullptr;
+  int index = 0;
 };
 struct CUgraphExec_st {
   int launches = 0;
+  bool uploaded = false;
+  burin_test::FakeGraph nodes;
 };

@@ -1,4 +1,4 @@
-#include "runtime/loaded_kernel.h"
+#include "runtime/loaded_code.h"
 
 #include <array>
 
@@ -24,21 +24,21 @@ struct JitLogs {
 };
 
 // What can be known before the driver is asked: a clear sentence instead of CUDA_ERROR_INVALID_VALUE.
-void check_limits(const KernelRecord& record, const DeviceInfo& device) {
-  if (record.launch.shared_bytes > device.max_shared_per_block) {
+void check_limits(const KernelCode& code, const DeviceInfo& device) {
+  if (code.shared_bytes > device.max_shared_per_block) {
     fail(ErrorKind::device,
-         "kernel {} of layer {} needs {} bytes of shared memory per block, and cuda:{} ({}, {}) offers {}; compile it "
+         "kernel {} of {} needs {} bytes of shared memory per block, and cuda:{} ({}, {}) offers {}; compile it "
          "with --arch {}",
-         record.symbol, record.layer, record.launch.shared_bytes, device.ordinal, device.name, device.arch(),
+         code.symbol, code.owner, code.shared_bytes, device.ordinal, device.name, device.arch(),
          device.max_shared_per_block, device.arch());
   }
-  if (record.launch.threads > device.max_threads_per_block) {
-    fail(ErrorKind::device, "kernel {} of layer {} needs {} threads per block, and cuda:{} ({}) offers {}",
-         record.symbol, record.layer, record.launch.threads, device.ordinal, device.name, device.max_threads_per_block);
+  if (code.threads > device.max_threads_per_block) {
+    fail(ErrorKind::device, "kernel {} of {} needs {} threads per block, and cuda:{} ({}) offers {}", code.symbol,
+         code.owner, code.threads, device.ordinal, device.name, device.max_threads_per_block);
   }
 }
 
-void load_module(LoadedKernel& kernel, const std::string& code, const std::string& what) {
+void load_module(LoadedCode& kernel, const std::string& code, const std::string& what) {
   const DriverTable& driver = *kernel.device->driver;
   JitLogs logs;
   const auto as_value = [](std::size_t bytes) { return reinterpret_cast<void*>(bytes); };
@@ -57,41 +57,79 @@ void load_module(LoadedKernel& kernel, const std::string& code, const std::strin
   fail_driver(driver, result, "cuModuleLoadDataEx", context);
 }
 
-int attribute(const LoadedKernel& kernel, int which, const std::string& what) {
+int attribute(const LoadedCode& kernel, int which, const std::string& what) {
   const DriverTable& driver = *kernel.device->driver;
   int value = 0;
   check(driver, driver.cuFuncGetAttribute(&value, which, kernel.function), "cuFuncGetAttribute", what);
   return value;
 }
 
-void configure_function(LoadedKernel& kernel, const std::string& what) {
+void configure_function(LoadedCode& kernel, const KernelCode& code, const std::string& what) {
   const DriverTable& driver = *kernel.device->driver;
   const DeviceInfo& device = kernel.device->info;
-  const KernelRecord& record = *kernel.record;
   KernelAttributes& attributes = kernel.attributes;
   attributes.registers = attribute(kernel, kFunctionRegisters, what);
   attributes.local_bytes = attribute(kernel, kFunctionLocalBytes, what);
   attributes.static_shared_bytes = attribute(kernel, kFunctionStaticSharedBytes, what);
   attributes.max_threads_per_block = attribute(kernel, kFunctionMaxThreadsPerBlock, what);
-  if (record.launch.threads > attributes.max_threads_per_block) {
+  if (code.threads > attributes.max_threads_per_block) {
     fail(ErrorKind::device,
          "{} needs {} threads per block; with its {} registers per thread cuda:{} ({}) can run {} of them; compile it "
          "with --arch {}",
-         what, record.launch.threads, attributes.registers, device.ordinal, device.name,
-         attributes.max_threads_per_block, device.arch());
+         what, code.threads, attributes.registers, device.ordinal, device.name, attributes.max_threads_per_block,
+         device.arch());
   }
-  if (record.launch.shared_bytes + std::int64_t{attributes.static_shared_bytes} > device.max_shared_per_block) {
+  if (code.shared_bytes + std::int64_t{attributes.static_shared_bytes} > device.max_shared_per_block) {
     fail(ErrorKind::device, "{} needs {} + {} bytes of dynamic and static shared memory, and cuda:{} ({}) offers {}",
-         what, record.launch.shared_bytes, attributes.static_shared_bytes, device.ordinal, device.name,
+         what, code.shared_bytes, attributes.static_shared_bytes, device.ordinal, device.name,
          device.max_shared_per_block);
   }
-  check(driver, driver.cuFuncSetAttribute(kernel.function, kFunctionMaxDynamicSharedBytes, record.launch.shared_bytes),
+  check(driver, driver.cuFuncSetAttribute(kernel.function, kFunctionMaxDynamicSharedBytes, code.shared_bytes),
         "cuFuncSetAttribute", what);
+}
+
+void load(LoadedCode& kernel, const std::shared_ptr<const DeviceState>& device,
+          const std::shared_ptr<const Package>& package, const KernelCode& code, bool force_jit) {
+  const KernelBinary& binary = select_binary(code, device->info, force_jit);
+  check_limits(code, device->info);
+  const auto file = package->files.find(binary.path);
+  if (file == package->files.end()) {
+    fail(ErrorKind::bad_input, "the package names {} as code of kernel {}, and does not hold it", binary.path,
+         code.symbol);
+  }
+
+  kernel.device = device;
+  kernel.package = package;
+  kernel.from = binary.kind == BinaryKind::cubin ? LoadedFrom::cubin : LoadedFrom::jit;
+  kernel.arch = binary.arch;
+  const std::string what = fmt::format("kernel {} of {} ({} for {})", code.symbol, code.owner,
+                                       kernel.from == LoadedFrom::cubin ? "cubin" : "PTX", binary.arch);
+
+  const ContextScope scope(*device);
+  load_module(kernel, file->second, what);
+  const DriverTable& driver = *device->driver;
+  check(driver, driver.cuModuleGetFunction(&kernel.function, kernel.module, code.symbol.c_str()), "cuModuleGetFunction",
+        what);
+  configure_function(kernel, code, what);
 }
 
 }  // namespace
 
-LoadedKernel::~LoadedKernel() {
+KernelCode::KernelCode(const KernelRecord& record)
+    : symbol(record.symbol),
+      owner("layer " + record.layer),
+      binaries(record.binaries),
+      threads(record.launch.threads),
+      shared_bytes(record.launch.shared_bytes) {}
+
+KernelCode::KernelCode(const OperatorRecord& record)
+    : symbol(record.symbol),
+      owner("operator " + record.op),
+      binaries(record.binaries),
+      threads(record.plan.threads),
+      shared_bytes(record.plan.shared_bytes) {}
+
+LoadedCode::~LoadedCode() {
   if (module == nullptr) return;
   release_in_context(*device, [&](const DriverTable& driver) { driver.cuModuleUnload(module); });
 }
@@ -99,29 +137,17 @@ LoadedKernel::~LoadedKernel() {
 std::shared_ptr<const LoadedKernel> load_kernel(const std::shared_ptr<const DeviceState>& device,
                                                 const std::shared_ptr<const Package>& package,
                                                 const KernelRecord& record, bool force_jit) {
-  const KernelBinary& binary = select_binary(record, device->info, force_jit);
-  check_limits(record, device->info);
-  const auto file = package->files.find(binary.path);
-  if (file == package->files.end()) {
-    fail(ErrorKind::bad_input, "the package names {} as code of kernel {}, and does not hold it", binary.path,
-         record.symbol);
-  }
-
   auto kernel = std::make_shared<LoadedKernel>();
-  kernel->device = device;
-  kernel->package = package;
   kernel->record = &record;
-  kernel->from = binary.kind == BinaryKind::cubin ? LoadedFrom::cubin : LoadedFrom::jit;
-  kernel->arch = binary.arch;
-  const std::string what = fmt::format("kernel {} of layer {} ({} for {})", record.symbol, record.layer,
-                                       kernel->from == LoadedFrom::cubin ? "cubin" : "PTX", binary.arch);
+  load(*kernel, device, package, record, force_jit);
+  return kernel;
+}
 
-  const ContextScope scope(*device);
-  load_module(*kernel, file->second, what);
-  const DriverTable& driver = *device->driver;
-  check(driver, driver.cuModuleGetFunction(&kernel->function, kernel->module, record.symbol.c_str()),
-        "cuModuleGetFunction", what);
-  configure_function(*kernel, what);
+std::shared_ptr<const LoadedCode> load_operator(const std::shared_ptr<const DeviceState>& device,
+                                                const std::shared_ptr<const Package>& package,
+                                                const OperatorRecord& record, bool force_jit) {
+  auto kernel = std::make_shared<LoadedCode>();
+  load(*kernel, device, package, record, force_jit);
   return kernel;
 }
 

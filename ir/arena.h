@@ -1,4 +1,4 @@
-// Where buffers lie in one arena.
+// Where buffers lie in one arena: the tensors of a network, the partial sums of its steps.
 #pragma once
 
 #include <cstdint>

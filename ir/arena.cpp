@@ -1,4 +1,4 @@
-#include "compiler/network/arena.h"
+#include "ir/arena.h"
 
 #include <algorithm>
 #include <limits>
