@@ -4,7 +4,9 @@
 #include <thread>
 
 #include "runtime/burin/device_memory.hpp"
+#include "runtime/burin/network.hpp"
 #include "runtime/burin/runtime.hpp"
+#include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 
@@ -79,4 +81,47 @@ TEST_CASE("concurrency: opening_and_closing_devices") {
     const DeviceBuffer buffer(device, 64);
   });
   CHECK(fake.live().empty());
+}
+
+TEST_CASE("concurrency: runs of one network share code and weights, and no other memory") {
+  FakeDriver fake;
+  {
+    const Device device = Device::open(0);
+    const Network network(LoadedPackage(device, std::make_shared<burin::Package>(network_package()), "sample"));
+    in_threads([&](int i) {
+      const int batch = i + 1;
+      const auto memory = [&](int words) { return DeviceBuffer(device, static_cast<std::size_t>(batch * words * 4)); };
+      const DeviceBuffer image = memory(kSampleImageWords), shift = memory(kSampleFeatures);
+      const DeviceBuffer scores = memory(kSampleFeatures), features = memory(kSampleTensorWords);
+      const NetworkRun run = network.bind({{image.data(), shift.data()}, {scores.data(), features.data()}, batch});
+      const Stream stream(device);
+      for (int n = 0; n < 100; ++n) run.launch(stream);
+      for (int step = 0; step < run.steps(); ++step) run.launch_step(step, stream);
+      stream.synchronize();
+    });
+    CHECK(fake.calls_of("cuModuleLoadDataEx") == 9);
+    CHECK(fake.calls_of("cuGraphLaunch") == 100 * kThreads);
+    const std::vector<FakeGraph> graphs = fake.graphs();
+    REQUIRE(graphs.size() == kThreads);
+    for (const FakeGraph& graph : graphs) CHECK(graph.nodes[kFc].partials == graphs[0].nodes[kFc].partials);
+  }
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("concurrency: two runs at once have arenas and counters of their own") {
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const Network network(LoadedPackage(device, std::make_shared<burin::Package>(network_package()), "sample"));
+  const DeviceBuffer image(device, 8 * kSampleImageWords * 4), shift(device, 8 * kSampleFeatures * 4);
+  const DeviceBuffer scores(device, 8 * kSampleFeatures * 4), features(device, 8 * kSampleTensorWords * 4);
+  const NetworkIo io{{image.data(), shift.data()}, {scores.data(), features.data()}, 8};
+  const NetworkRun first = network.bind(io), second = network.bind(io);
+  const FakeGraph a = fake.graphs()[0], b = fake.graphs()[1];
+  for (const int step : {kConv1, kLeft, kRight}) {
+    const auto i = static_cast<std::size_t>(step);
+    CHECK(a.nodes[i].function == b.nodes[i].function);
+    CHECK(a.nodes[i].output != b.nodes[i].output);
+    CHECK(a.nodes[i].partials != b.nodes[i].partials);
+    CHECK(a.nodes[i].counters != b.nodes[i].counters);
+  }
 }

@@ -3,8 +3,10 @@
 
 #include "runtime/bench/measure.h"
 #include "runtime/burin/device_memory.hpp"
+#include "runtime/burin/network.hpp"
 #include "runtime/burin/runtime.h"
 #include "runtime/burin/runtime.hpp"
+#include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/thrown.h"
@@ -36,6 +38,23 @@ void whole_session(const SampleCode& code) {
   output.to_vector<float>();
 }
 
+// The same of a network.
+void network_session() {
+  const Device device = Device::open(0);
+  const LoadedPackage package(device, std::make_shared<Package>(network_package()), "sample");
+  const Network network(package);
+  const DeviceBuffer image(device, 10 * kSampleImageWords * 4), shift(device, 10 * kSampleFeatures * 4);
+  const DeviceBuffer scores(device, 10 * kSampleFeatures * 4), features(device, 10 * kSampleTensorWords * 4);
+  const NetworkIo io{{image.data(), shift.data()}, {scores.data(), features.data()}, 10};
+  const Stream stream(device);
+  for (const bool programmatic : {false, true}) {
+    const NetworkRun run = network.bind(io, {.programmatic = programmatic});
+    run.launch(stream);
+    run.launch_step(0, stream);
+  }
+  stream.synchronize();
+}
+
 // Runs `session` with its first, second, ... call failing until it has no more calls; returns how many it has.
 template <typename Session>
 int fail_each_call(Session session) {
@@ -52,7 +71,8 @@ int fail_each_call(Session session) {
     }
     if (thrown) {
       CHECK(thrown->kind == ErrorKind::device);
-      CHECK(thrown->has(call + " failed: CUDA_ERROR_OUT_OF_MEMORY (2)"));
+      const std::string name = call == "cuGraphAddDependenciesWithData" ? "cuGraphAddDependencies_v2" : call;
+      CHECK(thrown->has(name + " failed: CUDA_ERROR_OUT_OF_MEMORY (2)"));
     } else {
       // Only what gives back fails silently: that call itself, or making its context current.
       const bool before_release = call == "cuCtxPushCurrent" && FakeDriver::is_release(fake.call_after_failure());
@@ -73,6 +93,11 @@ TEST_CASE("failures: each_call_in_turn, jit") {
   CHECK(calls > 150);
 }
 
+TEST_CASE("failures: each_call_in_turn, network") {
+  const int calls = fail_each_call(network_session);
+  CHECK(calls > 150);
+}
+
 TEST_CASE("failures: nothing_is_left_behind_by_success") {
   FakeDriver fake;
   whole_session({});
@@ -80,4 +105,6 @@ TEST_CASE("failures: nothing_is_left_behind_by_success") {
   CHECK(fake.calls_of("cuModuleLoadDataEx") == fake.calls_of("cuModuleUnload"));
   CHECK(fake.calls_of("cuMemAlloc") == fake.calls_of("cuMemFree"));
   CHECK(fake.calls_of("cuEventCreate") == fake.calls_of("cuEventDestroy"));
+  network_session();
+  CHECK(fake.live() == std::vector<std::string>{});
 }

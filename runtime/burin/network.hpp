@@ -1,0 +1,114 @@
+// burin's runtime, whole networks: a package that was compiled from a model file runs as one CUDA graph.
+//
+//   burin::Network network(device, "model.burin");
+//   burin::NetworkRun run = network.bind({.inputs = {x}, .outputs = {y}, .batch = 8});
+//   run.launch(stream);
+//
+// More: docs/embedding.md.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "export.h"
+#include "runtime.hpp"
+
+namespace burin {
+
+struct NetworkProgram;   // ir/package/network_record.h
+struct NetworkRunState;  // internal
+struct NetworkState;     // internal
+struct Place;            // ir/network_plan.h
+struct Step;             // ir/network_plan.h
+
+// An input or output of the network: float32 in NCHW, images one after the other.
+struct NetworkTensor {
+  std::string name;
+  std::vector<std::int64_t> shape;  // of one image
+  std::int64_t elements() const {
+    std::int64_t product = 1;
+    for (const std::int64_t extent : shape) product *= extent;
+    return product;
+  }
+  std::int64_t bytes(int batch) const { return batch * elements() * std::int64_t{sizeof(float)}; }
+};
+
+// How so many images are run: by programs that were compiled for one batch size each and take that many or fewer. All
+// parts are in one graph, one after the other.
+struct NetworkPart {
+  int images = 0;
+  int program_batch = 0;  // of the program that runs them
+  bool operator==(const NetworkPart&) const = default;
+};
+struct NetworkSchedule {
+  int batch = 0;
+  std::vector<NetworkPart> parts;
+  // For people: "batch 5 runs as 5 of 32", "batch 72 runs as 2 x 32 + 8".
+  BURIN_API std::string text() const;
+};
+
+// Device pointers to tensors, in the order of inputs() and outputs(). Outputs must not overlap each other or inputs.
+struct NetworkIo {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+  int batch = 1;
+};
+
+struct NetworkOptions {
+  // Kernels may begin while those that they wait for still end (programmatic dependent launch). Only for packages all
+  // of whose kernels wait for that themselves; needs sm_90 and a driver for CUDA 12.3.
+  bool programmatic = false;
+};
+
+// A network that is bound to pointers. It owns what it needs beside them: the memory of the tensors in between, scratch
+// memory and the graph. A cheap handle.
+class BURIN_API NetworkRun {
+ public:
+  // Enqueues the network on `stream` (null: the default stream) and returns. Allocates nothing and waits for nothing.
+  // Launches of one NetworkRun run one after the other, on whichever streams; it must live until they have run.
+  void launch(CUstream_st* stream) const;
+
+  const NetworkSchedule& schedule() const;
+  std::int64_t arena_bytes() const;    // of the tensors in between
+  std::int64_t scratch_bytes() const;  // counters and partial sums
+
+  // For tools: the kernels that a launch runs, part after part.
+  int steps() const;
+  const Step& step(int index) const;
+  const std::string& kernel_symbol(int index) const;
+  int part_of(int index) const;                       // of the schedule
+  const NetworkProgram& program_of(int index) const;  // that the step is in
+  // Enqueues one step by itself. What it reads must be there: launch them in their order on one stream.
+  void launch_step(int index, CUstream_st* stream) const;
+  // Where a place of the step's program lies while its part runs; of a step's output: address(i, step(i).writes).
+  void* address(int index, const Place& place) const;
+
+  explicit NetworkRun(std::shared_ptr<const NetworkRunState> state) : state_(std::move(state)) {}
+
+ private:
+  std::shared_ptr<const NetworkRunState> state_;
+};
+
+// A package's network on one device. A cheap handle, safe to use from several threads. Kernels are loaded, and weights
+// copied to the device, when a run first needs them; all runs share them.
+class BURIN_API Network {
+ public:
+  Network(const Device& device, const std::string& path, const LoadOptions& options = {});
+  explicit Network(const LoadedPackage& package);  // throws where the package has no network
+
+  const std::vector<NetworkTensor>& inputs() const;
+  const std::vector<NetworkTensor>& outputs() const;
+  std::vector<int> batches() const;  // that it was compiled for, ascending
+  NetworkSchedule schedule(int batch) const;
+  std::int64_t weight_bytes() const;  // on the device, of all runs so far together
+
+  // Makes everything that launches need. Takes any batch: schedule() says how it is run.
+  NetworkRun bind(const NetworkIo& io, const NetworkOptions& options = {}) const;
+
+ private:
+  std::shared_ptr<NetworkState> state_;
+};
+
+}  // namespace burin

@@ -1,0 +1,131 @@
+#include "runtime/kernel_graph.h"
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr std::string_view kWhile = "while making the graph of a network";
+
+// The graph that is being put together; instantiation copies what it needs of it.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(const DeviceState& device) : device_(device), driver_(*device.driver) {
+    require(driver_.cuGraphAddKernelNode != nullptr, "networks", "12.0");
+    check(driver_, driver_.cuGraphCreate(&graph_, 0), "cuGraphCreate", kWhile);
+  }
+  ~GraphBuilder() {
+    if (graph_ != nullptr) driver_.cuGraphDestroy(graph_);
+  }
+  GraphBuilder(const GraphBuilder&) = delete;
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
+
+  CUgraph graph() const { return graph_; }
+
+  void add(const KernelLaunch& launch) {
+    std::array<void*, 8> parameters = launch.parameters();
+    KernelNodeParameters node;
+    node.function = launch.code->function;
+    node.grid_x = launch.grid.tiles;
+    node.grid_y = launch.grid.slices;
+    node.block_x = static_cast<unsigned>(launch.threads);
+    node.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+    node.parameters = parameters.data();
+    CUgraphNode& handle = nodes_.emplace_back();
+    const CUresult result = driver_.cuGraphAddKernelNode(&handle, graph_, nullptr, 0, &node);
+    if (result != kCudaSuccess) fail_driver(driver_, result, "cuGraphAddKernelNode", "while adding " + launch.what);
+  }
+
+  void connect(const std::vector<GraphEdge>& edges) {
+    connect(edges, false);
+    connect(edges, true);
+  }
+
+ private:
+  // The edges of one kind. All of one call are alike: some drivers take the first one's data for every edge of it.
+  void connect(const std::vector<GraphEdge>& edges, bool programmatic) {
+    std::vector<CUgraphNode> from, to;
+    for (const GraphEdge& edge : edges) {
+      if (edge.programmatic != programmatic) continue;
+      from.push_back(nodes_[static_cast<std::size_t>(edge.from)]);
+      to.push_back(nodes_[static_cast<std::size_t>(edge.to)]);
+    }
+    if (from.empty()) return;
+    if (!programmatic) {
+      check(driver_, driver_.cuGraphAddDependencies(graph_, from.data(), to.data(), from.size()),
+            "cuGraphAddDependencies", kWhile);
+      return;
+    }
+    require(driver_.cuGraphAddDependenciesWithData != nullptr, "programmatic launches", "12.3");
+    const GraphEdgeData kind{kGraphPortProgrammatic, 0, kGraphDependencyProgrammatic, {}};
+    const std::vector<GraphEdgeData> data(from.size(), kind);
+    check(driver_, driver_.cuGraphAddDependenciesWithData(graph_, from.data(), to.data(), data.data(), from.size()),
+          "cuGraphAddDependencies_v2", kWhile);
+  }
+
+  void require(bool there, const char* what, const char* version) const {
+    if (there) return;
+    const int has = device_.info.driver_version;
+    fail(ErrorKind::device,
+         "{} need a driver for CUDA {} or newer, and this one is for CUDA {}.{}: update the NVIDIA driver", what,
+         version, has / 1000, has % 1000 / 10);
+  }
+
+  const DeviceState& device_;
+  const DriverTable& driver_;
+  CUgraph graph_ = nullptr;
+  std::vector<CUgraphNode> nodes_;
+};
+
+}  // namespace
+
+std::array<void*, 8> KernelLaunch::parameters() const {
+  // Behind those that the kernel has: the driver reads none of them.
+  static void* const nothing = nullptr;
+  std::array<void*, 8> addresses;
+  addresses.fill(const_cast<void**>(&nothing));
+  for (std::size_t i = 0; i < pointer_count; ++i) addresses[i] = const_cast<void**>(&pointers[i]);
+  addresses[pointer_count] = const_cast<std::int32_t*>(&batch);
+  return addresses;
+}
+
+void KernelLaunch::enqueue(CUstream_st* stream) const {
+  const DeviceState& device = *code->device;
+  const DriverTable& driver = *device.driver;
+  std::array<void*, 8> addresses = parameters();
+  const ContextScope scope(device);
+  const CUresult result =
+      driver.cuLaunchKernel(code->function, grid.tiles, grid.slices, 1, static_cast<unsigned>(threads), 1, 1,
+                            static_cast<unsigned>(shared_bytes), stream, addresses.data(), nullptr);
+  if (result != kCudaSuccess) [[unlikely]]
+    fail_driver(driver, result, "cuLaunchKernel", "while launching " + what);
+}
+
+// The first constructor has made an object, whose destructor runs when the rest throws.
+KernelGraph::KernelGraph(const std::shared_ptr<const DeviceState>& device, const std::vector<KernelLaunch>& launches,
+                         const std::vector<GraphEdge>& edges)
+    : KernelGraph(device) {
+  const ContextScope scope(*device_);
+  const DriverTable& driver = *device_->driver;
+  GraphBuilder builder(*device_);
+  for (const KernelLaunch& launch : launches) builder.add(launch);
+  builder.connect(edges);
+  check(driver, driver.cuGraphInstantiateWithFlags(&executable_, builder.graph(), 0), "cuGraphInstantiateWithFlags",
+        kWhile);
+  // Otherwise the first launch would do it.
+  check(driver, driver.cuGraphUpload(executable_, nullptr), "cuGraphUpload", kWhile);
+  check(driver, driver.cuStreamSynchronize(nullptr), "cuStreamSynchronize", kWhile);
+}
+
+KernelGraph::~KernelGraph() {
+  if (executable_ == nullptr) return;
+  release_in_context(*device_, [&](const DriverTable& driver) { driver.cuGraphExecDestroy(executable_); });
+}
+
+void KernelGraph::launch(CUstream_st* stream) const {
+  const ContextScope scope(*device_);
+  check(*device_->driver, device_->driver->cuGraphLaunch(executable_, stream), "cuGraphLaunch",
+        "while launching a network");
+}
+
+}  // namespace burin

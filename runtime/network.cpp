@@ -1,0 +1,111 @@
+#include "runtime/burin/network.hpp"
+
+#include "ir/error.h"
+#include "runtime/network_schedule.h"
+#include "runtime/network_state.h"
+
+namespace burin {
+namespace {
+
+std::vector<NetworkTensor> tensors_of(const std::vector<NetworkArgument>& arguments) {
+  std::vector<NetworkTensor> tensors;
+  for (const NetworkArgument& argument : arguments) tensors.push_back({argument.name, argument.shape});
+  return tensors;
+}
+
+const BoundStep& step_at(const NetworkRunState& run, int index) {
+  if (index < 0 || index >= static_cast<int>(run.steps.size())) {
+    fail(ErrorKind::usage, "step {} is none of the {} of this run", index, run.steps.size());
+  }
+  return run.steps[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+// ---- NetworkState
+
+const NetworkProgram& NetworkState::program(int batch) const {
+  for (const NetworkProgram& program : record->programs) {
+    if (program.plan.batch == batch) return program;
+  }
+  fail_internal(__FILE__, __LINE__, fmt::format("no program for batch {}", batch));
+}
+
+void* NetworkState::weights_of(const OperatorRecord& op) {
+  if (op.weights.empty()) return nullptr;
+  const std::lock_guard lock(mutex_);
+  const auto found = weights_.find(&op);
+  if (found != weights_.end()) return found->second.data<void>();
+  const std::string& content = package->package->files.at(op.weights);  // verify(Package) has seen it
+  DeviceBuffer uploaded(package->device, std::span<const char>(content));
+  return weights_.emplace(&op, std::move(uploaded)).first->second.data<void>();
+}
+
+std::int64_t NetworkState::weight_bytes() {
+  const std::lock_guard lock(mutex_);
+  std::int64_t bytes = 0;
+  for (const auto& [op, memory] : weights_) bytes += static_cast<std::int64_t>(memory.bytes());
+  return bytes;
+}
+
+// ---- Network
+
+Network::Network(const Device& device, const std::string& path, const LoadOptions& options)
+    : Network(LoadedPackage(device, path, options)) {}
+
+Network::Network(const LoadedPackage& package) : state_(std::make_shared<NetworkState>()) {
+  state_->package = package.state();
+  const Manifest& manifest = package.manifest();
+  if (!manifest.network) {
+    fail(ErrorKind::usage,
+         "{} holds layers and no network: it was compiled from weights; compile a model file, or launch "
+         "its kernels one by one",
+         state_->package->name);
+  }
+  state_->record = &*manifest.network;
+  state_->inputs = tensors_of(manifest.network->inputs);
+  state_->outputs = tensors_of(manifest.network->outputs);
+  for (const NetworkProgram& program : manifest.network->programs) state_->batches.push_back(program.plan.batch);
+  for (KernelSlot& slot : state_->package->kernels) state_->kernels.emplace(slot.record->symbol, &slot);
+  for (OperatorSlot& slot : state_->package->operators) state_->operators.emplace(slot.record->symbol, &slot);
+}
+
+const std::vector<NetworkTensor>& Network::inputs() const { return state_->inputs; }
+const std::vector<NetworkTensor>& Network::outputs() const { return state_->outputs; }
+std::vector<int> Network::batches() const { return state_->batches; }
+NetworkSchedule Network::schedule(int batch) const { return make_schedule(state_->batches, batch); }
+std::int64_t Network::weight_bytes() const { return state_->weight_bytes(); }
+
+NetworkRun Network::bind(const NetworkIo& io, const NetworkOptions& options) const {
+  return NetworkRun(bind_network(state_, io, options));
+}
+
+// ---- NetworkRun
+
+void NetworkRun::launch(CUstream_st* stream) const { state_->graph->launch(stream); }
+const NetworkSchedule& NetworkRun::schedule() const { return state_->schedule; }
+std::int64_t NetworkRun::arena_bytes() const { return static_cast<std::int64_t>(state_->arena.bytes()); }
+std::int64_t NetworkRun::scratch_bytes() const { return state_->scratch.size().total(); }
+
+int NetworkRun::steps() const { return static_cast<int>(state_->steps.size()); }
+const Step& NetworkRun::step(int index) const { return step_at(*state_, index).step(); }
+const std::string& NetworkRun::kernel_symbol(int index) const { return step_at(*state_, index).symbol(); }
+int NetworkRun::part_of(int index) const { return step_at(*state_, index).part; }
+const NetworkProgram& NetworkRun::program_of(int index) const { return *step_at(*state_, index).program; }
+
+void NetworkRun::launch_step(int index, CUstream_st* stream) const {
+  step_at(*state_, index);
+  state_->launches[static_cast<std::size_t>(index)].enqueue(stream);
+}
+
+void* NetworkRun::address(int index, const Place& place) const {
+  const BoundStep& step = step_at(*state_, index);
+  const NetworkPlan& plan = step.program->plan;
+  if (place.buffer < 0 || place.buffer >= static_cast<int>(plan.buffers.size())) {
+    fail(ErrorKind::usage, "buffer {} is none of the {} of the program of step {}", place.buffer, plan.buffers.size(),
+         index);
+  }
+  return state_->buffer_address(step.part, plan, place.buffer) + place.offset;
+}
+
+}  // namespace burin

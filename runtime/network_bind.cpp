@@ -1,0 +1,269 @@
+// From a network and pointers to launches and a graph.
+#include <algorithm>
+#include <set>
+
+#include "ir/error.h"
+#include "ir/limits.h"
+#include "runtime/launch_plan.h"
+#include "runtime/network_schedule.h"
+#include "runtime/network_scratch.h"
+#include "runtime/network_state.h"
+
+namespace burin {
+namespace {
+
+constexpr int kWordBytes = 4;
+
+std::uintptr_t as_number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
+
+// ---- the caller's pointers
+
+// One of the caller's tensors, as a range of bytes.
+struct Argument {
+  std::string name;  // "input 'image'"
+  const void* pointer = nullptr;
+  std::int64_t bytes = 0;
+};
+
+void add_arguments(std::vector<Argument>& arguments, const char* which, const std::vector<NetworkTensor>& tensors,
+                   const auto& pointers, int batch) {
+  if (pointers.size() != tensors.size()) {
+    std::string names;
+    for (const NetworkTensor& tensor : tensors) names += (names.empty() ? "" : ", ") + tensor.name;
+    fail(ErrorKind::usage, "the network has {} {}{} ({}), and {} pointer{} given", tensors.size(), which,
+         tensors.size() == 1 ? "" : "s", names, pointers.size(), pointers.size() == 1 ? " was" : "s were");
+  }
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    arguments.push_back({fmt::format("{} '{}'", which, tensors[i].name), pointers[i], tensors[i].bytes(batch)});
+    if (pointers[i] == nullptr) fail(ErrorKind::usage, "{} is a null pointer", arguments.back().name);
+  }
+}
+
+void check_arguments(const NetworkState& network, const NetworkIo& io) {
+  std::vector<Argument> arguments;
+  add_arguments(arguments, "input", network.inputs, io.inputs, io.batch);
+  const std::size_t inputs = arguments.size();
+  add_arguments(arguments, "output", network.outputs, io.outputs, io.batch);
+  // Steps that run at the same time would write what others read.
+  for (std::size_t i = inputs; i < arguments.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const Argument &a = arguments[i], &b = arguments[j];
+      const auto bytes = [](const Argument& argument) { return static_cast<std::uintptr_t>(argument.bytes); };
+      if (as_number(a.pointer) >= as_number(b.pointer) + bytes(b) ||
+          as_number(b.pointer) >= as_number(a.pointer) + bytes(a)) {
+        continue;
+      }
+      fail(ErrorKind::usage, "{} and {} overlap at batch {}: {} bytes at {} and {} bytes at {}", a.name, b.name,
+           io.batch, a.bytes, fmt::ptr(a.pointer), b.bytes, fmt::ptr(b.pointer));
+    }
+  }
+}
+
+// ---- launches
+
+class Binder {
+ public:
+  Binder(NetworkState& network, NetworkRunState& run, const NetworkOptions& options)
+      : network_(network), run_(run), options_(options) {}
+
+  void bind() {
+    lay_out_parts();
+    allocate();
+    for (std::size_t part = 0; part < run_.schedule.parts.size(); ++part) add_part(static_cast<int>(part));
+    run_.graph = std::make_unique<KernelGraph>(network_.package->device.state(), run_.launches, edges_);
+  }
+
+ private:
+  // A program that runs parts of the batch, and where the scratch memory of its steps lies.
+  struct Program {
+    const NetworkProgram* program = nullptr;
+    ScratchLayout scratch;
+    std::int64_t first_counter = 0;  // bytes of counters of other programs before its own
+  };
+
+  Program& program_of(int part) {
+    return programs_.at(run_.schedule.parts[static_cast<std::size_t>(part)].program_batch);
+  }
+
+  void lay_out_parts() {
+    std::int64_t launches = 0;
+    int image = 0;
+    for (const NetworkPart& part : run_.schedule.parts) {
+      run_.first_images.push_back(image);
+      image += part.images;
+      Program& added = programs_[part.program_batch];
+      if (added.program == nullptr) {  // the first part that a program runs has the most images
+        added.program = &network_.program(part.program_batch);
+        added.scratch = lay_out_scratch(added.program->plan, scratch_sizes(*added.program, part.images));
+      }
+      launches += static_cast<std::int64_t>(added.program->plan.steps.size());
+    }
+    if (launches > kMaxGraphLaunches) {
+      fail(ErrorKind::unsupported,
+           "{}: {} launches are over {}, the most of one graph; run fewer images at a time, or compile a larger batch",
+           run_.schedule.text(), launches, kMaxGraphLaunches);
+    }
+  }
+
+  std::vector<WorkspaceSize> scratch_sizes(const NetworkProgram& program, int images) const {
+    std::vector<WorkspaceSize> sizes;
+    for (const std::string& symbol : program.kernels) {
+      const auto kernel = network_.kernels.find(symbol);
+      sizes.push_back(kernel == network_.kernels.end() ? WorkspaceSize{}
+                                                       : launch_workspace(*kernel->second->record, images));
+    }
+    return sizes;
+  }
+
+  // Parts run one after the other, and share all memory but the counters.
+  void allocate() {
+    std::int64_t arena = 0;
+    WorkspaceSize scratch;
+    for (auto& [batch, program] : programs_) {
+      arena = std::max(arena, program.program->plan.arena_bytes);
+      program.first_counter = scratch.counter_bytes;
+      scratch.counter_bytes += program.scratch.total.counter_bytes;
+      scratch.partial_bytes = std::max(scratch.partial_bytes, program.scratch.total.partial_bytes);
+    }
+    run_.arena = DeviceBuffer(network_.package->device, static_cast<std::size_t>(arena));
+    run_.scratch = Workspace(network_.package->device, scratch);
+  }
+
+  void add_part(int part) {
+    const NetworkProgram& program = *program_of(part).program;
+    const int first = static_cast<int>(run_.steps.size());
+    std::vector<int> last;  // steps that no step of this part waits for
+    for (std::size_t i = 0; i < program.plan.steps.size(); ++i) {
+      const BoundStep bound{&program, part, static_cast<int>(i)};
+      run_.steps.push_back(bound);
+      const auto kernel = network_.kernels.find(bound.symbol());
+      run_.launches.push_back(kernel != network_.kernels.end()
+                                  ? layer_launch(bound, *kernel->second)
+                                  : operator_launch(bound, *network_.operators.at(bound.symbol())));
+      const int index = first + bound.index;
+      const std::vector<int>& after = bound.step().after;
+      for (const int before : after) {
+        add_edge(first + before, index);
+        std::erase(last, first + before);
+      }
+      if (after.empty()) {
+        for (const int before : last_of_part_before_) add_edge(before, index);
+      }
+      last.push_back(index);
+    }
+    last_of_part_before_ = std::move(last);
+  }
+
+  void add_edge(int from, int to) { edges_.push_back({from, to, options_.programmatic}); }
+
+  KernelLaunch start_launch(const BoundStep& step, std::shared_ptr<const LoadedCode> code, const KernelCode& kernel) {
+    KernelLaunch launch;
+    launch.code = std::move(code);
+    launch.threads = kernel.threads;
+    launch.shared_bytes = kernel.shared_bytes;
+    launch.batch = run_.schedule.parts[static_cast<std::size_t>(step.part)].images;
+    launch.what =
+        fmt::format("step {}, kernel {} of {}, with batch {}", step.index, kernel.symbol, kernel.owner, launch.batch);
+    return launch;
+  }
+
+  KernelLaunch layer_launch(const BoundStep& step, KernelSlot& slot) {
+    const KernelRecord& record = *slot.record;
+    const LaunchGeometry& geometry = record.launch;
+    KernelLaunch launch = start_launch(step, network_.package->load(slot), record);
+    launch.grid = launch_grid(record, launch.batch);
+    const auto place = [&](const Place& at, int alignment) {
+      return base(step, at, alignment, record.symbol) + at.offset;
+    };
+    const std::vector<Place>& reads = step.step().reads;
+    launch.pointers = {place(reads[0], geometry.input_alignment), place(step.step().writes, geometry.output_alignment),
+                       record.shape.epilogue.residual ? place(reads[1], geometry.output_alignment) : nullptr};
+    launch.pointer_count = 5;
+    const Program& program = program_of(step.part);
+    const ScratchPlace& scratch = program.scratch.steps[static_cast<std::size_t>(step.index)];
+    const WorkspaceView memory = run_.scratch.view();
+    const auto at = [](auto* start, std::int64_t offset) { return reinterpret_cast<unsigned char*>(start) + offset; };
+    if (scratch.size.partial_bytes > 0) launch.pointers[3] = at(memory.partials, scratch.partials);
+    if (scratch.size.counter_bytes > 0) {
+      launch.pointers[4] = at(memory.counters, program.first_counter + scratch.counters);
+    }
+    return launch;
+  }
+
+  KernelLaunch operator_launch(const BoundStep& step, OperatorSlot& slot) {
+    const OperatorRecord& record = *slot.record;
+    KernelLaunch launch = start_launch(step, network_.package->load(slot), record);
+    const std::int64_t blocks = record.plan.blocks(launch.batch);
+    if (blocks > kMaxGridX) {
+      fail(ErrorKind::unsupported, "{} needs {} blocks, more than a grid's {}; launch fewer images at a time",
+           launch.what, blocks, kMaxGridX);
+    }
+    launch.grid = {static_cast<unsigned>(blocks), 1};
+    const auto whole = [&](const Place& at, const OperatorTensor& tensor) -> void* {
+      return base(step, at, tensor.aligned * kWordBytes, record.symbol);
+    };
+    const auto read = [&](int index) { return step.step().reads[static_cast<std::size_t>(index)]; };
+    launch.pointers = {whole(read(record.input), record.plan.input), whole(step.step().writes, record.plan.output),
+                       record.plan.second.exists() ? whole(read(record.second), record.plan.second) : nullptr,
+                       network_.weights_of(record)};
+    launch.pointer_count = 4;
+    return launch;
+  }
+
+  // Where the place's buffer begins, which the kernel needs to be a multiple of `alignment`. Buffers of the arena are.
+  unsigned char* base(const BoundStep& step, const Place& place, int alignment, const std::string& symbol) const {
+    const NetworkPlan& plan = step.program->plan;
+    unsigned char* const address = run_.buffer_address(step.part, plan, place.buffer);
+    const auto beyond = [&](const void* pointer) { return as_number(pointer) % static_cast<unsigned>(alignment) != 0; };
+    if (!beyond(address)) return address;
+    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(place.buffer)];
+    const auto index = static_cast<std::size_t>(buffer.argument);
+    const bool input = buffer.home == BufferHome::input;
+    const std::string name =
+        fmt::format("{} '{}'", to_string(buffer.home), (input ? network_.inputs : network_.outputs)[index].name);
+    const void* const given = input ? run_.io.inputs[index] : run_.io.outputs[index];
+    if (beyond(given)) {
+      fail(ErrorKind::usage,
+           "{} is not aligned to {} bytes, which kernel {} relies on: its address is {}; memory from cuMemAlloc or "
+           "cudaMalloc is aligned",
+           name, alignment, symbol, fmt::ptr(given));
+    }
+    fail(ErrorKind::unsupported,
+         "{}, and image {} of {} does not begin at a multiple of {} bytes, which kernel {} relies on; run as many "
+         "images "
+         "as one program takes, or compile a larger batch",
+         run_.schedule.text(), run_.first_images[static_cast<std::size_t>(step.part)], name, alignment, symbol);
+  }
+
+  NetworkState& network_;
+  NetworkRunState& run_;
+  const NetworkOptions& options_;
+  std::map<int, Program> programs_;  // by batch
+  std::vector<int> last_of_part_before_;
+  std::vector<GraphEdge> edges_;
+};
+
+}  // namespace
+
+unsigned char* NetworkRunState::buffer_address(int part, const NetworkPlan& plan, int index) const {
+  const Buffer& buffer = plan.buffers[static_cast<std::size_t>(index)];
+  if (buffer.home == BufferHome::arena) return arena.data<unsigned char>() + buffer.offset;
+  // Arguments are plain images, one after the other.
+  const std::int64_t first = buffer.bytes / plan.batch * first_images[static_cast<std::size_t>(part)];
+  const auto argument = static_cast<std::size_t>(buffer.argument);
+  const void* const given = buffer.home == BufferHome::input ? io.inputs[argument] : io.outputs[argument];
+  return static_cast<unsigned char*>(const_cast<void*>(given)) + first;
+}
+
+std::shared_ptr<const NetworkRunState> bind_network(const std::shared_ptr<NetworkState>& network, const NetworkIo& io,
+                                                    const NetworkOptions& options) {
+  auto run = std::make_shared<NetworkRunState>();
+  run->network = network;
+  run->io = io;
+  run->schedule = make_schedule(network->batches, io.batch);
+  check_arguments(*network, io);
+  Binder(*network, *run, options).bind();
+  return run;
+}
+
+}  // namespace burin

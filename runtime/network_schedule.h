@@ -1,0 +1,15 @@
+// How a batch that is no compiled one is run. Pure functions.
+#pragma once
+
+#include <vector>
+
+#include "runtime/burin/network.hpp"
+
+namespace burin {
+
+// `batches`: compiled ones, ascending, at least one. A batch up to the largest is run by the next larger program, a
+// larger one by as many runs of the largest as there are whole ones in it, and the rest like a batch of its own. Throws
+// Error(usage) for a batch that is not within 1..kMaxBatch.
+NetworkSchedule make_schedule(const std::vector<int>& batches, int batch);
+
+}  // namespace burin

@@ -1,0 +1,63 @@
+// What a Network and its runs share, and what a NetworkRun owns.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "runtime/burin/device_memory.hpp"
+#include "runtime/burin/network.hpp"
+#include "runtime/kernel_graph.h"
+#include "runtime/package_state.h"
+
+namespace burin {
+
+struct NetworkState {
+  std::shared_ptr<PackageState> package;
+  const NetworkRecord* record = nullptr;
+  std::vector<NetworkTensor> inputs, outputs;
+  std::vector<int> batches;
+  std::map<std::string_view, KernelSlot*> kernels;  // by symbol
+  std::map<std::string_view, OperatorSlot*> operators;
+
+  const NetworkProgram& program(int batch) const;
+  // On the device, from the first call on; null where the operator has none.
+  void* weights_of(const OperatorRecord& op);
+  std::int64_t weight_bytes();
+
+ private:
+  std::mutex mutex_;  // of the weights
+  std::map<const OperatorRecord*, DeviceBuffer> weights_;
+};
+
+// A launch's step: which of the program that its part of the batch is run by.
+struct BoundStep {
+  const NetworkProgram* program = nullptr;
+  int part = 0, index = 0;
+  const Step& step() const { return program->plan.steps[static_cast<std::size_t>(index)]; }
+  const std::string& symbol() const { return program->kernels[static_cast<std::size_t>(index)]; }
+};
+
+struct NetworkRunState {
+  std::shared_ptr<NetworkState> network;
+  NetworkIo io;
+  NetworkSchedule schedule;
+  std::vector<int> first_images;  // of each part
+  DeviceBuffer arena;
+  Workspace scratch;
+  std::vector<BoundStep> steps;
+  std::vector<KernelLaunch> launches;  // of each step
+  std::unique_ptr<KernelGraph> graph;  // goes first: it uses all others
+
+  // Where a buffer of the program begins for the part's images.
+  unsigned char* buffer_address(int part, const NetworkPlan& plan, int buffer) const;
+};
+
+// Throws Error(usage) for pointers that the network cannot use, Error(unsupported) for a batch that does not fit a grid
+// or a graph.
+std::shared_ptr<const NetworkRunState> bind_network(const std::shared_ptr<NetworkState>& network, const NetworkIo& io,
+                                                    const NetworkOptions& options);
+
+}  // namespace burin

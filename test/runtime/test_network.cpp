@@ -1,0 +1,454 @@
+// Whole networks against the fake driver: what each step is given, what waits for what, and what is refused.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <functional>
+
+#include "ir/network_plan.h"
+#include "runtime/burin/device_memory.hpp"
+#include "runtime/burin/network.hpp"
+#include "runtime/network_schedule.h"
+#include "runtime/network_scratch.h"
+#include "test/package/sample_network.h"
+#include "test/runtime/fake_driver.h"
+#include "test/runtime/sample_package.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+std::shared_ptr<Package> shared_package() { return std::make_shared<Package>(network_package()); }
+
+// A network and memory for 32 images of its arguments.
+struct Sample {
+  explicit Sample(std::shared_ptr<Package> package = shared_package()) : loaded(device, std::move(package), "sample") {}
+
+  FakeDriver fake;
+  Device device = Device::open(0);
+  LoadedPackage loaded;
+  Network network{loaded};
+  DeviceBuffer image{device, 32 * kSampleImageWords * 4}, shift{device, 32 * kSampleFeatures * 4};
+  DeviceBuffer scores{device, 32 * kSampleFeatures * 4}, features{device, 32 * kSampleTensorWords * 4};
+
+  NetworkIo io(int batch) const { return {{image.data(), shift.data()}, {scores.data(), features.data()}, batch}; }
+};
+
+const std::string& symbol_of(const FakeLaunch& launch) { return launch.function->symbol; }
+
+const char* bytes_of(const void* pointer) { return static_cast<const char*>(pointer); }
+
+// Whether one node comes behind the other, through any number of edges.
+bool is_behind(const FakeGraph& graph, int node, int before) {
+  return std::ranges::any_of(graph.edges, [&](const FakeEdge& edge) {
+    return edge.to == node && (edge.from == before || is_behind(graph, edge.from, before));
+  });
+}
+
+}  // namespace
+
+TEST_CASE("network schedule: the next larger program, or several runs of the largest") {
+  const auto text = [](int batch, std::vector<int> batches) { return make_schedule(batches, batch).text(); };
+  CHECK(text(1, {1, 8, 32}) == "batch 1 runs as 1");
+  CHECK(text(5, {1, 32}) == "batch 5 runs as 5 of 32");
+  CHECK(text(8, {1, 8, 32}) == "batch 8 runs as 8");
+  CHECK(text(9, {1, 8, 32}) == "batch 9 runs as 9 of 32");
+  CHECK(text(32, {1, 8, 32}) == "batch 32 runs as 32");
+  CHECK(text(40, {1, 8, 32}) == "batch 40 runs as 32 + 8");
+  CHECK(text(40, {32}) == "batch 40 runs as 32 + 8 of 32");
+  CHECK(text(64, {32}) == "batch 64 runs as 2 x 32");
+  CHECK(text(100, {1, 32}) == "batch 100 runs as 3 x 32 + 4 of 32");
+  CHECK(text(3, {1}) == "batch 3 runs as 3 x 1");
+  for (int batch = 1; batch <= 200; ++batch) {
+    const NetworkSchedule schedule = make_schedule({2, 7, 24}, batch);
+    int images = 0;
+    for (const NetworkPart& part : schedule.parts) {
+      CHECK(part.images >= 1);
+      CHECK(part.images <= part.program_batch);
+      images += part.images;
+    }
+    CHECK(images == batch);
+  }
+  CHECK(BURIN_THROWN(usage, make_schedule({8}, 0)).has("batch 0 is not within 1..1048576"));
+  CHECK(BURIN_THROWN(usage, make_schedule({8}, -3)).has("batch -3"));
+  CHECK(BURIN_THROWN(usage, make_schedule({8}, (1 << 20) + 1)).has("1048577"));
+}
+
+TEST_CASE("network scratch: partial sums are shared by steps in an order, counters never") {
+  const NetworkPlan plan = network_package().manifest.network->programs[0].plan;
+  std::vector<WorkspaceSize> sizes(kSampleSteps);
+  sizes[kConv1] = {256, 1000};
+  sizes[kLeft] = {512, 3000};
+  sizes[kRight] = {256, 2000};
+  const ScratchLayout layout = lay_out_scratch(plan, sizes);
+  CHECK(layout.steps[kConv1].counters == 0);
+  CHECK(layout.steps[kLeft].counters == 256);
+  CHECK(layout.steps[kRight].counters == 768);
+  CHECK(layout.total.counter_bytes == 1024);
+  CHECK(layout.steps[kConv1].partials == 0);
+  CHECK(layout.steps[kLeft].partials == 0);
+  CHECK(layout.steps[kRight].partials == 3072);  // beside left's, which may run at the same time
+  CHECK(layout.total.partial_bytes == 3072 + 2048);
+  CHECK(lay_out_scratch(plan, std::vector<WorkspaceSize>(kSampleSteps)).total.total() == 0);
+}
+
+TEST_CASE("network: what a package says of it") {
+  Sample sample;
+  const Network& network = sample.network;
+  REQUIRE(network.inputs().size() == 2);
+  CHECK(network.inputs()[0].name == "image");
+  CHECK(network.inputs()[0].shape == std::vector<std::int64_t>{8, 14, 14});
+  CHECK(network.inputs()[0].elements() == kSampleImageWords);
+  CHECK(network.inputs()[0].bytes(3) == 3 * kSampleImageWords * 4);
+  CHECK(network.outputs()[0].name == "scores");
+  CHECK(network.outputs()[1].elements() == kSampleTensorWords);
+  CHECK(network.batches() == std::vector<int>{2, 8});
+  CHECK(network.schedule(13).text() == "batch 13 runs as 8 + 5 of 8");
+}
+
+TEST_CASE("network: a package of layers has none") {
+  FakeDriver fake;
+  const LoadedPackage layers(Device::open(0), sample_package(), "layers.burin");
+  CHECK(BURIN_THROWN(usage, Network(layers)).has("layers.burin holds layers and no network"));
+}
+
+TEST_CASE("network: the pointers of each step") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(8));
+  const std::vector<FakeGraph> graphs = sample.fake.graphs();
+  REQUIRE(graphs.size() == 1);
+  const std::vector<FakeLaunch>& nodes = graphs[0].nodes;
+  REQUIRE(nodes.size() == kSampleSteps);
+  for (const FakeLaunch& node : nodes) CHECK(node.batch == 8);
+
+  const char* a = bytes_of(nodes[kConv1].output);
+  const char* concat = bytes_of(nodes[kLeft].output);
+  const char* t = bytes_of(nodes[kFc].output);
+  CHECK(symbol_of(nodes[kConv1]) == "conv1_b8");
+  CHECK(nodes[kConv1].input == sample.image.data());
+  CHECK(nodes[kConv1].residual == nullptr);
+  CHECK(nodes[kLeft].input == a);
+  CHECK(nodes[kRight].input == a);
+  CHECK(nodes[kRight].residual == a);
+  CHECK(bytes_of(nodes[kRight].output) == concat + kSampleTensorWords * 4);
+  CHECK(nodes[kFc].input == concat);
+  CHECK(nodes[kFc].residual == nullptr);
+  CHECK(nodes[kAdd].input == t);
+  CHECK(nodes[kAdd].residual == sample.shift.data());
+  CHECK(nodes[kAdd].partials == nullptr);  // it has no weights
+  CHECK(nodes[kAdd].output == sample.scores.data());
+  CHECK(nodes[kCopy].input == a);
+  CHECK(nodes[kCopy].output == sample.features.data());
+  CHECK(concat == a + 8 * kSampleTensorWords * 4);  // a multiple of 256
+  CHECK(run.arena_bytes() == 8 * 3 * kSampleTensorWords * 4 + 512);
+
+  // The weights are on the device, as the package has them.
+  REQUIRE(nodes[kFc].partials != nullptr);
+  CHECK(bytes_of(nodes[kFc].partials)[0] == 3);
+  CHECK(bytes_of(nodes[kFc].partials)[(6272 + 1) * 10 * 4 - 1] == 3);
+  CHECK(sample.network.weight_bytes() == (6272 + 1) * 10 * 4);
+}
+
+TEST_CASE("network: grids, shared memory and scratch") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(8));
+  const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
+  using Geometry = std::array<unsigned, 6>;
+  CHECK(nodes[kConv1].geometry == Geometry{32, 2, 1, 64, 1, 1});
+  CHECK(nodes[kConv1].shared_bytes == 100'000);
+  CHECK(nodes[kFc].geometry == Geometry{10, 1, 1, 256, 1, 1});  // 8 images a block
+  CHECK(nodes[kCopy].geometry == Geometry{32, 1, 1, 256, 1, 1});
+  CHECK(nodes[kCopy].shared_bytes == 0);
+  // 32 tiles of 4096 bytes each; left and right may run at the same time.
+  CHECK(nodes[kLeft].partials != nodes[kRight].partials);
+  CHECK(std::abs(bytes_of(nodes[kLeft].partials) - bytes_of(nodes[kRight].partials)) == 32 * 4096);
+  CHECK((nodes[kConv1].partials == nodes[kLeft].partials || nodes[kConv1].partials == nodes[kRight].partials));
+  CHECK(run.scratch_bytes() == 3 * 256 + 2 * 32 * 4096);
+  std::vector<const void*> counters = {nodes[kConv1].counters, nodes[kLeft].counters, nodes[kRight].counters};
+  for (const void* counter : counters) {
+    CHECK(std::ranges::count(counters, counter) == 1);
+    CHECK(std::all_of(bytes_of(counter), bytes_of(counter) + 256, [](char byte) { return byte == 0; }));
+  }
+}
+
+TEST_CASE("network: steps wait for what the plan says, and for nothing else") {
+  Sample sample;
+  sample.network.bind(sample.io(8));
+  const FakeGraph graph = sample.fake.graphs().front();
+  const std::vector<FakeEdge> wanted = {{kConv1, kLeft}, {kConv1, kRight}, {kLeft, kFc},
+                                        {kRight, kFc},   {kFc, kAdd},      {kConv1, kCopy}};
+  CHECK(graph.edges == wanted);
+}
+
+TEST_CASE("network: a batch that is no compiled one takes the next larger program") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(5));
+  CHECK(run.schedule().text() == "batch 5 runs as 5 of 8");
+  const FakeGraph graph = sample.fake.graphs().front();
+  REQUIRE(graph.nodes.size() == kSampleSteps);
+  for (const FakeLaunch& node : graph.nodes) CHECK(node.batch == 5);
+  CHECK(symbol_of(graph.nodes[kConv1]) == "conv1_b8");
+  CHECK(graph.nodes[kConv1].geometry[0] == 5 * 4);
+  CHECK(run.arena_bytes() == 8 * 3 * kSampleTensorWords * 4 + 512);
+  CHECK(run.scratch_bytes() == 3 * 256 + 2 * 5 * 4 * 4096);  // of 5 images alone
+}
+
+TEST_CASE("network: several runs in one graph, one after the other") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(18));  // 8, 8, 2
+  CHECK(run.schedule().text() == "batch 18 runs as 2 x 8 + 2");
+  const FakeGraph graph = sample.fake.graphs().front();
+  REQUIRE(graph.nodes.size() == 3 * kSampleSteps);
+  REQUIRE(run.steps() == 3 * kSampleSteps);
+  const std::vector<int> first_images = {0, 8, 16};
+  const std::vector<int> images = {8, 8, 2};
+  for (int part = 0; part < 3; ++part) {
+    const auto node = [&](int step) { return graph.nodes[static_cast<std::size_t>(part * kSampleSteps + step)]; };
+    const int first = first_images[static_cast<std::size_t>(part)];
+    for (int step = 0; step < kSampleSteps; ++step) {
+      CHECK(node(step).batch == images[static_cast<std::size_t>(part)]);
+      CHECK(run.part_of(part * kSampleSteps + step) == part);
+    }
+    CHECK(bytes_of(node(kConv1).input) == bytes_of(sample.image.data()) + first * kSampleImageWords * 4);
+    CHECK(bytes_of(node(kAdd).residual) == bytes_of(sample.shift.data()) + first * kSampleFeatures * 4);
+    CHECK(bytes_of(node(kAdd).output) == bytes_of(sample.scores.data()) + first * kSampleFeatures * 4);
+    CHECK(bytes_of(node(kCopy).output) == bytes_of(sample.features.data()) + first * kSampleTensorWords * 4);
+    CHECK(symbol_of(node(kConv1)) == (part == 2 ? "conv1_b2" : "conv1_b8"));
+    CHECK(node(kConv1).output == graph.nodes[kConv1].output);  // the same arena
+  }
+  // Programs have counters of their own; parts of one program do not.
+  const auto counters = [&](int part) { return graph.nodes[static_cast<std::size_t>(part * kSampleSteps)].counters; };
+  CHECK(counters(0) == counters(1));
+  CHECK(counters(0) != counters(2));
+  // Every step of a run is behind every step of the one before.
+  for (int part = 1; part < 3; ++part) {
+    for (int step = 0; step < kSampleSteps; ++step) {
+      for (int before = 0; before < kSampleSteps; ++before) {
+        CHECK(is_behind(graph, part * kSampleSteps + step, (part - 1) * kSampleSteps + before));
+      }
+    }
+  }
+}
+
+TEST_CASE("network: a launch is one call, and allocates nothing on the device") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(8));
+  const Stream stream(sample.device);
+  const std::size_t allocations = sample.fake.allocations().size();
+  const int calls = sample.fake.calls();
+  run.launch(stream);
+  run.launch(stream);
+  CHECK(sample.fake.calls_of("cuGraphLaunch") == 2);
+  CHECK(sample.fake.calls_of("cuGraphUpload") == 1);
+  CHECK(sample.fake.allocations().size() == allocations);
+  CHECK(sample.fake.calls() - calls <= 2 * 4);  // with the context
+  CHECK(stream.handle()->clock_us == 2 * kSampleSteps * sample.fake.microseconds_per_launch);
+  CHECK(sample.fake.launches().empty());
+}
+
+TEST_CASE("network: kernels are loaded for the batch that is bound, weights once") {
+  Sample sample;
+  CHECK(sample.fake.loaded_code().empty());
+  const NetworkRun eight = sample.network.bind(sample.io(8));
+  CHECK(sample.fake.loaded_code().size() == kSampleSteps);
+  const auto weights = sample.fake.graphs().front().nodes[kFc].partials;
+  const NetworkRun two = sample.network.bind(sample.io(2));
+  CHECK(sample.fake.loaded_code().size() == kSampleSteps + 3);  // the convolutions' for 2
+  const FakeGraph graph = sample.fake.graphs().back();
+  CHECK(graph.nodes[kFc].partials == weights);
+  CHECK(graph.nodes[kConv1].output != sample.fake.graphs().front().nodes[kConv1].output);  // an arena of its own
+  CHECK(two.arena_bytes() < eight.arena_bytes());
+  const LoadedPackage eager(sample.device, shared_package(), "eager", {.eager = true});
+  CHECK(sample.fake.loaded_code().size() == kSampleSteps + 3 + 9);
+}
+
+TEST_CASE("network: steps for tools") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(11));  // 8 + 3 of 8
+  CHECK(run.steps() == 2 * kSampleSteps);
+  CHECK(run.step(kFc).name == "fc");
+  CHECK(run.step(kSampleSteps + kCopy).kind == kCopyStep);
+  CHECK(run.kernel_symbol(kLeft) == "left_b8");
+  CHECK(run.program_of(kLeft).plan.batch == 8);
+  CHECK(run.part_of(kSampleSteps + kFc) == 1);
+  const FakeGraph graph = sample.fake.graphs().front();
+  const auto output = [&](int i) { return run.address(i, run.step(i).writes); };
+  for (int i = 0; i < run.steps(); ++i) {
+    INFO(i);
+    CHECK(output(i) == graph.nodes[static_cast<std::size_t>(i)].output);
+  }
+  CHECK(run.address(kAdd, run.step(kAdd).reads[1]) == sample.shift.data());
+  CHECK(BURIN_THROWN(usage, run.step(12)).has("step 12 is none of the 12 of this run"));
+  CHECK(BURIN_THROWN(usage, run.launch_step(-1, nullptr)).has("step -1"));
+  CHECK(BURIN_THROWN(usage, run.address(0, Place{7})).has("buffer 7 is none of the 7"));
+}
+
+TEST_CASE("network: one step by itself is the launch that the graph has") {
+  Sample sample;
+  const NetworkRun run = sample.network.bind(sample.io(5));
+  const Stream stream(sample.device);
+  for (int i = 0; i < run.steps(); ++i) run.launch_step(i, stream);
+  const std::vector<FakeLaunch> launches = sample.fake.launches();
+  const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
+  REQUIRE(launches.size() == nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    INFO(i);
+    CHECK(launches[i].function == nodes[i].function);
+    CHECK(launches[i].geometry == nodes[i].geometry);
+    CHECK(launches[i].shared_bytes == nodes[i].shared_bytes);
+    CHECK(launches[i].stream == stream.handle());
+    CHECK(launches[i].input == nodes[i].input);
+    CHECK(launches[i].output == nodes[i].output);
+    CHECK(launches[i].residual == nodes[i].residual);
+    CHECK(launches[i].partials == nodes[i].partials);
+    CHECK(launches[i].counters == nodes[i].counters);
+    CHECK(launches[i].batch == nodes[i].batch);
+  }
+}
+
+TEST_CASE("network: programmatic launches are edges of that kind") {
+  Sample sample;
+  sample.network.bind(sample.io(18), {.programmatic = true});
+  const FakeGraph graph = sample.fake.graphs().front();
+  CHECK(sample.fake.calls_of("cuGraphAddDependencies") == 0);
+  CHECK(graph.edges.size() > 3 * 6);
+  CHECK(std::ranges::all_of(graph.edges, &FakeEdge::programmatic));
+  sample.network.bind(sample.io(18));
+  const FakeGraph plain = sample.fake.graphs().back();
+  CHECK(plain.edges.size() == graph.edges.size());
+  CHECK(std::ranges::none_of(plain.edges, &FakeEdge::programmatic));
+}
+
+TEST_CASE("network: pointers that are missing, null, unaligned or overlap") {
+  Sample sample;
+  const auto error = [&](const std::function<void(NetworkIo&)>& edit) {
+    NetworkIo io = sample.io(8);
+    edit(io);
+    return BURIN_THROWN(usage, sample.network.bind(io)).text;
+  };
+  CHECK(error([](NetworkIo& io) { io.inputs.pop_back(); }) ==
+        "the network has 2 inputs (image, shift), and 1 pointer was given");
+  CHECK(error([](NetworkIo& io) { io.outputs.clear(); }) ==
+        "the network has 2 outputs (scores, features), and 0 pointers were given");
+  CHECK(error([](NetworkIo& io) { io.inputs[1] = nullptr; }) == "input 'shift' is a null pointer");
+  CHECK(error([](NetworkIo& io) { io.outputs[0] = nullptr; }) == "output 'scores' is a null pointer");
+  CHECK(error([](NetworkIo& io) { io.batch = 0; }) == "batch 0 is not within 1..1048576");
+  const auto shifted = [](const void* pointer, int bytes) { return const_cast<char*>(bytes_of(pointer)) + bytes; };
+  CHECK(error([&](NetworkIo& io) {
+          io.inputs[0] = shifted(io.inputs[0], 4);
+        }).starts_with("input 'image' is not aligned to 16 bytes, which kernel conv1_b8 relies on: its address is 0x"));
+  CHECK(error([&](NetworkIo& io) {
+          io.outputs[1] = shifted(io.outputs[1], 8);
+        }).starts_with("output 'features' is not aligned to 16 bytes, which kernel operator_features relies on"));
+  CHECK(error([&](NetworkIo& io) {
+          io.inputs[1] = shifted(io.inputs[1], 2);
+        }).starts_with("input 'shift' is not aligned to 4 bytes, which kernel operator_add relies on"));
+  CHECK(error([&](NetworkIo& io) {
+          io.outputs[1] = const_cast<void*>(io.inputs[0]);
+        }).starts_with("output 'features' and input 'image' overlap at batch 8: 100352 bytes at 0x"));
+  CHECK(error([&](NetworkIo& io) {
+          io.outputs[0] = shifted(io.outputs[1], 8 * kSampleTensorWords * 4 - 4);
+        }).starts_with("output 'features' and output 'scores' overlap at batch 8"));
+  // Words of shift need not be aligned to more than a word, and what lies side by side does not overlap.
+  NetworkIo io = sample.io(8);
+  io.inputs[1] = shifted(io.inputs[1], 4);
+  io.outputs[0] = shifted(io.inputs[1], 8 * kSampleFeatures * 4);
+  CHECK_NOTHROW(sample.network.bind(io));
+  CHECK(sample.fake.graphs().size() == 1);
+}
+
+TEST_CASE("network: a later run that begins at an address its kernels cannot take") {
+  // One convolution, for one image of 25 words: the second image begins at byte 100.
+  const std::shared_ptr<Package> package = shared_package();
+  Manifest& manifest = package->manifest;
+  manifest.kernels.resize(1);
+  manifest.operators.clear();
+  std::erase_if(package->files, [](const auto& file) { return file.first.find("conv1_b2") == std::string::npos; });
+  ConvShape& shape = manifest.kernels[0].shape;
+  shape.in_channels = shape.out_channels = 1;
+  shape.in_h = shape.in_w = 5;
+  manifest.kernels[0].nonzeros = 9;
+  NetworkProgram program;
+  program.plan.batch = 1;
+  const auto buffer = [](const char* name, BufferHome home) {
+    return Buffer{name, {1, 5, 5}, home, 0, ElementType::f32, TensorLayout::nchw, 100, 0, 0, 0};
+  };
+  program.plan.buffers = {buffer("x", BufferHome::input), buffer("y", BufferHome::output)};
+  program.plan.steps = {{"conv1", "convolution", 0, "y", {{0, 0, 100, 100, 1, 0}}, {1, 0, 100, 100, 1, 0}, {}}};
+  program.kernels = {manifest.kernels[0].symbol};
+  manifest.network = NetworkRecord{{{"x", {1, 5, 5}}}, {{"y", {1, 5, 5}}}, {program}};
+
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const DeviceBuffer x(device, 4096), y(device, 4096);
+  const Network network(LoadedPackage(device, package, "small"));
+  CHECK_NOTHROW(network.bind({{x.data()}, {y.data()}, 1}));
+  CHECK(network.bind({{x.data()}, {y.data()}, 1}).arena_bytes() == 0);
+  CHECK(BURIN_THROWN(unsupported, network.bind({{x.data()}, {y.data()}, 3})).text ==
+        "batch 3 runs as 3 x 1, and image 1 of input 'x' does not begin at a multiple of 16 bytes, which kernel "
+        "conv1_b2 relies on; run as many images as one program takes, or compile a larger batch");
+}
+
+TEST_CASE("network: limits of a grid and of a graph") {
+  const std::shared_ptr<Package> package = shared_package();
+  package->manifest.operators.back().plan.group_blocks = 1 << 30;
+  Sample sample(package);
+  CHECK(BURIN_THROWN(unsupported, sample.network.bind(sample.io(8)))
+            .has("step 5, kernel operator_features of operator features, with batch 8 needs 8589934592 blocks"));
+  NetworkIo io = sample.io(300'000);
+  // Nothing is read or written: addresses are enough.
+  for (std::size_t i = 0; i < 2; ++i) {
+    io.inputs[i] = reinterpret_cast<const void*>(std::uintptr_t{1} << (40 + i));
+    io.outputs[i] = reinterpret_cast<void*>(std::uintptr_t{1} << (42 + i));
+  }
+  CHECK(BURIN_THROWN(unsupported, sample.network.bind(io))
+            .has("batch 300000 runs as 37500 x 8: 225000 launches are over 200000, the most of one graph"));
+}
+
+TEST_CASE("network: drivers that are too old are named") {
+  Sample sample;
+  sample.fake.lacks_edge_data();
+  CHECK_NOTHROW(sample.network.bind(sample.io(8)));
+  CHECK(BURIN_THROWN(device, sample.network.bind(sample.io(8), {.programmatic = true}))
+            .has("programmatic launches need a driver for CUDA 12.3 or newer, and this one is for CUDA "));
+  sample.fake.lacks_kernel_nodes();
+  CHECK(BURIN_THROWN(device, sample.network.bind(sample.io(8))).has("networks need a driver for CUDA 12.0 or newer"));
+}
+
+TEST_CASE("network: driver failures name the step") {
+  Sample sample;
+  sample.fake.fail_call = "cuGraphAddKernelNode";
+  CHECK(
+      BURIN_THROWN(device, sample.network.bind(sample.io(8)))
+          .has("cuGraphAddKernelNode failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; while adding step 0, kernel "
+               "conv1_b8 of layer conv1, with batch 8"));
+  sample.fake.fail_call.clear();
+  const NetworkRun run = sample.network.bind(sample.io(8));
+  sample.fake.fail_call = "cuLaunchKernel";
+  CHECK(BURIN_THROWN(device, run.launch_step(kFc, nullptr))
+            .has("while launching step 3, kernel operator_fc of operator"));
+  sample.fake.fail_call = "cuGraphLaunch";
+  CHECK(BURIN_THROWN(device, run.launch(nullptr)).has("while launching a network"));
+  sample.fake.fail_call.clear();
+  CHECK_NOTHROW(run.launch(nullptr));
+}
+
+TEST_CASE("network: a run outlives what it was made from, and nothing is left behind") {
+  FakeDriver fake;
+  {
+    std::optional<NetworkRun> run;
+    {
+      const Device device = Device::open(0);
+      static float image[2 * kSampleImageWords], shift[2 * kSampleFeatures], scores[2 * kSampleFeatures];
+      alignas(16) static float features[2 * kSampleTensorWords];
+      const auto* aligned = image + (16 - reinterpret_cast<std::uintptr_t>(image) % 16) % 16 / 4;
+      const Network network(LoadedPackage(device, shared_package(), "sample"));
+      run = network.bind({{aligned, shift}, {scores, features}, 1});
+    }
+    run->launch(nullptr);
+    CHECK(run->step(kFc).name == "fc");
+    CHECK(fake.calls_of("cuGraphLaunch") == 1);
+  }
+  CHECK(fake.live().empty());
+  CHECK(fake.calls_of("cuGraphCreate") == fake.calls_of("cuGraphDestroy"));
+}
