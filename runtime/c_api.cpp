@@ -1,71 +1,20 @@
-// The C ABI: handles around the C++ objects, exceptions turned into status codes.
-#include <new>
-#include <string>
-#include <vector>
+// The C ABI: devices, packages, kernels, memory. Networks: c_api_network.cpp.
+#include "runtime/c_api.h"
 
-#include "ir/error.h"
-#include "runtime/burin/runtime.h"
-#include "runtime/burin/runtime.hpp"
 #include "runtime/device_state.h"
 #include "runtime/elements.h"
-
-struct burin_device {
-  burin::Device device;
-};
-struct burin_package {
-  burin::LoadedPackage package;
-  std::vector<std::string> layers;
-};
-struct burin_kernel {
-  burin::Kernel kernel;
-};
-struct burin_workspace {
-  burin::Workspace workspace;
-};
 
 namespace {
 
 using burin::CUdeviceptr;
 using burin::DriverTable;
 using burin::ErrorKind;
+using burin::guarded;
+using burin::Required;
 
 std::string& last_error() {
   thread_local std::string text;
   return text;
-}
-
-burin_status remember(burin_status status, const char* text) noexcept {
-  try {
-    last_error() = text;
-  } catch (...) {
-    last_error().clear();  // no memory even for the message
-  }
-  return status;
-}
-
-// The value of an argument that must not be NULL.
-struct Required {
-  const char* function;
-  template <typename T>
-  T& operator()(T* pointer, const char* argument) const {
-    if (pointer == nullptr) burin::fail(ErrorKind::usage, "{}: {} is NULL", function, argument);
-    return *pointer;
-  }
-};
-
-// Runs `body`; whatever it throws becomes a status.
-template <typename Body>
-burin_status guarded(const char* function, Body body) noexcept {
-  try {
-    body(Required{function});
-    return BURIN_OK;
-  } catch (const std::bad_alloc&) {
-    return remember(BURIN_ERROR_INTERNAL, "out of host memory");
-  } catch (const std::exception& error) {
-    return remember(static_cast<burin_status>(burin::error_code(error)), error.what());
-  } catch (...) {
-    return remember(BURIN_ERROR_INTERNAL, "an exception of unknown type");
-  }
 }
 
 // The same for the plain memory and stream functions: `body` gets the driver, with the device's context current.
@@ -105,6 +54,15 @@ burin::ElementType internal_element(burin_element element) {
 CUdeviceptr as_address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
 
 }  // namespace
+
+burin_status burin::remember_error(burin_status status, const char* text) noexcept {
+  try {
+    last_error() = text;
+  } catch (...) {
+    last_error().clear();  // no memory even for the message
+  }
+  return status;
+}
 
 const char* burin_version(void) { return BURIN_VERSION; }
 const char* burin_last_error(void) { return last_error().c_str(); }

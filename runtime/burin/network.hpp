@@ -63,7 +63,7 @@ struct NetworkOptions {
 };
 
 // A network that is bound to pointers. It owns what it needs beside them: the memory of the tensors in between, scratch
-// memory and the graph. A cheap handle.
+// memory and the graph. A cheap handle; to be used by one thread at a time.
 class BURIN_API NetworkRun {
  public:
   // Enqueues the network on `stream` (null: the default stream) and returns. Allocates nothing and waits for nothing.

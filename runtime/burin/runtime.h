@@ -2,8 +2,9 @@
  *
  * Every function that returns a burin_status gives BURIN_OK or leaves its outputs untouched and burin_last_error()
  * saying what went wrong. Handles keep alive what they need: they may be released in any order; releasing NULL does
- * nothing. Kernels, packages and devices may be used from several threads; a workspace belongs to one launch at a time.
- * No CUDA header is needed; struct CUstream_st* is a CUstream, and a cudaStream_t too. */
+ * nothing. Kernels, packages, networks and devices may be used from several threads; a workspace belongs to one launch
+ * at a time, and a network's run to one thread. No CUDA header is needed; struct CUstream_st* is a CUstream, and a
+ * cudaStream_t too. */
 #ifndef BURIN_RUNTIME_H
 #define BURIN_RUNTIME_H
 
@@ -22,6 +23,8 @@ typedef struct burin_device burin_device;
 typedef struct burin_package burin_package;
 typedef struct burin_kernel burin_kernel;
 typedef struct burin_workspace burin_workspace;
+typedef struct burin_network burin_network;
+typedef struct burin_network_run burin_network_run;
 
 typedef enum burin_status {
   BURIN_OK = 0,
@@ -125,6 +128,37 @@ BURIN_API burin_status burin_launch_with_activity(const burin_kernel* kernel, st
                                                   const void* input, void* output, const void* residual, int batch,
                                                   const burin_workspace* workspace, const void* input_activity,
                                                   void* output_activity);
+
+/* ---- networks: packages that were compiled from a model file */
+#define BURIN_MAX_RANK 6
+
+/* An input or output: floats in NCHW, images one after the other, image_bytes each. */
+typedef struct burin_network_tensor {
+  const char* name; /* lives as long as the network's handle */
+  int rank;
+  int64_t shape[BURIN_MAX_RANK]; /* of one image */
+  size_t image_bytes;
+} burin_network_tensor;
+
+BURIN_API burin_status burin_network_open(const burin_device* device, const char* path, burin_network** network);
+BURIN_API void burin_network_release(burin_network* network);
+BURIN_API int burin_network_input_count(const burin_network* network);
+BURIN_API int burin_network_output_count(const burin_network* network);
+BURIN_API burin_status burin_network_get_input(const burin_network* network, int index, burin_network_tensor* input);
+BURIN_API burin_status burin_network_get_output(const burin_network* network, int index, burin_network_tensor* output);
+/* The batch sizes that the network was compiled for, ascending; 0 when the index is out of range. */
+BURIN_API int burin_network_batch_count(const burin_network* network);
+BURIN_API int burin_network_batch(const burin_network* network, int index);
+
+/* Makes everything that launches with these device pointers need: memory for the tensors in between, scratch memory and
+ * a CUDA graph. `inputs` and `outputs` hold a pointer for each of the network's, in their order; outputs must not
+ * overlap anything else. Any batch: one that is no compiled one is run by the next larger program, or by several runs.
+ */
+BURIN_API burin_status burin_network_bind(const burin_network* network, const void* const* inputs, void* const* outputs,
+                                          int batch, burin_network_run** run);
+BURIN_API void burin_network_run_release(burin_network_run* run);
+/* Enqueues the network on `stream` (NULL: the default stream) and returns. Allocates nothing. */
+BURIN_API burin_status burin_network_launch(const burin_network_run* run, struct CUstream_st* stream);
 
 /* ---- memory, conversions and streams, for programs that have no CUDA library of their own at hand */
 BURIN_API burin_status burin_memory_alloc(const burin_device* device, size_t bytes, void** memory);
