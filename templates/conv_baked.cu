@@ -312,6 +312,12 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
   burin_dev_exit();
 }
 
+// All before this overlaps with the end of the kernel in front.
+BURIN_DEVICE void begin_after_launch() {
+  burin_dev_await_launch();
+  burin_dev_let_follow();
+}
+
 // What is the same for all slices is done here: this code is fetched once for the whole GPU.
 BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks) {
   const u32 slice = burin_dev_block_y();
@@ -329,9 +335,11 @@ BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks)
     } else {
       burin_dev_barrier();
     }
+    begin_after_launch();
     fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));
   } else {
     tile.source = staged() ? launch.input : locate_source(launch);
+    begin_after_launch();
   }
   if (uses_activity()) {
     if (!bulk()) burin_dev_barrier();  // the words are clear

@@ -246,6 +246,13 @@ BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block
     __asm__ volatile("prefetch.global.L2 [%0];" ::"l"((const char*)code + offset));
   }
 }
+#if __CUDA_ARCH__ >= 900
+BURIN_INLINE void burin_dev_await_launch() { __asm__ volatile("griddepcontrol.wait;" ::: "memory"); }
+BURIN_INLINE void burin_dev_let_follow() { __asm__ volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+#else
+BURIN_INLINE void burin_dev_await_launch() {}
+BURIN_INLINE void burin_dev_let_follow() {}
+#endif
 BURIN_INLINE void burin_dev_barrier() { __syncthreads(); }
 // A way out that no thread takes: %ctaid.z is always 0, which the assembler does not know. (Of bar.warp.sync it makes
 // two copies of the code behind it.)

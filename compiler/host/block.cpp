@@ -37,6 +37,14 @@ void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, s
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
 }
 
+void Block::await_launch() { threads_[static_cast<std::size_t>(thread_)].awaited = true; }
+
+std::optional<std::string> Block::check_awaited(const char* access) const {
+  if (!launch_->awaits || threads_[static_cast<std::size_t>(thread_)].awaited) [[likely]]
+    return std::nullopt;
+  return fmt::format("{} before the thread has awaited its launch", access);
+}
+
 void Block::advance() {
   current_ = this;
   for (progressed_ = false; !all_ended_ && !at_cluster_barrier_ && !fault_; ascending_ = !ascending_) {

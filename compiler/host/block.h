@@ -38,6 +38,7 @@ struct Launch {
   LaunchMemory* memory = nullptr;
   std::uint32_t blocks_x = 1;
   std::int32_t batch = 1;
+  bool awaits = false;  // the code awaits its launch, so that it must do so before it touches memory
 };
 
 class Cluster;
@@ -79,6 +80,9 @@ class Block {
   LaunchMemory& memory() { return *launch_->memory; }
   Accessor accessor() const { return {accessor_.block, thread_, accessor_.interval}; }
 
+  void await_launch();
+  // The fault of an access to memory that other kernels write, by a thread that has not awaited the launch.
+  std::optional<std::string> check_awaited(const char* access) const;
   void barrier();
   void cluster_barrier();
   std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
@@ -109,6 +113,7 @@ class Block {
     float shuffled = 0;          // what it passed to the shuffle, then what it receives
     std::uint32_t distance = 0;  // of the shuffle
     std::uint32_t gate = 0;      // waited for; of State::at_gate
+    bool awaited = false;        // its launch
     bool moved = false;          // has passed a wait since it was last resumed
     // Barrier intervals, counted from 1; 0: never.
     std::uint32_t stored = 0;        // the last store of a partial sum

@@ -164,6 +164,8 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, bool oth
   std::unique_ptr<llvm::Module> module = parse(bitcode, context, diagnostics);
   const AcceptedKernel accepted = require_acceptable(*module, symbol, layout, other_operator);
   cluster_ = accepted.cluster;
+  const llvm::Function* await = module->getFunction(llvm::StringRef(kAwaitLaunch));
+  awaits_ = await != nullptr && !await->use_empty();
   to_host_form(*module, *accepted.function);
   module->setTargetTriple(target.getTargetTriple().str());
 

@@ -24,6 +24,7 @@ class HostCode {
   ActivityKernelFunction activity_kernel() const { return activity_kernel_; }
   OperatorFunction operator_kernel() const { return operator_kernel_; }
   const ClusterExtent& cluster() const { return cluster_; }
+  bool awaits() const { return awaits_; }  // its launch, before it touches memory
   // What one thread needs, primitives included.
   std::size_t stack_bytes() const { return stack_bytes_; }
 
@@ -34,6 +35,7 @@ class HostCode {
   ActivityKernelFunction activity_kernel_ = nullptr;
   OperatorFunction operator_kernel_ = nullptr;
   ClusterExtent cluster_;
+  bool awaits_ = false;
   std::size_t stack_bytes_ = 0;
 };
 

@@ -140,7 +140,7 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
   LaunchMemory memory(shape, launch, tiles, arguments.input, arguments.output, arguments.residual,
                       arguments.input_activity, arguments.output_activity);
   const auto width = static_cast<std::uint32_t>(grid_width(launch, arguments.batch));
-  const Launch job = {code.kernel(), code.activity_kernel(), nullptr, &memory, width, arguments.batch};
+  const Launch job = {code.kernel(), code.activity_kernel(), nullptr, &memory, width, arguments.batch, code.awaits()};
   for (int phase = 0; phase < schedule.phases(); ++phase) {
     const auto fault = runner.run(job, schedule, pass, phase);
     if (fault) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault);

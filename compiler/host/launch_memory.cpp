@@ -116,6 +116,10 @@ std::int64_t LaunchMemory::elements(LaunchBuffer buffer) const {
 
 std::uint64_t LaunchMemory::base(LaunchBuffer buffer) const { return elements(buffer) == 0 ? 0 : base_of(buffer); }
 
+bool LaunchMemory::is_weight(std::uint64_t address) const {
+  return (address ^ kNoSuchMemory) >> kRangeBits == static_cast<std::uint64_t>(LaunchBuffer::weights);
+}
+
 std::string LaunchMemory::describe_block(std::uint32_t block) const {
   return fmt::format("block ({}, {})", block % width_, block / width_);
 }

@@ -59,6 +59,8 @@ class LaunchMemory {
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
   std::uint64_t base(LaunchBuffer buffer) const;
 
+  bool is_weight(std::uint64_t address) const;
+
   // Of the input, the residual, an operator's second input or its weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
     const std::uint64_t offset = address - input_base_;

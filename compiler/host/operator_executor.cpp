@@ -37,8 +37,8 @@ struct HostOperator::Impl {
            batch, blocks, kMaxTiles);
     }
     LaunchMemory memory(plan.output, blocks, arguments.input, arguments.output, arguments.second, arguments.weights);
-    const Launch launch = {nullptr, nullptr, code.operator_kernel(), &memory, static_cast<std::uint32_t>(blocks),
-                           batch};
+    const Launch launch = {nullptr, nullptr,      code.operator_kernel(), &memory, static_cast<std::uint32_t>(blocks),
+                           batch,   code.awaits()};
     LaunchGeometry geometry;
     geometry.threads = plan.threads;
     const auto fault = runner.run(launch, BlockSchedule(geometry, blocks), 0, 0);

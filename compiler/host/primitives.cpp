@@ -59,6 +59,8 @@ void shared_store_word(u32 base, u32 offset, u32 value) noexcept {
   shared_store(base, offset, std::bit_cast<float>(value));
 }
 
+void require_awaited(const char* access) { require(Block::current().check_awaited(access)); }
+
 void shared_or(u32 base, u32 offset, u32 bits) noexcept {
   Block& block = Block::current();
   block.warp_action(base + offset);
@@ -66,6 +68,7 @@ void shared_or(u32 base, u32 offset, u32 bits) noexcept {
 }
 
 u32 map_load(u64 base, i64 offset) noexcept {
+  require_awaited("load of an activity map");
   u32 value = 0;
   require(Block::current().memory().load_activity(base + static_cast<u64>(offset), value));
   return value;
@@ -73,17 +76,20 @@ u32 map_load(u64 base, i64 offset) noexcept {
 
 void map_store_if(u32 condition, u64 base, i64 offset, u32 value) noexcept {
   if (condition == 0) return;
+  require_awaited("store to an activity map");
   Block& block = Block::current();
   require(block.memory().store_activity(base + static_cast<u64>(offset), value, block.accessor()));
 }
 
 float global_load(u64 base, i64 byte_offset) noexcept {
+  if (!Block::current().memory().is_weight(base)) require_awaited("load");
   float value = 0;
   require(Block::current().memory().load(base + static_cast<u64>(byte_offset), value));
   return value;
 }
 
 void global_store(u64 base, i64 byte_offset, float value) noexcept {
+  require_awaited("store");
   Block& block = Block::current();
   require(block.memory().store_output(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
@@ -121,6 +127,7 @@ void global_store4(u64 base, i64 byte_offset, f32x4 values) noexcept {
 }
 
 float scratch_load(u64 base, i64 byte_offset) noexcept {
+  require_awaited("load of a partial sum");
   Block& block = Block::current();
   float value = 0;
   require(block.memory().load_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
@@ -128,12 +135,14 @@ float scratch_load(u64 base, i64 byte_offset) noexcept {
 }
 
 void scratch_store(u64 base, i64 byte_offset, float value) noexcept {
+  require_awaited("store of a partial sum");
   Block& block = Block::current();
   require(block.check_partial_store());
   require(block.memory().store_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
 
 void copy_async(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 valid) noexcept {
+  require_awaited("asynchronous copy");
   Block& block = Block::current();
   float value = 0;
   if (valid != 0) require(block.memory().load(source + static_cast<u64>(byte_offset), value));
@@ -177,6 +186,7 @@ void gate_arrive(u32 gate, u32 rank) noexcept { require(Block::current().gate_ar
 
 void bulk_copy_all(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate,
                    u32 ranks) noexcept {
+  require_awaited("bulk copy");
   Block& block = Block::current();
   std::span<const float> values;
   require(block.memory().load_run(source + static_cast<u64>(byte_offset), bytes, values));
@@ -184,6 +194,7 @@ void bulk_copy_all(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offs
 }
 
 void bulk_copy(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate) noexcept {
+  require_awaited("bulk copy");
   Block& block = Block::current();
   std::span<const float> values;
   require(block.memory().load_run(source + static_cast<u64>(byte_offset), bytes, values));
@@ -207,6 +218,7 @@ float shuffle_xor(float value, u32 distance) noexcept { return Block::current().
 void exit_thread() noexcept { Block::current().end_thread(); }
 
 u32 count_arrival(u64 counter, u32 last) noexcept {
+  require_awaited("count of an arrival");
   Block& block = Block::current();
   require(block.check_arrival());
   u32 old = 0;
@@ -249,6 +261,8 @@ u32 f16x2_fma(u32 word, u32 weights, u32 sum) noexcept {
 }
 // A product and -0 give the product, its sign included.
 u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, kTwoNegativeZeros); }
+
+void await_launch() noexcept { Block::current().await_launch(); }
 
 float zero() { return 0.0F; }
 float exponential(float x) noexcept { return std::exp(x); }
@@ -307,6 +321,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_cluster_barrier", "v", address_of(cluster_barrier)},
       {"burin_dev_cluster_leave", "v", address_of(cluster_barrier)},
       {"burin_dev_cluster_load", "fiii", address_of(cluster_load)},
+      {kAwaitLaunch, "v", address_of(await_launch)},
       {"burin_dev_barrier", "v", address_of(barrier)},
       {"burin_dev_keep_order", "vi", address_of(keep_order)},
       {"burin_dev_fence", "v", address_of(fence)},

@@ -25,6 +25,7 @@ BURIN_DEVICE f32x4 transform(const float* weights, u32 word, f32x4 x) {
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32) {
+  begin_after_launch();
   const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());

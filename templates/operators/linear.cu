@@ -96,6 +96,7 @@ BURIN_DEVICE void finish(const float* weights, float* output, i32 batch, u32 fir
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch) {
+  begin_after_launch();
   const u32 first_row = block_of_group() * block_rows();
   Block block;
   float sums[kMaxRows][kMaxImages];

@@ -59,6 +59,7 @@ BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, u
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  begin_after_launch();
   const u32 item = block_of_group() * block_threads() + burin_dev_thread();
   const i32 first = item / plane() * thread_channels();
   if (first >= channels()) return;

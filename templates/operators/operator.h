@@ -29,6 +29,12 @@ constexpr float kInfinity = __builtin_inff();
 // Shared memory before it is the broadcast's and the gates' (ir/kernel_plan.h: kSharedReserveBytes).
 constexpr u32 kSharedStart = 128;
 
+// The first thing that a kernel does, but for weights: those it may ask for before.
+BURIN_DEVICE void begin_after_launch() {
+  burin_dev_await_launch();
+  burin_dev_let_follow();
+}
+
 BURIN_DEVICE u32 block_of_group() { return burin_dev_block_x() % group_blocks(); }
 BURIN_DEVICE u32 first_image() { return burin_dev_block_x() / group_blocks() * block_images(); }
 

@@ -19,6 +19,20 @@ burin::LaunchGeometry with_scratch(int slices = 1) {
 
 }  // namespace
 
+// ---- the launch
+TEST_CASE("memory is touched before the launch was awaited") {
+  const std::string await = "  call void @burin_dev_await_launch()\n";
+  const std::string load = "  %x = call float @burin_dev_global_load(ptr %in, i64 %off)\n";
+  CHECK(run_kernel(await + load + kStoreOne + "  ret void").fault.empty());
+  CHECK_THAT(fault_of(load + await + kStoreOne + "  ret void"),
+             Contains("thread 0: load before the thread has awaited its launch"));
+  CHECK_THAT(fault_of(only_thread(0, await) + kStoreOne + "  ret void"),
+             Contains("store before the thread has awaited its launch"));
+  const std::string copy = "  call void @burin_dev_copy_async(i32 0, i32 0, ptr %in, i64 0, i32 1)\n";
+  CHECK_THAT(fault_of(copy + await + kStoreOne + "  ret void"),
+             Contains("asynchronous copy before the thread has awaited its launch"));
+}
+
 // ---- global memory
 
 TEST_CASE("load past the input") {

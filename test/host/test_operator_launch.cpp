@@ -75,7 +75,7 @@ TEST_CASE("operator launch: a word beside the slice") {
 )",
                                               output);
   CHECK_THAT(fault,
-             Catch::Contains("store to output element") && Catch::Contains("word 1), which is not the operator's"));
+             Catch::Contains("store to output element") && Catch::Contains("word 1), which is not the kernel's"));
 }
 
 TEST_CASE("operator launch: nothing is written") {

@@ -149,7 +149,7 @@ TEST_CASE("operator kernel: an output that is another's") {
   OperatorPlan told = pool_plan(), plan = told;
   told.output = {100, 4, 48, 1, 0, 1};
   plan.output = {100, 3, 48, 1, 0, 1};
-  CHECK(has(fault_of_run(plan, told), "(image 0, word 3), which is not the operator's"));
+  CHECK(has(fault_of_run(plan, told), "(image 0, word 3), which is not the kernel's"));
 }
 
 TEST_CASE("operator kernel: reads beyond the input") {
