@@ -89,6 +89,10 @@ void check_names(const Manifest& manifest, const std::string& target) {
   };
   check("the weights file's name", manifest.source);
   for (const TensorRecord& tensor : manifest.tensors) check("the tensor name", tensor.name);
+  for (const OperatorRecord& record : manifest.operators) check("the operator name", record.op);
+  if (!manifest.network) return;
+  for (const NetworkArgument& input : manifest.network->inputs) check("the input name", input.name);
+  for (const NetworkArgument& output : manifest.network->outputs) check("the output name", output.name);
 }
 
 // What a package cannot hold is the user's business: a network that is too big. Other faults are ours.
