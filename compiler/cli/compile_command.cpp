@@ -116,25 +116,21 @@ std::string summarise(const NetworkRecord& network) {
 }
 
 std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
-  long long bytes = 0;
   std::vector<std::string> forms;
   const auto add = [&](const std::vector<KernelBinary>& binaries) {
     for (const KernelBinary& binary : binaries) {
-      bytes += binary.bytes;
       if (binary.kind == BinaryKind::bitcode) continue;
       const std::string form = binary.kind == BinaryKind::ptx ? "PTX" : fmt::format("{} cubin", binary.arch);
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
     }
   };
   for (const KernelRecord& kernel : manifest.kernels) add(kernel.binaries);
-  for (const OperatorRecord& record : manifest.operators) {
-    add(record.binaries);
-    bytes += record.plan.weight_words * static_cast<std::int64_t>(sizeof(std::uint32_t));
-  }
+  for (const OperatorRecord& record : manifest.operators) add(record.binaries);
   const std::size_t kernels = manifest.kernels.size() + manifest.operators.size();
-  std::string text = fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
-                                 cached > 0 ? fmt::format(" ({} from the cache)", cached) : "", bytes_text(bytes),
-                                 fmt::join(forms, ", "));
+  std::string text =
+      fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
+                  cached > 0 ? fmt::format(" ({} from the cache)", cached) : "",
+                  bytes_text(static_cast<long long>(std::filesystem::file_size(output))), fmt::join(forms, ", "));
   if (manifest.network) text += summarise(*manifest.network);
   return text;
 }

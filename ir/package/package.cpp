@@ -54,14 +54,15 @@ class ZipReader {
     const zip_int64_t entries = zip_get_num_entries(zip_, 0);
     if (entries > kMaxPackageEntries) bad(fmt::format("{} entries are over {}", entries, kMaxPackageEntries));
     std::vector<zip_stat_t> stats;
-    std::uint64_t sum = 0;
+    std::uint64_t sum = 0, packed = 0;
     for (zip_int64_t i = 0; i < entries; ++i) {
       stats.push_back(check_entry(i));
       sum += stats.back().size;  // at most 100000 * 512 MiB
+      packed += stats.back().comp_size;
     }
-    if (sum > total_bytes_ || sum > static_cast<std::uint64_t>(kMaxPackageBytes)) {
-      bad(fmt::format("its entries claim {} bytes; the package has {}, and at most {} are read", sum, total_bytes_,
-                      kMaxPackageBytes));
+    if (packed > total_bytes_ || sum > static_cast<std::uint64_t>(kMaxPackageBytes)) {
+      bad(fmt::format("its entries claim {} bytes, {} expanded; the package has {}, and at most {} are read", packed,
+                      sum, total_bytes_, kMaxPackageBytes));
     }
     std::map<std::string, std::string> files;
     for (const zip_stat_t& stat : stats) {
@@ -89,8 +90,13 @@ class ZipReader {
       bad(entry + " is not a relative path of plain names without '.' or '..'");
     }
     if (stat.encryption_method != ZIP_EM_NONE) bad(entry + " is encrypted; a package is not");
-    if (stat.comp_method != ZIP_CM_STORE || stat.comp_size != stat.size) {
-      bad(entry + " is compressed; the entries of a package are stored");
+    if (is_deflated(stat.name) && stat.comp_method == ZIP_CM_DEFLATE) {
+      if (stat.size / kMaxExpansion > stat.comp_size) {
+        bad(fmt::format("{} claims to expand from {} bytes to {}; at most {} times as many are read", entry,
+                        stat.comp_size, stat.size, kMaxExpansion));
+      }
+    } else if (stat.comp_method != ZIP_CM_STORE || stat.comp_size != stat.size) {
+      bad(entry + " is compressed; but for PTX and bitcode, the entries of a package are stored");
     }
     const auto limit =
         static_cast<std::uint64_t>(stat.name == kManifestPath ? kMaxManifestBytes : kMaxPackageEntryBytes);

@@ -1,5 +1,5 @@
-// Package: the .burin file, the only thing that passes from the compiler to the runtime. A zip file whose entries are
-// stored uncompressed, so `unzip -l` shows it and a cubin can be read in place.
+// Package: the .burin file, the only thing that passes from the compiler to the runtime. A zip file, so `unzip -l`
+// shows it. Entries are stored, so that a cubin can be read in place, but for PTX and bitcode, which are deflated.
 #pragma once
 
 #include <map>

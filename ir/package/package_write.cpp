@@ -49,7 +49,10 @@ class ZipWriter {
     if (index < 0) zip_source_free(source);
     check(index >= 0, path);
     const auto entry = static_cast<zip_uint64_t>(index);
-    check(zip_set_file_compression(zip_, entry, ZIP_CM_STORE, 0) == 0, path);
+    constexpr zip_uint32_t kFastest = 1;
+    const bool deflated = is_deflated(path);
+    check(zip_set_file_compression(zip_, entry, deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, deflated ? kFastest : 0) == 0,
+          path);
     check(zip_file_set_dostime(zip_, entry, kDosTime, kDosDate, 0) == 0, path);
     check(zip_file_set_external_attributes(zip_, entry, 0, ZIP_OPSYS_UNIX, kUnixMode) == 0, path);
   }

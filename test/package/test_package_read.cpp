@@ -48,6 +48,7 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 const std::string kCubin = "kernels/burin_3_b1.sm_90.cubin";
+const std::string kPtx = "kernels/burin_3_b1.ptx";
 const std::string kOtherCubin = "kernels/burin_3_b32.sm_90.cubin";
 
 }  // namespace
@@ -148,7 +149,14 @@ TEST_CASE("package: compressed entries are refused before they are expanded") {
   std::vector<ZipEntry> entries = sample_entries();
   entry(entries, kCubin) = {.name = kCubin, .content = std::string(50'000'000, '\0'), .compressed = true};
   CHECK(read_error(make_zip(entries)) ==
-        "x.burin: the entry '" + kCubin + "' is compressed; the entries of a package are stored");
+        "x.burin: the entry '" + kCubin +
+            "' is compressed; but for PTX and bitcode, the entries of a package are stored");
+}
+
+TEST_CASE("package: PTX that would expand beyond measure is refused before it does") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entry(entries, kPtx) = {.name = kPtx, .content = std::string(50'000'000, ' '), .compressed = true};
+  contains(read_error(make_zip(entries)), "at most 100 times as many are read");
 }
 
 TEST_CASE("package: encrypted entries are refused") {
