@@ -198,20 +198,18 @@ double tolerance_of(const Arithmetic& arithmetic, double expected, double magnit
   return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
 }
 
-Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   const Arithmetic& arithmetic) {
-  BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == magnitude.size(),
-              "comparing {} outputs with {} references and {} magnitudes", output.size(), reference.size(),
-              magnitude.size());
-  BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
+namespace {
+
+template <typename Tolerance>
+Comparison compare_each(std::span<const float> output, std::span<const double> reference, ElementType element,
+                        Tolerance tolerance_at) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const ElementType element = element_of(arithmetic.precision);
   const double largest = largest_of(element);
   Comparison result;
   result.worst_ratio = -1;
   double error_squares = 0, reference_squares = 0;
   for (std::size_t i = 0; i < output.size(); ++i) {
-    const double tolerance = tolerance_of(arithmetic, reference[i], magnitude[i]);
+    const double tolerance = tolerance_at(i);
     const bool too_large = element != ElementType::f32 && std::isinf(output[i]) &&
                            std::copysign(1.0, output[i]) * reference[i] + tolerance >= largest;
     const double error = too_large ? 0 : std::abs(output[i] - reference[i]);
@@ -230,6 +228,24 @@ Comparison compare(std::span<const float> output, std::span<const double> refere
   result.relative_error = error_squares == 0 ? 0 : std::sqrt(error_squares / reference_squares);
   if (!std::isfinite(result.relative_error)) result.relative_error = kInfinity;
   return result;
+}
+
+}  // namespace
+
+Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
+                   const Arithmetic& arithmetic) {
+  BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == magnitude.size(),
+              "comparing {} outputs with {} references and {} magnitudes", output.size(), reference.size(),
+              magnitude.size());
+  BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
+  return compare_each(output, reference, element_of(arithmetic.precision),
+                      [&](std::size_t i) { return tolerance_of(arithmetic, reference[i], magnitude[i]); });
+}
+
+Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance) {
+  BURIN_CHECK(!output.empty() && output.size() == reference.size(), "comparing {} outputs with {} references",
+              output.size(), reference.size());
+  return compare_each(output, reference, ElementType::f32, [&](std::size_t) { return tolerance; });
 }
 
 std::string describe_output_index(const ConvShape& shape, std::int64_t index) {

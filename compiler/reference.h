@@ -59,6 +59,9 @@ double tolerance_of(const Arithmetic& arithmetic, double expected, double magnit
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
                    const Arithmetic& arithmetic);
 
+// FP32 outputs that all have the same tolerance.
+Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance);
+
 // "image 3, channel 17, row 0, col 5"
 std::string describe_output_index(const ConvShape& shape, std::int64_t index);
 

@@ -44,6 +44,8 @@ struct Network {
   std::vector<Activations> tensors;
   std::vector<Operator> operators;
   std::vector<int> inputs, outputs;  // tensors; the inputs have no operator
+  // Standard deviation of the inputs that the weights were made for, where the file says it (docs/models.md).
+  double input_std = 1;
 
   bool has_graph() const { return !operators.empty(); }
 };

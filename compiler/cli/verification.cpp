@@ -28,7 +28,8 @@ const ConvLayer& find_layer(const Network& network, const std::string& name) {
        did_you_mean(name, names));
 }
 
-// FNV-1a, mixed with the seed; the same on every machine.
+}  // namespace
+
 std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, int tensor) {
   constexpr std::uint64_t kBasis = 14695981039346656037ULL, kPrime = 1099511628211ULL;
   std::uint64_t hash = kBasis ^ (seed * 0x9E3779B97F4A7C15ULL);
@@ -37,8 +38,6 @@ std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, i
   }
   return hash;
 }
-
-}  // namespace
 
 std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const Network& network,
                                                 const std::optional<std::string>& layer_glob,
@@ -153,6 +152,11 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
     result.passed = result.fault.empty();
   }
   return result;
+}
+
+std::string error_ratio_text(double ratio) {
+  constexpr double kManyTimes = 100;
+  return ratio < kManyTimes ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);
 }
 
 std::string describe_worst(const VerificationTask& task, const VerificationResult& result) {

@@ -26,6 +26,9 @@ struct VerificationResult {
   Arithmetic arithmetic;  // the tolerance follows from it
 };
 
+// Of a random tensor: FNV-1a of its name, batch size and number, mixed with the seed; the same on every machine.
+std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, int tensor);
+
 // How the kernel computes, but for longest_reduction, which the weights say. Throws Error(bad_input) where the plan
 // that says it cannot be read.
 Arithmetic arithmetic_of(const KernelRecord& kernel);
@@ -44,6 +47,9 @@ std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const 
 // gets an input half of which is dead, with its activity map; a map that it writes must agree with its output. Errors
 // of kind verification become a result; others are thrown.
 VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t seed, Executor& executor);
+
+// "0.071": an error as a share of its tolerance.
+std::string error_ratio_text(double ratio);
 
 // The executor's fault, or the worst element: where, what it is, what it should be.
 std::string describe_worst(const VerificationTask& task, const VerificationResult& result);

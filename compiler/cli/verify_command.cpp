@@ -9,9 +9,11 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/network_verify.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/verification.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -24,6 +26,9 @@ struct VerifyArguments {
   std::optional<std::uint64_t> seed;
   int jobs = 0;
   bool json = false;
+  // Of packages with a network.
+  bool layers = false;
+  std::optional<int> images;
 };
 
 // A bare array says nothing of its geometry; the package does.
@@ -76,11 +81,6 @@ std::vector<VerificationResult> verify_all(const std::vector<VerificationTask>& 
   return results;
 }
 
-std::string ratio_text(double ratio) {
-  constexpr double kManyTimes = 100;
-  return ratio < kManyTimes ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);
-}
-
 // Told where it differs from the batch at hand, which tells apart the kernels of one layer.
 std::string tuned_for(const VerificationTask& task) {
   return task.kernel->planned_batch == task.batch ? "" : fmt::format("{}", task.kernel->planned_batch);
@@ -121,7 +121,7 @@ void print_table(const std::vector<VerificationTask>& tasks, const std::vector<V
     const bool fp32 = result.arithmetic.precision == Precision::fp32;
     table.add({tasks[i].kernel->layer, fp32 ? "" : tasks[i].kernel->precision, fmt::format("{}", tasks[i].batch),
                tuned_for(tasks[i]), result.passed ? "ok" : "FAILED",
-               compared ? ratio_text(result.comparison.worst_ratio) : "-",
+               compared ? error_ratio_text(result.comparison.worst_ratio) : "-",
                compared ? fmt::format("{:.1e}", result.comparison.relative_error) : "-",
                with_separators(result.arithmetic.longest_reduction), describe_worst(tasks[i], result)});
   }
@@ -166,14 +166,37 @@ void print_json(const VerifyArguments& arguments, const std::vector<Verification
   print_data(json_output(document));
 }
 
-int verify_package(const VerifyArguments& arguments) {
-  std::optional<int> batch;
-  if (arguments.batch) {
-    const std::vector<int> batches = parse_batches(*arguments.batch);
-    if (batches.size() != 1) fail(ErrorKind::usage, "--batch '{}': verify takes one batch size", *arguments.batch);
-    batch = batches.front();
+std::optional<int> one_batch(const VerifyArguments& arguments) {
+  if (!arguments.batch) return std::nullopt;
+  const std::vector<int> batches = parse_batches(*arguments.batch);
+  if (batches.size() != 1) fail(ErrorKind::usage, "--batch '{}': verify takes one batch size", *arguments.batch);
+  return batches.front();
+}
+
+int verify_whole(const VerifyArguments& arguments, const Package& package, std::optional<int> batch) {
+  if (arguments.geometry) {
+    fail(ErrorKind::usage, "--geometry: {} holds a network, whose model says itself what its layers are",
+         arguments.package);
   }
+  NetworkVerifyArguments whole{arguments.package, arguments.weights, arguments.device,
+                               arguments.jobs,    arguments.json,    {}};
+  NetworkVerifyOptions& options = whole.options;
+  options.batch = batch;
+  options.seed = arguments.seed ? *arguments.seed : std::random_device()();
+  options.images = arguments.images.value_or(options.images);
+  options.layer = arguments.layer;
+  options.steps = arguments.layers || arguments.layer.has_value();
+  return verify_network_package(whole, package);
+}
+
+int verify_package(const VerifyArguments& arguments) {
+  const std::optional<int> batch = one_batch(arguments);
   const Package package = read_package(arguments.package);
+  if (package.manifest.network) return verify_whole(arguments, package, batch);
+  if (arguments.layers || arguments.images) {
+    fail(ErrorKind::usage, "{}: {} holds layers, not a whole network", arguments.layers ? "--layers" : "--images",
+         arguments.package);
+  }
   if (package.manifest.kernels.empty()) fail(ErrorKind::bad_input, "{}: holds no kernels", arguments.package);
   const Network network = import_weights(arguments, package.manifest);
   const std::vector<VerificationTask> tasks = pair_with_weights(package.manifest, network, arguments.layer, batch);
@@ -203,10 +226,10 @@ int verify_package(const VerifyArguments& arguments) {
 
 void add_verify_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App* command =
-      app.add_subcommand("verify", "Compare a package with its weights file: random inputs, float64 reference");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Compare a package with its weights file or model: random inputs, float64 reference");
   command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
-  command->add_option("--against", arguments->weights, "The weights that it was compiled from")
+  command->add_option("--against", arguments->weights, "The weights or model that it was compiled from")
       ->required()
       ->type_name("WEIGHTS");
   command->add_option("--geometry", arguments->geometry, "The geometry file that it was compiled with")
@@ -218,6 +241,13 @@ void add_verify_command(CLI::App& app, Action& action) {
   command->add_option("--jobs", arguments->jobs, "Kernels at once on the host (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));
+  command->add_flag("--layers", arguments->layers,
+                    "Network: each step, too, on what the package computed before it (done anyway where one is wrong)");
+  command
+      ->add_option("--images", arguments->images,
+                   "Network: images of a batch that are compared with the reference (default 4: first, last, others)")
+      ->type_name("N")
+      ->check(whole_number(1, kMaxBatch));
   command->add_flag("--json", arguments->json, "For machines");
   command->callback([arguments, &action] { action = [arguments] { return verify_package(*arguments); }; });
 }

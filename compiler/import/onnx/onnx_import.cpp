@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "compiler/import/names.h"
@@ -15,6 +16,7 @@
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -129,6 +131,16 @@ std::unordered_set<std::string> read_names(const NodeOrder& order, const ::onnx:
   return names;
 }
 
+// The model's property `input_std`: burin's own, so that what is not a size is someone else's and means nothing here.
+double input_std_of(const ::onnx::ModelProto& model) {
+  for (const auto& property : model.metadata_props()) {
+    if (property.key() != "input_std") continue;
+    const std::optional<double> value = parse_number<double>(property.value());
+    if (value && *value > 0 && *value <= std::numeric_limits<float>::max()) return *value;
+  }
+  return 1;
+}
+
 }  // namespace
 
 Network import_onnx(std::string_view bytes, const std::string& path, const ImportOptions& options) {
@@ -160,6 +172,7 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
   for (const auto& output : proto.output()) graph.add_output(output.name());
 
   Network network = std::move(graph.network());
+  network.input_std = input_std_of(*model);
   if (const auto faults = verify(network); !faults.empty()) {
     fail(ErrorKind::unsupported, "{}: {}", path, fmt::join(faults, "; "));
   }

@@ -1,0 +1,176 @@
+#include "compiler/network/operator_error.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler/network/reference_network.h"
+#include "compiler/reference.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+using Values = std::vector<double>;
+
+int most_nonzeros(std::span<const float> weights, std::size_t rows) {
+  const std::size_t length = rows == 0 ? 0 : weights.size() / rows;
+  std::ptrdiff_t most = 0;
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::span<const float> values = weights.subspan(row * length, length);
+    most = std::max(most, std::ranges::count_if(values, [](float weight) { return weight != 0; }));
+  }
+  return static_cast<int>(most);
+}
+
+// As a 1x1 convolution of an image of one pixel.
+ConvLayer as_convolution(const Linear& linear) {
+  ConvLayer layer;
+  layer.shape.in_channels = linear.in_features;
+  layer.shape.out_channels = linear.out_features;
+  layer.shape.epilogue.bias = !linear.bias.empty();
+  layer.shape.epilogue.activation = linear.activation;
+  layer.shape.epilogue.leaky_slope = linear.leaky_slope;
+  layer.weights = linear.weights;
+  layer.bias = linear.bias;
+  return layer;
+}
+
+class Magnitude {
+ public:
+  Magnitude(const Network& network, const Operator& op, int batch, const std::vector<std::span<const float>>& inputs,
+            const Values& expected)
+      : network_(network), op_(op), batch_(batch), inputs_(inputs), expected_(expected) {}
+
+  Values operator()(const Convolution& op) const {
+    return reference_magnitude(network_.layers[static_cast<std::size_t>(op.layer)], batch_, inputs_[0],
+                               inputs_.size() > 1 ? inputs_[1] : std::span<const float>());
+  }
+  Values operator()(const Linear& op) const { return reference_magnitude(as_convolution(op), batch_, inputs_[0], {}); }
+
+  Values operator()(const ChannelAffine& op) const {
+    ChannelAffine positive = op;
+    for (float& scale : positive.scale) scale = std::abs(scale);
+    for (float& shift : positive.shift) shift = std::abs(shift);
+    return of_positive_inputs(positive);
+  }
+  Values operator()(const Combine& op) const { return of_positive_inputs(op); }
+  Values operator()(const GlobalAveragePool& op) const { return of_positive_inputs(op); }
+  Values operator()(const Pool& op) const { return op.kind == PoolKind::max ? exact() : of_positive_inputs(op); }
+
+  Values operator()(const Elementwise& op) const {
+    return each([&](double x, double y) {
+      switch (op.function) {
+        case ElementFunction::relu:
+        case ElementFunction::clip:
+          return 0.0;
+        case ElementFunction::leaky_relu:
+          return std::abs(y);
+        case ElementFunction::sigmoid:
+        case ElementFunction::silu:
+          return std::abs(y) * (1 + std::abs(x));  // rounding x is what exp(-x) multiplies
+        case ElementFunction::hard_sigmoid:
+          return std::abs(op.alpha * x) + std::abs(op.beta);
+        case ElementFunction::hard_swish:
+          return std::abs(x);
+      }
+      fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
+    });
+  }
+
+  // x / d^beta: the power multiplies errors by the logarithm of its result.
+  Values operator()(const Lrn&) const {
+    return each([](double x, double y) { return y == 0 ? 0.0 : std::abs(y) * (2 + std::abs(std::log(x / y))); });
+  }
+  // exp(x - largest) / sum: the difference, whose error exp() multiplies, is less than the logarithm of the output.
+  Values operator()(const Softmax&) const {
+    return each([](double, double y) { return y <= 0 ? 0.0 : y * (1 - std::log(y)); });
+  }
+
+  Values operator()(const Concat&) const { return exact(); }
+  Values operator()(const Pad&) const { return exact(); }
+  Values operator()(const Reshape&) const { return exact(); }
+  Values operator()(const Transpose&) const { return exact(); }
+  Values operator()(const Identity&) const { return exact(); }
+
+ private:
+  Values exact() const { return Values(expected_.size(), 0.0); }
+
+  template <typename Function>
+  Values each(Function function) const {
+    Values result(expected_.size());
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = function(inputs_[0][i], expected_[i]);
+    return result;
+  }
+
+  Values of_positive_inputs(const OperatorKind& kind) const {
+    std::vector<Values> positive;
+    for (const std::span<const float> input : inputs_) {
+      Values& values = positive.emplace_back();
+      for (const float x : input) values.push_back(std::abs(x));
+    }
+    const Operator op = {op_.name, kind, op_.inputs, op_.output};
+    return run_reference_operator(network_, op, batch_, {positive.begin(), positive.end()});
+  }
+
+  const Network& network_;
+  const Operator& op_;
+  int batch_;
+  const std::vector<std::span<const float>>& inputs_;
+  const Values& expected_;
+};
+
+const Activations& tensor(const Network& network, int index) {
+  return network.tensors[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+int longest_reduction(const Network& network, const Operator& op) {
+  const std::vector<std::int64_t>& in = tensor(network, op.inputs.at(0)).shape;
+  if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+    const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+    return most_nonzeros(layer.weights, static_cast<std::size_t>(layer.shape.out_channels));
+  }
+  if (const auto* linear = std::get_if<Linear>(&op.kind)) {
+    return most_nonzeros(linear->weights, static_cast<std::size_t>(linear->out_features));
+  }
+  if (const auto* pool = std::get_if<Pool>(&op.kind)) {
+    return pool->kind == PoolKind::max ? 0 : pool->kernel_h * pool->kernel_w;
+  }
+  if (std::holds_alternative<GlobalAveragePool>(op.kind)) {
+    return static_cast<int>(tensor(network, op.inputs[0]).elements() / in.at(0));
+  }
+  if (const auto* lrn = std::get_if<Lrn>(&op.kind)) return lrn->size;
+  if (std::holds_alternative<Softmax>(op.kind)) return static_cast<int>(in.at(0));
+  const bool computes = std::holds_alternative<ChannelAffine>(op.kind) || std::holds_alternative<Combine>(op.kind) ||
+                        std::holds_alternative<Elementwise>(op.kind);
+  return computes ? 1 : 0;
+}
+
+std::vector<double> operator_magnitude(const Network& network, const Operator& op, int batch,
+                                       const std::vector<std::span<const float>>& inputs,
+                                       const std::vector<double>& expected) {
+  return std::visit(Magnitude(network, op, batch, inputs, expected), op.kind);
+}
+
+std::int64_t deepest_reduction(const Network& network) {
+  std::vector<std::int64_t> terms(network.tensors.size(), 0);
+  for (const Operator& op : network.operators) {
+    std::int64_t before = 0;
+    for (const int input : op.inputs) before = std::max(before, terms[static_cast<std::size_t>(input)]);
+    terms[static_cast<std::size_t>(op.output)] = before + longest_reduction(network, op) + 1;
+  }
+  std::int64_t deepest = 0;
+  for (const int output : network.outputs) deepest = std::max(deepest, terms[static_cast<std::size_t>(output)]);
+  return deepest;
+}
+
+double network_tolerance(std::int64_t deepest_reduction, double largest) {
+  const double tolerance = kNetworkToleranceFactor * epsilon_of(ElementType::f32) *
+                           std::sqrt(static_cast<double>(deepest_reduction)) * largest;
+  return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
+}
+
+}  // namespace burin

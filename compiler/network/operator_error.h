@@ -1,0 +1,35 @@
+// How far FP32 arithmetic may be from the float64 reference: of one operator for each of its outputs, and of a whole
+// graph.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/network.h"
+
+namespace burin {
+
+// The most terms that one output of the operator adds up: nonzero weights of a filter, values of a pool's window. 0: it
+// only moves values.
+int longest_reduction(const Network& network, const Operator& op);
+
+// What an output's tolerance scales with, as reference_magnitude() of compiler/reference.h says it for convolutions; of
+// operators that move or choose values, zero: their outputs are exact. `inputs` are those of the operator for `batch`
+// images, `expected` is what the reference makes of them.
+std::vector<double> operator_magnitude(const Network& network, const Operator& op, int batch,
+                                       const std::vector<std::span<const float>>& inputs,
+                                       const std::vector<double>& expected);
+
+// Over all paths from an input to an output, the largest sum of longest_reduction() + 1 of the operators on it. The
+// errors of operators that follow each other are independent, so that they add up as their squares do.
+std::int64_t deepest_reduction(const Network& network);
+
+// Of an element of the network's output whose largest expected value is `largest`:
+// kNetworkToleranceFactor * eps(fp32) * sqrt(deepest reduction) * largest. As for a layer the factor is what the
+// largest of many random errors is above their deviation, and four times that for layers that amplify what they are
+// given.
+inline constexpr double kNetworkToleranceFactor = 16.0;
+double network_tolerance(std::int64_t deepest_reduction, double largest);
+
+}  // namespace burin

@@ -1,0 +1,53 @@
+#include "test/cli/small_model.h"
+
+#include "test/cli/weights_file.h"
+
+namespace burin_test {
+namespace {
+
+void add_conv(OnnxModel& model, const std::string& name, const std::string& input, int out, int in, int size,
+              float scale = 1) {
+  std::vector<float> weights = sparse_weights(static_cast<std::size_t>(out * in * size * size), name.back());
+  for (float& weight : weights) weight *= scale;
+  model.floats(name + "_w", {out, in, size, size}, weights);
+  model.add_node("Conv", {input, name + "_w"}, name + "_out")
+      .set("pads", std::vector<std::int64_t>(4, size / 2))
+      .node.set_name(name);
+}
+
+}  // namespace
+
+OnnxModel branched_model(float scale) {
+  OnnxModel model = OnnxModel::of_image({3, 12, 12});
+  add_conv(model, "conv1", "x", 8, 3, 3);
+  model.add_node("Relu", {"conv1_out"}, "relu1");
+  add_conv(model, "conv2", "relu1", 4, 8, 1);
+  add_conv(model, "conv3", "relu1", 4, 8, 3, scale);
+  model.add_node("Concat", {"conv2_out", "conv3_out"}, "both").set("axis", 1);
+  model.add_node("MaxPool", {"both"}, "pooled")
+      .set("kernel_shape", std::vector<std::int64_t>{2, 2})
+      .set("strides", std::vector<std::int64_t>{2, 2})
+      .node.set_name("pool");
+  model.add_node("GlobalAveragePool", {"pooled"}, "averages");
+  model.add_node("Flatten", {"averages"}, "features");
+  model.floats("fc_w", {5, 8}, sparse_weights(40, 7));
+  model.floats("fc_b", {5}, sparse_weights(5, 8));
+  model.add_node("Gemm", {"features", "fc_w", "fc_b"}, "logits").set("transB", 1).node.set_name("fc");
+  model.add_node("Softmax", {"logits"}, "y").node.set_name("softmax");
+  return model;
+}
+
+OnnxModel model_of_two_inputs() {
+  OnnxModel model;
+  model.input("a", {kSymbolic, 2, 6, 6});
+  model.input("b", {kSymbolic, 2, 6, 6});
+  add_conv(model, "conv1", "a", 3, 2, 3);
+  add_conv(model, "conv2", "b", 3, 2, 1);
+  model.add_node("Add", {"conv1_out", "conv2_out"}, "s").node.set_name("sum");
+  model.add_node("Relu", {"s"}, "r");
+  model.output("s");
+  model.output("r");
+  return model;
+}
+
+}  // namespace burin_test

@@ -1,0 +1,17 @@
+// Small ONNX models for tests of the tool.
+#pragma once
+
+#include <string>
+
+#include "test/import/onnx_model.h"
+
+namespace burin_test {
+
+// x (3x12x12) -> conv1, relu -> conv2 and conv3 -> concat -> max pool -> global average -> fc -> softmax -> y (5).
+// About a third of the weights are not zero. `scale`: of conv3's weights.
+OnnxModel branched_model(float scale = 1);
+
+// Two inputs, a and b (2x6x6), each through a convolution; their sum `s` and a relu of it, `r`, are the outputs.
+OnnxModel model_of_two_inputs();
+
+}  // namespace burin_test

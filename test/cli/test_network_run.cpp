@@ -1,0 +1,131 @@
+// run of packages that hold a whole network.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "compiler/cli/npy_reader.h"
+#include "compiler/cli/npy_writer.h"
+#include "compiler/import/import.h"
+#include "compiler/network/reference_network.h"
+#include "compiler/reference.h"
+#include "test/cli/program.h"
+#include "test/cli/small_model.h"
+#include "test/cli/weights_file.h"
+
+using namespace burin_test;
+using burin::random_tensor;
+using Catch::Contains;
+
+namespace {
+
+void compile(const ScratchFolder& folder, const OnnxModel& model, const std::string& batches) {
+  folder.write("m.onnx", model.bytes());
+  const Outcome outcome = run_burin(
+      {"compile", folder / "m.onnx", "--arch", "sm_90", "-o", folder / "p.burin", "--batch", batches, "--no-cache"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+}
+
+Outcome run(const ScratchFolder& folder, const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"run", folder / "p.burin", "--device", "host"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+void check_near(const std::vector<float>& values, const std::vector<double>& expected) {
+  REQUIRE(values.size() == expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    INFO("element " << i);
+    CHECK(std::abs(values[i] - expected[i]) <= 1e-5 * (1 + std::abs(expected[i])));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("run_computes_a_network_for_any_number_of_images") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), "1,2");
+  const burin::Network model = burin::import_network(folder / "m.onnx");
+  for (const int batch : {1, 2, 5}) {  // 5: the program for 2 images runs three times
+    CAPTURE(batch);
+    const std::vector<float> x = random_tensor(batch * 3 * 12 * 12, 1);
+    burin::write_npy(folder / "x.npy", {batch, 3, 12, 12}, x);
+    const Outcome outcome = run(folder, {"--input", folder / "x.npy", "--output", folder / "y.npy"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("y.npy: float32 [") && Contains("of output 'y' on host"));
+    const burin::NpyTensor y = burin::read_npy(folder / "y.npy");
+    CHECK(y.shape == std::vector<std::int64_t>{batch, 5});
+    check_near(y.values, burin::run_reference(model, batch, {x})[0]);
+  }
+}
+
+TEST_CASE("run_takes_one_image_of_a_network_without_a_batch_axis") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), "4");
+  burin::write_npy(folder / "x.npy", {3, 12, 12}, random_tensor(3 * 12 * 12, 2));
+  CHECK(run(folder, {"--input", folder / "x.npy", "--output", folder / "y.npy"}).exit_code == 0);
+  CHECK(burin::read_npy(folder / "y.npy").shape == std::vector<std::int64_t>{5});
+}
+
+TEST_CASE("run_takes_and_gives_tensors_by_name") {
+  const ScratchFolder folder;
+  compile(folder, model_of_two_inputs(), "1");
+  const std::vector<float> a = random_tensor(2 * 6 * 6, 1), b = random_tensor(2 * 6 * 6, 2);
+  burin::write_npy(folder / "a.npy", {1, 2, 6, 6}, a);
+  burin::write_npy(folder / "b.npy", {1, 2, 6, 6}, b);
+  const std::string in_a = "a=" + (folder / "a.npy"), in_b = "b=" + (folder / "b.npy");
+  const std::string out_s = "s=" + (folder / "s.npy"), out_r = "r=" + (folder / "r.npy");
+  const Outcome outcome = run(folder, {"--input", in_b, "--input", in_a, "--output", out_s, "--output", out_r});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  const auto expected = burin::run_reference(burin::import_network(folder / "m.onnx"), 1, {a, b});
+  check_near(burin::read_npy(folder / "s.npy").values, expected[0]);
+  check_near(burin::read_npy(folder / "r.npy").values, expected[1]);
+
+  const auto fault = [&](const std::vector<std::string>& more) {
+    const Outcome failed = run(folder, more);
+    CHECK(failed.exit_code == 2);
+    return failed.err;
+  };
+  CHECK_THAT(fault({"--input", in_a, "--output", out_s, "--output", out_r}),
+             Contains("no file is given") && Contains("'b'"));
+  CHECK_THAT(fault({"--input", in_a, "--input", in_a, "--output", out_s}), Contains("'a' is given twice"));
+  CHECK_THAT(fault({"--input", in_a, "--input", "c=x.npy", "--output", out_s}), Contains("no input 'c'"));
+  CHECK_THAT(fault({"--input", in_a, "--input", in_b, "--output", "y.npy"}), Contains("NAME=FILE"));
+
+  burin::write_npy(folder / "b.npy", {2, 2, 6, 6}, random_tensor(2 * 2 * 6 * 6, 2));
+  const Outcome other = run(folder, {"--input", in_a, "--input", in_b, "--output", out_s, "--output", out_r});
+  CHECK(other.exit_code == 3);
+  CHECK_THAT(other.err, Contains("holds 2 images, but"));
+}
+
+TEST_CASE("run_of_a_network_refuses_what_is_not_its_input") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), "1");
+  burin::write_npy(folder / "x.npy", {1, 3, 12, 11}, random_tensor(3 * 12 * 11, 1));
+  const Outcome outcome = run(folder, {"--input", folder / "x.npy", "--output", folder / "y.npy"});
+  CHECK(outcome.exit_code == 3);
+  CHECK_THAT(outcome.err, Contains("[1,3,12,11]") && Contains("the network's input 'x' is [N,3,12,12] or [3,12,12]"));
+  CHECK(run(folder, {"--input", "x", "--output", "y", "--residual", "z"}).exit_code == 2);
+}
+
+TEST_CASE("run_of_a_package_of_layers_needs_one") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"}).exit_code == 0);
+  const Outcome outcome = run(folder, {"--input", "x.npy", "--output", "y.npy"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--layer NAME"));
+}
+
+TEST_CASE("run_of_a_layer_of_a_network") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), "2");
+  burin::write_npy(folder / "x.npy", {2, 8, 12, 12}, random_tensor(2 * 8 * 12 * 12, 1));
+  const Outcome outcome = run(folder, {"--layer", "conv3", "--input", folder / "x.npy", "--output", folder / "y.npy"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  // A filter without a nonzero is not there any more.
+  CHECK(burin::read_npy(folder / "y.npy").shape == std::vector<std::int64_t>{2, 3, 12, 12});
+}

@@ -1,0 +1,168 @@
+// verify of packages that hold a whole network, on the host executor.
+#include <catch2/catch.hpp>
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "test/cli/program.h"
+#include "test/cli/small_model.h"
+#include "test/cli/weights_file.h"
+
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+void compile(const ScratchFolder& folder, const OnnxModel& model, std::vector<std::string> more = {}) {
+  folder.write("m.onnx", model.bytes());
+  std::vector<std::string> arguments = {"compile", folder / "m.onnx",  "--arch",    "sm_90",
+                                        "-o",      folder / "p.burin", "--no-cache"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Outcome outcome = run_burin(arguments);
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+}
+
+Outcome verify(const ScratchFolder& folder, std::vector<std::string> more = {}, const std::string& model = "m.onnx") {
+  std::vector<std::string> arguments = {"verify", folder / "p.burin", "--against", folder / model, "--device", "host"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+}  // namespace
+
+TEST_CASE("verify_compares_each_program_of_a_network_with_the_model") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), {"--batch", "1,4"});
+  const Outcome outcome = verify(folder, {"--seed", "3"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("on host, seed 3") && Contains("terms on the deepest path) * max |expected|"));
+  CHECK_THAT(outcome.out, Contains("y           1  all     ok") && Contains("y           4  all     ok"));
+  CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified"));
+  CHECK_THAT(outcome.out, !Contains("conv1"));
+}
+
+TEST_CASE("verify_layers_shows_each_step_on_what_was_computed_before_it") {
+  const ScratchFolder folder;
+  compile(folder, branched_model());
+  const Outcome outcome = verify(folder, {"--layers"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  for (const char* name : {"conv1  ", "conv2  ", "conv3  ", "pool  ", "fc  ", "softmax  "}) {
+    CHECK_THAT(outcome.out, Contains(name));
+  }
+  CHECK_THAT(outcome.out, Contains("every step is right") && Contains("the network verified"));
+  const Outcome chosen = verify(folder, {"--layer", "conv?"});
+  CHECK(chosen.exit_code == 0);
+  CHECK_THAT(chosen.out, Contains("conv3  ") && !Contains("softmax  "));
+  const Outcome none = verify(folder, {"--layer", "deconv"});
+  CHECK(none.exit_code == 2);
+  CHECK_THAT(none.err, Contains("--layer 'deconv'"));
+}
+
+TEST_CASE("verify_takes_fewer_images_than_a_program_is_for_and_compares_some_of_many") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), {"--batch", "12"});
+  const Outcome all = verify(folder, {"--batch", "3"});
+  CAPTURE(all.out, all.err);
+  CHECK(all.exit_code == 0);
+  CHECK_THAT(all.out, Contains("program") && Contains("3       12  all"));
+  const auto document = nlohmann::json::parse(verify(folder, {"--images", "5", "--json"}).out);
+  const std::vector<int> images = document["network"][0]["images"];
+  REQUIRE(images.size() == 5);
+  CHECK(images.front() == 0);
+  CHECK(images.back() == 11);
+  const Outcome many = verify(folder, {"--batch", "13"});
+  CHECK(many.exit_code == 2);
+  CHECK_THAT(many.err, Contains("largest program is for 12 images"));
+}
+
+TEST_CASE("verify_json_holds_outputs_and_steps") {
+  const ScratchFolder folder;
+  compile(folder, branched_model());
+  const auto document = nlohmann::json::parse(verify(folder, {"--layers", "--json", "--seed", "1"}).out);
+  CHECK(document["passed"] == true);
+  CHECK(document["deepest_reduction"] > 50);
+  const auto& result = document["network"][0];
+  CHECK(result["batch"] == 1);
+  CHECK(result["outputs"][0]["name"] == "y");
+  CHECK(result["outputs"][0]["error_over_tolerance"] < 1);
+  const auto& first = result["steps"][0];
+  CHECK(first["operator"] == "conv1");
+  CHECK(first["kind"] == "convolution");
+  CHECK(first["longest_reduction"] > 0);
+  CHECK_THAT(first["worst"]["at"].get<std::string>(), Contains("image 0, channel "));
+}
+
+TEST_CASE("a_network_with_another_layer_fails_with_1_and_its_step_is_named") {
+  const ScratchFolder folder;
+  compile(folder, branched_model());
+  folder.write("other.onnx", branched_model(1.01F).bytes());
+  const Outcome outcome = verify(folder, {"--seed", "1"}, "other.onnx");
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.out, Contains("the network FAILED"));
+  CHECK_THAT(outcome.out, Contains("the first step that differs: ") && Contains("convolution 'conv3'"));
+  CHECK_THAT(outcome.err, Contains("does not compute what") && Contains("--seed 1 repeats this"));
+}
+
+TEST_CASE("a_network_of_two_inputs_and_outputs_verifies") {
+  const ScratchFolder folder;
+  compile(folder, model_of_two_inputs(), {"--batch", "2"});
+  const Outcome outcome = verify(folder, {"--layers"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("\ns  ") && Contains("\nr  "));
+}
+
+TEST_CASE("seed_models_verify_step_by_step") {
+  for (const char* name : {"conv_bn", "hard", "inception", "opset10", "sparse", "view"}) {
+    CAPTURE(name);
+    const ScratchFolder folder;
+    const std::string model = fmt::format("{}/test/fuzz/seeds/onnx/{}.onnx", BURIN_SOURCE_FOLDER, name);
+    const Outcome made = run_burin({"compile", model, "-o", folder / "p.burin", "--arch", "sm_90", "--batch", "1,3"});
+    CAPTURE(made.err);
+    REQUIRE(made.exit_code == 0);
+    const Outcome outcome =
+        run_burin({"verify", folder / "p.burin", "--against", model, "--device", "host", "--layers"});
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 0);
+  }
+}
+
+TEST_CASE("what_is_not_the_model_of_a_network_is_bad_input") {
+  const ScratchFolder folder;
+  compile(folder, branched_model());
+  folder.write("two.onnx", model_of_two_inputs().bytes());
+  Outcome outcome = verify(folder, {}, "two.onnx");
+  CHECK(outcome.exit_code != 0);
+  CHECK(outcome.exit_code != 1);
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  outcome = verify(folder, {}, "w.safetensors");
+  CHECK(outcome.exit_code == 3);
+  CHECK_THAT(outcome.err, Contains("is no .onnx file"));
+  outcome = verify(folder, {"--geometry", "g.json"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--geometry"));
+}
+
+TEST_CASE("layers_and_images_are_for_networks") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"}).exit_code == 0);
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--layers"}, {"--images", "2"}}) {
+    const Outcome outcome = verify(folder, more, "w.safetensors");
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains(more.front()) && Contains("not a whole network"));
+  }
+}
+
+TEST_CASE("a_network_without_bitcode_cannot_run_on_the_host") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), {"--no-bitcode"});
+  const Outcome outcome = verify(folder);
+  CHECK(outcome.exit_code == 4);
+  CHECK_THAT(outcome.err, Contains("no bitcode for the host executor"));
+}
