@@ -73,6 +73,24 @@ void DeviceBuffer::fill(unsigned char value) {
   check(driver, driver.cuStreamSynchronize(nullptr), "cuStreamSynchronize", "while filling device memory");
 }
 
+void copy_from_device(const Device& device, void* target, const void* source, std::size_t bytes) {
+  if (bytes == 0) return;
+  const DeviceState& state = *device.state();
+  const ContextScope scope(state);
+  check(*state.driver, state.driver->cuMemcpyDtoH(target, reinterpret_cast<CUdeviceptr>(source), bytes), "cuMemcpyDtoH",
+        "while copying from the device");
+}
+
+void fill_device(const Device& device, void* target, std::size_t bytes, unsigned char value) {
+  if (bytes == 0) return;
+  const DeviceState& state = *device.state();
+  const ContextScope scope(state);
+  check(*state.driver, state.driver->cuMemsetD8(reinterpret_cast<CUdeviceptr>(target), value, bytes), "cuMemsetD8",
+        "while filling device memory");
+  check(*state.driver, state.driver->cuStreamSynchronize(nullptr), "cuStreamSynchronize",
+        "while filling device memory");
+}
+
 // ---- Stream
 
 Stream::Stream(const Device& device) : device_(device.state()) {

@@ -58,6 +58,11 @@ class BURIN_API DeviceBuffer {
   unsigned long long memory_ = 0;
 };
 
+// Device memory that is owned elsewhere: what a network's steps have left in between, for tools. Both wait until they
+// are done.
+BURIN_API void copy_from_device(const Device& device, void* target, const void* source, std::size_t bytes);
+BURIN_API void fill_device(const Device& device, void* target, std::size_t bytes, unsigned char value);
+
 // A stream that does not wait for the default stream.
 class BURIN_API Stream {
  public:

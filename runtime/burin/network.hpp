@@ -91,6 +91,10 @@ class BURIN_API NetworkRun {
   std::shared_ptr<const NetworkRunState> state_;
 };
 
+// Programs say burin::Network. Its full name keeps it apart from the compiler's own Network (ir/network.h) where a tool
+// links both.
+inline namespace runtime {
+
 // A package's network on one device. A cheap handle, safe to use from several threads. Kernels are loaded, and weights
 // copied to the device, when a run first needs them; all runs share them.
 class BURIN_API Network {
@@ -110,5 +114,7 @@ class BURIN_API Network {
  private:
   std::shared_ptr<NetworkState> state_;
 };
+
+}  // namespace runtime
 
 }  // namespace burin
