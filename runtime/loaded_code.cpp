@@ -129,6 +129,12 @@ KernelCode::KernelCode(const OperatorRecord& record)
       threads(record.plan.threads),
       shared_bytes(record.plan.shared_bytes) {}
 
+bool awaits_launch(const LoadedCode& code) {
+  constexpr int kFirstThatAwaits = 90;
+  const std::optional<ArchName> arch = parse_arch_name(code.arch);
+  return arch && arch->compute >= kFirstThatAwaits;
+}
+
 LoadedCode::~LoadedCode() {
   if (module == nullptr) return;
   release_in_context(*device, [&](const DriverTable& driver) { driver.cuModuleUnload(module); });

@@ -39,6 +39,11 @@ struct LoadedCode {
   LoadedCode& operator=(const LoadedCode&) = delete;
 };
 
+// Whether the code waits, before it touches memory, for kernels that it was launched before the end of: what is
+// compiled for sm_90 or later does (docs/package-format.md). Code for earlier ones has no instruction for that, and
+// does not on a later device either.
+bool awaits_launch(const LoadedCode& code);
+
 // The kernel of a layer.
 struct LoadedKernel : LoadedCode {
   const KernelRecord* record = nullptr;

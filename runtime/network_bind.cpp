@@ -154,7 +154,12 @@ class Binder {
     last_of_part_before_ = std::move(last);
   }
 
-  void add_edge(int from, int to) { edges_.push_back({from, to, options_.programmatic}); }
+  // Whatever `to` waits for has then ended: a kernel that awaits its launch has not let others follow before, and one
+  // that does not starts behind whole edges.
+  void add_edge(int from, int to) {
+    const LoadedCode& code = *run_.launches[static_cast<std::size_t>(to)].code;
+    edges_.push_back({from, to, options_.programmatic && awaits_launch(code)});
+  }
 
   KernelLaunch start_launch(const BoundStep& step, std::shared_ptr<const LoadedCode> code, const KernelCode& kernel) {
     KernelLaunch launch;

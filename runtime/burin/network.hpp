@@ -57,8 +57,8 @@ struct NetworkIo {
 };
 
 struct NetworkOptions {
-  // Kernels may begin while those that they wait for still end (programmatic dependent launch). Only for packages all
-  // of whose kernels wait for that themselves; needs sm_90 and a driver for CUDA 12.3.
+  // Kernels may be launched while those that they wait for still run (programmatic dependent launch), which hides what
+  // a launch takes. Has an effect on kernels with code for sm_90 or later alone; needs a driver for CUDA 12.3.
   bool programmatic = false;
 };
 

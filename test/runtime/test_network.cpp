@@ -319,6 +319,24 @@ TEST_CASE("network: programmatic launches are edges of that kind") {
   CHECK(std::ranges::none_of(plain.edges, &FakeEdge::programmatic));
 }
 
+TEST_CASE("network: code that cannot await its launch is behind whole edges") {
+  // fc has PTX for sm_75 alone: it is compiled for the device, and still does not wait.
+  const std::shared_ptr<Package> package = shared_package();
+  std::vector<KernelBinary>& binaries = package->manifest.operators[0].binaries;
+  package->files.erase(binaries[1].path);
+  binaries.pop_back();
+  Sample sample(package);
+  sample.network.bind(sample.io(8), {.programmatic = true});
+  const FakeGraph graph = sample.fake.graphs().front();
+  REQUIRE(graph.edges.size() == 6);
+  for (const FakeEdge& edge : graph.edges) {
+    INFO(edge.from << " to " << edge.to);
+    CHECK(edge.programmatic == (edge.to != kFc));
+  }
+  CHECK(sample.fake.calls_of("cuGraphAddDependencies") == 1);
+  CHECK(sample.fake.calls_of("cuGraphAddDependenciesWithData") == 1);
+}
+
 TEST_CASE("network: pointers that are missing, null, unaligned or overlap") {
   Sample sample;
   const auto error = [&](const std::function<void(NetworkIo&)>& edit) {
