@@ -11,6 +11,8 @@
 #include "compiler/cli/executing.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/measurement_json.h"
+#include "compiler/cli/network_bench.h"
 #include "compiler/cli/table.h"
 #include "ir/error.h"
 #include "ir/package/atomic_file.h"
@@ -24,6 +26,7 @@ struct BenchArguments {
   std::string package;
   std::string device = "cuda:0";
   std::optional<std::string> batches, layer, baseline, json, dead;
+  bool programmatic = false;  // of networks
   BenchOptions options;
 };
 
@@ -187,16 +190,6 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
   return table.print();
 }
 
-nlohmann::ordered_json to_json(const Measurement& m) {
-  return {{"median_us", m.median_us},
-          {"p10_us", m.p10_us},
-          {"p90_us", m.p90_us},
-          {"p99_us", m.p99_us},
-          {"min_us", m.min_us},
-          {"launches_per_graph", m.launches_per_graph},
-          {"samples", m.samples_us.size()}};
-}
-
 nlohmann::ordered_json to_json(const std::optional<CudnnTime>& time) {
   if (!time) return nullptr;
   return {{"median_us", time->median_us}, {"p10_us", time->p10_us}, {"p90_us", time->p90_us},
@@ -249,8 +242,8 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
                                     {"loaded_from", row.times.loaded_from},
                                     {"dead", row.dead ? nlohmann::ordered_json(*row.dead) : nlohmann::ordered_json()},
                                     {"skipped", row.times.skipped},
-                                    {"warm", to_json(row.times.warm)},
-                                    {"cold", to_json(row.times.cold)}};
+                                    {"warm", measurement_json(row.times.warm)},
+                                    {"cold", measurement_json(row.times.cold)}};
     add_sizes(entry, details, row.kernel->symbol);
     for (const CudnnMode mode : row.modes) entry[json_key(mode)] = to_json(row.baseline[mode]);
     if (!row.modes.empty()) entry["cudnn_note"] = row.baseline.note;
@@ -261,10 +254,20 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
 
 int bench_package(const BenchArguments& arguments) {
   if (arguments.baseline) check_choice("--baseline", *arguments.baseline, {"cudnn"});
-  if (arguments.batches) parse_batches(*arguments.batches);  // complains before anything takes time
+  // Complains before anything takes time.
+  const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   const Package package = read_package(arguments.package);
   const DeviceChoice choice = choose_device(arguments.device);
   if (choice.host) fail(ErrorKind::usage, "--device {}: only a GPU has times worth measuring", arguments.device);
+  const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
+  if (package.manifest.network && !by_layer) {
+    return bench_network_package(
+        {arguments.package, choice.ordinal, batches, arguments.options.samples, arguments.programmatic, arguments.json},
+        package);
+  }
+  if (arguments.programmatic) {
+    fail(ErrorKind::usage, "--programmatic is for whole networks, and this measures layers by themselves");
+  }
   std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
 
@@ -314,12 +317,16 @@ int bench_package(const BenchArguments& arguments) {
 
 void add_bench_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BenchArguments>();
-  CLI::App* command = app.add_subcommand("bench", "Measure a package's kernels on a GPU, beside cuDNN if asked");
+  CLI::App* command = app.add_subcommand(
+      "bench", "Measure a package's network on a GPU, or its layers by themselves, beside cuDNN if asked");
   command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
   command->add_option("--device", arguments->device, "cuda:N (default cuda:0)")->type_name("DEVICE");
   command->add_option("--batch", arguments->batches, "Batch sizes, e.g. 1,32 (default: what each kernel was tuned for)")
       ->type_name("LIST");
-  command->add_option("--layer", arguments->layer, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
+  command
+      ->add_option("--layer", arguments->layer,
+                   "Only layers whose name matches (*, ?, [..]); of a network: these by themselves")
+      ->type_name("GLOB");
   command
       ->add_option("--baseline", arguments->baseline,
                    "cudnn: its best algorithm by measurement, in the same run; FP32 kernels beside FP32 and TF32, "
@@ -330,6 +337,8 @@ void add_bench_command(CLI::App& app, Action& action) {
                    "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
                    "blocks are zero, e.g. 0,0.5,0.9")
       ->type_name("LIST");
+  command->add_flag("--programmatic", arguments->programmatic,
+                    "Network: kernels may begin while those that they wait for still end (sm_90)");
   command->add_option("--json", arguments->json, "Write all figures to FILE, too (-: to stdout instead of the table)")
       ->type_name("FILE");
   command->add_option("--samples", arguments->options.samples, "Timed graph replays for each figure (default 100)")

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "ir/error.h"
+#include "compiler/cli/gpu_network.h"
+#include "runtime/network_schedule.h"
 
 namespace burin {
 namespace {
@@ -24,7 +25,7 @@ class HostNetworkExecutor : public NetworkExecutor {
 }  // namespace
 
 std::unique_ptr<NetworkExecutor> make_network_executor(const DeviceChoice& choice, const Package& package, int jobs) {
-  if (!choice.host) fail(ErrorKind::unsupported, "whole networks run on the host executor alone: --device host");
+  if (!choice.host) return make_gpu_network_executor(choice.ordinal, package);
   return std::make_unique<HostNetworkExecutor>(package, jobs);
 }
 
@@ -62,13 +63,17 @@ NetworkTensors slice_images(const NetworkTensors& tensors, int batch, int first,
 
 NetworkTensors run_network(NetworkExecutor& executor, const NetworkRecord& network, int batch,
                            const NetworkTensors& inputs) {
-  const NetworkProgram& program = program_for(network, batch);
+  std::vector<int> batches;
+  for (const NetworkProgram& program : network.programs) batches.push_back(program.plan.batch);
   NetworkTensors outputs(network.outputs.size());
-  for (int first = 0; first < batch; first += program.plan.batch) {
-    const int images = std::min(batch - first, program.plan.batch);
-    const NetworkTensors part = executor.run(program, images, slice_images(inputs, batch, first, images));
-    for (std::size_t i = 0; i < outputs.size(); ++i)
-      outputs[i].insert(outputs[i].end(), part[i].begin(), part[i].end());
+  int first = 0;
+  for (const NetworkPart& part : make_schedule(batches, batch).parts) {
+    const NetworkTensors made = executor.run(program_for(network, part.program_batch), part.images,
+                                             slice_images(inputs, batch, first, part.images));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      outputs[i].insert(outputs[i].end(), made[i].begin(), made[i].end());
+    }
+    first += part.images;
   }
   return outputs;
 }

@@ -33,11 +33,10 @@ class NetworkExecutor {
 std::unique_ptr<NetworkExecutor> make_network_executor(const DeviceChoice& choice, const Package& package,
                                                        int jobs = 0);
 
-// The program that the runtime would choose: the smallest that is for so many images, else the largest, which then runs
-// several times.
+// The smallest program that is for so many images, else the largest.
 const NetworkProgram& program_for(const NetworkRecord& network, int batch);
 
-// Any number of images.
+// Any number of images, by the programs that the runtime would choose, one after the other.
 NetworkTensors run_network(NetworkExecutor& executor, const NetworkRecord& network, int batch,
                            const NetworkTensors& inputs);
 

@@ -1,0 +1,213 @@
+#include "compiler/cli/network_bench.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "compiler/cli/console.h"
+#include "compiler/cli/json_output.h"
+#include "compiler/cli/measurement_json.h"
+#include "compiler/cli/table.h"
+#include "compiler/reference.h"
+#include "ir/error.h"
+#include "ir/package/atomic_file.h"
+
+namespace burin {
+namespace {
+
+using Align = Table::Align;
+constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
+
+NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& run, int index) {
+  const Step& step = run.step(index);
+  NetworkBench::StepRow row{step.name, step.kind, run.kernel_symbol(index), "", run.part_of(index), {}};
+  const auto layer = std::ranges::find(manifest.kernels, row.symbol, &KernelRecord::symbol);
+  if (layer != manifest.kernels.end()) {
+    row.kernel = layer->plan_short;
+    const int images = run.schedule().parts[static_cast<std::size_t>(row.part)].images;
+    if (images == layer->planned_batch) row.predicted_us = layer->predicted_us;
+    return row;
+  }
+  const auto record = std::ranges::find(manifest.operators, row.symbol, &OperatorRecord::symbol);
+  if (record != manifest.operators.end()) row.kernel = describe(record->plan);
+  return row;
+}
+
+double images_per_second(const NetworkBench& bench) {
+  constexpr double kMicroseconds = 1e6;
+  const double us = bench.times.back_to_back.mean_us;
+  return us > 0 ? bench.batch / us * kMicroseconds : 0;
+}
+
+std::string percentiles(const Measurement& m) {
+  return fmt::format("{}/{}/{}", microseconds_text(m.median_us), microseconds_text(m.p90_us),
+                     microseconds_text(m.p99_us));
+}
+
+std::string print_summary(const std::vector<NetworkBench>& benches) {
+  Table table({{"batch", Align::right},
+               {"runs as"},
+               {"latency us p50/p90/p99", Align::right},
+               {"with host us p50/p90/p99", Align::right},
+               {"back to back us", Align::right},
+               {"images/s", Align::right},
+               {"sum of steps us", Align::right},
+               {"arena", Align::right}});
+  for (const NetworkBench& bench : benches) {
+    const std::string prefix = fmt::format("batch {} runs as ", bench.batch);
+    std::string parts = bench.schedule;
+    if (parts.starts_with(prefix)) parts.erase(0, prefix.size());
+    if (parts == fmt::format("{}", bench.batch)) parts.clear();  // one program, as it was compiled
+    table.add({fmt::format("{}", bench.batch), parts, percentiles(bench.times.latency),
+               percentiles(bench.times.host_latency), microseconds_text(bench.times.back_to_back.mean_us),
+               with_separators(static_cast<long long>(images_per_second(bench))),
+               microseconds_text(bench.times.sum_of_steps_us()), bytes_text(bench.arena_bytes)});
+  }
+  return table.print();
+}
+
+std::string share_text(double us, double all) { return all > 0 ? fmt::format("{:.1f} %", 100 * us / all) : "-"; }
+
+std::string print_steps(const NetworkBench& bench) {
+  Table table({{"step", Align::right},
+               {"operator"},
+               {"kind"},
+               {"kernel"},
+               {"us", Align::right},
+               {"p10/p90", Align::right},
+               {"share", Align::right},
+               {"model us", Align::right}});
+  const double all = bench.times.sum_of_steps_us();
+  double predicted = 0;
+  for (std::size_t i = 0; i < bench.steps.size(); ++i) {
+    const NetworkBench::StepRow& row = bench.steps[i];
+    const Measurement& m = bench.times.steps[i];
+    predicted += row.predicted_us.value_or(0);
+    table.add({fmt::format("{}", i), row.op, row.kind, row.kernel, microseconds_text(m.median_us),
+               fmt::format("{}/{}", microseconds_text(m.p10_us), microseconds_text(m.p90_us)),
+               share_text(m.median_us, all), row.predicted_us ? microseconds_text(*row.predicted_us) : ""});
+  }
+  table.add_footer({"", fmt::format("{} steps", bench.steps.size()), "", "", microseconds_text(all), "",
+                    share_text(all, all), predicted > 0 ? microseconds_text(predicted) : ""});
+  return table.print();
+}
+
+nlohmann::ordered_json to_json(const NetworkBench& bench) {
+  nlohmann::ordered_json entry = {{"batch", bench.batch},
+                                  {"schedule", bench.schedule},
+                                  {"arena_bytes", bench.arena_bytes},
+                                  {"scratch_bytes", bench.scratch_bytes},
+                                  {"latency", measurement_json(bench.times.latency)},
+                                  {"host_latency", measurement_json(bench.times.host_latency)},
+                                  {"back_to_back", measurement_json(bench.times.back_to_back)},
+                                  {"images_per_second", images_per_second(bench)},
+                                  {"sum_of_steps_us", bench.times.sum_of_steps_us()},
+                                  {"empty_interval", measurement_json(bench.times.empty)},
+                                  {"steps", nlohmann::ordered_json::array()}};
+  for (std::size_t i = 0; i < bench.steps.size(); ++i) {
+    const NetworkBench::StepRow& row = bench.steps[i];
+    entry["steps"].push_back(
+        {{"step", i},
+         {"operator", row.op},
+         {"kind", row.kind},
+         {"part", row.part},
+         {"symbol", row.symbol},
+         {"kernel", row.kernel},
+         {"time", measurement_json(bench.times.steps[i])},
+         {"predicted_us", row.predicted_us ? nlohmann::ordered_json(*row.predicted_us) : nlohmann::ordered_json()}});
+  }
+  return entry;
+}
+
+}  // namespace
+
+NetworkBench bench_network(const Device& device, const Stream& stream, const runtime::Network& network,
+                           const Manifest& manifest, int batch, const NetworkOptions& options,
+                           const NetworkMeasureOptions& measure_options) {
+  std::vector<DeviceBuffer> tensors;
+  NetworkIo io;
+  io.batch = batch;
+  for (const NetworkTensor& input : network.inputs()) {
+    tensors.emplace_back(device, std::span<const float>(random_tensor(input.elements() * batch, kInputSeed)));
+    io.inputs.push_back(tensors.back().data<void>());
+  }
+  for (const NetworkTensor& output : network.outputs()) {
+    tensors.emplace_back(device, static_cast<std::size_t>(output.bytes(batch)));
+    io.outputs.push_back(tensors.back().data<void>());
+  }
+  const NetworkRun run = network.bind(io, options);
+  NetworkBench bench;
+  bench.batch = batch;
+  bench.schedule = run.schedule().text();
+  bench.arena_bytes = run.arena_bytes();
+  bench.scratch_bytes = run.scratch_bytes();
+  bench.times = measure_network(device, stream, run, measure_options);
+  for (int i = 0; i < run.steps(); ++i) bench.steps.push_back(describe_step(manifest, run, i));
+  stream.synchronize();
+  return bench;
+}
+
+std::string print_benches(const NetworkBenchArguments& arguments, const DeviceInfo& device,
+                          const std::vector<NetworkBench>& benches) {
+  std::string text = fmt::format(
+      "{} on {} ({}); {} samples of each figure{}\n"
+      "latency: one launch of the network's graph on an idle device, between events, and until the host has seen its "
+      "end;\nback to back: launches that follow each other at once\n",
+      arguments.package, device.name, device.arch(), arguments.samples,
+      arguments.programmatic ? ", kernels begin while those before them end" : "");
+  text += print_summary(benches);
+  for (const NetworkBench& bench : benches) {
+    text += fmt::format(
+        "\n{}: each step between events, medians; in the network's order, one after the other: none overlaps another, "
+        "as they may\nin the network; code and inputs are as cold as there; an interval without a kernel takes {} us\n",
+        bench.schedule, microseconds_text(bench.times.empty.median_us));
+    text += print_steps(bench);
+  }
+  return text;
+}
+
+std::string benches_json(const NetworkBenchArguments& arguments, const DeviceInfo& device,
+                         const std::vector<NetworkBench>& benches) {
+  nlohmann::ordered_json document = {{"package", arguments.package},
+                                     {"package_bytes", std::filesystem::file_size(arguments.package)},
+                                     {"device", device.name},
+                                     {"arch", device.arch()},
+                                     {"driver", device.driver_version},
+                                     {"samples", arguments.samples},
+                                     {"programmatic", arguments.programmatic},
+                                     {"network", nlohmann::ordered_json::array()}};
+  for (const NetworkBench& bench : benches) document["network"].push_back(to_json(bench));
+  return json_output(document);
+}
+
+int bench_network_package(const NetworkBenchArguments& arguments, const Package& package) {
+  const Device device = Device::open(arguments.ordinal);
+  // Not an owner: the package outlives what is loaded of it.
+  const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), &package);
+  const runtime::Network network(LoadedPackage(device, shared, arguments.package));
+  const Stream stream(device);
+  NetworkMeasureOptions options;
+  options.samples = arguments.samples;
+  std::vector<NetworkBench> benches;
+  {
+    ProgressBar progress("measuring");
+    const std::vector<int> batches = arguments.batches.empty() ? network.batches() : arguments.batches;
+    for (const int batch : batches) {
+      progress.update(static_cast<int>(benches.size()), static_cast<int>(batches.size()),
+                      fmt::format("batch {}", batch));
+      benches.push_back(bench_network(device, stream, network, package.manifest, batch,
+                                      {.programmatic = arguments.programmatic}, options));
+    }
+  }
+  if (arguments.json) {
+    const std::string document = benches_json(arguments, device.info(), benches);
+    if (*arguments.json == "-") {
+      print_data(document);
+      return 0;
+    }
+    write_file_atomically(*arguments.json, document);
+  }
+  print_data(print_benches(arguments, device.info(), benches));
+  return 0;
+}
+
+}  // namespace burin

@@ -1,0 +1,49 @@
+// burin bench of a package that holds a whole network.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/package/package.h"
+#include "runtime/bench/measure_network.h"
+
+namespace burin {
+
+struct NetworkBenchArguments {
+  std::string package;
+  int ordinal = 0;
+  std::vector<int> batches;  // empty: those that the network was compiled for
+  int samples = 100;
+  bool programmatic = false;        // NetworkOptions::programmatic
+  std::optional<std::string> json;  // a file, or "-": standard output instead of the tables
+};
+
+int bench_network_package(const NetworkBenchArguments& arguments, const Package& package);
+
+// One batch size, measured.
+struct NetworkBench {
+  int batch = 1;
+  std::string schedule;  // "batch 5 runs as 5 of 32"
+  std::int64_t arena_bytes = 0, scratch_bytes = 0;
+  NetworkTimes times;
+  struct StepRow {
+    std::string op, kind, symbol, kernel;  // the last in short
+    int part = 0;
+    std::optional<double> predicted_us;  // of convolutions, for the batch they were planned for
+  };
+  std::vector<StepRow> steps;  // as many as times.steps
+};
+
+// On random inputs.
+NetworkBench bench_network(const Device& device, const Stream& stream, const runtime::Network& network,
+                           const Manifest& manifest, int batch, const NetworkOptions& options,
+                           const NetworkMeasureOptions& measure_options);
+
+// A summary, then the steps of each; and all figures as JSON.
+std::string print_benches(const NetworkBenchArguments& arguments, const DeviceInfo& device,
+                          const std::vector<NetworkBench>& benches);
+std::string benches_json(const NetworkBenchArguments& arguments, const DeviceInfo& device,
+                         const std::vector<NetworkBench>& benches);
+
+}  // namespace burin
