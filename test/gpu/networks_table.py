@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Tables of what networks.py measured: networks_table.py FILE.json ... [--markdown]"""
+import argparse
+import json
+import math
+import sys
+
+UNKNOWN = "-"
+PRECISIONS = ("fp32", "tf32", "fp16")
+FIGURES = (("back_to_back", "Launches one behind the other, microseconds for each (medians)"),
+           ("latency", "One launch on an idle device, microseconds (medians); contains the host's share of a launch"))
+
+
+def median(times, figure):
+    return times[figure]["median_us"] if times else None
+
+
+def microseconds(value):
+    return UNKNOWN if value is None else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def ratio(torch_us, burin_us):
+    return torch_us / burin_us if torch_us and burin_us else None
+
+
+def ratio_text(value):
+    return UNKNOWN if value is None else f"{value:.2f}"
+
+
+def geometric_mean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def measured_precisions(rows):
+    return [name for name in PRECISIONS if any(name in row["torch"] for row in rows)]
+
+
+def table(rows, figure):
+    """The heads, and a list of cells for each row; then the geometric means of each batch size."""
+    precisions = measured_precisions(rows)
+    heads = ["network", "batch", "burin", *(f"PyTorch {name.upper()}" for name in precisions),
+             *(f"{name.upper()} / burin" for name in precisions), *(f"best {name.upper()}" for name in precisions)]
+    cells, ratios = [], {}
+    for row in rows:
+        burin = median(row["burin"], figure)
+        best = [row["torch"].get(name, {}).get(figure) for name in precisions]
+        times = [median(entry, figure) for entry in best]
+        over = [ratio(time, burin) for time in times]
+        for name, value in zip(precisions, over):
+            if value is not None:
+                ratios.setdefault((row["batch"], name), []).append(value)
+        cells.append([row["network"], str(row["batch"]), microseconds(burin), *map(microseconds, times),
+                      *map(ratio_text, over), *(entry["variant"] if entry else UNKNOWN for entry in best)])
+    for batch in sorted({batch for batch, _ in ratios}):
+        means = [geometric_mean(ratios.get((batch, name))) for name in precisions]
+        count = max(len(ratios.get((batch, name), [])) for name in precisions)
+        cells.append([f"geometric mean of {count}", str(batch), "", *([""] * len(precisions)),
+                      *map(ratio_text, means), *([""] * len(precisions))])
+    return heads, cells
+
+
+def as_text(heads, cells):
+    widths = [max(len(row[column]) for row in [heads, *cells]) for column in range(len(heads))]
+    lines = [[text.rjust(width) if 0 < column and not head.startswith("best") else text.ljust(width)
+              for column, (text, width, head) in enumerate(zip(row, widths, heads))] for row in [heads, *cells]]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def as_markdown(heads, cells):
+    return "\n".join("| " + " | ".join(row) + " |" for row in [heads, ["---"] * len(heads), *cells])
+
+
+def agreement(rows):
+    """Errors of burin's outputs against PyTorch's FP32, and what failed."""
+    lines = []
+    for row in rows:
+        if row.get("error") is not None:
+            lines.append(f"{row['network']}, batch {row['batch']}: outputs differ from PyTorch's FP32 by "
+                         f"{row['error']:.1e} of the largest")
+        lines += [f"{row['network']}, batch {row['batch']}: FAILED: {fault}" for fault in row["faults"]]
+    return lines
+
+
+def report(document, markdown=False):
+    rows = document["rows"]
+    environment = ", ".join(f"{name} {value}" for name, value in document["environment"].items())
+    parts = [environment]
+    for figure, title in FIGURES:
+        parts.append(f"{title}.\n\n" + (as_markdown if markdown else as_text)(*table(rows, figure)))
+    parts.append(("\n" if not markdown else "\n\n").join(agreement(rows)))
+    return "\n\n".join(parts)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Tables of what networks.py measured.")
+    parser.add_argument("files", nargs="+", metavar="FILE.json", help="one session, or several of the same machine")
+    parser.add_argument("--markdown", action="store_true")
+    options = parser.parse_args()
+    documents = []
+    for path in options.files:
+        with open(path) as file:
+            documents.append(json.load(file))
+    together = {"environment": documents[0]["environment"], "rows": [row for one in documents for row in one["rows"]]}
+    print(report(together, options.markdown))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
