@@ -6,6 +6,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/network_inspect.h"
 #include "compiler/cli/network_plan_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
@@ -225,18 +226,27 @@ std::string graph_option(const InspectArguments& arguments) {
   return arguments.simplify ? "--simplify" : arguments.memory ? "--memory" : "";
 }
 
+void check_package_options(const InspectArguments& arguments, const Package& package) {
+  if (arguments.simplify) {
+    fail(ErrorKind::usage, "--simplify: {} is a package; only an ONNX model has a graph", arguments.input);
+  }
+  if (arguments.memory && !package.manifest.network) {
+    fail(ErrorKind::usage, "--memory: {} holds layers, not a whole network", arguments.input);
+  }
+}
+
 int inspect(const InspectArguments& arguments) {
   std::string about;
   std::vector<InspectRow> rows;
   Network network;  // with a graph where the input is a model
   std::vector<PassRecord> passes;
   std::vector<NetworkPlan> plans;  // of its memory, one for each batch size
+  Package package;
+  const std::optional<std::string>& layer_glob = arguments.import.options.layer_glob;
   if (is_package(arguments.input)) {
-    if (const std::string option = graph_option(arguments); !option.empty()) {
-      fail(ErrorKind::usage, "{}: {} is a package; only an ONNX model has a graph", option, arguments.input);
-    }
-    const Package package = read_package(arguments.input);
-    rows = rows_of_package(package, arguments.import.options.layer_glob, arguments.arch);
+    package = read_package(arguments.input);
+    check_package_options(arguments, package);
+    rows = rows_of_package(package, layer_glob, arguments.arch);
     about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
                         package.manifest.tool_version);
     if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
@@ -264,21 +274,25 @@ int inspect(const InspectArguments& arguments) {
     rows = rows_of_network(network, batches, request);
     about = fmt::format("{}: planned for {}", arguments.input, request.archs.front());
   }
+  // Whoever names layers wants to see those.
+  const bool whole = package.manifest.network && !layer_glob;
   if (arguments.json) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
     if (network.has_graph()) document["graph"] = graph_json(network);
     if (arguments.simplify) document["passes"] = passes_json(passes);
-    if (arguments.memory) {
+    if (!plans.empty()) {
       document["memory"] = nlohmann::ordered_json::array();
       for (const NetworkPlan& plan : plans) document["memory"].push_back(to_json(plan));
     }
+    if (whole) document["network"] = network_json(package.manifest, arguments.arch);
     print_data(json_output(document));
   } else {
     print_data(about + "\n");
     if (arguments.simplify) print_data(print_passes(passes) + "\n");
     if (network.has_graph()) print_data(print(network) + "\n");
     for (const NetworkPlan& plan : plans) print_data(print(plan) + "\n");
+    if (whole) print_data(print_network(package.manifest, arguments.arch, arguments.memory) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
     if (arguments.tuning) print_tuning(rows);
   }
@@ -305,7 +319,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");
   command->add_flag("--memory", arguments->memory,
-                    "Model: the order of its steps and where each tensor lies, for each batch size");
+                    "Model, or package of one: the order of its steps and where each tensor lies, for each batch size");
   command->add_flag("--json", arguments->json, "For machines");
   arguments->import.add_to(*command);
   command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });

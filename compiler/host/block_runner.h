@@ -22,6 +22,9 @@ class BlockRunner {
   // All blocks of one phase of the schedule. The first fault in their order, whichever CPU thread meets it.
   std::optional<std::string> run(const Launch& launch, const BlockSchedule& schedule, std::int64_t pass, int phase);
 
+  // Gives back the stacks that are kept from run to run. A process may have so many alone as a few kernels take.
+  void release() { workers_.clear(); }
+
  private:
   const HostCode& code_;
   int threads_, shared_bytes_;

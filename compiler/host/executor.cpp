@@ -172,6 +172,8 @@ HostKernel::~HostKernel() = default;
 HostKernel::HostKernel(HostKernel&&) noexcept = default;
 HostKernel& HostKernel::operator=(HostKernel&&) noexcept = default;
 
+void HostKernel::release() { impl_->runner.release(); }
+
 void HostKernel::run(const HostLaunchArguments& arguments) {
   try {
     impl_->run(arguments);

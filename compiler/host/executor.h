@@ -42,6 +42,9 @@ class HostKernel {
 
   // Throws Error(verification) with the first fault found.
   void run(const HostLaunchArguments& arguments);
+  // Gives back what is kept from run to run beside the code. For whoever has many kernels: a process may have only so
+  // many stacks.
+  void release();
 
  private:
   struct Impl;

@@ -144,6 +144,7 @@ struct HostNetwork::Impl {
                       .second = record.plan.second.exists() ? read(static_cast<std::size_t>(record.second))
                                                             : std::span<const float>(),
                       .weights = kernel.weights});
+      kernel.op->release();
       return;
     }
     // A convolution's pointers are where its tensors begin.
@@ -156,6 +157,7 @@ struct HostNetwork::Impl {
                         .input = part(read(0), step.reads[0]),
                         .output = part(memory.writable(step.writes.buffer), step.writes),
                         .residual = step.reads.size() > 1 ? part(read(1), step.reads[1]) : std::span<const float>()});
+    kernel.kernel->release();
   }
 
   std::vector<std::vector<float>> run(const NetworkProgram& program, int batch,

@@ -63,6 +63,8 @@ HostOperator::~HostOperator() = default;
 HostOperator::HostOperator(HostOperator&&) noexcept = default;
 HostOperator& HostOperator::operator=(HostOperator&&) noexcept = default;
 
+void HostOperator::release() { impl_->runner.release(); }
+
 void HostOperator::run(const HostOperatorArguments& arguments) {
   try {
     impl_->run(arguments);

@@ -32,6 +32,9 @@ class HostOperator {
   // Throws Error(verification) with the first fault found: all that executor.h names; and a word of the output that is
   // not the operator's, or that it should have written.
   void run(const HostOperatorArguments& arguments);
+  // Gives back what is kept from run to run beside the code. For whoever has many kernels: a process may have only so
+  // many stacks.
+  void release();
 
  private:
   struct Impl;

@@ -1,4 +1,4 @@
-// verify of packages that hold a whole network, on the host executor.
+// verify and inspect of packages that hold a whole network, on the host executor.
 #include <catch2/catch.hpp>
 
 #include <fmt/format.h>
@@ -165,4 +165,39 @@ TEST_CASE("a_network_without_bitcode_cannot_run_on_the_host") {
   const Outcome outcome = verify(folder);
   CHECK(outcome.exit_code == 4);
   CHECK_THAT(outcome.err, Contains("no bitcode for the host executor"));
+}
+
+TEST_CASE("inspect_shows_the_steps_of_a_network_and_what_they_launch") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), {"--batch", "1,4"});
+  const Outcome outcome = run_burin({"inspect", folder / "p.burin"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("inputs: x (3x12x12); outputs: y (5)"));
+  CHECK_THAT(outcome.out, Contains("batch 1: an arena of ") && Contains("batch 4: an arena of "));
+  CHECK_THAT(outcome.out, Contains("softmax, 1 block of") && Contains("7 steps") && Contains("3 layers"));
+  CHECK_THAT(outcome.out, !Contains("buffer    tensor"));
+  const Outcome memory = run_burin({"inspect", folder / "p.burin", "--memory"});
+  CHECK(memory.exit_code == 0);
+  CHECK_THAT(memory.out, Contains("buffer    tensor"));
+  const Outcome layers = run_burin({"inspect", folder / "p.burin", "--layer", "conv1"});
+  CHECK_THAT(layers.out, Contains("conv1") && !Contains("steps"));
+  CHECK(run_burin({"inspect", folder / "p.burin", "--simplify"}).exit_code == 2);
+
+  const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+  const auto& network = document["network"];
+  CHECK(network["inputs"][0]["name"] == "x");
+  REQUIRE(network["programs"].size() == 2);
+  CHECK(network["programs"][1]["batch"] == 4);
+  CHECK(network["programs"][0]["kernels"].size() == network["programs"][0]["steps"].size());
+  CHECK(network["operators"].size() >= 4);
+}
+
+TEST_CASE("inspect_memory_of_a_package_of_layers_is_a_usage_error") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"}).exit_code == 0);
+  const Outcome outcome = run_burin({"inspect", folder / "p.burin", "--memory"});
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--memory") && Contains("not a whole network"));
 }

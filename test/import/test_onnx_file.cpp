@@ -386,3 +386,18 @@ TEST_CASE("onnx options: the zero threshold applies to fully connected layers to
   const std::vector<float> weights = last<Linear>(small_network().import(options)).weights;
   CHECK(std::count(weights.begin(), weights.end(), 0.0F) == 14);
 }
+
+TEST_CASE("onnx: the size of the inputs that the weights were made for") {
+  const auto std_of = [](const char* key, const char* value) {
+    OnnxModel model = OnnxModel::of_image({1, 2, 2});
+    model.add_node("Relu", {"x"});
+    auto* const property = model.proto.add_metadata_props();
+    property->set_key(key);
+    property->set_value(value);
+    return model.import().input_std;
+  };
+  CHECK(std_of("input_std", "58.0") == 58);
+  CHECK(std_of("another", "58") == 1);
+  for (const char* other : {"", "0", "-1", "nan", "inf", "0.229,0.224,0.225", "1e300"})
+    CHECK(std_of("input_std", other) == 1);
+}

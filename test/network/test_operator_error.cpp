@@ -1,0 +1,79 @@
+// What an operator's tolerance scales with.
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "compiler/network/operator_error.h"
+#include "compiler/network/reference_network.h"
+#include "test/ir/small_network.h"
+
+using namespace burin;
+using burin_test::GraphBuilder;
+
+namespace {
+
+std::vector<double> magnitude_of(OperatorKind kind, const std::vector<std::int64_t>& shape,
+                                 const std::vector<std::vector<float>>& inputs) {
+  GraphBuilder graph;
+  std::vector<int> tensors;
+  for (std::size_t i = 0; i < inputs.size(); ++i) tensors.push_back(graph.input(shape));
+  const int output = graph.add("op", std::move(kind), tensors);
+  const Network network = graph.finish({output});
+  const std::vector<std::span<const float>> spans(inputs.begin(), inputs.end());
+  return operator_magnitude(network, network.operators[0], 1, spans, run_reference(network, 1, spans)[0]);
+}
+
+Pool pool_of(PoolKind kind) {
+  Pool pool;
+  pool.kind = kind;
+  pool.kernel_h = pool.kernel_w = 2;
+  return pool;
+}
+
+Linear linear_of(std::vector<float> weights, int in) {
+  Linear linear;
+  linear.in_features = in;
+  linear.out_features = static_cast<int>(weights.size()) / in;
+  linear.weights = std::move(weights);
+  linear.bias.assign(static_cast<std::size_t>(linear.out_features), -1.0F);
+  return linear;
+}
+
+}  // namespace
+
+TEST_CASE("operator_error: what only moves or chooses values is exact") {
+  const std::vector<std::vector<float>> input = {{1, -2, 3, -4}};
+  CHECK(magnitude_of(pool_of(PoolKind::max), {1, 2, 2}, input) == std::vector<double>{0});
+  CHECK(magnitude_of(Reshape{{4}}, {1, 2, 2}, input) == std::vector<double>(4, 0));
+  CHECK(magnitude_of(Elementwise{ElementFunction::relu, 0, 0}, {4}, input) == std::vector<double>(4, 0));
+}
+
+TEST_CASE("operator_error: sums scale with their terms without signs") {
+  CHECK(magnitude_of(pool_of(PoolKind::average), {1, 2, 2}, {{1, -2, 3, -4}}) == std::vector<double>{2.5});
+  CHECK(magnitude_of(Combine{}, {2}, {{1, -2}, {-1, 5}}) == std::vector<double>{2, 7});
+  CHECK(magnitude_of(ChannelAffine{{-2}, {-3}}, {1, 1, 2}, {{1, -1}}) == std::vector<double>{5, 5});
+  CHECK(magnitude_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}) == std::vector<double>{3 + 2 + 1, 4 + 1});
+}
+
+TEST_CASE("operator_error: functions scale with their value") {
+  const auto sigmoid = magnitude_of(Elementwise{ElementFunction::sigmoid, 0, 0}, {2}, {{0, -10}});
+  CHECK(sigmoid[0] == Approx(0.5));
+  CHECK(sigmoid[1] == Approx(11 / (1 + std::exp(10.0))));
+  const auto softmax = magnitude_of(Softmax{}, {2}, {{0, 0}});
+  CHECK(softmax[0] == Approx(0.5 * (1 + std::log(2.0))));
+  CHECK(magnitude_of(Softmax{}, {2}, {{0, -1e4F}})[1] == 0);
+}
+
+TEST_CASE("operator_error: the deepest path of reductions") {
+  GraphBuilder graph;
+  const int x = graph.input({2});
+  const int a = graph.add("a", linear_of({1, 0, 1, 1}, 2), {x});  // 2 nonzeros
+  const int b = graph.add("b", linear_of({1, 0, 0, 1}, 2), {x});  // 1
+  const int s = graph.add("s", Combine{}, {a, b});
+  const Network network = graph.finish({s});
+  CHECK(longest_reduction(network, network.operators[0]) == 2);
+  CHECK(longest_reduction(network, network.operators[1]) == 1);
+  CHECK(deepest_reduction(network) == (2 + 1) + (1 + 1));
+  CHECK(network_tolerance(16, 2.0) == kNetworkToleranceFactor * std::ldexp(1.0, -23) * 4 * 2);
+  CHECK(network_tolerance(16, 0) > 0);
+}
