@@ -9,6 +9,7 @@
 namespace burin {
 namespace {
 constexpr const char* kLogName = "00-stages.txt";
+constexpr std::size_t kStageColumn = 12;      // characters, at least
 constexpr std::size_t kMaxFolderBytes = 200;  // file systems take 255; a suffix may follow
 }  // namespace
 
@@ -43,9 +44,11 @@ void Observer::write(const std::string& file_name, const std::string& text) cons
 }
 
 void Observer::write_log() const {
-  std::string log = fmt::format("{:<12} {:>10}  {}\n", "stage", "ms", "what");
+  std::size_t width = kStageColumn;
+  for (const Entry& entry : entries_) width = std::max(width, entry.stage.size());
+  std::string log = fmt::format("{:<{}} {:>10}  {}\n", "stage", width, "ms", "what");
   for (const Entry& entry : entries_) {
-    log += fmt::format("{:<12} {:>10.1f}  {}\n", entry.stage, entry.milliseconds, entry.remark);
+    log += fmt::format("{:<{}} {:>10.1f}  {}\n", entry.stage, width, entry.milliseconds, entry.remark);
   }
   write(kLogName, log);
 }
