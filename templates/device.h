@@ -104,6 +104,9 @@ BURIN_PRIMITIVE void burin_dev_bulk_copy_all(u32 shared_base, u32 shared_offset,
 // asks for its share.
 BURIN_PRIMITIVE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads);
 
+// The same of what later launches need, by all blocks of the launch together: each thread asks for its share.
+BURIN_PRIMITIVE void burin_dev_prefetch_ahead(const void* start, u32 bytes, u32 block_threads);
+
 // ---- order
 // A kernel may be launched while the one before it still runs. Until this returns, nothing may be loaded but weights,
 // and nothing stored: then all kernels that this one follows have ended, and their stores are seen. Every thread calls

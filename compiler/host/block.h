@@ -19,8 +19,10 @@
 
 namespace burin {
 
+// The last four of most kernels are what to prefetch, which the host does not.
 using KernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
-                                std::uint64_t partials, std::uint64_t counters, std::int32_t batch);
+                                std::uint64_t partials, std::uint64_t counters, std::int32_t batch, std::uint64_t ahead,
+                                std::uint32_t ahead_bytes, std::uint64_t also_ahead, std::uint32_t also_ahead_bytes);
 // Of kernels with activity maps.
 using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
                                         std::uint64_t partials, std::uint64_t counters, std::int32_t batch,
@@ -28,7 +30,8 @@ using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t outpu
 
 // Of operators beside the convolutions.
 using OperatorFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t second,
-                                  std::uint64_t weights, std::int32_t batch);
+                                  std::uint64_t weights, std::int32_t batch, std::uint64_t ahead,
+                                  std::uint32_t ahead_bytes, std::uint64_t also_ahead, std::uint32_t also_ahead_bytes);
 
 // What all blocks of a launch share.
 struct Launch {

@@ -214,41 +214,102 @@ Function* marks(SliceParts& parts, const std::vector<int>& group, const Share& o
   return body;
 }
 
-// `running`: of what no reduction has put into the FP32 sums.
-Function* outputs(SliceParts& parts, const std::vector<int>& group, const Share& own,
-                  const std::vector<RunningSum>& running) {
-  Function* body = parts.holes.open("outputs");
-  llvm::IRBuilder<> builder(&body->front());
+// One store: accumulators whose channels lie side by side, and where they go.
+struct Store {
+  int first = 0, count = 1;
+  Value* offset = nullptr;
+};
+
+std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& group, const Share& own) {
   const ConvShape& shape = parts.layer.shape;
   const std::int64_t plane = static_cast<std::int64_t>(shape.out_h()) * shape.out_w();
   const int together = channels_together(parts.plan.output_layout);
-  const FinalSums final_sums(parts, builder, body, running);
-  LiveBits live(parts);
-  const auto sum = [&](int j) { return final_sums.get(j, 0); };
-  const auto bias = [&](int j) -> Value* {
-    return llvm::ConstantFP::get(parts.f32, parts.layer.bias.empty() ? 0.0F : parts.layer.bias[group[j]]);
-  };
-  for (int j = own.first; j < own.end; ++j) {
-    Value* offset = parts.word_offset(group[j] / together * plane * together + group[j] % together);
-    if (together == 4 && side_by_side(group, j, own.end)) {
-      live.add(builder, j, 4,
-               parts.holes.splice(builder, parts.holes.piece("output4"),
-                                  {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), body->getArg(1), offset, bias(j),
-                                   bias(j + 1), bias(j + 2), bias(j + 3)}));
-      j += 3;
-      continue;
-    }
-    Value* bit =
-        parts.plan.word_images() == 2
-            ? parts.holes.splice(builder, parts.holes.piece("output_pair"),
-                                 {sum(j), final_sums.get(j, 1), body->getArg(1), offset, bias(j)})
-            : parts.holes.splice(builder, parts.holes.piece("output"), {sum(j), body->getArg(1), offset, bias(j)});
-    live.add(builder, j, 1, bit);
+  std::vector<Store> stores;
+  for (int j = own.first; j < own.end; j += stores.back().count) {
+    const int count = together == 4 && side_by_side(group, j, own.end) ? 4 : 1;
+    stores.push_back({j, count, parts.word_offset(group[j] / together * plane * together + group[j] % together)});
   }
-  live.store(builder, body->getArg(2));
-  builder.CreateRetVoid();
-  return body;
+  return stores;
 }
+
+// The assembler moves no load across a store, which may be to the same place for all it knows. So residuals are loaded
+// in batches, of as many words as registers are left beside the sums.
+int residuals_at_once(const SliceParts& parts) {
+  constexpr int kLeast = 4, kMost = 32;
+  const int left = parts.plan.max_registers - parts.plan.accumulator_registers() - kMinRegisterOverhead;
+  return std::clamp(left, kLeast, kMost);
+}
+
+class OutputBuilder {
+ public:
+  OutputBuilder(SliceParts& parts, const std::vector<int>& group, const std::vector<RunningSum>& running)
+      : parts_(parts),
+        group_(group),
+        body_(parts.holes.open("outputs")),
+        builder_(&body_->front()),
+        sums_(parts, builder_, body_, running),
+        live_(parts) {}
+
+  Function* build(const std::vector<Store>& stores) {
+    const auto words = [](const Store& store) { return store.count; };
+    const int at_once = residuals_at_once(parts_);
+    for (std::size_t begin = 0, end = 0; begin < stores.size(); begin = end) {
+      std::vector<Value*> residuals;
+      int loaded = 0;
+      for (; end < stores.size() && (end == begin || loaded + words(stores[end]) <= at_once); ++end) {
+        residuals.push_back(residual(stores[end]));
+        loaded += words(stores[end]);
+      }
+      for (std::size_t i = begin; i < end; ++i) {
+        live_.add(builder_, stores[i].first, stores[i].count, store(stores[i], residuals[i - begin]));
+      }
+    }
+    live_.store(builder_, body_->getArg(2));
+    builder_.CreateRetVoid();
+    return body_;
+  }
+
+ private:
+  bool pairs() const { return parts_.plan.word_images() == 2; }
+  Value* pixel() const { return body_->getArg(1); }
+
+  Value* residual(const Store& store) {
+    if (parts_.layer.shape.epilogue.residual) {
+      const char* piece = store.count == 4 ? "residual4" : pairs() ? "residual_pair" : "residual";
+      return parts_.holes.splice(builder_, parts_.holes.piece(piece), {pixel(), store.offset});
+    }
+    llvm::Type* type = pairs() ? parts_.i32 : parts_.f32;
+    return llvm::Constant::getNullValue(store.count == 4 ? llvm::FixedVectorType::get(type, 4) : type);
+  }
+
+  Value* bias(int j) const {
+    return llvm::ConstantFP::get(parts_.f32, parts_.layer.bias.empty() ? 0.0F : parts_.layer.bias[group_[j]]);
+  }
+
+  // The bits that say which are live.
+  Value* store(const Store& store, Value* residual) {
+    const int j = store.first;
+    const auto sum = [&](int i) { return sums_.get(i, 0); };
+    if (store.count == 4) {
+      return parts_.holes.splice(builder_, parts_.holes.piece("output4"),
+                                 {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), residual, pixel(), store.offset, bias(j),
+                                  bias(j + 1), bias(j + 2), bias(j + 3)});
+    }
+    if (pairs()) {
+      return parts_.holes.splice(builder_, parts_.holes.piece("output_pair"),
+                                 {sum(j), sums_.get(j, 1), residual, pixel(), store.offset, bias(j)});
+    }
+    return parts_.holes.splice(builder_, parts_.holes.piece("output"),
+                               {sum(j), residual, pixel(), store.offset, bias(j)});
+  }
+
+  SliceParts& parts_;
+  const std::vector<int>& group_;
+  Function* body_;
+  llvm::IRBuilder<> builder_;
+  FinalSums sums_;
+  LiveBits live_;
+};
 
 }  // namespace
 
@@ -259,7 +320,9 @@ void build_sums(SliceParts& parts, const SliceProgram& program, const std::vecto
   const Share own = added_here(parts, program);
   const std::vector<RunningSum> none(group.size());
   bodies.emplace_back("clear", clear(parts, sums));
-  bodies.emplace_back("outputs", outputs(parts, group, own, parts.plan.splits > 1 ? none : running));
+  bodies.emplace_back(
+      "outputs",
+      OutputBuilder(parts, group, parts.plan.splits > 1 ? none : running).build(stores_of(parts, group, own)));
   if (parts.plan.marks) bodies.emplace_back("marks", marks(parts, group, own));
   if (parts.plan.reduction == Reduction::cluster) {
     bodies.emplace_back("share", share(parts, sums, own, running));

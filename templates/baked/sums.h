@@ -60,25 +60,36 @@ BURIN_DEVICE float activate(float x) {
   }
 }
 
+// What is added to outputs, loaded ahead of them: one word, or with nchw4 four.
+BURIN_PIECE float burin_piece_residual(const Pixel* pixel, i64 channel_bytes) {
+  return burin_dev_global_load(pixel->residual, channel_bytes);
+}
+BURIN_PIECE u32 burin_piece_residual_pair(const Pixel* pixel, i64 channel_bytes) {
+  return burin_dev_global_load_word(pixel->residual, channel_bytes);
+}
+BURIN_PIECE f32x4 burin_piece_residual4(const Pixel* pixel, i64 channel_bytes) {
+  return burin_dev_global_load4(pixel->residual, channel_bytes);
+}
+
 // Each stores one output, or several, and says of each whether it is live, in bits from 0 on.
-BURIN_PIECE u32 burin_piece_output(float sum, const Pixel* pixel, i64 channel_bytes, float bias) {
+BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel, i64 channel_bytes, float bias) {
   if (has_bias()) sum += bias;
-  if (has_residual()) sum += burin_dev_global_load(pixel->residual, channel_bytes);
+  if (has_residual()) sum += residual;
   const float value = activate(sum);
   burin_dev_global_store(pixel->output, channel_bytes, value);
   return is_live(value);
 }
 
 // With the half precisions: of two images.
-BURIN_PIECE u32 burin_piece_output_pair(float low, float high, const Pixel* pixel, i64 channel_bytes, float bias) {
+BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, const Pixel* pixel, i64 channel_bytes,
+                                        float bias) {
   if (has_bias()) {
     low += bias;
     high += bias;
   }
   if (has_residual()) {
-    const u32 word = burin_dev_global_load_word(pixel->residual, channel_bytes);
-    low += low_half(word);
-    high += high_half(word);
+    low += low_half(residual);
+    high += high_half(residual);
   }
   const u32 word = pack_halves(activate(low), activate(high));
   burin_dev_global_store_word(pixel->output, channel_bytes, word);
@@ -86,11 +97,11 @@ BURIN_PIECE u32 burin_piece_output_pair(float low, float high, const Pixel* pixe
 }
 
 // With nchw4, four accumulators whose channels lie side by side.
-BURIN_PIECE u32 burin_piece_output4(float sum0, float sum1, float sum2, float sum3, const Pixel* pixel,
+BURIN_PIECE u32 burin_piece_output4(float sum0, float sum1, float sum2, float sum3, f32x4 residual, const Pixel* pixel,
                                     i64 channel_bytes, float bias0, float bias1, float bias2, float bias3) {
   f32x4 sums = {sum0, sum1, sum2, sum3};
   if (has_bias()) sums += f32x4{bias0, bias1, bias2, bias3};
-  if (has_residual()) sums += burin_dev_global_load4(pixel->residual, channel_bytes);
+  if (has_residual()) sums += residual;
   const f32x4 values = {activate(sums[0]), activate(sums[1]), activate(sums[2]), activate(sums[3])};
   burin_dev_global_store4(pixel->output, channel_bytes, values);
   return is_live(values[0]) | is_live(values[1]) << 1 | is_live(values[2]) << 2 | is_live(values[3]) << 3;
