@@ -94,13 +94,15 @@ void configure_function(LoadedCode& kernel, const KernelCode& code, const std::s
 // is only a hint.
 DeviceRange find_slices(const LoadedCode& code, const std::string& symbol, std::int64_t code_bytes) {
   const DriverTable& driver = *code.device->driver;
+  const std::string name = symbol + kCodeTableEnding;
   CUdeviceptr table = 0;
   std::size_t bytes = 0;
-  if (driver.cuModuleGetGlobal(&table, &bytes, code.module, (symbol + kCodeTableEnding).c_str()) != kCudaSuccess) {
-    return {};
-  }
+  const CUresult result = driver.cuModuleGetGlobal(&table, &bytes, code.module, name.c_str());
+  if (result == kCudaErrorNotFound) return {};
+  check(driver, result, "cuModuleGetGlobal", "while looking for " + name);
   std::vector<std::uint64_t> addresses(bytes / sizeof(std::uint64_t));
-  if (addresses.empty() || driver.cuMemcpyDtoH(addresses.data(), table, bytes) != kCudaSuccess) return {};
+  if (addresses.empty()) return {};
+  check(driver, driver.cuMemcpyDtoH(addresses.data(), table, bytes), "cuMemcpyDtoH", "while reading " + name);
   const auto [first, last] = std::ranges::minmax_element(addresses);
   const std::uint64_t span = *last - *first, all = code_bytes > 0 ? static_cast<std::uint64_t>(code_bytes) : span;
   // The last slice ends about as far behind its beginning as the others do.

@@ -180,6 +180,23 @@ TEST_CASE("network: steps wait for what the plan says, and for nothing else") {
   CHECK(graph.edges == wanted);
 }
 
+TEST_CASE("network: each launch prefetches the code of layers that follow it") {
+  Sample sample;
+  sample.network.bind(sample.io(8));
+  const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
+  constexpr std::uint32_t kBytes = 0x400;  // from the first of the fake's slices to where the last one may end
+  CHECK(nodes[kConv1].ahead[0] != nullptr);
+  CHECK(nodes[kConv1].ahead[1] != nullptr);
+  CHECK(nodes[kConv1].ahead[0] != nodes[kConv1].ahead[1]);  // left and right may run at the same time
+  CHECK(nodes[kConv1].ahead_bytes == std::array<std::uint32_t, 2>{kBytes, kBytes});
+  for (const int step : {kLeft, kRight, kFc, kAdd, kCopy}) {
+    INFO(step);
+    CHECK(nodes[static_cast<std::size_t>(step)].ahead_bytes == std::array<std::uint32_t, 2>{0, 0});
+  }
+  sample.network.bind(sample.io(8), {.prefetch = false});
+  CHECK(sample.fake.graphs().back().nodes[kConv1].ahead_bytes == std::array<std::uint32_t, 2>{0, 0});
+}
+
 TEST_CASE("network: a batch that is no compiled one takes the next larger program") {
   Sample sample;
   const NetworkRun run = sample.network.bind(sample.io(5));
