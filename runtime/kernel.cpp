@@ -69,15 +69,9 @@ void Kernel::launch(CUstream_st* stream, const LaunchIo& io, const WorkspaceView
   LaunchIo tensors = io;
   WorkspaceView scratch = workspace;
   auto batch = static_cast<std::int32_t>(io.batch);
-  const void* nothing = nullptr;  // is prefetched for launches that follow
-  std::uint64_t no_bytes = 0;
-  std::array<void*, 10> parameters = {&tensors.input,    &tensors.output, &tensors.residual, &scratch.partials,
-                                      &scratch.counters, &batch,          &nothing,          &no_bytes,
-                                      &nothing,          &no_bytes};
-  if (record().launch.has_activity()) {
-    parameters[6] = &tensors.input_activity;
-    parameters[7] = &tensors.output_activity;
-  }
+  std::array<void*, 8> parameters = {&tensors.input,          &tensors.output,         &tensors.residual,
+                                     &scratch.partials,       &scratch.counters,       &batch,
+                                     &tensors.input_activity, &tensors.output_activity};
 
   const LaunchGeometry& geometry = record().launch;
   const DriverTable& driver = *loaded_->device->driver;

@@ -23,7 +23,7 @@ class GraphBuilder {
   CUgraph graph() const { return graph_; }
 
   void add(const KernelLaunch& launch) {
-    std::array<void*, kMaxParameters> parameters = launch.parameters();
+    std::array<void*, 8> parameters = launch.parameters();
     KernelNodeParameters node;
     node.function = launch.code->function;
     node.grid_x = launch.grid.tiles;
@@ -56,7 +56,7 @@ class GraphBuilder {
             "cuGraphAddDependencies", kWhile);
       return;
     }
-    require(driver_.cuGraphAddDependenciesWithData != nullptr, "programmatic launches", "12.3");
+    BURIN_CHECK(driver_.cuGraphAddDependenciesWithData != nullptr, "edges that this driver does not know");
     const GraphEdgeData kind{kGraphPortProgrammatic, 0, kGraphDependencyProgrammatic, {}};
     const std::vector<GraphEdgeData> data(from.size(), kind);
     check(driver_, driver_.cuGraphAddDependenciesWithData(graph_, from.data(), to.data(), data.data(), from.size()),
@@ -79,24 +79,20 @@ class GraphBuilder {
 
 }  // namespace
 
-std::array<void*, kMaxParameters> KernelLaunch::parameters() const {
+std::array<void*, 8> KernelLaunch::parameters() const {
   // Behind those that the kernel has: the driver reads none of them.
   static void* const nothing = nullptr;
-  std::array<void*, kMaxParameters> addresses;
+  std::array<void*, 8> addresses;
   addresses.fill(const_cast<void**>(&nothing));
   for (std::size_t i = 0; i < pointer_count; ++i) addresses[i] = const_cast<void**>(&pointers[i]);
   addresses[pointer_count] = const_cast<std::int32_t*>(&batch);
-  for (std::size_t i = 0; i < ahead.size(); ++i) {
-    addresses[pointer_count + 1 + 2 * i] = const_cast<const void**>(&ahead[i].start);
-    addresses[pointer_count + 2 + 2 * i] = const_cast<std::uint64_t*>(&ahead[i].bytes);  // the lower half: 32 bits
-  }
   return addresses;
 }
 
 void KernelLaunch::enqueue(CUstream_st* stream) const {
   const DeviceState& device = *code->device;
   const DriverTable& driver = *device.driver;
-  std::array<void*, kMaxParameters> addresses = parameters();
+  std::array<void*, 8> addresses = parameters();
   const ContextScope scope(device);
   const CUresult result =
       driver.cuLaunchKernel(code->function, grid.tiles, grid.slices, 1, static_cast<unsigned>(threads), 1, 1,

@@ -11,22 +11,18 @@
 
 namespace burin {
 
-inline constexpr std::size_t kMaxParameters = 10;
-
 // A launch of one kernel, with everything but the stream.
 struct KernelLaunch {
   std::shared_ptr<const LoadedCode> code;
   LaunchGrid grid;
   int threads = 0, shared_bytes = 0;
-  std::array<void*, 5>
-      pointers{};  // the kernel's first parameters, `pointer_count` of them; then the batch, and what is ahead
+  std::array<void*, 5> pointers{};  // the kernel's first parameters, `pointer_count` of them; then comes the batch
   std::size_t pointer_count = 0;
   std::int32_t batch = 0;
-  std::array<DeviceRange, 2> ahead{};  // what it brings near for launches that follow
-  std::string what;                    // for messages: "step 3, kernel pool1_pool of operator pool1"
+  std::string what;  // for messages: "step 3, kernel pool1_pool of operator pool1"
 
   // Addresses of the parameters, valid as long as this lives: the driver takes no const, and changes nothing.
-  std::array<void*, kMaxParameters> parameters() const;
+  std::array<void*, 8> parameters() const;
   void enqueue(CUstream_st* stream) const;
 };
 

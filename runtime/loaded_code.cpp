@@ -1,8 +1,6 @@
 #include "runtime/loaded_code.h"
 
-#include <algorithm>
 #include <array>
-#include <vector>
 
 #include "ir/error.h"
 #include "runtime/select_binary.h"
@@ -90,26 +88,6 @@ void configure_function(LoadedCode& kernel, const KernelCode& code, const std::s
         "cuFuncSetAttribute", what);
 }
 
-// `code_bytes`: of the whole module, where the assembler has said so. Not an error where there is no table: the range
-// is only a hint.
-DeviceRange find_slices(const LoadedCode& code, const std::string& symbol, std::int64_t code_bytes) {
-  const DriverTable& driver = *code.device->driver;
-  const std::string name = symbol + kCodeTableEnding;
-  CUdeviceptr table = 0;
-  std::size_t bytes = 0;
-  const CUresult result = driver.cuModuleGetGlobal(&table, &bytes, code.module, name.c_str());
-  if (result == kCudaErrorNotFound) return {};
-  check(driver, result, "cuModuleGetGlobal", "while looking for " + name);
-  std::vector<std::uint64_t> addresses(bytes / sizeof(std::uint64_t));
-  if (addresses.empty()) return {};
-  check(driver, driver.cuMemcpyDtoH(addresses.data(), table, bytes), "cuMemcpyDtoH", "while reading " + name);
-  const auto [first, last] = std::ranges::minmax_element(addresses);
-  const std::uint64_t span = *last - *first, all = code_bytes > 0 ? static_cast<std::uint64_t>(code_bytes) : span;
-  // The last slice ends about as far behind its beginning as the others do.
-  const std::uint64_t slice = all / addresses.size();
-  return {reinterpret_cast<const void*>(*first), std::min(span, all) + slice};
-}
-
 void load(LoadedCode& kernel, const std::shared_ptr<const DeviceState>& device,
           const std::shared_ptr<const Package>& package, const KernelCode& code, bool force_jit) {
   const KernelBinary& binary = select_binary(code, device->info, force_jit);
@@ -133,7 +111,6 @@ void load(LoadedCode& kernel, const std::shared_ptr<const DeviceState>& device,
   check(driver, driver.cuModuleGetFunction(&kernel.function, kernel.module, code.symbol.c_str()), "cuModuleGetFunction",
         what);
   configure_function(kernel, code, what);
-  kernel.slices = find_slices(kernel, code.symbol, binary.code_bytes);
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // LoadedCode: a kernel's code on one device, from the moment the driver took it until it is unloaded.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,12 +22,6 @@ struct KernelCode {
   int threads = 0, shared_bytes = 0;
 };
 
-// A run of the device's memory.
-struct DeviceRange {
-  const void* start = nullptr;
-  std::uint64_t bytes = 0;
-};
-
 struct LoadedCode {
   std::shared_ptr<const DeviceState> device;
   std::shared_ptr<const Package> package;  // keeps the record alive
@@ -39,7 +32,6 @@ struct LoadedCode {
   std::string arch;
   std::string log;
   KernelAttributes attributes;
-  DeviceRange slices;  // of a layer: where the code of its slices lies, or nearly so: good enough to prefetch it
 
   LoadedCode() = default;
   ~LoadedCode();

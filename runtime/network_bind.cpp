@@ -4,7 +4,6 @@
 
 #include "ir/error.h"
 #include "ir/limits.h"
-#include "ir/step_order.h"
 #include "runtime/launch_plan.h"
 #include "runtime/network_schedule.h"
 #include "runtime/network_scratch.h"
@@ -14,7 +13,6 @@ namespace burin {
 namespace {
 
 constexpr int kWordBytes = 4;
-constexpr int kFarthestAhead = 12;  // launches between the one that prefetches code and the one that runs it
 
 std::uintptr_t as_number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -72,7 +70,6 @@ class Binder {
     lay_out_parts();
     allocate();
     for (std::size_t part = 0; part < run_.schedule.parts.size(); ++part) add_part(static_cast<int>(part));
-    if (options_.prefetch) look_ahead();
     run_.graph = std::make_unique<KernelGraph>(network_.package->device.state(), run_.launches, edges_);
   }
 
@@ -161,31 +158,8 @@ class Binder {
   // that does not starts behind whole edges.
   void add_edge(int from, int to) {
     const LoadedCode& code = *run_.launches[static_cast<std::size_t>(to)].code;
-    edges_.push_back({from, to, options_.programmatic && awaits_launch(code)});
-  }
-
-  // Each launch's code is prefetched by the last one before it that has room for that: code is read once in a run of
-  // the network, and comes from device memory otherwise.
-  void look_ahead() {
-    StepOrder order(run_.launches.size());
-    std::vector<std::vector<int>> after(run_.launches.size());
-    for (const GraphEdge& edge : edges_) after[static_cast<std::size_t>(edge.to)].push_back(edge.from);
-    for (std::vector<int>& steps : after) {
-      std::ranges::sort(steps);
-      order.add(steps);
-    }
-    std::vector<std::size_t> ranges(run_.launches.size(), 0);
-    for (int to = 0; to < order.steps(); ++to) {
-      const DeviceRange& slices = run_.launches[static_cast<std::size_t>(to)].code->slices;
-      if (slices.bytes == 0) continue;
-      for (int from = to - 1; from >= std::max(0, to - kFarthestAhead); --from) {
-        KernelLaunch& launch = run_.launches[static_cast<std::size_t>(from)];
-        std::size_t& used = ranges[static_cast<std::size_t>(from)];
-        if (!order.is_before(from, to) || used == launch.ahead.size()) continue;
-        launch.ahead[used++] = slices;
-        break;
-      }
-    }
+    const bool possible = code.device->driver->cuGraphAddDependenciesWithData != nullptr && awaits_launch(code);
+    edges_.push_back({from, to, options_.programmatic && possible});
   }
 
   KernelLaunch start_launch(const BoundStep& step, std::shared_ptr<const LoadedCode> code, const KernelCode& kernel) {

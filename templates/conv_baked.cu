@@ -312,27 +312,8 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
   burin_dev_exit();
 }
 
-// All before this overlaps with the end of the kernel in front.
-BURIN_DEVICE void begin_after_launch() {
-  burin_dev_await_launch();
-  burin_dev_let_follow();
-}
-
-// What launches that follow will run, or read: two runs of bytes, which may be empty.
-struct Ahead {
-  const void* first;
-  u32 first_bytes;
-  const void* second;
-  u32 second_bytes;
-};
-
-BURIN_DEVICE void prefetch_ahead(const Ahead& ahead) {
-  burin_dev_prefetch_ahead(ahead.first, ahead.first_bytes, block_threads());
-  burin_dev_prefetch_ahead(ahead.second, ahead.second_bytes, block_threads());
-}
-
 // What is the same for all slices is done here: this code is fetched once for the whole GPU.
-BURIN_DEVICE void run_block(const Launch& launch, const Ahead& ahead, const u8* activity, u8* marks) {
+BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks) {
   const u32 slice = burin_dev_block_y();
   // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
   if (cluster_tiles() > 1 && locate_origin().image >= launch.batch) burin_dev_exit();
@@ -348,11 +329,11 @@ BURIN_DEVICE void run_block(const Launch& launch, const Ahead& ahead, const u8* 
     } else {
       burin_dev_barrier();
     }
-    begin_after_launch();
+    burin_dev_await_launch();
     fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));
   } else {
     tile.source = staged() ? launch.input : locate_source(launch);
-    begin_after_launch();
+    burin_dev_await_launch();
   }
   if (uses_activity()) {
     if (!bulk()) burin_dev_barrier();  // the words are clear
@@ -363,7 +344,6 @@ BURIN_DEVICE void run_block(const Launch& launch, const Ahead& ahead, const u8* 
       burin_dev_barrier();
     }
   }
-  prefetch_ahead(ahead);
   const Pixel pixel = locate_pixel(launch);
   burin_hole_slices(slice, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes, tile.sharing,
                     launch.partials, launch.counters, marks, launch.batch, pixel.output, pixel.residual, pixel.meant);
@@ -371,14 +351,12 @@ BURIN_DEVICE void run_block(const Launch& launch, const Ahead& ahead, const u8* 
 
 // The entries: the plan decides which is kept, under the kernel's symbol.
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* residual, float* partials, u32* counters,
-                               i32 batch, const void* ahead, u32 ahead_bytes, const void* also_ahead,
-                               u32 also_ahead_bytes) {
-  run_block({input, output, residual, partials, counters, batch, words_of_images(batch)},
-            {ahead, ahead_bytes, also_ahead, also_ahead_bytes}, nullptr, nullptr);
+                               i32 batch) {
+  run_block({input, output, residual, partials, counters, batch, words_of_images(batch)}, nullptr, nullptr);
 }
 
 BURIN_KERNEL void burin_kernel_with_activity(const float* input, float* output, const float* residual, float* partials,
                                              u32* counters, i32 batch, const u8* input_activity, u8* output_activity) {
-  run_block({input, output, residual, partials, counters, batch, words_of_images(batch)}, {nullptr, 0, nullptr, 0},
-            input_activity, output_activity);
+  run_block({input, output, residual, partials, counters, batch, words_of_images(batch)}, input_activity,
+            output_activity);
 }

@@ -104,15 +104,11 @@ BURIN_PRIMITIVE void burin_dev_bulk_copy_all(u32 shared_base, u32 shared_offset,
 // asks for its share.
 BURIN_PRIMITIVE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block_threads);
 
-// The same of what later launches need, by all blocks of the launch together: each thread asks for its share.
-BURIN_PRIMITIVE void burin_dev_prefetch_ahead(const void* start, u32 bytes, u32 block_threads);
-
 // ---- order
-// A kernel may be launched while the one before it still runs. Until this returns, nothing may be loaded but weights,
-// and nothing stored: then all kernels that this one follows have ended, and their stores are seen. Every thread calls
-// it first of all, once, and then lets the kernel that follows be launched.
+// A kernel may be launched when all blocks of the one before it have ended, but before their stores are known to be
+// everywhere. Until this returns, nothing may be loaded but weights, and nothing stored. Every thread calls it first of
+// all, once.
 BURIN_PRIMITIVE void burin_dev_await_launch();
-BURIN_PRIMITIVE void burin_dev_let_follow();
 BURIN_PRIMITIVE void burin_dev_barrier();  // all threads of the block
 // The assembler moves no memory access across it. Each needs a number of its own within a function, from 1 on; one that
 // is made of loaded words (and odd) keeps their loads before it.

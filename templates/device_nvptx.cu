@@ -246,22 +246,10 @@ BURIN_INLINE void burin_dev_prefetch_code(const void* code, u32 bytes, u32 block
     __asm__ volatile("prefetch.global.L2 [%0];" ::"l"((const char*)code + offset));
   }
 }
-BURIN_INLINE void burin_dev_prefetch_ahead(const void* start, u32 bytes, u32 block_threads) {
-  constexpr u64 kLineBytes = 128;
-  const u32 across = __nvvm_read_ptx_sreg_nctaid_x(), down = __nvvm_read_ptx_sreg_nctaid_y();
-  const u64 threads = static_cast<u64>(across * down) * block_threads;
-  const u32 block = burin_dev_block_y() * across + burin_dev_block_x();
-  const u64 thread = static_cast<u64>(block) * block_threads + burin_dev_thread();
-  for (u64 offset = thread * kLineBytes; offset < bytes; offset += threads * kLineBytes) {
-    __asm__ volatile("prefetch.global.L2 [%0];" ::"l"((const char*)start + offset));
-  }
-}
 #if __CUDA_ARCH__ >= 900
 BURIN_INLINE void burin_dev_await_launch() { __asm__ volatile("griddepcontrol.wait;" ::: "memory"); }
-BURIN_INLINE void burin_dev_let_follow() { __asm__ volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 #else
 BURIN_INLINE void burin_dev_await_launch() {}
-BURIN_INLINE void burin_dev_let_follow() {}
 #endif
 BURIN_INLINE void burin_dev_barrier() { __syncthreads(); }
 // A way out that no thread takes: %ctaid.z is always 0, which the assembler does not know. (Of bar.warp.sync it makes

@@ -26,7 +26,7 @@ struct BenchArguments {
   std::string package;
   std::string device = "cuda:0";
   std::optional<std::string> batches, layer, baseline, json, dead;
-  bool programmatic = false;  // of networks
+  bool no_overlap = false;  // of networks
   BenchOptions options;
 };
 
@@ -262,11 +262,11 @@ int bench_package(const BenchArguments& arguments) {
   const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
   if (package.manifest.network && !by_layer) {
     return bench_network_package(
-        {arguments.package, choice.ordinal, batches, arguments.options.samples, arguments.programmatic, arguments.json},
+        {arguments.package, choice.ordinal, batches, arguments.options.samples, !arguments.no_overlap, arguments.json},
         package);
   }
-  if (arguments.programmatic) {
-    fail(ErrorKind::usage, "--programmatic is for whole networks, and this measures layers by themselves");
+  if (arguments.no_overlap) {
+    fail(ErrorKind::usage, "--no-overlap is for whole networks, and this measures layers by themselves");
   }
   std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
@@ -337,8 +337,8 @@ void add_bench_command(CLI::App& app, Action& action) {
                    "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
                    "blocks are zero, e.g. 0,0.5,0.9")
       ->type_name("LIST");
-  command->add_flag("--programmatic", arguments->programmatic,
-                    "Network: kernels may begin while those that they wait for still end (sm_90)");
+  command->add_flag("--no-overlap", arguments->no_overlap,
+                    "Network: no kernel is launched before those that it waits for have ended altogether");
   command->add_option("--json", arguments->json, "Write all figures to FILE, too (-: to stdout instead of the table)")
       ->type_name("FILE");
   command->add_option("--samples", arguments->options.samples, "Timed graph replays for each figure (default 100)")

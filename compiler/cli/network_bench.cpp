@@ -153,7 +153,7 @@ std::string print_benches(const NetworkBenchArguments& arguments, const DeviceIn
       "latency: one launch of the network's graph on an idle device, between events, and until the host has seen its "
       "end;\nback to back: launches that follow each other at once\n",
       arguments.package, device.name, device.arch(), arguments.samples,
-      arguments.programmatic ? ", kernels begin while those before them end" : "");
+      arguments.programmatic ? "" : ", launches do not overlap");
   text += print_summary(benches);
   for (const NetworkBench& bench : benches) {
     text += fmt::format(

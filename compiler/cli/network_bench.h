@@ -15,7 +15,7 @@ struct NetworkBenchArguments {
   int ordinal = 0;
   std::vector<int> batches;  // empty: those that the network was compiled for
   int samples = 100;
-  bool programmatic = false;        // NetworkOptions::programmatic
+  bool programmatic = true;         // NetworkOptions::programmatic
   std::optional<std::string> json;  // a file, or "-": standard output instead of the tables
 };
 

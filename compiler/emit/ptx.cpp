@@ -34,7 +34,6 @@
 #include "compiler/specialise/source_map.h"
 #include "ir/arch.h"
 #include "ir/error.h"
-#include "ir/package/kernel_binary.h"
 
 namespace burin {
 namespace {
@@ -70,20 +69,6 @@ void notes_to_comments(llvm::Module& module) {
     }
     note->eraseFromParent();
   }
-}
-
-// Where the code of the slices lies, as an array that the runtime can read: `<symbol>_code`.
-void list_slices(llvm::Module& module, const std::string& symbol) {
-  std::vector<llvm::Constant*> slices;
-  for (Function& function : module) {
-    if (!function.isDeclaration() && function.getName() != symbol) slices.push_back(&function);
-  }
-  if (slices.empty()) return;
-  constexpr unsigned kGlobalMemory = 1;
-  auto* type = llvm::ArrayType::get(slices.front()->getType(), slices.size());
-  new llvm::GlobalVariable(module, type, /*isConstant=*/true, llvm::GlobalValue::ExternalLinkage,
-                           llvm::ConstantArray::get(type, slices), symbol + kCodeTableEnding, nullptr,
-                           llvm::GlobalValue::NotThreadLocal, kGlobalMemory);
 }
 
 void link_primitives(llvm::Module& module, const ArchSpec& arch) {
@@ -227,7 +212,6 @@ std::string emit_ptx(const SpecialisedModule& specialised, const std::string& ar
   module->setDataLayout(target->createDataLayout());
   module->setTargetTriple(target->getTargetTriple().str());
   notes_to_comments(*module);
-  list_slices(*module, specialised.symbol);
   link_primitives(*module, arch);
   inline_primitives(*module);
   load_halves_as_halves(*module);

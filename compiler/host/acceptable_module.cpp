@@ -37,8 +37,8 @@ constexpr std::uint64_t kMaxConstantBytes = 1 << 24;  // one constant table
 constexpr std::uint64_t kMaxAlignment = 64;           // bytes, of a variable
 constexpr int kMaxCallDepth = 64;
 constexpr std::string_view kDeviceTriple = "nvptx64-nvidia-cuda";
-constexpr std::string_view kKernelSignature = "vpppppipipi", kActivitySignature = "vpppppipp",
-                           kOperatorSignature = "vppppipipi";
+constexpr std::string_view kKernelSignature = "vpppppi", kActivitySignature = "vpppppipp",
+                           kOperatorSignature = "vppppi";
 constexpr std::size_t kMaxQuoted = 160;  // characters of an instruction in an error
 
 std::string quote(const llvm::Value& value) {

@@ -121,12 +121,12 @@ void Block::thread_entry() {
                       counters = memory.base(LaunchBuffer::counters);
   if (launch.operator_kernel != nullptr) {
     launch.operator_kernel(input, output, memory.base(LaunchBuffer::second), memory.base(LaunchBuffer::weights),
-                           launch.batch, 0, 0, 0, 0);
+                           launch.batch);
   } else if (launch.activity_kernel != nullptr) {
     launch.activity_kernel(input, output, residual, partials, counters, launch.batch,
                            memory.base(LaunchBuffer::input_activity), memory.base(LaunchBuffer::output_activity));
   } else {
-    launch.kernel(input, output, residual, partials, counters, launch.batch, 0, 0, 0, 0);
+    launch.kernel(input, output, residual, partials, counters, launch.batch);
   }
   block.end_thread();
 }

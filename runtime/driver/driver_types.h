@@ -30,7 +30,6 @@ using CUgraphExec = CUgraphExec_st*;
 using CUgraphNode = CUgraphNode_st*;
 
 inline constexpr CUresult kCudaSuccess = 0;
-inline constexpr CUresult kCudaErrorNotFound = 500;
 inline constexpr CUresult kCudaErrorNoDevice = 100;
 
 // CUdevice_attribute

@@ -11,8 +11,8 @@ BURIN_DEVICE f32x4 load_second(const float* second, u32 word) {
   return {value, value, value, value};
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* second, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* second, const float*, i32) {
+  burin_dev_await_launch();
   const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   const float* other = second_of(second, first_image());

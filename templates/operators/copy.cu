@@ -36,8 +36,8 @@ BURIN_DEVICE Element locate(u32 item) {
   return element;
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
   const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());

@@ -24,9 +24,8 @@ BURIN_DEVICE f32x4 transform(const float* weights, u32 word, f32x4 x) {
   return apply4(x);
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32,
-                               BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32) {
+  burin_dev_await_launch();
   const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());

@@ -4,8 +4,8 @@
 
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
   const u32 wanted = block_of_group() * (block_threads() / kWarpThreads) + thread / kWarpThreads;
   const u32 channel = at_most(wanted, channels() - 1);

@@ -95,9 +95,8 @@ BURIN_DEVICE void finish(const float* weights, float* output, i32 batch, u32 fir
   burin_dev_global_store(output_of(output, image), bytes_of(row), apply(sum));
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch,
-                               BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch) {
+  burin_dev_await_launch();
   const u32 first_row = block_of_group() * block_rows();
   Block block;
   float sums[kMaxRows][kMaxImages];

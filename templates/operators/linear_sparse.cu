@@ -88,9 +88,8 @@ BURIN_DEVICE f32x4 part_of_output(const float* weights, u32 start, u32 end, u32 
   return sums;
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch,
-                               BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch) {
+  burin_dev_await_launch();
   begin_staging(input, batch);
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads, warps = block_threads() / kWarpThreads;
   const u32 first = block_of_group() * warp_rows() * warps + thread / kWarpThreads;

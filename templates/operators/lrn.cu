@@ -58,8 +58,8 @@ BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, u
   burin_dev_global_store(to, bytes_of(word), normalized(burin_dev_global_load(from, bytes_of(word)), sum));
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
   const u32 item = block_of_group() * block_threads() + burin_dev_thread();
   const i32 first = item / plane() * thread_channels();
   if (first >= channels()) return;

@@ -29,17 +29,6 @@ constexpr float kInfinity = __builtin_inff();
 // Shared memory before it is the broadcast's and the gates' (ir/kernel_plan.h: kSharedReserveBytes).
 constexpr u32 kSharedStart = 128;
 
-// The parameters that all kernels have after those of their own: what launches that follow will run, or read; two runs
-// of bytes, which may be empty.
-#define BURIN_AHEAD const void *ahead, u32 ahead_bytes, const void *also_ahead, u32 also_ahead_bytes
-
-// The first thing that a kernel does, but for weights: those it may ask for before.
-#define BURIN_BEGIN                                              \
-  burin_dev_await_launch();                                      \
-  burin_dev_let_follow();                                        \
-  burin_dev_prefetch_ahead(ahead, ahead_bytes, block_threads()); \
-  burin_dev_prefetch_ahead(also_ahead, also_ahead_bytes, block_threads())
-
 BURIN_DEVICE u32 block_of_group() { return burin_dev_block_x() % group_blocks(); }
 BURIN_DEVICE u32 first_image() { return burin_dev_block_x() / group_blocks() * block_images(); }
 

@@ -96,8 +96,8 @@ BURIN_DEVICE float window(const float* image, u32 plane, i32 top, i32 left) {
   return average() ? mean_of(result, top, left) : result;
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
   const u32 item = block_of_group() * block_threads() + burin_dev_thread();
   const u32 row_groups = divide_up(out_rows(), thread_rows());
   if (item >= channels() * row_groups * out_cols()) return;

@@ -22,8 +22,8 @@ BURIN_DEVICE float over_block(float mine, u32 place, bool sum) {
   return result;
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
   const u32 thread = burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());

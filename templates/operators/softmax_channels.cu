@@ -22,8 +22,8 @@ BURIN_DEVICE void for_each_channel(const float* from, u32 pixel, Visit visit) {
   }
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32, BURIN_AHEAD) {
-  BURIN_BEGIN;
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
   const u32 pixel = block_of_group() * block_threads() + burin_dev_thread();
   if (pixel >= static_cast<u32>(plane())) return;
   const float* from = input_of(input, first_image());

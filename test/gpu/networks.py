@@ -193,7 +193,7 @@ def parse_arguments():
     parser.add_argument("--compile-option", action="append", default=[], metavar="OPTION",
                         help="for burin compile: --compile-option=--tune")
     parser.add_argument("--bench-option", action="append", default=[], metavar="OPTION",
-                        help="for burin bench: --bench-option=--programmatic")
+                        help="for burin bench: --bench-option=--no-overlap")
     parser.add_argument("--json", type=Path, metavar="FILE", help="everything that was measured")
     parser.add_argument("--markdown", action="store_true", help="tables for docs/performance.md")
     return parser.parse_args()

@@ -79,7 +79,7 @@ declare float @llvm.fma.f32(float, float, float)
 )";
 
 constexpr const char* kOpening = R"(
-define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch, ptr %ahead, i32 %ahead_bytes, ptr %also, i32 %also_bytes) {
+define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
 entry:
   %t = call i32 @burin_dev_thread()
   %b = call i32 @burin_dev_block_x()

@@ -85,7 +85,7 @@ TEST_CASE("functions that are no primitives") {
 TEST_CASE("a primitive with other types") {
   const std::string module = R"(
 target triple = "nvptx64-nvidia-cuda"
-define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch, ptr %ahead, i32 %ahead_bytes, ptr %also, i32 %also_bytes) {
+define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
   call void @burin_dev_copy_wait(i64 0)
   ret void
 }

@@ -26,7 +26,7 @@ OperatorPlan plan_of_copy() {
 // %place: bytes to the word of this thread in this image; `body` runs in threads 0 to 3.
 std::string kernel_of(const std::string& body) {
   return assemble_module(R"(
-define void @k(ptr %in, ptr %out, ptr %second, ptr %weights, i32 %batch, ptr %ahead, i32 %ahead_bytes, ptr %also, i32 %also_bytes) {
+define void @k(ptr %in, ptr %out, ptr %second, ptr %weights, i32 %batch) {
   %t = call i32 @burin_dev_thread()
   %b = call i32 @burin_dev_block_x()
   %image = mul i32 %b, 8

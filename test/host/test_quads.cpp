@@ -121,7 +121,7 @@ TEST_CASE("quads: other vectors are refused") {
   const std::string refusal = refusal_of(assemble_text(R"(
 target triple = "nvptx64-nvidia-cuda"
 declare <2 x float> @burin_dev_global_load4(ptr, i64)
-define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch, ptr %ahead, i32 %ahead_bytes, ptr %also, i32 %also_bytes) {
+define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
   %x = call <2 x float> @burin_dev_global_load4(ptr %in, i64 0)
   ret void
 })"));

@@ -9,8 +9,7 @@ constexpr int kSide = 14;
 constexpr std::int64_t kBytes = 4;  // of a value
 constexpr std::int64_t kTensorBytes = kSampleTensorWords * kBytes, kConcatBytes = 2 * kTensorBytes;
 
-void add_code(Package& package, const std::string& symbol, std::vector<KernelBinary>& binaries,
-              const std::string& further = "") {
+void add_code(Package& package, const std::string& symbol, std::vector<KernelBinary>& binaries) {
   const auto add = [&](BinaryKind kind, const std::string& arch, const std::string& ending, const std::string& text) {
     KernelBinary binary;
     binary.kind = kind;
@@ -21,7 +20,7 @@ void add_code(Package& package, const std::string& symbol, std::vector<KernelBin
     binaries.push_back(binary);
   };
   add(BinaryKind::ptx, "sm_75", ".ptx", ".version 8.0 of " + symbol + "\n");
-  add(BinaryKind::cubin, "sm_90", ".sm_90.cubin", "machine code of " + symbol + further + "\n");
+  add(BinaryKind::cubin, "sm_90", ".sm_90.cubin", "machine code of " + symbol + "\n");
 }
 
 void add_layer(Package& package, const std::string& layer, int in_channels, int batch) {
@@ -49,7 +48,7 @@ void add_layer(Package& package, const std::string& layer, int in_channels, int 
   record.launch.input_alignment = 16;
   if (layer != "conv1") record.launch.output_image_words = kConcatBytes / kBytes;
   record.shape.epilogue.residual = layer == "right";
-  add_code(package, record.symbol, record.binaries, ", with slices");
+  add_code(package, record.symbol, record.binaries);
 }
 
 OperatorTensor whole_tensor(std::int64_t words, int aligned) {

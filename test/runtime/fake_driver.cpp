@@ -131,13 +131,6 @@ bool is_legal(const std::array<unsigned, 6>& geometry, unsigned shared, const CU
          bx * by * bz <= 1024 && shared <= static_cast<unsigned>(function.max_dynamic_shared);
 }
 
-void read_ahead(FakeLaunch& launch, void** parameters) {
-  for (std::size_t i = 0; i < launch.ahead.size(); ++i) {
-    launch.ahead[i] = *static_cast<const void**>(parameters[2 * i]);
-    launch.ahead_bytes[i] = *static_cast<std::uint32_t*>(parameters[2 * i + 1]);
-  }
-}
-
 // As many parameters as the kernel has are read, as a driver does it.
 FakeLaunch launch_of(CUfunction function, void** parameters) {
   FakeLaunch launch;
@@ -149,14 +142,12 @@ FakeLaunch launch_of(CUfunction function, void** parameters) {
   launch.partials = *static_cast<void**>(parameters[3]);
   if (function->symbol.starts_with("operator_")) {
     launch.batch = *static_cast<std::int32_t*>(parameters[4]);
-    read_ahead(launch, parameters + 5);
     return launch;
   }
   launch.counters = *static_cast<void**>(parameters[4]);
   launch.batch = *static_cast<std::int32_t*>(parameters[5]);
   launch.input_activity = *static_cast<const void**>(parameters[6]);
   launch.output_activity = *static_cast<void**>(parameters[7]);
-  read_ahead(launch, parameters + 6);
   return launch;
 }
 
@@ -318,17 +309,6 @@ struct FakeFunctions {
     BEGIN(true);
     if (module->code.find(symbol) == std::string::npos) return kErrorNotFound;
     *function = module->functions.emplace_back(new CUfunc_st{symbol});
-    return kCudaSuccess;
-  }
-  static CUresult cuModuleGetGlobal(CUdeviceptr* address, std::size_t* bytes, CUmodule module, const char* name) {
-    BEGIN(true);
-    if (!std::string_view(name).ends_with("_code") || module->code.find("with slices") == std::string::npos) {
-      return kErrorNotFound;
-    }
-    const auto base = reinterpret_cast<std::uint64_t>(module);
-    module->slices = {base + 0x300, base, base + 0x100};
-    *address = reinterpret_cast<CUdeviceptr>(module->slices.data());
-    *bytes = sizeof module->slices;
     return kCudaSuccess;
   }
   static CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction) {

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <atomic>
-#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
@@ -45,9 +44,6 @@ struct FakeLaunch {
   int batch = 0;
   const void* input_activity = nullptr;
   void* output_activity = nullptr;
-  // Instead of the two, of kernels without activity maps: what they prefetch.
-  std::array<const void*, 2> ahead{};
-  std::array<std::uint32_t, 2> ahead_bytes{};
 };
 
 // A graph that was put together of kernel nodes. Kernels of operators, whose symbols begin with "operator_", have the
@@ -132,7 +128,6 @@ struct CUctx_st {
 struct CUmod_st {
   std::string code;
   std::vector<CUfunc_st*> functions;
-  std::array<std::uint64_t, 3> slices{};  // what code that says "with slices" has as its table of their addresses
 };
 struct CUfunc_st {
   std::string symbol;

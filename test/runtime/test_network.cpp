@@ -173,28 +173,11 @@ TEST_CASE("network: grids, shared memory and scratch") {
 
 TEST_CASE("network: steps wait for what the plan says, and for nothing else") {
   Sample sample;
-  sample.network.bind(sample.io(8));
+  sample.network.bind(sample.io(8), {.programmatic = false});
   const FakeGraph graph = sample.fake.graphs().front();
   const std::vector<FakeEdge> wanted = {{kConv1, kLeft}, {kConv1, kRight}, {kLeft, kFc},
                                         {kRight, kFc},   {kFc, kAdd},      {kConv1, kCopy}};
   CHECK(graph.edges == wanted);
-}
-
-TEST_CASE("network: each launch prefetches the code of layers that follow it") {
-  Sample sample;
-  sample.network.bind(sample.io(8));
-  const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
-  constexpr std::uint32_t kBytes = 0x400;  // from the first of the fake's slices to where the last one may end
-  CHECK(nodes[kConv1].ahead[0] != nullptr);
-  CHECK(nodes[kConv1].ahead[1] != nullptr);
-  CHECK(nodes[kConv1].ahead[0] != nodes[kConv1].ahead[1]);  // left and right may run at the same time
-  CHECK(nodes[kConv1].ahead_bytes == std::array<std::uint32_t, 2>{kBytes, kBytes});
-  for (const int step : {kLeft, kRight, kFc, kAdd, kCopy}) {
-    INFO(step);
-    CHECK(nodes[static_cast<std::size_t>(step)].ahead_bytes == std::array<std::uint32_t, 2>{0, 0});
-  }
-  sample.network.bind(sample.io(8), {.prefetch = false});
-  CHECK(sample.fake.graphs().back().nodes[kConv1].ahead_bytes == std::array<std::uint32_t, 2>{0, 0});
 }
 
 TEST_CASE("network: a batch that is no compiled one takes the next larger program") {
@@ -325,12 +308,12 @@ TEST_CASE("network: one step by itself is the launch that the graph has") {
 
 TEST_CASE("network: programmatic launches are edges of that kind") {
   Sample sample;
-  sample.network.bind(sample.io(18), {.programmatic = true});
+  sample.network.bind(sample.io(18));
   const FakeGraph graph = sample.fake.graphs().front();
   CHECK(sample.fake.calls_of("cuGraphAddDependencies") == 0);
   CHECK(graph.edges.size() > 3 * 6);
   CHECK(std::ranges::all_of(graph.edges, &FakeEdge::programmatic));
-  sample.network.bind(sample.io(18));
+  sample.network.bind(sample.io(18), {.programmatic = false});
   const FakeGraph plain = sample.fake.graphs().back();
   CHECK(plain.edges.size() == graph.edges.size());
   CHECK(std::ranges::none_of(plain.edges, &FakeEdge::programmatic));
@@ -443,9 +426,8 @@ TEST_CASE("network: limits of a grid and of a graph") {
 TEST_CASE("network: drivers that are too old are named") {
   Sample sample;
   sample.fake.lacks_edge_data();
-  CHECK_NOTHROW(sample.network.bind(sample.io(8)));
-  CHECK(BURIN_THROWN(device, sample.network.bind(sample.io(8), {.programmatic = true}))
-            .has("programmatic launches need a driver for CUDA 12.3 or newer, and this one is for CUDA "));
+  sample.network.bind(sample.io(8));
+  CHECK(std::ranges::none_of(sample.fake.graphs().back().edges, &FakeEdge::programmatic));
   sample.fake.lacks_kernel_nodes();
   CHECK(BURIN_THROWN(device, sample.network.bind(sample.io(8))).has("networks need a driver for CUDA 12.0 or newer"));
 }
