@@ -60,7 +60,7 @@ class GraphBuilder {
     const GraphEdgeData kind{kGraphPortProgrammatic, 0, kGraphDependencyProgrammatic, {}};
     const std::vector<GraphEdgeData> data(from.size(), kind);
     check(driver_, driver_.cuGraphAddDependenciesWithData(graph_, from.data(), to.data(), data.data(), from.size()),
-          "cuGraphAddDependencies_v2", kWhile);
+          "cuGraphAddDependenciesWithData", kWhile);
   }
 
   void require(bool there, const char* what, const char* version) const {

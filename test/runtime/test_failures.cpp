@@ -71,8 +71,7 @@ int fail_each_call(Session session) {
     }
     if (thrown) {
       CHECK(thrown->kind == ErrorKind::device);
-      const std::string name = call == "cuGraphAddDependenciesWithData" ? "cuGraphAddDependencies_v2" : call;
-      CHECK(thrown->has(name + " failed: CUDA_ERROR_OUT_OF_MEMORY (2)"));
+      CHECK(thrown->has(call + " failed: CUDA_ERROR_OUT_OF_MEMORY (2)"));
     } else {
       // Only what gives back fails silently: that call itself, or making its context current.
       const bool before_release = call == "cuCtxPushCurrent" && FakeDriver::is_release(fake.call_after_failure());
