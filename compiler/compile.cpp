@@ -95,8 +95,10 @@ class Workshop {
     const LayerJob& job = jobs_.layers[i];
     std::string key;
     if (uses_cache()) {
-      key = cache_key(job, options_, find_tuned(options_.tuned, job.layer->name, job.batch));
+      const TunedPlan* tuned = find_tuned(options_.tuned, job.layer->name, job.batch);
+      key = cache_key(job, options_, tuned);
       layers[i] = options_.cache->find(key);
+      if (layers[i] && tuned != nullptr) layers[i]->record.tuning = tuned->evidence;
       if (layers[i]) return true;
     }
     layers[i] =

@@ -98,18 +98,10 @@ std::string cache_key(const LayerJob& job, const CompileOptions& options, const 
                   options.layout ? to_string(*options.layout) : "", options.skip_dead_tiles, options.keep_bitcode,
                   tuned != nullptr);
   const std::string plan = tuned == nullptr ? std::string() : print(tuned->plan);
-  // What was measured goes into the package as well.
-  std::string evidence;
-  if (tuned != nullptr) {
-    evidence = fmt::format("{} {} {}", tuned->evidence.device, tuned->evidence.driver_version, tuned->evidence.chosen);
-    for (const TuningCandidate& candidate : tuned->evidence.candidates) {
-      evidence += fmt::format(";{} {} {} {}", candidate.plan, candidate.fault, candidate.cold_us, candidate.warm_us);
-    }
-  }
   return content_hash({program_hash(),
                        fmt::format("{} {} {}", static_cast<int>(assembler.kind), assembler.path, assembler.version),
                        request, print(options.plan_constraints), layer.name, print(layer.shape), bytes(layer.weights),
-                       bytes(layer.bias), plan, evidence});
+                       bytes(layer.bias), plan});
 }
 
 }  // namespace burin

@@ -32,8 +32,8 @@ class KernelCache {
   std::int64_t limit_bytes_;
 };
 
-// Of everything that a layer's kernel depends on: this program, its assembler, the layer with its weights, the options
-// and the plan that was measured for it, if any.
+// Of everything that a layer's code depends on: this program, its assembler, the layer with its weights, the options
+// and the plan that was measured for it, if any. What was measured is not part of it.
 std::string cache_key(const LayerJob& job, const CompileOptions& options, const TunedPlan* tuned);
 
 }  // namespace burin

@@ -27,8 +27,8 @@ std::int64_t deepest_reduction(const Network& network);
 
 // Of an element of the network's output whose largest expected value is `largest`:
 // kNetworkToleranceFactor * eps(fp32) * sqrt(deepest reduction) * largest, the factor being a layer's. Measured by the
-// largest value and not by each element's own magnitude, it has room for what later layers make of the errors of earlier
-// ones: networks of up to 50 layers come to a hundredth of it.
+// largest value and not by each element's own magnitude, it has room for what later layers make of the errors of
+// earlier ones: networks of up to 50 layers come to a hundredth of it.
 inline constexpr double kNetworkToleranceFactor = 4.0;
 double network_tolerance(std::int64_t deepest_reduction, double largest);
 

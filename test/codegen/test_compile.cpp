@@ -7,6 +7,7 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/compile.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
 #include "ir/error.h"
 #include "test/codegen/edge_cases.h"
@@ -520,4 +521,48 @@ TEST_CASE("compile: PTX that is no PTX") {
   CompileOptions too_early = from(dumped.file("60-kernel.ptx"));
   too_early.stop_after = "specialised";
   CHECK_THAT(BURIN_THROWN(usage, compile(dumped.network, too_early)).text, Contains("--stop-after"));
+}
+
+TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever was measured for it") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  const Network network = network_of({"conv"});
+  CompileOptions options;
+  options.cache = &cache;
+  CHECK(compile(network, options).cached == 0);
+  CHECK(compile(network, options).cached == 1);
+
+  const KernelPlan plan = parse_kernel_plan(compile(network).package.manifest.kernels[0].plan);
+  TuningRecord evidence{.device = "A", .arch = "sm_90", .driver_version = 13000};
+  evidence.candidates.push_back({.plan = "tile=1x7x7", .cold_us = 3, .warm_us = 2, .samples = 9});
+  options.tuned = {{"conv", 1, plan, evidence}};
+  CHECK(compile(network, options).cached == 0);  // the plan is now a part of what was asked for
+  options.tuned[0].evidence.candidates[0].cold_us = 4;
+  const CompileResult again = compile(network, options);
+  CHECK(again.cached == 1);
+  REQUIRE(again.package.manifest.kernels[0].tuning);
+  CHECK(*again.package.manifest.kernels[0].tuning == options.tuned[0].evidence);
+  options.tuned[0].plan.load_ahead += 1;
+  CHECK(compile(network, options).cached == 0);
+}
+
+TEST_CASE("compile: a damaged entry of the cache is made anew, and the oldest go first") {
+  const ScratchFolder folder;
+  const fs::path entries = folder / "cache";
+  const Network network = network_of({"conv"});
+  CompileOptions options;
+  {
+    const KernelCache cache(entries, std::int64_t{1} << 30);
+    options.cache = &cache;
+    compile(network, options);
+    REQUIRE(std::distance(fs::directory_iterator(entries), fs::directory_iterator()) == 1);
+    const fs::path entry = fs::directory_iterator(entries)->path();
+    fs::resize_file(entry, fs::file_size(entry) / 2);
+    CHECK(compile(network, options).cached == 0);
+    CHECK(compile(network, options).cached == 1);
+  }
+  const KernelCache none(entries, 0);
+  options.cache = &none;
+  compile(network, options);
+  CHECK(fs::is_empty(entries));
 }
