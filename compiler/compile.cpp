@@ -49,12 +49,12 @@ class Workshop {
  public:
   Workshop(const Jobs& jobs, const CompileOptions& options, const Reentry& reentry,
            const std::function<void(const CompileProgress&)>& progress)
-      : jobs_(jobs),
+      : layers(jobs.layers.size()),
+        operators(jobs.operators.size()),
+        jobs_(jobs),
         options_(options),
         reentry_(reentry),
-        progress_(progress),
-        layers(jobs.layers.size()),
-        operators(jobs.operators.size()) {
+        progress_(progress) {
     for (std::size_t i = 0; i < count(); ++i) total_work_ += work_of(i);
   }
 
@@ -67,6 +67,11 @@ class Workshop {
     const int threads = std::min<int>(options_.jobs > 0 ? options_.jobs : processors, static_cast<int>(order.size()));
     for_each_parallel(order.size(), threads, [&](std::size_t i) { compile(order[i]); });
   }
+
+  // Of each job, in their order; nothing where --stop-after stopped it.
+  std::vector<std::optional<PackagedKernel>> layers;
+  std::vector<std::optional<PackagedOperator>> operators;
+  int cached = 0;
 
  private:
   std::size_t count() const { return jobs_.layers.size() + jobs_.operators.size(); }
@@ -138,11 +143,6 @@ class Workshop {
   std::mutex mutex_;  // of what follows
   int done_ = 0;
   double work_done_ = 0, total_work_ = 0;
-
- public:
-  int cached = 0;
-  std::vector<std::optional<PackagedKernel>> layers;
-  std::vector<std::optional<PackagedOperator>> operators;
 };
 
 void add_leftover(Package& package, const Network& network) {

@@ -533,8 +533,13 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   CHECK(compile(network, options).cached == 1);
 
   const KernelPlan plan = parse_kernel_plan(compile(network).package.manifest.kernels[0].plan);
-  TuningRecord evidence{.device = "A", .arch = "sm_90", .driver_version = 13000};
-  evidence.candidates.push_back({.plan = "tile=1x7x7", .cold_us = 3, .warm_us = 2, .samples = 9});
+  TuningRecord evidence;
+  evidence.device = "A";
+  evidence.arch = "sm_90";
+  TuningCandidate& candidate = evidence.candidates.emplace_back();
+  candidate.plan = "tile=1x7x7";
+  candidate.cold_us = 3;
+  candidate.samples = 9;
   options.tuned = {{"conv", 1, plan, evidence}};
   CHECK(compile(network, options).cached == 0);  // the plan is now a part of what was asked for
   options.tuned[0].evidence.candidates[0].cold_us = 4;
