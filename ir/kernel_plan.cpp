@@ -173,6 +173,7 @@ std::string describe(const KernelPlan& plan) {
                                  plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
   if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
   if (is_more_than_splits(plan.cluster)) text += fmt::format(", clusters of {}", to_string(plan.cluster));
+  if (plan.round_tiles != 0) text += fmt::format(", rounds of {}", plan.round_tiles);
   if (plan.staging == Staging::direct) return text + ", direct loads";
   if (plan.staging == Staging::bulk) text += ", bulk";
   return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
@@ -243,6 +244,9 @@ std::string print(const KernelPlan& plan) {
   add("splits", plan.splits, "parts of the input channels, each a block of its own");
   add("reduction", to_string(plan.reduction), "how the splits become one sum");
   add("cluster", to_string(plan.cluster), "tiles x groups x splits whose blocks run together");
+  if (plan.round_tiles != 0) {
+    add("round_tiles", plan.round_tiles, "that all slices compute before any goes on to others");
+  }
   add("predicted_us", plan.predicted_us, "nothing depends on it");
   text += "\n# output channels of each group, in the order of the accumulators\n";
   for (std::size_t i = 0; i < plan.groups.size(); ++i) add(fmt::format("group {}", i), print_integers(plan.groups[i]));
@@ -321,6 +325,7 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.reduction = *known_reduction;
   const std::vector<int> cluster = reader.extents("cluster", 3);
   plan.cluster = {cluster[0], cluster[1], cluster[2]};
+  if (reader.optional("round_tiles") != nullptr) plan.round_tiles = reader.integer32("round_tiles");
   if (const TextLine* predicted = reader.optional("predicted_us")) {
     plan.predicted_us = reader.real(*predicted, predicted->value);
   }

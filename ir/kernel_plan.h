@@ -131,6 +131,9 @@ struct KernelPlan {
   std::vector<Slice> slices;  // groups x splits, split fastest
   Reduction reduction = Reduction::none;
   ClusterShape cluster;
+  // Tiles that all slices compute before any goes on to others, so that slices find the input near that others have
+  // read; 0: each slice computes all tiles before the next begins, and its code stays near.
+  int round_tiles = 0;
 
   int stage_channels = 1;  // input channels that are staged together
   int buffers = 2;         // stages in shared memory at once

@@ -33,6 +33,7 @@ class PlanVerifier {
     check_groups();
     check_slices();
     check_stages();
+    check_rounds();
     check_arch();
     return std::move(faults_);
   }
@@ -350,6 +351,17 @@ class PlanVerifier {
           "buffer that is being read",
           slice.group, slice.split, plan_.slice_stages(slice), slice.channels.size(), plan_.stage_channels);
       return;
+    }
+  }
+
+  void check_rounds() {
+    if (plan_.round_tiles == 0 || !in_range("round_tiles", plan_.round_tiles, 1, kMaxRoundTiles,
+                                            "blocks are counted in 32 bits (kMaxRoundTiles)")) {
+      return;
+    }
+    if (plan_.cluster.tiles >= 1 && plan_.round_tiles % plan_.cluster.tiles != 0) {
+      add("round_tiles is {}, it must be a multiple of the {} tiles of a cluster, whose blocks run together",
+          plan_.round_tiles, plan_.cluster.tiles);
     }
   }
 

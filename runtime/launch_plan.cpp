@@ -24,6 +24,13 @@ std::int64_t checked_tiles(const KernelRecord& record, int batch) {
     fail(ErrorKind::unsupported, "layer {} is cut into {} slices, more than a grid's {}; compile it with fewer groups",
          record.layer, launch.slices, kMaxGridY);
   }
+  if (blocks * launch.slices > kMaxGridBlocks) {
+    fail(ErrorKind::unsupported,
+         "batch {} of layer {} needs {} x {} blocks, together more than the {} that a kernel counts; launch fewer "
+         "images "
+         "at a time",
+         batch, record.layer, blocks, launch.slices, kMaxGridBlocks);
+  }
   return tile_count(launch, batch);
 }
 

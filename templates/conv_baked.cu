@@ -118,6 +118,27 @@ BURIN_PRIMITIVE void burin_hole_slices(u32 slice, u32 lane, u32 outside, const f
 // ---- a block
 BURIN_DEVICE i32 words_of_images(i32 images) { return (images + word_images() - 1) / word_images(); }
 
+// Which tile and slice are this block's. Blocks start in the order of x first, then y. Where the plan has rounds, so
+// many tiles are computed by all slices before the next round begins, so that what is read of the input is still near.
+// A cluster stays together.
+struct BlockPlace {
+  u32 tile, slice;
+};
+
+BURIN_DEVICE BlockPlace locate_block() {
+  const u32 x = burin_dev_block_x(), y = burin_dev_block_y();
+  if (round_tiles() == 0) return {x, y};
+  const u32 wide = cluster_tiles(), high = cluster_blocks() / cluster_tiles();
+  const u32 across = burin_dev_grid_x() / wide, down = slice_count() / high;  // in clusters, as is all up to the end
+  const u32 cluster = y / high * across + x / wide;
+  const u32 width = round_tiles() / wide, round = cluster / (width * down);
+  const u32 left = across - round * width, now = left < width ? left : width;
+  const u32 within = cluster - round * width * down;
+  return {(round * width + within % now) * wide + x % wide, within / now * high + y % high};
+}
+
+BURIN_DEVICE u32 block_tile() { return locate_block().tile; }
+
 // Where the tile's pixels are in the output.
 struct TileOrigin {
   i32 image, row, col;
@@ -126,7 +147,7 @@ struct TileOrigin {
 BURIN_DEVICE TileOrigin locate_origin() {
   const u32 row_tiles = (out_rows() + tile_rows() - 1) / tile_rows();
   const u32 col_tiles = (out_cols() + tile_cols() - 1) / tile_cols();
-  const u32 block = burin_dev_block_x();
+  const u32 block = locate_block().tile;
   const u32 within_image = block % (row_tiles * col_tiles);
   TileOrigin origin;
   origin.image = block / (row_tiles * col_tiles) * tile_images();
@@ -299,10 +320,10 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
     burin_dev_exit();
   } else if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_sums()) * block_threads();
-    const i64 first_slice = (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
+    const i64 first_slice = (static_cast<i64>(locate_block().tile) * group_count() + burin_slice_group()) * splits();
     float* group_partials = partials + first_slice * slice_words + burin_dev_thread();
     burin_hole_publish(sums, group_partials + burin_slice_split() * slice_words);
-    if (!last_to_arrive(counters + burin_dev_block_x() * group_count() + burin_slice_group())) burin_dev_exit();
+    if (!last_to_arrive(counters + locate_block().tile * group_count() + burin_slice_group())) burin_dev_exit();
     burin_hole_clear(sums);
 #pragma nounroll
     for (i32 split = 0; split < splits(); ++split) burin_hole_gather(sums, group_partials + split * slice_words);
@@ -314,7 +335,7 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
 
 // What is the same for all slices is done here: this code is fetched once for the whole GPU.
 BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks) {
-  const u32 slice = burin_dev_block_y();
+  const u32 slice = locate_block().slice;
   // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
   if (cluster_tiles() > 1 && locate_origin().image >= launch.batch) burin_dev_exit();
   Tile tile = {};

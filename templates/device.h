@@ -25,6 +25,7 @@ using f32x4 = float __attribute__((ext_vector_type(4)));
 BURIN_PRIMITIVE u32 burin_dev_thread();  // within the block
 BURIN_PRIMITIVE u32 burin_dev_block_x();
 BURIN_PRIMITIVE u32 burin_dev_block_y();
+BURIN_PRIMITIVE u32 burin_dev_grid_x();  // blocks in x
 
 // ---- memory
 BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);

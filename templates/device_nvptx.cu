@@ -29,6 +29,7 @@ BURIN_DEVICE const BURIN_GLOBAL float* global_address(const float* base, i64 byt
 BURIN_SPECIAL_REGISTER(burin_dev_thread, "tid.x")
 BURIN_SPECIAL_REGISTER(burin_dev_block_x, "ctaid.x")
 BURIN_SPECIAL_REGISTER(burin_dev_block_y, "ctaid.y")
+BURIN_SPECIAL_REGISTER(burin_dev_grid_x, "nctaid.x")
 
 BURIN_INLINE float burin_dev_shared_load(u32 base, u32 offset) {
   return *(BURIN_SHARED float*)shared_address(base, offset);

@@ -75,6 +75,7 @@ class Block {
   std::uint32_t thread() const { return static_cast<std::uint32_t>(thread_); }
   std::uint32_t x() const { return accessor_.block % launch_->blocks_x; }
   std::uint32_t y() const { return accessor_.block / launch_->blocks_x; }
+  std::uint32_t grid_x() const { return launch_->blocks_x; }
   std::uint32_t rank() const { return rank_; }  // in its cluster
   SharedMemory& shared() { return shared_; }
   LaunchMemory& memory() { return *launch_->memory; }

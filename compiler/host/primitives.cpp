@@ -35,6 +35,7 @@ void require(std::optional<std::string>&& fault) {
 u32 thread() noexcept { return Block::current().thread(); }
 u32 block_x() noexcept { return Block::current().x(); }
 u32 block_y() noexcept { return Block::current().y(); }
+u32 grid_x() noexcept { return Block::current().grid_x(); }
 
 float shared_load(u32 base, u32 offset) noexcept {
   Block& block = Block::current();
@@ -291,6 +292,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_thread", "i", address_of(thread)},
       {"burin_dev_block_x", "i", address_of(block_x)},
       {"burin_dev_block_y", "i", address_of(block_y)},
+      {"burin_dev_grid_x", "i", address_of(grid_x)},
       {"burin_dev_shared_load", "fii", address_of(shared_load)},
       {"burin_dev_shared_load_if", "fiii", address_of(shared_load_if)},
       {"burin_dev_shared_load4", "qii", address_of(shared_load4)},

@@ -39,7 +39,8 @@ constexpr CountKey kCountKeys[] = {
     {"groups", 1, &PlanConstraints::groups},          {"splits", 1, &PlanConstraints::splits},
     {"stage", 1, &PlanConstraints::stage_channels},   {"buffers", 1, &PlanConstraints::buffers},
     {"barrier", 0, &PlanConstraints::barrier_every},  {"ahead", 1, &PlanConstraints::load_ahead},
-    {"together", 1, &PlanConstraints::load_together}, {"promote", 0, &PlanConstraints::promote_every},
+    {"together", 1, &PlanConstraints::load_together}, {"round", 0, &PlanConstraints::round_tiles},
+    {"promote", 0, &PlanConstraints::promote_every},
 };
 
 }  // namespace
@@ -92,7 +93,7 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     if (!known) {
       fail(ErrorKind::usage,
            "--plan {}: known are staging, tile, groups, splits, reduction, cluster, stage, buffers, barrier, ahead, "
-           "together and promote, as KEY=VALUE",
+           "together, round and promote, as KEY=VALUE",
            item);
     }
   }
@@ -122,6 +123,7 @@ PlanConstraints constraints_of(const KernelPlan& plan) {
   constraints.splits = plan.splits;
   if (plan.splits > 1) constraints.reduction = plan.reduction;
   constraints.cluster = plan.cluster;
+  constraints.round_tiles = plan.round_tiles;
   if (plan.staging != Staging::direct) {  // which has no stages
     constraints.stage_channels = plan.stage_channels;
     constraints.buffers = plan.buffers;

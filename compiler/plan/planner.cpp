@@ -206,6 +206,8 @@ class Planner {
     plan.splits = candidate.splits;
     plan.reduction = candidate.reduction;
     plan.cluster = candidate.cluster;
+    const int rounds = request_.constraints.round_tiles.value_or(0);
+    plan.round_tiles = static_cast<int>(ceil_div(rounds, plan.cluster.tiles) * plan.cluster.tiles);
     if (plan.groups.size() % static_cast<std::size_t>(plan.cluster.groups) != 0) return std::nullopt;
     if (request_.skip_dead_tiles) {
       plan.skips = default_cell(plan, shape_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/arch.h"
 #include "ir/kernel_plan.h"
 #include "ir/limits.h"
 
@@ -86,6 +87,10 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
   step(&PlanConstraints::load_ahead, plan.load_ahead / 2, 1);
   if (plan.staging == Staging::direct && !plan.skips) {
     step(&PlanConstraints::load_together, plan.load_together > 1 ? 1 : plan.load_ahead / 2, 1);
+  }
+  // Whether slices share input or a slice its code between tiles; with one image all tiles are at work at once.
+  if (plan.batch > 1 && plan.slices.size() > 1) {
+    step(&PlanConstraints::round_tiles, plan.round_tiles > 0 ? 0 : arch_by_name(plan.arch).multiprocessors, 0);
   }
   if (plan.barrier_every > 0) {
     step(&PlanConstraints::barrier_every, plan.barrier_every * 2, 1);

@@ -91,6 +91,7 @@ TEST_CASE("kernel_plan: text form round trip") {
     plan.batch = random.integer(1, 1000);
     plan.input_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
     plan.output_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
+    if (random.chance(0.3)) plan.round_tiles = random.integer(1, 999);
     if (random.chance(0.3)) plan.output_image_words = random.integer(1, 1 << 20);
     if (random.chance(0.3)) plan.residual_image_words = random.integer(1, 1 << 20);
     plan.staging = static_cast<Staging>(random.integer(0, 2));

@@ -94,6 +94,9 @@ TEST_CASE("grid: limits") {
   record.launch.tiles_per_image = 2048;  // 2^31 blocks, one too many
   CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1 << 20)).has("2147483648 blocks"));
   CHECK(launch_grid(record, (1 << 20) - 1).tiles == 2147481600U);
+  record.launch.tiles_per_image = 1024;  // 2^30 blocks in x
+  record.launch.slices = 4;
+  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1 << 20)).has("1073741824 x 4 blocks"));
   record.launch.slices = 65535;
   CHECK(launch_grid(record, 1).slices == 65535);
   record.launch.slices = 65536;

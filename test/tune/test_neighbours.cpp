@@ -80,6 +80,7 @@ TEST_CASE("neighbours: each keeps tile and staging and changes something") {
   CHECK(f.has([&](const PlanConstraints& c) { return c.buffers == f.plan.buffers + 1; }));
   CHECK(f.has([&](const PlanConstraints& c) { return c.load_ahead == f.plan.load_ahead * 2; }));
   CHECK(f.has([&](const PlanConstraints& c) { return c.barrier_every == f.plan.barrier_every / 2; }));
+  CHECK(f.has([&](const PlanConstraints& c) { return c.round_tiles > 0; }));
   CHECK(f.has([&](const PlanConstraints& c) { return c.groups > static_cast<int>(f.plan.groups.size()); }));
 }
 
@@ -96,7 +97,7 @@ TEST_CASE("neighbours: splits may be added up in another way, a single one in no
 }
 
 TEST_CASE("neighbours: what is fixed stays") {
-  const Fixture f(3, "groups=8,splits=2,reduction=last_block,cluster=1x1x1,ahead=4,stage=4,buffers=2");
+  const Fixture f(3, "groups=8,splits=2,reduction=last_block,cluster=1x1x1,ahead=4,stage=4,buffers=2,round=0");
   CHECK_FALSE(f.found.empty());
   for (const PlanConstraints& constraints : f.found) {
     CHECK(constraints.groups == 8);
