@@ -33,14 +33,6 @@ std::optional<PackagedOperator> compile_operator(const OperatorJob& job, const C
   record.plan = plan;
   record.input = job.planned.input;
   record.second = job.planned.second;
-  const auto add = [&](BinaryKind kind, const std::string& arch, const std::string& path, std::string content) {
-    KernelBinary& binary = record.binaries.emplace_back();
-    binary.kind = kind;
-    binary.arch = arch;
-    binary.path = path;
-    binary.bytes = static_cast<std::int64_t>(content.size());
-    packaged.files.emplace_back(path, std::move(content));
-  };
   const std::string weights = bytes_of_words(job.planned.weights);
   if (!weights.empty()) {
     record.weights = "weights/" + job.symbol + ".bin";
@@ -52,16 +44,14 @@ std::optional<PackagedOperator> compile_operator(const OperatorJob& job, const C
   if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
   const std::string path = "kernels/" + job.symbol, ptx_arch = lowest_arch(options.archs);
   std::string ptx = emit_ptx(specialised, ptx_arch);
-  if (options.keep_bitcode) add(BinaryKind::bitcode, "", path + ".bc", to_bitcode(specialised));
+  if (options.keep_bitcode) add_file(packaged, BinaryKind::bitcode, "", path + ".bc", to_bitcode(specialised));
   if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
     for (const std::string& arch : options.archs) {
-      AssembledKernel assembled = assemble(ptx, arch, job.symbol);
-      add(BinaryKind::cubin, arch, fmt::format("{}.{}.cubin", path, arch), std::move(assembled.cubin));
-      describe_cubin(record.binaries.back(), assembled);
+      add_cubin(packaged, arch, assemble(ptx, arch, job.symbol));
     }
   }
-  add(BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
+  add_file(packaged, BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
   return packaged;
 }
 

@@ -48,7 +48,7 @@ std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
   }
 }
 
-void KernelCache::store(const std::string& key, const PackagedKernel& kernel) const {
+bool KernelCache::store(const std::string& key, const PackagedKernel& kernel) const {
   std::error_code error;
   fs::create_directories(folder_, error);
   Package package;
@@ -57,8 +57,10 @@ void KernelCache::store(const std::string& key, const PackagedKernel& kernel) co
   add_kernel(package, kernel);
   try {
     write_package(package, path_of(key).string());
+    return true;
   } catch (const Error& fault) {
     if (fault.kind() == ErrorKind::internal) throw;
+    return false;
   }
 }
 

@@ -20,10 +20,11 @@ class KernelCache {
       : folder_(std::move(folder)), limit_bytes_(limit_bytes) {}
 
   std::optional<PackagedKernel> find(const std::string& key) const;
-  // A cache that cannot be written to is none: no error.
-  void store(const std::string& key, const PackagedKernel& kernel) const;
+  // False where the folder cannot be written to.
+  bool store(const std::string& key, const PackagedKernel& kernel) const;
   // Removes what was used longest ago, until the rest is within the limit.
   void trim() const;
+  std::string folder() const { return folder_.string(); }
 
  private:
   std::filesystem::path path_of(const std::string& key) const { return folder_ / (key + ".burin"); }

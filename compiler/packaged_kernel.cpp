@@ -32,23 +32,6 @@ KernelRecord describe_kernel(const ConvLayer& layer, const SparsePattern& patter
   return record;
 }
 
-void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path,
-              std::string content) {
-  KernelBinary binary;
-  binary.kind = kind;
-  binary.arch = arch;
-  binary.path = path;
-  binary.bytes = static_cast<std::int64_t>(content.size());
-  kernel.record.binaries.push_back(binary);
-  kernel.files.emplace_back(path, std::move(content));
-}
-
-void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel assembled) {
-  add_file(kernel, BinaryKind::cubin, arch, "kernels/" + kernel.record.symbol + "." + arch + ".cubin",
-           std::move(assembled.cubin));
-  describe_cubin(kernel.record.binaries.back(), assembled);
-}
-
 void describe_cubin(KernelBinary& binary, const AssembledKernel& assembled) {
   binary.registers = assembled.registers;
   binary.spill_bytes = assembled.spill_bytes;

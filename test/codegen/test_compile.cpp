@@ -551,7 +551,7 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   CHECK(compile(network, options).cached == 0);
 }
 
-TEST_CASE("compile: a damaged entry of the cache is made anew, and the oldest go first") {
+TEST_CASE("compile: a damaged entry of the cache is made anew, and nothing stays beyond the limit") {
   const ScratchFolder folder;
   const fs::path entries = folder / "cache";
   const Network network = network_of({"conv"});
@@ -566,6 +566,13 @@ TEST_CASE("compile: a damaged entry of the cache is made anew, and the oldest go
     CHECK(compile(network, options).cached == 0);
     CHECK(compile(network, options).cached == 1);
   }
+  const KernelCache closed("/proc/no/such/folder", std::int64_t{1} << 30);
+  options.cache = &closed;
+  const CompileResult without = compile(network, options);
+  CHECK(without.package.manifest.kernels.size() == 1);
+  CHECK(std::ranges::any_of(without.notes, [](const std::string& note) {
+    return note.find("/proc/no/such/folder: the cache of kernels cannot be written to") != std::string::npos;
+  }));
   const KernelCache none(entries, 0);
   options.cache = &none;
   compile(network, options);
