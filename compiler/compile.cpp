@@ -34,7 +34,7 @@ NetworkRecord describe_network(const Network& network, const Jobs& jobs, const W
   for (const int input : network.inputs) record.inputs.push_back(argument(input));
   for (const int output : network.outputs) record.outputs.push_back(argument(output));
   for (const ProgramJobs& program : jobs.programs) {
-    NetworkProgram& added = record.programs.emplace_back(NetworkProgram{program.plan, {}});
+    NetworkProgram& added = record.programs.emplace_back(NetworkProgram{program.plan, {}, program.options});
     for (std::size_t step = 0; step < program.plan.steps.size(); ++step) {
       const int layer = program.layers[step], op = program.operators[step];
       added.kernels.push_back(layer >= 0 ? made.layers[static_cast<std::size_t>(layer)]->record.symbol

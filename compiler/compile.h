@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/kernel_kinds.h"
 #include "compiler/plan/constraints.h"
 #include "compiler/plan/planner.h"
 #include "ir/kernel_plan.h"
@@ -42,6 +43,7 @@ struct CompileOptions {
   PlanConstraints plan_constraints;       // --plan: what is not left to the planner
   std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
   std::vector<TunedPlan> tuned;           // taken instead of the planner's own
+  KernelKinds kernels;                    // of a network: which convolutions have their weights as data
   const KernelCache* cache = nullptr;     // where kernels that were compiled before are; null: there is none
   int jobs = 0;                           // threads; 0: as many as there are processors
   bool keep_bitcode = true;

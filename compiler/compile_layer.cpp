@@ -24,6 +24,7 @@ std::optional<PackagedKernel> compile_layer(const LayerJob& job, const CompileOp
   const TunedPlan* tuned = find_tuned(options.tuned, layer.name, job.batch);
   KernelPlan plan = reentry.plan ? *reentry.plan
                     : tuned      ? tuned->plan
+                    : job.plan   ? *job.plan
                                  : make_plan(layer, pattern, plan_request(options, job.batch));
   if (job.in_network) {
     plan.output_image_words = job.output_image_words;

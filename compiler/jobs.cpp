@@ -1,12 +1,16 @@
 #include "compiler/jobs.h"
 
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <set>
 #include <variant>
 
+#include "compiler/choose_convolution.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/observer.h"
 #include "compiler/packaged_kernel.h"
+#include "compiler/parallel_for.h"
 #include "ir/error.h"
 #include "ir/kernel_plan.h"
 
@@ -47,30 +51,100 @@ class JobList {
   JobList(const Network& network, const CompileOptions& options) : network_(network), options_(options) {}
 
   Jobs run() {
-    for (const ConvLayer& layer : network_.layers) {
-      const std::string suffix = names_.suffix({folder_name(layer.name), kernel_symbol(layer.name, KernelPlan{})});
-      const auto nonzeros =
-          static_cast<std::int64_t>(std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; }));
-      for (const int batch : options_.batches) {
-        jobs_.layers.push_back({.layer = &layer, .batch = batch, .suffix = suffix, .nonzeros = nonzeros});
-      }
-    }
+    std::vector<int> batches = options_.batches;
     if (network_.has_graph()) {
-      std::vector<int> batches = options_.batches;
       std::ranges::sort(batches);
-      for (const int batch : batches) add_program(batch);
+      for (const int batch : batches) plans_.push_back(plan_network(network_, batch));
+      choose_convolutions();
     }
+    for (std::size_t i = 0; i < network_.layers.size(); ++i) add_layer(static_cast<int>(i));
+    for (NetworkPlan& plan : plans_) add_program(std::move(plan));
     return std::move(jobs_);
   }
 
  private:
-  void add_program(int batch) {
-    ProgramJobs program{plan_network(network_, batch), {}, {}};
+  struct Key {
+    int layer, batch;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  static std::int64_t nonzeros(const ConvLayer& layer) {
+    return std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; });
+  }
+
+  // Null of a copy, and of all other operators.
+  const Operator* operator_of(const Step& step) const {
+    return step.is_copy() ? nullptr : &network_.operators[static_cast<std::size_t>(step.op)];
+  }
+  const Convolution* convolution_of(const Step& step) const {
+    const Operator* op = operator_of(step);
+    return op == nullptr ? nullptr : std::get_if<Convolution>(&op->kind);
+  }
+  const ConvLayer& layer(int index) const { return network_.layers[static_cast<std::size_t>(index)]; }
+
+  OperatorRequest request(int batch, const Step& step) const {
+    OperatorRequest request{.batch = batch, .arch = lowest_arch(options_.archs)};
+    for (const Place& place : step.reads) request.inputs.push_back(buffer_place(place));
+    request.output = buffer_place(step.writes);
+    return request;
+  }
+
+  // Of every convolution and batch size, side by side: plans take their time.
+  void choose_convolutions() {
+    struct Task {
+      Key key;
+      const Step* step;
+    };
+    std::vector<Task> tasks;
+    for (const NetworkPlan& plan : plans_) {
+      for (const Step& step : plan.steps) {
+        if (const Convolution* convolution = convolution_of(step)) {
+          tasks.push_back({{convolution->layer, plan.batch}, &step});
+          choices_[tasks.back().key] = {};
+        }
+      }
+    }
+    for_each_parallel(tasks.size(), options_.jobs, [&](std::size_t i) {
+      const auto& [key, step] = tasks[i];
+      choices_.at(key) =
+          choose_convolution(layer(key.layer), nonzeros(layer(key.layer)), request(key.batch, *step), options_);
+    });
+  }
+
+  // Its baked kernels.
+  void add_layer(int index) {
+    const ConvLayer& added = layer(index);
+    const auto is_baked = [&](int batch) {
+      const auto choice = choices_.find({index, batch});
+      return choice == choices_.end() || !choice->second.planned;
+    };
+    if (std::ranges::none_of(options_.batches, is_baked)) return;  // and leaves its name to others
+    const std::string suffix = names_.suffix({folder_name(added.name), kernel_symbol(added.name, KernelPlan{})});
+    for (const int batch : options_.batches) {
+      if (!is_baked(batch)) continue;
+      LayerJob& job = jobs_.layers.emplace_back();
+      job.layer = &added;
+      job.batch = batch;
+      job.suffix = suffix;
+      job.nonzeros = nonzeros(added);
+      const auto choice = choices_.find({index, batch});
+      if (choice != choices_.end()) job.plan = std::move(choice->second.baked);
+    }
+  }
+
+  void add_program(NetworkPlan plan) {
+    ProgramJobs program{std::move(plan), {}, {}, {}};
     for (const Step& step : program.plan.steps) {
-      const Operator* op = step.is_copy() ? nullptr : &network_.operators[static_cast<std::size_t>(step.op)];
-      const auto* convolution = op == nullptr ? nullptr : std::get_if<Convolution>(&op->kind);
-      program.layers.push_back(convolution == nullptr ? -1 : layer_job(convolution->layer, batch, step));
-      program.operators.push_back(convolution == nullptr ? operator_job(op, batch, step) : -1);
+      const Convolution* const convolution = convolution_of(step);
+      ConvolutionChoice* choice = nullptr;
+      if (convolution != nullptr) choice = &choices_.at({convolution->layer, program.plan.batch});
+      const bool baked = choice != nullptr && !choice->planned;
+      program.layers.push_back(baked ? layer_job(convolution->layer, program.plan.batch, step) : -1);
+      program.operators.push_back(baked ? -1 : operator_job(program.plan.batch, step, choice));
+      program.options.push_back(choice == nullptr ? std::vector<KernelOption>() : choice->options);
+    }
+    if (std::ranges::all_of(program.options, [](const auto& options) { return options.empty(); })) {
+      program.options.clear();
     }
     jobs_.programs.push_back(std::move(program));
   }
@@ -89,18 +163,20 @@ class JobList {
     return static_cast<int>(found - jobs_.layers.begin());
   }
 
-  PlannedOperator plan(const Operator* op, int batch, const Step& step) const {
-    OperatorRequest request{.batch = batch, .arch = lowest_arch(options_.archs)};
-    if (op == nullptr) return plan_move(copied(step.reads[0]), copied(step.writes), request);
-    for (const Place& place : step.reads) request.inputs.push_back(buffer_place(place));
-    request.output = buffer_place(step.writes);
-    std::vector<PlannedOperator> kernels = plan_operator(network_, *op, request);
+  PlannedOperator plan(int batch, const Step& step) const {
+    const Operator* const op = operator_of(step);
+    if (op == nullptr) {
+      return plan_move(copied(step.reads[0]), copied(step.writes),
+                       {.batch = batch, .arch = lowest_arch(options_.archs)});
+    }
+    std::vector<PlannedOperator> kernels = plan_operator(network_, *op, request(batch, step));
     BURIN_CHECK(kernels.size() == 1, "operator {} has {} kernels", step.name, kernels.size());
     return std::move(kernels.front());
   }
 
-  int operator_job(const Operator* op, int batch, const Step& step) {
-    PlannedOperator planned = plan(op, batch, step);
+  // `choice` of a convolution, whose kernel is planned already.
+  int operator_job(int batch, const Step& step, ConvolutionChoice* choice) {
+    PlannedOperator planned = choice != nullptr ? *std::move(choice->planned) : plan(batch, step);
     for (std::size_t i = 0; i < jobs_.operators.size(); ++i) {
       const OperatorJob& job = jobs_.operators[i];
       if (job.op == step.name && job.kind == step.kind && job.planned.plan == planned.plan &&
@@ -117,6 +193,8 @@ class JobList {
 
   const Network& network_;
   const CompileOptions& options_;
+  std::vector<NetworkPlan> plans_;  // of a graph, one for each batch size
+  std::map<Key, ConvolutionChoice> choices_;
   Names names_;
   Jobs jobs_;
 };

@@ -2,13 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler/compile.h"
 #include "compiler/operators/plan_operator.h"
+#include "ir/kernel_plan.h"
 #include "ir/network.h"
 #include "ir/network_plan.h"
+#include "ir/package/network_record.h"
 
 namespace burin {
 
@@ -21,9 +24,11 @@ struct LayerJob {
   bool in_network = false;
   std::int64_t output_image_words = 0, residual_image_words = 0;
   std::int64_t nonzeros = 0;
+  std::optional<KernelPlan> plan = {};  // made already, to compare it with other kernels
 };
 
-// An operator beside the convolutions, or a copy. One kernel serves every batch size for which its plan is the same.
+// An operator whose kernel has its weights as data, or a copy. One kernel serves every batch size for which its plan is
+// the same.
 struct OperatorJob {
   std::string op, kind;
   PlannedOperator planned;
@@ -35,6 +40,7 @@ struct OperatorJob {
 struct ProgramJobs {
   NetworkPlan plan;
   std::vector<int> layers, operators;
+  std::vector<std::vector<KernelOption>> options;  // as in NetworkProgram
 };
 
 struct Jobs {

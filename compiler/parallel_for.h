@@ -1,8 +1,11 @@
-// A loop over independent items on all cores, for the references.
+// Loops over independent items on several cores.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -22,6 +25,33 @@ void parallel_for(int count, double operations, const Work& work) {
   std::vector<std::jthread> threads;  // joined at the end
   for (int job = 1; job < jobs; ++job) threads.emplace_back(take);
   take();
+}
+
+// work(i) for each i of 0..count, in any order, on `threads` threads; 0: as many as there are processors. The first
+// exception stops the rest and is thrown again.
+template <typename Work>
+void for_each_parallel(std::size_t count, int threads, const Work& work) {
+  std::atomic<std::size_t> next{0};
+  std::exception_ptr fault;
+  std::mutex fault_mutex;
+  const auto worker = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        work(i);
+      } catch (...) {
+        const std::lock_guard lock(fault_mutex);
+        if (!fault) fault = std::current_exception();
+        next = count;
+      }
+    }
+  };
+  {
+    const std::size_t wanted = threads > 0 ? static_cast<std::size_t>(threads) : std::thread::hardware_concurrency();
+    std::vector<std::jthread> pool;
+    for (std::size_t i = 1; i < std::min(wanted, count); ++i) pool.emplace_back(worker);
+    worker();
+  }
+  if (fault) std::rethrow_exception(fault);
 }
 
 }  // namespace burin

@@ -149,11 +149,33 @@ void check_graph_options(const CompileOptions& options) {
   if (options.from_file) refuse("--from " + *options.from_file);
 }
 
+// Without a graph nobody says where a layer's tensors lie, and its kernel is one that programs launch by itself.
+void check_kinds_of_layers(const KernelKinds& kinds) {
+  const auto check = [](const std::string& kind) {
+    if (kind == kAutoKind || kind == kBakedTemplate) return;
+    fail(ErrorKind::usage, "--kernels: layers that are no network are baked, whatever their density");
+  };
+  check(kinds.all);
+  for (const auto& [layer, kind] : kinds.of_layers) check(kind);
+}
+
+void check_kinds_of_network(const Network& network, const KernelKinds& kinds) {
+  for (const auto& [name, kind] : kinds.of_layers) {
+    if (std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end()) continue;
+    fail(ErrorKind::usage, "--kernels: the network has no convolution '{}'", name);
+  }
+}
+
 }  // namespace
 
 void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.layers.empty() || network.has_graph(), "a network without layers was imported");
-  if (network.has_graph()) check_graph_options(options);
+  if (network.has_graph()) {
+    check_graph_options(options);
+    check_kinds_of_network(network, options.kernels);
+  } else {
+    check_kinds_of_layers(options.kernels);
+  }
   const std::optional<Precision> precision = parse_precision(options.precision);
   if (!precision) {
     fail(ErrorKind::unsupported, "--precision {}: known are {}", options.precision, precision_names());

@@ -1,45 +1,15 @@
 #include "compiler/workshop.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <filesystem>
-#include <thread>
 
 #include "compiler/compile_layer.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
+#include "compiler/parallel_for.h"
 #include "ir/error.h"
 
 namespace burin {
-namespace {
-
-// Runs work(i) for every i, on several threads; the first error stops the rest and is thrown again.
-void for_each_parallel(std::size_t count, int threads, const std::function<void(std::size_t)>& work) {
-  std::atomic<std::size_t> next{0};
-  std::exception_ptr fault;
-  std::mutex fault_mutex;
-  const auto worker = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(fault_mutex);
-        if (!fault) fault = std::current_exception();
-        next = count;
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> pool;
-    for (int i = 1; i < threads; ++i) pool.emplace_back(worker);
-    worker();
-  }
-  if (fault) std::rethrow_exception(fault);
-}
-
-}  // namespace
-
 Workshop::Workshop(const Jobs& jobs, const CompileOptions& options, const Reentry& reentry,
                    const std::function<void(const CompileProgress&)>& progress)
     : layers(jobs.layers.size()),
@@ -56,9 +26,7 @@ void Workshop::run() {
   std::vector<std::size_t> order(count());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return work_of(a) > work_of(b); });
-  const int processors = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int threads = std::min<int>(options_.jobs > 0 ? options_.jobs : processors, static_cast<int>(order.size()));
-  for_each_parallel(order.size(), threads, [&](std::size_t i) { compile(order[i]); });
+  for_each_parallel(order.size(), options_.jobs, [&](std::size_t i) { compile(order[i]); });
   if (uses_cache()) options_.cache->trim();
 }
 

@@ -42,6 +42,9 @@ const std::vector<OperatorConstant> kSoftmaxChannels = {
 const std::vector<OperatorConstant> kLrn = {
 #include "templates/operators/lrn.def"
 };
+const std::vector<OperatorConstant> kConvDense = {
+#include "templates/operators/conv_dense.def"
+};
 const std::vector<OperatorConstant> kCopy = {
 #include "templates/operators/copy.def"
 };
@@ -59,6 +62,7 @@ const std::vector<OperatorConstant>& constants_of(std::string_view name) {
       {"softmax", &kSoftmax},
       {"softmax_channels", &kSoftmaxChannels},
       {"lrn", &kLrn},
+      {"conv_dense", &kConvDense},
       {"copy", &kCopy},
   };
   const auto found = lists.find(name);

@@ -94,6 +94,12 @@ void check_constants(Faults& faults, const OperatorTemplate& known, const Operat
   }
 }
 
+// The second input: of a sum or product, or what a convolution adds before its activation.
+bool takes_second(const OperatorPlan& plan) {
+  const auto residual = plan.integers.find("residual");
+  return plan.template_name == "combine" || (residual != plan.integers.end() && residual->second == 1);
+}
+
 void check_shared(Faults& faults, const OperatorPlan& plan) {
   const auto archs = known_archs();
   const auto arch = std::find_if(archs.begin(), archs.end(), [&](const ArchSpec& a) { return a.name == plan.arch; });
@@ -122,7 +128,7 @@ std::vector<std::string> verify(const OperatorPlan& plan) {
   check_tensor(faults, "output", plan.output);
   if (!plan.input.exists()) faults.add("it has no input");
   if (!plan.output.exists()) faults.add("it has no output");
-  if (const bool wanted = plan.template_name == "combine"; plan.second.exists() != wanted) {
+  if (const bool wanted = takes_second(plan); plan.second.exists() != wanted) {
     faults.add(fmt::format("the template {} takes {} second input", plan.template_name, wanted ? "a" : "no"));
   }
   faults.require_range("weight_words", plan.weight_words, 0, 2 * kMaxLayerWeights, "2 * kMaxLayerWeights");

@@ -41,6 +41,7 @@ BURIN_PRIMITIVE void burin_dev_shared_or(u32 base, u32 offset, u32 bits);
 // Four words at an address that is a multiple of 16.
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4(u32 base, u32 offset);
 BURIN_PRIMITIVE f32x4 burin_dev_shared_load4_if(u32 condition, u32 base, u32 offset);
+BURIN_PRIMITIVE void burin_dev_shared_store4(u32 base, u32 offset, f32x4 value);
 BURIN_PRIMITIVE float burin_dev_global_load(const float* base, i64 byte_offset);  // read-only for the whole launch
 BURIN_PRIMITIVE f32x4 burin_dev_global_load4(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4 value);
@@ -58,6 +59,9 @@ BURIN_PRIMITIVE void burin_dev_scratch_store(float* base, i64 byte_offset, float
 // be read after this thread has waited for the copy's batch and, by other threads, after a barrier that follows.
 BURIN_PRIMITIVE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                           u32 valid);
+// The same of four words, at addresses that are multiples of 16.
+BURIN_PRIMITIVE void burin_dev_copy_async4(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                           u32 valid);
 BURIN_PRIMITIVE void burin_dev_copy_commit();           // closes this thread's current batch of copies (may be empty)
 BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pending` (a constant) batches are in flight
 

@@ -39,6 +39,9 @@ BURIN_INLINE f32x4 burin_dev_shared_load4(u32 base, u32 offset) {
   return *(BURIN_SHARED f32x4*)shared_address(base, offset);
 }
 BURIN_INLINE f32x4 burin_dev_shared_load4_if(u32, u32 base, u32 offset) { return burin_dev_shared_load4(base, offset); }
+BURIN_INLINE void burin_dev_shared_store4(u32 base, u32 offset, f32x4 value) {
+  *(BURIN_SHARED f32x4*)shared_address(base, offset) = value;
+}
 BURIN_INLINE void burin_dev_shared_store(u32 base, u32 offset, float value) {
   *(BURIN_SHARED float*)shared_address(base, offset) = value;
 }
@@ -101,6 +104,11 @@ BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const
   __nvvm_cp_async_ca_shared_global_4((BURIN_SHARED void*)shared_address(shared_base, shared_offset),
                                      (const BURIN_GLOBAL void*)global_address(source, byte_offset), valid * 4);
 }
+BURIN_INLINE void burin_dev_copy_async4(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                        u32 valid) {
+  __nvvm_cp_async_cg_shared_global_16((BURIN_SHARED void*)shared_address(shared_base, shared_offset),
+                                      (const BURIN_GLOBAL void*)global_address(source, byte_offset), valid * 16);
+}
 BURIN_INLINE void burin_dev_copy_commit() { __nvvm_cp_async_commit_group(); }
 BURIN_INLINE void burin_dev_copy_wait(u32 pending) {
   switch (pending) {
@@ -137,6 +145,12 @@ BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const
                                        u32 valid) {
   const float value = valid ? *global_address(source, byte_offset) : 0.0f;
   *(BURIN_SHARED float*)shared_address(shared_base, shared_offset) = value;
+}
+BURIN_INLINE void burin_dev_copy_async4(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
+                                        u32 valid) {
+  const f32x4 zeros = {0, 0, 0, 0};
+  const f32x4 values = valid ? *(const BURIN_GLOBAL f32x4*)global_address(source, byte_offset) : zeros;
+  *(BURIN_SHARED f32x4*)shared_address(shared_base, shared_offset) = values;
 }
 BURIN_INLINE void burin_dev_copy_commit() {}
 BURIN_INLINE void burin_dev_copy_wait(u32) {}

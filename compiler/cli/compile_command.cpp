@@ -36,6 +36,7 @@ struct CompileArguments {
   bool no_bitcode = false;
   bool no_verify = false;
   std::string plan;
+  std::string kernels = std::string(kAutoKind);
   int tune = 0;  // plans to measure; 0: the planner chooses
   ImportArguments import;
   CacheArguments cache;
@@ -187,6 +188,7 @@ int compile(CompileArguments arguments) {
   if (arguments.layout) options.layout = parse_layout(*arguments.layout);
   if (!options.from_file) parse_tensor_choice(options.precision, arguments.layout);  // else the plan chooses
   options.zero_threshold = arguments.import.options.zero_threshold;
+  options.kernels = parse_kernel_kinds(arguments.kernels);
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
@@ -235,6 +237,13 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->add_option("--arch", arguments->archs, "Machine code for these, e.g. sm_80,sm_90 or native (default: native)")
       ->type_name("LIST");
   command->add_option("--plan", arguments->plan, "Choices not left to the planner: tile=1x14x14,groups=16,splits=2,...")
+      ->type_name("LIST");
+  command
+      ->add_option(
+          "--kernels", arguments->kernels,
+          fmt::format("Network: what computes the convolutions: auto (default: what is predicted to be faster), "
+                      "{}; or NAME=KIND for one",
+                      fmt::join(kernel_kind_names(), ", ")))
       ->type_name("LIST");
   command
       ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->tune,

@@ -5,6 +5,7 @@
 
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/kernel_options.h"
 #include "compiler/cli/measurement_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/reference.h"
@@ -19,16 +20,23 @@ constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 
 NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& run, int index) {
   const Step& step = run.step(index);
-  NetworkBench::StepRow row{step.name, step.kind, run.kernel_symbol(index), "", run.part_of(index), {}};
+  NetworkBench::StepRow row{step.name, step.kind, run.kernel_symbol(index), "", run.part_of(index), {}, {}};
+  const NetworkPart& part = run.schedule().parts[static_cast<std::size_t>(row.part)];
+  const auto program = std::ranges::find(manifest.network->programs, part.program_batch,
+                                         [](const NetworkProgram& program) { return program.plan.batch; });
+  const bool as_planned = part.images == part.program_batch;
+  const auto of_program = std::ranges::find(program->plan.steps, step) - program->plan.steps.begin();
+  row.options = options_of(*program, static_cast<std::size_t>(of_program));
   const auto layer = std::ranges::find(manifest.kernels, row.symbol, &KernelRecord::symbol);
   if (layer != manifest.kernels.end()) {
     row.kernel = layer->plan_short;
-    const int images = run.schedule().parts[static_cast<std::size_t>(row.part)].images;
-    if (images == layer->planned_batch) row.predicted_us = layer->predicted_us;
+    if (part.images == layer->planned_batch) row.predicted_us = layer->predicted_us;
     return row;
   }
   const auto record = std::ranges::find(manifest.operators, row.symbol, &OperatorRecord::symbol);
-  if (record != manifest.operators.end()) row.kernel = describe(record->plan);
+  if (record == manifest.operators.end()) return row;
+  row.kernel = describe(record->plan);
+  if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().predicted_us;
   return row;
 }
 
@@ -82,7 +90,8 @@ std::string print_steps(const NetworkBench& bench) {
     const NetworkBench::StepRow& row = bench.steps[i];
     const Measurement& m = bench.times.steps[i];
     predicted += row.predicted_us.value_or(0);
-    table.add({fmt::format("{}", i), row.op, row.kind, row.kernel, microseconds_text(m.median_us),
+    table.add({fmt::format("{}", i), row.op, row.kind, row.kernel + others_text(row.options),
+               microseconds_text(m.median_us),
                fmt::format("{}/{}", microseconds_text(m.p10_us), microseconds_text(m.p90_us)),
                share_text(m.median_us, all), row.predicted_us ? microseconds_text(*row.predicted_us) : ""});
   }
@@ -112,6 +121,7 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
          {"part", row.part},
          {"symbol", row.symbol},
          {"kernel", row.kernel},
+         {"options", options_json(row.options)},
          {"time", measurement_json(bench.times.steps[i])},
          {"predicted_us", row.predicted_us ? nlohmann::ordered_json(*row.predicted_us) : nlohmann::ordered_json()}});
   }

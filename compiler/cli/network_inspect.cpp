@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
+#include "compiler/cli/kernel_options.h"
 #include "compiler/cli/network_plan_json.h"
 #include "compiler/cli/table.h"
 #include "ir/network.h"
@@ -34,6 +36,12 @@ struct StepKernel {
     return found == binaries().end() ? nullptr : &*found;
   }
 };
+
+// The time of a step's kernel by its model, where there is one, and the kernels that it was compared with.
+std::optional<double> predicted_us(const StepKernel& kernel, const std::vector<KernelOption>& options) {
+  if (kernel.layer != nullptr) return kernel.layer->predicted_us;
+  return options.empty() ? std::nullopt : std::optional(options.front().predicted_us);
+}
 
 StepKernel kernel_of(const Manifest& manifest, const std::string& symbol) {
   const auto layer = std::ranges::find(manifest.kernels, symbol, &KernelRecord::symbol);
@@ -73,12 +81,13 @@ std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
     const std::int64_t code_bytes = cubin != nullptr ? cubin->code_bytes : -1;
     code += std::max<std::int64_t>(0, code_bytes);
     weights += kernel.weight_bytes();
-    predicted += kernel.layer != nullptr ? kernel.layer->predicted_us : 0;
-    table.add({fmt::format("{}", i), step.name, step.kind, kernel.text(),
+    const std::vector<KernelOption> options = options_of(program, i);
+    const std::optional<double> us = predicted_us(kernel, options);
+    predicted += us.value_or(0);
+    table.add({fmt::format("{}", i), step.name, step.kind, kernel.text() + others_text(options),
                count_text(cubin != nullptr ? cubin->registers : -1),
                count_text(cubin != nullptr ? cubin->spill_bytes : -1), code_bytes < 0 ? "" : bytes_text(code_bytes),
-               kernel.weight_bytes() == 0 ? "" : bytes_text(kernel.weight_bytes()),
-               kernel.layer != nullptr ? microseconds_text(kernel.layer->predicted_us) : "",
+               kernel.weight_bytes() == 0 ? "" : bytes_text(kernel.weight_bytes()), us ? microseconds_text(*us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
   }
   table.add_footer({"", fmt::format("{} steps", program.plan.steps.size()), "", "", "", "",
@@ -134,6 +143,8 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
   for (const NetworkProgram& program : network.programs) {
     nlohmann::ordered_json entry = to_json(program.plan);
     entry["kernels"] = program.kernels;
+    entry["options"] = nlohmann::ordered_json::array();
+    for (const std::vector<KernelOption>& options : program.options) entry["options"].push_back(options_json(options));
     document["programs"].push_back(std::move(entry));
   }
   return document;

@@ -95,24 +95,31 @@ void global_store(u64 base, i64 byte_offset, float value) noexcept {
   require(block.memory().store_output(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
 
-void require_shared_quad(u32 address) {
+void require_shared_quad(const char* access, u32 address) {
   if (address % kQuadBytes == 0) return;
-  Block::current().fail_thread(fmt::format(
-      "misaligned load of four words of shared memory at byte {}, which is not a multiple of {}", address, kQuadBytes));
+  Block::current().fail_thread(
+      fmt::format("misaligned {} four words of shared memory at byte {}, which is not a "
+                  "multiple of {}",
+                  access, address, kQuadBytes));
 }
 
 f32x4 shared_load4(u32 base, u32 offset) noexcept {
-  require_shared_quad(base + offset);
+  require_shared_quad("load of", base + offset);
   f32x4 values{};
   for (u32 i = 0; i < kQuad; ++i) values[i] = shared_load(base, offset + i * kWordBytes);
   return values;
 }
 
 f32x4 shared_load4_if(u32 condition, u32 base, u32 offset) noexcept {
-  require_shared_quad(base + offset);
+  require_shared_quad("load of", base + offset);
   f32x4 values{};
   for (u32 i = 0; i < kQuad; ++i) values[i] = shared_load_if(condition, base, offset + i * kWordBytes);
   return values;
+}
+
+void shared_store4(u32 base, u32 offset, f32x4 values) noexcept {
+  require_shared_quad("store to", base + offset);
+  for (u32 i = 0; i < kQuad; ++i) shared_store(base, offset + i * kWordBytes, values[i]);
 }
 
 f32x4 global_load4(u64 base, i64 byte_offset) noexcept {
@@ -142,12 +149,21 @@ void scratch_store(u64 base, i64 byte_offset, float value) noexcept {
   require(block.memory().store_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
 
+// Of weights before the launch is awaited as well: no earlier kernel writes them.
 void copy_async(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 valid) noexcept {
-  require_awaited("asynchronous copy");
   Block& block = Block::current();
+  if (!block.memory().is_weight(source)) require_awaited("asynchronous copy");
   float value = 0;
   if (valid != 0) require(block.memory().load(source + static_cast<u64>(byte_offset), value));
   require(block.shared().copy(shared_base + shared_offset, static_cast<int>(block.thread()), value));
+}
+
+void copy_async4(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 valid) noexcept {
+  require_shared_quad("copy to", shared_base + shared_offset);
+  if (valid != 0) require(Block::current().memory().check_quad("copy", source + static_cast<u64>(byte_offset)));
+  for (u32 i = 0; i < kQuad; ++i) {
+    copy_async(shared_base, shared_offset + i * kWordBytes, source, byte_offset + i * kWordBytes, valid);
+  }
 }
 
 void copy_commit() noexcept {
@@ -298,6 +314,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_shared_load4", "qii", address_of(shared_load4)},
       {"burin_dev_shared_load4_if", "qiii", address_of(shared_load4_if)},
       {"burin_dev_shared_store", "viif", address_of(shared_store)},
+      {"burin_dev_shared_store4", "viiq", address_of(shared_store4)},
       {"burin_dev_shared_store_word", "viii", address_of(shared_store_word)},
       {"burin_dev_shared_or", "viii", address_of(shared_or)},
       {"burin_dev_map_load", "ipl", address_of(map_load)},
@@ -309,6 +326,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_scratch_load", "fpl", address_of(scratch_load)},
       {"burin_dev_scratch_store", "vplf", address_of(scratch_store)},
       {"burin_dev_copy_async", "viipli", address_of(copy_async)},
+      {"burin_dev_copy_async4", "viipli", address_of(copy_async4)},
       {"burin_dev_copy_commit", "v", address_of(copy_commit)},
       {"burin_dev_copy_wait", "vi", address_of(copy_wait)},
       {"burin_dev_gate_init", "vi", address_of(gate_init)},

@@ -29,11 +29,12 @@ struct PlannedOperator {
   // Which of the operator's inputs the kernel's input and second input are; -1: none.
   int input = 0, second = -1;
   std::vector<std::uint32_t> weights;  // plan.weight_words words, as plain memory
+  double predicted_us = 0;             // of a convolution, one launch with the batch that it is planned for
 };
 
 // The kernels that compute `op` together, in any order: one, or for a concat one for each input. The network must be
 // one that verify() finds no fault with. Throws Error(unsupported) for an unknown architecture and for what no template
-// computes; convolutions have kernels of their own (compiler/compile.h).
+// computes; convolutions have functions of their own (plan_convolution.h, compiler/compile.h).
 std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op,
                                            const OperatorRequest& request = {});
 

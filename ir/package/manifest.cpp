@@ -19,7 +19,6 @@
 namespace burin {
 namespace {
 
-constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, hashes
 constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kMaxTensorAlignment = 256;  // what the driver's allocations have

@@ -299,6 +299,16 @@ NetworkRecord parse_network(const Field& field) {
   field["programs"].each([&](const Field& program) {
     NetworkProgram& added = network.programs.emplace_back();
     program["kernels"].each([&](const Field& kernel) { added.kernels.push_back(kernel.text()); });
+    if (program.has("options")) {
+      program["options"].each([&](const Field& step) {
+        std::vector<KernelOption>& options = added.options.emplace_back();
+        step.each([&](const Field& option) {
+          KernelOption& read = options.emplace_back();
+          get(read.template_name, option, "template");
+          get(read.predicted_us, option, "predicted_us");
+        });
+      });
+    }
     added.plan = parse_lines(program["plan"], parse_network_plan);
   });
   return network;

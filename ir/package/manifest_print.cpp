@@ -164,10 +164,24 @@ ordered_json arguments_json(const std::vector<NetworkArgument>& arguments) {
   return result;
 }
 
+ordered_json options_json(const std::vector<std::vector<KernelOption>>& of_steps) {
+  ordered_json result = ordered_json::array();
+  for (const std::vector<KernelOption>& options : of_steps) {
+    ordered_json& added = result.emplace_back(ordered_json::array());
+    for (const KernelOption& option : options) {
+      added.push_back(ordered_json{{"template", option.template_name}, {"predicted_us", option.predicted_us}});
+    }
+  }
+  return result;
+}
+
 ordered_json network_json(const NetworkRecord& network) {
   ordered_json programs = ordered_json::array();
   for (const NetworkProgram& program : network.programs) {
-    programs.push_back(ordered_json{{"kernels", program.kernels}, {"plan", split_lines(to_text(program.plan))}});
+    ordered_json entry = {{"kernels", program.kernels}};
+    if (!program.options.empty()) entry["options"] = options_json(program.options);
+    entry["plan"] = split_lines(to_text(program.plan));
+    programs.push_back(std::move(entry));
   }
   return {{"inputs", arguments_json(network.inputs)},
           {"outputs", arguments_json(network.outputs)},

@@ -1,5 +1,6 @@
 // The rules of a network in a package: what lets the runtime bind pointers and launch without looking further.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -67,6 +68,12 @@ class NetworkVerifier {
       fault(path + ".kernels", fmt::format("{} for {} steps", program.kernels.size(), plan.steps.size()));
       return;
     }
+    if (!program.options.empty() && program.options.size() != plan.steps.size()) {
+      fault(path + ".options", fmt::format("{} for {} steps", program.options.size(), plan.steps.size()));
+    }
+    for (const std::vector<KernelOption>& options : program.options) {
+      for (const KernelOption& option : options) check_option(path + ".options", option);
+    }
     if (!plan_faults.empty()) return;
     check_buffers(path, plan);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
@@ -80,6 +87,14 @@ class NetworkVerifier {
         fault(at, fmt::format("'{}' is no kernel of the package", printable(symbol)));
       }
     }
+  }
+
+  void check_option(const std::string& path, const KernelOption& option) {
+    const std::string& name = option.template_name;
+    if (name.empty() || name.size() > kMaxShortTextBytes || !is_plain_text(name)) {
+      fault(path, fmt::format("'{}' is not printable text", printable(name)));
+    }
+    if (!std::isfinite(option.predicted_us)) fault(path, fmt::format("the time of {} is not finite", printable(name)));
   }
 
   void check_buffers(const std::string& path, const NetworkPlan& plan) {
@@ -175,6 +190,14 @@ class NetworkVerifier {
 };
 
 }  // namespace
+
+std::string describe(const std::vector<KernelOption>& options) {
+  std::string text;
+  for (const KernelOption& option : options) {
+    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", option.template_name, option.predicted_us);
+  }
+  return text;
+}
 
 void check_network(const Manifest& manifest, std::vector<std::string>& faults) {
   if (manifest.network) {

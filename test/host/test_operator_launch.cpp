@@ -23,8 +23,8 @@ OperatorPlan plan_of_copy() {
   return plan;
 }
 
-// %place: bytes to the word of this thread in this image; `body` runs in threads 0 to 3.
-std::string kernel_of(const std::string& body) {
+// %place: bytes to the word of this thread in this image; `body` runs in the first `threads`.
+std::string kernel_of(const std::string& body, int threads = 4) {
   return assemble_module(R"(
 define void @k(ptr %in, ptr %out, ptr %second, ptr %weights, i32 %batch) {
   %t = call i32 @burin_dev_thread()
@@ -34,7 +34,8 @@ define void @k(ptr %in, ptr %out, ptr %second, ptr %weights, i32 %batch) {
   %word = add i32 %first, %t
   %bytes = mul i32 %word, 4
   %place = zext i32 %bytes to i64
-  %mine = icmp ult i32 %t, 4
+  %mine = icmp ult i32 %t, )" +
+                         std::to_string(threads) + R"(
   br i1 %mine, label %run, label %done
 run:
 )" + body + R"(
@@ -88,6 +89,32 @@ TEST_CASE("operator launch: weights beyond their end") {
   std::vector<float> output;
   CHECK_THAT(fault_of_operator("  %w = call float @burin_dev_global_load(ptr %weights, i64 4)\n", output),
              Catch::Contains("load from weights out of bounds: element 1, past the 1 of the launch"));
+}
+
+TEST_CASE("operator launch: weights are copied before the launch is awaited, and nothing else is") {
+  const auto copied_from = [](const std::string& source) {
+    return "  call void @burin_dev_copy_async(i32 0, i32 0, ptr " + source + R"(, i64 0, i32 1)
+  call void @burin_dev_copy_commit()
+  call void @burin_dev_await_launch()
+  call void @burin_dev_copy_wait(i32 0)
+  %w = call float @burin_dev_shared_load(i32 0, i32 0)
+  call void @burin_dev_global_store(ptr %out, i64 %place, float %w)
+)";
+  };
+  // One thread copies: that of the only word that the kernel has.
+  OperatorPlan plan = plan_of_copy();
+  plan.input = plan.output = {8, 2, 1};
+  plan.shared_bytes = 144;
+  const auto fault = [&](const std::string& source) {
+    std::string text = copied_from(source);
+    HostOperator host(kernel_of(text, 1), "k", plan);
+    const std::vector<float> input(16, 2);
+    const std::vector<std::uint32_t> weights = {0x3F000000};
+    std::vector<float> output(16);
+    return error_of([&] { host.run({2, input, output, {}, weights}); }, ErrorKind::verification);
+  };
+  CHECK(fault("%weights") == "no error");
+  CHECK_THAT(fault("%in"), Catch::Contains("asynchronous copy before the thread has awaited its launch"));
 }
 
 TEST_CASE("operator launch: a convolution's kernel") {

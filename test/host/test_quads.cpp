@@ -73,6 +73,41 @@ TEST_CASE("quads: of shared memory, on a condition too") {
   }
 }
 
+TEST_CASE("quads: stored to shared memory") {
+  const Run run = run_kernel(std::string(kLoadPixel) + R"(
+  %place = shl i32 %t, 4
+  call void @burin_dev_shared_store4(i32 %place, i32 0, <4 x float> %x)
+  call void @burin_dev_barrier()
+  %neighbour = xor i32 %place, 16
+  %q = call <4 x float> @burin_dev_shared_load4(i32 %neighbour, i32 0)
+)" + kStorePixel,
+                             four_channels());
+  REQUIRE(run.fault.empty());
+  for (int i = 0; i < kCols * 4; ++i) {
+    CHECK(run.output[static_cast<std::size_t>(i)] == pixel_channel(i / 4 ^ 1, i % 4));
+  }
+}
+
+TEST_CASE("quads: copied to shared memory, or zeros") {
+  const std::string valid = "  %odd = and i32 %t, 1\n  %valid = xor i32 %odd, 1\n";
+  const Run run = run_kernel(valid + R"(
+  %off16 = shl i64 %off, 2
+  %place = shl i32 %t, 4
+  call void @burin_dev_copy_async4(i32 %place, i32 0, ptr %in, i64 %off16, i32 %valid)
+  call void @burin_dev_copy_commit()
+  call void @burin_dev_copy_wait(i32 0)
+  call void @burin_dev_barrier()
+  %neighbour = xor i32 %place, 16
+  %q = call <4 x float> @burin_dev_shared_load4(i32 %neighbour, i32 0)
+)" + kStorePixel,
+                             four_channels());
+  REQUIRE(run.fault.empty());
+  for (int i = 0; i < kCols * 4; ++i) {
+    const int pixel = i / 4 ^ 1;
+    CHECK(run.output[static_cast<std::size_t>(i)] == (pixel % 2 == 0 ? pixel_channel(pixel, i % 4) : 0));
+  }
+}
+
 TEST_CASE("quads: where the condition does not hold, words that nobody wrote may be loaded and must not be used") {
   const Run run = run_kernel(std::string(kLoadPixel) + R"(
   %unused = call <4 x float> @burin_dev_shared_load4_if(i32 0, i32 0, i32 16)
@@ -100,6 +135,16 @@ TEST_CASE("quads: an address that is no multiple of 16 is a fault") {
       Catch::Contains("misaligned load of four words of shared memory at byte 12, which is not a multiple of 16"));
   CHECK_THAT(fault_of("  %x = call <4 x float> @burin_dev_shared_load4_if(i32 0, i32 8, i32 4)\n  ret void", options),
              Catch::Contains("misaligned load of four words of shared memory at byte 12"));
+  CHECK_THAT(
+      fault_of("  call void @burin_dev_shared_store4(i32 8, i32 4, <4 x float> zeroinitializer)\n  ret void", options),
+      Catch::Contains("misaligned store to four words of shared memory at byte 12"));
+  const auto copy = [](const std::string& arguments) {
+    return "  call void @burin_dev_copy_async4(" + arguments + ", i32 1)\n  ret void";
+  };
+  CHECK_THAT(fault_of(copy("i32 8, i32 0, ptr %in, i64 0"), options),
+             Catch::Contains("misaligned copy to four words of shared memory at byte 8"));
+  CHECK_THAT(fault_of(copy("i32 0, i32 0, ptr %in, i64 8"), options),
+             Catch::Contains("misaligned copy of four words at byte 8 of the input"));
 }
 
 TEST_CASE("quads: each word is checked as by itself") {

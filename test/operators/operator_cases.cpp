@@ -6,6 +6,7 @@
 #include <limits>
 #include <utility>
 
+#include "compiler/operators/plan_convolution.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
 
@@ -66,6 +67,38 @@ Network network_of(OperatorKind kind, const std::vector<Shape>& inputs) {
   network.outputs = {op.output};
   network.operators.push_back(std::move(op));
   return network;
+}
+
+Network network_of(const ConvLayer& layer) {
+  const ConvShape& shape = layer.shape;
+  const Shape in = {shape.in_channels, shape.in_h, shape.in_w},
+              out = {shape.out_channels, shape.out_h(), shape.out_w()};
+  Network network;
+  network.layers = {layer};
+  network.tensors = {{"input", in}};
+  if (shape.epilogue.residual) network.tensors.push_back({"residual", out});
+  const int output = static_cast<int>(network.tensors.size());
+  for (int i = 0; i < output; ++i) network.inputs.push_back(i);
+  network.tensors.push_back({"output", out});
+  network.outputs = {output};
+  network.operators.push_back({"tested", Convolution{}, network.inputs, output});
+  return network;
+}
+
+Network network_of(const OperatorCase& edge) {
+  return edge.layer ? network_of(*edge.layer) : network_of(edge.kind, edge.inputs);
+}
+
+std::vector<std::vector<PlannedOperator>> ways_to_compute(const Network& network, const Operator& op,
+                                                          const OperatorRequest& request) {
+  const auto* convolution = std::get_if<Convolution>(&op.kind);
+  if (convolution == nullptr) return {plan_operator(network, op, request)};
+  std::vector<std::vector<PlannedOperator>> ways;
+  for (PlannedOperator& planned :
+       plan_convolution(network.layers[static_cast<std::size_t>(convolution->layer)], request)) {
+    ways.push_back({std::move(planned)});
+  }
+  return ways;
 }
 
 std::vector<OperatorCase> pool_cases() {

@@ -1,9 +1,11 @@
 // The edge list: operators on the shapes that templates get wrong.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "compiler/operators/plan_operator.h"
 #include "ir/network.h"
 #include "ir/operators.h"
 
@@ -12,12 +14,22 @@ namespace burin_test {
 // A network of one operator, "tested", on inputs of these shapes.
 burin::Network network_of(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs);
 
+// Of the layer alone.
+burin::Network network_of(const burin::ConvLayer& layer);
+
 struct OperatorCase {
   std::string name;
   burin::OperatorKind kind;
   std::vector<std::vector<std::int64_t>> inputs;
   double tolerance = 2e-6;
+  std::optional<burin::ConvLayer> layer = {};  // of a convolution, which then says all but the tolerance
 };
+burin::Network network_of(const OperatorCase& edge);
+
+// All ways to compute an operator, each with the kernels that do it together: convolutions may have several.
+std::vector<std::vector<burin::PlannedOperator>> ways_to_compute(const burin::Network& network,
+                                                                 const burin::Operator& op,
+                                                                 const burin::OperatorRequest& request);
 
 std::vector<OperatorCase> pool_cases();
 std::vector<OperatorCase> channel_cases();

@@ -97,18 +97,21 @@ std::string check_operator(const Network& network, const Operator& op, const Ope
   request.output = place(op.output);
   std::string what = "planning", text;
   try {
-    const std::vector<PlannedOperator> kernels = plan_operator(network, op, request);
-    for (const PlannedOperator& kernel : kernels) {
-      text += print(kernel.plan);
-      for (const std::string& fault : verify(kernel.plan))
-        return fmt::format("the plan is not legal: {}\n{}", fault, text);
-      if (parse_operator_plan(print(kernel.plan)) != kernel.plan) return "the plan is not what its text says\n" + text;
-    }
-    for (const int batch : check.batches) {
-      what = fmt::format("{}, batch {}, {} words before and {} behind", describe(network, op), batch, check.before,
-                         check.behind);
-      const std::string fault = run_batch(network, op, kernels, batch, check);
-      if (!fault.empty()) return fmt::format("{}: {}\n{}", what, fault, text);
+    for (const std::vector<PlannedOperator>& kernels : ways_to_compute(network, op, request)) {
+      text.clear();
+      for (const PlannedOperator& kernel : kernels) {
+        text += print(kernel.plan);
+        for (const std::string& fault : verify(kernel.plan))
+          return fmt::format("the plan is not legal: {}\n{}", fault, text);
+        if (parse_operator_plan(print(kernel.plan)) != kernel.plan)
+          return "the plan is not what its text says\n" + text;
+      }
+      for (const int batch : check.batches) {
+        what = fmt::format("{}, batch {}, {} words before and {} behind", describe(network, op), batch, check.before,
+                           check.behind);
+        const std::string fault = run_batch(network, op, kernels, batch, check);
+        if (!fault.empty()) return fmt::format("{}: {}\n{}", what, fault, text);
+      }
     }
   } catch (const Error& error) {
     return fmt::format("{}: {}\n{}", what, error.what(), text);
@@ -116,11 +119,10 @@ std::string check_operator(const Network& network, const Operator& op, const Ope
   return {};
 }
 
-std::string check_everywhere(OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs,
-                             double tolerance) {
-  const Network network = network_of(std::move(kind), inputs);
+std::string check_everywhere(const OperatorCase& edge) {
+  const Network network = network_of(edge);
   OperatorCheck check;
-  check.tolerance = tolerance;
+  check.tolerance = edge.tolerance;
   std::string fault = check_operator(network, check);
   if (!fault.empty()) return fault;
   check.tuned_batch = 32;  // and in slices

@@ -6,6 +6,7 @@
 
 #include "compiler/operators/plan_operator.h"
 #include "ir/network.h"
+#include "test/operators/operator_cases.h"
 
 namespace burin_test {
 
@@ -17,15 +18,14 @@ struct OperatorCheck {
   double tolerance = 2e-6;  // of an output, times 1 + its magnitude
 };
 
-// Plans an operator of the network, runs it once for each batch size, its output and all that surrounds its
-// tensors poisoned with NaN, and compares. Empty when every output is within the tolerance and what surrounds the
-// output is as it was; else what went wrong, with the plan.
+// Plans an operator of the network, in every way that there is, runs it once for each batch size, its output and all
+// that surrounds its tensors poisoned with NaN, and compares. Empty when every output is within the tolerance and what
+// surrounds the output is as it was; else what went wrong, with the plan.
 std::string check_operator(const burin::Network& network, const burin::Operator& op, const OperatorCheck& check = {});
 // Of its last operator.
 std::string check_operator(const burin::Network& network, const OperatorCheck& check = {});
 
 // With all combinations of batch sizes that plans are tuned for and of slices, aligned and not.
-std::string check_everywhere(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs,
-                             double tolerance = 2e-6);
+std::string check_everywhere(const OperatorCase& edge);
 
 }  // namespace burin_test

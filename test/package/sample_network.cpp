@@ -157,6 +157,8 @@ NetworkProgram sample_program(int batch) {
   const std::string ending = "_b" + std::to_string(batch);
   program.kernels = {"conv1" + ending, "left" + ending, "right" + ending,
                      "operator_fc",    "operator_add",  "operator_features"};
+  program.options.resize(plan.steps.size());
+  program.options[kConv1] = {{"conv_baked", 2.25}, {"conv_dense", 4}};
   return program;
 }
 

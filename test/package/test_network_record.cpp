@@ -1,6 +1,7 @@
 // What a manifest says of a network: it survives, and what the runtime could not run does not get through.
 #include <catch2/catch.hpp>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/limits.h"
@@ -206,6 +207,13 @@ TEST_CASE("network record: programs") {
         Faults{kProgram + ".kernels: 5 for 6 steps"});
   CHECK(program_faults([](NetworkProgram& p) { p.kernels[kFc] = "nothing"; }) ==
         Faults{kProgram + ".kernels[3]: 'nothing' is no kernel of the package"});
+  CHECK(program_faults([](NetworkProgram& p) { p.options = {{{"conv_dense", 1.5}}}; }) ==
+        Faults{kProgram + ".options: 1 for 6 steps"});
+  CHECK(program_faults([](NetworkProgram& p) {
+          p.options.resize(6);
+          p.options[kConv1] = {{"", 1}, {"conv_baked", std::numeric_limits<double>::infinity()}};
+        }) == Faults{kProgram + ".options: '' is not printable text",
+                     kProgram + ".options: the time of conv_baked is not finite"});
   // The plan's own rules are those of verify(NetworkPlan).
   CHECK(program_faults([](NetworkProgram& p) { p.plan.steps[kFc].after = {kLeft}; }) ==
         Faults{kProgram + ".plan: step 2 (right) writes bytes of buffer 5 (concat) that step 3 (fc) reads; neither "

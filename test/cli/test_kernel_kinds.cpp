@@ -1,0 +1,100 @@
+// compile --kernels: which convolutions of a network have their weights as data.
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "test/cli/program.h"
+#include "test/cli/small_model.h"
+#include "test/cli/weights_file.h"
+
+using namespace burin_test;
+using Catch::Contains;
+
+namespace {
+
+Outcome compile(const ScratchFolder& folder, const std::vector<std::string>& more) {
+  folder.write("m.onnx", branched_model().bytes());
+  std::vector<std::string> arguments = {"compile", folder / "m.onnx",  "--arch",    "sm_90",
+                                        "-o",      folder / "p.burin", "--no-cache"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_burin(arguments);
+}
+
+// Templates of the convolutions of the first program, in the order of its steps, and what each was compared with.
+std::vector<std::pair<std::string, nlohmann::json>> convolutions(const ScratchFolder& folder) {
+  const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+  const nlohmann::json& network = document["network"];
+  const nlohmann::json& program = network["programs"][0];
+  std::vector<std::pair<std::string, nlohmann::json>> found;
+  for (std::size_t i = 0; i < program["kernels"].size(); ++i) {
+    if (program["steps"][i]["kind"] != "convolution") continue;
+    std::string kernel = "baked";
+    for (const nlohmann::json& record : network["operators"]) {
+      if (record["symbol"] == program["kernels"][i]) kernel = record["kernel"];
+    }
+    found.emplace_back(kernel.substr(0, kernel.find(',')), program["options"][i]);
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("kernels_with_weights_as_data_compute_a_network") {
+  const ScratchFolder folder;
+  const Outcome compiled = compile(folder, {"--batch", "1,3", "--kernels", "dense"});
+  CAPTURE(compiled.err);
+  REQUIRE(compiled.exit_code == 0);
+  for (const auto& [kernel, options] : convolutions(folder)) {
+    CHECK(kernel == "conv_dense");
+    REQUIRE(options.size() == 1);
+    CHECK(options[0]["template"] == "conv_dense");
+    CHECK(options[0]["predicted_us"] > 0);
+  }
+  const Outcome verified =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--layers"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
+  CHECK_THAT(verified.out, Contains("the network, 2 programs, verified"));
+  const Outcome inspected = run_burin({"inspect", folder / "p.burin"});
+  CHECK_THAT(inspected.out, Contains("  conv_dense, "));
+}
+
+TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
+  const ScratchFolder folder;
+  REQUIRE(compile(folder, {"--kernels", "baked,conv3=dense"}).exit_code == 0);
+  const auto found = convolutions(folder);
+  REQUIRE(found.size() == 3);
+  CHECK(found[0].first == "baked");
+  CHECK(found[1].first == "baked");
+  CHECK(found[2].first == "conv_dense");
+  CHECK(found[0].second.empty());
+  const Outcome verified =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
+}
+
+TEST_CASE("a_small_sparse_convolution_stays_baked_and_says_what_it_was_compared_with") {
+  const ScratchFolder folder;
+  REQUIRE(compile(folder, {}).exit_code == 0);
+  for (const auto& [kernel, options] : convolutions(folder)) {
+    CHECK(kernel == "baked");
+    REQUIRE(options.size() >= 2);
+    CHECK(options[0]["template"] == "conv_baked");
+    CHECK(options[0]["predicted_us"] <= options[1]["predicted_us"]);
+  }
+  CHECK_THAT(run_burin({"inspect", folder / "p.burin"}).out, Contains(" (conv_dense "));
+}
+
+TEST_CASE("kernels_that_there_are_not") {
+  const ScratchFolder folder;
+  const auto fault = [&](const std::vector<std::string>& arguments) {
+    const Outcome outcome = compile(folder, arguments);
+    CHECK(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  CHECK_THAT(fault({"--kernels", "wide"}),
+             Contains("--kernels wide: 'wide' is no kind of kernel; there are auto, baked"));
+  CHECK_THAT(fault({"--kernels", "conv9=dense"}), Contains("--kernels: the network has no convolution 'conv9'"));
+  CHECK_THAT(fault({"--kernels", "dense", "--layer", "conv1"}), Contains("layers that are no network are baked"));
+}
