@@ -18,28 +18,29 @@ namespace {
 constexpr int kQuad = 4;
 constexpr int kWordBytes = 4;
 constexpr int kMaxChunkDepth = 64;   // templates/operators/conv_dense.def
-constexpr int kMaxRowsOfSplit = 16;  // of a chunk: they are multiplied without a loop
-constexpr int kMaxThreads = 512;     // with 128 registers each
+constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without a loop
+constexpr int kMaxThreads = 512;
 
 // The terms of the cost. Estimates, but for the first two.
-constexpr double kClockGhz = 1.75;             // of an H200 under load
-constexpr double kIntakeBytesPerClock = 30;    // of one multiprocessor, from the L2 cache: 25 to 35
-constexpr double kIssueShare = 0.8;            // of what the instructions below would reach
-constexpr double kSharedLoadClocks = 2.5;      // of four words for a warp, most of them for several threads at once
-constexpr double kOverlapLoss = 0.3;           // of shared-memory loads beside multiply-adds, of intake beside both
-constexpr double kCopyInstructions = 6;        // of a word: address, is it inside, the copy
-constexpr double kChunkClocks = 60;            // barrier, and what is computed once in a chunk
-constexpr double kLatencyClocks = 800;         // of a copy from the L2 cache, under load
-constexpr double kResultInstructions = 12;     // bias, activation, store
-constexpr double kFillUs = 0.7;                // until the first chunk is there, and from the last to the results
-constexpr double kRegistersOfMultiplier = 56;  // beside its sums
+constexpr double kClockGhz = 1.75;           // of an H200 under load
+constexpr double kIntakeBytesPerClock = 30;  // of one multiprocessor, from the L2 cache: 25 to 35
+constexpr double kIssueShare = 0.95;         // of what the instructions below would reach, with many warps
+constexpr double kIssueLag = 0.4;            // warps of a scheduler with which half of it would be reached
+constexpr double kSharedLoadClocks = 4;      // of four words for a warp: 128 bytes a clock
+constexpr double kOverlapLoss = 0.25;        // of shared-memory loads beside multiply-adds, of intake beside both
+constexpr double kCopyInstructions = 6;      // of a word: address, is it inside, the copy
+constexpr double kChunkClocks = 60;          // barrier, and what is computed once in a chunk
+constexpr double kLatencyClocks = 800;       // of a copy from the L2 cache, under load
+constexpr double kResultInstructions = 12;   // bias, activation, store
+constexpr double kFillUs = 0.7;              // until the first chunk is there, and from the last to the results
+constexpr double kRegistersBesideSums = 64;  // of a thread; and fragments, an eighth of its sums
 constexpr double kUsPerClockOfGhz = 1e-3;
 
 int sums_of_thread(const ConvDenseTiles& tiles) { return kQuad * tiles.output_quads * kQuad * tiles.pixel_quads; }
 
 int resident_blocks(const ConvDenseTiles& tiles, const ArchSpec& arch) {
   constexpr int kSharedOfBlock = 1024;  // that the driver takes
-  const double registers = sums_of_thread(tiles) + kRegistersOfMultiplier;
+  const double registers = sums_of_thread(tiles) * 9.0 / 8 + kRegistersBesideSums;
   const int by_registers = static_cast<int>(arch.registers_per_multiprocessor / (registers * tiles.threads()));
   const int by_shared = arch.max_shared_per_multiprocessor / (tiles.shared_bytes() + kSharedOfBlock);
   return std::min({by_registers, by_shared, arch.max_threads_per_multiprocessor / tiles.threads()});
@@ -61,7 +62,7 @@ class Search {
   }
 
   ConvDenseTiles run() {
-    for (tiles_.output_quads = 1; tiles_.output_quads <= 2; ++tiles_.output_quads) {
+    for (tiles_.output_quads = 1; tiles_.output_quads <= 4; ++tiles_.output_quads) {
       for (tiles_.pixel_quads = 1; tiles_.pixel_quads <= 2; ++tiles_.pixel_quads) {
         for (const int outputs : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16}) {
           if (is_too_much(outputs, tiles_.output_quads, shape_.outputs_per_group())) continue;
@@ -173,12 +174,13 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
   const double warps = static_cast<double>(tiles.threads()) / kWarpSize;
   const double together = warps * resident;
   // Multiply-adds of a warp take its scheduler a clock each; loads from shared memory go one after the other.
-  const double idle_schedulers =
-      std::ceil(together / kSchedulersPerMultiprocessor) * kSchedulersPerMultiprocessor / together;
+  const double of_scheduler = std::ceil(together / kSchedulersPerMultiprocessor);
+  const double idle_schedulers = of_scheduler * kSchedulersPerMultiprocessor / together;
   const double multiply = static_cast<double>(sums_of_thread(tiles)) / kSchedulersPerMultiprocessor * idle_schedulers;
   const double load = (tiles.output_quads + tiles.pixel_quads) * kSharedLoadClocks;
   const double rows = static_cast<double>(tiles.chunks(shape)) * tiles.chunk_depth();
-  const double row_clocks = (std::max(multiply, load) + kOverlapLoss * std::min(multiply, load)) / kIssueShare;
+  const double share = kIssueShare * of_scheduler / (of_scheduler + kIssueLag);
+  const double row_clocks = (std::max(multiply, load) + kOverlapLoss * std::min(multiply, load)) / share;
   const double words = rows * tiles.tile_pixels() / tiles.vector;
   const double copying = words / kWarpSize * kCopyInstructions / kSchedulersPerMultiprocessor;
   const double busy = row_clocks * rows * warps / tiles.splits + copying +
@@ -190,7 +192,7 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
   const double epilogue =
       results * (2.0 * tiles.splits + kResultInstructions / kSchedulersPerMultiprocessor) / kWarpSize * idle_schedulers;
   const double slowest = std::max({busy, intake, waiting});
-  const double block_clocks = slowest + kOverlapLoss * (std::min(busy, intake)) + epilogue;
+  const double block_clocks = slowest + kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
   return arch.launch_us + kFillUs * std::ceil(of_multiprocessor / resident) +
          of_multiprocessor * block_clocks * kUsPerClockOfGhz / kClockGhz;
 }

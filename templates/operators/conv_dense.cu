@@ -4,14 +4,14 @@
 // A block has a tile of output channels (of one group of the convolution) and of pixels (of its images, one image's
 // behind the other's). It takes the reduction in chunks: `chunk_channels` input channels, one row of the filter,
 // `chunk_cols` of its columns; filled up with rows of zeros to `chunk_depth`, of which each split has an equal share.
-// While a chunk is multiplied, those after it are copied. A thread has one or two times four outputs, and as many
-// pixels, of one split; what the splits have is added up at the end.
+// While a chunk is multiplied, those after it are copied. A thread has up to 16 outputs and 8 pixels of one split; what
+// the splits have is added up at the end.
 //
 // Weights: for each tile of output channels, for each chunk, `chunk_depth` rows of the tile's width. Then the biases.
 #define BURIN_OPERATOR_DEF "conv_dense.def"
 #include "function.h"
 
-constexpr i32 kMaxQuads = 2;
+constexpr i32 kMaxOutputQuads = 4, kMaxPixelQuads = 2;
 constexpr u32 kResultsAtOnce = 8;  // of a thread, whose residuals are loaded together
 
 // ---- sizes, all constants
@@ -69,7 +69,8 @@ BURIN_DEVICE void copy_weights(const float* weights, u32 chunk, u32 buffer) {
   const float* from = weights + static_cast<i64>(panel) * weight_words();
 #pragma unroll
   for (u32 first = 0; first < pieces; first += block_threads()) {
-    if (first + thread >= pieces) continue;
+    const bool all = first + block_threads() <= pieces;
+    if (!all && first + thread >= pieces) continue;
     const u32 bytes = kQuadWords * kWordBytes;
     burin_dev_copy_async4(buffer + thread * bytes, first * bytes, from, bytes_of(thread * kQuadWords) + first * bytes,
                           1);
@@ -113,7 +114,8 @@ BURIN_DEVICE void copy_activations(const float* input, const Column& column, con
 #pragma unroll
   for (u32 first = 0; first < static_cast<u32>(chunk_depth()); first += rows_at_once()) {
     const u32 row = first + column.first;
-    if (row >= static_cast<u32>(chunk_depth())) continue;
+    const bool all = first + rows_at_once() <= static_cast<u32>(chunk_depth());
+    if (!all && row >= static_cast<u32>(chunk_depth())) continue;
     const u32 channel = row / chunk_cols(), col = row % chunk_cols();
     const bool exists = channel < static_cast<u32>(chunk_channels()) &&
                         chunk.channel + channel < static_cast<u32>(group_channels()) &&
@@ -132,7 +134,7 @@ BURIN_DEVICE void copy_activations(const float* input, const Column& column, con
 
 // ---- sums
 struct Sums {
-  f32x4 of[kMaxQuads][kQuadWords][kMaxQuads];  // quad of outputs, output, quad of pixels
+  f32x4 of[kMaxOutputQuads][kQuadWords][kMaxPixelQuads];  // quad of outputs, output, quad of pixels
 };
 
 // A thread's first outputs and pixels of the tile, and its split. Quads lie a whole row of threads apart, so that
@@ -155,22 +157,23 @@ BURIN_DEVICE void multiply(const Share& share, u32 buffer, Sums& sums) {
       buffer + (weight_words() + share.split * rows * tile_pixels() + share.pixel) * static_cast<u32>(kWordBytes);
 #pragma unroll
   for (u32 row = 0; row < rows; ++row) {
-    f32x4 w[kMaxQuads], x[kMaxQuads];
+    f32x4 w[kMaxOutputQuads], x[kMaxPixelQuads];
 #pragma unroll
-    for (i32 q = 0; q < kMaxQuads; ++q) {
-      if (q < output_quads()) {
-        w[q] = burin_dev_shared_load4(weights, (row * tile_outputs() + q * output_threads() * kQuadWords) * kWordBytes);
-      }
-      if (q < pixel_quads()) {
-        x[q] = burin_dev_shared_load4(pixels, (row * tile_pixels() + q * pixel_threads() * kQuadWords) * kWordBytes);
-      }
+    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
+      if (a >= output_quads()) continue;
+      w[a] = burin_dev_shared_load4(weights, (row * tile_outputs() + a * output_threads() * kQuadWords) * kWordBytes);
     }
 #pragma unroll
-    for (i32 a = 0; a < kMaxQuads; ++a) {
+    for (i32 b = 0; b < kMaxPixelQuads; ++b) {
+      if (b >= pixel_quads()) continue;
+      x[b] = burin_dev_shared_load4(pixels, (row * tile_pixels() + b * pixel_threads() * kQuadWords) * kWordBytes);
+    }
+#pragma unroll
+    for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
       for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
-        for (i32 b = 0; b < kMaxQuads; ++b) {
+        for (i32 b = 0; b < kMaxPixelQuads; ++b) {
           if (a >= output_quads() || b >= pixel_quads()) continue;
 #pragma unroll
           for (u32 j = 0; j < kQuadWords; ++j)
@@ -186,17 +189,23 @@ BURIN_DEVICE void leave(const Share& share, const Sums& sums) {
   const u32 first = share.split * tile_outputs() + share.output;
   const u32 base = kSharedStart + (first * tile_pixels() + share.pixel) * kWordBytes;
 #pragma unroll
-  for (i32 a = 0; a < kMaxQuads; ++a) {
+  for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
     for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
-      for (i32 b = 0; b < kMaxQuads; ++b) {
+      for (i32 b = 0; b < kMaxPixelQuads; ++b) {
         if (a >= output_quads() || b >= pixel_quads()) continue;
         const u32 output = a * output_threads() * kQuadWords + i, pixel = b * pixel_threads() * kQuadWords;
         burin_dev_shared_store4(base, (output * tile_pixels() + pixel) * kWordBytes, sums.of[a][i][b]);
       }
     }
   }
+}
+
+// Of the tile's outputs the one at `step + mine`, where `mine` is less than a step.
+BURIN_DEVICE bool is_output(u32 step, u32 mine) {
+  const bool in_tile = step + block_threads() / tile_pixels() <= tile_outputs() || step + mine < tile_outputs();
+  return in_tile && output_tile() * tile_outputs() + step + mine < static_cast<u32>(group_outputs());
 }
 
 // A thread's results are those of one pixel, some outputs apart.
@@ -217,7 +226,7 @@ BURIN_DEVICE void finish(const float* weights, const float* second, float* outpu
 #pragma unroll
     for (u32 i = 0; i < kResultsAtOnce; ++i) {
       const u32 step = start + i * outputs_at_once;
-      const bool exists = step + mine < tile_outputs() && first + step < static_cast<u32>(group_outputs());
+      const bool exists = is_output(step, mine);
       results[i] = residuals[i] = 0;
       if (!exists) continue;
       if (has_bias()) results[i] = burin_dev_global_load(biases, bytes_of(channel + step));
@@ -228,7 +237,7 @@ BURIN_DEVICE void finish(const float* weights, const float* second, float* outpu
 #pragma unroll
     for (u32 i = 0; i < kResultsAtOnce; ++i) {
       const u32 step = start + i * outputs_at_once;
-      const bool exists = step + mine < tile_outputs() && first + step < static_cast<u32>(group_outputs());
+      const bool exists = is_output(step, mine);
       if (!exists) continue;
       float sum = 0;
 #pragma unroll
@@ -252,11 +261,11 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* s
   const Share share = share_of_thread();
   Sums sums;
 #pragma unroll
-  for (i32 a = 0; a < kMaxQuads; ++a) {
+  for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
     for (u32 i = 0; i < kQuadWords; ++i) {
 #pragma unroll
-      for (i32 b = 0; b < kMaxQuads; ++b) sums.of[a][i][b] = {0, 0, 0, 0};
+      for (i32 b = 0; b < kMaxPixelQuads; ++b) sums.of[a][i][b] = {0, 0, 0, 0};
     }
   }
   burin_dev_await_launch();

@@ -1,4 +1,5 @@
-// burin_operator_kernels: the kernels of the operators beside the convolutions on a GPU, at the sizes of real networks.
+// burin_operator_kernels: the kernels whose weights are data on a GPU, at the sizes of real networks: of the operators
+// beside the convolutions, and of each way to compute a convolution.
 // Each is compared with the float64 reference, then timed: as many sets of tensors and weights take turns as the L2
 // cache cannot hold. A table on stdout; the exit code says whether all were right.
 //
@@ -79,10 +80,10 @@ struct Set {
 
 class Case {
  public:
-  Case(const Device& device, const OperatorCase& edge, int batch)
-      : device_(device), stream_(device), edge_(edge), batch_(batch), network_(network_of(edge.kind, edge.inputs)) {
-    planned_ = plan_operator(network_, network_.operators.back(), {.batch = batch, .arch = device.info().arch()});
-    for (std::size_t i = 0; i < edge.inputs.size(); ++i) {
+  Case(const Device& device, const OperatorCase& edge, int batch, const Network& network,
+       std::vector<PlannedOperator> planned)
+      : device_(device), stream_(device), edge_(edge), batch_(batch), network_(network), planned_(std::move(planned)) {
+    for (std::size_t i = 0; i < network.inputs.size(); ++i) {
       const std::int64_t words = network_.tensors[i].elements() * batch;
       inputs_.push_back(random_tensor(words, i + 1));
       bytes_ += static_cast<double>(words * kBytesOfWord);
@@ -107,8 +108,10 @@ class Case {
     const Measurement time = measure(device_, stream_, [&](CUstream_st* stream, int i) { enqueue(stream, i); });
     const bool right = error <= edge_.tolerance;
     constexpr double kBytesOfMegabyte = 1e6;
-    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:8.0f} {:9.1e} {}\n", edge_.name, planned_.front().plan.template_name,
-               batch_, bytes_ / kBytesOfMegabyte, time.median_us, bytes_ / time.median_us / 1e3, error,
+    const double predicted = planned_.front().predicted_us;
+    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:>9} {:8.0f} {:9.1e} {}\n", edge_.name,
+               planned_.front().plan.template_name, batch_, bytes_ / kBytesOfMegabyte, time.median_us,
+               predicted > 0 ? fmt::format("{:.2f}", predicted) : "", bytes_ / time.median_us / 1e3, error,
                right ? "right" : "WRONG");
     return right;
   }
@@ -155,7 +158,7 @@ class Case {
   Stream stream_;
   const OperatorCase& edge_;
   int batch_;
-  Network network_;
+  const Network& network_;
   std::vector<PlannedOperator> planned_;
   std::vector<std::unique_ptr<LoadedOperator>> kernels_;  // of planned_
   std::vector<std::vector<float>> inputs_;
@@ -170,12 +173,18 @@ int main(int count, char** arguments) {
   try {
     const Device device = Device::open(count > 1 ? std::atoi(arguments[1]) : 0);
     const std::string part = count > 2 ? arguments[2] : "";
-    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "template", "batch", "MB", "us",
-               "GB/s", "error");
+    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "template", "batch", "MB", "us",
+               "model us", "GB/s", "error");
     bool right = true;
     for (const OperatorCase& edge : network_cases()) {
       if (edge.name.find(part) == std::string::npos) continue;
-      for (const int batch : {1, 32}) right &= Case(device, edge, batch).run();
+      const Network network = network_of(edge);
+      for (const int batch : {1, 32}) {
+        for (std::vector<PlannedOperator>& way :
+             ways_to_compute(network, network.operators.back(), {.batch = batch, .arch = device.info().arch()})) {
+          right &= Case(device, edge, batch, network, std::move(way)).run();
+        }
+      }
     }
     return right ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const Error& error) {

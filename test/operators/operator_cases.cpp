@@ -252,6 +252,21 @@ std::vector<OperatorCase> copy_cases() {
   };
 }
 
+// Square images, filters, strides and padding.
+OperatorCase convolution(const std::string& name, int in, int out, int size, int filter, int stride, int pad) {
+  ConvShape shape;
+  shape.in_channels = in;
+  shape.out_channels = out;
+  shape.in_h = shape.in_w = size;
+  shape.kernel_h = shape.kernel_w = filter;
+  shape.stride_h = shape.stride_w = stride;
+  shape.pad = {pad, pad, pad, pad};
+  shape.epilogue.bias = true;
+  shape.epilogue.activation = Activation::relu;
+  constexpr double kTolerance = 1e-4;
+  return {name, {}, {}, kTolerance, ConvLayer{name, shape, weights(shape.weight_elements(), 5), weights(out, 6)}};
+}
+
 std::vector<OperatorCase> network_cases() {
   Pool alexnet = window(PoolKind::max, 3, 2, 0);
   Pool inception = window(PoolKind::average, 3, 1, 1);
@@ -281,6 +296,12 @@ std::vector<OperatorCase> network_cases() {
       {"concat", Concat{0}, {{64, 28, 28}, {128, 28, 28}}},
       {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}, kSummed},
       {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}, kSummed},
+      convolution("squeezenet_conv_final", 512, 1000, 13, 1, 1, 1),
+      convolution("squeezenet_conv1", 3, 96, 227, 7, 2, 0),
+      convolution("resnet_conv1", 3, 64, 224, 7, 2, 3),
+      convolution("alexnet_conv1", 3, 96, 227, 11, 4, 0),
+      convolution("resnet_conv_1x1", 256, 64, 56, 1, 1, 0),
+      convolution("resnet_conv_3x3", 256, 256, 14, 3, 1, 1),
       {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}, kSummed},
   };
 }

@@ -29,15 +29,17 @@ void check_assembled(const OperatorCase& sample, int batch, const std::string& a
   const auto nvjitlink = open_nvjitlink();
   const auto ptxas = open_ptxas();
   if (!nvjitlink && !ptxas) BURIN_SKIP("no assembler: neither nvJitLink nor ptxas");
-  const Network network = network_of(sample.kind, sample.inputs);
-  for (const PlannedOperator& kernel :
-       plan_operator(network, network.operators.back(), {.batch = batch, .arch = arch})) {
-    INFO(sample.name << ", batch " << batch << ", " << arch << ": " << describe(kernel.plan));
-    const std::string symbol = kernel_symbol(sample.name, kernel.plan);
-    const std::string ptx = emit_ptx(specialise_operator(kernel.plan, symbol), arch);
+  const Network network = network_of(sample);
+  const auto check = [&](const OperatorPlan& plan) {
+    INFO(sample.name << ", batch " << batch << ", " << arch << ": " << describe(plan));
+    const std::string symbol = kernel_symbol(sample.name, plan);
+    const std::string ptx = emit_ptx(specialise_operator(plan, symbol), arch);
     CHECK(ptx.find(".local") == std::string::npos);
     if (nvjitlink) check_report(nvjitlink->assemble(ptx, arch), symbol);
     if (ptxas) check_report(ptxas->assemble(ptx, arch), symbol);
+  };
+  for (const auto& way : ways_to_compute(network, network.operators.back(), {.batch = batch, .arch = arch})) {
+    for (const PlannedOperator& kernel : way) check(kernel.plan);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "compiler/operators/plan_convolution.h"
 #include "test/codegen/edge_cases.h"
@@ -55,4 +54,42 @@ TEST_CASE("convolution with weights as data: other batches, and slices of other 
 TEST_CASE("convolution with weights as data: depthwise layers are baked") {
   CHECK(plan_convolution(edge_case("depthwise").make_layer(), {}).empty());
   CHECK_FALSE(plan_convolution(edge_case("groups_2").make_layer(), {}).empty());
+}
+
+TEST_CASE("convolution with weights as data: random shapes") {
+  constexpr int kShapes = 60;
+  Random random(11);
+  for (int i = 0; i < kShapes; ++i) {
+    ConvShape shape = random_shape(random);
+    shape.in_h = std::min(shape.in_h, 20);
+    shape.in_w = std::min(shape.in_w, 20);
+    shape.epilogue.bias = random.chance(0.5);
+    shape.epilogue.residual = random.chance(0.3);
+    if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
+    INFO("shape " << i << ": " << describe(shape));
+    CHECK(check_layer(make_layer("random", shape, 0.5, static_cast<std::uint64_t>(i) + 1), random.integer(1, 5)) == "");
+  }
+}
+
+// What the search would choose for layers that take too long here: every tile must be right whatever it is chosen for.
+TEST_CASE("convolution with weights as data: large tiles") {
+  for (const int batch : {1, 8}) {
+    for (const char* name : {"3x3", "1x1", "stride_2", "groups_2", "prime_shape"}) {
+      ConvLayer layer = edge_case(name).make_layer();
+      OperatorCheck check;
+      check.tolerance = tolerance_of(layer);
+      check.tuned_batch = 1024;  // as if there were many images
+      check.batches = {batch};
+      CHECK(check_operator(network_of(layer), check) == "");
+    }
+  }
+}
+
+TEST_CASE("convolution with weights as data: nothing that takes longer than it may") {
+  const ConvLayer layer = edge_case("3x3").make_layer();
+  const std::vector<PlannedOperator> ways = plan_convolution(layer, {});
+  REQUIRE(ways.size() == 1);
+  CHECK(ways[0].predicted_us > 1);
+  CHECK(plan_convolution(layer, {}, ways[0].predicted_us).empty());
+  CHECK(plan_convolution(layer, {}, ways[0].predicted_us + 1).size() == 1);
 }
