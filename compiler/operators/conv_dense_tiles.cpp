@@ -1,9 +1,11 @@
 #include "compiler/operators/conv_dense_tiles.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <initializer_list>
-#include <limits>
+#include <map>
 #include <set>
 
 #include "compiler/operators/plan_parts.h"
@@ -22,18 +24,19 @@ constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without 
 constexpr int kMaxThreads = 512;
 
 // The terms of the cost. Estimates, but for the first two.
-constexpr double kClockGhz = 1.75;           // of an H200 under load
-constexpr double kIntakeBytesPerClock = 30;  // of one multiprocessor, from the L2 cache: 25 to 35
-constexpr double kIssueShare = 0.95;         // of what the instructions below would reach, with many warps
-constexpr double kIssueLag = 0.4;            // warps of a scheduler with which half of it would be reached
-constexpr double kSharedLoadClocks = 4;      // of four words for a warp: 128 bytes a clock
-constexpr double kOverlapLoss = 0.25;        // of shared-memory loads beside multiply-adds, of intake beside both
-constexpr double kCopyInstructions = 6;      // of a word: address, is it inside, the copy
-constexpr double kChunkClocks = 60;          // barrier, and what is computed once in a chunk
-constexpr double kLatencyClocks = 800;       // of a copy from the L2 cache, under load
-constexpr double kResultInstructions = 12;   // bias, activation, store
-constexpr double kFillUs = 0.7;              // until the first chunk is there, and from the last to the results
-constexpr double kRegistersBesideSums = 64;  // of a thread; and fragments, an eighth of its sums
+constexpr double kClockGhz = 1.75;             // of an H200 under load
+constexpr double kIntakeBytesPerClock = 30;    // of one multiprocessor, from the L2 cache: 25 to 35
+constexpr double kIssueShare = 0.95;           // of what the instructions below would reach, with many warps
+constexpr double kIssueLag = 0.4;              // warps of a scheduler with which half of it would be reached
+constexpr double kSharedLoadClocks = 4;        // of four words for a warp: 128 bytes a clock
+constexpr double kOverlapLoss = 0.25;          // of shared-memory loads beside multiply-adds, of intake beside both
+constexpr double kCopyInstructions = 2;        // of a word: its address, the copy
+constexpr double kPaddedCopyInstructions = 6;  // and whether it lies inside the image
+constexpr double kChunkClocks = 60;            // barrier, and what is computed once in a chunk
+constexpr double kLatencyClocks = 800;         // of a copy from the L2 cache, under load
+constexpr double kResultInstructions = 12;     // bias, activation, store
+constexpr double kFillUs = 0.7;                // until the first chunk is there, and from the last to the results
+constexpr double kRegistersBesideSums = 64;    // of a thread; and fragments, an eighth of its sums
 constexpr double kUsPerClockOfGhz = 1e-3;
 
 int sums_of_thread(const ConvDenseTiles& tiles) { return kQuad * tiles.output_quads * kQuad * tiles.pixel_quads; }
@@ -61,7 +64,7 @@ class Search {
     tiles_.vector = vector;
   }
 
-  ConvDenseTiles run() {
+  std::vector<ConvDenseTiles> run(std::size_t count) {
     for (tiles_.output_quads = 1; tiles_.output_quads <= 4; ++tiles_.output_quads) {
       for (tiles_.pixel_quads = 1; tiles_.pixel_quads <= 2; ++tiles_.pixel_quads) {
         for (const int outputs : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16}) {
@@ -71,11 +74,21 @@ class Search {
         }
       }
     }
-    BURIN_CHECK(best_us_ < std::numeric_limits<double>::infinity(), "no tiles for {}", describe(shape_));
-    return best_;
+    BURIN_CHECK(!best_.empty(), "no tiles for {}", describe(shape_));
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<ConvDenseTiles> result;
+    for (std::size_t i = 0; i < std::min(count, found.size()); ++i) result.push_back(found[i].tiles);
+    return result;
   }
 
  private:
+  struct Found {
+    ConvDenseTiles tiles;
+    double us = 0;
+  };
+
   // Half of it would do.
   static bool is_too_much(int threads, int quads, std::int64_t extent) {
     return threads > 1 && std::int64_t{threads} / 2 * quads * kQuad >= extent;
@@ -124,16 +137,15 @@ class Search {
   void consider() {
     if (!fits(tiles_, arch_)) return;
     const double us = predict(tiles_, shape_, batch_, arch_);
-    if (us >= best_us_) return;
-    best_us_ = us;
-    best_ = tiles_;
+    const auto [place, is_new] = best_.try_emplace({tiles_.output_quads, tiles_.pixel_quads, tiles_.splits});
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
   }
 
   const ConvShape& shape_;
   int batch_;
   const ArchSpec& arch_;
-  ConvDenseTiles tiles_, best_;
-  double best_us_ = std::numeric_limits<double>::infinity();
+  ConvDenseTiles tiles_;
+  std::map<std::array<int, 3>, Found> best_;  // of each kind: quads of outputs and pixels, splits
 };
 
 }  // namespace
@@ -182,7 +194,8 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
   const double share = kIssueShare * of_scheduler / (of_scheduler + kIssueLag);
   const double row_clocks = (std::max(multiply, load) + kOverlapLoss * std::min(multiply, load)) / share;
   const double words = rows * tiles.tile_pixels() / tiles.vector;
-  const double copying = words / kWarpSize * kCopyInstructions / kSchedulersPerMultiprocessor;
+  const double of_copy = shape.pad == Padding{} ? kCopyInstructions : kPaddedCopyInstructions;
+  const double copying = words / kWarpSize * of_copy / kSchedulersPerMultiprocessor;
   const double busy = row_clocks * rows * warps / tiles.splits + copying +
                       static_cast<double>(tiles.chunks(shape)) * kChunkClocks / resident;
   const double intake = rows * (tiles.tile_outputs() + tiles.tile_pixels()) * kWordBytes / kIntakeBytesPerClock;
@@ -197,8 +210,22 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
          of_multiprocessor * block_clocks * kUsPerClockOfGhz / kClockGhz;
 }
 
-ConvDenseTiles choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch) {
-  return Search(shape, batch, vector, arch).run();
+std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch,
+                                         std::size_t count) {
+  return Search(shape, batch, vector, arch).run(count);
+}
+
+double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch) {
+  const double multiply_adds = static_cast<double>(shape.weight_elements()) * shape.out_h() * shape.out_w() * batch;
+  const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
+  return arch.launch_us + kFillUs + clocks * kUsPerClockOfGhz / kClockGhz;
+}
+
+std::string describe(const ConvDenseTiles& tiles) {
+  return fmt::format("{}x{} sums, {} x {} threads, {} split{}, chunks of {} ch x {}, {} buffers, {} image{}",
+                     kQuad * tiles.output_quads, kQuad * tiles.pixel_quads, tiles.output_threads, tiles.pixel_threads,
+                     tiles.splits, tiles.splits == 1 ? "" : "s", tiles.chunk_channels, tiles.chunk_cols, tiles.buffers,
+                     tiles.block_images, tiles.block_images == 1 ? "" : "s");
 }
 
 }  // namespace burin

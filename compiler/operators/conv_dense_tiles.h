@@ -1,7 +1,10 @@
 // How the work of templates/operators/conv_dense.cu is shared out, and what that costs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
@@ -27,12 +30,21 @@ struct ConvDenseTiles {
   std::int64_t output_tiles(const ConvShape& shape) const;  // of one of its groups
   std::int64_t pixel_tiles(const ConvShape& shape) const;
   std::int64_t group_blocks(const ConvShape& shape) const;
+  bool operator==(const ConvDenseTiles&) const = default;
 };
 
-// The best tiles by predict(). `vector` is 1 or, where four pixels can be copied at once, 4.
-ConvDenseTiles choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch);
+// "16x8 sums, 4 x 8 threads, 3 splits, chunks of 16 ch x 3, 4 buffers, 1 image"
+std::string describe(const ConvDenseTiles& tiles);
+
+// The best tiles by predict(), at least one and up to `count`; no two have as many sums in a thread and as many splits.
+// `vector` is 1 or, where four pixels can be copied at once, 4.
+std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch,
+                                         std::size_t count);
 
 // The time of one launch in us.
 double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch);
+
+// What no tiles are predicted to be faster than; takes no search.
+double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch);
 
 }  // namespace burin

@@ -1,135 +1,20 @@
 #include "compiler/operators/plan_convolution.h"
 
-#include <algorithm>
-#include <bit>
 #include <optional>
 #include <utility>
 
-#include "compiler/operators/conv_dense_tiles.h"
-#include "compiler/operators/plan_parts.h"
-#include "ir/error.h"
+#include "compiler/operators/plan_conv_dense.h"
 
 namespace burin {
-namespace {
-
-BufferPlace place_of(const OperatorRequest& request, std::size_t input) {
-  return request.inputs.empty() ? BufferPlace{} : request.inputs[input];
-}
-
-// As templates/operators/conv_dense.cu reads them.
-std::vector<std::uint32_t> pack_panels(const ConvLayer& layer, const ConvDenseTiles& tiles) {
-  const ConvShape& shape = layer.shape;
-  const std::int64_t panels = shape.groups * tiles.output_tiles(shape) * tiles.chunks(shape);
-  const auto width = static_cast<std::size_t>(tiles.tile_outputs());
-  const auto depth = static_cast<std::size_t>(tiles.chunk_depth());
-  std::vector<std::uint32_t> words(static_cast<std::size_t>(panels) * depth * width);
-  std::size_t row = 0;
-  const auto add_chunk = [&](int first_output, int outputs, int channel, int r, int s) {
-    for (int c = 0; c < tiles.chunk_channels; ++c) {
-      for (int col = 0; col < tiles.chunk_cols; ++col, ++row) {
-        if (channel + c >= shape.channels_per_group() || s + col >= shape.kernel_w) continue;
-        for (int k = 0; k < outputs; ++k) {
-          const float weight = layer.weight(first_output + k, channel + c, r, s + col);
-          words[row * width + static_cast<std::size_t>(k)] = std::bit_cast<std::uint32_t>(weight);
-        }
-      }
-    }
-    row += depth - static_cast<std::size_t>(tiles.chunk_channels * tiles.chunk_cols);
-  };
-  for (int group = 0; group < shape.groups; ++group) {
-    for (int tile = 0; tile < shape.outputs_per_group(); tile += tiles.tile_outputs()) {
-      const int outputs = std::min(tiles.tile_outputs(), shape.outputs_per_group() - tile);
-      const int first = group * shape.outputs_per_group() + tile;
-      for (int channel = 0; channel < shape.channels_per_group(); channel += tiles.chunk_channels) {
-        for (int r = 0; r < shape.kernel_h; ++r) {
-          for (int s = 0; s < shape.kernel_w; s += tiles.chunk_cols) add_chunk(first, outputs, channel, r, s);
-        }
-      }
-    }
-  }
-  BURIN_CHECK(row * width == words.size(), "{} rows of {} were packed as {} words", row, width, words.size());
-  for (const float bias : layer.bias) words.push_back(std::bit_cast<std::uint32_t>(bias));
-  return words;
-}
-
-// Four pixels lie next to each other in the input as they do in the output.
-bool copies_by_fours(const ConvShape& shape, const OperatorTensor& input) {
-  return shape.kernel_h == 1 && shape.kernel_w == 1 && shape.stride_h == 1 && shape.stride_w == 1 &&
-         shape.pad == Padding{} && shape.in_h * shape.in_w % kVectorWords == 0 && input.aligned == kVectorWords;
-}
-
-std::optional<PlannedOperator> plan_dense(const ConvLayer& layer, const OperatorRequest& request, const ArchSpec& arch,
-                                          double worthwhile_us) {
-  const ConvShape& shape = layer.shape;
-  PlannedOperator result;
-  OperatorPlan& plan = result.plan;
-  plan.template_name = "conv_dense";
-  plan.arch = request.arch;
-  plan.input = tensor_at(place_of(request, 0), shape.input_elements());
-  plan.output = tensor_at(request.output, shape.output_elements());
-  plan.output.aligned = 1;
-  if (shape.epilogue.residual) {
-    result.second = 1;
-    plan.second = tensor_at(place_of(request, 1), shape.output_elements());
-    plan.second.aligned = 1;
-  }
-  const int vector = copies_by_fours(shape, plan.input) ? kVectorWords : 1;
-  plan.input.aligned = vector;
-  const ConvDenseTiles tiles = choose_tiles(shape, request.batch, vector, arch);
-  result.predicted_us = predict(tiles, shape, request.batch, arch);
-  if (result.predicted_us >= worthwhile_us) return std::nullopt;
-  plan.threads = tiles.threads();
-  plan.shared_bytes = tiles.shared_bytes();
-  plan.block_images = tiles.block_images;
-  plan.group_blocks = static_cast<int>(tiles.group_blocks(shape));
-  const bool padded = shape.pad != Padding{};
-  const std::pair<const char*, int> constants[] = {
-      {"group_channels", shape.channels_per_group()},
-      {"group_outputs", shape.outputs_per_group()},
-      {"in_rows", shape.in_h},
-      {"in_cols", shape.in_w},
-      {"out_rows", shape.out_h()},
-      {"out_cols", shape.out_w()},
-      {"kernel_rows", shape.kernel_h},
-      {"kernel_cols", shape.kernel_w},
-      {"stride_rows", shape.stride_h},
-      {"stride_cols", shape.stride_w},
-      {"dilation_rows", shape.dilation_h},
-      {"dilation_cols", shape.dilation_w},
-      {"pad_top", shape.pad.top},
-      {"pad_left", shape.pad.left},
-      {"padded", padded},
-      {"chunk_channels", tiles.chunk_channels},
-      {"chunk_cols", tiles.chunk_cols},
-      {"chunk_depth", tiles.chunk_depth()},
-      {"buffers", tiles.buffers},
-      {"splits", tiles.splits},
-      {"output_threads", tiles.output_threads},
-      {"output_quads", tiles.output_quads},
-      {"pixel_threads", tiles.pixel_threads},
-      {"pixel_quads", tiles.pixel_quads},
-      {"vector", vector},
-      {"has_bias", shape.epilogue.bias},
-      {"residual", shape.epilogue.residual},
-  };
-  for (const auto& [name, value] : constants) plan.integers[name] = value;
-  set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
-  result.weights = pack_panels(layer, tiles);
-  plan.weight_words = static_cast<std::int64_t>(result.weights.size());
-  return result;
-}
-
-}  // namespace
 
 std::vector<PlannedOperator> plan_convolution(const ConvLayer& layer, const OperatorRequest& request,
                                               double worthwhile_us) {
-  const ConvShape& shape = layer.shape;
-  if (shape.groups > 1 && shape.channels_per_group() == 1) return {};
-  const ArchSpec& arch = arch_by_name(request.arch);
   std::vector<PlannedOperator> ways;
-  for (const auto plan : {plan_dense}) {
-    if (std::optional<PlannedOperator> way = plan(layer, request, arch, worthwhile_us)) ways.push_back(*std::move(way));
-  }
+  const auto add = [&](std::optional<PlannedOperator> way) {
+    if (way) ways.push_back(*std::move(way));
+  };
+  const bool depthwise = layer.shape.groups > 1 && layer.shape.channels_per_group() == 1;
+  if (!depthwise) add(plan_conv_dense(layer, request, worthwhile_us));
   return ways;
 }
 

@@ -3,7 +3,8 @@
 // Each is compared with the float64 reference, then timed: as many sets of tensors and weights take turns as the L2
 // cache cannot hold. A table on stdout; the exit code says whether all were right.
 //
-// burin_operator_kernels [DEVICE [NAME]]: the ordinal of the device (0), and a part of the names of what is run (all).
+// burin_operator_kernels [DEVICE [NAME [TILES]]]: the ordinal of the device (0), a part of the names of what is run
+// (all), and how many tiles of conv_dense are tried for a convolution (1), best first by the model.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 
 #include "compiler/emit/ptx.h"
 #include "compiler/network/reference_network.h"
+#include "compiler/operators/plan_conv_dense.h"
 #include "compiler/operators/plan_operator.h"
 #include "compiler/reference.h"
 #include "compiler/specialise/operator_module.h"
@@ -81,8 +83,14 @@ struct Set {
 class Case {
  public:
   Case(const Device& device, const OperatorCase& edge, int batch, const Network& network,
-       std::vector<PlannedOperator> planned)
-      : device_(device), stream_(device), edge_(edge), batch_(batch), network_(network), planned_(std::move(planned)) {
+       std::vector<PlannedOperator> planned, std::string note = {})
+      : device_(device),
+        stream_(device),
+        edge_(edge),
+        batch_(batch),
+        network_(network),
+        planned_(std::move(planned)),
+        note_(std::move(note)) {
     for (std::size_t i = 0; i < network.inputs.size(); ++i) {
       const std::int64_t words = network_.tensors[i].elements() * batch;
       inputs_.push_back(random_tensor(words, i + 1));
@@ -109,10 +117,10 @@ class Case {
     const bool right = error <= edge_.tolerance;
     constexpr double kBytesOfMegabyte = 1e6;
     const double predicted = planned_.front().predicted_us;
-    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:>9} {:8.0f} {:9.1e} {}\n", edge_.name,
+    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:>9} {:8.0f} {:9.1e} {} {}\n", edge_.name,
                planned_.front().plan.template_name, batch_, bytes_ / kBytesOfMegabyte, time.median_us,
                predicted > 0 ? fmt::format("{:.2f}", predicted) : "", bytes_ / time.median_us / 1e3, error,
-               right ? "right" : "WRONG");
+               right ? "right" : "WRONG", note_);
     return right;
   }
 
@@ -160,12 +168,24 @@ class Case {
   int batch_;
   const Network& network_;
   std::vector<PlannedOperator> planned_;
+  std::string note_;
   std::vector<std::unique_ptr<LoadedOperator>> kernels_;  // of planned_
   std::vector<std::vector<float>> inputs_;
   std::size_t output_words_ = 0;
   double bytes_ = 0;  // read and written at least once
   std::vector<Set> sets_;
 };
+
+bool try_tiles(const Device& device, const OperatorCase& edge, int batch, const Network& network, std::size_t count) {
+  const OperatorRequest request{.batch = batch, .arch = device.info().arch()};
+  const ConvShape& shape = edge.layer->shape;
+  bool right = true;
+  for (const ConvDenseTiles& tiles :
+       choose_tiles(shape, batch, conv_dense_vector(shape, request), arch_by_name(request.arch), count)) {
+    right &= Case(device, edge, batch, network, {plan_conv_dense(*edge.layer, request, tiles)}, describe(tiles)).run();
+  }
+  return right;
+}
 
 }  // namespace
 
@@ -175,11 +195,13 @@ int main(int count, char** arguments) {
     const std::string part = count > 2 ? arguments[2] : "";
     fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "template", "batch", "MB", "us",
                "model us", "GB/s", "error");
+    const int tiles = count > 3 ? std::atoi(arguments[3]) : 1;
     bool right = true;
     for (const OperatorCase& edge : network_cases()) {
       if (edge.name.find(part) == std::string::npos) continue;
       const Network network = network_of(edge);
       for (const int batch : {1, 32}) {
+        if (tiles > 1 && edge.layer) right &= try_tiles(device, edge, batch, network, static_cast<std::size_t>(tiles));
         for (std::vector<PlannedOperator>& way :
              ways_to_compute(network, network.operators.back(), {.batch = batch, .arch = device.info().arch()})) {
           right &= Case(device, edge, batch, network, std::move(way)).run();

@@ -87,6 +87,30 @@ std::string check_operator(const Network& network, const OperatorCheck& check) {
   return check_operator(network, network.operators.back(), check);
 }
 
+std::string check_kernels(const Network& network, const Operator& op, const std::vector<PlannedOperator>& kernels,
+                          const OperatorCheck& check) {
+  std::string text;
+  for (const PlannedOperator& kernel : kernels) {
+    text += print(kernel.plan);
+    for (const std::string& fault : verify(kernel.plan)) {
+      return fmt::format("the plan is not legal: {}\n{}", fault, text);
+    }
+    if (parse_operator_plan(print(kernel.plan)) != kernel.plan) return "the plan is not what its text says\n" + text;
+  }
+  for (const int batch : check.batches) {
+    std::string fault;
+    try {
+      fault = run_batch(network, op, kernels, batch, check);
+    } catch (const Error& error) {
+      fault = error.what();
+    }
+    if (fault.empty()) continue;
+    return fmt::format("{}, batch {}, {} words before and {} behind: {}\n{}", describe(network, op), batch,
+                       check.before, check.behind, fault, text);
+  }
+  return {};
+}
+
 std::string check_operator(const Network& network, const Operator& op, const OperatorCheck& check) {
   OperatorRequest request;
   request.batch = check.tuned_batch;
@@ -95,26 +119,13 @@ std::string check_operator(const Network& network, const Operator& op, const Ope
   };
   for (const int input : op.inputs) request.inputs.push_back(place(input));
   request.output = place(op.output);
-  std::string what = "planning", text;
   try {
     for (const std::vector<PlannedOperator>& kernels : ways_to_compute(network, op, request)) {
-      text.clear();
-      for (const PlannedOperator& kernel : kernels) {
-        text += print(kernel.plan);
-        for (const std::string& fault : verify(kernel.plan))
-          return fmt::format("the plan is not legal: {}\n{}", fault, text);
-        if (parse_operator_plan(print(kernel.plan)) != kernel.plan)
-          return "the plan is not what its text says\n" + text;
-      }
-      for (const int batch : check.batches) {
-        what = fmt::format("{}, batch {}, {} words before and {} behind", describe(network, op), batch, check.before,
-                           check.behind);
-        const std::string fault = run_batch(network, op, kernels, batch, check);
-        if (!fault.empty()) return fmt::format("{}: {}\n{}", what, fault, text);
-      }
+      std::string fault = check_kernels(network, op, kernels, check);
+      if (!fault.empty()) return fault;
     }
   } catch (const Error& error) {
-    return fmt::format("{}: {}\n{}", what, error.what(), text);
+    return fmt::format("{}: planning: {}", describe(network, op), error.what());
   }
   return {};
 }

@@ -22,6 +22,9 @@ struct OperatorCheck {
 // that surrounds its tensors poisoned with NaN, and compares. Empty when every output is within the tolerance and what
 // surrounds the output is as it was; else what went wrong, with the plan.
 std::string check_operator(const burin::Network& network, const burin::Operator& op, const OperatorCheck& check = {});
+// These kernels of it, planned for the places that `check` says.
+std::string check_kernels(const burin::Network& network, const burin::Operator& op,
+                          const std::vector<burin::PlannedOperator>& kernels, const OperatorCheck& check);
 // Of its last operator.
 std::string check_operator(const burin::Network& network, const OperatorCheck& check = {});
 

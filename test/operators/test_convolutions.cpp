@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/operators/plan_conv_dense.h"
 #include "compiler/operators/plan_convolution.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
@@ -32,6 +33,18 @@ std::string check_layer(const ConvLayer& layer, int batch) {
   return check_operator(network_of(layer), check);
 }
 
+// Whose activations are copied four at a time.
+ConvLayer by_fours() {
+  ConvShape shape;
+  shape.in_channels = 19;
+  shape.out_channels = 21;
+  shape.in_h = 6;
+  shape.in_w = 10;
+  shape.epilogue.bias = shape.epilogue.residual = true;
+  shape.epilogue.activation = Activation::silu;
+  return make_layer("by_fours", shape, 0.9);
+}
+
 void check_edge(const char* name) {
   const EdgeCase& edge = edge_case(name);
   CHECK(check_layer(edge.make_layer(), edge.batch) == "");
@@ -49,6 +62,18 @@ TEST_CASE("convolution with weights as data: other batches, and slices of other 
     const ConvLayer layer = edge_case(name).make_layer();
     CHECK(check_everywhere({name, {}, {}, tolerance_of(layer), layer}) == "");
   }
+}
+
+TEST_CASE("convolution with weights as data: four pixels at a time, where they lie together") {
+  const ConvLayer layer = by_fours();
+  CHECK(plan_convolution(layer, {}).front().plan.integers.at("vector") == 4);
+  CHECK(check_everywhere({layer.name, {}, {}, tolerance_of(layer), layer}) == "");
+  ConvLayer padded = layer;
+  padded.shape.pad.left = 1;
+  CHECK(plan_convolution(padded, {}).front().plan.integers.at("vector") == 1);
+  const BufferPlace odd{1200, 2};
+  const OperatorRequest request{.inputs = {odd, {}}};
+  CHECK(plan_convolution(layer, request).front().plan.integers.at("vector") == 1);
 }
 
 TEST_CASE("convolution with weights as data: depthwise layers are baked") {
@@ -71,16 +96,19 @@ TEST_CASE("convolution with weights as data: random shapes") {
   }
 }
 
-// What the search would choose for layers that take too long here: every tile must be right whatever it is chosen for.
-TEST_CASE("convolution with weights as data: large tiles") {
-  for (const int batch : {1, 8}) {
-    for (const char* name : {"3x3", "1x1", "stride_2", "groups_2", "prime_shape"}) {
-      ConvLayer layer = edge_case(name).make_layer();
+TEST_CASE("convolution with weights as data: every kind of tile") {
+  for (const ConvLayer& layer : {edge_case("stride_2").make_layer(), by_fours()}) {
+    const Network network = network_of(layer);
+    const std::vector<ConvDenseTiles> all =
+        choose_tiles(layer.shape, 8, conv_dense_vector(layer.shape, {}), arch_by_name("sm_90"), 1000);
+    CHECK(all.size() > 20);
+    for (const ConvDenseTiles& tiles : all) {
+      INFO(layer.name << ": " << describe(tiles));
       OperatorCheck check;
       check.tolerance = tolerance_of(layer);
-      check.tuned_batch = 1024;  // as if there were many images
-      check.batches = {batch};
-      CHECK(check_operator(network_of(layer), check) == "");
+      check.batches = {3};
+      CHECK(check_kernels(network, network.operators.back(), {plan_conv_dense(layer, {.batch = 8}, tiles)}, check) ==
+            "");
     }
   }
 }
@@ -89,7 +117,7 @@ TEST_CASE("convolution with weights as data: nothing that takes longer than it m
   const ConvLayer layer = edge_case("3x3").make_layer();
   const std::vector<PlannedOperator> ways = plan_convolution(layer, {});
   REQUIRE(ways.size() == 1);
-  CHECK(ways[0].predicted_us > 1);
+  CHECK(ways[0].predicted_us > least_conv_dense_us(layer.shape, 1, arch_by_name("sm_90")));
   CHECK(plan_convolution(layer, {}, ways[0].predicted_us).empty());
   CHECK(plan_convolution(layer, {}, ways[0].predicted_us + 1).size() == 1);
 }
