@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compiler/parallel_for.h"
+#include "compiler/reference_pool.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -41,7 +42,7 @@ void add_row(double* sums, const Value* input, int count, int stride, double wei
 template <typename Value>
 void add_tap(const ConvShape& shape, double* plane, const Value* image, const Range& rows, const Range& cols,
              double weight) {
-  const int out_w = shape.out_w();
+  const int out_w = shape.conv_w();
   const int width = cols.end - cols.begin;
   const int height = rows.end - rows.begin;
   if (width <= 0 || height <= 0) return;
@@ -59,15 +60,16 @@ void add_tap(const ConvShape& shape, double* plane, const Value* image, const Ra
 template <typename Value>
 void sum_channel(const ConvLayer& layer, int batch, std::span<const Value> input, int k, bool absolute, double* sums) {
   const ConvShape& shape = layer.shape;
-  const std::int64_t plane = std::int64_t{shape.out_h()} * shape.out_w();
+  const std::int64_t plane = std::int64_t{shape.conv_h()} * shape.conv_w();
   const std::int64_t channel = std::int64_t{shape.in_h} * shape.in_w;
   for (int c = 0; c < shape.channels_per_group(); ++c) {
     for (int r = 0; r < shape.kernel_h; ++r) {
-      const Range rows = valid_range(shape.out_h(), shape.in_h, shape.stride_h, shape.pad.top, r * shape.dilation_h);
+      const Range rows = valid_range(shape.conv_h(), shape.in_h, shape.stride_h, shape.pad.top, r * shape.dilation_h);
       for (int s = 0; s < shape.kernel_w; ++s) {
         const double weight = layer.weight(k, c, r, s);
         if (weight == 0) continue;
-        const Range cols = valid_range(shape.out_w(), shape.in_w, shape.stride_w, shape.pad.left, s * shape.dilation_w);
+        const Range cols =
+            valid_range(shape.conv_w(), shape.in_w, shape.stride_w, shape.pad.left, s * shape.dilation_w);
         for (int n = 0; n < batch; ++n) {
           add_tap(shape, sums + (std::int64_t{n} * shape.out_channels + k) * plane,
                   input.data() + (std::int64_t{n} * shape.in_channels + shape.input_channel(k, c)) * channel, rows,
@@ -82,7 +84,7 @@ void sum_channel(const ConvLayer& layer, int batch, std::span<const Value> input
 template <typename Value>
 std::vector<double> sum_taps(const ConvLayer& layer, int batch, std::span<const Value> input, bool absolute) {
   const ConvShape& shape = layer.shape;
-  std::vector<double> sums(static_cast<std::size_t>(batch * shape.output_elements()));
+  std::vector<double> sums(static_cast<std::size_t>(batch * shape.conv_elements()));
   const double multiply_adds = static_cast<double>(shape.weight_elements()) / shape.out_channels * sums.size();
   parallel_for(shape.out_channels, multiply_adds,
                [&](int k) { sum_channel(layer, batch, input, k, absolute, sums.data()); });
@@ -95,7 +97,7 @@ void check_arguments(const ConvLayer& layer, int batch, std::span<const Value> i
   BURIN_CHECK(batch >= 1, "batch {}", batch);
   BURIN_CHECK(static_cast<std::int64_t>(input.size()) == batch * shape.input_elements(), "layer {}: {} inputs, not {}",
               layer.name, input.size(), batch * shape.input_elements());
-  const std::int64_t residuals = shape.epilogue.residual ? batch * shape.output_elements() : 0;
+  const std::int64_t residuals = shape.epilogue.residual ? batch * shape.conv_elements() : 0;
   BURIN_CHECK(static_cast<std::int64_t>(residual.size()) == residuals, "layer {}: {} residuals, not {}", layer.name,
               residual.size(), residuals);
   BURIN_CHECK(static_cast<std::int64_t>(layer.weights.size()) == shape.weight_elements(),
@@ -104,10 +106,10 @@ void check_arguments(const ConvLayer& layer, int batch, std::span<const Value> i
   BURIN_CHECK(layer.bias.size() == biases, "layer {}: {} biases, not {}", layer.name, layer.bias.size(), biases);
 }
 
-// visit(flat index, output channel) for every output.
+// visit(flat index, output channel) for every output before the pool.
 template <typename Visit>
 void for_each_output(const ConvShape& shape, int batch, Visit visit) {
-  const std::int64_t plane = std::int64_t{shape.out_h()} * shape.out_w();
+  const std::int64_t plane = std::int64_t{shape.conv_h()} * shape.conv_w();
   std::size_t i = 0;
   for (int n = 0; n < batch; ++n) {
     for (int k = 0; k < shape.out_channels; ++k) {
@@ -116,6 +118,13 @@ void for_each_output(const ConvShape& shape, int batch, Visit visit) {
   }
 }
 
+// What is stored of values before the pool.
+std::vector<double> pooled(const ConvShape& shape, std::vector<double> values) {
+  if (!shape.epilogue.pool) return values;
+  return reference_pool(*shape.epilogue.pool, shape.conv_h(), shape.conv_w(), values);
+}
+
+// Before the pool.
 template <typename Value>
 std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const Value> input,
                              std::span<const Value> residual) {
@@ -152,12 +161,12 @@ double reference_activation(Activation activation, float leaky_slope, double x) 
 
 std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
                                           std::span<const float> residual) {
-  return convolve(layer, batch, input, residual);
+  return pooled(layer.shape, convolve(layer, batch, input, residual));
 }
 
 std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch, std::span<const double> input,
                                               std::span<const double> residual) {
-  return convolve(layer, batch, input, residual);
+  return pooled(layer.shape, convolve(layer, batch, input, residual));
 }
 
 std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::span<const float> input,
@@ -177,10 +186,17 @@ std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::
   });
   // These two are computed with rounding of their own, also where the sum is nearly zero: sigmoid(0) is 0.5.
   if (epilogue.activation == Activation::sigmoid || epilogue.activation == Activation::silu) {
-    const std::vector<double> outputs = reference_convolution(layer, batch, input, residual);
+    const std::vector<double> outputs = convolve(layer, batch, input, residual);
     for (std::size_t i = 0; i < result.size(); ++i) result[i] += std::abs(outputs[i]);
   }
-  return result;
+  // The largest error of a window bounds that of its maximum, and their mean that of its average.
+  return pooled(layer.shape, std::move(result));
+}
+
+int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue) {
+  const std::vector<int>& rows = pattern.statistics.per_row;
+  const int longest = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end());
+  return longest + (epilogue.pool ? summed_values(*epilogue.pool) : 0);
 }
 
 double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude) {

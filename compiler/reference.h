@@ -8,6 +8,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/precision.h"
+#include "ir/sparse_pattern.h"
 
 namespace burin {
 
@@ -24,8 +25,8 @@ std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch,
 double reference_activation(Activation activation, float leaky_slope, double x);
 
 // What the rounding of an output can grow with: sum |w x| + |bias| + |residual| before the activation, times the
-// activation's largest slope; for sigmoid and silu also the output itself, since they round on their own. The tolerance
-// of an element scales with it.
+// activation's largest slope; for sigmoid and silu also the output itself, since they round on their own; pooled as the
+// outputs are. The tolerance of an element scales with it.
 std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::span<const float> input,
                                         std::span<const float> residual);
 
@@ -43,6 +44,9 @@ struct Arithmetic {
   int promote_every = 0;      // KernelPlan::promote_every
   int longest_reduction = 0;  // terms
 };
+
+// Terms of the longest sum behind an output: nonzeros of a filter, and what an average adds up.
+int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
 
 // How far an output may be from `expected`. The sum of what each rounding may contribute:
 // - adding up in FP32: kToleranceFactor * eps(fp32) * sqrt(terms of the longest reduction + 1) * magnitude

@@ -33,14 +33,11 @@ int output_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_aft
 
 std::string_view yes_no(bool value) { return value ? "yes" : "no"; }
 
-}  // namespace
-
-std::string pair_text(int h, int w) { return h == w ? fmt::format("{}", h) : fmt::format("{}x{}", h, w); }
-
-std::string padding_text(const Padding& pad) {
-  if (pad.top == pad.bottom && pad.left == pad.right) return pair_text(pad.top, pad.left);
-  return fmt::format("{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
+std::string sides_text(const Padding& pad) {
+  return fmt::format("{},{},{},{}  # top, bottom, left, right", pad.top, pad.bottom, pad.left, pad.right);
 }
+
+}  // namespace
 
 std::string_view to_string(Activation activation) {
   for (const auto& [value, name] : kActivations) {
@@ -62,10 +59,17 @@ std::string activation_names() {
   return names;
 }
 
-int ConvShape::out_h() const { return output_extent(in_h, pad.top, pad.bottom, kernel_h, stride_h, dilation_h); }
-int ConvShape::out_w() const { return output_extent(in_w, pad.left, pad.right, kernel_w, stride_w, dilation_w); }
+int ConvShape::conv_h() const { return output_extent(in_h, pad.top, pad.bottom, kernel_h, stride_h, dilation_h); }
+int ConvShape::conv_w() const { return output_extent(in_w, pad.left, pad.right, kernel_w, stride_w, dilation_w); }
+int ConvShape::out_h() const {
+  return epilogue.pool ? saturate_to_int(pooled_rows(*epilogue.pool, conv_h())) : conv_h();
+}
+int ConvShape::out_w() const {
+  return epilogue.pool ? saturate_to_int(pooled_cols(*epilogue.pool, conv_w())) : conv_w();
+}
 
 std::int64_t ConvShape::input_elements() const { return saturating_product({in_channels, in_h, in_w}); }
+std::int64_t ConvShape::conv_elements() const { return saturating_product({out_channels, conv_h(), conv_w()}); }
 std::int64_t ConvShape::output_elements() const { return saturating_product({out_channels, out_h(), out_w()}); }
 std::int64_t ConvShape::weight_elements() const {
   if (groups < 1) return 0;
@@ -108,14 +112,14 @@ std::vector<std::string> verify(const ConvShape& shape) {
   // What follows is derived from the attributes; with one of them out of range it would only repeat that.
   if (!faults.empty()) return faults.take();
 
-  if (shape.out_h() < 1) {
+  if (shape.conv_h() < 1) {
     faults.add(
         fmt::format("the output has no rows: in_h {} with pad {} + {} is less than the {} rows that kernel_h {} "
                     "with dilation_h {} covers",
                     shape.in_h, shape.pad.top, shape.pad.bottom, (shape.kernel_h - 1) * shape.dilation_h + 1,
                     shape.kernel_h, shape.dilation_h));
   }
-  if (shape.out_w() < 1) {
+  if (shape.conv_w() < 1) {
     faults.add(
         fmt::format("the output has no columns: in_w {} with pad {} + {} is less than the {} columns that "
                     "kernel_w {} with dilation_w {} covers",
@@ -133,11 +137,18 @@ std::vector<std::string> verify(const ConvShape& shape) {
                     "bits)",
                     bytes, shape.in_channels, shape.in_h, shape.in_w, kMaxImageBytes));
   }
-  if (const std::int64_t bytes = saturating_product({shape.output_elements(), kElementBytes}); bytes > kMaxImageBytes) {
+  if (const std::int64_t bytes = saturating_product({shape.conv_elements(), kElementBytes}); bytes > kMaxImageBytes) {
     faults.add(
         fmt::format("one output image is {} bytes ({}x{}x{}), allowed are {} (kMaxImageBytes: offsets have 32 "
                     "bits)",
-                    bytes, shape.out_channels, shape.out_h(), shape.out_w(), kMaxImageBytes));
+                    bytes, shape.out_channels, shape.conv_h(), shape.conv_w(), kMaxImageBytes));
+  }
+  if (const std::optional<Pool>& pool = shape.epilogue.pool; pool && shape.conv_h() > 0 && shape.conv_w() > 0) {
+    for (const std::string& fault : verify(*pool, shape.conv_h(), shape.conv_w())) faults.add("pool: " + fault);
+    if (pool->dilation_h != 1 || pool->dilation_w != 1) {
+      faults.add(fmt::format("pool: dilation is {}, it must be 1 where a convolution pools its outputs",
+                             pair_text(pool->dilation_h, pool->dilation_w)));
+    }
   }
   return faults.take();
 }
@@ -170,12 +181,15 @@ std::vector<std::string> verify(const ConvLayer& layer) {
 
 std::string describe(const ConvShape& shape) {
   std::string text = fmt::format("{}x{}x{} -> {}x{}x{}, {}x{}, stride {}, pad {}", shape.in_channels, shape.in_h,
-                                 shape.in_w, shape.out_channels, shape.out_h(), shape.out_w(), shape.kernel_h,
+                                 shape.in_w, shape.out_channels, shape.conv_h(), shape.conv_w(), shape.kernel_h,
                                  shape.kernel_w, pair_text(shape.stride_h, shape.stride_w), padding_text(shape.pad));
   if (shape.dilation_h != 1 || shape.dilation_w != 1) {
     text += fmt::format(", dilation {}", pair_text(shape.dilation_h, shape.dilation_w));
   }
   if (shape.groups != 1) text += fmt::format(", groups {}", shape.groups);
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    text += fmt::format("; {} -> {}x{}x{}", describe(*pool), shape.out_channels, shape.out_h(), shape.out_w());
+  }
   return text;
 }
 
@@ -186,13 +200,20 @@ std::string print(const ConvShape& shape) {
   text += fmt::format("stride: {}x{}\n", shape.stride_h, shape.stride_w);
   text += fmt::format("dilation: {}x{}\n", shape.dilation_h, shape.dilation_w);
   text += fmt::format("groups: {}\n", shape.groups);
-  text += fmt::format("pad: {},{},{},{}  # top, bottom, left, right\n", shape.pad.top, shape.pad.bottom, shape.pad.left,
-                      shape.pad.right);
+  text += fmt::format("pad: {}\n", sides_text(shape.pad));
   text += fmt::format("input: {}x{}\n", shape.in_h, shape.in_w);
   text += fmt::format("bias: {}\n", yes_no(shape.epilogue.bias));
   text += fmt::format("residual: {}\n", yes_no(shape.epilogue.residual));
   text += fmt::format("activation: {}\n", to_string(shape.epilogue.activation));
   text += fmt::format("leaky_slope: {}\n", shape.epilogue.leaky_slope);
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    text += fmt::format("pool: {}\n", to_string(pool->kind));
+    text += fmt::format("pool_kernel: {}x{}\n", pool->kernel_h, pool->kernel_w);
+    text += fmt::format("pool_stride: {}x{}\n", pool->stride_h, pool->stride_w);
+    text += fmt::format("pool_pad: {}\n", sides_text(pool->pad));
+    text += fmt::format("pool_round_up: {}\n", yes_no(pool->round_up));
+    text += fmt::format("pool_count_padding: {}\n", yes_no(pool->count_padding));
+  }
   return text;
 }
 
@@ -213,11 +234,16 @@ ConvShape parse_conv_shape(std::string_view text) {
   read_pair("input", shape.in_h, shape.in_w);
   shape.groups = reader.integer32("groups");
 
-  const TextLine& pad = reader.required("pad");
-  const std::vector<std::string_view> sides = split(pad.value, ',');
-  if (sides.size() != 4) reader.fail_at(pad, "'{}' of 'pad' must be four integers with commas between them", pad.value);
-  shape.pad = {reader.integer32(pad, sides[0]), reader.integer32(pad, sides[1]), reader.integer32(pad, sides[2]),
-               reader.integer32(pad, sides[3])};
+  const auto read_sides = [&](std::string_view key) -> Padding {
+    const TextLine& pad = reader.required(key);
+    const std::vector<std::string_view> sides = split(pad.value, ',');
+    if (sides.size() != 4) {
+      reader.fail_at(pad, "'{}' of '{}' must be four integers with commas between them", pad.value, key);
+    }
+    return {reader.integer32(pad, sides[0]), reader.integer32(pad, sides[1]), reader.integer32(pad, sides[2]),
+            reader.integer32(pad, sides[3])};
+  };
+  shape.pad = read_sides("pad");
 
   shape.epilogue.bias = reader.boolean("bias");
   shape.epilogue.residual = reader.boolean("residual");
@@ -227,6 +253,17 @@ ConvShape parse_conv_shape(std::string_view text) {
   shape.epilogue.activation = *parsed;
   const TextLine& slope = reader.required("leaky_slope");
   shape.epilogue.leaky_slope = reader.real32(slope, slope.value);
+  if (const TextLine* kind = reader.optional("pool")) {
+    Pool& pool = shape.epilogue.pool.emplace();
+    const std::optional<PoolKind> known = parse_pool_kind(kind->value);
+    if (!known) reader.fail_at(*kind, "'{}' is no pool; known are max and average", kind->value);
+    pool.kind = *known;
+    read_pair("pool_kernel", pool.kernel_h, pool.kernel_w);
+    read_pair("pool_stride", pool.stride_h, pool.stride_w);
+    pool.pad = read_sides("pool_pad");
+    pool.round_up = reader.boolean("pool_round_up");
+    pool.count_padding = reader.boolean("pool_count_padding");
+  }
   reader.finish();
   return shape;
 }

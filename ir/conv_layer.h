@@ -9,12 +9,10 @@
 #include <string_view>
 #include <vector>
 
-namespace burin {
+#include "ir/padding.h"
+#include "ir/pool.h"
 
-struct Padding {
-  int top = 0, bottom = 0, left = 0, right = 0;
-  bool operator==(const Padding&) const = default;
-};
+namespace burin {
 
 enum class Activation { none, relu, relu6, leaky_relu, sigmoid, silu };
 
@@ -23,12 +21,13 @@ std::optional<Activation> parse_activation(std::string_view text);
 // "none, relu, ..." for error messages and help texts.
 std::string activation_names();
 
-// Applied to every output in this order: bias, residual, activation.
+// Applied to every output in this order: bias, residual, activation, pool.
 struct Epilogue {
   bool bias = false;
-  bool residual = false;  // a tensor shaped like the output is added before the activation
+  bool residual = false;  // a tensor shaped like the convolution's output is added before the activation
   Activation activation = Activation::none;
-  float leaky_slope = 0.01F;  // leaky_relu: factor for negative values
+  float leaky_slope = 0.01F;      // leaky_relu: factor for negative values
+  std::optional<Pool> pool = {};  // only what it makes of the activated outputs is stored; without dilation
   bool operator==(const Epilogue&) const = default;
 };
 
@@ -42,11 +41,16 @@ struct ConvShape {
   int in_h = 1, in_w = 1;
   Epilogue epilogue;
 
+  // Of the convolution: the pixels that are computed, of which a residual has one value each.
+  int conv_h() const;
+  int conv_w() const;
+  // Of what is stored: the same, or what the pool makes of it.
   int out_h() const;
   int out_w() const;
   int channels_per_group() const { return in_channels / groups; }
   int outputs_per_group() const { return out_channels / groups; }
   std::int64_t input_elements() const;   // of one image
+  std::int64_t conv_elements() const;    // of one image, before the pool
   std::int64_t output_elements() const;  // of one image
   std::int64_t weight_elements() const;
   // The input channel that weight[k][c] multiplies.
@@ -57,12 +61,7 @@ struct ConvShape {
 // All faults of a shape, each a sentence that names attribute, value and what is allowed; empty when it is legal.
 std::vector<std::string> verify(const ConvShape& shape);
 
-// "3" when both are the same, else "3x5".
-std::string pair_text(int h, int w);
-// "1" when all sides are the same, "1x2" when opposite ones are, else "top,bottom,left,right".
-std::string padding_text(const Padding& pad);
-
-// One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1".
+// One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1", and "; max 2x2, stride 2, pad 0 -> 256x7x7" with a pool.
 std::string describe(const ConvShape& shape);
 
 // Text form, "key: value" lines; parse() of print() gives the same shape. Throws Error(bad_input).

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "ir/error.h"
+#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 #include "ir/text.h"
@@ -15,11 +16,13 @@ namespace {
 
 constexpr std::int64_t kWordBytes = 4;
 
-// Partial sums that the blocks of a cluster read from each other take the buffers' place.
-std::int64_t reduction_bytes_of(const KernelPlan& plan) {
-  if (plan.reduction != Reduction::cluster) return 0;
+// Partial sums that the blocks of a cluster read from each other take the buffers' place, and so do the values that are
+// to be pooled: those that a block of a cluster has summed up take that of its own partial sums.
+std::int64_t exchange_bytes_of(const KernelPlan& plan) {
+  if (plan.reduction != Reduction::cluster && !plan.outputs) return 0;
   const std::int64_t sums =
-      saturating_product({plan.group_capacity(), plan.sums_per_channel(), plan.threads, kWordBytes});
+      plan.outputs ? bytes_of_values(plan.group_capacity(), plan.threads)
+                   : saturating_product({plan.group_capacity(), plan.sums_per_channel(), plan.threads, kWordBytes});
   const std::int64_t before = kSharedReserveBytes + plan.activity_bytes();
   return sums > kSaturated - before ? kSaturated : sums + before;
 }
@@ -110,7 +113,7 @@ int KernelPlan::staging_bytes() const {
   const std::int64_t bytes = bytes_of_staging(staging, tile, shared, stage_channels, buffers);
   return saturate_to_int(std::min(bytes, kSaturated - activity_bytes()) + activity_bytes());
 }
-int KernelPlan::shared_bytes() const { return std::max(staging_bytes(), saturate_to_int(reduction_bytes_of(*this))); }
+int KernelPlan::shared_bytes() const { return std::max(staging_bytes(), saturate_to_int(exchange_bytes_of(*this))); }
 
 int KernelPlan::share_channels(int group) const {
   return static_cast<int>(ceil_div(static_cast<std::int64_t>(groups[group].size()), std::max(1, splits)));
@@ -149,28 +152,24 @@ int KernelPlan::stages_ahead() const {
 
 int KernelPlan::tiles_per_image(const ConvShape& shape) const {
   if (tile.rows < 1 || tile.cols < 1) return 0;
-  return saturate_to_int(ceil_div(shape.out_h(), tile.rows) * ceil_div(shape.out_w(), tile.cols));
+  return saturate_to_int(burin::tiles_per_image(tile, shape));
 }
 
-namespace {
-
-std::int64_t own_image_words(const KernelPlan& plan, const ConvShape& shape) {
+std::int64_t output_image_words(const KernelPlan& plan, const ConvShape& shape) {
+  if (plan.output_image_words != 0) return plan.output_image_words;
   return image_elements(plan.output_layout, shape.out_channels, shape.out_h(), shape.out_w());
 }
 
-}  // namespace
-
-std::int64_t output_image_words(const KernelPlan& plan, const ConvShape& shape) {
-  return plan.output_image_words != 0 ? plan.output_image_words : own_image_words(plan, shape);
-}
-
 std::int64_t residual_image_words(const KernelPlan& plan, const ConvShape& shape) {
-  return plan.residual_image_words != 0 ? plan.residual_image_words : own_image_words(plan, shape);
+  if (plan.residual_image_words != 0) return plan.residual_image_words;
+  return image_elements(plan.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
 }
 
 std::string describe(const KernelPlan& plan) {
-  std::string text = fmt::format("tile {}x{}x{}, {} group{} of {}", plan.tile.images, plan.tile.rows, plan.tile.cols,
-                                 plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
+  std::string text = fmt::format("tile {}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols);
+  if (plan.outputs) text += fmt::format(" to {}x{}", plan.outputs->rows, plan.outputs->cols);
+  text +=
+      fmt::format(", {} group{} of {}", plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
   if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
   if (is_more_than_splits(plan.cluster)) text += fmt::format(", clusters of {}", to_string(plan.cluster));
   if (plan.round_tiles != 0) text += fmt::format(", rounds of {}", plan.round_tiles);
@@ -219,6 +218,9 @@ std::string print(const KernelPlan& plan) {
   add("staging", to_string(plan.staging), "how activations are reached: shared, bulk or direct (docs/pipeline.md)");
   add("tile", fmt::format("{}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols),
       is_half(plan.precision) ? "pairs of images x rows x columns" : "images x rows x columns");
+  if (plan.outputs) {
+    add("outputs", fmt::format("{}x{}", plan.outputs->rows, plan.outputs->cols), "that the pool makes of each image");
+  }
   add("threads", plan.threads);
   add("max_registers", plan.max_registers, "per thread");
   text += "\n# shared memory, in words of 4 bytes\n";
@@ -295,6 +297,10 @@ KernelPlan parse_kernel_plan(std::string_view text) {
   plan.staging = *known;
   const std::vector<int> tile = reader.extents("tile", 3);
   plan.tile = {tile[0], tile[1], tile[2]};
+  if (reader.optional("outputs") != nullptr) {
+    const std::vector<int> outputs = reader.extents("outputs", 2);
+    plan.outputs = {outputs[0], outputs[1]};
+  }
   plan.threads = reader.integer32("threads");
   plan.max_registers = reader.integer32("max_registers");
   const std::vector<int> patch = reader.extents("patch", 2);

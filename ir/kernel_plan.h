@@ -65,12 +65,18 @@ enum class Staging {
 std::string_view to_string(Staging staging);
 std::optional<Staging> parse_staging(std::string_view text);
 
-// The output pixels of one block: `rows` x `cols` of each of `images` consecutive images; with the half precisions, of
-// `images` consecutive pairs of images, whose values share a word.
+// The pixels of the convolution that one block computes: `rows` x `cols` of each of `images` consecutive images; with
+// the half precisions, of `images` consecutive pairs of images, whose values share a word.
 struct PixelTile {
   int images = 1, rows = 1, cols = 1;
   int pixels() const { return images * rows * cols; }
   bool operator==(const PixelTile&) const = default;
+};
+
+// Of a layer that pools: what a tile stores of each of its images (ir/kernel_plan_pool.h).
+struct OutputTile {
+  int rows = 1, cols = 1;
+  bool operator==(const OutputTile&) const = default;
 };
 
 // Where an activation lies in shared memory, in 4-byte words from the start of a stage's buffer:
@@ -123,8 +129,9 @@ struct KernelPlan {
 
   Staging staging = Staging::shared;
   PixelTile tile;
-  int threads = 0;      // per block: tile.pixels() rounded up to warps
-  SharedLayout shared;  // direct: all zero
+  std::optional<OutputTile> outputs;  // with a pool, which the threads compute when they have all pixels
+  int threads = 0;                    // per block: tile.pixels() rounded up to warps
+  SharedLayout shared;                // direct: all zero
 
   std::vector<std::vector<int>> groups;  // output channels of each group, in accumulator order; a permutation of all
   int splits = 1;
@@ -158,7 +165,8 @@ struct KernelPlan {
   int stage_bytes() const;                                        // one buffer
   int shared_start() const;                                       // bytes before the first buffer
   int staging_bytes() const;  // kSharedReserveBytes, activity_bytes(), margins and all buffers
-  int shared_bytes() const;   // dynamic shared memory of a block: staging, or what a cluster's blocks exchange after it
+  // Dynamic shared memory of a block: staging, or what its threads or a cluster's blocks exchange after it.
+  int shared_bytes() const;
   // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
   int share_channels(int group) const;
   int slice_stages(const Slice& slice) const;

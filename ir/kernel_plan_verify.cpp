@@ -6,6 +6,7 @@
 #include "ir/kernel_plan.h"
 #include "ir/kernel_plan_activity.h"
 #include "ir/kernel_plan_cluster.h"
+#include "ir/kernel_plan_pool.h"
 #include "ir/kernel_plan_precision.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
@@ -24,10 +25,12 @@ class PlanVerifier {
     // Every further rule computes with the shape.
     if (!faults_.empty()) return std::move(faults_);
     check_scalars();
-    check_image_words("output_image_words", plan_.output_image_words, true);
-    check_image_words("residual_image_words", plan_.residual_image_words, shape_.epilogue.residual);
+    check_image_words("output_image_words", plan_.output_image_words, shape_.output_elements(), true);
+    check_image_words("residual_image_words", plan_.residual_image_words, shape_.conv_elements(),
+                      shape_.epilogue.residual);
     for (std::string& fault : precision_faults(plan_)) faults_.push_back(std::move(fault));
     for (std::string& fault : activity_faults(plan_, shape_)) faults_.push_back(std::move(fault));
+    for (std::string& fault : pool_faults(plan_, shape_)) faults_.push_back(std::move(fault));
     check_tile();
     check_shared_layout();
     check_groups();
@@ -51,9 +54,8 @@ class PlanVerifier {
     return false;
   }
 
-  void check_image_words(std::string_view attribute, std::int64_t words, bool has_tensor) {
+  void check_image_words(std::string_view attribute, std::int64_t words, std::int64_t own, bool has_tensor) {
     if (words == 0) return;
-    const std::int64_t own = saturating_product({shape_.out_channels, shape_.out_h(), shape_.out_w()});
     if (!has_tensor) {
       add("{} is {}, but the layer has no such tensor", attribute, words);
     } else if (plan_.output_layout != TensorLayout::nchw) {
@@ -87,8 +89,8 @@ class PlanVerifier {
   void check_tile() {
     const PixelTile& tile = plan_.tile;
     tile_legal_ = in_range("tile images", tile.images, 1, kMaxThreadsPerBlock, "every pixel of the tile has a thread");
-    tile_legal_ &= in_range("tile rows", tile.rows, 1, shape_.out_h(), "the output has no more rows");
-    tile_legal_ &= in_range("tile columns", tile.cols, 1, shape_.out_w(), "the output has no more columns");
+    tile_legal_ &= in_range("tile rows", tile.rows, 1, shape_.conv_h(), "the output has no more rows");
+    tile_legal_ &= in_range("tile columns", tile.cols, 1, shape_.conv_w(), "the output has no more columns");
     in_range("threads", plan_.threads, kWarpSize, kMaxThreadsPerBlock, "the hardware's limit (kMaxThreadsPerBlock)");
     if (plan_.threads % kWarpSize != 0) {
       add("threads is {}, it must be a multiple of {}: barriers count whole warps", plan_.threads, kWarpSize);
@@ -102,6 +104,7 @@ class PlanVerifier {
       return;
     }
     const std::int64_t cluster = std::max(1, plan_.cluster.tiles);
+    if (plan_.tiles_per_image(shape_) < 1) return;  // pool_faults() has said why
     const std::int64_t tiles =
         saturating_product({ceil_div(std::max(1, plan_.batch), plan_.tile_images()), plan_.tiles_per_image(shape_)});
     const std::int64_t width = saturating_product({ceil_div(tiles, cluster), cluster});
@@ -158,14 +161,14 @@ class PlanVerifier {
 
   void check_bulk() {
     const SharedLayout& shared = plan_.shared;
-    if (plan_.tile.cols != shape_.out_w()) {
+    if (plan_.tile.cols != shape_.conv_w()) {
       add("staging is bulk, the tile has {} of {} columns: bulk copies bring whole rows", plan_.tile.cols,
-          shape_.out_w());
+          shape_.conv_w());
     }
-    const bool planes = plan_.tile.rows == shape_.out_h();
+    const bool planes = plan_.tile.rows == shape_.conv_h();
     if (!planes && plan_.tile.images != 1) {
       add("staging is bulk, the tile has {} of {} rows of {} images: parts of several images lie apart",
-          plan_.tile.rows, shape_.out_h(), plan_.tile.images);
+          plan_.tile.rows, shape_.conv_h(), plan_.tile.images);
     }
     const std::int64_t rows =
         planes ? shape_.in_h
@@ -380,6 +383,7 @@ class PlanVerifier {
           plan_.cluster.blocks(), to_string(plan_.cluster), plan_.arch);
     }
     if (plan_.reduction == Reduction::cluster) check_cluster(*arch);
+    if (plan_.outputs) check_values(*arch);
     if (plan_.staging == Staging::bulk && arch->compute < kBulkCopyCompute) {
       add("staging is bulk on {}: bulk copies begin with sm_{}", plan_.arch, kBulkCopyCompute);
     }
@@ -408,6 +412,15 @@ class PlanVerifier {
           "assembler would spill",
           plan_.max_registers, plan_.accumulator_registers(), kMinRegisterOverhead);
     }
+  }
+
+  void check_values(const ArchSpec& arch) {
+    const std::int64_t bytes = bytes_of_values(plan_.group_capacity(), plan_.threads);
+    if (bytes <= arch.max_shared_per_block - kSharedReserveBytes) return;
+    add("the values of {} threads x {} channels (the fullest group) that are to be pooled take {} bytes and {} bytes "
+        "of "
+        "reserve, more shared memory than the {} bytes that a block has on {}: smaller groups or tiles help",
+        plan_.threads, plan_.group_capacity(), bytes, kSharedReserveBytes, arch.max_shared_per_block, plan_.arch);
   }
 
   void check_cluster(const ArchSpec& arch) {

@@ -28,14 +28,6 @@ std::string zeros_text(std::span<const float> weights) {
   return fmt::format("{:.1f} % zero", 100.0 * static_cast<double>(zeros) / static_cast<double>(weights.size()));
 }
 
-std::string window_text(int kernel_h, int kernel_w, int stride_h, int stride_w, const Padding& pad, int dilation_h,
-                        int dilation_w) {
-  std::string text =
-      fmt::format("{}x{}, stride {}, pad {}", kernel_h, kernel_w, pair_text(stride_h, stride_w), padding_text(pad));
-  if (dilation_h != 1 || dilation_w != 1) text += fmt::format(", dilation {}", pair_text(dilation_h, dilation_w));
-  return text;
-}
-
 class Describe {
  public:
   explicit Describe(const Network& network) : network_(network) {}
@@ -44,12 +36,17 @@ class Describe {
     if (op.layer < 0 || op.layer >= static_cast<int>(network_.layers.size())) return fmt::format("layer {}", op.layer);
     const ConvLayer& layer = network_.layers[static_cast<std::size_t>(op.layer)];
     const ConvShape& shape = layer.shape;
-    std::string text = window_text(shape.kernel_h, shape.kernel_w, shape.stride_h, shape.stride_w, shape.pad,
-                                   shape.dilation_h, shape.dilation_w);
+    std::string text = fmt::format("{}x{}, stride {}, pad {}", shape.kernel_h, shape.kernel_w,
+                                   pair_text(shape.stride_h, shape.stride_w), padding_text(shape.pad));
+    if (shape.dilation_h != 1 || shape.dilation_w != 1) {
+      text += fmt::format(", dilation {}", pair_text(shape.dilation_h, shape.dilation_w));
+    }
     if (shape.groups != 1) text += fmt::format(", groups {}", shape.groups);
     const Epilogue& epilogue = shape.epilogue;
-    return text + ", " + zeros_text(layer.weights) +
-           epilogue_text(epilogue.bias, epilogue.residual, epilogue.activation, epilogue.leaky_slope);
+    text += ", " + zeros_text(layer.weights) +
+            epilogue_text(epilogue.bias, epilogue.residual, epilogue.activation, epilogue.leaky_slope);
+    if (epilogue.pool) text += fmt::format("; {}", burin::describe(*epilogue.pool));
+    return text;
   }
   std::string operator()(const Linear& op) const {
     return zeros_text(op.weights) + epilogue_text(!op.bias.empty(), false, op.activation, op.leaky_slope);
@@ -62,14 +59,7 @@ class Describe {
     return text;
   }
   std::string operator()(const Combine& op) const { return std::string(to_string(op.combination)); }
-  std::string operator()(const Pool& op) const {
-    std::string text =
-        fmt::format("{} ", to_string(op.kind)) +
-        window_text(op.kernel_h, op.kernel_w, op.stride_h, op.stride_w, op.pad, op.dilation_h, op.dilation_w);
-    if (op.round_up) text += ", rounded up";
-    if (op.count_padding) text += ", padding counts";
-    return text;
-  }
+  std::string operator()(const Pool& op) const { return burin::describe(op); }
   std::string operator()(const Lrn& op) const {
     return fmt::format("size {}, alpha {}, beta {}, bias {}", op.size, op.alpha, op.beta, op.bias);
   }

@@ -59,12 +59,12 @@ class OutputShape {
     if (const Shape wanted = {shape.in_channels, shape.in_h, shape.in_w}; inputs_[0] != wanted) {
       return fault("its input is {}, its layer takes {}", shape_text(inputs_[0]), shape_text(wanted));
     }
-    Shape output = {shape.out_channels, shape.out_h(), shape.out_w()};
-    if (count == 2 && inputs_[1] != output) {
-      return fault("its residual is {}, it must be shaped like its output {}", shape_text(inputs_[1]),
-                   shape_text(output));
+    const Shape sums = {shape.out_channels, shape.conv_h(), shape.conv_w()};
+    if (count == 2 && inputs_[1] != sums) {
+      return fault("its residual is {}, it must be shaped like its output {}{}", shape_text(inputs_[1]),
+                   shape_text(sums), shape.epilogue.pool ? " before the pool" : "");
     }
-    return output;
+    return {shape.out_channels, shape.out_h(), shape.out_w()};
   }
 
   Shape operator()(const Linear& op) {
@@ -141,20 +141,10 @@ class OutputShape {
 
   Shape operator()(const Pool& op) {
     if (!one_image()) return {};
-    if (to_string(op.kind) == "unknown") return fault("kind is {}, which is none", static_cast<int>(op.kind));
-    faults_.require_range("kernel_h", op.kernel_h, 1, kMaxPoolExtent, "kMaxPoolExtent");
-    faults_.require_range("kernel_w", op.kernel_w, 1, kMaxPoolExtent, "kMaxPoolExtent");
-    faults_.require_range("stride_h", op.stride_h, 1, kMaxPoolExtent, "kMaxPoolExtent");
-    faults_.require_range("stride_w", op.stride_w, 1, kMaxPoolExtent, "kMaxPoolExtent");
-    faults_.require_range("dilation_h", op.dilation_h, 1, kMaxStride, "kMaxStride");
-    faults_.require_range("dilation_w", op.dilation_w, 1, kMaxStride, "kMaxStride");
-    require_padding(op.pad);
-    if (!faults_.empty()) return {};
-    const std::int64_t rows =
-        windows("row", inputs_[0][1], op.pad.top, op.pad.bottom, op.kernel_h, op.stride_h, op.dilation_h, op.round_up);
-    const std::int64_t cols = windows("column", inputs_[0][2], op.pad.left, op.pad.right, op.kernel_w, op.stride_w,
-                                      op.dilation_w, op.round_up);
-    return {inputs_[0][0], rows, cols};
+    const std::vector<std::string> faults = verify(op, inputs_[0][1], inputs_[0][2]);
+    for (const std::string& text : faults) faults_.add(text);
+    if (!faults.empty()) return {};
+    return {inputs_[0][0], pooled_rows(op, inputs_[0][1]), pooled_cols(op, inputs_[0][2])};
   }
 
   Shape operator()(const GlobalAveragePool&) {
@@ -255,26 +245,6 @@ class OutputShape {
     faults_.require_range("pad bottom", pad.bottom, 0, kMaxPadding, "kMaxPadding");
     faults_.require_range("pad left", pad.left, 0, kMaxPadding, "kMaxPadding");
     faults_.require_range("pad right", pad.right, 0, kMaxPadding, "kMaxPadding");
-  }
-
-  // Output positions of a pool along one axis. Each window must hold at least one element of the image: a maximum or
-  // an average of nothing has no value.
-  std::int64_t windows(std::string_view axis, std::int64_t in, int before, int after, int kernel, int stride,
-                       int dilation, bool round_up) {
-    const std::int64_t out = pooled_extent(in, before, after, kernel, stride, dilation, round_up);
-    if (out < 1) {
-      fault("the output has no {}s: {} with pad {} + {} are less than the {} that the window covers", axis, in, before,
-            after, (kernel - 1) * dilation + 1);
-    }
-    for (std::int64_t i = 0; i < out; ++i) {
-      const std::int64_t begin = i * stride - before;
-      const std::int64_t skipped = begin < 0 ? ceil_div(-begin, dilation) : 0;  // window positions before the image
-      if (skipped < kernel && begin + skipped * dilation < in) continue;
-      fault("the window of output {} {} lies in the padding alone: {} {}s, pad {} + {}, kernel {}, dilation {}", axis,
-            i, in, axis, before, after, kernel, dilation);
-      break;
-    }
-    return out;
   }
 
   const Network& network_;

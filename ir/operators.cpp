@@ -1,6 +1,5 @@
 #include "ir/operators.h"
 
-#include <algorithm>
 #include <array>
 
 namespace burin {
@@ -41,25 +40,6 @@ std::string_view to_string(Combination combination) {
       return "multiply";
   }
   return "unknown";
-}
-
-std::string_view to_string(PoolKind kind) {
-  switch (kind) {
-    case PoolKind::max:
-      return "max";
-    case PoolKind::average:
-      return "average";
-  }
-  return "unknown";
-}
-
-std::int64_t pooled_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
-                           std::int64_t stride, std::int64_t dilation, bool round_up) {
-  const std::int64_t span = in + pad_before + pad_after - dilation * (kernel - 1) - 1;
-  if (span < 0 || stride < 1) return 0;
-  std::int64_t out = (span + (round_up ? stride - 1 : 0)) / stride + 1;
-  if (round_up && (out - 1) * stride >= in + pad_before) --out;
-  return std::max<std::int64_t>(out, 0);
 }
 
 std::string_view kind_name(const OperatorKind& kind) { return kKindNames[kind.index()]; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/pool.h"
 
 namespace burin {
 
@@ -46,21 +47,6 @@ std::string_view to_string(Combination combination);
 struct Combine {
   Combination combination = Combination::add;
 };
-
-enum class PoolKind { max, average };
-std::string_view to_string(PoolKind kind);
-struct Pool {
-  PoolKind kind = PoolKind::max;
-  int kernel_h = 1, kernel_w = 1;
-  int stride_h = 1, stride_w = 1;
-  int dilation_h = 1, dilation_w = 1;
-  Padding pad = {};
-  bool round_up = false;       // the output's size; windows that begin behind the last row or column are left out
-  bool count_padding = false;  // average: padding counts as zeros (never what lies beyond the padding)
-};
-// Output rows or columns; 0 when there are none.
-std::int64_t pooled_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
-                           std::int64_t stride, std::int64_t dilation, bool round_up);
 
 struct GlobalAveragePool {};
 

@@ -14,6 +14,9 @@
 //
 // A channel block is what lies side by side in memory: one channel, or four with the layout nchw4.
 //
+// Where the layer pools its outputs, a tile is what the windows of some outputs cover, and the values go through shared
+// memory (baked/pool.h). Pixels of such a tile may lie before the image.
+//
 // Where the plan has activity maps, channels that hold nothing but zeros are skipped (baked/activity.h).
 //
 // All threads of a block run the same code to its end: threads without a pixel still copy and wait.
@@ -30,6 +33,8 @@
 // Of the slice that is being specialised.
 BURIN_PRIMITIVE u32 burin_slice_group() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_split() __attribute__((const));
+BURIN_PRIMITIVE u32 burin_slice_first_output() __attribute__((const));  // accumulators whose sums it completes
+BURIN_PRIMITIVE u32 burin_slice_outputs() __attribute__((const));
 BURIN_PRIMITIVE const void* burin_slice_code() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_code_bytes() __attribute__((const));  // an estimate
 BURIN_PRIMITIVE float burin_real_leaky_slope() __attribute__((const));
@@ -75,10 +80,12 @@ struct Tile {
 
 // A thread's output pixel.
 struct Pixel {
-  float* output;  // channel 0; null: the tile reaches beyond the image or the batch
+  float* output;  // channel 0; null: the tile reaches beyond the image or the batch; with a pool the whole tensor
   const float* residual;
-  u32 meant;  // bits of a stored word that mean something and are not a sign
+  u32 meant;  // bits of a stored word that mean something and are not a sign; with a pool 0: the tile reaches beyond
 };
+
+BURIN_DEVICE bool exists(const Pixel& pixel) { return pools() ? pixel.meant != 0 : pixel.output != nullptr; }
 
 // What a launch passes; the order is part of the package format.
 struct Launch {
@@ -104,11 +111,15 @@ BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
 BURIN_PRIMITIVE void burin_hole_share(float* sums, u32 place);
 BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place, u32 first_rank);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel, u32* live);
+BURIN_PRIMITIVE void burin_hole_keep(float* sums, const Pixel* pixel, u32 place);
+BURIN_PRIMITIVE void burin_hole_numbers(u32 place);
 BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, u32 lane, u32 outside, const float* source, u32 target, u32 copies,
                                        u32 bytes, u32 sharing, float* partials, u32* counters, u8* marks, i32 batch,
                                        float* output, const float* residual, u32 meant);
+
+BURIN_DEVICE i32 at_most(i32 value, i32 limit) { return value < limit ? value : limit; }
 
 #include "baked/bulk_copies.h"
 #include "baked/multiply.h"
@@ -139,20 +150,23 @@ BURIN_DEVICE BlockPlace locate_block() {
 
 BURIN_DEVICE u32 block_tile() { return locate_block().tile; }
 
-// Where the tile's pixels are in the output.
+// Where the tile's pixels are, and its outputs, which are the same where the layer has no pool.
 struct TileOrigin {
   i32 image, row, col;
+  i32 out_row, out_col;
 };
 
 BURIN_DEVICE TileOrigin locate_origin() {
-  const u32 row_tiles = (out_rows() + tile_rows() - 1) / tile_rows();
-  const u32 col_tiles = (out_cols() + tile_cols() - 1) / tile_cols();
+  const u32 row_tiles = (out_rows() + tile_out_rows() - 1) / tile_out_rows();
+  const u32 col_tiles = (out_cols() + tile_out_cols() - 1) / tile_out_cols();
   const u32 block = locate_block().tile;
   const u32 within_image = block % (row_tiles * col_tiles);
   TileOrigin origin;
   origin.image = block / (row_tiles * col_tiles) * tile_images();
-  origin.row = within_image / col_tiles * tile_rows();
-  origin.col = within_image % col_tiles * tile_cols();
+  origin.row = within_image / col_tiles * tile_row_step() + first_tile_row();
+  origin.col = within_image % col_tiles * tile_col_step() + first_tile_col();
+  origin.out_row = within_image / col_tiles * tile_out_rows();
+  origin.out_col = within_image % col_tiles * tile_out_cols();
   return origin;
 }
 
@@ -196,7 +210,15 @@ BURIN_DEVICE Tile locate_tile(const float* input, i32 batch) {
   return tile;
 }
 
-BURIN_DEVICE i32 at_most(i32 value, i32 limit) { return value < limit ? value : limit; }
+// The nearest of the image's rows and columns.
+BURIN_DEVICE i32 existing_row(i32 row) {
+  const i32 reached = first_tile_row() < 0 && row < 0 ? 0 : row;
+  return at_most(reached, conv_rows() - 1);
+}
+BURIN_DEVICE i32 existing_col(i32 col) {
+  const i32 reached = first_tile_col() < 0 && col < 0 ? 0 : col;
+  return at_most(reached, conv_cols() - 1);
+}
 
 // For bulk copies. A thread whose pixel does not exist stands in for one that does.
 BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
@@ -206,7 +228,7 @@ BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
   const TilePlace place = locate_place(tile.thread);
   const i32 images = at_most(tile_images(), launch.batch - origin.image);
   const i32 image = at_most(place.image, images - 1);
-  const i32 row = at_most(origin.row + place.row, out_rows() - 1);
+  const i32 row = existing_row(origin.row + place.row);
   const i32 y = row * stride_rows() - pad_top();
   const i32 x = place.col * stride_cols() - pad_left();
   // The first of the image's rows in a buffer, and rows between it and the buffer's start.
@@ -249,8 +271,8 @@ BURIN_DEVICE const float* locate_source(const Launch& launch) {
   const TileOrigin origin = locate_origin();
   const TilePlace place = locate_place(burin_dev_thread());
   const i32 image = at_most(origin.image + place.image, launch.batch - 1);
-  const i32 row = at_most(origin.row + place.row, out_rows() - 1);
-  const i32 col = at_most(origin.col + place.col, out_cols() - 1);
+  const i32 row = existing_row(origin.row + place.row);
+  const i32 col = existing_col(origin.col + place.col);
   return launch.input + static_cast<i64>(image) * in_image_words() +
          (row * stride_rows() * in_cols() + col * stride_cols()) * in_together();
 }
@@ -262,15 +284,31 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   const i32 image = origin.image + place.image;
   const i32 row = origin.row + place.row;
   const i32 col = origin.col + place.col;
-  const i32 within_image = (row * out_cols() + col) * out_together();
-  const bool owned = thread < tile_pixels() && image < launch.batch && row < out_rows() && col < out_cols();
+  const i32 within_image = (row * conv_cols() + col) * out_together();
+  const bool owned = thread < tile_pixels() && image < launch.batch && row < conv_rows() && col < conv_cols() &&
+                     (first_tile_row() == 0 || row >= 0) && (first_tile_col() == 0 || col >= 0);
   Pixel pixel;
   pixel.output = owned ? launch.output + static_cast<i64>(image) * out_image_words() + within_image : nullptr;
   pixel.residual =
       has_residual() ? launch.residual + static_cast<i64>(image) * residual_image_words() + within_image : nullptr;
   constexpr u32 kBoth = 0x7FFF7FFF, kFirst = 0x00007FFF;
   pixel.meant = image * word_images() + 1 < launch.images ? kBoth : kFirst;
+  if (pools()) {
+    pixel.output = launch.output;
+    pixel.meant = owned;
+  }
   return pixel;
+}
+
+#include "baked/pool.h"
+
+// What becomes of the complete sums of a pixel that exists.
+BURIN_DEVICE void finish_pixel(float* sums, const Pixel* pixel, u32* live) {
+  if (pools()) {
+    burin_hole_keep(sums, pixel, values_start() + burin_dev_thread() * kWordBytes);
+  } else {
+    burin_hole_outputs(sums, pixel, live);
+  }
 }
 
 // The code of one slice: cloned per output-channel group and split. The entry has found the thread's places, as it
@@ -311,10 +349,11 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
     const u32 place = partials_start() + burin_dev_thread() * kWordBytes;
     burin_hole_share(sums, place);
     burin_dev_cluster_barrier();
-    if (pixel.output != nullptr) {
+    if (exists(pixel)) {
       burin_hole_collect(sums, place, rank_of_first_split());
-      burin_hole_outputs(sums, &pixel, live);
+      finish_pixel(sums, &pixel, live);
     }
+    if (pools()) pool_outputs(pixel.output, batch);
     write_marks(marks, live);
     burin_dev_cluster_leave();
     burin_dev_exit();
@@ -328,7 +367,9 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
 #pragma nounroll
     for (i32 split = 0; split < splits(); ++split) burin_hole_gather(sums, group_partials + split * slice_words);
   }
-  if (pixel.output != nullptr) burin_hole_outputs(sums, &pixel, live);
+  if (pools() && splits() == 1) burin_dev_barrier();  // the values take the buffers' place
+  if (exists(pixel)) finish_pixel(sums, &pixel, live);
+  if (pools()) pool_outputs(pixel.output, batch);
   write_marks(marks, live);
   burin_dev_exit();
 }

@@ -60,7 +60,7 @@ KernelTimes Bench::time(const KernelRecord& record, int batch, std::optional<dou
   const DeviceBuffer output(device_, output_bytes);
   DeviceBuffer residual;
   if (shape.epilogue.residual) {
-    residual = DeviceBuffer(device_, output_bytes);
+    residual = DeviceBuffer(device_, static_cast<std::size_t>(residual_words(tensors, shape, batch)) * sizeof(float));
     residual.fill(0);
   }
   const Workspace workspace(device_, kernels.front().workspace_size(batch));

@@ -59,7 +59,7 @@ void ConvertingExecutor::run(const KernelRecord& kernel, int batch, std::span<co
   const TensorLayout layout = tensors.output_layout;
   const Packed packed_input(tensors.input_element, tensors.input_layout, input, shape.in_channels, shape.in_h,
                             shape.in_w);
-  const Packed packed_residual(element, layout, residual, channels, rows, cols);
+  const Packed packed_residual(element, layout, residual, channels, shape.conv_h(), shape.conv_w());
   if (element == ElementType::f32 && layout == TensorLayout::nchw) {
     std::vector<float> own_residual, own_output;
     std::span<const float> given_residual = packed_residual.words();

@@ -66,7 +66,7 @@ int run_layer(const RunArguments& arguments, const Package& package) {
   if (arguments.residual) {
     residual = read_npy(*arguments.residual);
     const int images =
-        batch_of(residual, *arguments.residual, "residual", shape.out_channels, shape.out_h(), shape.out_w());
+        batch_of(residual, *arguments.residual, "residual", shape.out_channels, shape.conv_h(), shape.conv_w());
     if (images != batch)
       fail(ErrorKind::bad_input, "{}: holds {} images, but {} holds {}", *arguments.residual, images, input_file,
            batch);

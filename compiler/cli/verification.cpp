@@ -117,7 +117,7 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
   std::vector<float> residual;
   if (shape.epilogue.residual) {
     residual = rounded(tensors.output_element,
-                       random_tensor(shape.output_elements() * task.batch, seed_for(seed, name, task.batch, 1)));
+                       random_tensor(shape.conv_elements() * task.batch, seed_for(seed, name, task.batch, 1)));
   }
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * task.batch),
                             std::numeric_limits<float>::quiet_NaN());
@@ -134,9 +134,7 @@ VerificationResult verify_kernel(const VerificationTask& task, std::uint64_t see
   }
   VerificationResult result;
   result.arithmetic = arithmetic_of(*task.kernel);
-  const PatternStatistics statistics = analyse(task.layer).statistics;
-  int& longest = result.arithmetic.longest_reduction;
-  for (const int terms : statistics.per_row) longest = std::max(longest, terms);
+  result.arithmetic.longest_reduction = longest_reduction(analyse(task.layer), shape.epilogue);
   try {
     executor.run(*task.kernel, task.batch, input, residual, output, {input_activity, output_activity});
   } catch (const Error& error) {

@@ -14,6 +14,11 @@ namespace {
 // The value of all elements of a channel, for each channel of a tensor.
 using Constants = std::vector<std::optional<double>>;
 
+// Not where zeros around the image are averaged.
+bool keeps_constants(const Pool& pool) {
+  return pool.kind == PoolKind::max || !pool.count_padding || pool.pad == Padding{};
+}
+
 // What an operator that works channel by channel makes of a constant; nothing when the output is not constant.
 class ConstantOutput {
  public:
@@ -23,10 +28,7 @@ class ConstantOutput {
     return value_ * op.scale[channel_] + op.shift[channel_];
   }
   std::optional<double> operator()(const Elementwise& op) const { return reference_element(op, value_); }
-  std::optional<double> operator()(const Pool& op) const {
-    const bool zeros_count = op.kind == PoolKind::average && op.count_padding && op.pad != Padding{};
-    return kept_if(!zeros_count || value_ == 0);
-  }
+  std::optional<double> operator()(const Pool& op) const { return kept_if(value_ == 0 || keeps_constants(op)); }
   std::optional<double> operator()(const Pad& op) const { return kept_if(op.pad == Padding{} || value_ == op.value); }
   std::optional<double> operator()(const GlobalAveragePool&) const { return value_; }
   std::optional<double> operator()(const Concat&) const { return value_; }
@@ -111,8 +113,9 @@ class ConstantAbsorber {
       bool empty = residual.has_value();
       for (int c = 0; empty && c < layer.inputs_per_output(); ++c) empty = all_zero(layer.window(k, c));
       if (!empty) continue;
-      of(op.output)[static_cast<std::size_t>(k)] =
-          reference_activation(layer.activation(), layer.leaky_slope(), layer.bias(k) + *residual);
+      const double value = reference_activation(layer.activation(), layer.leaky_slope(), layer.bias(k) + *residual);
+      if (value != 0 && layer.pool() != nullptr && !keeps_constants(*layer.pool())) continue;
+      of(op.output)[static_cast<std::size_t>(k)] = value;
     }
   }
 

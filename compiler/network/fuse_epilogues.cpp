@@ -94,7 +94,7 @@ class EpilogueFuser {
     if (!fused || graph_.only_reader(input) != op) return false;
     const int producer = graph_.producer(input);
     std::optional<Weighted> layer = graph_.weighted(producer);
-    if (!layer || layer->activation() != Activation::none) return false;
+    if (!layer || layer->activation() != Activation::none || layer->pool() != nullptr) return false;
     layer->set_activation(fused->activation, fused->leaky_slope);
     graph_.remove(op);
     graph_.set_output(producer, output);
@@ -108,7 +108,8 @@ class EpilogueFuser {
     const auto* convolution = graph_.as<Convolution>(producer);
     if (!convolution) return -1;
     const Epilogue& epilogue = graph_.layer(*convolution).shape.epilogue;
-    return epilogue.residual || epilogue.activation != Activation::none ? -1 : producer;
+    const bool complete = epilogue.residual || epilogue.activation != Activation::none || epilogue.pool;
+    return complete ? -1 : producer;
   }
 
   // The one with the longer way behind it, so that the other can run beside that way; -1 is none.

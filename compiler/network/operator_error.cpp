@@ -131,14 +131,14 @@ int longest_reduction(const Network& network, const Operator& op) {
   const std::vector<std::int64_t>& in = tensor(network, op.inputs.at(0)).shape;
   if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
     const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
-    return most_nonzeros(layer.weights, static_cast<std::size_t>(layer.shape.out_channels));
+    const std::optional<Pool>& pool = layer.shape.epilogue.pool;
+    return most_nonzeros(layer.weights, static_cast<std::size_t>(layer.shape.out_channels)) +
+           (pool ? summed_values(*pool) : 0);
   }
   if (const auto* linear = std::get_if<Linear>(&op.kind)) {
     return most_nonzeros(linear->weights, static_cast<std::size_t>(linear->out_features));
   }
-  if (const auto* pool = std::get_if<Pool>(&op.kind)) {
-    return pool->kind == PoolKind::max ? 0 : pool->kernel_h * pool->kernel_w;
-  }
+  if (const auto* pool = std::get_if<Pool>(&op.kind)) return summed_values(*pool);
   if (std::holds_alternative<GlobalAveragePool>(op.kind)) {
     return static_cast<int>(tensor(network, op.inputs[0]).elements() / in.at(0));
   }

@@ -6,6 +6,7 @@
 #include "compiler/network/reference_network.h"
 #include "compiler/parallel_for.h"
 #include "compiler/reference.h"
+#include "compiler/reference_pool.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -89,18 +90,7 @@ class Interpreter {
   }
 
   Values operator()(const Pool& op) const {
-    const Shape& in = input_shape(0);
-    Values result;
-    result.reserve(elements());
-    for (std::int64_t plane = 0; plane < batch_ * in[0]; ++plane) {
-      const double* image = inputs_[0].data() + plane * in[1] * in[2];
-      for (std::int64_t row = 0; row < output_[1]; ++row) {
-        for (std::int64_t col = 0; col < output_[2]; ++col) {
-          result.push_back(window(op, image, row * op.stride_h - op.pad.top, col * op.stride_w - op.pad.left));
-        }
-      }
-    }
-    return result;
+    return reference_pool(op, input_shape(0)[1], input_shape(0)[2], inputs_[0]);
   }
 
   Values operator()(const GlobalAveragePool&) const {
@@ -215,25 +205,6 @@ class Interpreter {
     for (std::int64_t n = 0; n < batch_; ++n) {
       for (std::int64_t pixel = 0; pixel < plane; ++pixel) visit(n * channels * plane + pixel);
     }
-  }
-
-  // The pooling window whose first position is (top, left) of the image.
-  double window(const Pool& op, const double* image, std::int64_t top, std::int64_t left) const {
-    const std::int64_t rows = input_shape(0)[1], cols = input_shape(0)[2];
-    double largest = -std::numeric_limits<double>::infinity(), sum = 0;
-    int inside = 0, counted = 0;
-    for (int r = 0; r < op.kernel_h; ++r) {
-      for (int s = 0; s < op.kernel_w; ++s) {
-        const std::int64_t y = top + r * op.dilation_h, x = left + s * op.dilation_w;
-        // Rounding up, a window may reach beyond the padding, which never counts.
-        if (y < rows + op.pad.bottom && x < cols + op.pad.right) ++counted;
-        if (y < 0 || y >= rows || x < 0 || x >= cols) continue;
-        ++inside;
-        sum += image[y * cols + x];
-        largest = std::max(largest, image[y * cols + x]);
-      }
-    }
-    return op.kind == PoolKind::max ? largest : sum / (op.count_padding ? counted : inside);
   }
 
   const Network& network_;

@@ -34,6 +34,8 @@ class Weighted {
 
   bool has_padding() const { return !linear_ && layer_->shape.pad != Padding{}; }
   bool has_residual() const { return !linear_ && layer_->shape.epilogue.residual; }
+  // Null: it has none.
+  const Pool* pool() const { return linear_ || !layer_->shape.epilogue.pool ? nullptr : &*layer_->shape.epilogue.pool; }
   Activation activation() const { return linear_ ? linear_->activation : layer_->shape.epilogue.activation; }
   float leaky_slope() const { return linear_ ? linear_->leaky_slope : layer_->shape.epilogue.leaky_slope; }
   void set_activation(Activation activation, float leaky_slope);

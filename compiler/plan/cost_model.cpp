@@ -6,6 +6,7 @@
 #include "compiler/plan/search.h"
 #include "compiler/plan/shared_layout.h"
 #include "ir/error.h"
+#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -19,6 +20,10 @@ constexpr double kOutputInstructions = 4;     // per accumulator: bias, residual
 constexpr double kSplitInstructions = 2;      // per accumulator: publish, gather
 constexpr double kClusterInstructions = 30;   // barriers and mapped addresses
 constexpr double kPartialInstructions = 3;    // per partial sum that passes between blocks: store, load, add
+constexpr double kPoolInstructions = 40;      // per output of a pool: its place, its number, the store
+constexpr double kPositionInstructions = 2;   // of its window: load, maximum or sum
+constexpr double kPoolLatencyClocks = 100;    // of a round of outputs: loads, and the number that leads to the store
+constexpr double kPoolCode = 120;             // instructions that every slice has for it, beside 2 for each channel
 constexpr double kLocateInstructions = 40;    // an address that is not held in registers is computed again per stage
 constexpr int kHeldPositions = 4;             // addresses of a thread that stay in registers through all stages
 constexpr int kRegistersPerHeldPosition = 4;  // 64-bit source, target, validity
@@ -104,7 +109,8 @@ class LaunchModel {
   CostBreakdown cost() const {
     const double us_per_clock = kUsPerClockOfGhz / arch_.clock_ghz;
     const double issue = issue_clocks();
-    const double busy = per_sm_ * (issue + barrier_clocks()) + (per_sm_ - 1) * kFrameInstructions * rounds_;
+    const double busy =
+        per_sm_ * (issue + barrier_clocks() + pool_clocks()) + (per_sm_ - 1) * kFrameInstructions * rounds_;
     const double starved = cold_blocks() * std::max(0.0, code() * fetch_clocks_per_instruction() - issue);
     CostBreakdown cost;
     cost.issue_us = busy * us_per_clock;
@@ -143,6 +149,20 @@ class LaunchModel {
     }
     return (f_.splits > 1 ? kOutputInstructions + kSplitInstructions : kOutputInstructions) * sums_;
   }
+  // Outputs of a pool, made by all threads of a block when they have kept their values.
+  double pool_clocks() const {
+    if (f_.pool_positions == 0) return 0;
+    const double outputs = own_sums() * static_cast<double>(f_.tile_outputs);
+    const int lanes = window_lanes(f_.pool_positions, static_cast<std::int64_t>(outputs), f_.threads);
+    const double rounds = std::ceil(outputs * lanes / f_.threads);
+    const double positions = std::ceil(static_cast<double>(f_.pool_positions) / lanes);
+    const double issued = (kPoolInstructions + kPositionInstructions * positions) * std::min(rounds_, warps_);
+    return 2 * (kBarrierClocks + kBarrierClocksPerWarp * warps_) / resident_ +
+           rounds * (issued + kPoolLatencyClocks / resident_);
+  }
+  double own_sums() const { return clustered_ ? sums_ / f_.splits : sums_; }
+  double pool_code() const { return f_.pool_positions == 0 ? 0 : kPoolCode + 2 * own_sums(); }
+
   double copies() const { return copied_by_threads_ ? channels_ * positions_per_thread_ : 0; }
 
   // All instructions of one block without waiting for anything.
@@ -167,7 +187,8 @@ class LaunchModel {
 
   // Instructions of one slice.
   double code() const {
-    return instructions_ + loads_ + (held_ ? copies() : channels_ + kLocateInstructions * stages_) + frame();
+    return instructions_ + loads_ + (held_ ? copies() : channels_ + kLocateInstructions * stages_) + frame() +
+           pool_code();
   }
 
   // Two neighbouring multiprocessors fetch together: the same code at the rate of one, two codes at the rate that the
@@ -202,7 +223,8 @@ class LaunchModel {
     const double per_channel = words * sizeof(float) * f_.copy_waste / rate;
     const double first_channels = direct_ ? kDirectLoadAhead : f_.stage_channels;
     const double first = per_channel * std::min<double>(channels_, first_channels) * per_sm_ / resident_;
-    const double stores = per_sm_ / f_.splits * partial_bytes_ * f_.store_waste / sm_bytes_per_clock_;
+    const double pooled = f_.pool_positions == 0 ? 1 : static_cast<double>(f_.tile_outputs) / f_.threads;
+    const double stores = per_sm_ / f_.splits * partial_bytes_ * pooled * f_.store_waste / sm_bytes_per_clock_;
     const double rest = std::max(0.0, per_channel * channels_ * per_sm_ - first) + stores;
     if (!arch_.async_copy) return first + rest;
     const double loss = copied_by_threads_ ? kOverlapLoss : kBulkOverlapLoss;
@@ -255,9 +277,15 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
   const bool direct = figures.staging == Staging::direct;
   figures.patch_positions =
       direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
-  const bool whole_rows = tile.cols == shape.out_w();
+  const bool whole_rows = tile.cols == shape.conv_w();
   figures.copy_waste = sector_waste(direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
   figures.store_waste = sector_waste(tile.cols, whole_rows);
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    const OutputTile outputs = output_tile(tile, shape);
+    figures.pool_positions = pool->kernel_h * pool->kernel_w;
+    figures.tile_outputs = saturating_product({tile.images, outputs.rows, outputs.cols});
+    figures.store_waste = sector_waste(outputs.cols, whole_rows);
+  }
   const double elements = static_cast<double>(shape.input_elements()) + static_cast<double>(shape.output_elements());
   figures.traffic_bytes = images * elements * sizeof(float);
 }

@@ -23,6 +23,8 @@ struct LaunchFigures {
   int barrier_every = 0;
   Staging staging = Staging::shared;
   std::int64_t patch_positions = 1;        // words that a block copies per channel
+  int pool_positions = 0;                  // of a window; 0: the layer has no pool
+  std::int64_t tile_outputs = 0;           // with a pool: of a channel
   double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
   double traffic_bytes = 0;                // input and output of the launch
   int load_words = 1;                      // that one activation load brings: as many channels

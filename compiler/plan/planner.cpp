@@ -11,6 +11,7 @@
 #include "compiler/plan/variety.h"
 #include "ir/error.h"
 #include "ir/kernel_plan_activity.h"
+#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -99,6 +100,7 @@ class Planner {
       fail(ErrorKind::usage, "layer '{}': --plan promote={} is for fp16x2 alone; sums of {} are FP32 from the start",
            layer_.name, *request_.constraints.promote_every, to_string(request_.precision));
     }
+    if (const std::optional<Pool>& pool = shape_.epilogue.pool) check_pool(*pool);
     BURIN_CHECK(pattern_.in_channels == shape_.in_channels && pattern_.out_channels == shape_.out_channels &&
                     pattern_.kernel_h == shape_.kernel_h && pattern_.kernel_w == shape_.kernel_w,
                 "the pattern is not of layer '{}'", layer_.name);
@@ -107,6 +109,21 @@ class Planner {
            "layer '{}': the weights have {} nonzeros, allowed are {} (kMaxLayerNonzeros), because each becomes an "
            "instruction; pruning further, or a larger zero threshold where many weights are tiny, helps",
            layer_.name, pattern_.statistics.nonzeros, kMaxLayerNonzeros);
+    }
+  }
+
+  void check_pool(const Pool& pool) const {
+    const auto refuse = [&](std::string_view why) {
+      fail(ErrorKind::unsupported, "layer '{}': it pools its outputs ({}), {}", layer_.name, describe(pool), why);
+    };
+    if (is_half(request_.precision)) refuse(fmt::format("which {} cannot; fp32 can", to_string(request_.precision)));
+    if (request_.output_layout != TensorLayout::nchw) {
+      refuse(fmt::format("which are stored in nchw alone, not in {}", to_string(request_.output_layout)));
+    }
+    if (request_.skip_dead_tiles) refuse("and --skip-dead-tiles is for layers that do not");
+    if (const int pixels = pixel_tile({1, 1}, 1, shape_).pixels(); pixels > kMaxThreadsPerBlock) {
+      refuse(fmt::format("of {} pixels each, more than the {} threads of a block; a pool of its own has no such limit",
+                         pixels, kMaxThreadsPerBlock));
     }
   }
 
@@ -200,6 +217,7 @@ class Planner {
     plan.output_layout = request_.output_layout;
     plan.staging = candidate.staging;
     plan.tile = candidate.tile;
+    if (shape_.epilogue.pool) plan.outputs = output_tile(plan.tile, shape_);
     plan.threads = threads_of(plan.tile);
     plan.shared = candidate.shared.layout;
     plan.groups = deal.groups;

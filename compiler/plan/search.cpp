@@ -9,6 +9,7 @@
 
 #include "compiler/plan/tiles.h"
 #include "compiler/plan/variety.h"
+#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -86,7 +87,7 @@ class Search {
   }
 
   void look_at_tile(const PixelTile& tile) {
-    if (threads_of(tile) > kMaxThreadsPerBlock) return;
+    if (threads_of(tile) > kMaxThreadsPerBlock || tiles_per_image(tile, space_.shape) < 1) return;
     if (bytes_of_staging(Staging::shared, tile, least_layout(tile), 1, 1) > space_.limits.shared_bytes) return;
     std::vector<LayoutCandidate>& layouts = layouts_[key(tile)];
     layouts = layout_candidates(tile, space_.shape);
@@ -198,6 +199,12 @@ class Search {
   // FP32 sums, one for each image of a word.
   int sum_bytes(const PixelTile& tile, const GroupOption& option) const {
     return option.capacity * space_.word_images() * threads_of(tile) * static_cast<int>(sizeof(float));
+  }
+
+  // What the pool reads of the block's threads.
+  int value_bytes(const PixelTile& tile, const GroupOption& option) const {
+    if (!space_.shape.epilogue.pool) return 0;
+    return saturate_to_int(bytes_of_values(option.capacity, threads_of(tile)));
   }
 
   // Clusters where they can be: they need no scratch memory. Nothing: no reduction is possible.
@@ -317,7 +324,9 @@ class Search {
     candidate.cluster.splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
     figures.cluster = candidate.cluster;
     const int sums = candidate.reduction == Reduction::cluster ? sum_bytes(candidate.tile, option) : 0;
-    figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), kSharedReserveBytes + sums);
+    const int exchanged = std::max(sums, value_bytes(candidate.tile, option)) + kSharedReserveBytes;
+    if (exchanged > space_.limits.shared_bytes) return false;
+    figures.shared_bytes = std::max(saturate_to_int(shared_bytes(candidate)), exchanged);
     figures.stage_channels = candidate.stage_channels;
     figures.buffers = candidate.buffers;
     figures.barrier_every = barrier_cadence(figures.threads, candidate.staging);
@@ -353,8 +362,7 @@ class Search {
   }
 
   std::int64_t tiles_of(const PixelTile& tile) const {
-    return ceil_div(space_.tiled_images(), tile.images) * ceil_div(space_.shape.out_h(), tile.rows) *
-           ceil_div(space_.shape.out_w(), tile.cols);
+    return ceil_div(space_.tiled_images(), tile.images) * tiles_per_image(tile, space_.shape);
   }
 
   static std::tuple<int, int, int> key(const PixelTile& tile) { return {tile.images, tile.rows, tile.cols}; }

@@ -118,7 +118,7 @@ std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const Conv
 }
 
 LayoutCandidate bulk_layout(const PixelTile& tile, const ConvShape& shape, TensorLayout input, int stage_channels) {
-  const bool planes = tile.rows == shape.out_h();
+  const bool planes = tile.rows == shape.conv_h();
   const int together = channels_together(input);
   LayoutCandidate candidate;
   SharedLayout& layout = candidate.layout;
@@ -147,14 +147,14 @@ LayoutCandidate bulk_layout(const PixelTile& tile, const ConvShape& shape, Tenso
 
 int bulk_channel_multiple(const PixelTile& tile, const ConvShape& shape, TensorLayout input) {
   const int together = channels_together(input);
-  if (tile.rows != shape.out_h()) return together;
+  if (tile.rows != shape.conv_h()) return together;
   const std::int64_t plane = std::int64_t{shape.in_h} * shape.in_w;
   return static_cast<int>(std::max<std::int64_t>(together, kBulkWords / std::gcd(plane, std::int64_t{kBulkWords})));
 }
 
 bool bulk_copies_fit(const PixelTile& tile, const ConvShape& shape, TensorLayout input) {
-  if (tile.cols != shape.out_w()) return false;
-  if (tile.rows != shape.out_h()) {
+  if (tile.cols != shape.conv_w()) return false;
+  if (tile.rows != shape.conv_h()) {
     return tile.images == 1 && shape.in_w * channels_together(input) % kBulkWords == 0;
   }
   return channels_together(input) > 1 || shape.in_channels % bulk_channel_multiple(tile, shape, input) == 0;

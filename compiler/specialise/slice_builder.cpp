@@ -65,6 +65,9 @@ Function* SliceBuilder::build(const SliceProgram& program) {
   slice->setSubprogram(parts_.scope);
   bind(*slice, "burin_slice_group", parts_.word(program.group));
   bind(*slice, "burin_slice_split", parts_.word(program.split));
+  const Share own = added_here(parts_, program);
+  bind(*slice, "burin_slice_first_output", parts_.word(own.first));
+  bind(*slice, "burin_slice_outputs", parts_.word(own.end - own.first));
   bind(*slice, "burin_slice_code", slice);
   bind(*slice, "burin_slice_code_bytes", parts_.word(code_bytes(parts_.plan, program)));
   llvm::IRBuilder<> builder(&*slice->getEntryBlock().begin());

@@ -87,8 +87,8 @@ class LoadsOfBlock {
 class OutsideBits {
  public:
   explicit OutsideBits(const ConvShape& shape)
-      : rows_(beyond(shape.kernel_h, shape.stride_h, shape.dilation_h, shape.pad.top, shape.in_h, shape.out_h())),
-        cols_(beyond(shape.kernel_w, shape.stride_w, shape.dilation_w, shape.pad.left, shape.in_w, shape.out_w())) {}
+      : rows_(beyond(shape.kernel_h, shape.stride_h, shape.dilation_h, shape.pad.top, shape.in_h, shape.conv_h())),
+        cols_(beyond(shape.kernel_w, shape.stride_w, shape.dilation_w, shape.pad.left, shape.in_w, shape.conv_w())) {}
 
   std::uint32_t of(int r, int s) const { return (rows_ & (1U << r)) | ((cols_ & (1U << s)) << kOutsideColumnBit); }
 

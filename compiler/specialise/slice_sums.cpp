@@ -11,19 +11,6 @@ using llvm::Value;
 
 namespace {
 
-// The accumulators of a group whose final sums a slice computes.
-struct Share {
-  int first = 0, end = 0;
-  bool has(int j) const { return first <= j && j < end; }
-};
-
-Share added_here(const SliceParts& parts, const SliceProgram& program) {
-  const auto size = static_cast<int>(parts.group(program).size());
-  if (parts.plan.reduction != Reduction::cluster) return {0, size};
-  const int share = parts.plan.share_channels(program.group);
-  return {std::min(program.split * share, size), std::min((program.split + 1) * share, size)};
-}
-
 Function* clear(SliceParts& parts, int sums) {
   Function* body = parts.holes.open("clear");
   llvm::IRBuilder<> builder(&body->front());
@@ -222,7 +209,7 @@ struct Store {
 
 std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& group, const Share& own) {
   const ConvShape& shape = parts.layer.shape;
-  const std::int64_t plane = static_cast<std::int64_t>(shape.out_h()) * shape.out_w();
+  const std::int64_t plane = static_cast<std::int64_t>(shape.conv_h()) * shape.conv_w();
   const int together = channels_together(parts.plan.output_layout);
   std::vector<Store> stores;
   for (int j = own.first; j < own.end; j += stores.back().count) {
@@ -240,12 +227,13 @@ int residuals_at_once(const SliceParts& parts) {
   return std::clamp(left, kLeast, kMost);
 }
 
+// Outputs, or where the layer pools, values that are kept for it.
 class OutputBuilder {
  public:
   OutputBuilder(SliceParts& parts, const std::vector<int>& group, const std::vector<RunningSum>& running)
       : parts_(parts),
         group_(group),
-        body_(parts.holes.open("outputs")),
+        body_(parts.holes.open(parts.plan.outputs ? "keep" : "outputs")),
         builder_(&body_->front()),
         sums_(parts, builder_, body_, running),
         live_(parts) {}
@@ -261,6 +249,10 @@ class OutputBuilder {
         loaded += words(stores[end]);
       }
       for (std::size_t i = begin; i < end; ++i) {
+        if (parts_.plan.outputs) {
+          keep(stores[i].first, residuals[i - begin]);
+          continue;
+        }
         live_.add(builder_, stores[i].first, stores[i].count, store(stores[i], residuals[i - begin]));
       }
     }
@@ -284,6 +276,11 @@ class OutputBuilder {
 
   Value* bias(int j) const {
     return llvm::ConstantFP::get(parts_.f32, parts_.layer.bias.empty() ? 0.0F : parts_.layer.bias[group_[j]]);
+  }
+
+  void keep(int j, Value* residual) {
+    parts_.holes.splice(builder_, parts_.holes.piece("keep"),
+                        {sums_.get(j, 0), residual, body_->getArg(2), partial_offset(parts_, j, 0), bias(j)});
   }
 
   // The bits that say which are live.
@@ -311,7 +308,26 @@ class OutputBuilder {
   LiveBits live_;
 };
 
+// The channels of the block's own accumulators.
+Function* numbers(SliceParts& parts, const std::vector<int>& group, const Share& own) {
+  Function* body = parts.holes.open("numbers");
+  llvm::IRBuilder<> builder(&body->front());
+  for (int j = own.first; j < own.end; ++j) {
+    parts.holes.splice(builder, parts.holes.piece("number"),
+                       {body->getArg(0), parts.word((j - own.first) * kWordBytes), parts.word(group[j])});
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
 }  // namespace
+
+Share added_here(const SliceParts& parts, const SliceProgram& program) {
+  const auto size = static_cast<int>(parts.group(program).size());
+  if (parts.plan.reduction != Reduction::cluster) return {0, size};
+  const int share = parts.plan.share_channels(program.group);
+  return {std::min(program.split * share, size), std::min((program.split + 1) * share, size)};
+}
 
 void build_sums(SliceParts& parts, const SliceProgram& program, const std::vector<RunningSum>& running,
                 HoleBodies& bodies) {
@@ -321,8 +337,9 @@ void build_sums(SliceParts& parts, const SliceProgram& program, const std::vecto
   const std::vector<RunningSum> none(group.size());
   bodies.emplace_back("clear", clear(parts, sums));
   bodies.emplace_back(
-      "outputs",
+      parts.plan.outputs ? "keep" : "outputs",
       OutputBuilder(parts, group, parts.plan.splits > 1 ? none : running).build(stores_of(parts, group, own)));
+  if (parts.plan.outputs) bodies.emplace_back("numbers", numbers(parts, group, own));
   if (parts.plan.marks) bodies.emplace_back("marks", marks(parts, group, own));
   if (parts.plan.reduction == Reduction::cluster) {
     bodies.emplace_back("share", share(parts, sums, own, running));

@@ -9,11 +9,15 @@
 #include "compiler/specialise/slice_program.h"
 #include "ir/error.h"
 #include "ir/kernel_plan_activity.h"
+#include "ir/kernel_plan_pool.h"
 #include "ir/saturate.h"
 #include "templates/embedded.h"
 
 namespace burin {
 namespace {
+
+// One position for each output, where the layer has no pool.
+Pool pool_of(const ConvShape& shape) { return shape.epilogue.pool.value_or(Pool{}); }
 
 // The values of the template's constants.
 std::map<std::string, std::int64_t> plan_constants(const KernelPlan& plan, const ConvShape& shape) {

@@ -21,12 +21,11 @@ ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& patt
   for (int i = 0; i < count; ++i) {
     checked_.push_back(count == 1 ? 0 : static_cast<int>(std::int64_t{i} * (batch - 1) / (count - 1)));
   }
-  for (const int terms : pattern.statistics.per_row) {
-    arithmetic_.longest_reduction = std::max(arithmetic_.longest_reduction, terms);
-  }
+  arithmetic_.longest_reduction = longest_reduction(pattern, layer.shape.epilogue);
   const ElementType element = element_of(precision);
   input_ = rounded(element, random_tensor(layer.shape.input_elements() * batch, kInputSeed));
-  if (layer.shape.epilogue.residual) residual_ = rounded(element, random_tensor(elements(), kResidualSeed));
+  if (layer.shape.epilogue.residual)
+    residual_ = rounded(element, random_tensor(layer.shape.conv_elements() * batch, kResidualSeed));
   const std::vector<float> input = checked_images(input_), residual = checked_images(residual_);
   reference_ = reference_convolution(layer, count, input, residual);
   magnitude_ = reference_magnitude(layer, count, input, residual);

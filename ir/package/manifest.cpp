@@ -108,16 +108,16 @@ void check_tensors(Checker& check, const std::string& path, const KernelRecord& 
                 image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w));
   check_tensors(check, path + ".output", {launch.output_element, launch.output_layout, launch.output_alignment},
                 image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()));
-  const auto check_slice = [&](const char* name, std::int64_t words, bool has_tensor) {
+  const auto check_slice = [&](const char* name, std::int64_t words, std::int64_t own, bool has_tensor) {
     if (words == 0) return;
     const std::string slice = fmt::format("{}.{}", path, name);
     if (!has_tensor || launch.output_layout != TensorLayout::nchw) {
       check.fault(slice, "is of a tensor that is no slice of a larger one");
     }
-    check.range(slice, words, shape.output_elements(), kMaxImageBytes / kFloatBytes);
+    check.range(slice, words, own, kMaxImageBytes / kFloatBytes);
   };
-  check_slice("output_image_words", launch.output_image_words, true);
-  check_slice("residual_image_words", launch.residual_image_words, shape.epilogue.residual);
+  check_slice("output_image_words", launch.output_image_words, shape.output_elements(), true);
+  check_slice("residual_image_words", launch.residual_image_words, shape.conv_elements(), shape.epilogue.residual);
   const int together = std::max(images_together(launch.input_layout), images_together(launch.output_layout));
   if (launch.tile_images >= 1 && launch.tile_images % together != 0) {
     check.fault(path + ".tile_images", fmt::format("{} is not a multiple of {}: that many images share each word",
@@ -347,21 +347,20 @@ std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
 
 namespace {
 
-std::int64_t spanned_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t image_words,
+std::int64_t spanned_words(const LaunchGeometry& launch, int channels, int rows, int cols, std::int64_t image_words,
                            std::int64_t batch) {
-  const int channels = shape.out_channels, rows = shape.out_h(), cols = shape.out_w();
   if (image_words == 0) return tensor_words(launch.output_layout, batch, channels, rows, cols);
-  return (batch - 1) * image_words + shape.output_elements();
+  return (batch - 1) * image_words + saturating_product({channels, rows, cols});
 }
 
 }  // namespace
 
 std::int64_t output_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch) {
-  return spanned_words(launch, shape, launch.output_image_words, batch);
+  return spanned_words(launch, shape.out_channels, shape.out_h(), shape.out_w(), launch.output_image_words, batch);
 }
 
 std::int64_t residual_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch) {
-  return spanned_words(launch, shape, launch.residual_image_words, batch);
+  return spanned_words(launch, shape.out_channels, shape.conv_h(), shape.conv_w(), launch.residual_image_words, batch);
 }
 
 std::vector<std::string> verify(const Manifest& manifest) {

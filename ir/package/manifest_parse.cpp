@@ -112,6 +112,32 @@ std::string join_lines(const Field& lines) {
   return text;
 }
 
+Padding parse_padding(const Field& field) {
+  Padding pad;
+  get(pad.top, field, "pad_top");
+  get(pad.bottom, field, "pad_bottom");
+  get(pad.left, field, "pad_left");
+  get(pad.right, field, "pad_right");
+  return pad;
+}
+
+Pool parse_pool(const Field& field) {
+  Pool pool;
+  const Field kind = field["kind"];
+  const std::optional<PoolKind> known = parse_pool_kind(kind.text());
+  if (!known)
+    bad(kind.path(), fmt::format("'{}' is not a pool this burin knows (max, average)", printable(kind.text())));
+  pool.kind = *known;
+  get(pool.kernel_h, field, "kernel_h");
+  get(pool.kernel_w, field, "kernel_w");
+  get(pool.stride_h, field, "stride_h");
+  get(pool.stride_w, field, "stride_w");
+  pool.pad = parse_padding(field);
+  get(pool.round_up, field, "round_up");
+  get(pool.count_padding, field, "count_padding");
+  return pool;
+}
+
 ConvShape parse_shape(const Field& field) {
   ConvShape shape;
   get(shape.in_channels, field, "in_channels");
@@ -122,10 +148,7 @@ ConvShape parse_shape(const Field& field) {
   get(shape.kernel_w, field, "kernel_w");
   get(shape.stride_h, field, "stride_h");
   get(shape.stride_w, field, "stride_w");
-  get(shape.pad.top, field, "pad_top");
-  get(shape.pad.bottom, field, "pad_bottom");
-  get(shape.pad.left, field, "pad_left");
-  get(shape.pad.right, field, "pad_right");
+  shape.pad = parse_padding(field);
   get(shape.dilation_h, field, "dilation_h");
   get(shape.dilation_w, field, "dilation_w");
   get(shape.groups, field, "groups");
@@ -139,6 +162,7 @@ ConvShape parse_shape(const Field& field) {
   }
   shape.epilogue.activation = *known;
   get(shape.epilogue.leaky_slope, field, "leaky_slope");
+  if (field.has("pool")) shape.epilogue.pool = parse_pool(field["pool"]);
   return shape;
 }
 

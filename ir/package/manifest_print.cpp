@@ -31,8 +31,17 @@ ordered_json split_lines(std::string_view text) {
   return lines;
 }
 
-ordered_json shape_json(const ConvShape& shape) {
+ordered_json pool_json(const Pool& pool) {
   return {
+      {"kind", to_string(pool.kind)},  {"kernel_h", pool.kernel_h},           {"kernel_w", pool.kernel_w},
+      {"stride_h", pool.stride_h},     {"stride_w", pool.stride_w},           {"pad_top", pool.pad.top},
+      {"pad_bottom", pool.pad.bottom}, {"pad_left", pool.pad.left},           {"pad_right", pool.pad.right},
+      {"round_up", pool.round_up},     {"count_padding", pool.count_padding},
+  };
+}
+
+ordered_json shape_json(const ConvShape& shape) {
+  ordered_json result = {
       {"in_channels", shape.in_channels},
       {"out_channels", shape.out_channels},
       {"in_h", shape.in_h},
@@ -53,6 +62,8 @@ ordered_json shape_json(const ConvShape& shape) {
       {"activation", to_string(shape.epilogue.activation)},
       {"leaky_slope", shortest(shape.epilogue.leaky_slope)},
   };
+  if (shape.epilogue.pool) result["pool"] = pool_json(*shape.epilogue.pool);
+  return result;
 }
 
 ordered_json activity_json(const ActivityMap& map) {

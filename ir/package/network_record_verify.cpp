@@ -151,13 +151,14 @@ class NetworkVerifier {
     }
     const std::int64_t in = image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w);
     const std::int64_t out = image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w());
-    const auto pitch = [&](std::int64_t words) { return words != 0 ? words : out; };
+    const auto pitch = [](std::int64_t words, std::int64_t own) { return words != 0 ? words : own; };
     check_place(path, "input", plan, step.reads[0], launch.input_layout, launch.input_alignment, in, in);
     check_place(path, "output", plan, step.writes, launch.output_layout, launch.output_alignment, out,
-                pitch(launch.output_image_words));
+                pitch(launch.output_image_words, out));
     if (!shape.epilogue.residual) return;
-    check_place(path, "residual", plan, step.reads[1], launch.output_layout, launch.output_alignment, out,
-                pitch(launch.residual_image_words));
+    const std::int64_t added = image_elements(launch.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
+    check_place(path, "residual", plan, step.reads[1], launch.output_layout, launch.output_alignment, added,
+                pitch(launch.residual_image_words, added));
   }
 
   void check_words(const std::string& path, const char* name, const Place& place, const OperatorTensor& tensor) {

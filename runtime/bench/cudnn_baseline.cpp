@@ -135,7 +135,7 @@ struct Cudnn::Problem {
         batch(images),
         element(tensors),
         weights(random_buffer(on, tensors, shape.weight_elements(), kCudnnInputBuffers)),
-        output(on, static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(images) *
+        output(on, static_cast<std::size_t>(shape.conv_elements()) * static_cast<std::size_t>(images) *
                        static_cast<std::size_t>(bytes_of(tensors))),
         input_descriptor(with, with.create_tensor, with.destroy_tensor),
         filter(with, with.create_filter, with.destroy_filter),
@@ -154,7 +154,7 @@ struct Cudnn::Problem {
                 "cudnnSetTensor4dDescriptor", "of the input");
     check_cudnn(
         table,
-        table.set_tensor_4d(output_descriptor, order, type, batch, shape.out_channels, shape.out_h(), shape.out_w()),
+        table.set_tensor_4d(output_descriptor, order, type, batch, shape.out_channels, shape.conv_h(), shape.conv_w()),
         "cudnnSetTensor4dDescriptor", "of the output");
     check_cudnn(table,
                 table.set_filter_4d(filter, type, order, shape.out_channels, shape.channels_per_group(), shape.kernel_h,

@@ -1,8 +1,9 @@
 // What cuDNN needs for a dense convolution: the fastest of its forward algorithms by our own measurement, over both
 // memory layouts, in FP32, with TF32 allowed, and with FP16 and BF16 tensors. Sums are FP32 in all of them.
 //
-// It is the convolution alone: no bias, residual or activation, which only favours cuDNN in a comparison. Data are
-// random; inputs take turns among kCudnnInputBuffers buffers.
+// It is the convolution alone: no bias, residual, activation or pool, which only favours cuDNN in a comparison (of a
+// pool the note says so: it also spares burin stores). Data are random; inputs take turns among kCudnnInputBuffers
+// buffers.
 #pragma once
 
 #include <array>

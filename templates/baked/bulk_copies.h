@@ -7,7 +7,7 @@
 
 // Whole planes of several images: each of the first warp's threads copies from one image. Else rows of one image: each
 // copies channels.
-BURIN_DEVICE bool whole_planes() { return tile_rows() == out_rows(); }
+BURIN_DEVICE bool whole_planes() { return tile_rows() == conv_rows(); }
 
 BURIN_DEVICE i64 block_bytes() { return static_cast<i64>(in_rows()) * in_cols() * in_together() * kWordBytes; }
 

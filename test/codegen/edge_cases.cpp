@@ -9,6 +9,8 @@ using burin::Activation;
 using burin::ConvLayer;
 using burin::ConvShape;
 using burin::Padding;
+using burin::Pool;
+using burin::PoolKind;
 
 namespace burin_test {
 namespace {
@@ -103,6 +105,32 @@ Draft activated(Draft draft, Activation activation) {
 Draft with_slope(Draft draft, float slope) {
   draft.shape.epilogue.leaky_slope = slope;
   return draft;
+}
+
+// ---- pools
+Draft pooled(Draft draft, const Pool& pool) {
+  draft.shape.epilogue.pool = pool;
+  return draft;
+}
+
+Pool window(PoolKind kind, int kernel, int stride, const Padding& pad = {}) {
+  return {.kind = kind, .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride, .pad = pad};
+}
+
+Pool rounded_up(Pool pool) {
+  pool.round_up = true;
+  return pool;
+}
+
+Pool counting_padding(Pool pool) {
+  pool.count_padding = true;
+  return pool;
+}
+
+// The mean of the whole plane.
+Draft averaged(Draft draft) {
+  const ConvShape& shape = draft.shape;
+  return pooled(draft, {.kind = PoolKind::average, .kernel_h = shape.conv_h(), .kernel_w = shape.conv_w()});
 }
 
 // ---- patterns

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <set>
 
+#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -33,7 +34,7 @@ SharedLayout patch_layout(const KernelPlan& plan, const ConvShape& shape, const 
 }
 
 // ---- bulk
-bool whole_planes(const KernelPlan& plan, const ConvShape& shape) { return plan.tile.rows == shape.out_h(); }
+bool whole_planes(const KernelPlan& plan, const ConvShape& shape) { return plan.tile.rows == shape.conv_h(); }
 
 SharedLayout bulk_layout(const KernelPlan& plan, const ConvShape& shape, const HandPlan& hand) {
   const int together = channels_together(plan.input_layout);
@@ -82,9 +83,10 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
   if (is_half(plan.precision)) plan.input_layout = plan.output_layout = TensorLayout::n2chw;
   plan.staging = hand.staging;
   const bool bulk = hand.staging == Staging::bulk;
-  plan.tile = {hand.tile.images, std::min(hand.tile.rows, shape.out_h()), std::min(hand.tile.cols, shape.out_w())};
-  if (bulk) plan.tile.cols = shape.out_w();
+  plan.tile = pixel_tile({hand.tile.rows, hand.tile.cols}, hand.tile.images, shape);
+  if (bulk) plan.tile.cols = shape.conv_w();
   if (bulk && !whole_planes(plan, shape)) plan.tile.images = 1;
+  if (shape.epilogue.pool) plan.outputs = output_tile(plan.tile, shape);
   plan.threads = static_cast<int>((ceil_div(plan.tile.pixels(), kWarpSize) + hand.idle_warps) * kWarpSize);
 
   const int multiple = bulk ? bulk_multiple(plan, shape) : 1;
@@ -178,8 +180,10 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     }
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
-    hand.marks = random.chance(0.25);
-    if (random.chance(0.25)) hand.skips = PixelTile{random.integer(1, 3), random.integer(1, 12), random.integer(1, 14)};
+    const bool maps = !shape.epilogue.pool;
+    hand.marks = maps && random.chance(0.25);
+    if (maps && random.chance(0.25))
+      hand.skips = PixelTile{random.integer(1, 3), random.integer(1, 12), random.integer(1, 14)};
     // Large patches may not fit: drawn again, smaller ones will.
     if (verify(plan_by_hand(layer, hand, arch), layer.shape).empty()) return hand;
   }

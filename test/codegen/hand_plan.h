@@ -10,9 +10,9 @@
 namespace burin_test {
 
 struct HandPlan {
-  burin::PixelTile tile = {1, 4, 5};
-  int idle_warps = 0;      // threads beyond the pixels, in warps
-  int group_channels = 8;  // of the fullest group
+  burin::PixelTile tile = {1, 4, 5};  // rows and columns of outputs
+  int idle_warps = 0;                 // threads beyond the pixels, in warps
+  int group_channels = 8;             // of the fullest group
   int splits = 1;
   bool cluster = false;    // the splits are the blocks of a cluster
   int cluster_tiles = 1;   // tiles in a cluster

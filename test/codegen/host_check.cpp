@@ -45,7 +45,7 @@ std::string run_on(HostKernel& kernel, const ConvLayer& layer, const KernelPlan&
   kernel.run({.batch = batch,
               .input = words_of(plan, plan.input_layout, input, shape.in_channels, shape.in_h, shape.in_w),
               .output = words,
-              .residual = words_of(plan, plan.output_layout, residual, channels, rows, cols),
+              .residual = words_of(plan, plan.output_layout, residual, channels, shape.conv_h(), shape.conv_w()),
               .input_activity = maps.input,
               .output_activity = maps.output});
   const std::vector<float> output =
@@ -67,7 +67,7 @@ std::string run_once(HostKernel& kernel, const ConvLayer& layer, const KernelPla
   const ElementType element = element_of(plan.precision);
   std::vector<float> input = rounded(element, random_tensor(shape.input_elements() * batch, seed));
   std::vector<float> residual;
-  if (shape.epilogue.residual) residual = rounded(element, random_tensor(shape.output_elements() * batch, seed + 1));
+  if (shape.epilogue.residual) residual = rounded(element, random_tensor(shape.conv_elements() * batch, seed + 1));
   const auto run = [&](const std::string& what, const std::vector<float>& reference_input, const Maps& maps) {
     const std::string fault =
         run_on(kernel, layer, plan, longest_reduction, batch, input, reference_input, residual, maps);
@@ -112,8 +112,7 @@ std::string check_against(const ConvLayer& reference, const ConvLayer& layer, co
     const std::string symbol = kernel_symbol(layer.name, plan);
     const SpecialisedModule specialised = specialise(layer, pattern, plan, symbol);
     HostKernel kernel(to_bitcode(specialised), symbol, launch_geometry(plan, layer.shape), layer.shape);
-    const std::vector<int>& rows = pattern.statistics.per_row;
-    const int longest = rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end());
+    const int longest = longest_reduction(pattern, layer.shape.epilogue);
     for (const int batch : batches) {
       what = fmt::format("batch {}", batch);
       const std::string fault = run_once(kernel, reference, plan, longest, batch, seed);

@@ -8,6 +8,7 @@
 #include "compiler/plan/grouping.h"
 #include "compiler/plan/planner.h"
 #include "ir/error.h"
+#include "ir/kernel_plan_pool.h"
 #include "test/codegen/hand_plan.h"
 #include "test/ir/random_layers.h"
 
@@ -113,8 +114,10 @@ std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePa
   };
   const bool may_be_direct = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.pad == Padding{};
   add("staging", may_be_direct && random.chance(0.5) ? "direct" : random.chance(0.5) ? "bulk" : "shared");
-  const PixelTile tile{random.integer(1, 4), random.integer(1, std::min(shape.out_h(), 16)),
-                       random.integer(1, std::min(shape.out_w(), 32))};
+  const int images = random.integer(1, 4);
+  const OutputTile outputs = {random.integer(1, std::min(shape.out_h(), 16)),
+                              random.integer(1, std::min(shape.out_w(), 32))};
+  const PixelTile tile = pixel_tile(outputs, images, shape);
   add("tile", fmt::format("{}x{}x{}", tile.images, tile.rows, tile.cols));
   const std::vector<GroupOption> options = group_options(shape, pattern);
   const auto option = static_cast<std::size_t>(random.integer(0, static_cast<int>(options.size()) - 1));
@@ -170,8 +173,8 @@ void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
     drawn.plan.batch = drawn.planned_batch;
   }
   // Patches with zeros around the image are copied from nchw alone; other staging needs sm_90.
-  if (four_together && drawn.precision == Precision::fp32 && drawn.source == PlanSource::planner &&
-      drawn.archs == std::vector<std::string>{"sm_90"}) {
+  if (four_together && drawn.precision == Precision::fp32 && !shape.epilogue.pool &&
+      drawn.source == PlanSource::planner && drawn.archs == std::vector<std::string>{"sm_90"}) {
     drawn.layout = TensorLayout::nchw4;
   }
 }
@@ -181,6 +184,31 @@ std::uint64_t mixed(std::uint64_t seed, std::uint64_t index) {
   std::uint64_t z = seed * 0x9E3779B97F4A7C15ULL + index;
   for (const std::uint64_t factor : {0xBF58476D1CE4E5B9ULL, 0x94D049BB133111EBULL}) z = (z ^ (z >> 29)) * factor;
   return z ^ (z >> 32);
+}
+
+// A pool of the outputs, in fp32 alone. From a stream of its own, so that the layer is the same in every precision.
+void draw_pool(RandomCase& drawn) {
+  constexpr std::uint64_t kStream = 0x706F6F6C;
+  Random random(mixed(drawn.seed ^ kStream, drawn.index));
+  ConvShape& shape = drawn.layer.shape;
+  if (drawn.precision != Precision::fp32 || !random.chance(0.4)) return;
+  constexpr int kMostPixels = 256;
+  do {
+    Pool pool;
+    pool.kind = random.chance(0.5) ? PoolKind::max : PoolKind::average;
+    const bool whole = random.chance(0.3);
+    pool.kernel_h = whole ? shape.conv_h() : random.integer(1, std::min(shape.conv_h(), 7));
+    pool.kernel_w = whole ? shape.conv_w() : random.integer(1, std::min(shape.conv_w(), 7));
+    pool.stride_h = random.integer(1, 4);
+    pool.stride_w = random.chance(0.7) ? pool.stride_h : random.integer(1, 4);
+    if (random.chance(0.5)) {
+      pool.pad = {random.integer(0, pool.kernel_h - 1), random.integer(0, pool.kernel_h - 1),
+                  random.integer(0, pool.kernel_w - 1), random.integer(0, pool.kernel_w - 1)};
+    }
+    pool.round_up = random.chance(0.4);
+    pool.count_padding = random.chance(0.4);
+    shape.epilogue.pool = pool;
+  } while (!verify(shape).empty() || pixel_tile({1, 1}, 1, shape).pixels() > kMostPixels);
 }
 
 // From a stream of its own, so that the rest of a case does not depend on it.
@@ -232,6 +260,7 @@ RandomCase draw_case(std::uint64_t seed, std::uint64_t index, const std::string&
   drawn.precision_was_given = precision.has_value();
   drawn.precision = precision ? *precision : draw_precision(seed, index);
   draw_layer(drawn, random);
+  draw_pool(drawn);
   draw_plan(drawn, random, arch);
   return drawn;
 }

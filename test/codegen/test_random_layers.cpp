@@ -58,7 +58,7 @@ TEST_CASE("random cases are legal") {
 TEST_CASE("random cases reach every part of the space") {
   int depthwise = 0, grouped = 0, pointwise = 0, oblong = 0, strided = 0, dilated = 0, asymmetric = 0, unpadded = 0;
   int bias = 0, residual = 0, empty_filters = 0, empty_channels = 0, all_zero = 0, dense = 0, large_batch = 0,
-      other_batch = 0, two_archs = 0;
+      other_batch = 0, two_archs = 0, pooled = 0;
   std::array<int, 6> activations{};
   std::array<int, 3> sources{};
   std::array<int, kPrecisions.size()> precisions{};
@@ -83,13 +83,15 @@ TEST_CASE("random cases reach every part of the space") {
     large_batch += drawn.batch > 20;
     other_batch += drawn.batch != drawn.planned_batch;
     two_archs += drawn.archs.size() == 2;
+    pooled += s.epilogue.pool.has_value();
     ++activations[static_cast<std::size_t>(s.epilogue.activation)];
     ++sources[static_cast<std::size_t>(drawn.source)];
     ++precisions[static_cast<std::size_t>(drawn.precision)];
   }
   constexpr int kLeast = kCases / 50;
-  for (const int count : {depthwise, grouped, pointwise, oblong, strided, dilated, asymmetric, unpadded, bias, residual,
-                          empty_filters, empty_channels, all_zero, dense, large_batch, other_batch, two_archs}) {
+  for (const int count :
+       {depthwise, grouped, pointwise, oblong, strided, dilated, asymmetric, unpadded, bias, residual, empty_filters,
+        empty_channels, all_zero, dense, large_batch, other_batch, two_archs, pooled}) {
     CHECK(count >= kLeast);
   }
   for (const int count : activations) CHECK(count >= kLeast);

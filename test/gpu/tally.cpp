@@ -68,6 +68,7 @@ void Tally::count_features(const RandomCase& drawn, const KernelPlan& plan) {
   count("layers", "no padding", s.pad == Padding{});
   count("layers", "bias", s.epilogue.bias);
   count("layers", "residual", s.epilogue.residual);
+  count("layers", "pooled", s.epilogue.pool.has_value());
   count("patterns", "no nonzero", !some);
   count("patterns", "no zero", statistics.nonzeros == statistics.weights);
   count("patterns", "empty filters", some && statistics.dead_outputs > 0);

@@ -166,6 +166,23 @@ TEST_CASE("reference: the epilogue's order and bounds, by hand") {
   CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{19, 3, 7, 15});
 }
 
+TEST_CASE("reference: a pool of the activated outputs") {
+  ConvLayer layer;  // 1x1, weight 1: the pixels are the inputs
+  layer.name = "pooled";
+  layer.shape.in_h = 3, layer.shape.in_w = 4;
+  layer.shape.epilogue.activation = Activation::relu;
+  layer.shape.epilogue.residual = true;
+  layer.shape.epilogue.pool = Pool{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  layer.weights = {1};
+  const std::vector<float> input = {1, -2, 3, 4, -5, -6, 7, -8, 9, 9, 9, 9}, residual(12, 1.0F);
+  CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{2, 8});
+  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{7, 9});
+  layer.shape.epilogue.pool->kind = PoolKind::average;
+  CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{0.5, 4.25});
+  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{4.5, 6.5});
+  CHECK(longest_reduction(analyse(layer), layer.shape.epilogue) == 1 + 4);
+}
+
 TEST_CASE("reference: a layer without nonzeros gives the epilogue of zero") {
   ConvShape shape = plain_3x3();
   shape.epilogue.activation = Activation::sigmoid;

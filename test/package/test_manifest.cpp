@@ -453,6 +453,23 @@ TEST_CASE("manifest: tensor shapes") {
   }
 }
 
+TEST_CASE("manifest: pools survive, and are left out where there are none") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("\"pool\"") == std::string::npos);
+  manifest.kernels[0].shape.epilogue.pool = Pool{.kind = PoolKind::average,
+                                                 .kernel_h = 3,
+                                                 .kernel_w = 2,
+                                                 .stride_w = 2,
+                                                 .pad = {0, 1, 1, 0},
+                                                 .round_up = true,
+                                                 .count_padding = true};
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  ordered_json document = ordered_json::parse(print(manifest));
+  document["kernels"][0]["shape"]["pool"]["kind"] = "median";
+  CHECK(error_of([&] { parse_manifest(document.dump()); }).find("'median' is not a pool this burin knows") !=
+        std::string::npos);
+}
+
 TEST_CASE("manifest: activity maps survive, and are left out where there are none") {
   Manifest manifest = sample_manifest();
   CHECK(print(manifest).find("activity\"") == std::string::npos);

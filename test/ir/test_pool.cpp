@@ -1,0 +1,142 @@
+// Convolutions that pool their outputs: shapes, tiles of pixels and of outputs, and the rules of both.
+#include <catch2/catch.hpp>
+
+#include "ir/kernel_plan_pool.h"
+#include "test/ir/random_layers.h"
+
+using namespace burin;
+using burin_test::any_contains;
+using burin_test::small_plan;
+using burin_test::small_shape;
+
+namespace {
+
+Pool max_3x3() { return {.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2}; }
+
+ConvShape pooled(const Pool& pool) {
+  ConvShape shape = small_shape();  // 14x14
+  shape.epilogue.pool = pool;
+  return shape;
+}
+
+// 7x7 outputs of 14x14 pixels.
+ConvShape padded_3x3() {
+  Pool pool = max_3x3();
+  pool.pad = {1, 0, 1, 0};
+  return pooled(pool);
+}
+
+KernelPlan whole_plan() {
+  KernelPlan plan = small_plan();  // whole images of 14x14
+  plan.outputs = OutputTile{7, 7};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("pool: a layer stores what its pool makes of its pixels") {
+  const ConvShape shape = pooled(max_3x3());
+  CHECK(verify(shape).empty());
+  CHECK((shape.conv_h() == 14 && shape.conv_w() == 14));
+  CHECK((shape.out_h() == 6 && shape.out_w() == 6));
+  CHECK(shape.conv_elements() == 32 * 14 * 14);
+  CHECK(shape.output_elements() == 32 * 6 * 6);
+  CHECK(describe(shape) == "16x14x14 -> 32x14x14, 3x3, stride 1, pad 1; max 3x3, stride 2, pad 0 -> 32x6x6");
+}
+
+TEST_CASE("pool: text form round trip") {
+  ConvShape shape = padded_3x3();
+  CHECK(parse_conv_shape(print(shape)) == shape);
+  shape.epilogue.pool = Pool{.kind = PoolKind::average,
+                             .kernel_h = 1,
+                             .kernel_w = 4,
+                             .stride_h = 3,
+                             .pad = {0, 1, 2, 3},
+                             .round_up = true,
+                             .count_padding = true};
+  CHECK(parse_conv_shape(print(shape)) == shape);
+  std::string text = print(shape);
+  text.replace(text.find("pool: average"), 13, "pool: median");
+  CHECK_THROWS_WITH(parse_conv_shape(text), Catch::Contains("'median' is no pool; known are max and average"));
+}
+
+TEST_CASE("pool: faults name the attribute") {
+  const auto expect = [](auto change, const std::string& part) {
+    Pool pool = max_3x3();
+    change(pool);
+    const std::vector<std::string> faults = verify(pooled(pool));
+    INFO(part << " in " << (faults.empty() ? "nothing" : faults.front()));
+    CHECK(any_contains(faults, part));
+  };
+  expect([](Pool& p) { p.kernel_h = 0; }, "pool: kernel_h is 0");
+  expect([](Pool& p) { p.stride_w = 1025; }, "pool: stride_w is 1025");
+  expect([](Pool& p) { p.pad.top = -1; }, "pool: pad top is -1");
+  expect([](Pool& p) { p.kernel_h = 15; }, "pool: the output has no rows: 14 with pad 0 + 0 are less than the 15");
+  expect([](Pool& p) { p.pad.left = 3; }, "pool: the window of output column 0 lies in the padding alone");
+  expect([](Pool& p) { p.dilation_h = 2; }, "pool: dilation is 2x1, it must be 1 where a convolution pools");
+  expect([](Pool& p) { p.kind = static_cast<PoolKind>(7); }, "pool: kind is 7, which is none");
+}
+
+TEST_CASE("pool: pixels of a tile and outputs of a tile") {
+  const ConvShape shape = padded_3x3();
+  CHECK(output_tile({1, 14, 14}, shape) == OutputTile{7, 7});
+  CHECK(output_tile({1, 3, 5}, shape) == OutputTile{1, 2});
+  CHECK(output_tile({1, 4, 2}, shape) == OutputTile{0, 0});  // half a window more, and not even one
+  CHECK(pixel_tile({1, 2}, 3, shape) == PixelTile{3, 3, 5});
+  CHECK(pixel_tile({7, 99}, 1, shape) == PixelTile{1, 14, 14});
+  CHECK(tiles_per_image({1, 3, 5}, shape) == 7 * 4);
+  CHECK(tiles_per_image({1, 4, 5}, shape) == 0);
+  const TileSteps steps = row_steps({1, 5, 14}, shape), whole = col_steps({1, 5, 14}, shape);
+  CHECK((steps.first == -1 && steps.step == 4));
+  CHECK((whole.first == 0 && whole.step == 14));
+  CHECK(windows_leave_rows(shape));
+  CHECK(!windows_leave_rows(pooled(max_3x3())));
+}
+
+TEST_CASE("pool: without one an output is a pixel") {
+  const ConvShape shape = small_shape();
+  CHECK(output_tile({2, 3, 5}, shape) == OutputTile{3, 5});
+  CHECK(pixel_tile({3, 5}, 2, shape) == PixelTile{2, 3, 5});
+  CHECK(row_steps({1, 3, 5}, shape).step == 3);
+  CHECK(!windows_leave_cols(shape));
+}
+
+TEST_CASE("pool: a plan says what its tiles store, and has room for their values") {
+  const KernelPlan plan = whole_plan();
+  CHECK(verify(plan, padded_3x3()).empty());
+  CHECK(parse_kernel_plan(print(plan)) == plan);
+  CHECK(describe(plan).starts_with("tile 2x14x14 to 7x7, 2 groups of 16"));
+  CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * (plan.threads + 1) * 4);
+}
+
+TEST_CASE("pool: lanes share a window where windows are large and few") {
+  KernelPlan plan = whole_plan();
+  plan.outputs = OutputTile{1, 1};
+  const ConvShape mean = pooled({.kind = PoolKind::average, .kernel_h = 14, .kernel_w = 14});
+  CHECK(window_lanes(plan, mean) == 8);  // 416 threads for 16 channels of 2 images
+  plan.reduction = Reduction::cluster;   // each block has half of the channels
+  CHECK(window_lanes(plan, mean) == 16);
+  CHECK(window_lanes(whole_plan(), padded_3x3()) == 1);
+}
+
+TEST_CASE("pool: rules of a plan") {
+  const auto expect = [](auto change, const std::string& part) {
+    KernelPlan plan = whole_plan();
+    ConvShape shape = padded_3x3();
+    change(plan, shape);
+    const std::vector<std::string> faults = verify(plan, shape);
+    INFO(part << " in " << (faults.empty() ? "nothing" : faults.front()));
+    CHECK(any_contains(faults, part));
+  };
+  expect([](KernelPlan& p, ConvShape&) { p.outputs.reset(); }, "outputs is missing, it must be 7x7");
+  expect([](KernelPlan& p, ConvShape&) { p.outputs->rows = 6; }, "outputs is 6x7, it must be 7x7");
+  expect([](KernelPlan&, ConvShape& s) { s.epilogue.pool.reset(); }, "outputs is 7x7, but the layer has no pool");
+  expect([](KernelPlan& p, ConvShape&) { p.tile.rows = 4; },
+         "tile rows are 4, they must be all 14 of the convolution, or 3 and a multiple of 2 more");
+  expect([](KernelPlan& p, ConvShape&) { p.tile.cols = 2; }, "tile columns are 2");
+  expect([](KernelPlan& p, ConvShape&) { p.marks = true; }, "skips and marks are for layers without a pool");
+  expect([](KernelPlan& p, ConvShape&) { p.precision = Precision::fp16; }, "which is done in fp32 alone");
+  expect([](KernelPlan& p, ConvShape&) { p.output_layout = TensorLayout::nchw4; }, "which are stored in nchw alone");
+  expect([](KernelPlan& p, ConvShape&) { p.threads = 1024, p.groups[0].resize(60, 0); },
+         "the values of 1024 threads x 60 channels (the fullest group) that are to be pooled take 246000 bytes");
+}
