@@ -9,6 +9,7 @@ namespace burin {
 
 std::vector<PlannedOperator> plan_convolution(const ConvLayer& layer, const OperatorRequest& request,
                                               double worthwhile_us) {
+  if (layer.shape.epilogue.pool) return {};
   std::vector<PlannedOperator> ways;
   const auto add = [&](std::optional<PlannedOperator> way) {
     if (way) ways.push_back(*std::move(way));

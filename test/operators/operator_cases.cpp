@@ -76,7 +76,9 @@ Network network_of(const ConvLayer& layer) {
   Network network;
   network.layers = {layer};
   network.tensors = {{"input", in}};
-  if (shape.epilogue.residual) network.tensors.push_back({"residual", out});
+  if (shape.epilogue.residual) {
+    network.tensors.push_back({"residual", {shape.out_channels, shape.conv_h(), shape.conv_w()}});
+  }
   const int output = static_cast<int>(network.tensors.size());
   for (int i = 0; i < output; ++i) network.inputs.push_back(i);
   network.tensors.push_back({"output", out});
