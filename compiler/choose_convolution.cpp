@@ -13,8 +13,8 @@ namespace {
 // What baked code surely does not take, from nothing but sizes: it is launched, its multiply-adds are issued, its code
 // and its tensors are fetched, each at a fraction of the rate that it reaches.
 double most_baked_us(const ConvShape& shape, std::int64_t nonzeros, int batch, const ArchSpec& arch) {
-  constexpr double kLaunches = 2, kIssues = 6, kFetches = 3, kTransfers = 3;  // times what each takes at best
-  constexpr double kClocksOfUs = 1e3;                                         // at 1 GHz
+  constexpr double kLaunches = 1.3, kIssues = 4, kFetches = 3, kTransfers = 3;  // times what each takes at best
+  constexpr double kClocksOfUs = 1e3;                                           // at 1 GHz
   const double clocks = arch.clock_ghz * kClocksOfUs;
   const double code = static_cast<double>(nonzeros);
   const double pixels = static_cast<double>(shape.out_h()) * shape.out_w() * batch;
@@ -26,21 +26,21 @@ double most_baked_us(const ConvShape& shape, std::int64_t nonzeros, int batch, c
                                           clocks;
 }
 
-// Where the layer has been tuned, the measured time of its best plan; else the model's of the planner's. Nothing where
-// no plan can serve the layer.
-std::optional<double> baked_us(const ConvLayer& layer, int batch, const CompileOptions& options,
-                               std::optional<KernelPlan>& plan) {
-  if (const TunedPlan* tuned = find_tuned(options.tuned, layer.name, batch)) {
-    const auto chosen = static_cast<std::size_t>(tuned->evidence.chosen);
-    return tuned->evidence.candidates.at(chosen).cold_us;
-  }
+// The median of the layer's tuned plan; nothing where it was not tuned.
+std::optional<double> measured_us(const ConvLayer& layer, int batch, const CompileOptions& options) {
+  const TunedPlan* tuned = find_tuned(options.tuned, layer.name, batch);
+  if (tuned == nullptr) return std::nullopt;
+  return tuned->evidence.candidates.at(static_cast<std::size_t>(tuned->evidence.chosen)).cold_us;
+}
+
+// Nothing where no plan can serve the layer.
+std::optional<KernelPlan> plan_baked(const ConvLayer& layer, int batch, const CompileOptions& options) {
   try {
-    plan = make_plan(layer, analyse(layer), plan_request(options, batch));
+    return make_plan(layer, analyse(layer), plan_request(options, batch));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     return std::nullopt;
   }
-  return plan->predicted_us;
 }
 
 KernelOption option_of(const PlannedOperator& planned) { return {planned.plan.template_name, planned.predicted_us}; }
@@ -69,13 +69,17 @@ ConvolutionChoice choose_convolution(const ConvLayer& layer, std::int64_t nonzer
   const std::string& kind = options.kernels.of(layer.name);
   if (kind == kBakedTemplate) return {};
   if (kind != kAutoKind) return forced(layer, kind, request, options);
-  const double most = most_baked_us(layer.shape, nonzeros, request.batch, arch_by_name(request.arch));
+  std::optional<double> baked = measured_us(layer, request.batch, options);
+  const double most = baked ? *baked : most_baked_us(layer.shape, nonzeros, request.batch, arch_by_name(request.arch));
   std::vector<PlannedOperator> ways = plan_convolution(layer, request, most);
   if (ways.empty()) return {};
   std::ranges::stable_sort(ways, {}, &PlannedOperator::predicted_us);
   ConvolutionChoice choice;
   for (const PlannedOperator& way : ways) choice.options.push_back(option_of(way));
-  const std::optional<double> baked = baked_us(layer, request.batch, options, choice.baked);
+  if (!baked) {
+    choice.baked = plan_baked(layer, request.batch, options);
+    if (choice.baked) baked = choice.baked->predicted_us;
+  }
   if (baked) {
     const auto faster = std::ranges::find_if(choice.options, [&](const auto& o) { return o.predicted_us >= *baked; });
     choice.options.insert(faster, {std::string(kBakedTemplate), *baked});

@@ -161,6 +161,7 @@ TEST_CASE("network_bench_prints_a_summary_and_the_steps") {
   const std::string text = print_benches(arguments, device.info(), benches);
   CHECK_THAT(text, Contains("on Fake H200 (sm_90); 100 samples"));
   CHECK_THAT(text, Contains("5 of 8") && Contains("30.0/30.0/30.0"));
+  CHECK_THAT(text, Contains(" (conv_dense 4.0 us)"));  // what conv1 was compared with
   CHECK_THAT(text, Contains("none overlaps another") && Contains("16.7 %") && Contains("6 steps"));
   const auto document = nlohmann::json::parse(benches_json(arguments, device.info(), benches));
   REQUIRE(document["network"].size() == 2);
@@ -171,5 +172,8 @@ TEST_CASE("network_bench_prints_a_summary_and_the_steps") {
   REQUIRE(entry["steps"].size() == kSampleSteps);
   CHECK(entry["steps"][0]["operator"] == "conv1");
   CHECK(entry["steps"][0]["predicted_us"].is_null());  // planned for another batch
+  CHECK(entry["steps"][0]["options"][1]["template"] == "conv_dense");
+  CHECK(entry["steps"][0]["options"][1]["predicted_us"] == 4);
+  CHECK(entry["steps"][1]["options"].empty());
   CHECK(entry["steps"][0]["time"]["median_us"] == Approx(5));
 }
