@@ -45,6 +45,12 @@ const std::vector<OperatorConstant> kLrn = {
 const std::vector<OperatorConstant> kConvDense = {
 #include "templates/operators/conv_dense.def"
 };
+const std::vector<OperatorConstant> kConvDepthwise = {
+#include "templates/operators/conv_depthwise.def"
+};
+const std::vector<OperatorConstant> kConvStreamed = {
+#include "templates/operators/conv_streamed.def"
+};
 const std::vector<OperatorConstant> kCopy = {
 #include "templates/operators/copy.def"
 };
@@ -63,6 +69,8 @@ const std::vector<OperatorConstant>& constants_of(std::string_view name) {
       {"softmax_channels", &kSoftmaxChannels},
       {"lrn", &kLrn},
       {"conv_dense", &kConvDense},
+      {"conv_depthwise", &kConvDepthwise},
+      {"conv_streamed", &kConvStreamed},
       {"copy", &kCopy},
   };
   const auto found = lists.find(name);
@@ -128,7 +136,8 @@ const std::vector<OperatorTemplate>& operator_templates() {
 std::string describe(const OperatorPlan& plan) {
   const std::string images = plan.block_images == 1 ? "an image" : fmt::format("{} images", plan.block_images);
   return fmt::format("{}, {} block{} of {} for {}", plan.template_name, plan.group_blocks,
-                     plan.group_blocks == 1 ? "" : "s", plan.threads, images);
+                     plan.group_blocks == 1 ? "" : "s", plan.threads, images) +
+         (plan.cluster_blocks == 1 ? "" : fmt::format(", clusters of {}", plan.cluster_blocks));
 }
 
 std::string kernel_symbol(const std::string& name, const OperatorPlan& plan) {
@@ -153,6 +162,7 @@ std::string print(const OperatorPlan& plan) {
   add("shared_bytes", plan.shared_bytes);
   add("block_images", plan.block_images);
   add("group_blocks", plan.group_blocks);
+  if (plan.cluster_blocks != 1) add("cluster_blocks", plan.cluster_blocks);
   for (const auto& [name, value] : plan.integers) add("integer " + name, value);
   for (const auto& [name, value] : plan.reals) add("real " + name, value);
   return text;
@@ -172,6 +182,9 @@ OperatorPlan parse_operator_plan(std::string_view source) {
   plan.shared_bytes = text.integer32("shared_bytes");
   plan.block_images = text.integer32("block_images");
   plan.group_blocks = text.integer32("group_blocks");
+  if (const TextLine* cluster = text.optional("cluster_blocks")) {
+    plan.cluster_blocks = text.integer32(*cluster, cluster->value);
+  }
   const auto name_of = [&](const TextLine& line, const auto& known) {
     const auto key = words(line.key);
     if (key.size() != 2) text.fail_at(line, "'{}' is not a kind of constant and its name", line.key);

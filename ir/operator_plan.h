@@ -48,6 +48,8 @@ struct OperatorPlan {
   int shared_bytes = 0;  // dynamic, kSharedReserveBytes included; 0: none
   // The grid has one dimension: `group_blocks` blocks for each group of `block_images` images.
   int block_images = 1, group_blocks = 1;
+  // So many neighbours run together as a cluster and read each other's shared memory; group_blocks is a multiple.
+  int cluster_blocks = 1;
 
   std::int64_t blocks(int batch) const;
   bool operator==(const OperatorPlan&) const = default;

@@ -100,7 +100,19 @@ bool takes_second(const OperatorPlan& plan) {
   return plan.template_name == "combine" || (residual != plan.integers.end() && residual->second == 1);
 }
 
-void check_shared(Faults& faults, const OperatorPlan& plan) {
+void check_cluster(Faults& faults, const OperatorPlan& plan, const ArchSpec& arch) {
+  const std::size_t before = faults.list().size();
+  faults.require_range("cluster_blocks", plan.cluster_blocks, 1, kMaxClusterBlocks, "kMaxClusterBlocks");
+  if (faults.list().size() != before || plan.cluster_blocks == 1) return;
+  if (!arch.clusters)
+    faults.add(fmt::format("cluster_blocks is {}, but {} has no clusters", plan.cluster_blocks, plan.arch));
+  if (plan.group_blocks % plan.cluster_blocks != 0) {
+    faults.add(fmt::format("group_blocks is {}, which clusters of {} blocks do not divide", plan.group_blocks,
+                           plan.cluster_blocks));
+  }
+}
+
+void check_arch(Faults& faults, const OperatorPlan& plan) {
   const auto archs = known_archs();
   const auto arch = std::find_if(archs.begin(), archs.end(), [&](const ArchSpec& a) { return a.name == plan.arch; });
   if (arch == archs.end()) {
@@ -108,6 +120,7 @@ void check_shared(Faults& faults, const OperatorPlan& plan) {
     return;
   }
   faults.require_range("shared_bytes", plan.shared_bytes, 0, arch->max_shared_per_block, "of a block of " + plan.arch);
+  check_cluster(faults, plan, *arch);
 }
 
 }  // namespace
@@ -136,7 +149,7 @@ std::vector<std::string> verify(const OperatorPlan& plan) {
   if (plan.threads % kWarpSize != 0) {
     faults.add(fmt::format("threads is {}, whole warps of {} are needed", plan.threads, kWarpSize));
   }
-  check_shared(faults, plan);
+  check_arch(faults, plan);
   if (plan.shared_bytes % 16 != 0 || (plan.shared_bytes != 0 && plan.shared_bytes <= kSharedReserveBytes)) {
     faults.add(fmt::format("shared_bytes is {}: 0, or a multiple of 16 above the {} that are reserved",
                            plan.shared_bytes, kSharedReserveBytes));

@@ -237,21 +237,26 @@ std::optional<std::string> LaunchMemory::check_quad(const char* access, std::uin
 std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::uint32_t bytes,
                                                   std::span<const float>& values) const {
   constexpr std::uint32_t kBulkBytes = 16;
-  const std::uint64_t offset = address - input_base_;
-  if (offset >= input_.size_bytes() || offset % kWordBytes != 0)
-    return misplaced(LaunchBuffer::input, "bulk copy from", address);
+  const bool of_weights = is_weight(address);
+  const LaunchBuffer buffer = of_weights ? LaunchBuffer::weights : LaunchBuffer::input;
+  // Words are copied as they are, whatever they mean.
+  const std::span<const float> source =
+      of_weights ? std::span(reinterpret_cast<const float*>(weights_.data()), weights_.size()) : input_;
+  const std::uint64_t offset = address - base(buffer);
+  if (offset >= source.size_bytes() || offset % kWordBytes != 0) return misplaced(buffer, "bulk copy from", address);
   if (offset % kBulkBytes != 0) {
-    return fmt::format("misaligned bulk copy from input at byte {}, which is not a multiple of {}", offset, kBulkBytes);
+    return fmt::format("misaligned bulk copy from {} at byte {}, which is not a multiple of {}", name_of(buffer),
+                       offset, kBulkBytes);
   }
   if (bytes == 0 || bytes % kBulkBytes != 0) {
-    return fmt::format("bulk copy of {} bytes from input; it must be a multiple of {} and not 0", bytes, kBulkBytes);
+    return fmt::format("bulk copy of {} bytes from {}; it must be a multiple of {} and not 0", bytes, name_of(buffer),
+                       kBulkBytes);
   }
-  if (bytes > input_.size_bytes() - offset) {
-    return fmt::format(
-        "bulk copy from input out of bounds: {} bytes from element {} on, of the {} elements of the launch", bytes,
-        offset / kWordBytes, input_.size());
+  if (bytes > source.size_bytes() - offset) {
+    return fmt::format("bulk copy from {} out of bounds: {} bytes from element {} on, of the {} elements of the launch",
+                       name_of(buffer), bytes, offset / kWordBytes, source.size());
   }
-  values = input_.subspan(offset / kWordBytes, bytes / kWordBytes);
+  values = source.subspan(offset / kWordBytes, bytes / kWordBytes);
   return std::nullopt;
 }
 

@@ -72,7 +72,7 @@ class LaunchMemory {
   }
   // Four words that are accessed at once begin at a multiple of 16 bytes.
   std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
-  // A run of the input.
+  // A run of the input, or of an operator's weights.
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
   // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);

@@ -12,8 +12,9 @@ namespace burin {
 struct HostOperator::Impl {
   Impl(std::string_view bitcode, const std::string& symbol, const OperatorPlan& plan)
       : symbol(symbol), plan(plan), code(bitcode, symbol, true), runner(code, plan.threads, plan.shared_bytes) {
-    if (code.cluster().blocks() != 1) {
-      fail(ErrorKind::bad_input, "operator kernel '{}': its blocks form clusters", symbol);
+    if (code.cluster().x != plan.cluster_blocks || code.cluster().y != 1) {
+      fail(ErrorKind::bad_input, "operator kernel '{}': its code is for clusters of {} x {} blocks, its plan for {}",
+           symbol, code.cluster().x, code.cluster().y, plan.cluster_blocks);
     }
   }
 
@@ -41,7 +42,7 @@ struct HostOperator::Impl {
                            batch,   code.awaits()};
     LaunchGeometry geometry;
     geometry.threads = plan.threads;
-    const auto fault = runner.run(launch, BlockSchedule(geometry, blocks), 0, 0);
+    const auto fault = runner.run(launch, BlockSchedule(geometry, blocks, code.cluster()), 0, 0);
     if (fault) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault);
     if (const auto missing = memory.incomplete()) fail(ErrorKind::verification, "kernel '{}': {}", symbol, *missing);
   }

@@ -203,16 +203,16 @@ void gate_arrive(u32 gate, u32 rank) noexcept { require(Block::current().gate_ar
 
 void bulk_copy_all(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate,
                    u32 ranks) noexcept {
-  require_awaited("bulk copy");
   Block& block = Block::current();
+  if (!block.memory().is_weight(source)) require_awaited("bulk copy");
   std::span<const float> values;
   require(block.memory().load_run(source + static_cast<u64>(byte_offset), bytes, values));
   require(block.bulk_copy_all(shared_base + shared_offset, values, gate, ranks));
 }
 
 void bulk_copy(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate) noexcept {
-  require_awaited("bulk copy");
   Block& block = Block::current();
+  if (!block.memory().is_weight(source)) require_awaited("bulk copy");
   std::span<const float> values;
   require(block.memory().load_run(source + static_cast<u64>(byte_offset), bytes, values));
   require(block.shared().bulk_copy(shared_base + shared_offset, values, gate, static_cast<int>(block.thread())));

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "compiler/operators/plan_conv_dense.h"
+#include "compiler/operators/plan_conv_depthwise.h"
+#include "compiler/operators/plan_conv_streamed.h"
 
 namespace burin {
 
@@ -15,7 +17,8 @@ std::vector<PlannedOperator> plan_convolution(const ConvLayer& layer, const Oper
     if (way) ways.push_back(*std::move(way));
   };
   const bool depthwise = layer.shape.groups > 1 && layer.shape.channels_per_group() == 1;
-  if (!depthwise) add(plan_conv_dense(layer, request, worthwhile_us));
+  add(depthwise ? plan_conv_depthwise(layer, request, worthwhile_us) : plan_conv_dense(layer, request, worthwhile_us));
+  add(plan_conv_streamed(layer, request, worthwhile_us));
   return ways;
 }
 

@@ -28,6 +28,25 @@ OperatorTensor tensor_at(const BufferPlace& place, std::int64_t words) {
   return tensor;
 }
 
+PlannedOperator start_convolution(std::string_view template_name, const ConvShape& shape,
+                                  const OperatorRequest& request) {
+  const auto place = [&](std::size_t input) { return request.inputs.empty() ? BufferPlace{} : request.inputs[input]; };
+  PlannedOperator result;
+  OperatorPlan& plan = result.plan;
+  plan.template_name = template_name;
+  plan.arch = request.arch;
+  plan.input = tensor_at(place(0), shape.input_elements());
+  plan.output = tensor_at(request.output, shape.output_elements());
+  plan.output.aligned = 1;
+  if (shape.epilogue.residual) {
+    result.second = 1;
+    plan.second = tensor_at(place(1), shape.output_elements());
+    plan.second.aligned = 1;
+  }
+  set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
+  return result;
+}
+
 void set_no_function(OperatorPlan& plan) { set_function(plan, 0, 0, 0); }
 
 void set_function(OperatorPlan& plan, const Elementwise& op) {

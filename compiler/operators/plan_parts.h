@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "compiler/operators/plan_operator.h"
 #include "ir/arch.h"
+#include "ir/conv_layer.h"
 #include "ir/operators.h"
 
 namespace burin {
@@ -51,6 +53,9 @@ std::vector<PlannedOperator> plan_concat(const std::vector<std::vector<std::int6
                                          const std::vector<BufferPlace>& inputs, const std::vector<std::int64_t>& to,
                                          int axis, const BufferPlace& output, const Target& target);
 
+// The tensors and the activation of a convolution.
+PlannedOperator start_convolution(std::string_view template_name, const ConvShape& shape,
+                                  const OperatorRequest& request);
 PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output,
                             const Target& target);
 

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "compiler/kernel_cluster.h"
 #include "compiler/specialise/constants.h"
 #include "compiler/specialise/entry.h"
 #include "compiler/specialise/passes.h"
@@ -25,6 +26,7 @@ std::map<std::string, std::int64_t> integers_of(const OperatorPlan& plan) {
   values["block_threads"] = plan.threads;
   values["block_images"] = plan.block_images;
   values["group_blocks"] = plan.group_blocks;
+  values["cluster_blocks"] = plan.cluster_blocks;
   return values;
 }
 
@@ -46,6 +48,7 @@ SpecialisedModule specialise_operator(const OperatorPlan& plan, const std::strin
     if (llvm::GlobalVariable* used = result.module->getGlobalVariable(name)) used->eraseFromParent();
   }
   set_entry(*result.module, symbol, plan.threads);
+  if (plan.cluster_blocks > 1) set_cluster(*result.module->getFunction(symbol), {plan.cluster_blocks, 1});
   result.module->setModuleIdentifier(symbol);
   result.module->setSourceFileName(plan.template_name);
   std::string text;

@@ -4,22 +4,10 @@
 // Positions beyond the image are loaded from the nearest one inside and then left out, so that all loads of a window
 // are in flight together.
 #define BURIN_OPERATOR_DEF "pool.def"
-#include "operator.h"
+#include "window.h"
 
-constexpr i32 kMaxThreadRows = 4;
 constexpr i32 kAtOnce = 8;           // loads in flight of a thread with a loop
 constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop
-
-// No window reaches beyond the image; with `computed` rows, counting those that a thread computes beyond the last.
-BURIN_DEVICE bool inside_rows(i32 computed) {
-  return pad_top() == 0 && (computed - 1) * stride_rows() + (kernel_rows() - 1) * dilation_rows() < in_rows();
-}
-BURIN_DEVICE i32 computed_rows() { return divide_up(out_rows(), thread_rows()) * thread_rows(); }
-BURIN_DEVICE bool inside_cols() {
-  return pad_left() == 0 && (out_cols() - 1) * stride_cols() + (kernel_cols() - 1) * dilation_cols() < in_cols();
-}
-
-BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent ? extent - 1 : at; }
 
 // Positions of a window that begins at `begin` which lie in [low, high).
 BURIN_DEVICE i32 positions_between(i32 begin, i32 kernel, i32 dilation, i32 low, i32 high) {
@@ -98,24 +86,14 @@ BURIN_DEVICE float window(const float* image, u32 plane, i32 top, i32 left) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
-  const u32 item = block_of_group() * block_threads() + burin_dev_thread();
-  const u32 row_groups = divide_up(out_rows(), thread_rows());
-  if (item >= channels() * row_groups * out_cols()) return;
-  const u32 col = item % out_cols(), row_group = item / out_cols() % row_groups;
-  const u32 channel = item / (out_cols() * row_groups), first_row = row_group * thread_rows();
-  const i32 top = static_cast<i32>(first_row) * stride_rows() - pad_top();
-  const i32 left = static_cast<i32>(col) * stride_cols() - pad_left();
+  const WindowItem item = locate_item();
+  if (!item.exists) return;
   const float* image = input_of(input, first_image());
-  const u32 plane = channel * (in_rows() * in_cols());
+  const u32 plane = item.channel * (in_rows() * in_cols());
   float results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i < thread_rows()) results[i] = window(image, plane, top + i * stride_rows(), left);
+    if (i < thread_rows()) results[i] = window(image, plane, item.top + i * stride_rows(), item.left);
   }
-  const u32 word = (channel * out_rows() + first_row) * out_cols() + col;
-#pragma unroll
-  for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i >= thread_rows() || first_row + i >= static_cast<u32>(out_rows())) continue;
-    burin_dev_global_store(output_of(output, first_image()), bytes_of(word + i * out_cols()), results[i]);
-  }
+  store_rows(output, item, results);
 }
