@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 
 #include "compiler/operators/plan_parts.h"
@@ -25,10 +26,6 @@ constexpr int kMaxWarps = 32;
 int lane_words(const ConvShape& shape) { return static_cast<int>(ceil_div(shape.out_h() * shape.out_w(), kWarpSize)); }
 
 bool is_masked(const ConvShape& shape) { return shape.pad != Padding{}; }
-
-bool reads_single_pixels(const ConvShape& shape) {
-  return shape.kernel_h == 1 && shape.kernel_w == 1 && !is_masked(shape);
-}
 
 // What a split's nonzeros of one output take, filled up.
 std::int64_t strip_pairs(std::int64_t nonzeros, int parts, int part) {
@@ -54,7 +51,7 @@ struct BlockPairs {
 
 BlockPairs count_pairs(const ConvShape& shape, const ConvStreamed& shares, const std::vector<std::int64_t>& nonzeros) {
   BlockPairs result;
-  std::vector<std::int64_t> warps(static_cast<std::size_t>(shares.warps));
+  std::vector<std::int64_t> warps(static_cast<std::size_t>(shares.warps()));
   for (int block = 0; block < shares.groups(shape) * shares.splits; ++block) {
     std::int64_t all = 0;
     std::ranges::fill(warps, 0);
@@ -77,24 +74,39 @@ BlockPairs count_pairs(const ConvShape& shape, const ConvStreamed& shares, const
 // Fitted to measurements of ResNet-50's and MobileNet's layers at 7x7 on an H200 (docs/performance.md).
 double predict(const ConvShape& shape, const ConvStreamed& shares, const BlockPairs& pairs, std::int64_t share_words,
                int batch, const ArchSpec& arch) {
-  constexpr double kLaunchUs = 1.5, kClusterUs = 0.4;
-  constexpr double kBulkBytes = 40, kWordBytesOfCopies = 20;  // that a multiprocessor takes in per clock
-  constexpr double kPairClocks = 1, kMaskClocks = 0.8;        // a pair's own words; the bits of its place
-  constexpr double kConflict = 2;                             // threads read every other word
-  constexpr double kGroupLatency = 70;                        // of four pairs in one warp
+  constexpr double kLaunchUs = 1.5;
+  constexpr double kPairUs = 0.4, kMoreSplitsUs = 0.35;  // splits are added: by two blocks, by each doubling
+  constexpr double kOutputUs = 0.02;                     // for each output that a block finishes
+  // What a multiprocessor takes in per clock. All blocks read the same input, which arrives beside the shares.
+  constexpr double kBulkBytes = 110, kWordCopyBytes = 17, kShareBytes = 30;
+  constexpr double kPairClocks = 1, kMaskClocks = 1.1;  // a pair's own words; the bits of its place
+  constexpr double kConflict = 2.1;                     // threads read every other word
+  constexpr double kGroupLatency = 70;                  // of four pairs in one warp
   const double clocks_of_us = arch.clock_ghz * 1e3;
-  const bool strided = !shares.compact && shape.stride_w > 1;
+  const bool strided = !streams_compact(shape) && shape.stride_w > 1;
   const double input = static_cast<double>(shares.split_channels(shape)) * shares.staged_words(shape) * kWordBytes;
-  const double copies = input / (shares.bulk ? kBulkBytes : kWordBytesOfCopies) +
-                        static_cast<double>(share_words * kWordBytes) / kBulkBytes;
+  const double copies =
+      input / (shares.bulk ? kBulkBytes : kWordCopyBytes) + static_cast<double>(share_words * kWordBytes) / kShareBytes;
   const double pair =
       kPairClocks + (is_masked(shape) ? kMaskClocks : 0) + lane_words(shape) * (strided ? kConflict : 1);
   const double multiplied = std::max(static_cast<double>(pairs.most) * pair,
                                      static_cast<double>(pairs.most_warp) / kPairsAtOnce * kGroupLatency);
+  const double added = shares.splits == 1 ? 0 : kPairUs + kMoreSplitsUs * (std::log2(shares.splits) - 1);
+  const double outputs = kOutputUs * static_cast<double>(ceil_div(shares.block_rows, shares.splits));
   const std::int64_t blocks = std::int64_t{shares.groups(shape)} * shares.splits * batch;
   const double waves =
       static_cast<double>(ceil_div(blocks, arch.clustered_blocks[static_cast<std::size_t>(shares.splits - 1)]));
-  return kLaunchUs + waves * ((copies + multiplied) / clocks_of_us + (shares.splits > 1 ? kClusterUs : 0));
+  return kLaunchUs + waves * ((copies + multiplied) / clocks_of_us + added + outputs);
+}
+
+std::optional<ConvStreamedWay> price(const ConvShape& shape, const ConvStreamed& shares,
+                                     const std::vector<std::int64_t>& nonzeros, int batch, const ArchSpec& arch) {
+  const BlockPairs pairs = count_pairs(shape, shares, nonzeros);
+  const std::int64_t share_words = shares.header_words() + pairs.most * kPairWords;
+  const std::int64_t places = std::int64_t{shares.split_channels(shape) + 1} * shares.staged_words(shape);
+  if (places * kWordBytes >= std::int64_t{1} << kPlaceBits) return std::nullopt;
+  if (shares.shared_bytes(shape, share_words) > arch.max_shared_per_block) return std::nullopt;
+  return ConvStreamedWay{shares, share_words, predict(shape, shares, pairs, share_words, batch, arch)};
 }
 
 }  // namespace
@@ -103,8 +115,13 @@ int ConvStreamed::groups(const ConvShape& shape) const {
   return static_cast<int>(ceil_div(shape.out_channels, block_rows));
 }
 
+int ConvStreamed::warps() const {
+  const std::int64_t rounds = ceil_div(strips(), kMaxWarps);
+  return static_cast<int>(ceil_div(strips(), rounds));
+}
+
 int ConvStreamed::staged_words(const ConvShape& shape) const {
-  return compact ? shape.out_h() * shape.out_w() : shape.in_h * shape.in_w;
+  return streams_compact(shape) ? shape.out_h() * shape.out_w() : shape.in_h * shape.in_w;
 }
 
 int ConvStreamed::margin_words(const ConvShape& shape) const {
@@ -127,9 +144,18 @@ std::int64_t ConvStreamed::shared_bytes(const ConvShape& shape, std::int64_t sha
   return round_up(kSharedReserveBytes + words * kWordBytes, kVectorWords * kWordBytes);
 }
 
+bool streams_compact(const ConvShape& shape) {
+  return shape.kernel_h == 1 && shape.kernel_w == 1 && !is_masked(shape) && (shape.stride_h > 1 || shape.stride_w > 1);
+}
+
 bool can_stream(const ConvShape& shape, const ArchSpec& arch) {
   return shape.groups == 1 && lane_words(shape) <= kMaxLaneWords && shape.kernel_h <= kMaxFilter &&
          shape.kernel_w <= kMaxFilter && arch.clusters && arch.compute >= kBulkCopyCompute;
+}
+
+std::optional<ConvStreamedWay> price_streamed(const ConvLayer& layer, const ConvStreamed& shares, int batch,
+                                              const ArchSpec& arch) {
+  return price(layer.shape, shares, count_nonzeros(layer, shares.splits), batch, arch);
 }
 
 std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch, bool aligned, const ArchSpec& arch) {
@@ -139,23 +165,15 @@ std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch
     if (shape.in_channels % splits != 0) continue;
     ConvStreamed shares;
     shares.splits = splits;
-    shares.compact = reads_single_pixels(shape) && (shape.stride_h > 1 || shape.stride_w > 1);
     const std::int64_t input_words = std::int64_t{shares.split_channels(shape)} * shape.in_h * shape.in_w;
-    shares.bulk = !shares.compact && aligned && input_words % kVectorWords == 0;
+    shares.bulk = !streams_compact(shape) && aligned && input_words % kVectorWords == 0;
     const int clusters = arch.clustered_blocks[static_cast<std::size_t>(splits - 1)] / splits;
     shares.block_rows = static_cast<int>(ceil_div(shape.out_channels, clusters));
     const std::vector<std::int64_t> nonzeros = count_nonzeros(layer, splits);
     for (int parts = 1; parts <= kMaxParts && (parts == 1 || parts * shares.block_rows <= kMaxWarps); ++parts) {
       shares.row_parts = parts;
-      const auto rounds = static_cast<int>(ceil_div(shares.strips(), kMaxWarps));
-      shares.warps = static_cast<int>(ceil_div(shares.strips(), rounds));
-      const BlockPairs pairs = count_pairs(shape, shares, nonzeros);
-      const std::int64_t share_words = shares.header_words() + pairs.most * kPairWords;
-      const std::int64_t places = std::int64_t{shares.split_channels(shape) + 1} * shares.staged_words(shape);
-      if (places * kWordBytes >= std::int64_t{1} << kPlaceBits) continue;
-      if (shares.shared_bytes(shape, share_words) > arch.max_shared_per_block) continue;
-      const double us = predict(shape, shares, pairs, share_words, batch, arch);
-      if (!best || us < best->predicted_us) best = {shares, share_words, us};
+      const auto way = price(shape, shares, nonzeros, batch, arch);
+      if (way && (!best || way->predicted_us < best->predicted_us)) best = way;
     }
   }
   return best;
@@ -164,7 +182,7 @@ std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch
 std::vector<std::uint32_t> pack_streamed(const ConvLayer& layer, const ConvStreamed& shares, std::int64_t share_words) {
   const ConvShape& shape = layer.shape;
   const int channels = shares.split_channels(shape), staged = shares.staged_words(shape);
-  const int cols = shares.compact ? shape.out_w() : shape.in_w;
+  const int cols = streams_compact(shape) ? shape.out_w() : shape.in_w;
   const auto word_of_place = [&](int c, int r, int s) {
     const int offset = c * staged + r * shape.dilation_h * cols + s * shape.dilation_w;
     auto word = static_cast<std::uint32_t>(offset * kWordBytes);
@@ -173,7 +191,7 @@ std::vector<std::uint32_t> pack_streamed(const ConvLayer& layer, const ConvStrea
   };
   // The pixel's own place in the channel of zeros, if it were read there by a filter that never leaves the image.
   const auto filling = static_cast<std::uint32_t>(
-      (channels * staged + (shares.compact ? 0 : shape.pad.top * cols + shape.pad.left)) * kWordBytes);
+      (channels * staged + (streams_compact(shape) ? 0 : shape.pad.top * cols + shape.pad.left)) * kWordBytes);
   std::vector<std::uint32_t> words(static_cast<std::size_t>(shares.groups(shape) * shares.splits * share_words));
   std::vector<std::array<std::uint32_t, kPairWords>> pairs;
   for (int block = 0; block < shares.groups(shape) * shares.splits; ++block) {

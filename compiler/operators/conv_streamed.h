@@ -14,13 +14,12 @@ struct ConvStreamed {
   int splits = 1;      // blocks of a cluster, each with its part of the input channels
   int block_rows = 1;  // outputs of a block
   int row_parts = 1;   // strips of an output and split
-  int warps = 1;
-  bool bulk = false;     // the input comes by one bulk copy
-  bool compact = false;  // only those pixels that a 1x1 filter reads lie in shared memory
+  bool bulk = false;   // the input comes by one bulk copy
 
   int split_channels(const ConvShape& shape) const { return shape.in_channels / splits; }
   int groups(const ConvShape& shape) const;  // of outputs: a block each for every split
   int strips() const { return block_rows * row_parts; }
+  int warps() const;                               // that share the strips evenly
   int staged_words(const ConvShape& shape) const;  // of a channel
   int margin_words(const ConvShape& shape) const;
   int tail_words(const ConvShape& shape) const;
@@ -28,16 +27,21 @@ struct ConvStreamed {
   std::int64_t shared_bytes(const ConvShape& shape, std::int64_t share_words) const;
 };
 
+// Whether only those pixels lie in shared memory that a 1x1 filter reads.
+bool streams_compact(const ConvShape& shape);
+
 // Whether the kernel can compute it at all: no groups, few pixels.
 bool can_stream(const ConvShape& shape, const ArchSpec& arch);
 
-// The best way by its predicted time, with the words of each block's share; nothing where none fits. `aligned`: the
-// input allows copies of 16 bytes.
 struct ConvStreamedWay {
   ConvStreamed shares;
-  std::int64_t share_words = 0;
+  std::int64_t share_words = 0;  // of a block's share of the weights
   double predicted_us = 0;
 };
+// Nothing where the shares do not fit a block.
+std::optional<ConvStreamedWay> price_streamed(const ConvLayer& layer, const ConvStreamed& shares, int batch,
+                                              const ArchSpec& arch);
+// The best by its predicted time; nothing where none fits. `aligned`: the input allows copies of 16 bytes.
 std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch, bool aligned, const ArchSpec& arch);
 
 // The shares of all blocks, `share_words` each.

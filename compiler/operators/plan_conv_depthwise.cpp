@@ -23,8 +23,8 @@ int thread_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
   return 1;
 }
 
-// Reading and writing at the rate of the L2 cache, or of memory where the tensors do not fit; and the loads of threads
-// that do not share them. Fitted to MobileNet's layers on an H200 (docs/performance.md).
+// Reading and writing at the rate of the L2 cache, or of memory where the tensors do not fit, and the loads that each
+// thread issues. Fitted to MobileNet's layers on an H200 (docs/performance.md).
 double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch) {
   constexpr double kLaunchUs = 1.6, kLoadsPerClock = 16;  // of a multiprocessor
   constexpr double kCacheBytes = 40e6, kWordBytes = 4;
@@ -34,7 +34,7 @@ double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch
   const double rate = bytes < kCacheBytes ? arch.l2_bytes_per_clock : arch.device_bytes_per_clock;
   const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
   const double loads = outputs / rows * rows_read * shape.kernel_w;
-  return kLaunchUs + std::max(bytes / rate, loads / (kLoadsPerClock * arch.multiprocessors)) / clocks_of_us;
+  return kLaunchUs + (bytes / rate + loads / (kLoadsPerClock * arch.multiprocessors)) / clocks_of_us;
 }
 
 // As templates/operators/conv_depthwise.cu reads them.

@@ -22,7 +22,7 @@ PlannedOperator plan_conv_streamed(const ConvLayer& layer, const OperatorRequest
   PlannedOperator result = start_convolution("conv_streamed", shape, request);
   OperatorPlan& plan = result.plan;
   if (!shares.bulk) plan.input.aligned = 1;
-  plan.threads = shares.warps * kWarpSize;
+  plan.threads = shares.warps() * kWarpSize;
   plan.shared_bytes = static_cast<int>(shares.shared_bytes(shape, way.share_words));
   plan.cluster_blocks = shares.splits;
   plan.group_blocks = shares.groups(shape) * shares.splits;
@@ -42,7 +42,7 @@ PlannedOperator plan_conv_streamed(const ConvLayer& layer, const OperatorRequest
       {"pad_top", shape.pad.top},
       {"pad_left", shape.pad.left},
       {"bulk", shares.bulk},
-      {"compact", shares.compact},
+      {"compact", streams_compact(shape)},
       {"masked", shape.pad != Padding{}},
       {"margin_words", shares.margin_words(shape)},
       {"tail_words", shares.tail_words(shape)},

@@ -255,7 +255,7 @@ class Planner {
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
     plan.load_together = request_.constraints.load_together.value_or(
-        plan.skips ? 1 : load_together_of(plan.staging, plan.load_ahead, blocks, arch));
+        plan.skips ? 1 : load_together_of(plan.staging, plan.load_ahead, direct_loads(plan, blocks), arch));
     const std::int64_t positions =
         plan.staging != Staging::shared
             ? 0
@@ -266,6 +266,11 @@ class Planner {
                          positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
+  }
+
+  DirectLoads direct_loads(const KernelPlan& plan, std::int64_t blocks) const {
+    return {blocks, saturating_product({shape_.input_elements(), plan.batch, static_cast<std::int64_t>(sizeof(float))}),
+            plan.tiles_per_image(shape_)};
   }
 
   // The candidate's stages were made for expected channel counts; the fullest slice may have some more.

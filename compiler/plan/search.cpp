@@ -399,8 +399,12 @@ int load_ahead_of(Staging staging, int together) {
   return together == 1 ? kLoadAhead : kLoadAheadOfFour;
 }
 
-int load_together_of(Staging staging, int load_ahead, std::int64_t blocks, const ArchSpec& arch) {
-  return staging == Staging::direct && blocks > arch.multiprocessors ? std::max(1, load_ahead / 2) : 1;
+int load_together_of(Staging staging, int load_ahead, const DirectLoads& loads, const ArchSpec& arch) {
+  constexpr std::int64_t kCachedBytes = 32 << 20;  // what the L2 cache surely holds
+  constexpr int kFewTiles = 2;
+  if (staging != Staging::direct || loads.blocks <= arch.multiprocessors) return 1;
+  if (loads.input_bytes > kCachedBytes && loads.tiles_per_image <= kFewTiles) return 1;
+  return std::max(1, load_ahead / 2);
 }
 
 int loaded_ahead(Staging staging, int load_ahead, int together) {

@@ -255,8 +255,11 @@ std::vector<OperatorCase> copy_cases() {
 }
 
 // Square images, filters, strides and padding.
-OperatorCase convolution(const std::string& name, int in, int out, int size, int filter, int stride, int pad) {
+OperatorCase convolution(const std::string& name, int in, int out, int size, int filter, int stride, int pad,
+                         double density = 1, bool residual = false, int groups = 1) {
   ConvShape shape;
+  shape.groups = groups;
+  shape.epilogue.residual = residual;
   shape.in_channels = in;
   shape.out_channels = out;
   shape.in_h = shape.in_w = size;
@@ -266,7 +269,8 @@ OperatorCase convolution(const std::string& name, int in, int out, int size, int
   shape.epilogue.bias = true;
   shape.epilogue.activation = Activation::relu;
   constexpr double kTolerance = 1e-4;
-  return {name, {}, {}, kTolerance, ConvLayer{name, shape, weights(shape.weight_elements(), 5), weights(out, 6)}};
+  return {
+      name, {}, {}, kTolerance, ConvLayer{name, shape, weights(shape.weight_elements(), 5, density), weights(out, 6)}};
 }
 
 std::vector<OperatorCase> network_cases() {
@@ -304,6 +308,17 @@ std::vector<OperatorCase> network_cases() {
       convolution("alexnet_conv1", 3, 96, 227, 11, 4, 0),
       convolution("resnet_conv_1x1", 256, 64, 56, 1, 1, 0),
       convolution("resnet_conv_3x3", 256, 256, 14, 3, 1, 1),
+      convolution("sparse_3x3_7", 512, 512, 7, 3, 1, 1, 0.1),
+      convolution("sparse_3x3_14_7", 512, 512, 14, 3, 2, 1, 0.1),
+      convolution("sparse_expand_7", 512, 2048, 7, 1, 1, 0, 0.1, true),
+      convolution("sparse_squeeze_7", 2048, 512, 7, 1, 1, 0, 0.1),
+      convolution("sparse_shortcut_7", 1024, 2048, 14, 1, 2, 0, 0.1),
+      convolution("mobilenet_7", 512, 1024, 7, 1, 1, 0, 0.33),
+      convolution("inception_8", 448, 384, 8, 3, 1, 1, 0.2),
+      convolution("depthwise_112", 32, 32, 112, 3, 1, 1, 1, false, 32),
+      convolution("depthwise_112_56", 64, 64, 112, 3, 2, 1, 1, false, 64),
+      convolution("depthwise_14", 512, 512, 14, 3, 1, 1, 1, false, 512),
+      convolution("depthwise_7", 1024, 1024, 7, 3, 1, 1, 1, false, 1024),
       {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}, kSummed},
   };
 }

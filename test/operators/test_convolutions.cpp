@@ -76,8 +76,7 @@ TEST_CASE("convolution with weights as data: four pixels at a time, where they l
   CHECK(plan_convolution(layer, request).front().plan.integers.at("vector") == 1);
 }
 
-TEST_CASE("convolution with weights as data: depthwise layers, and those that pool, are baked") {
-  CHECK(plan_convolution(edge_case("depthwise").make_layer(), {}).empty());
+TEST_CASE("convolution with weights as data: layers that pool are baked") {
   CHECK(plan_convolution(edge_case("max_2x2").make_layer(), {}).empty());
   CHECK_FALSE(plan_convolution(edge_case("groups_2").make_layer(), {}).empty());
 }
