@@ -114,7 +114,7 @@ TEST_CASE("convolution with weights as data: every kind of tile") {
 }
 
 TEST_CASE("convolution with weights as data: nothing that takes longer than it may") {
-  const ConvLayer layer = edge_case("3x3").make_layer();
+  const ConvLayer layer = edge_case("groups_2").make_layer();
   const std::vector<PlannedOperator> ways = plan_convolution(layer, {});
   REQUIRE(ways.size() == 1);
   CHECK(ways[0].predicted_us > least_conv_dense_us(layer.shape, 1, arch_by_name("sm_90")));

@@ -125,6 +125,22 @@ TEST_CASE("operator plan: the launch") {
   CHECK(has(error_of([&] { specialise_operator(plan, "tested"); }), "operator kernel 'tested': threads is 48"));
 }
 
+TEST_CASE("operator plan: clusters") {
+  OperatorPlan plan = relu_plan();
+  plan.group_blocks = 6;
+  plan.cluster_blocks = 3;
+  CHECK(faults_of(plan).empty());
+  CHECK(parse_operator_plan(print(plan)) == plan);
+  CHECK(has(describe(plan), "clusters of 3"));
+  plan.cluster_blocks = 4;
+  CHECK(has(faults_of(plan), "group_blocks is 6, which clusters of 4 blocks do not divide"));
+  plan.cluster_blocks = 9;
+  CHECK(has(faults_of(plan), "cluster_blocks is 9, allowed is 1 to 8"));
+  plan.cluster_blocks = 3;
+  plan.arch = "sm_80";
+  CHECK(has(faults_of(plan), "cluster_blocks is 3, but sm_80 has no clusters"));
+}
+
 TEST_CASE("operator plan: limits of the architecture") {
   OperatorPlan plan = relu_plan();
   plan.arch = "sm_75";
