@@ -1,7 +1,7 @@
 // burin_operator_kernels: the kernels whose weights are data on a GPU, at the sizes of real networks: of the operators
 // beside the convolutions, and of each way to compute a convolution.
-// Each is compared with the float64 reference, then timed: as many sets of tensors and weights take turns as the L2
-// cache cannot hold. A table on stdout; the exit code says whether all were right.
+// Each is compared with the float64 reference, then timed: with as many sets of tensors and weights, which take turns,
+// as the L2 cache cannot hold, and with one. A table on stdout; the exit code says whether all were right.
 //
 // burin_operator_kernels [DEVICE [NAME [TILES]]]: the ordinal of the device (0), a part of the names of what is run
 // (all), and how many tiles of conv_dense are tried for a convolution (1), best first by the model.
@@ -80,28 +80,36 @@ struct Set {
   DeviceBuffer output;
 };
 
+// An operator on random inputs of a batch, and what comes of it.
+struct Problem {
+  Problem(const OperatorCase& edge, int batch) : edge(edge), batch(batch), network(network_of(edge)) {
+    std::vector<std::vector<double>> values;
+    for (std::size_t i = 0; i < network.inputs.size(); ++i) {
+      inputs.push_back(random_tensor(network.tensors[i].elements() * batch, i + 1));
+      values.emplace_back(inputs.back().begin(), inputs.back().end());
+    }
+    expected = run_reference_operator(network, op(), batch, {values.begin(), values.end()});
+  }
+  const Operator& op() const { return network.operators.back(); }
+
+  const OperatorCase& edge;
+  int batch;
+  Network network;
+  std::vector<std::vector<float>> inputs;
+  std::vector<double> expected;
+};
+
+// The kernels that compute it in one way.
 class Case {
  public:
-  Case(const Device& device, const OperatorCase& edge, int batch, const Network& network,
-       std::vector<PlannedOperator> planned, std::string note = {})
-      : device_(device),
-        stream_(device),
-        edge_(edge),
-        batch_(batch),
-        network_(network),
-        planned_(std::move(planned)),
-        note_(std::move(note)) {
-    for (std::size_t i = 0; i < network.inputs.size(); ++i) {
-      const std::int64_t words = network_.tensors[i].elements() * batch;
-      inputs_.push_back(random_tensor(words, i + 1));
-      bytes_ += static_cast<double>(words * kBytesOfWord);
-    }
-    output_words_ = static_cast<std::size_t>(network_.tensors.back().elements() * batch);
-    bytes_ += static_cast<double>(output_words_ * kBytesOfWord);
+  Case(const Device& device, const Problem& problem, std::vector<PlannedOperator> planned, std::string note = {})
+      : device_(device), stream_(device), problem_(problem), planned_(std::move(planned)), note_(std::move(note)) {
+    for (const std::vector<float>& input : problem.inputs) bytes_ += static_cast<double>(input.size() * kBytesOfWord);
+    bytes_ += static_cast<double>(problem.expected.size() * kBytesOfWord);
     for (const PlannedOperator& planned : planned_) {
       bytes_ += static_cast<double>(planned.plan.weight_words * kBytesOfWord);
       kernels_.push_back(
-          std::make_unique<LoadedOperator>(device, planned.plan, kernel_symbol(edge.name, planned.plan)));
+          std::make_unique<LoadedOperator>(device, planned.plan, kernel_symbol(problem.edge.name, planned.plan)));
     }
   }
 
@@ -111,24 +119,29 @@ class Case {
     enqueue(stream_, 0);
     stream_.synchronize();
     const double error = largest_error(sets_.front().output.to_vector<float>());
+    const double warm_us = time_us();
     const auto wanted = static_cast<int>(std::ceil(kBytesBeyondCache / bytes_));
     while (static_cast<int>(sets_.size()) < std::min(wanted, kMaxSets)) sets_.push_back(make_set());
-    const Measurement time = measure(device_, stream_, [&](CUstream_st* stream, int i) { enqueue(stream, i); });
-    const bool right = error <= edge_.tolerance;
+    const double us = time_us();
+    const bool right = error <= problem_.edge.tolerance;
     constexpr double kBytesOfMegabyte = 1e6;
     const double predicted = planned_.front().predicted_us;
-    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:>9} {:8.0f} {:9.1e} {} {}\n", edge_.name,
-               planned_.front().plan.template_name, batch_, bytes_ / kBytesOfMegabyte, time.median_us,
-               predicted > 0 ? fmt::format("{:.2f}", predicted) : "", bytes_ / time.median_us / 1e3, error,
+    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:9.2f} {:>9} {:8.0f} {:9.1e} {} {}\n", problem_.edge.name,
+               planned_.front().plan.template_name, problem_.batch, bytes_ / kBytesOfMegabyte, us, warm_us,
+               predicted > 0 ? fmt::format("{:.2f}", predicted) : "", bytes_ / us / 1e3, error,
                right ? "right" : "WRONG", note_);
     return right;
   }
 
  private:
+  double time_us() const {
+    return measure(device_, stream_, [&](CUstream_st* stream, int i) { enqueue(stream, i); }).median_us;
+  }
+
   Set make_set() const {
     Set set;
-    for (const std::vector<float>& input : inputs_) set.inputs.emplace_back(device_, std::span(input));
-    set.output = DeviceBuffer(device_, output_words_ * kBytesOfWord);
+    for (const std::vector<float>& input : problem_.inputs) set.inputs.emplace_back(device_, std::span(input));
+    set.output = DeviceBuffer(device_, problem_.expected.size() * kBytesOfWord);
     constexpr unsigned char kNaNByte = 0xFF;
     set.output.fill(kNaNByte);
     for (const PlannedOperator& planned : planned_) set.weights.emplace_back(device_, std::span(planned.weights));
@@ -142,17 +155,13 @@ class Case {
         return index < 0 ? nullptr : set.inputs[static_cast<std::size_t>(index)].data<float>();
       };
       kernels_[k]->launch(stream, input(planned_[k].input), set.output.data<float>(), input(planned_[k].second),
-                          set.weights[k].data<std::uint32_t>(), batch_);
+                          set.weights[k].data<std::uint32_t>(), problem_.batch);
     }
   }
 
   // Of an output, as a share of 1 + its magnitude.
   double largest_error(const std::vector<float>& output) const {
-    std::vector<std::vector<double>> values;
-    std::vector<std::span<const double>> spans;
-    for (const std::vector<float>& input : inputs_) values.emplace_back(input.begin(), input.end());
-    for (const std::vector<double>& input : values) spans.emplace_back(input);
-    const std::vector<double> expected = run_reference_operator(network_, network_.operators.back(), batch_, spans);
+    const std::vector<double>& expected = problem_.expected;
     double largest = 0;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const double error = std::abs(output[i] - expected[i]) / (1 + std::abs(expected[i]));
@@ -164,25 +173,21 @@ class Case {
 
   const Device& device_;
   Stream stream_;
-  const OperatorCase& edge_;
-  int batch_;
-  const Network& network_;
+  const Problem& problem_;
   std::vector<PlannedOperator> planned_;
   std::string note_;
   std::vector<std::unique_ptr<LoadedOperator>> kernels_;  // of planned_
-  std::vector<std::vector<float>> inputs_;
-  std::size_t output_words_ = 0;
-  double bytes_ = 0;  // read and written at least once
+  double bytes_ = 0;                                      // read and written at least once
   std::vector<Set> sets_;
 };
 
-bool try_tiles(const Device& device, const OperatorCase& edge, int batch, const Network& network, std::size_t count) {
-  const OperatorRequest request{.batch = batch, .arch = device.info().arch()};
-  const ConvShape& shape = edge.layer->shape;
+bool try_tiles(const Device& device, const Problem& problem, std::size_t count) {
+  const OperatorRequest request{.batch = problem.batch, .arch = device.info().arch()};
+  const ConvLayer& layer = *problem.edge.layer;
   bool right = true;
-  for (const ConvDenseTiles& tiles :
-       choose_tiles(shape, batch, conv_dense_vector(shape, request), arch_by_name(request.arch), count)) {
-    right &= Case(device, edge, batch, network, {plan_conv_dense(*edge.layer, request, tiles)}, describe(tiles)).run();
+  for (const ConvDenseTiles& tiles : choose_tiles(layer.shape, problem.batch, conv_dense_vector(layer.shape, request),
+                                                  arch_by_name(request.arch), count)) {
+    right &= Case(device, problem, {plan_conv_dense(layer, request, tiles)}, describe(tiles)).run();
   }
   return right;
 }
@@ -193,18 +198,18 @@ int main(int count, char** arguments) {
   try {
     const Device device = Device::open(count > 1 ? std::atoi(arguments[1]) : 0);
     const std::string part = count > 2 ? arguments[2] : "";
-    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "template", "batch", "MB", "us",
-               "model us", "GB/s", "error");
+    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "template", "batch", "MB",
+               "us", "cached us", "model us", "GB/s", "error");
     const int tiles = count > 3 ? std::atoi(arguments[3]) : 1;
     bool right = true;
     for (const OperatorCase& edge : network_cases()) {
       if (edge.name.find(part) == std::string::npos) continue;
-      const Network network = network_of(edge);
       for (const int batch : {1, 32}) {
-        if (tiles > 1 && edge.layer) right &= try_tiles(device, edge, batch, network, static_cast<std::size_t>(tiles));
+        const Problem problem(edge, batch);
+        if (tiles > 1 && edge.layer) right &= try_tiles(device, problem, static_cast<std::size_t>(tiles));
         for (std::vector<PlannedOperator>& way :
-             ways_to_compute(network, network.operators.back(), {.batch = batch, .arch = device.info().arch()})) {
-          right &= Case(device, edge, batch, network, std::move(way)).run();
+             ways_to_compute(problem.network, problem.op(), {.batch = batch, .arch = device.info().arch()})) {
+          right &= Case(device, problem, std::move(way)).run();
         }
       }
     }
