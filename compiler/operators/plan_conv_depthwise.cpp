@@ -27,11 +27,11 @@ int thread_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
 // thread issues. Fitted to MobileNet's layers on an H200 (docs/performance.md).
 double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch) {
   constexpr double kLaunchUs = 1.6, kLoadsPerClock = 16;  // of a multiprocessor
-  constexpr double kCacheBytes = 40e6, kWordBytes = 4;
+  constexpr double kCacheBytes = 10e6, kDeviceShare = 0.8, kWordBytes = 4;
   const double clocks_of_us = arch.clock_ghz * 1e3;
   const double outputs = static_cast<double>(shape.output_elements()) * batch;
   const double bytes = kWordBytes * (outputs + static_cast<double>(shape.input_elements()) * batch);
-  const double rate = bytes < kCacheBytes ? arch.l2_bytes_per_clock : arch.device_bytes_per_clock;
+  const double rate = bytes < kCacheBytes ? arch.l2_bytes_per_clock : kDeviceShare * arch.device_bytes_per_clock;
   const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
   const double loads = outputs / rows * rows_read * shape.kernel_w;
   return kLaunchUs + (bytes / rate + loads / (kLoadsPerClock * arch.multiprocessors)) / clocks_of_us;
