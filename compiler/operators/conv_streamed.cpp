@@ -23,7 +23,9 @@ constexpr int kRowBit = kPlaceBits, kColBit = kRowBit + kMaxFilter;
 constexpr int kWordBytes = 4;
 constexpr int kMaxWarps = 32;
 
-int lane_words(const ConvShape& shape) { return static_cast<int>(ceil_div(shape.out_h() * shape.out_w(), kWarpSize)); }
+int lane_words(const ConvShape& shape) {
+  return static_cast<int>(ceil_div(shape.conv_h() * shape.conv_w(), kWarpSize));
+}
 
 bool is_masked(const ConvShape& shape) { return shape.pad != Padding{}; }
 
@@ -121,7 +123,7 @@ int ConvStreamed::warps() const {
 }
 
 int ConvStreamed::staged_words(const ConvShape& shape) const {
-  return streams_compact(shape) ? shape.out_h() * shape.out_w() : shape.in_h * shape.in_w;
+  return streams_compact(shape) ? shape.conv_h() * shape.conv_w() : shape.in_h * shape.in_w;
 }
 
 int ConvStreamed::margin_words(const ConvShape& shape) const {
@@ -148,7 +150,14 @@ bool streams_compact(const ConvShape& shape) {
   return shape.kernel_h == 1 && shape.kernel_w == 1 && !is_masked(shape) && (shape.stride_h > 1 || shape.stride_w > 1);
 }
 
+bool takes_means(const ConvShape& shape) {
+  const std::optional<Pool>& pool = shape.epilogue.pool;
+  return pool && pool->kind == PoolKind::average && pool->kernel_h == shape.conv_h() &&
+         pool->kernel_w == shape.conv_w() && pool->pad == Padding{};
+}
+
 bool can_stream(const ConvShape& shape, const ArchSpec& arch) {
+  if (shape.epilogue.pool && !takes_means(shape)) return false;
   return shape.groups == 1 && lane_words(shape) <= kMaxLaneWords && shape.kernel_h <= kMaxFilter &&
          shape.kernel_w <= kMaxFilter && arch.clusters && arch.compute >= kBulkCopyCompute;
 }
@@ -182,7 +191,7 @@ std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch
 std::vector<std::uint32_t> pack_streamed(const ConvLayer& layer, const ConvStreamed& shares, std::int64_t share_words) {
   const ConvShape& shape = layer.shape;
   const int channels = shares.split_channels(shape), staged = shares.staged_words(shape);
-  const int cols = streams_compact(shape) ? shape.out_w() : shape.in_w;
+  const int cols = streams_compact(shape) ? shape.conv_w() : shape.in_w;
   const auto word_of_place = [&](int c, int r, int s) {
     const int offset = c * staged + r * shape.dilation_h * cols + s * shape.dilation_w;
     auto word = static_cast<std::uint32_t>(offset * kWordBytes);

@@ -30,7 +30,10 @@ struct ConvStreamed {
 // Whether only those pixels lie in shared memory that a 1x1 filter reads.
 bool streams_compact(const ConvShape& shape);
 
-// Whether the kernel can compute it at all: no groups, few pixels.
+// Whether each output channel's mean is stored instead of its pixels.
+bool takes_means(const ConvShape& shape);
+
+// Whether the kernel can compute it at all: no groups, few pixels, no pool but of the whole plane's mean.
 bool can_stream(const ConvShape& shape, const ArchSpec& arch);
 
 struct ConvStreamedWay {

@@ -31,8 +31,8 @@ PlannedOperator plan_conv_streamed(const ConvLayer& layer, const OperatorRequest
       {"in_rows", shape.in_h},
       {"in_cols", shape.in_w},
       {"out_channels", shape.out_channels},
-      {"out_cols", shape.out_w()},
-      {"pixels", shape.out_h() * shape.out_w()},
+      {"out_cols", shape.conv_w()},
+      {"pixels", shape.conv_h() * shape.conv_w()},
       {"kernel_rows", shape.kernel_h},
       {"kernel_cols", shape.kernel_w},
       {"stride_rows", shape.stride_h},
@@ -50,6 +50,7 @@ PlannedOperator plan_conv_streamed(const ConvLayer& layer, const OperatorRequest
       {"row_parts", shares.row_parts},
       {"share_words", way.share_words},
       {"residual", shape.epilogue.residual},
+      {"means", takes_means(shape)},
   };
   for (const auto& [name, value] : constants) plan.integers[name] = static_cast<int>(value);
   result.weights = pack_streamed(layer, shares, way.share_words);

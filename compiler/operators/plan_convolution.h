@@ -10,9 +10,9 @@
 namespace burin {
 
 // Of each template that can compute the layer its best plan, with the predicted time; none for
-// layers that pool their outputs, which only baked code computes, and none of those that take `worthwhile_us` or more:
-// weights are packed only for what is worth it. The request's inputs are the layer's input and, where it has one, its
-// residual.
+// most layers that pool their outputs, which only baked code computes, and none of those that take `worthwhile_us` or
+// more: weights are packed only for what is worth it. The request's inputs are the layer's input and, where it has one,
+// its residual.
 std::vector<PlannedOperator> plan_convolution(const ConvLayer& layer, const OperatorRequest& request,
                                               double worthwhile_us = std::numeric_limits<double>::infinity());
 

@@ -40,7 +40,7 @@ PlannedOperator start_convolution(std::string_view template_name, const ConvShap
   plan.output.aligned = 1;
   if (shape.epilogue.residual) {
     result.second = 1;
-    plan.second = tensor_at(place(1), shape.output_elements());
+    plan.second = tensor_at(place(1), shape.conv_elements());
     plan.second.aligned = 1;
   }
   set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);

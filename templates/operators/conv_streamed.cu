@@ -4,8 +4,8 @@
 // many bytes each pixel's input lies behind the pixel's own place.
 //
 // A block computes `block_rows` outputs from `split_channels` input channels, and the blocks of a cluster those of all
-// channels; then each adds up its share of the outputs, in the order of the splits. The nonzeros of an output and split
-// are `row_parts` strips, each of which is a warp's.
+// channels; then each adds up its share of the outputs, in the order of the splits, and stores them or their means. The
+// nonzeros of an output and split are `row_parts` strips, each of which is a warp's.
 //
 // Weights, in words: for each block its share. A share: where each strip begins, counted in pairs, and where the last
 // one ends; the biases of the block's outputs; filled up to a multiple of four; then pairs of a value and a word of its
@@ -176,6 +176,49 @@ BURIN_DEVICE float collect(u32 row, u32 pixel) {
   return sum;
 }
 
+BURIN_DEVICE u32 own_rows() { return divide_up(block_rows(), splits()); }
+
+// Of the block's row, as the activation leaves it.
+BURIN_DEVICE float finish(u32 row, u32 channel, u32 pixel, const float* second) {
+  const u32 word = channel * pixels() + pixel;
+  const float added = residual() ? burin_dev_global_load(second_of(second, first_image()), bytes_of(word)) : 0.0f;
+  const float bias = burin_dev_shared_load(biases_start() + row * kWordBytes, 0);
+  return apply(collect(row, pixel) + bias + added);
+}
+
+BURIN_DEVICE void store_pixels(float* output, const float* second, u32 split, u32 group, u32 thread) {
+#pragma nounroll
+  for (u32 item = thread; item < own_rows() * pixels(); item += block_threads()) {
+    const u32 row = split * own_rows() + item / pixels(), pixel = item % pixels();
+    const u32 channel = group * block_rows() + row;
+    if (row >= static_cast<u32>(block_rows()) || channel >= static_cast<u32>(out_channels())) continue;
+    burin_dev_global_store(output_of(output, first_image()), bytes_of(channel * pixels() + pixel),
+                           finish(row, channel, pixel, second));
+  }
+}
+
+// A warp for each row. All threads go through all rows: a sum over a warp is for all.
+BURIN_DEVICE void store_means(float* output, const float* second, u32 split, u32 group, u32 thread) {
+  const u32 lane = thread % kWarpThreads;
+#pragma nounroll
+  for (u32 first = 0; first < own_rows(); first += warps()) {
+    const u32 own = first + thread / kWarpThreads, row = split * own_rows() + own;
+    const u32 channel = group * block_rows() + row;
+    const bool exists =
+        own < own_rows() && row < static_cast<u32>(block_rows()) && channel < static_cast<u32>(out_channels());
+    float sum = 0;
+#pragma unroll
+    for (i32 i = 0; i < kMaxLaneWords; ++i) {
+      const u32 pixel = lane + i * kWarpThreads;
+      if (i < lane_words() && exists && pixel < static_cast<u32>(pixels())) sum += finish(row, channel, pixel, second);
+    }
+    sum = warp_sum(sum);
+    if (exists && lane == 0) {
+      burin_dev_global_store(output_of(output, first_image()), bytes_of(channel), sum * (1.0f / pixels()));
+    }
+  }
+}
+
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* second, const float* weights, i32) {
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
   const u32 split = block_of_group() % splits(), group = block_of_group() / splits();
@@ -203,16 +246,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* s
   } else {
     burin_dev_barrier();
   }
-  const u32 own_rows = divide_up(block_rows(), splits());
-#pragma nounroll
-  for (u32 item = thread; item < own_rows * pixels(); item += block_threads()) {
-    const u32 row = split * own_rows + item / pixels(), pixel = item % pixels();
-    const u32 channel = group * block_rows() + row;
-    if (row >= static_cast<u32>(block_rows()) || channel >= static_cast<u32>(out_channels())) continue;
-    const u32 word = channel * pixels() + pixel;
-    const float added = residual() ? burin_dev_global_load(second_of(second, first_image()), bytes_of(word)) : 0.0f;
-    const float bias = burin_dev_shared_load(biases_start() + row * kWordBytes, 0);
-    burin_dev_global_store(output_of(output, first_image()), bytes_of(word), apply(collect(row, pixel) + bias + added));
+  if (means()) {
+    store_means(output, second, split, group, thread);
+  } else {
+    store_pixels(output, second, split, group, thread);
   }
   if (splits() > 1) burin_dev_cluster_leave();
 }

@@ -65,6 +65,18 @@ TEST_CASE("streamed convolution: splits, parts and outputs of a block") {
   }
 }
 
+TEST_CASE("streamed convolution: means of whole planes") {
+  for (const bool residual : {false, true}) {
+    ConvShape shape = square(16, 21, 7, 3, 1, 1);
+    shape.epilogue.residual = residual;
+    shape.epilogue.activation = Activation::relu;
+    shape.epilogue.pool = Pool{.kind = PoolKind::average, .kernel_h = 7, .kernel_w = 7};
+    const ConvLayer layer = make_layer("streamed", shape, 0.6, 3);
+    for (const int splits : {1, 4}) CHECK(check_shares(layer, {splits, 5, 2, false}) == "");
+    CHECK(check_shares(layer, {2, 40, 1, true}) == "");
+  }
+}
+
 TEST_CASE("streamed convolution: what fills up a strip multiplies nothing of the input") {
   const ConvShape shape = square(4, 3, 7, 3, 1, 1);
   const ConvLayer layer = make_layer("streamed", shape, 0.3, 5);
@@ -92,6 +104,9 @@ TEST_CASE("streamed convolution: what it does not compute") {
   CHECK_FALSE(planned(square(8, 8, 12, 3, 1, 1)));          // 144 pixels
   CHECK_FALSE(planned(square(8, 8, 9, 9, 1, 4)));           // a filter of nine rows
   CHECK_FALSE(planned(square(8, 8, 7, 3, 1, 1), "sm_80"));  // no bulk copies
+  ConvShape pooled = square(8, 8, 7, 3, 1, 1);
+  pooled.epilogue.pool = Pool{.kernel_h = 7, .kernel_w = 7};  // the largest
+  CHECK_FALSE(planned(pooled));
   ConvShape grouped = square(8, 8, 7, 3, 1, 1);
   grouped.groups = 2;
   CHECK_FALSE(planned(grouped));
