@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/network/passes.h"
 #include "compiler/operators/plan_operator.h"
 #include "ir/conv_layer.h"
 #include "ir/kernel_plan.h"
@@ -24,5 +25,10 @@ struct ConvolutionChoice {
 // CompileOptions::kernels names a template for the layer that cannot compute it.
 ConvolutionChoice choose_convolution(const ConvLayer& layer, std::int64_t nonzeros, const OperatorRequest& request,
                                      const CompileOptions& options);
+
+// Which pools behind a convolution are to be kernels of their own: a layer that pools its outputs is baked, and the
+// layer with its weights as data and the pool apart are predicted to take less time together for every batch size, or
+// CompileOptions::kernels asks for weights as data. `options` must outlive it.
+StaysApart pools_that_stay_apart(const CompileOptions& options);
 
 }  // namespace burin

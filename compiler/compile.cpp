@@ -60,16 +60,17 @@ const TunedPlan* find_tuned(const std::vector<TunedPlan>& plans, const std::stri
   return found == plans.end() ? nullptr : &*found;
 }
 
-Network prepare_graph(Network network, const std::optional<std::string>& dump_dir) {
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const StaysApart& stays_apart) {
   if (!network.has_graph()) return network;
   std::optional<std::string> folder;
   if (dump_dir) folder = (std::filesystem::path(*dump_dir) / "network").string();
   Observer observer(folder, std::nullopt);
   observer.observe("import", "00-import.txt", [&] { return print(network); });
   int number = 0;
-  return simplify(std::move(network), [&](const std::string& pass, const Network& left, int) {
+  const auto observe = [&](const std::string& pass, const Network& left, int) {
     observer.observe(pass, fmt::format("{:02}-{}.txt", ++number, pass), [&] { return print(left); });
-  });
+  };
+  return simplify(std::move(network), observe, stays_apart);
 }
 
 CompileResult compile_network(const Network& network, const CompileOptions& options,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/kernel_kinds.h"
+#include "compiler/network/passes.h"
 #include "compiler/plan/constraints.h"
 #include "compiler/plan/planner.h"
 #include "ir/kernel_plan.h"
@@ -70,8 +71,8 @@ struct CompileResult {
 };
 
 // A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. A network without a
-// graph is returned as it is.
-Network prepare_graph(Network network, const std::optional<std::string>& dump_dir);
+// graph is returned as it is. `stays_apart`: which pools stay kernels of their own (compiler/network/passes.h).
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const StaysApart& stays_apart = {});
 
 // Of a network with a graph, which has gone through prepare_graph(), all operators are compiled, and how they run
 // (Manifest::network). `progress` may be empty; it is called from worker threads, one call at a time.

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <random>
 
+#include "compiler/choose_convolution.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
@@ -192,9 +193,9 @@ int compile(CompileArguments arguments) {
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
-  network = prepare_graph(std::move(network), options.dump_dir);
-  network.notes.clear();  // printed already; compile_network would hand them on
   options.archs = resolve_archs(arguments.archs);
+  network = prepare_graph(std::move(network), options.dump_dir, pools_that_stay_apart(options));
+  network.notes.clear();  // printed already; compile_network would hand them on
   if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);
 
   const std::unique_ptr<KernelCache> cache = open_cache(arguments.cache);

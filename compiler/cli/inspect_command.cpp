@@ -63,6 +63,10 @@ std::string short_shape(const ConvShape& shape) {
   }
   add_pair('d', shape.dilation_h, shape.dilation_w, 1);
   if (shape.groups != 1) text += fmt::format(" g{}", shape.groups);
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    text += fmt::format(", {} {}x{}", to_string(pool->kind), pool->kernel_h, pool->kernel_w);
+    add_pair('s', pool->stride_h, pool->stride_w, 1);
+  }
   return text;
 }
 

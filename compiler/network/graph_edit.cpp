@@ -63,6 +63,13 @@ void GraphEdit::set_input(int index, std::size_t input, int tensor) {
   add_reads(index);
 }
 
+int GraphEdit::add_tensor(Activations tensor) {
+  network_.tensors.push_back(std::move(tensor));
+  producers_.push_back(-1);
+  readers_.emplace_back();
+  return static_cast<int>(network_.tensors.size()) - 1;
+}
+
 void GraphEdit::redirect(int from, int to) {
   BURIN_CHECK(!is_output(from), "network output {} redirected", tensor(from).name);
   for (const int reader : std::exchange(readers_[static_cast<std::size_t>(from)], {})) {

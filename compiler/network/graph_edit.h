@@ -42,6 +42,9 @@ class GraphEdit {
   // The one operator that reads the tensor, once; -1 when there are others, or when it is a network output.
   int only_reader(int tensor) const;
 
+  // Its number. Nobody makes or reads it yet; finish() drops it unless somebody makes it.
+  int add_tensor(Activations tensor);
+
   // What it read has one reader less; what it made has no producer until another makes it or its readers go elsewhere.
   void remove(int op);
   void replace(int op, Operator by);

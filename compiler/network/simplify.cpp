@@ -9,22 +9,26 @@ namespace {
 
 struct Pass {
   const char* name;
-  Rewritten (*run)(Network);
-};
-
-constexpr Pass kPasses[] = {
-    {"drop_unread", drop_unread}, {"drop_identities", drop_identities}, {"fold_pad", fold_pad},
-    {"fold_affine", fold_affine}, {"fuse_epilogues", fuse_epilogues},   {"remove_dead_channels", remove_dead_channels},
+  std::function<Rewritten(Network)> run;
 };
 
 }  // namespace
 
-Network simplify(Network network, const PassObserver& observe) {
+Network simplify(Network network, const PassObserver& observe, const StaysApart& stays_apart) {
+  const Pass passes[] = {
+      {"drop_unread", drop_unread},
+      {"drop_identities", drop_identities},
+      {"fold_pad", fold_pad},
+      {"fold_affine", fold_affine},
+      {"fuse_epilogues", fuse_epilogues},
+      {"remove_dead_channels", remove_dead_channels},
+      {"fuse_pools", [&](Network graph) { return fuse_pools(std::move(graph), stays_apart); }},
+  };
   if (!network.has_graph()) return network;
   bool changed = true;
   for (bool first = true; changed; first = false) {
     changed = false;
-    for (const Pass& pass : kPasses) {
+    for (const Pass& pass : passes) {
       auto [rewritten, changes] = pass.run(std::move(network));
       network = std::move(rewritten);
       changed = changed || changes > 0;

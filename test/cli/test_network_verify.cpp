@@ -175,7 +175,7 @@ TEST_CASE("inspect_shows_the_steps_of_a_network_and_what_they_launch") {
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("inputs: x (3x12x12); outputs: y (5)"));
   CHECK_THAT(outcome.out, Contains("batch 1: an arena of ") && Contains("batch 4: an arena of "));
-  CHECK_THAT(outcome.out, Contains("softmax, 1 block of") && Contains("7 steps") && Contains("3 layers"));
+  CHECK_THAT(outcome.out, Contains("softmax, 1 block of") && Contains("6 steps") && Contains("3 layers"));
   CHECK_THAT(outcome.out, !Contains("buffer    tensor"));
   const Outcome memory = run_burin({"inspect", folder / "p.burin", "--memory"});
   CHECK(memory.exit_code == 0);

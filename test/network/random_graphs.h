@@ -43,7 +43,7 @@ class RandomGraph {
   void step() {
     const int x = pick();
     if (shape(x).size() != 3) return flat_step(x);
-    switch (random_.integer(0, 13)) {
+    switch (random_.integer(0, 14)) {
       case 0:
       case 1:
       case 2:
@@ -67,6 +67,8 @@ class RandomGraph {
         return reshape(x);
       case 12:
         return gate(x);
+      case 13:
+        return pooled(x);
       default:
         return rare(x);
     }
@@ -191,6 +193,19 @@ class RandomGraph {
     op.round_up = random_.chance(0.4);
     op.count_padding = random_.chance(0.4);
     add(op, {x});
+  }
+
+  // Of a convolution, or of two side by side.
+  void pooled(int x) {
+    convolution(x);
+    const int first = tensors_.back();
+    if (random_.chance(0.5)) {
+      convolution(x);
+      if (shape(tensors_.back())[1] == shape(first)[1] && shape(tensors_.back())[2] == shape(first)[2]) {
+        add(burin::Concat{0}, {first, tensors_.back()});
+      }
+    }
+    random_.chance(0.25) ? void(add(burin::GlobalAveragePool{}, {tensors_.back()})) : pool(tensors_.back());
   }
 
   void pad(int x) {

@@ -20,7 +20,8 @@ struct NamedPass {
 };
 constexpr NamedPass kPasses[] = {
     {"drop_unread", drop_unread}, {"drop_identities", drop_identities}, {"fold_pad", fold_pad},
-    {"fold_affine", fold_affine}, {"fuse_epilogues", fuse_epilogues},   {"remove_dead_channels", remove_dead_channels}};
+    {"fold_affine", fold_affine}, {"fuse_epilogues", fuse_epilogues},   {"remove_dead_channels", remove_dead_channels},
+    {"fuse_pools", fuse_pools}};
 
 }  // namespace
 
@@ -109,5 +110,5 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
   CHECK(result.operators[2].name == "conv2");  // the other may run beside conv1
   CHECK(result.operators[2].inputs.size() == 2);
   CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "fold_pad 0", "fold_affine 3",
-                                        "fuse_epilogues 3", "remove_dead_channels 0"});
+                                        "fuse_epilogues 3", "remove_dead_channels 0", "fuse_pools 0"});
 }
