@@ -82,20 +82,20 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   const std::string& kind = options.kernels.of(layer.name);
   if (kind == kBakedTemplate) return false;
   OperatorRequest request{.batch = options.batches.front(), .arch = lowest_arch(options.archs)};
-  if (kind != kAutoKind) return forced_way(layer, kind, request).has_value();
   ConvLayer pooled = layer;
   pooled.shape.epilogue.pool = pool;
+  if (kind != kAutoKind) return forced_way(layer, kind, request) && !forced_way(pooled, kind, request);
   const auto nonzeros =
       static_cast<std::int64_t>(std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; }));
   const ArchSpec& arch = arch_by_name(request.arch);
   return std::ranges::all_of(options.batches, [&](int batch) {
     request.batch = batch;
-    const std::optional<double> measured = measured_us(layer, batch, options);
     const double pool_us = pool_alone_us(pooled.shape, batch, arch);
-    const double most = measured ? *measured : most_baked_us(pooled.shape, nonzeros, batch, arch);
-    const std::vector<PlannedOperator> ways = plan_convolution(layer, request, most - pool_us);
+    const double most = most_baked_us(pooled.shape, nonzeros, batch, arch) - pool_us;
+    const std::vector<PlannedOperator> ways = plan_convolution(layer, request, most);
     if (ways.empty()) return false;
     const double apart = std::ranges::min_element(ways, {}, &PlannedOperator::predicted_us)->predicted_us + pool_us;
+    if (!plan_convolution(pooled, request, apart).empty()) return false;
     const std::optional<KernelPlan> baked = plan_baked(pooled, batch, options);
     return !baked || apart < baked->predicted_us;
   });

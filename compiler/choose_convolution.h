@@ -26,9 +26,9 @@ struct ConvolutionChoice {
 ConvolutionChoice choose_convolution(const ConvLayer& layer, std::int64_t nonzeros, const OperatorRequest& request,
                                      const CompileOptions& options);
 
-// Which pools behind a convolution are to be kernels of their own: a layer that pools its outputs is baked, and the
-// layer with its weights as data and the pool apart are predicted to take less time together for every batch size, or
-// CompileOptions::kernels asks for weights as data. `options` must outlive it.
+// Which pools behind a convolution are to be kernels of their own: most kernels with weights as data cannot pool. There
+// the layer and the pool apart are predicted to take less time together, for every batch size, than what can, or
+// CompileOptions::kernels asks for such a kernel. `options` must outlive it.
 StaysApart pools_that_stay_apart(const CompileOptions& options);
 
 }  // namespace burin
