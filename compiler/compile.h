@@ -10,6 +10,7 @@
 #include "compiler/network/passes.h"
 #include "compiler/plan/constraints.h"
 #include "compiler/plan/planner.h"
+#include "ir/element_type.h"
 #include "ir/kernel_plan.h"
 #include "ir/network.h"
 #include "ir/package/package.h"
@@ -45,8 +46,9 @@ struct CompileOptions {
   std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only layer
   std::vector<TunedPlan> tuned;           // taken instead of the planner's own
   KernelKinds kernels;                    // of a network: which convolutions have their weights as data
-  const KernelCache* cache = nullptr;     // where kernels that were compiled before are; null: there is none
-  int jobs = 0;                           // threads; 0: as many as there are processors
+  ElementType linear_storage = ElementType::f32;  // of a network: its fully connected layers' weights, f32 or f16
+  const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                                   // threads; 0: as many as there are processors
   bool keep_bitcode = true;
 };
 

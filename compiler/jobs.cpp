@@ -86,6 +86,7 @@ class JobList {
     OperatorRequest request{.batch = batch, .arch = lowest_arch(options_.archs)};
     for (const Place& place : step.reads) request.inputs.push_back(buffer_place(place));
     request.output = buffer_place(step.writes);
+    request.linear_storage = options_.linear_storage;
     return request;
   }
 

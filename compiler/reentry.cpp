@@ -175,6 +175,9 @@ void check_options(const Network& network, const CompileOptions& options) {
     check_kinds_of_network(network, options.kernels);
   } else {
     check_kinds_of_layers(options.kernels);
+    if (options.linear_storage != ElementType::f32) {
+      fail(ErrorKind::usage, "--linear-storage: only whole networks have fully connected layers");
+    }
   }
   const std::optional<Precision> precision = parse_precision(options.precision);
   if (!precision) {

@@ -249,13 +249,16 @@ Comparison compare_each(std::span<const float> output, std::span<const double> r
 }  // namespace
 
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   const Arithmetic& arithmetic) {
+                   const Arithmetic& arithmetic, std::span<const double> allowance) {
   BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == magnitude.size(),
               "comparing {} outputs with {} references and {} magnitudes", output.size(), reference.size(),
               magnitude.size());
   BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
-  return compare_each(output, reference, element_of(arithmetic.precision),
-                      [&](std::size_t i) { return tolerance_of(arithmetic, reference[i], magnitude[i]); });
+  BURIN_CHECK(allowance.empty() || allowance.size() == output.size(), "{} allowances for {} outputs", allowance.size(),
+              output.size());
+  return compare_each(output, reference, element_of(arithmetic.precision), [&](std::size_t i) {
+    return tolerance_of(arithmetic, reference[i], magnitude[i]) + (allowance.empty() ? 0 : allowance[i]);
+  });
 }
 
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance) {

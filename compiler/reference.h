@@ -59,9 +59,9 @@ inline constexpr double kToleranceFactor = 4.0, kHalfToleranceFactor = 1.0;
 double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude);
 
 // An output that has become infinite is within its tolerance where the reference is about as large as the largest
-// number of the tensors' type.
+// number of the tensors' type. `allowance`: what each output may be off beside its tolerance; empty: nothing.
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   const Arithmetic& arithmetic);
+                   const Arithmetic& arithmetic, std::span<const double> allowance = {});
 
 // FP32 outputs that all have the same tolerance.
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance);

@@ -133,10 +133,15 @@ const std::vector<OperatorTemplate>& operator_templates() {
   return all;
 }
 
+bool stores_halves(const OperatorPlan& plan) {
+  const auto found = plan.integers.find("half_values");
+  return found != plan.integers.end() && found->second != 0;
+}
+
 std::string describe(const OperatorPlan& plan) {
   const std::string images = plan.block_images == 1 ? "an image" : fmt::format("{} images", plan.block_images);
-  return fmt::format("{}, {} block{} of {} for {}", plan.template_name, plan.group_blocks,
-                     plan.group_blocks == 1 ? "" : "s", plan.threads, images) +
+  return fmt::format("{}{}, {} block{} of {} for {}", plan.template_name, stores_halves(plan) ? " fp16" : "",
+                     plan.group_blocks, plan.group_blocks == 1 ? "" : "s", plan.threads, images) +
          (plan.cluster_blocks == 1 ? "" : fmt::format(", clusters of {}", plan.cluster_blocks));
 }
 

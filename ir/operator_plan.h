@@ -74,7 +74,10 @@ std::vector<std::string> verify(const OperatorPlan& plan);
 std::string print(const OperatorPlan& plan);
 OperatorPlan parse_operator_plan(std::string_view text);
 
-// In short, for tables: "pool, 98 blocks of 256 for an image".
+// Whether its weights are FP16 numbers (of fully connected layers, where that was asked for).
+bool stores_halves(const OperatorPlan& plan);
+
+// In short, for tables: "pool, 98 blocks of 256 for an image", "linear_sparse fp16, ...".
 std::string describe(const OperatorPlan& plan);
 
 // "burin_<operator>_<template>": names are reduced to [A-Za-z0-9_].

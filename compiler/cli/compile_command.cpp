@@ -38,6 +38,7 @@ struct CompileArguments {
   bool no_verify = false;
   std::string plan;
   std::string kernels = std::string(kAutoKind);
+  std::string linear_storage = std::string(to_string(Precision::fp32));
   int tune = 0;  // plans to measure; 0: the planner chooses
   ImportArguments import;
   CacheArguments cache;
@@ -162,6 +163,12 @@ void verify_edited(const Package& package, const Network& network, const std::st
   }
 }
 
+ElementType parse_linear_storage(const std::string& text) {
+  check_choice("--linear-storage", text,
+               {std::string(to_string(Precision::fp32)), std::string(to_string(Precision::fp16))});
+  return element_of(*parse_precision(text));
+}
+
 // Where kernels are kept between compilations: --cache, else BURIN_CACHE ("off": nowhere), else the user's cache
 // folder.
 std::unique_ptr<KernelCache> open_cache(const CacheArguments& arguments) {
@@ -190,6 +197,7 @@ int compile(CompileArguments arguments) {
   if (!options.from_file) parse_tensor_choice(options.precision, arguments.layout);  // else the plan chooses
   options.zero_threshold = arguments.import.options.zero_threshold;
   options.kernels = parse_kernel_kinds(arguments.kernels);
+  options.linear_storage = parse_linear_storage(arguments.linear_storage);
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
@@ -246,6 +254,11 @@ void add_compile_command(CLI::App& app, Action& action) {
                       "{}; or NAME=KIND for one",
                       fmt::join(kernel_kind_names(), ", ")))
       ->type_name("LIST");
+  command
+      ->add_option("--linear-storage", arguments->linear_storage,
+                   "Network: the weights of fully connected layers in memory: fp32 (default), or fp16, rounded; "
+                   "arithmetic is FP32")
+      ->type_name("NAME");
   command
       ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->tune,
                  fmt::format("Measure N plans of each kernel on the GPU, and steps from the best; keep the fastest "

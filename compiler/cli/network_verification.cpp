@@ -38,11 +38,12 @@ void check_arguments(const Network& model, const char* what, const std::vector<i
 
 // Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
 OutputResult compare_output(const std::vector<float>& output, int batch, const std::vector<int>& images,
-                            const std::vector<double>& expected, std::int64_t deepest) {
+                            const std::vector<double>& expected, std::int64_t deepest, int halves) {
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
   OutputResult result;
-  result.comparison = compare_within(pick_images(output, batch, images), expected, network_tolerance(deepest, largest));
+  result.comparison =
+      compare_within(pick_images(output, batch, images), expected, network_tolerance(deepest, largest, halves));
   const auto unwritten = std::ranges::find_if(output, [](float value) { return std::isnan(value); });
   if (result.comparison.within && unwritten != output.end()) {
     const auto image = (unwritten - output.begin()) / (static_cast<std::ptrdiff_t>(output.size()) / batch);
@@ -74,12 +75,16 @@ class NetworkVerifier {
   NetworkVerifier(const Package& package, const Network& model, const NetworkVerifyOptions& options,
                   NetworkExecutor& executor)
       : record_(*package.manifest.network),
+        operators_(package.manifest.operators),
         model_(model),
         options_(options),
         executor_(executor),
         deepest_(deepest_reduction(model)) {}
 
   std::int64_t deepest() const { return deepest_; }
+  int half_steps(const NetworkProgram& program) const {
+    return static_cast<int>(std::ranges::count(steps_with_halves(operators_, program), true));
+  }
 
   NetworkResult verify(const NetworkProgram& program, int batch) {
     NetworkResult result;
@@ -100,8 +105,9 @@ class NetworkVerifier {
     for (const std::vector<float>& input : inputs) chosen.push_back(pick_images(input, result.batch, result.images));
     const std::vector<std::vector<double>> expected =
         run_reference(model_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
+    const int halves = half_steps(*result.program);
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      result.outputs.push_back(compare_output(outputs[i], result.batch, result.images, expected[i], deepest_));
+      result.outputs.push_back(compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, halves));
     }
   }
 
@@ -112,7 +118,8 @@ class NetworkVerifier {
       return std::ranges::any_of(steps, [&](const Step& step) { return step.name == op; });
     };
     if (!compiled_) compiled_ = prepare_graph(model_, std::nullopt, stays_apart);
-    StepComparison comparison(*compiled_, *result.program, result.batch, result.images);
+    StepComparison comparison(*compiled_, *result.program, result.batch, result.images,
+                              steps_with_halves(operators_, *result.program));
     ProgressBar progress("verifying steps");
     result.stepped = true;
     result.step_fault = fault_of([&] {
@@ -129,6 +136,7 @@ class NetworkVerifier {
   }
 
   const NetworkRecord& record_;
+  const std::vector<OperatorRecord>& operators_;
   const Network& model_;
   const NetworkVerifyOptions& options_;
   NetworkExecutor& executor_;
@@ -200,6 +208,7 @@ NetworkVerification verify_network(const Package& package, const Network& model,
   NetworkVerifier verifier(package, model, options, executor);
   NetworkVerification verification;
   verification.deepest_reduction = verifier.deepest();
+  verification.halves = verifier.half_steps(network.programs.front());
   if (!options.batch) {
     for (const NetworkProgram& program : network.programs) {
       verification.results.push_back(verifier.verify(program, program.plan.batch));

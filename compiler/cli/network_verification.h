@@ -46,6 +46,7 @@ struct NetworkResult {
 
 struct NetworkVerification {
   std::int64_t deepest_reduction = 0;
+  int halves = 0;                      // operators whose weights are FP16 numbers: the same in all programs
   std::vector<NetworkResult> results;  // one for each program that was run
   bool passed() const;
 };

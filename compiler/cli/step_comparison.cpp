@@ -6,7 +6,9 @@
 #include <bit>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "compiler/cli/network_executing.h"
@@ -33,12 +35,23 @@ std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes 
 
 }  // namespace
 
+std::vector<bool> steps_with_halves(const std::vector<OperatorRecord>& operators, const NetworkProgram& program) {
+  std::set<std::string_view> symbols;
+  for (const OperatorRecord& record : operators) {
+    if (stores_halves(record.plan)) symbols.insert(record.symbol);
+  }
+  std::vector<bool> halves;
+  for (const std::string& kernel : program.kernels) halves.push_back(symbols.contains(kernel));
+  return halves;
+}
+
 StepComparison::StepComparison(const Network& network, const NetworkProgram& program, int batch,
-                               std::vector<int> images)
+                               std::vector<int> images, std::vector<bool> halves)
     : network_(network),
       program_(program),
       batch_(batch),
       images_(std::move(images)),
+      halves_(std::move(halves)),
       written_(program.plan.buffers.size()) {
   std::map<std::string, const Operator*> by_name;
   for (const Operator& op : network.operators) by_name.emplace(op.name, &op);
@@ -86,7 +99,8 @@ void StepComparison::remember(const Place& place, const std::vector<float>& valu
 StepResult StepComparison::compare_step(const Step& step, const std::vector<std::vector<float>>& reads,
                                         const std::vector<float>& output) const {
   StepResult result;
-  const Operator* const op = operators_[static_cast<std::size_t>(&step - program_.plan.steps.data())];
+  const auto index = static_cast<std::size_t>(&step - program_.plan.steps.data());
+  const Operator* const op = operators_[index];
   const int count = static_cast<int>(images_.size());
   if (op == nullptr) {
     result.shape = {static_cast<std::int64_t>(output.size()) / count};
@@ -112,8 +126,11 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
          expected.size() / images_.size(), output.size() / images_.size());
   }
   result.longest_reduction = longest_reduction(network_, *op);
+  std::vector<double> allowance;
+  const auto* const linear = std::get_if<Linear>(&op->kind);
+  if (linear != nullptr && halves_[index]) allowance = storage_error(*linear, count, inputs[0]);
   result.comparison = compare(output, expected, operator_magnitude(network_, *op, count, inputs, expected),
-                              {.longest_reduction = result.longest_reduction});
+                              {.longest_reduction = result.longest_reduction}, allowance);
   return result;
 }
 

@@ -23,13 +23,18 @@ struct StepResult {
   std::vector<std::int64_t> shape;  // of one image of what the step writes; comparison.worst_index is into it
 };
 
+// Of each step of the program, whether its kernel's weights are FP16 numbers.
+std::vector<bool> steps_with_halves(const std::vector<OperatorRecord>& operators, const NetworkProgram& program);
+
 // Of one run of a program.
 class StepComparison {
  public:
+  // `halves`: for each step of the program, whether its kernel's weights are FP16 numbers (steps_with_halves()).
   // `network`: the graph that was compiled, which has the steps' operators under the same names. `images` of the
   // `batch` that runs are compared, ascending. Both must outlive this. Throws Error(bad_input) where the graph lacks an
   // operator, or has one with other tensors.
-  StepComparison(const Network& network, const NetworkProgram& program, int batch, std::vector<int> images);
+  StepComparison(const Network& network, const NetworkProgram& program, int batch, std::vector<int> images,
+                 std::vector<bool> halves);
 
   // After each step, in their order. `compared`: false leaves a step out of the results, but for what it writes.
   void see(const StepValues& values, bool compared = true);
@@ -46,6 +51,7 @@ class StepComparison {
   const NetworkProgram& program_;
   int batch_;
   std::vector<int> images_;
+  std::vector<bool> halves_;
   std::vector<const Operator*> operators_;   // of each step; null: a copy
   std::vector<std::vector<float>> written_;  // of each buffer, what steps have written there; empty outside its life
   std::vector<StepResult> results_;

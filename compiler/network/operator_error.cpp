@@ -155,6 +155,23 @@ std::vector<double> operator_magnitude(const Network& network, const Operator& o
   return std::visit(Magnitude(network, op, batch, inputs, expected), op.kind);
 }
 
+std::vector<double> storage_error(const Linear& linear, int batch, std::span<const float> input) {
+  ConvLayer layer = as_convolution(linear);
+  layer.shape.epilogue.bias = false;
+  layer.bias.clear();
+  for (float& weight : layer.weights) weight = std::abs(weight - rounded(ElementType::f16, weight));
+  // Theirs adds the function's own rounding, and counts a slope of one.
+  const Activation activation = linear.activation;
+  const bool smooth = activation == Activation::sigmoid || activation == Activation::silu;
+  if (smooth) layer.shape.epilogue.activation = Activation::none;
+  std::vector<double> error = reference_magnitude(layer, batch, input, {});
+  constexpr double kSteepestSilu = 1.1;
+  if (activation == Activation::silu) {
+    for (double& value : error) value *= kSteepestSilu;
+  }
+  return error;
+}
+
 std::int64_t deepest_reduction(const Network& network) {
   std::vector<std::int64_t> terms(network.tensors.size(), 0);
   for (const Operator& op : network.operators) {
@@ -167,9 +184,10 @@ std::int64_t deepest_reduction(const Network& network) {
   return deepest;
 }
 
-double network_tolerance(std::int64_t deepest_reduction, double largest) {
-  const double tolerance = kNetworkToleranceFactor * epsilon_of(ElementType::f32) *
-                           std::sqrt(static_cast<double>(deepest_reduction)) * largest;
+double network_tolerance(std::int64_t deepest_reduction, double largest, int halves) {
+  const double rounding = epsilon_of(ElementType::f32) * std::sqrt(static_cast<double>(deepest_reduction)) +
+                          epsilon_of(ElementType::f16) / 2 * std::sqrt(static_cast<double>(halves));
+  const double tolerance = kNetworkToleranceFactor * rounding * largest;
   return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
 }
 

@@ -21,6 +21,10 @@ std::vector<double> operator_magnitude(const Network& network, const Operator& o
                                        const std::vector<std::span<const float>>& inputs,
                                        const std::vector<double>& expected);
 
+// How far the outputs of a fully connected layer may move when its weights are rounded to FP16: what rounding takes
+// from each weight, times its input, without signs.
+std::vector<double> storage_error(const Linear& linear, int batch, std::span<const float> input);
+
 // Over all paths from an input to an output, the largest sum of longest_reduction() + 1 of the operators on it. The
 // errors of operators that follow each other are independent, so that they add up as their squares do.
 std::int64_t deepest_reduction(const Network& network);
@@ -30,6 +34,9 @@ std::int64_t deepest_reduction(const Network& network);
 // largest value and not by each element's own magnitude, it has room for what later layers make of the errors of
 // earlier ones: networks of up to 50 layers come to a hundredth of it.
 inline constexpr double kNetworkToleranceFactor = 4.0;
-double network_tolerance(std::int64_t deepest_reduction, double largest);
+//
+// `halves`: how many of the operators have weights that were rounded to FP16. Each adds up errors of up to 2^-11 of its
+// terms; those of several are independent as well. Beside the rest: the factor * 2^-11 * sqrt(halves) * largest.
+double network_tolerance(std::int64_t deepest_reduction, double largest, int halves = 0);
 
 }  // namespace burin

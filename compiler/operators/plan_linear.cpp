@@ -2,6 +2,7 @@
 // out.
 #include <algorithm>
 #include <bit>
+#include <span>
 #include <utility>
 
 #include "compiler/operators/plan_parts.h"
@@ -36,8 +37,25 @@ int threads_of_block(std::int64_t pieces, int steps) {
   return most;
 }
 
-PlannedOperator plan_dense(const Linear& op, const BufferPlace& input, const BufferPlace& output,
-                           const Target& target) {
+// A row as templates/operators/linear.cu reads it.
+void append_row(std::vector<std::uint32_t>& words, std::span<const float> row, int vector, ElementType storage) {
+  if (storage == ElementType::f32) {
+    for (const float value : row) words.push_back(std::bit_cast<std::uint32_t>(value));
+  } else if (vector == 1) {
+    for (std::size_t i = 0; i < row.size(); i += 2) {
+      words.push_back(half_word(storage, row[i], i + 1 < row.size() ? row[i + 1] : 0));
+    }
+  } else {
+    for (std::size_t first = 0; first < kVectorWords; first += 2) {
+      for (std::size_t i = first; i < row.size(); i += kVectorWords) {
+        words.push_back(half_word(storage, row[i], row[i + 1]));
+      }
+    }
+  }
+}
+
+PlannedOperator plan_dense(const Linear& op, const BufferPlace& input, const BufferPlace& output, const Target& target,
+                           ElementType storage) {
   PlannedOperator result;
   OperatorPlan& plan = result.plan;
   plan.template_name = "linear";
@@ -54,15 +72,19 @@ PlannedOperator plan_dense(const Linear& op, const BufferPlace& input, const Buf
   plan.shared_bytes = static_cast<int>(round_up(kSharedReserveBytes + exchanged, kVectorWords * kWordBytes));
   plan.integers["in_features"] = op.in_features;
   plan.integers["out_features"] = op.out_features;
-  plan.integers["row_words"] = op.in_features;
+  const std::int64_t row_words = ceil_div(op.in_features, elements_per_word(storage));
+  plan.integers["row_words"] = static_cast<int>(row_words);
   plan.integers["block_rows"] = rows;
   plan.integers["has_bias"] = !op.bias.empty();
   plan.integers["vector"] = vector;
+  plan.integers["half_values"] = storage != ElementType::f32;
   set_function(plan, op.activation, op.leaky_slope);
-  result.weights.reserve(op.weights.size() + op.bias.size());
-  for (const auto* values : {&op.weights, &op.bias}) {
-    for (const float value : *values) result.weights.push_back(std::bit_cast<std::uint32_t>(value));
+  result.weights.reserve(static_cast<std::size_t>(row_words * op.out_features) + op.bias.size());
+  const auto features = static_cast<std::size_t>(op.in_features);
+  for (std::size_t first = 0; first < op.weights.size(); first += features) {
+    append_row(result.weights, std::span(op.weights).subspan(first, features), vector, storage);
   }
+  for (const float value : op.bias) result.weights.push_back(std::bit_cast<std::uint32_t>(value));
   plan.weight_words = static_cast<std::int64_t>(result.weights.size());
   return result;
 }
@@ -82,7 +104,7 @@ int sparse_images(int in_features, const Target& target) {
 }
 
 PlannedOperator plan_sparse(const Linear& op, const BufferPlace& input, const BufferPlace& output, const Target& target,
-                            std::vector<std::uint32_t> weights, int delta_words) {
+                            std::vector<std::uint32_t> weights, int delta_words, ElementType storage) {
   PlannedOperator result;
   OperatorPlan& plan = result.plan;
   plan.template_name = "linear_sparse";
@@ -104,6 +126,7 @@ PlannedOperator plan_sparse(const Linear& op, const BufferPlace& input, const Bu
   plan.integers["warp_rows"] = static_cast<int>(rows);
   plan.integers["has_bias"] = !op.bias.empty();
   plan.integers["delta_words"] = delta_words;
+  plan.integers["half_values"] = storage != ElementType::f32;
   set_function(plan, op.activation, op.leaky_slope);
   result.weights = std::move(weights);
   plan.weight_words = static_cast<std::int64_t>(result.weights.size());
@@ -117,19 +140,19 @@ std::int64_t streamed(const PlannedOperator& planned, const Target& target) {
 
 }  // namespace
 
-PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output,
-                            const Target& target) {
+PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output, const Target& target,
+                            ElementType storage) {
   const auto zeros = std::count(op.weights.begin(), op.weights.end(), 0.0F);
   constexpr int kWorthwhile = 8;  // below an eighth of zeros the distances alone take more
   if (zeros * kWorthwhile < static_cast<std::int64_t>(op.weights.size()) ||
       sparse_images(op.in_features, target) == 0) {
-    return plan_dense(op, input, output, target);
+    return plan_dense(op, input, output, target, storage);
   }
-  std::vector<std::uint32_t> narrow = pack_sparse_rows(op, 1), wide = pack_sparse_rows(op, 2);
+  std::vector<std::uint32_t> narrow = pack_sparse_rows(op, 1, storage), wide = pack_sparse_rows(op, 2, storage);
   const bool is_narrow = narrow.size() <= wide.size();
-  PlannedOperator sparse =
-      plan_sparse(op, input, output, target, is_narrow ? std::move(narrow) : std::move(wide), is_narrow ? 1 : 2);
-  PlannedOperator dense = plan_dense(op, input, output, target);
+  PlannedOperator sparse = plan_sparse(op, input, output, target, is_narrow ? std::move(narrow) : std::move(wide),
+                                       is_narrow ? 1 : 2, storage);
+  PlannedOperator dense = plan_dense(op, input, output, target, storage);
   return streamed(sparse, target) < streamed(dense, target) ? sparse : dense;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "compiler/operators/plan_parts.h"
@@ -34,7 +35,9 @@ class Planner {
   std::vector<PlannedOperator> operator()(const Convolution&) const { return unsupported(); }
 
   std::vector<PlannedOperator> operator()(const Linear& op) const {
-    return {plan_linear(op, input_place(0), request_.output, target_)};
+    const ElementType storage = request_.linear_storage;
+    if (storage == ElementType::f32) return {plan_linear(op, input_place(0), request_.output, target_, storage)};
+    return {plan_linear(rounded_weights(op, storage), input_place(0), request_.output, target_, storage)};
   }
 
   std::vector<PlannedOperator> operator()(const Elementwise& op) const {
@@ -185,6 +188,22 @@ class Planner {
   [[noreturn]] std::vector<PlannedOperator> unsupported() const {
     fail(ErrorKind::unsupported, "operator '{}': there is no operator template for a {}", op_.name,
          kind_name(op_.kind));
+  }
+
+  // Small weights may become zeros, which then need not be stored.
+  Linear rounded_weights(const Linear& op, ElementType storage) const {
+    Linear rounded_op = op;
+    for (float& weight : rounded_op.weights) {
+      const float value = rounded(storage, weight);
+      if (std::isinf(value)) {
+        fail(ErrorKind::unsupported,
+             "linear layer '{}': its weight {} is too large for FP16, whose largest number is {}: compile it with "
+             "--linear-storage fp32",
+             op_.name, weight, largest_of(storage));
+      }
+      weight = value;
+    }
+    return rounded_op;
   }
 
   // Of one input and the output, each in one run.

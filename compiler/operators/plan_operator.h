@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/element_type.h"
 #include "ir/network.h"
 #include "ir/operator_plan.h"
 
@@ -22,6 +23,9 @@ struct OperatorRequest {
   std::string arch = "sm_90";            // whose limits they keep
   std::vector<BufferPlace> inputs = {};  // in the order of the operator's; none: all have buffers of their own
   BufferPlace output = {};
+  // What the weights of fully connected layers are in memory, f32 or f16, which they are rounded to; biases and
+  // arithmetic are FP32.
+  ElementType linear_storage = ElementType::f32;
 };
 
 struct PlannedOperator {
@@ -33,8 +37,9 @@ struct PlannedOperator {
 };
 
 // The kernels that compute `op` together, in any order: one, or for a concat one for each input. The network must be
-// one that verify() finds no fault with. Throws Error(unsupported) for an unknown architecture and for what no template
-// computes; convolutions have functions of their own (plan_convolution.h, compiler/compile.h).
+// one that verify() finds no fault with. Throws Error(unsupported) for an unknown architecture, for what no template
+// computes, and for weights that are too large for `linear_storage`; convolutions have functions of their own
+// (plan_convolution.h, compiler/compile.h).
 std::vector<PlannedOperator> plan_operator(const Network& network, const Operator& op,
                                            const OperatorRequest& request = {});
 

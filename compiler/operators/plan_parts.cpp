@@ -91,4 +91,8 @@ void set_items(OperatorPlan& plan, std::int64_t items) {
   plan.group_blocks = static_cast<int>(ceil_div(items, plan.threads));
 }
 
+std::uint32_t half_word(ElementType type, float first, float second) {
+  return to_half(type, first) | static_cast<std::uint32_t>(to_half(type, second)) << 16;
+}
+
 }  // namespace burin

@@ -9,6 +9,7 @@
 #include "compiler/operators/plan_operator.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
+#include "ir/element_type.h"
 #include "ir/operators.h"
 
 namespace burin {
@@ -56,7 +57,11 @@ std::vector<PlannedOperator> plan_concat(const std::vector<std::vector<std::int6
 // The tensors and the activation of a convolution.
 PlannedOperator start_convolution(std::string_view template_name, const ConvShape& shape,
                                   const OperatorRequest& request);
-PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output,
-                            const Target& target);
+// Two values of a half type in a word, the first in its low half.
+std::uint32_t half_word(ElementType type, float first, float second);
+
+// With weights that `storage` can hold.
+PlannedOperator plan_linear(const Linear& op, const BufferPlace& input, const BufferPlace& output, const Target& target,
+                            ElementType storage);
 
 }  // namespace burin

@@ -64,14 +64,26 @@ Row shares_of(const Linear& op, std::size_t output, std::uint32_t largest_delta)
   return row;
 }
 
-void append(std::vector<std::uint32_t>& words, const Row& row, int delta_words) {
-  const int bits = delta_words * kWordBits / kSteps;
-  for (const Lane& lane : row) words.push_back(lane.first);
-  for (std::size_t group = 0; group < row[0].entries.size(); group += kSteps) {
+void append_values(std::vector<std::uint32_t>& words, const Row& row, std::size_t group, ElementType storage) {
+  if (storage == ElementType::f32) {
     for (const Lane& lane : row) {
       for (std::size_t i = 0; i < kSteps; ++i)
         words.push_back(std::bit_cast<std::uint32_t>(lane.entries[group + i].value));
     }
+    return;
+  }
+  for (std::size_t i = 0; i < kSteps; i += 2) {
+    for (const Lane& lane : row) {
+      words.push_back(half_word(storage, lane.entries[group + i].value, lane.entries[group + i + 1].value));
+    }
+  }
+}
+
+void append(std::vector<std::uint32_t>& words, const Row& row, int delta_words, ElementType storage) {
+  const int bits = delta_words * kWordBits / kSteps;
+  for (const Lane& lane : row) words.push_back(lane.first);
+  for (std::size_t group = 0; group < row[0].entries.size(); group += kSteps) {
+    append_values(words, row, group, storage);
     const std::size_t deltas = words.size();
     words.resize(deltas + static_cast<std::size_t>(kWarpSize * delta_words));
     for (std::size_t lane = 0; lane < row.size(); ++lane) {
@@ -86,7 +98,7 @@ void append(std::vector<std::uint32_t>& words, const Row& row, int delta_words) 
 
 }  // namespace
 
-std::vector<std::uint32_t> pack_sparse_rows(const Linear& op, int delta_words) {
+std::vector<std::uint32_t> pack_sparse_rows(const Linear& op, int delta_words, ElementType storage) {
   const auto align = [](std::vector<std::uint32_t>& words) {
     words.resize(static_cast<std::size_t>(round_up(static_cast<std::int64_t>(words.size()), kVectorWords)));
   };
@@ -98,7 +110,7 @@ std::vector<std::uint32_t> pack_sparse_rows(const Linear& op, int delta_words) {
   align(words);
   for (std::size_t k = 0; k < outputs; ++k) {
     words[k] = static_cast<std::uint32_t>(words.size());
-    append(words, shares_of(op, k, largest_delta), delta_words);
+    append(words, shares_of(op, k, largest_delta), delta_words, storage);
   }
   words[outputs] = static_cast<std::uint32_t>(words.size());
   return words;

@@ -2,7 +2,9 @@
 // `block_rows` outputs of `block_images` images; its threads share the features of a row, each with pieces of one or
 // four words a block's width apart, and add up what they have at the end.
 //
-// Weights: `out_features` rows of `row_words` words, then the biases.
+// Weights: `out_features` rows of `row_words` words, then the biases. With `half_values` a row's weights are FP16: with
+// pieces of one, word i has those of features 2 i and 2 i + 1; with pieces of four, whose two words would lie apart for
+// neighbouring threads, the first words of all pieces come before the second.
 #define BURIN_OPERATOR_DEF "linear.def"
 #include "function.h"
 
@@ -31,6 +33,19 @@ BURIN_DEVICE i64 bytes_of_step(u32 step) { return bytes_of(step * block_threads(
 // but takes a word of each keeps the loads together, and all of them in flight.
 BURIN_DEVICE u32 word_of(f32x4 piece) { return __builtin_bit_cast(u32, static_cast<float>(piece[0])); }
 
+// The weights of the piece whose inputs are at byte `at` of an image.
+BURIN_DEVICE f32x4 load_weights(const float* row, i64 at) {
+  if (!half_values()) return load(vector(), row, at);
+  const u32 piece = static_cast<u32>(at) / static_cast<u32>(vector() * kWordBytes);
+  if (vector() == 1) {
+    const float value = half_of(burin_dev_global_load_word(row, bytes_of(piece / 2)), piece % 2);
+    return {value, value, value, value};
+  }
+  const u32 first = burin_dev_global_load_word(row, bytes_of(piece));
+  const u32 second = burin_dev_global_load_word(row, bytes_of(in_features() / kQuadWords + piece));
+  return {half_of(first, 0), half_of(first, 1), half_of(second, 0), half_of(second, 1)};
+}
+
 // `count` steps (a constant), a block's width apart, from byte `at` of each row on.
 BURIN_DEVICE void add_pieces(const Block& block, i64 at, u32 count, float (&sums)[kMaxRows][kMaxImages]) {
   const bool all_together = block_images() == 1;  // the input's pieces too
@@ -46,8 +61,9 @@ BURIN_DEVICE void add_pieces(const Block& block, i64 at, u32 count, float (&sums
 #pragma unroll
     for (i32 row = 0; row < kMaxRows; ++row) {
       if (row >= block_rows()) continue;
-      weights[step][row] = load(vector(), block.rows[row], at + bytes_of_step(step));
+      weights[step][row] = load_weights(block.rows[row], at + bytes_of_step(step));
       words |= word_of(weights[step][row]);
+      if (half_values() && vector() > 1) words |= __builtin_bit_cast(u32, static_cast<float>(weights[step][row][2]));
     }
   }
   if (count > 1) burin_dev_keep_order(words);

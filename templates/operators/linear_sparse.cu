@@ -6,7 +6,7 @@
 // three begins at a multiple of four. An output: for each lane the feature of its first nonzero; then groups of four
 // steps: for each lane four values, then for each lane the distances of these values' features from those before them,
 // as four numbers in one word or in two, the second words of all lanes behind the first. A distance that does not fit
-// is split up by zeros.
+// is split up by zeros. With `half_values` the values are FP16, in two words that lie as those of distances do.
 #define BURIN_OPERATOR_DEF "linear_sparse.def"
 #include "function.h"
 
@@ -16,7 +16,8 @@ constexpr i32 kMaxImages = 4;
 
 BURIN_DEVICE u32 aligned(u32 words) { return divide_up(words, kQuadWords) * kQuadWords; }
 BURIN_DEVICE u32 bias_start() { return aligned(out_features() + 1); }
-BURIN_DEVICE u32 group_words() { return kWarpThreads * (kSteps + delta_words()); }
+BURIN_DEVICE u32 value_words() { return half_values() ? kSteps / 2 : kSteps; }  // of a lane
+BURIN_DEVICE u32 group_words() { return kWarpThreads * (value_words() + delta_words()); }
 
 // Shared memory: word image of feature c is at c * block_images() + image.
 BURIN_DEVICE void begin_staging(const float* input, i32 batch) {
@@ -34,16 +35,26 @@ BURIN_DEVICE void begin_staging(const float* input, i32 batch) {
 
 struct Group {
   f32x4 values;
+  u32 halves[2];  // in place of the values
   u32 deltas[2];
 };
 
 // `values` and `deltas` are the lane's, of a group that would begin at the weights' start.
 BURIN_DEVICE Group load_group(const float* values, const float* deltas, i64 place) {
   Group group;
-  group.values = burin_dev_global_load4(values, place);
+  if (half_values()) {
+    group.halves[0] = burin_dev_global_load_word(values, place);
+    group.halves[1] = burin_dev_global_load_word(values, place + bytes_of(kWarpThreads));
+  } else {
+    group.values = burin_dev_global_load4(values, place);
+  }
   group.deltas[0] = burin_dev_global_load_word(deltas, place);
   group.deltas[1] = delta_words() == 1 ? 0 : burin_dev_global_load_word(deltas, place + bytes_of(kWarpThreads));
   return group;
+}
+
+BURIN_DEVICE float value_of(const Group& group, u32 step) {
+  return half_values() ? half_of(group.halves[step / 2], step % 2) : group.values[step];
 }
 
 BURIN_DEVICE u32 delta_of(const Group& group, u32 step) {
@@ -55,13 +66,14 @@ BURIN_DEVICE void add_group(const Group& group, u32& feature, f32x4& sums) {
 #pragma unroll
   for (u32 step = 0; step < kSteps; ++step) {
     feature += delta_of(group, step);
+    const float value = value_of(group, step);
     const u32 place = kSharedStart + feature * block_images() * kWordBytes;
     if (block_images() == 1) {
-      sums[0] = __builtin_fmaf(group.values[step], burin_dev_shared_load(place, 0), sums[0]);
+      sums[0] = __builtin_fmaf(value, burin_dev_shared_load(place, 0), sums[0]);
     } else {
       const f32x4 x = burin_dev_shared_load4(place, 0);
 #pragma unroll
-      for (i32 i = 0; i < kMaxImages; ++i) sums[i] = __builtin_fmaf(group.values[step], x[i], sums[i]);
+      for (i32 i = 0; i < kMaxImages; ++i) sums[i] = __builtin_fmaf(value, x[i], sums[i]);
     }
   }
 }
@@ -69,8 +81,8 @@ BURIN_DEVICE void add_group(const Group& group, u32& feature, f32x4& sums) {
 // This lane's part of the output whose share of the weights begins at `start`.
 BURIN_DEVICE f32x4 part_of_output(const float* weights, u32 start, u32 end, u32 lane) {
   u32 feature = burin_dev_global_load_word(weights, bytes_of(start + lane));
-  const float* values = weights + lane * kSteps;
-  const float* deltas = weights + kWarpThreads * kSteps + lane;
+  const float* values = weights + lane * (half_values() ? 1 : kSteps);
+  const float* deltas = weights + kWarpThreads * value_words() + lane;
   u32 place = start + kWarpThreads;
   f32x4 sums = {0, 0, 0, 0};
 #pragma nounroll

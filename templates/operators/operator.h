@@ -64,6 +64,11 @@ BURIN_DEVICE float warp_largest(float value) {
   return value;
 }
 
+// A half of a word: the low one is number 0.
+BURIN_DEVICE float half_of(u32 word, u32 number) {
+  return number == 0 ? burin_dev_f16_low(word) : burin_dev_f16_high(word);
+}
+
 // A float or four of them.
 BURIN_DEVICE f32x4 load(u32 vector, const float* base, i64 byte_offset) {
   if (vector == kQuadWords) return burin_dev_global_load4(base, byte_offset);

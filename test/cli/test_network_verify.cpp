@@ -62,6 +62,40 @@ TEST_CASE("verify_layers_shows_each_step_on_what_was_computed_before_it") {
   CHECK_THAT(none.err, Contains("--layer 'deconv'"));
 }
 
+TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
+  const ScratchFolder folder;
+  compile(folder, branched_model(), {"--batch", "1,4", "--linear-storage", "fp16"});
+  CHECK_THAT(run_burin({"inspect", folder / "p.burin"}).out,
+             Contains("linear fp16, ") || Contains("linear_sparse fp16, "));
+  const Outcome outcome = verify(folder, {"--layers"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("2^-11 * sqrt(1 layers stored in FP16)) * max |expected|"));
+  CHECK_THAT(outcome.out, Contains("of layers stored in FP16, + sum |rounding of weight * input|"));
+  CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified"));
+  const auto error_of_fc = [](const ScratchFolder& of) {
+    const auto document = nlohmann::json::parse(verify(of, {"--layers", "--json"}).out);
+    double error = -1;
+    for (const auto& step : document["network"][0]["steps"]) {
+      if (step["operator"] == "fc") error = step["relative_error"];
+    }
+    return error;
+  };
+  CHECK(error_of_fc(folder) > 1e-6);  // the weights are rounded
+  compile(folder, branched_model(), {"--linear-storage", "fp32"});
+  CHECK(error_of_fc(folder) < 1e-6);
+  const auto fault = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {"compile", folder / "m.onnx", "--arch", "sm_90", "-o", folder / "q.burin"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome refused = run_burin(arguments);
+    CHECK(refused.exit_code == 2);
+    return refused.err;
+  };
+  CHECK_THAT(fault({"--linear-storage", "bf16"}), Contains("--linear-storage") && Contains("fp32, fp16"));
+  CHECK_THAT(fault({"--linear-storage", "fp16", "--layer", "conv1"}),
+             Contains("--linear-storage: only whole networks have fully connected layers"));
+}
+
 TEST_CASE("verify_takes_fewer_images_than_a_program_is_for_and_compares_some_of_many") {
   const ScratchFolder folder;
   compile(folder, branched_model(), {"--batch", "12"});

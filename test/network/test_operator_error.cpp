@@ -55,6 +55,20 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
   CHECK(magnitude_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}) == std::vector<double>{3 + 2 + 1, 4 + 1});
 }
 
+TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding") {
+  const float lost = std::ldexp(1.0F, -12), tiny = std::ldexp(1.0F, -30);
+  Linear linear = linear_of({1 + lost, -2, tiny, 4}, 2);
+  const std::vector<float> input = {-3, 8};
+  CHECK(storage_error(linear, 1, input) == std::vector<double>{3.0 * lost, 3.0 * tiny});
+  linear.activation = Activation::sigmoid;
+  CHECK(storage_error(linear, 1, input) == std::vector<double>{3.0 * lost, 3.0 * tiny});
+  linear.activation = Activation::silu;
+  CHECK(storage_error(linear, 1, input)[0] > 3.2 * lost);
+  linear.activation = Activation::leaky_relu;
+  linear.leaky_slope = -2;
+  CHECK(storage_error(linear, 1, input)[0] == 6.0 * lost);
+}
+
 TEST_CASE("operator_error: functions scale with their value") {
   const auto sigmoid = magnitude_of(Elementwise{ElementFunction::sigmoid, 0, 0}, {2}, {{0, -10}});
   CHECK(sigmoid[0] == Approx(0.5));
@@ -76,4 +90,6 @@ TEST_CASE("operator_error: the deepest path of reductions") {
   CHECK(deepest_reduction(network) == (2 + 1) + (1 + 1));
   CHECK(network_tolerance(16, 2.0) == kNetworkToleranceFactor * std::ldexp(1.0, -23) * 4 * 2);
   CHECK(network_tolerance(16, 0) > 0);
+  CHECK(network_tolerance(16, 2.0, 9) ==
+        Approx(kNetworkToleranceFactor * (std::ldexp(4.0, -23) + std::ldexp(3.0, -11)) * 2).epsilon(1e-12));
 }

@@ -35,7 +35,7 @@ Linear linear(int in, int out, bool bias, Activation activation, double density 
   Linear op;
   op.in_features = in;
   op.out_features = out;
-  op.weights = weights(std::int64_t{in} * out, 5, density);
+  op.weights = rounded(ElementType::f16, weights(std::int64_t{in} * out, 5, density));
   if (bias) op.bias = weights(out, 6);
   op.activation = activation;
   op.leaky_slope = 0.125F;
@@ -94,8 +94,17 @@ Network network_of(const OperatorCase& edge) {
 std::vector<std::vector<PlannedOperator>> ways_to_compute(const Network& network, const Operator& op,
                                                           const OperatorRequest& request) {
   const auto* convolution = std::get_if<Convolution>(&op.kind);
-  if (convolution == nullptr) return {plan_operator(network, op, request)};
   std::vector<std::vector<PlannedOperator>> ways;
+  if (convolution == nullptr) {
+    ways.push_back(plan_operator(network, op, request));
+    const auto* linear = std::get_if<Linear>(&op.kind);
+    if (linear != nullptr && rounded(ElementType::f16, linear->weights) == linear->weights) {
+      OperatorRequest halves = request;
+      halves.linear_storage = ElementType::f16;
+      ways.push_back(plan_operator(network, op, halves));
+    }
+    return ways;
+  }
   for (PlannedOperator& planned :
        plan_convolution(network.layers[static_cast<std::size_t>(convolution->layer)], request)) {
     ways.push_back({std::move(planned)});

@@ -26,7 +26,8 @@ struct OperatorCase {
 };
 burin::Network network_of(const OperatorCase& edge);
 
-// All ways to compute an operator, each with the kernels that do it together: convolutions may have several.
+// All ways to compute an operator, each with the kernels that do it together: convolutions may have several, and fully
+// connected layers whose weights FP16 can hold are stored as such too.
 std::vector<std::vector<burin::PlannedOperator>> ways_to_compute(const burin::Network& network,
                                                                  const burin::Operator& op,
                                                                  const burin::OperatorRequest& request);

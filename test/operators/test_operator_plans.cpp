@@ -1,5 +1,6 @@
 // Plans that are wrong, and kernels that do not do what their plan says.
 #include <algorithm>
+#include <bit>
 #include <catch2/catch.hpp>
 #include <limits>
 
@@ -240,6 +241,58 @@ TEST_CASE("operator planner: distances that need sixteen bits") {
   CHECK(plan.template_name == "linear_sparse");
   CHECK(plan.integers.at("delta_words") == 2);
   CHECK(check_operator(smaller) == "");
+}
+
+TEST_CASE("operator planner: fully connected layers stored in FP16") {
+  Linear op;
+  op.in_features = 1000;
+  op.out_features = 20;
+  op.bias.assign(20, 0.1F);
+  for (int i = 0; i < 20'000; ++i) op.weights.push_back(i % 10 == 0 ? 1 + static_cast<float>(i % 7) / 3 : 0.0F);
+  const auto planned = [&](int batch, const BufferPlace& input = {}) {
+    const Network network = network_of(op, {{op.in_features}});
+    return plan_operator(network, network.operators.front(),
+                         {.batch = batch, .inputs = {input}, .linear_storage = ElementType::f16})
+        .front();
+  };
+  const auto half = [](float value) { return std::uint32_t{to_half(ElementType::f16, value)}; };
+  const PlannedOperator sparse = planned(1);
+  CHECK(sparse.plan.template_name == "linear_sparse");
+  CHECK(stores_halves(sparse.plan));
+  CHECK(describe(sparse.plan).starts_with("linear_sparse fp16, "));
+  // As with FP32, but two words of values for each lane in place of four.
+  const std::int64_t output_words = 32 + 64 + 32, tables = 24 + 20;
+  REQUIRE(sparse.plan.weight_words == tables + 20 * output_words);
+  const std::uint32_t start = sparse.weights[0];
+  CHECK(start == tables);
+  CHECK(sparse.weights[24] == std::bit_cast<std::uint32_t>(0.1F));  // biases stay as they are
+  // Lane 1 has the nonzeros of features 40, 50, 60 and 70.
+  CHECK(sparse.weights[start + 1] == 40);
+  CHECK(sparse.weights[start + 32 + 1] == (half(op.weights[40]) | half(op.weights[50]) << 16));
+  CHECK(sparse.weights[start + 64 + 1] == (half(op.weights[60]) | half(op.weights[70]) << 16));
+  CHECK(sparse.weights[start + 96 + 1] == (10U << 8 | 10U << 16 | 10U << 24));
+
+  // Half of the weights: a value and a byte are more than two values of two bytes.
+  for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 5 < 3 ? 1 + static_cast<float>(i % 7) : 0.0F;
+  const PlannedOperator dense = planned(1);
+  CHECK(describe(dense.plan).starts_with("linear fp16, "));
+  CHECK(dense.plan.integers.at("row_words") == 500);
+  REQUIRE(dense.plan.weight_words == 20 * 500 + 20);
+  const std::vector<float>& w = op.weights;
+  CHECK(dense.weights[1] == (half(w[4]) | half(w[5]) << 16));  // pieces of four: their first words, then the second
+  CHECK(dense.weights[251] == (half(w[6]) | half(w[7]) << 16));
+  CHECK(planned(1, {1001, 1}).weights[251] == (half(w[502]) | half(w[503]) << 16));  // pieces of one
+
+  // What rounds to zero is not stored.
+  for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 10 == 0 ? 1.0F : 1e-9F;
+  CHECK(planned(1).plan == sparse.plan);
+
+  op.weights[1234] = -65519;
+  CHECK_NOTHROW(planned(1));
+  op.weights[1234] = -65520;
+  CHECK_THAT(BURIN_THROWN(unsupported, planned(1)).text,
+             Catch::Contains("linear layer 'tested': its weight -65520 is too large for FP16, whose "
+                             "largest number is 65504: compile it with --linear-storage fp32"));
 }
 
 TEST_CASE("operator planner: a function behind a sum") {

@@ -75,13 +75,10 @@ void add_operators(Package& package) {
   const int features = kConcatBytes / kBytes;
   fc.plan.input = whole_tensor(features, 4);
   fc.plan.output = whole_tensor(kSampleFeatures, 1);
-  fc.plan.integers = {{"in_features", features},
-                      {"out_features", kSampleFeatures},
-                      {"row_words", features},
-                      {"block_rows", 1},
-                      {"has_bias", 1},
-                      {"vector", 4},
-                      {"function", 0}};
+  fc.plan.integers = {{"in_features", features}, {"out_features", kSampleFeatures},
+                      {"row_words", features},   {"block_rows", 1},
+                      {"has_bias", 1},           {"vector", 4},
+                      {"half_values", 0},        {"function", 0}};
   fc.plan.reals = no_function;
   fc.plan.weight_words = (features + 1) * kSampleFeatures;
   fc.plan.block_images = 8;
