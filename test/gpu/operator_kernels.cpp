@@ -127,7 +127,8 @@ class Case {
     constexpr double kBytesOfMegabyte = 1e6;
     const double predicted = planned_.front().predicted_us;
     fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:9.2f} {:>9} {:8.0f} {:9.1e} {} {}\n", problem_.edge.name,
-               planned_.front().plan.template_name, problem_.batch, bytes_ / kBytesOfMegabyte, us, warm_us,
+               planned_.front().plan.template_name + (stores_halves(planned_.front().plan) ? " fp16" : ""),
+               problem_.batch, bytes_ / kBytesOfMegabyte, us, warm_us,
                predicted > 0 ? fmt::format("{:.2f}", predicted) : "", bytes_ / us / 1e3, error,
                right ? "right" : "WRONG", note_);
     return right;
