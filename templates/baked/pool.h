@@ -37,18 +37,18 @@ BURIN_DEVICE float joined(float result, float value) {
 
 // A window of one channel of one image.
 struct ChannelWindow {
-  u32 values;     // of the channel's and image's first pixel in the tile
   i32 top, left;  // first position
-  TileOrigin origin;
+  u32 first;      // where its value is, if it lies inside
 };
 
 BURIN_DEVICE float with_position(const ChannelWindow& window, i32 r, i32 s, bool counts, float result) {
-  const i32 y = window.top + r, x = window.left + s;
-  const i32 row = windows_leave_rows() ? nearest(y, conv_rows()) : y;
-  const i32 col = windows_leave_cols() ? nearest(x, conv_cols()) : x;
-  const u32 word = (row - window.origin.row) * tile_cols() + (col - window.origin.col);
-  const float value = burin_dev_shared_load(window.values + word * kWordBytes, 0);
-  const bool inside = counts && (!pool_averages() || (row == y && col == x));
+  // What is the same for all windows becomes part of the load.
+  const i32 rows = windows_leave_rows() ? nearest(window.top + r, conv_rows()) - window.top : 0;
+  const i32 cols = windows_leave_cols() ? nearest(window.left + s, conv_cols()) - window.left : 0;
+  const i32 fixed_rows = windows_leave_rows() ? 0 : r, fixed_cols = windows_leave_cols() ? 0 : s;
+  const float value = burin_dev_shared_load(window.first + (rows * tile_cols() + cols) * kWordBytes,
+                                            (fixed_rows * tile_cols() + fixed_cols) * kWordBytes);
+  const bool inside = counts && (!pool_averages() || (rows + fixed_rows == r && cols + fixed_cols == s));
   return inside ? joined(result, value) : result;
 }
 
@@ -113,12 +113,13 @@ BURIN_DEVICE void pool_outputs(float* output, i32 images) {
     const i32 row = origin.out_row + within_image / tile_out_cols();
     const i32 col = origin.out_col + within_image % tile_out_cols();
     const bool exists = wanted < outputs && image < images && row < out_rows() && col < out_cols();
+    const i32 existing_image = tile_images() == 1 ? 0 : at_most(image_of_tile, images - 1 - origin.image);
     ChannelWindow window;
-    window.origin = origin;
-    window.values = values_start() + (burin_slice_first_output() + own) * channel_bytes() +
-                    at_most(image_of_tile, images - 1 - origin.image) * tile_rows() * tile_cols() * kWordBytes;
     window.top = at_most(row, out_rows() - 1) * pool_stride_rows() - pool_pad_top();
     window.left = at_most(col, out_cols() - 1) * pool_stride_cols() - pool_pad_left();
+    window.first = values_start() + (burin_slice_first_output() + own) * channel_bytes() +
+                   ((existing_image * tile_rows() + window.top - origin.row) * tile_cols() + window.left - origin.col) *
+                       kWordBytes;
     const float value = pool_window(window, lane);
     if (!exists || lane != 0) continue;
     const u32 channel = burin_dev_shared_load_word(numbers_start() + own * kWordBytes, 0);
