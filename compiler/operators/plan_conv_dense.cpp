@@ -72,18 +72,8 @@ std::optional<PlannedOperator> plan_conv_dense(const ConvLayer& layer, const Ope
 
 PlannedOperator plan_conv_dense(const ConvLayer& layer, const OperatorRequest& request, const ConvDenseTiles& tiles) {
   const ConvShape& shape = layer.shape;
-  PlannedOperator result;
+  PlannedOperator result = start_convolution("conv_dense", shape, request);
   OperatorPlan& plan = result.plan;
-  plan.template_name = "conv_dense";
-  plan.arch = request.arch;
-  plan.input = tensor_at(place_of(request, 0), shape.input_elements());
-  plan.output = tensor_at(request.output, shape.output_elements());
-  plan.output.aligned = 1;
-  if (shape.epilogue.residual) {
-    result.second = 1;
-    plan.second = tensor_at(place_of(request, 1), shape.output_elements());
-    plan.second.aligned = 1;
-  }
   plan.input.aligned = tiles.vector;
   plan.threads = tiles.threads();
   plan.shared_bytes = tiles.shared_bytes();
@@ -93,18 +83,7 @@ PlannedOperator plan_conv_dense(const ConvLayer& layer, const OperatorRequest& r
   const std::pair<const char*, int> constants[] = {
       {"group_channels", shape.channels_per_group()},
       {"group_outputs", shape.outputs_per_group()},
-      {"in_rows", shape.in_h},
-      {"in_cols", shape.in_w},
       {"out_rows", shape.out_h()},
-      {"out_cols", shape.out_w()},
-      {"kernel_rows", shape.kernel_h},
-      {"kernel_cols", shape.kernel_w},
-      {"stride_rows", shape.stride_h},
-      {"stride_cols", shape.stride_w},
-      {"dilation_rows", shape.dilation_h},
-      {"dilation_cols", shape.dilation_w},
-      {"pad_top", shape.pad.top},
-      {"pad_left", shape.pad.left},
       {"padded", padded},
       {"chunk_channels", tiles.chunk_channels},
       {"chunk_cols", tiles.chunk_cols},
@@ -117,10 +96,8 @@ PlannedOperator plan_conv_dense(const ConvLayer& layer, const OperatorRequest& r
       {"pixel_quads", tiles.pixel_quads},
       {"vector", tiles.vector},
       {"has_bias", shape.epilogue.bias},
-      {"residual", shape.epilogue.residual},
   };
   for (const auto& [name, value] : constants) plan.integers[name] = value;
-  set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
   result.predicted_us = predict(tiles, shape, request.batch, arch_by_name(request.arch));
   result.weights = pack_panels(layer, tiles);
   plan.weight_words = static_cast<std::int64_t>(result.weights.size());

@@ -65,21 +65,9 @@ std::optional<PlannedOperator> plan_conv_depthwise(const ConvLayer& layer, const
   plan.input.aligned = 1;
   const std::pair<const char*, int> constants[] = {
       {"channels", shape.out_channels},
-      {"in_rows", shape.in_h},
-      {"in_cols", shape.in_w},
       {"out_rows", shape.out_h()},
-      {"out_cols", shape.out_w()},
-      {"kernel_rows", shape.kernel_h},
-      {"kernel_cols", shape.kernel_w},
-      {"stride_rows", shape.stride_h},
-      {"stride_cols", shape.stride_w},
-      {"dilation_rows", shape.dilation_h},
-      {"dilation_cols", shape.dilation_w},
-      {"pad_top", shape.pad.top},
-      {"pad_left", shape.pad.left},
       {"thread_rows", rows},
       {"outputs_per_channel", shape.outputs_per_group()},
-      {"residual", shape.epilogue.residual},
   };
   for (const auto& [name, value] : constants) plan.integers[name] = value;
   set_items(plan, std::int64_t{shape.out_channels} * ceil_div(shape.out_h(), rows) * shape.out_w());

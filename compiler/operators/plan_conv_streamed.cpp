@@ -28,19 +28,8 @@ PlannedOperator plan_conv_streamed(const ConvLayer& layer, const OperatorRequest
   plan.group_blocks = shares.groups(shape) * shares.splits;
   const std::pair<const char*, std::int64_t> constants[] = {
       {"split_channels", shares.split_channels(shape)},
-      {"in_rows", shape.in_h},
-      {"in_cols", shape.in_w},
       {"out_channels", shape.out_channels},
-      {"out_cols", shape.conv_w()},
       {"pixels", shape.conv_h() * shape.conv_w()},
-      {"kernel_rows", shape.kernel_h},
-      {"kernel_cols", shape.kernel_w},
-      {"stride_rows", shape.stride_h},
-      {"stride_cols", shape.stride_w},
-      {"dilation_rows", shape.dilation_h},
-      {"dilation_cols", shape.dilation_w},
-      {"pad_top", shape.pad.top},
-      {"pad_left", shape.pad.left},
       {"bulk", shares.bulk},
       {"compact", streams_compact(shape)},
       {"masked", shape.pad != Padding{}},
@@ -49,7 +38,6 @@ PlannedOperator plan_conv_streamed(const ConvLayer& layer, const OperatorRequest
       {"block_rows", shares.block_rows},
       {"row_parts", shares.row_parts},
       {"share_words", way.share_words},
-      {"residual", shape.epilogue.residual},
       {"means", takes_means(shape)},
   };
   for (const auto& [name, value] : constants) plan.integers[name] = static_cast<int>(value);

@@ -1,6 +1,7 @@
 #include "compiler/operators/plan_parts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "ir/limits.h"
 #include "ir/saturate.h"
@@ -43,6 +44,21 @@ PlannedOperator start_convolution(std::string_view template_name, const ConvShap
     plan.second = tensor_at(place(1), shape.conv_elements());
     plan.second.aligned = 1;
   }
+  const std::pair<const char*, int> constants[] = {
+      {"in_rows", shape.in_h},
+      {"in_cols", shape.in_w},
+      {"out_cols", shape.conv_w()},
+      {"kernel_rows", shape.kernel_h},
+      {"kernel_cols", shape.kernel_w},
+      {"stride_rows", shape.stride_h},
+      {"stride_cols", shape.stride_w},
+      {"dilation_rows", shape.dilation_h},
+      {"dilation_cols", shape.dilation_w},
+      {"pad_top", shape.pad.top},
+      {"pad_left", shape.pad.left},
+      {"residual", shape.epilogue.residual},
+  };
+  for (const auto& [name, value] : constants) plan.integers[name] = value;
   set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
   return result;
 }

@@ -54,7 +54,8 @@ std::vector<PlannedOperator> plan_concat(const std::vector<std::vector<std::int6
                                          const std::vector<BufferPlace>& inputs, const std::vector<std::int64_t>& to,
                                          int axis, const BufferPlace& output, const Target& target);
 
-// The tensors and the activation of a convolution.
+// The tensors and the activation of a convolution, and the constants that say what is computed: sizes, filter, stride,
+// dilation, padding, whether there is a residual.
 PlannedOperator start_convolution(std::string_view template_name, const ConvShape& shape,
                                   const OperatorRequest& request);
 // Two values of a half type in a word, the first in its low half.
