@@ -4,12 +4,13 @@
 #include <filesystem>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/jobs.h"
+#include "compiler/check_options.h"
 #include "compiler/kernel_cache.h"
+#include "compiler/kernel_job.h"
+#include "compiler/make_kernels.h"
 #include "compiler/network/simplify.h"
 #include "compiler/observer.h"
 #include "compiler/reentry.h"
-#include "compiler/workshop.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -25,7 +26,8 @@ void add_leftover(Package& package, const Network& network) {
 }
 
 // How the network runs, by the kernels that were made.
-NetworkRecord describe_network(const Network& network, const Jobs& jobs, const Workshop& made) {
+NetworkRecord describe_network(const Network& network, const KernelJobs& jobs,
+                               const std::vector<std::optional<PackagedKernel>>& made) {
   NetworkRecord record;
   const auto argument = [&](int tensor) {
     const Activations& activations = network.tensors[static_cast<std::size_t>(tensor)];
@@ -33,31 +35,23 @@ NetworkRecord describe_network(const Network& network, const Jobs& jobs, const W
   };
   for (const int input : network.inputs) record.inputs.push_back(argument(input));
   for (const int output : network.outputs) record.outputs.push_back(argument(output));
-  for (const ProgramJobs& program : jobs.programs) {
+  for (const ProgramJob& program : jobs.programs) {
     NetworkProgram& added = record.programs.emplace_back(NetworkProgram{program.plan, {}, program.options});
-    for (std::size_t step = 0; step < program.plan.steps.size(); ++step) {
-      const int layer = program.layers[step], op = program.operators[step];
-      added.kernels.push_back(layer >= 0 ? made.layers[static_cast<std::size_t>(layer)]->record.symbol
-                                         : made.operators[static_cast<std::size_t>(op)]->record.symbol);
-    }
+    for (const std::size_t kernel : program.kernels) added.kernels.push_back(made[kernel]->kernel.symbol);
   }
   return record;
 }
 
-}  // namespace
-
-PlanRequest plan_request(const CompileOptions& options, int batch) {
-  PlanRequest request{batch, options.archs, options.plan_constraints};
-  request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
-  request.skip_dead_tiles = options.skip_dead_tiles;
-  request.precision = parse_precision(options.precision).value_or(Precision::fp32);  // check_options() has seen it
-  return request;
+bool ends_early(const CompileOptions& options) {
+  return options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
 }
 
-const TunedPlan* find_tuned(const std::vector<TunedPlan>& plans, const std::string& layer, int batch) {
-  const auto found =
-      std::ranges::find_if(plans, [&](const TunedPlan& plan) { return plan.layer == layer && plan.batch == batch; });
-  return found == plans.end() ? nullptr : &*found;
+}  // namespace
+
+const TunedKernel* find_tuned(const std::vector<TunedKernel>& kernels, const std::string& layer, int batch) {
+  const auto found = std::ranges::find_if(
+      kernels, [&](const TunedKernel& kernel) { return kernel.layer == layer && kernel.batch == batch; });
+  return found == kernels.end() ? nullptr : &*found;
 }
 
 Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const StaysApart& stays_apart) {
@@ -73,35 +67,32 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
   return simplify(std::move(network), observe, stays_apart);
 }
 
-CompileResult compile_network(const Network& network, const CompileOptions& options,
+// import (compiler/import) and simplify (prepare_graph) came before; place, propose and choose are list_kernels().
+CompileResult compile_network(const Network& network, const CompileOptions& asked,
                               const std::function<void(const CompileProgress&)>& progress) {
-  check_options(network, options);
-  const Reentry reentry = options.from_file ? read_reentry(*options.from_file) : Reentry{};
-  const Jobs jobs = list_jobs(network, options);
-  Workshop workshop(jobs, options, reentry, progress);
-  workshop.run();
+  check_options(network, asked);
+  const Reentry reentry = asked.from_file ? read_reentry(*asked.from_file) : Reentry{};
+  const CompileOptions options = with_reentry(asked, reentry);
+  const KernelJobs jobs = list_kernels(network, options, reentry, [&](int done, int all, const std::string& what) {
+    if (progress) progress({0, all, 0, 0, fmt::format("planned {} ({} of {})", what, done, all)});
+  });
+  MadeKernels made = make_kernels(jobs.kernels, options, reentry, progress);
 
   CompileResult result;
   result.notes = network.notes;
-  result.cached = workshop.cached;
-  if (workshop.cache_failed) {
+  result.cached = made.cached;
+  if (made.cache_failed) {
     result.notes.push_back(fmt::format("{}: the cache of kernels cannot be written to, so some will be compiled again",
                                        options.cache->folder()));
   }
-  result.stopped_early =
-      options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
+  result.stopped_early = ends_early(options);
   Manifest& manifest = result.package.manifest;
   manifest.tool_version = BURIN_VERSION;
   manifest.source = std::filesystem::path(network.source).filename().string();
   manifest.zero_threshold = options.zero_threshold;
-  if (!jobs.programs.empty() && !result.stopped_early) manifest.network = describe_network(network, jobs, workshop);
-  for (std::optional<PackagedKernel>& kernel : workshop.layers) {
+  if (network.has_graph() && !result.stopped_early) manifest.network = describe_network(network, jobs, made.kernels);
+  for (std::optional<PackagedKernel>& kernel : made.kernels) {
     if (kernel) add_kernel(result.package, *std::move(kernel));
-  }
-  for (std::optional<PackagedOperator>& kernel : workshop.operators) {
-    if (!kernel) continue;
-    manifest.operators.push_back(std::move(kernel->record));
-    for (auto& [path, content] : kernel->files) result.package.files[path] = std::move(content);
   }
   add_leftover(result.package, network);
   if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {

@@ -9,7 +9,8 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/source_hash.h"
 #include "ir/error.h"
-#include "ir/kernel_plan.h"
+#include "ir/package/atomic_file.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSource = "cache";  // what the entries' manifests name as the file they came from
+constexpr std::string_view kPlanMark = "plan";
 
 // This program's own bytes: templates, planner and code generation are all in them.
 const std::string& program_hash() {
@@ -74,7 +76,7 @@ void KernelCache::trim() const {
   std::vector<Entry> entries;
   std::int64_t sum = 0;
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
-    if (file.path().extension() != ".burin") continue;
+    if (file.path().extension() != ".burin" && file.path().extension() != ".choice") continue;
     const auto bytes = static_cast<std::int64_t>(file.file_size(error));
     if (error) continue;
     entries.push_back({file.path(), file.last_write_time(error), bytes});
@@ -88,22 +90,72 @@ void KernelCache::trim() const {
   }
 }
 
-std::string cache_key(const LayerJob& job, const CompileOptions& options, const TunedPlan* tuned) {
-  const ConvLayer& layer = *job.layer;
+// A hash of what follows, so that a damaged entry is none; "provider NAME", "symbol NAME", "option NAME US SOURCE" for
+// each that was compared; then the plan.
+std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
+  std::ifstream entry(choice_path(key), std::ios::binary);
+  std::string hash;
+  if (!std::getline(entry, hash)) return std::nullopt;
+  std::stringstream file;
+  file << entry.rdbuf();
+  if (content_hash({file.str()}) != hash) return std::nullopt;
+  std::error_code error;
+  fs::last_write_time(choice_path(key), fs::file_time_type::clock::now(), error);
+  Choice choice;
+  std::string line;
+  const auto rest = [&](std::string_view word) { return line.substr(std::min(line.size(), word.size() + 1)); };
+  while (std::getline(file, line) && line != kPlanMark) {
+    if (line.starts_with("provider ")) choice.candidate.provider = rest("provider");
+    if (line.starts_with("symbol ")) choice.candidate.symbol = rest("symbol");
+    if (!line.starts_with("option ")) continue;
+    const std::vector<std::string_view> parts = words(line);
+    const std::optional<double> us = parts.size() == 4 ? parse_number<double>(parts[2]) : std::nullopt;
+    if (!us) return std::nullopt;
+    choice.options.push_back({std::string(parts[1]), *us, parts[3] == to_string(Estimate::Source::measured)});
+  }
+  if (line != kPlanMark || choice.options.empty() || find_provider(choice.candidate.provider) == nullptr) {
+    return std::nullopt;
+  }
+  std::ostringstream plan;
+  plan << file.rdbuf();
+  choice.candidate.plan = plan.str();
+  choice.candidate.estimate = {choice.options.front().us,
+                               choice.options.front().measured ? Estimate::Source::measured : Estimate::Source::model};
+  return choice;
+}
+
+void KernelCache::store_choice(const std::string& key, const Choice& choice) const {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  std::string text = fmt::format("provider {}\nsymbol {}\n", choice.candidate.provider, choice.candidate.symbol);
+  for (const KernelOption& option : choice.options) {
+    text += fmt::format("option {} {} {}\n", option.provider, option.us,
+                        to_string(option.measured ? Estimate::Source::measured : Estimate::Source::model));
+  }
+  text += fmt::format("{}\n{}", kPlanMark, choice.candidate.plan);
+  try {
+    write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({text}), text));
+  } catch (const Error& fault) {
+    if (fault.kind() == ErrorKind::internal) throw;  // else the choice is made again
+  }
+}
+
+std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
+                       const CompileOptions& options) {
   const AssemblerInfo& assembler = find_assembler();
-  const auto bytes = [](const std::vector<float>& values) {
-    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  };
-  const std::string request =
-      fmt::format("{} {} {} {} {} {} {} {} {} {} {}", job.batch, job.suffix, job.in_network, job.output_image_words,
-                  job.residual_image_words, fmt::join(options.archs, ","), options.precision,
-                  options.layout ? to_string(*options.layout) : "", options.skip_dead_tiles, options.keep_bitcode,
-                  tuned != nullptr);
-  const std::string plan = tuned == nullptr ? std::string() : print(tuned->plan);
-  return content_hash({program_hash(),
-                       fmt::format("{} {} {}", static_cast<int>(assembler.kind), assembler.path, assembler.version),
-                       request, print(options.plan_constraints), layer.name, print(layer.shape), bytes(layer.weights),
-                       bytes(layer.bias), plan});
+  const std::string made_by =
+      fmt::format("{} {} {} {}", static_cast<int>(assembler.kind), assembler.path, assembler.version, BURIN_VERSION);
+  return content_hash({program_hash(), made_by, options.keep_bitcode ? "bitcode" : "", symbol, task_hash(task),
+                       candidate.provider, candidate.plan});
+}
+
+std::string choice_key(const Task& task, const CompileOptions& options) {
+  const TunedKernel* tuned = task.layer == nullptr ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const std::string measured =
+      tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
+  return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),
+                       options.kernels.of_layers.contains(task.name) ? "named" : "", print(options.plan_constraints),
+                       measured});
 }
 
 }  // namespace burin

@@ -1,5 +1,5 @@
-// Kernels that were compiled before, on disk. An entry is a package of one kernel, named by everything that it was made
-// from; whoever finds it damaged compiles again.
+// Kernels that were compiled before, and choices that were made, on disk. An entry is named by everything that it was
+// made from: a package of one kernel, or the text of a choice. Whoever finds one damaged does the work again.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "compiler/compile.h"
-#include "compiler/jobs.h"
+#include "compiler/choose/choose.h"
+#include "compiler/options.h"
 #include "compiler/packaged_kernel.h"
 
 namespace burin {
@@ -22,19 +22,26 @@ class KernelCache {
   std::optional<PackagedKernel> find(const std::string& key) const;
   // False where the folder cannot be written to.
   bool store(const std::string& key, const PackagedKernel& kernel) const;
+  std::optional<Choice> find_choice(const std::string& key) const;
+  void store_choice(const std::string& key, const Choice& choice) const;
   // Removes what was used longest ago, until the rest is within the limit.
   void trim() const;
   std::string folder() const { return folder_.string(); }
 
  private:
   std::filesystem::path path_of(const std::string& key) const { return folder_ / (key + ".burin"); }
+  std::filesystem::path choice_path(const std::string& key) const { return folder_ / (key + ".choice"); }
 
   std::filesystem::path folder_;
   std::int64_t limit_bytes_;
 };
 
-// Of everything that a layer's code depends on: this program, its assembler, the layer with its weights, the options
-// and the plan that was measured for it, if any. What was measured is not part of it.
-std::string cache_key(const LayerJob& job, const CompileOptions& options, const TunedPlan* tuned);
+// Of everything that a kernel's code depends on: this program, its assembler, the task with its weights, the plan, the
+// symbol and the options. What was measured is not part of it.
+std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
+                       const CompileOptions& options);
+
+// Of everything that a choice depends on.
+std::string choice_key(const Task& task, const CompileOptions& options);
 
 }  // namespace burin

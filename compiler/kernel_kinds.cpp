@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "compiler/providers/provider.h"
 #include "ir/error.h"
-#include "ir/operator_plan.h"
 #include "ir/text.h"
 
 namespace burin {
@@ -31,9 +31,9 @@ const std::string& KernelKinds::of(const std::string& layer) const {
 }
 
 std::vector<std::string> kernel_kind_names() {
-  std::vector<std::string> names = {std::string(kBakedTemplate.substr(kPrefix.size()))};
-  for (const OperatorTemplate& known : operator_templates()) {
-    if (known.name.starts_with(kPrefix)) names.emplace_back(known.name.substr(kPrefix.size()));
+  std::vector<std::string> names;
+  for (const Provider* provider : providers()) {
+    if (provider->name().starts_with(kPrefix)) names.emplace_back(provider->name().substr(kPrefix.size()));
   }
   return names;
 }

@@ -28,7 +28,7 @@ void infer(const char* path, const char* wanted_layer, int batch) {
   const burin::LoadedPackage package(device, path);
   const std::string layer = wanted_layer != nullptr ? wanted_layer : package.layers().at(0);
 
-  const burin::Kernel kernel = package.kernel(layer, batch);
+  const burin::LoadedKernel kernel = package.kernel(layer, batch);
   const burin::ImageShape in = kernel.input_shape(), out = kernel.output_shape();
   // As floats, halves or bfloat16s: what the package was compiled for.
   const std::vector<std::byte> values = burin::to_elements(in.element, random_values(in.tensor_elements(batch)));

@@ -26,7 +26,7 @@ std::vector<float> random_values(std::int64_t count) {
 
 void infer(const char* path, int batch) {
   const burin::Device device = burin::Device::open(0);
-  const burin::Network network(device, path);
+  const burin::LoadedNetwork network(device, path);
   std::printf("%s\n", network.schedule(batch).text().c_str());
 
   // float32 in NCHW, images one after the other.

@@ -69,11 +69,6 @@ double epsilon_of(ElementType type) {
   return std::ldexp(1.0, -format_of(type).fraction_bits);
 }
 
-double smallest_normal(ElementType type) {
-  if (type == ElementType::f32) return std::numeric_limits<float>::min();
-  return format_of(type).smallest_normal;
-}
-
 double smallest_of(ElementType type) {
   return type == ElementType::f32 ? std::numeric_limits<float>::denorm_min() : format_of(type).smallest;
 }

@@ -13,6 +13,9 @@
 
 namespace burin {
 
+// Memory is counted in words; of the half types a word holds two values.
+inline constexpr int kWordBytes = 4;
+
 enum class ElementType { f32, f16, bf16 };
 
 inline constexpr std::array kElementTypes = {ElementType::f32, ElementType::f16, ElementType::bf16};
@@ -23,8 +26,8 @@ std::optional<ElementType> parse_element_type(std::string_view text);
 std::string element_type_names();
 
 constexpr int bytes_of(ElementType type) { return type == ElementType::f32 ? 4 : 2; }
-// Values that make a 4-byte word.
-constexpr int elements_per_word(ElementType type) { return 4 / bytes_of(type); }
+// Values that make a word.
+constexpr int elements_per_word(ElementType type) { return kWordBytes / bytes_of(type); }
 
 constexpr ElementType element_of(Precision precision) {
   switch (precision) {
@@ -41,8 +44,6 @@ constexpr ElementType element_of(Precision precision) {
 
 // The distance from 1 to the next larger number.
 double epsilon_of(ElementType type);
-// The smallest positive number with all its digits.
-double smallest_normal(ElementType type);
 // The smallest positive number at all, and the largest finite one.
 double smallest_of(ElementType type);
 double largest_of(ElementType type);

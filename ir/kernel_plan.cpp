@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
@@ -13,8 +13,6 @@
 
 namespace burin {
 namespace {
-
-constexpr std::int64_t kWordBytes = 4;
 
 // Partial sums that the blocks of a cluster read from each other take the buffers' place, and so do the values that are
 // to be pooled: those that a block of a cluster has summed up take that of its own partial sums.
@@ -26,8 +24,6 @@ std::int64_t exchange_bytes_of(const KernelPlan& plan) {
   const std::int64_t before = kSharedReserveBytes + plan.activity_bytes();
   return sums > kSaturated - before ? kSaturated : sums + before;
 }
-
-bool is_more_than_splits(const ClusterShape& cluster) { return cluster.tiles > 1 || cluster.groups > 1; }
 
 }  // namespace
 
@@ -69,9 +65,7 @@ std::optional<Reduction> parse_reduction(std::string_view text) {
   return std::nullopt;
 }
 
-std::string to_string(const ClusterShape& cluster) {
-  return fmt::format("{}x{}x{}", cluster.tiles, cluster.groups, cluster.splits);
-}
+std::string to_string(const ClusterShape& cluster) { return fmt::format("{}x{}", cluster.tiles, cluster.splits); }
 
 std::string_view to_string(Staging staging) {
   switch (staging) {
@@ -123,21 +117,6 @@ int KernelPlan::slice_stages(const Slice& slice) const {
   return saturate_to_int(ceil_div(static_cast<std::int64_t>(slice.channels.size()), std::max(1, stage_channels)));
 }
 
-int KernelPlan::share_blocks(const ConvShape& shape) const {
-  constexpr int kCopyWords = 4;
-  const int together = channels_together(input_layout);
-  const int quantum =
-      kCopyWords / std::gcd(kCopyWords, saturate_to_int(saturating_product({shape.in_h, shape.in_w, together})));
-  const std::int64_t blocks = ceil_div(stage_channels, together);
-  return saturate_to_int(ceil_div(ceil_div(blocks, std::max(1, cluster.groups)), quantum) * quantum);
-}
-
-int KernelPlan::share_ranks() const {
-  int ranks = 0;
-  for (int group = 0; group < cluster.groups; ++group) ranks |= 1 << (group * cluster.tiles * cluster.splits);
-  return ranks;
-}
-
 int KernelPlan::shared_start() const {
   return saturate_to_int(kSharedReserveBytes + activity_bytes() + saturating_product({shared.margin, kWordBytes}));
 }
@@ -146,8 +125,7 @@ int KernelPlan::stages_ahead() const {
   int most = 0;
   for (const Slice& slice : slices) most = std::max(most, slice_stages(slice));
   if (most <= buffers) return std::max(1, most);
-  const int left = cluster.groups > 1 && buffers > 2 ? 2 : 1;
-  return std::max(1, buffers - left);
+  return std::max(1, buffers - 1);
 }
 
 int KernelPlan::tiles_per_image(const ConvShape& shape) const {
@@ -171,8 +149,7 @@ std::string describe(const KernelPlan& plan) {
   text +=
       fmt::format(", {} group{} of {}", plan.groups.size(), plan.groups.size() == 1 ? "" : "s", plan.group_capacity());
   if (plan.splits > 1) text += fmt::format(", {} splits", plan.splits);
-  if (is_more_than_splits(plan.cluster)) text += fmt::format(", clusters of {}", to_string(plan.cluster));
-  if (plan.round_tiles != 0) text += fmt::format(", rounds of {}", plan.round_tiles);
+  if (plan.cluster.tiles > 1) text += fmt::format(", clusters of {}", to_string(plan.cluster));
   if (plan.staging == Staging::direct) return text + ", direct loads";
   if (plan.staging == Staging::bulk) text += ", bulk";
   return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
@@ -187,7 +164,7 @@ std::string kernel_symbol(const std::string& layer, const KernelPlan& plan) {
   std::string symbol =
       fmt::format("burin_{}_{}_{}_b{}_t{}x{}x{}_g{}s{}", name, plan.template_name, to_string(plan.precision),
                   plan.batch, plan.tile.images, plan.tile.rows, plan.tile.cols, plan.groups.size(), plan.splits);
-  if (is_more_than_splits(plan.cluster)) symbol += fmt::format("_c{}", to_string(plan.cluster));
+  if (plan.cluster.tiles > 1) symbol += fmt::format("_c{}", to_string(plan.cluster));
   return symbol;
 }
 
@@ -245,10 +222,7 @@ std::string print(const KernelPlan& plan) {
   text += "\n# who computes what\n";
   add("splits", plan.splits, "parts of the input channels, each a block of its own");
   add("reduction", to_string(plan.reduction), "how the splits become one sum");
-  add("cluster", to_string(plan.cluster), "tiles x groups x splits whose blocks run together");
-  if (plan.round_tiles != 0) {
-    add("round_tiles", plan.round_tiles, "that all slices compute before any goes on to others");
-  }
+  add("cluster", to_string(plan.cluster), "tiles x splits whose blocks run together");
   add("predicted_us", plan.predicted_us, "nothing depends on it");
   text += "\n# output channels of each group, in the order of the accumulators\n";
   for (std::size_t i = 0; i < plan.groups.size(); ++i) add(fmt::format("group {}", i), print_integers(plan.groups[i]));
@@ -329,9 +303,8 @@ KernelPlan parse_kernel_plan(std::string_view text) {
     reader.fail_at(reduction, "'{}' is not a reduction; known are none, last_block, cluster", reduction.value);
   }
   plan.reduction = *known_reduction;
-  const std::vector<int> cluster = reader.extents("cluster", 3);
-  plan.cluster = {cluster[0], cluster[1], cluster[2]};
-  if (reader.optional("round_tiles") != nullptr) plan.round_tiles = reader.integer32("round_tiles");
+  const std::vector<int> cluster = reader.extents("cluster", 2);
+  plan.cluster = {cluster[0], cluster[1]};
   if (const TextLine* predicted = reader.optional("predicted_us")) {
     plan.predicted_us = reader.real(*predicted, predicted->value);
   }

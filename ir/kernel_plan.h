@@ -29,8 +29,6 @@ inline constexpr int kRegisterOverhead = 25;
 inline constexpr int kMinRegisterOverhead = 10;
 inline constexpr int kMaxLoadAhead = 64;
 inline constexpr int kMaxBuffers = 8;
-// Where blocks share copies each buffer has two gates, for which the reserve has room.
-inline constexpr int kMaxSharedBuffers = 7;
 inline constexpr int kMaxPromoteEvery = 1024;
 // Of Precision::fp16x2, unless a plan says otherwise.
 inline constexpr int kDefaultPromoteEvery = 32;
@@ -45,16 +43,15 @@ std::string_view to_string(Reduction reduction);
 std::optional<Reduction> parse_reduction(std::string_view text);
 
 // The blocks that run together on neighbouring multiprocessors as a thread-block cluster: neighbouring pixel tiles x
-// groups of output channels x splits. Ranks count tiles first, then splits, then groups, so that with an even number of
-// tiles neighbours run the same code and share what is fetched of it.
+// splits of one group. Ranks count tiles first, then splits, so that with an even number of tiles neighbours run the
+// same code and share what is fetched of it.
 struct ClusterShape {
   int tiles = 1;
-  int groups = 1;  // with several, each block copies a part of every stage to all blocks of its tile and split
   int splits = 1;  // Reduction::cluster: all splits
-  int blocks() const { return tiles * groups * splits; }
+  int blocks() const { return tiles * splits; }
   bool operator==(const ClusterShape&) const = default;
 };
-std::string to_string(const ClusterShape& cluster);  // "2x1x2"
+std::string to_string(const ClusterShape& cluster);  // "2x4"
 
 // Where a thread reads activations from.
 enum class Staging {
@@ -138,9 +135,6 @@ struct KernelPlan {
   std::vector<Slice> slices;  // groups x splits, split fastest
   Reduction reduction = Reduction::none;
   ClusterShape cluster;
-  // Tiles that all slices compute before any goes on to others, so that slices find the input near that others have
-  // read; 0: each slice computes all tiles before the next begins, and its code stays near.
-  int round_tiles = 0;
 
   int stage_channels = 1;  // input channels that are staged together
   int buffers = 2;         // stages in shared memory at once
@@ -170,12 +164,7 @@ struct KernelPlan {
   // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
   int share_channels(int group) const;
   int slice_stages(const Slice& slice) const;
-  // Where blocks share copies: channel blocks of a full stage that each copies, the last ones fewer or none. Each part
-  // begins at a multiple of 16 bytes.
-  int share_blocks(const ConvShape& shape) const;
-  int share_ranks() const;  // bits: the ranks that share copies with rank 0
-  // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another. Where
-  // blocks share copies, one less than there is room for: the others then have a stage's time to leave a buffer.
+  // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another.
   int stages_ahead() const;
   int tiles_per_image(const ConvShape& shape) const;
 
@@ -207,7 +196,7 @@ KernelPlan parse_kernel_plan(std::string_view text);
 // In short, for tables: "tile 4x14x14, 16 groups of 16, 2 splits, 8 ch x 3".
 std::string describe(const KernelPlan& plan);
 
-// "burin_<layer>_conv_baked_fp32_b1_t1x14x14_g16s4", and "_c2x1x4" where clusters hold more than splits: a profile
+// "burin_<layer>_conv_baked_fp32_b1_t1x14x14_g16s4", and "_c2x4" where clusters hold more than splits: a profile
 // needs no lookup. Layer names are reduced to [A-Za-z0-9_].
 std::string kernel_symbol(const std::string& layer, const KernelPlan& plan);
 

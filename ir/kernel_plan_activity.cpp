@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/element_type.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -11,7 +12,6 @@ namespace burin {
 namespace {
 
 constexpr int kMaskBits = 32;
-constexpr int kWordBytes = 4;
 constexpr int kRowOfBanks = 128;  // bytes
 
 }  // namespace

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "ir/element_type.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
 namespace burin {
 namespace {
-
-constexpr std::int64_t kWordBytes = 4;
 
 // One axis of a layer's pixels and outputs.
 struct Axis {

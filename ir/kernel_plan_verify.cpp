@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/element_type.h"
 #include "ir/kernel_plan.h"
 #include "ir/kernel_plan_activity.h"
 #include "ir/kernel_plan_cluster.h"
@@ -13,8 +14,6 @@
 
 namespace burin {
 namespace {
-
-constexpr std::int64_t kWordBytes = 4;
 
 class PlanVerifier {
  public:
@@ -36,7 +35,6 @@ class PlanVerifier {
     check_groups();
     check_slices();
     check_stages();
-    check_rounds();
     check_arch();
     return std::move(faults_);
   }
@@ -357,17 +355,6 @@ class PlanVerifier {
     }
   }
 
-  void check_rounds() {
-    if (plan_.round_tiles == 0 || !in_range("round_tiles", plan_.round_tiles, 1, kMaxRoundTiles,
-                                            "blocks are counted in 32 bits (kMaxRoundTiles)")) {
-      return;
-    }
-    if (plan_.cluster.tiles >= 1 && plan_.round_tiles % plan_.cluster.tiles != 0) {
-      add("round_tiles is {}, it must be a multiple of the {} tiles of a cluster, whose blocks run together",
-          plan_.round_tiles, plan_.cluster.tiles);
-    }
-  }
-
   void check_arch() {
     const std::span<const ArchSpec> archs = known_archs();
     const auto arch =
@@ -379,7 +366,7 @@ class PlanVerifier {
       return;
     }
     if (plan_.cluster.blocks() > 1 && plan_.reduction != Reduction::cluster && !arch->clusters) {
-      add("clusters are of {} blocks ({}), but {} has none (sm_90 and later do): 1x1x1 runs everywhere",
+      add("clusters are of {} blocks ({}), but {} has none (sm_90 and later do): 1x1 runs everywhere",
           plan_.cluster.blocks(), to_string(plan_.cluster), plan_.arch);
     }
     if (plan_.reduction == Reduction::cluster) check_cluster(*arch);

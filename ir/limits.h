@@ -39,7 +39,6 @@ inline constexpr int kMaxSymbolBytes = 1024;
 inline constexpr int kMaxTensorRank = 64;
 inline constexpr int kMaxSharedBytes = 232'448;  // of a block, on the largest architecture: 227 KiB
 inline constexpr int kMaxSlices = 65'535;        // grid y
-inline constexpr int kMaxRoundTiles = 1 << 16;   // of a round, which all slices compute: with kMaxSlices 32 bits
 inline constexpr int kMaxClusterBlocks = 8;      // what the hardware surely places together
 inline constexpr std::int64_t kMaxTiles = (std::int64_t{1} << 31) - 1;     // grid x
 inline constexpr int kMaxTuningPlans = 100;                                // of --tune

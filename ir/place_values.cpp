@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
-
-constexpr std::int64_t kWordBytes = bytes_of(ElementType::f32);
 
 const Buffer& buffer_of(const NetworkPlan& plan, const Place& place, int batch, std::size_t words) {
   const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(place.buffer));

@@ -136,7 +136,7 @@ Tap parse_column_key(const KeyValueText& reader, const TextLine& line) {
 
 }  // namespace
 
-SparsePattern analyse(const ConvLayer& layer, float zero_threshold) {
+SparsePattern analyse(const ConvLayer& layer) {
   const ConvShape& shape = layer.shape;
   SparsePattern pattern;
   pattern.in_channels = shape.in_channels;
@@ -153,7 +153,7 @@ SparsePattern analyse(const ConvLayer& layer, float zero_threshold) {
       const std::int64_t first_column = shape.input_channel(k, 0) * filter;
       for (std::int64_t i = 0; i < row; ++i, ++index) {
         const float value = layer.weights[index];
-        if (value != 0 && std::fabs(value) > zero_threshold) visit(k, first_column + i, value);
+        if (value != 0) visit(k, first_column + i, value);
       }
     }
   };

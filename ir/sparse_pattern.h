@@ -43,8 +43,8 @@ struct SparsePattern {
   PatternStatistics statistics;
 };
 
-// |w| <= zero_threshold counts as zero. The layer must verify.
-SparsePattern analyse(const ConvLayer& layer, float zero_threshold = 0);
+// The layer must verify.
+SparsePattern analyse(const ConvLayer& layer);
 
 std::vector<std::string> verify(const SparsePattern& pattern);
 // Text form of the taps (statistics are derived, printed as comments and computed again by parse).

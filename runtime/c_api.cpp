@@ -125,7 +125,7 @@ void burin_kernel_release(burin_kernel* kernel) { delete kernel; }
 
 burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_shape* shape) {
   return guarded(__func__, [&](const Required& required) {
-    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
     const burin::ImageShape in = ours.input_shape();
     const burin::ImageShape out = ours.output_shape();
     required(shape, "shape") = {in.channels,
@@ -148,7 +148,7 @@ burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_sha
 
 burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output) {
   return guarded(__func__, [&](const Required& required) {
-    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
     size_t& input_bytes = required(input, "input");
     size_t& output_bytes = required(output, "output");
     ours.grid(batch);  // throws for a batch that no launch can have
@@ -160,7 +160,7 @@ burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, si
 burin_status burin_kernel_get_activity(const burin_kernel* kernel, burin_activity_shape* input,
                                        burin_activity_shape* output) {
   return guarded(__func__, [&](const Required& required) {
-    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
     burin_activity_shape& of_input = required(input, "input");
     burin_activity_shape& of_output = required(output, "output");
     const auto cell = [](const std::optional<burin::ActivityShape>& map) -> burin_activity_shape {
@@ -174,7 +174,7 @@ burin_status burin_kernel_get_activity(const burin_kernel* kernel, burin_activit
 
 burin_status burin_kernel_activity_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output) {
   return guarded(__func__, [&](const Required& required) {
-    const burin::Kernel& ours = required(kernel, "kernel").kernel;
+    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
     size_t& input_bytes = required(input, "input");
     size_t& output_bytes = required(output, "output");
     ours.grid(batch);  // throws for a batch that no launch can have

@@ -17,7 +17,7 @@ struct burin_package {
   std::vector<std::string> layers;
 };
 struct burin_kernel {
-  burin::Kernel kernel;
+  burin::LoadedKernel kernel;
 };
 struct burin_workspace {
   burin::Workspace workspace;

@@ -6,7 +6,7 @@
 #include "runtime/c_api.h"
 
 struct burin_network {
-  burin::Network network;
+  burin::LoadedNetwork network;
   std::vector<int> batches;
 };
 struct burin_network_run {
@@ -41,7 +41,7 @@ burin_network_tensor tensor_at(const std::vector<NetworkTensor>& tensors, int in
 burin_status burin_network_open(const burin_device* device, const char* path, burin_network** network) {
   return guarded(__func__, [&](const Required& required) {
     burin_network*& result = required(network, "network");
-    burin::Network opened(required(device, "device").device, &required(path, "path"));
+    burin::LoadedNetwork opened(required(device, "device").device, &required(path, "path"));
     std::vector<int> batches = opened.batches();
     result = new burin_network{std::move(opened), std::move(batches)};
   });
@@ -84,7 +84,7 @@ burin_status burin_network_bind(const burin_network* network, const void* const*
                                 int batch, burin_network_run** run) {
   return guarded(__func__, [&](const Required& required) {
     burin_network_run*& result = required(run, "run");
-    const burin::Network& ours = required(network, "network").network;
+    const burin::LoadedNetwork& ours = required(network, "network").network;
     const void* const* const first_input = &required(inputs, "inputs");
     void* const* const first_output = &required(outputs, "outputs");
     burin::NetworkIo io;

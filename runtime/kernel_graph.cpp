@@ -23,17 +23,20 @@ class GraphBuilder {
   CUgraph graph() const { return graph_; }
 
   void add(const KernelLaunch& launch) {
-    std::array<void*, 8> parameters = launch.parameters();
+    auto parameters = launch.parameters();
+    const LaunchGeometry& geometry = launch.code->kernel->form.launch;
     KernelNodeParameters node;
     node.function = launch.code->function;
     node.grid_x = launch.grid.tiles;
     node.grid_y = launch.grid.slices;
-    node.block_x = static_cast<unsigned>(launch.threads);
-    node.shared_bytes = static_cast<unsigned>(launch.shared_bytes);
+    node.block_x = static_cast<unsigned>(geometry.threads);
+    node.shared_bytes = static_cast<unsigned>(geometry.shared_bytes);
     node.parameters = parameters.data();
     CUgraphNode& handle = nodes_.emplace_back();
     const CUresult result = driver_.cuGraphAddKernelNode(&handle, graph_, nullptr, 0, &node);
-    if (result != kCudaSuccess) fail_driver(driver_, result, "cuGraphAddKernelNode", "while adding " + launch.what);
+    if (result != kCudaSuccess) {
+      fail_driver(driver_, result, "cuGraphAddKernelNode", "while adding " + launch.what());
+    }
   }
 
   void connect(const std::vector<GraphEdge>& edges) {
@@ -78,28 +81,6 @@ class GraphBuilder {
 };
 
 }  // namespace
-
-std::array<void*, 8> KernelLaunch::parameters() const {
-  // Behind those that the kernel has: the driver reads none of them.
-  static void* const nothing = nullptr;
-  std::array<void*, 8> addresses;
-  addresses.fill(const_cast<void**>(&nothing));
-  for (std::size_t i = 0; i < pointer_count; ++i) addresses[i] = const_cast<void**>(&pointers[i]);
-  addresses[pointer_count] = const_cast<std::int32_t*>(&batch);
-  return addresses;
-}
-
-void KernelLaunch::enqueue(CUstream_st* stream) const {
-  const DeviceState& device = *code->device;
-  const DriverTable& driver = *device.driver;
-  std::array<void*, 8> addresses = parameters();
-  const ContextScope scope(device);
-  const CUresult result =
-      driver.cuLaunchKernel(code->function, grid.tiles, grid.slices, 1, static_cast<unsigned>(threads), 1, 1,
-                            static_cast<unsigned>(shared_bytes), stream, addresses.data(), nullptr);
-  if (result != kCudaSuccess) [[unlikely]]
-    fail_driver(driver, result, "cuLaunchKernel", "while launching " + what);
-}
 
 // The first constructor has made an object, whose destructor runs when the rest throws.
 KernelGraph::KernelGraph(const std::shared_ptr<const DeviceState>& device, const std::vector<KernelLaunch>& launches,

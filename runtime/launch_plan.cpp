@@ -4,77 +4,76 @@
 
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
-std::int64_t checked_tiles(const KernelRecord& record, int batch) {
+std::int64_t checked_tiles(const Kernel& kernel, int batch) {
   if (batch < 1 || batch > kMaxBatch) {
-    fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, record.layer, kMaxBatch);
+    fail(ErrorKind::usage, "batch {} of {} is not within 1..{}", batch, kernel.owner(), kMaxBatch);
   }
-  const LaunchGeometry& launch = record.launch;
+  const LaunchGeometry& launch = kernel.form.launch;
   const std::int64_t blocks = grid_width(launch, batch);
   if (blocks > kMaxGridX) {
-    fail(
-        ErrorKind::unsupported,
-        "batch {} of layer {} needs {} blocks ({} per {} images), more than a grid's {}; launch fewer images at a time",
-        batch, record.layer, blocks, launch.tiles_per_image, launch.tile_images, kMaxGridX);
+    fail(ErrorKind::unsupported,
+         "batch {} of {} needs {} blocks ({} per {} images), more than a grid's {}; launch fewer images at a time",
+         batch, kernel.owner(), blocks, launch.tiles_per_image, launch.tile_images, kMaxGridX);
   }
   if (launch.slices > kMaxGridY) {
-    fail(ErrorKind::unsupported, "layer {} is cut into {} slices, more than a grid's {}; compile it with fewer groups",
-         record.layer, launch.slices, kMaxGridY);
-  }
-  if (blocks * launch.slices > kMaxGridBlocks) {
-    fail(ErrorKind::unsupported,
-         "batch {} of layer {} needs {} x {} blocks, together more than the {} that a kernel counts; launch fewer "
-         "images "
-         "at a time",
-         batch, record.layer, blocks, launch.slices, kMaxGridBlocks);
+    fail(ErrorKind::unsupported, "{} is cut into {} slices, more than a grid's {}; compile it with fewer groups",
+         kernel.owner(), launch.slices, kMaxGridY);
   }
   return tile_count(launch, batch);
 }
 
-void check_pointer(const KernelRecord& record, const void* pointer, int alignment, const char* name) {
-  if (pointer == nullptr) fail(ErrorKind::usage, "launch of layer {}: {} is a null pointer", record.layer, name);
+void check_pointer(const Kernel& kernel, const void* pointer, int alignment, const char* name) {
+  if (pointer == nullptr) fail(ErrorKind::usage, "launch of {}: {} is a null pointer", kernel.owner(), name);
   if (reinterpret_cast<std::uintptr_t>(pointer) % static_cast<std::uintptr_t>(alignment) != 0) {
     fail(ErrorKind::usage,
-         "launch of layer {}: {} is not aligned to {} bytes, which kernel {} relies on: its address is {}; memory from "
+         "launch of {}: {} is not aligned to {} bytes, which kernel {} relies on: its address is {}; memory from "
          "cuMemAlloc or cudaMalloc is aligned",
-         record.layer, name, alignment, record.symbol, fmt::ptr(pointer));
+         kernel.owner(), name, alignment, kernel.symbol, fmt::ptr(pointer));
   }
 }
 
-void check_scratch(const KernelRecord& record, const char* name, const void* memory, std::int64_t given,
-                   std::int64_t needed, int batch) {
+void check_scratch(const Kernel& kernel, const char* name, const void* memory, std::int64_t given, std::int64_t needed,
+                   int batch) {
   if (needed == 0) return;
   if (memory == nullptr) {
     fail(ErrorKind::usage,
-         "launch of layer {} with batch {} needs a workspace with {} bytes of {}, and none was given; make one of "
+         "launch of {} with batch {} needs a workspace with {} bytes of {}, and none was given; make one of "
          "workspace_size(batch)",
-         record.layer, batch, needed, name);
+         kernel.owner(), batch, needed, name);
   }
   if (given < needed) {
-    fail(ErrorKind::usage, "launch of layer {} with batch {} needs {} bytes of {}, and the workspace has {}",
-         record.layer, batch, needed, name, given);
+    fail(ErrorKind::usage, "launch of {} with batch {} needs {} bytes of {}, and the workspace has {}", kernel.owner(),
+         batch, needed, name, given);
   }
 }
 
 }  // namespace
 
-LaunchGrid launch_grid(const KernelRecord& record, int batch) {
-  checked_tiles(record, batch);
-  return {static_cast<unsigned>(grid_width(record.launch, batch)), static_cast<unsigned>(record.launch.slices)};
+LaunchGrid launch_grid(const Kernel& kernel, int batch) {
+  checked_tiles(kernel, batch);
+  return {static_cast<unsigned>(grid_width(kernel.form.launch, batch)),
+          static_cast<unsigned>(kernel.form.launch.slices)};
 }
 
-WorkspaceSize launch_workspace(const KernelRecord& record, int batch) {
-  const std::int64_t tiles = checked_tiles(record, batch);
+WorkspaceSize launch_workspace(const Kernel& kernel, int batch) {
+  const std::int64_t tiles = checked_tiles(kernel, batch);
   std::int64_t counters = 0;
   WorkspaceSize size;
-  if (__builtin_mul_overflow(tiles, record.launch.counters_per_tile * std::int64_t{sizeof(std::uint32_t)}, &counters) ||
-      __builtin_mul_overflow(tiles, record.launch.workspace_bytes_per_tile, &size.partial_bytes) ||
+  if (saturating_product({tiles, kernel.form.launch.workspace_bytes_per_tile}) > kMaxWorkspaceBytes) {
+    fail(ErrorKind::unsupported, "batch {} of {} needs {} x {} bytes of scratch memory, more than {}", batch,
+         kernel.owner(), tiles, kernel.form.launch.workspace_bytes_per_tile, kMaxWorkspaceBytes);
+  }
+  if (__builtin_mul_overflow(tiles, kernel.form.launch.counters_per_tile * std::int64_t{sizeof(std::uint32_t)},
+                             &counters) ||
+      __builtin_mul_overflow(tiles, kernel.form.launch.workspace_bytes_per_tile, &size.partial_bytes) ||
       __builtin_add_overflow(counters, kWorkspaceAlignment - 1, &counters)) {
-    fail(ErrorKind::unsupported, "batch {} of layer {} needs more scratch memory than can be addressed", batch,
-         record.layer);
+    fail(ErrorKind::unsupported, "batch {} of {} needs more scratch memory than can be addressed", batch,
+         kernel.owner());
   }
   size.counter_bytes = counters / kWorkspaceAlignment * kWorkspaceAlignment;
   return size;
@@ -84,26 +83,26 @@ WorkspaceSize merge(const WorkspaceSize& a, const WorkspaceSize& b) {
   return {std::max(a.counter_bytes, b.counter_bytes), std::max(a.partial_bytes, b.partial_bytes)};
 }
 
-void check_launch(const KernelRecord& record, const LaunchIo& io, const WorkspaceView& workspace,
+void check_launch(const Kernel& kernel, const LaunchIo& io, const WorkspaceView& workspace,
                   const WorkspaceSize& needed) {
-  check_pointer(record, io.input, record.launch.input_alignment, "input");
-  check_pointer(record, io.output, record.launch.output_alignment, "output");
-  if (record.shape.epilogue.residual) {
-    check_pointer(record, io.residual, record.launch.output_alignment, "residual");
+  check_pointer(kernel, io.input, kernel.form.input().alignment, "input");
+  check_pointer(kernel, io.output, kernel.form.output().alignment, "output");
+  if (const KernelTensor* residual = kernel.form.find(TensorRole::residual)) {
+    check_pointer(kernel, io.residual, residual->alignment, "residual");
   } else if (io.residual != nullptr) {
-    fail(ErrorKind::usage, "launch of layer {}: a residual was given, and the layer has none", record.layer);
+    fail(ErrorKind::usage, "launch of {}: a residual was given, and the kernel has none", kernel.owner());
   }
   const auto check_map = [&](const void* map, bool has_one, const char* name) {
     if (map == nullptr || has_one) return;
     fail(ErrorKind::usage,
-         "launch of layer {}: an activity map of the {} was given, and kernel {} has none; compile it with "
+         "launch of {}: an activity map of the {} was given, and kernel {} has none; compile it with "
          "--skip-dead-tiles",
-         record.layer, name, record.symbol);
+         kernel.owner(), name, kernel.symbol);
   };
-  check_map(io.input_activity, record.launch.input_activity.has_value(), "input");
-  check_map(io.output_activity, record.launch.output_activity.has_value(), "output");
-  check_scratch(record, "counters", workspace.counters, workspace.counter_bytes, needed.counter_bytes, io.batch);
-  check_scratch(record, "partial sums", workspace.partials, workspace.partial_bytes, needed.partial_bytes, io.batch);
+  check_map(io.input_activity, kernel.form.has(TensorRole::input_map), "input");
+  check_map(io.output_activity, kernel.form.has(TensorRole::output_map), "output");
+  check_scratch(kernel, "counters", workspace.counters, workspace.counter_bytes, needed.counter_bytes, io.batch);
+  check_scratch(kernel, "partial sums", workspace.partials, workspace.partial_bytes, needed.partial_bytes, io.batch);
 }
 
 }  // namespace burin

@@ -1,22 +1,21 @@
-// The arithmetic of a launch: grid and scratch memory from the manifest's geometry and a batch size. Pure functions.
+// The arithmetic of a launch: grid and scratch memory from a kernel's form and a batch size. Pure functions.
 #pragma once
 
-#include "ir/package/manifest.h"
+#include "ir/kernel.h"
 #include "runtime/burin/runtime.hpp"
 
 namespace burin {
 
 inline constexpr std::int64_t kMaxGridX = (std::int64_t{1} << 31) - 1;  // the driver's limits, on every architecture
 inline constexpr std::int64_t kMaxGridY = 65535;
-inline constexpr std::int64_t kMaxGridBlocks = (std::int64_t{1} << 32) - 1;  // of both together: 32 bits in a kernel
 inline constexpr std::int64_t kWorkspaceAlignment = 256;  // bytes; partial sums start on such a boundary
 
 // Throw Error(usage) for a batch that is not within 1..kMaxBatch, Error(unsupported) for a grid over the limits.
-LaunchGrid launch_grid(const KernelRecord& record, int batch);
-WorkspaceSize launch_workspace(const KernelRecord& record, int batch);
+LaunchGrid launch_grid(const Kernel& kernel, int batch);
+WorkspaceSize launch_workspace(const Kernel& kernel, int batch);
 
 // Throws Error(usage) when `io` or `workspace` is not what a launch of the kernel needs.
-void check_launch(const KernelRecord& record, const LaunchIo& io, const WorkspaceView& workspace,
+void check_launch(const Kernel& kernel, const LaunchIo& io, const WorkspaceView& workspace,
                   const WorkspaceSize& needed);
 
 }  // namespace burin

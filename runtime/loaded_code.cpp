@@ -24,110 +24,82 @@ struct JitLogs {
 };
 
 // What can be known before the driver is asked: a clear sentence instead of CUDA_ERROR_INVALID_VALUE.
-void check_limits(const KernelCode& code, const DeviceInfo& device) {
-  if (code.shared_bytes > device.max_shared_per_block) {
+void check_limits(const Kernel& kernel, const DeviceInfo& device) {
+  const LaunchGeometry& launch = kernel.form.launch;
+  if (launch.shared_bytes > device.max_shared_per_block) {
     fail(ErrorKind::device,
          "kernel {} of {} needs {} bytes of shared memory per block, and cuda:{} ({}, {}) offers {}; compile it "
          "with --arch {}",
-         code.symbol, code.owner, code.shared_bytes, device.ordinal, device.name, device.arch(),
+         kernel.symbol, kernel.owner(), launch.shared_bytes, device.ordinal, device.name, device.arch(),
          device.max_shared_per_block, device.arch());
   }
-  if (code.threads > device.max_threads_per_block) {
-    fail(ErrorKind::device, "kernel {} of {} needs {} threads per block, and cuda:{} ({}) offers {}", code.symbol,
-         code.owner, code.threads, device.ordinal, device.name, device.max_threads_per_block);
+  if (launch.threads > device.max_threads_per_block) {
+    fail(ErrorKind::device, "kernel {} of {} needs {} threads per block, and cuda:{} ({}) offers {}", kernel.symbol,
+         kernel.owner(), launch.threads, device.ordinal, device.name, device.max_threads_per_block);
   }
 }
 
-void load_module(LoadedCode& kernel, const std::string& code, const std::string& what) {
-  const DriverTable& driver = *kernel.device->driver;
+void load_module(LoadedCode& loaded, const std::string& code, const std::string& what) {
+  const DriverTable& driver = *loaded.device->driver;
   JitLogs logs;
   const auto as_value = [](std::size_t bytes) { return reinterpret_cast<void*>(bytes); };
   std::array options = {kJitInfoLogBuffer, kJitInfoLogBufferBytes, kJitErrorLogBuffer, kJitErrorLogBufferBytes};
   std::array<void*, options.size()> values = {logs.info.data(), as_value(kJitLogBytes - 1), logs.error.data(),
                                               as_value(kJitLogBytes - 1)};
   // std::string ends in the NUL that the driver wants of PTX.
-  const CUresult result = driver.cuModuleLoadDataEx(&kernel.module, code.c_str(), static_cast<unsigned>(options.size()),
+  const CUresult result = driver.cuModuleLoadDataEx(&loaded.module, code.c_str(), static_cast<unsigned>(options.size()),
                                                     options.data(), values.data());
-  kernel.log = JitLogs::text(logs.info);
+  loaded.log = JitLogs::text(logs.info);
   if (result == kCudaSuccess) return;
-  kernel.module = nullptr;
+  loaded.module = nullptr;
   std::string context = "while loading " + what;
   if (const std::string error = JitLogs::text(logs.error); !error.empty()) context += "; the driver's log:\n" + error;
-  if (!kernel.log.empty()) context += "\nand further:\n" + kernel.log;
+  if (!loaded.log.empty()) context += "\nand further:\n" + loaded.log;
   fail_driver(driver, result, "cuModuleLoadDataEx", context);
 }
 
-int attribute(const LoadedCode& kernel, int which, const std::string& what) {
-  const DriverTable& driver = *kernel.device->driver;
+int attribute(const LoadedCode& loaded, int which, const std::string& what) {
+  const DriverTable& driver = *loaded.device->driver;
   int value = 0;
-  check(driver, driver.cuFuncGetAttribute(&value, which, kernel.function), "cuFuncGetAttribute", what);
+  check(driver, driver.cuFuncGetAttribute(&value, which, loaded.function), "cuFuncGetAttribute", what);
   return value;
 }
 
-void configure_function(LoadedCode& kernel, const KernelCode& code, const std::string& what) {
-  const DriverTable& driver = *kernel.device->driver;
-  const DeviceInfo& device = kernel.device->info;
-  KernelAttributes& attributes = kernel.attributes;
-  attributes.registers = attribute(kernel, kFunctionRegisters, what);
-  attributes.local_bytes = attribute(kernel, kFunctionLocalBytes, what);
-  attributes.static_shared_bytes = attribute(kernel, kFunctionStaticSharedBytes, what);
-  attributes.max_threads_per_block = attribute(kernel, kFunctionMaxThreadsPerBlock, what);
-  if (code.threads > attributes.max_threads_per_block) {
+void configure_function(LoadedCode& loaded, const std::string& what) {
+  const DriverTable& driver = *loaded.device->driver;
+  const DeviceInfo& device = loaded.device->info;
+  const LaunchGeometry& launch = loaded.kernel->form.launch;
+  KernelAttributes& attributes = loaded.attributes;
+  attributes.registers = attribute(loaded, kFunctionRegisters, what);
+  attributes.local_bytes = attribute(loaded, kFunctionLocalBytes, what);
+  attributes.static_shared_bytes = attribute(loaded, kFunctionStaticSharedBytes, what);
+  attributes.max_threads_per_block = attribute(loaded, kFunctionMaxThreadsPerBlock, what);
+  if (launch.threads > attributes.max_threads_per_block) {
     fail(ErrorKind::device,
          "{} needs {} threads per block; with its {} registers per thread cuda:{} ({}) can run {} of them; compile it "
          "with --arch {}",
-         what, code.threads, attributes.registers, device.ordinal, device.name, attributes.max_threads_per_block,
+         what, launch.threads, attributes.registers, device.ordinal, device.name, attributes.max_threads_per_block,
          device.arch());
   }
-  if (code.shared_bytes + std::int64_t{attributes.static_shared_bytes} > device.max_shared_per_block) {
+  if (launch.shared_bytes + std::int64_t{attributes.static_shared_bytes} > device.max_shared_per_block) {
     fail(ErrorKind::device, "{} needs {} + {} bytes of dynamic and static shared memory, and cuda:{} ({}) offers {}",
-         what, code.shared_bytes, attributes.static_shared_bytes, device.ordinal, device.name,
+         what, launch.shared_bytes, attributes.static_shared_bytes, device.ordinal, device.name,
          device.max_shared_per_block);
   }
-  check(driver, driver.cuFuncSetAttribute(kernel.function, kFunctionMaxDynamicSharedBytes, code.shared_bytes),
+  check(driver, driver.cuFuncSetAttribute(loaded.function, kFunctionMaxDynamicSharedBytes, launch.shared_bytes),
         "cuFuncSetAttribute", what);
 }
 
-void load(LoadedCode& kernel, const std::shared_ptr<const DeviceState>& device,
-          const std::shared_ptr<const Package>& package, const KernelCode& code, bool force_jit) {
-  const KernelBinary& binary = select_binary(code, device->info, force_jit);
-  check_limits(code, device->info);
-  const auto file = package->files.find(binary.path);
-  if (file == package->files.end()) {
-    fail(ErrorKind::bad_input, "the package names {} as code of kernel {}, and does not hold it", binary.path,
-         code.symbol);
+const std::string& file_of(const Package& package, const std::string& path, const Kernel& kernel) {
+  const auto file = package.files.find(path);
+  if (file == package.files.end()) {
+    fail(ErrorKind::bad_input, "the package names {} as a part of kernel {}, and does not hold it", path,
+         kernel.symbol);
   }
-
-  kernel.device = device;
-  kernel.package = package;
-  kernel.from = binary.kind == BinaryKind::cubin ? LoadedFrom::cubin : LoadedFrom::jit;
-  kernel.arch = binary.arch;
-  const std::string what = fmt::format("kernel {} of {} ({} for {})", code.symbol, code.owner,
-                                       kernel.from == LoadedFrom::cubin ? "cubin" : "PTX", binary.arch);
-
-  const ContextScope scope(*device);
-  load_module(kernel, file->second, what);
-  const DriverTable& driver = *device->driver;
-  check(driver, driver.cuModuleGetFunction(&kernel.function, kernel.module, code.symbol.c_str()), "cuModuleGetFunction",
-        what);
-  configure_function(kernel, code, what);
+  return file->second;
 }
 
 }  // namespace
-
-KernelCode::KernelCode(const KernelRecord& record)
-    : symbol(record.symbol),
-      owner("layer " + record.layer),
-      binaries(record.binaries),
-      threads(record.launch.threads),
-      shared_bytes(record.launch.shared_bytes) {}
-
-KernelCode::KernelCode(const OperatorRecord& record)
-    : symbol(record.symbol),
-      owner("operator " + record.op),
-      binaries(record.binaries),
-      threads(record.plan.threads),
-      shared_bytes(record.plan.shared_bytes) {}
 
 bool awaits_launch(const LoadedCode& code) {
   constexpr int kFirstThatAwaits = 90;
@@ -140,21 +112,30 @@ LoadedCode::~LoadedCode() {
   release_in_context(*device, [&](const DriverTable& driver) { driver.cuModuleUnload(module); });
 }
 
-std::shared_ptr<const LoadedKernel> load_kernel(const std::shared_ptr<const DeviceState>& device,
-                                                const std::shared_ptr<const Package>& package,
-                                                const KernelRecord& record, bool force_jit) {
-  auto kernel = std::make_shared<LoadedKernel>();
-  kernel->record = &record;
-  load(*kernel, device, package, record, force_jit);
-  return kernel;
-}
+std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
+                                              const Kernel& kernel, bool force_jit) {
+  const KernelBinary& binary = select_binary(kernel, device.info(), force_jit);
+  check_limits(kernel, device.info());
+  const std::string& code = file_of(*package, binary.path, kernel);
+  auto loaded = std::make_shared<LoadedCode>();
+  loaded->device = device.state();
+  loaded->package = package;
+  loaded->kernel = &kernel;
+  loaded->from = binary.kind == BinaryKind::cubin ? LoadedFrom::cubin : LoadedFrom::jit;
+  loaded->arch = binary.arch;
+  const std::string what = fmt::format("kernel {} of {} ({} for {})", kernel.symbol, kernel.owner(),
+                                       loaded->from == LoadedFrom::cubin ? "cubin" : "PTX", binary.arch);
 
-std::shared_ptr<const LoadedCode> load_operator(const std::shared_ptr<const DeviceState>& device,
-                                                const std::shared_ptr<const Package>& package,
-                                                const OperatorRecord& record, bool force_jit) {
-  auto kernel = std::make_shared<LoadedCode>();
-  load(*kernel, device, package, record, force_jit);
-  return kernel;
+  const ContextScope scope(*loaded->device);
+  load_module(*loaded, code, what);
+  const DriverTable& driver = *loaded->device->driver;
+  check(driver, driver.cuModuleGetFunction(&loaded->function, loaded->module, kernel.symbol.c_str()),
+        "cuModuleGetFunction", what);
+  configure_function(*loaded, what);
+  if (!kernel.weights.empty()) {
+    loaded->weights = DeviceBuffer(device, std::span<const char>(file_of(*package, kernel.weights, kernel)));
+  }
+  return loaded;
 }
 
 }  // namespace burin

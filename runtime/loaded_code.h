@@ -1,30 +1,20 @@
-// LoadedCode: a kernel's code on one device, from the moment the driver took it until it is unloaded.
+// LoadedCode: a kernel on one device, code and weights, from the moment the driver took it until it is unloaded.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "ir/package/package.h"
+#include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/device_state.h"
 
 namespace burin {
 
-// What loading needs to know of a kernel, whichever record of the manifest says it. Refers to that record.
-struct KernelCode {
-  KernelCode(const KernelRecord& record);    // NOLINT: every record of a kernel is one
-  KernelCode(const OperatorRecord& record);  // NOLINT
-
-  const std::string& symbol;
-  std::string owner;  // for messages: "layer conv1", "operator pool1"
-  const std::vector<KernelBinary>& binaries;
-  int threads = 0, shared_bytes = 0;
-};
-
 struct LoadedCode {
   std::shared_ptr<const DeviceState> device;
-  std::shared_ptr<const Package> package;  // keeps the record alive
+  std::shared_ptr<const Package> package;  // keeps `kernel` alive
+  const Kernel* kernel = nullptr;
 
   CUmodule module = nullptr;
   CUfunction function = nullptr;
@@ -32,6 +22,7 @@ struct LoadedCode {
   std::string arch;
   std::string log;
   KernelAttributes attributes;
+  DeviceBuffer weights;  // empty: the kernel has none
 
   LoadedCode() = default;
   ~LoadedCode();
@@ -44,18 +35,10 @@ struct LoadedCode {
 // does not on a later device either.
 bool awaits_launch(const LoadedCode& code);
 
-// The kernel of a layer.
-struct LoadedKernel : LoadedCode {
-  const KernelRecord* record = nullptr;
-};
-
-// Load the cubin that fits the device, else compile the PTX (the driver keeps what it compiled in its own cache).
-// Throw Error(device) when the device lacks what the kernel needs, with the driver's log when it does not compile.
-std::shared_ptr<const LoadedKernel> load_kernel(const std::shared_ptr<const DeviceState>& device,
-                                                const std::shared_ptr<const Package>& package,
-                                                const KernelRecord& record, bool force_jit);
-std::shared_ptr<const LoadedCode> load_operator(const std::shared_ptr<const DeviceState>& device,
-                                                const std::shared_ptr<const Package>& package,
-                                                const OperatorRecord& record, bool force_jit);
+// Loads the cubin that fits the device, else compiles the PTX (the driver keeps what it compiled in its own cache), and
+// copies the weights to the device. Throws Error(device) when the device lacks what the kernel needs, with the driver's
+// log when it does not compile.
+std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
+                                              const Kernel& kernel, bool force_jit);
 
 }  // namespace burin

@@ -39,11 +39,9 @@ LoadedPackage::LoadedPackage(const Device& device, std::shared_ptr<const Package
   state_->name = name;
   state_->options = options;
   const Manifest& manifest = state_->package->manifest;
-  for (const KernelRecord& record : manifest.kernels) state_->kernels.emplace_back().record = &record;
-  for (const OperatorRecord& record : manifest.operators) state_->operators.emplace_back().record = &record;
+  for (const Kernel& kernel : manifest.kernels) state_->kernels.emplace_back().kernel = &kernel;
   if (options.eager) {
     for (KernelSlot& slot : state_->kernels) state_->load(slot);
-    for (OperatorSlot& slot : state_->operators) state_->load(slot);
   }
 }
 
@@ -55,30 +53,31 @@ const Manifest& LoadedPackage::manifest() const { return state_->package->manife
 
 std::vector<std::string> LoadedPackage::layers() const {
   std::vector<std::string> layers;
-  for (const KernelRecord& record : manifest().kernels) {
-    if (std::find(layers.begin(), layers.end(), record.layer) == layers.end()) layers.push_back(record.layer);
+  for (const Kernel& kernel : manifest().kernels) {
+    const bool is_known = std::ranges::find(layers, kernel.op) != layers.end();
+    if (kernel.is_convolution() && !is_known) layers.push_back(kernel.op);
   }
   return layers;
 }
 
-Kernel LoadedPackage::kernel(std::string_view layer, int batch) const {
+LoadedKernel LoadedPackage::kernel(std::string_view layer, int batch) const {
   if (batch < 1 || batch > kMaxBatch) {
     fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, layer, kMaxBatch);
   }
   KernelSlot* best = nullptr;
   for (KernelSlot& slot : state_->kernels) {
-    if (slot.record->layer != layer) continue;
-    if (best == nullptr || suits_better(slot.record->planned_batch, best->record->planned_batch, batch)) best = &slot;
+    if (!slot.kernel->is_convolution() || slot.kernel->op != layer) continue;
+    if (best == nullptr || suits_better(slot.kernel->planned_batch, best->kernel->planned_batch, batch)) best = &slot;
   }
   if (best == nullptr) {
     fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_layers(layers()));
   }
-  return Kernel(state_->load(*best));
+  return LoadedKernel(state_->load(*best));
 }
 
-Kernel LoadedPackage::kernel_by_symbol(std::string_view symbol) const {
+LoadedKernel LoadedPackage::kernel_by_symbol(std::string_view symbol) const {
   for (KernelSlot& slot : state_->kernels) {
-    if (slot.record->symbol == symbol) return Kernel(state_->load(slot));
+    if (slot.kernel->symbol == symbol) return LoadedKernel(state_->load(slot));
   }
   fail(ErrorKind::usage, "{} has no kernel '{}'", state_->name, symbol);
 }

@@ -31,29 +31,21 @@ const NetworkProgram& NetworkState::program(int batch) const {
   fail_internal(__FILE__, __LINE__, fmt::format("no program for batch {}", batch));
 }
 
-void* NetworkState::weights_of(const OperatorRecord& op) {
-  if (op.weights.empty()) return nullptr;
-  const std::lock_guard lock(mutex_);
-  const auto found = weights_.find(&op);
-  if (found != weights_.end()) return found->second.data<void>();
-  const std::string& content = package->package->files.at(op.weights);  // verify(Package) has seen it
-  DeviceBuffer uploaded(package->device, std::span<const char>(content));
-  return weights_.emplace(&op, std::move(uploaded)).first->second.data<void>();
-}
-
-std::int64_t NetworkState::weight_bytes() {
-  const std::lock_guard lock(mutex_);
+std::int64_t NetworkState::weight_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& [op, memory] : weights_) bytes += static_cast<std::int64_t>(memory.bytes());
+  for (const auto& [symbol, slot] : kernels) {
+    const std::lock_guard lock(slot->mutex);
+    if (slot->loaded != nullptr) bytes += static_cast<std::int64_t>(slot->loaded->weights.bytes());
+  }
   return bytes;
 }
 
-// ---- Network
+// ---- LoadedNetwork
 
-Network::Network(const Device& device, const std::string& path, const LoadOptions& options)
-    : Network(LoadedPackage(device, path, options)) {}
+LoadedNetwork::LoadedNetwork(const Device& device, const std::string& path, const LoadOptions& options)
+    : LoadedNetwork(LoadedPackage(device, path, options)) {}
 
-Network::Network(const LoadedPackage& package) : state_(std::make_shared<NetworkState>()) {
+LoadedNetwork::LoadedNetwork(const LoadedPackage& package) : state_(std::make_shared<NetworkState>()) {
   state_->package = package.state();
   const Manifest& manifest = package.manifest();
   if (!manifest.network) {
@@ -66,17 +58,16 @@ Network::Network(const LoadedPackage& package) : state_(std::make_shared<Network
   state_->inputs = tensors_of(manifest.network->inputs);
   state_->outputs = tensors_of(manifest.network->outputs);
   for (const NetworkProgram& program : manifest.network->programs) state_->batches.push_back(program.plan.batch);
-  for (KernelSlot& slot : state_->package->kernels) state_->kernels.emplace(slot.record->symbol, &slot);
-  for (OperatorSlot& slot : state_->package->operators) state_->operators.emplace(slot.record->symbol, &slot);
+  for (KernelSlot& slot : state_->package->kernels) state_->kernels.emplace(slot.kernel->symbol, &slot);
 }
 
-const std::vector<NetworkTensor>& Network::inputs() const { return state_->inputs; }
-const std::vector<NetworkTensor>& Network::outputs() const { return state_->outputs; }
-std::vector<int> Network::batches() const { return state_->batches; }
-NetworkSchedule Network::schedule(int batch) const { return make_schedule(state_->batches, batch); }
-std::int64_t Network::weight_bytes() const { return state_->weight_bytes(); }
+const std::vector<NetworkTensor>& LoadedNetwork::inputs() const { return state_->inputs; }
+const std::vector<NetworkTensor>& LoadedNetwork::outputs() const { return state_->outputs; }
+std::vector<int> LoadedNetwork::batches() const { return state_->batches; }
+NetworkSchedule LoadedNetwork::schedule(int batch) const { return make_schedule(state_->batches, batch); }
+std::int64_t LoadedNetwork::weight_bytes() const { return state_->weight_bytes(); }
 
-NetworkRun Network::bind(const NetworkIo& io, const NetworkOptions& options) const {
+NetworkRun LoadedNetwork::bind(const NetworkIo& io, const NetworkOptions& options) const {
   return NetworkRun(bind_network(state_, io, options));
 }
 

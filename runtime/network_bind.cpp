@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "runtime/launch_plan.h"
@@ -11,8 +12,6 @@
 
 namespace burin {
 namespace {
-
-constexpr int kWordBytes = 4;
 
 std::uintptr_t as_number(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
@@ -108,9 +107,7 @@ class Binder {
   std::vector<WorkspaceSize> scratch_sizes(const NetworkProgram& program, int images) const {
     std::vector<WorkspaceSize> sizes;
     for (const std::string& symbol : program.kernels) {
-      const auto kernel = network_.kernels.find(symbol);
-      sizes.push_back(kernel == network_.kernels.end() ? WorkspaceSize{}
-                                                       : launch_workspace(*kernel->second->record, images));
+      sizes.push_back(launch_workspace(*network_.kernels.at(symbol)->kernel, images));
     }
     return sizes;
   }
@@ -136,10 +133,7 @@ class Binder {
     for (std::size_t i = 0; i < program.plan.steps.size(); ++i) {
       const BoundStep bound{&program, part, static_cast<int>(i)};
       run_.steps.push_back(bound);
-      const auto kernel = network_.kernels.find(bound.symbol());
-      run_.launches.push_back(kernel != network_.kernels.end()
-                                  ? layer_launch(bound, *kernel->second)
-                                  : operator_launch(bound, *network_.operators.at(bound.symbol())));
+      run_.launches.push_back(launch_of(bound, *network_.kernels.at(bound.symbol())));
       const int index = first + bound.index;
       const std::vector<int>& after = bound.step().after;
       for (const int before : after) {
@@ -162,64 +156,44 @@ class Binder {
     edges_.push_back({from, to, options_.programmatic && possible});
   }
 
-  KernelLaunch start_launch(const BoundStep& step, std::shared_ptr<const LoadedCode> code, const KernelCode& kernel) {
-    KernelLaunch launch;
-    launch.code = std::move(code);
-    launch.threads = kernel.threads;
-    launch.shared_bytes = kernel.shared_bytes;
-    launch.batch = run_.schedule.parts[static_cast<std::size_t>(step.part)].images;
-    launch.what =
-        fmt::format("step {}, kernel {} of {}, with batch {}", step.index, kernel.symbol, kernel.owner, launch.batch);
+  KernelLaunch launch_of(const BoundStep& step, KernelSlot& slot) {
+    const Kernel& kernel = *slot.kernel;
+    LaunchPointers pointers;
+    for (const KernelTensor& tensor : kernel.form.tensors) {
+      if (!tensor.exists()) continue;
+      if (tensor.role == TensorRole::input || tensor.role == TensorRole::residual) {
+        const auto argument = static_cast<std::size_t>(tensor.argument);
+        pointers.reads[argument] = address_of(step, step.step().reads[argument], tensor, kernel);
+      } else if (tensor.role == TensorRole::output) {
+        pointers.output = address_of(step, step.step().writes, tensor, kernel);
+      }
+    }
+    pointers.scratch = scratch_of(step);
+    KernelLaunch launch = make_launch(network_.package->load(slot), pointers,
+                                      run_.schedule.parts[static_cast<std::size_t>(step.part)].images);
+    launch.step = step.index;
     return launch;
   }
 
-  KernelLaunch layer_launch(const BoundStep& step, KernelSlot& slot) {
-    const KernelRecord& record = *slot.record;
-    const LaunchGeometry& geometry = record.launch;
-    KernelLaunch launch = start_launch(step, network_.package->load(slot), record);
-    launch.grid = launch_grid(record, launch.batch);
-    const auto place = [&](const Place& at, int alignment) {
-      return base(step, at, alignment, record.symbol) + at.offset;
-    };
-    const std::vector<Place>& reads = step.step().reads;
-    launch.pointers = {place(reads[0], geometry.input_alignment), place(step.step().writes, geometry.output_alignment),
-                       record.shape.epilogue.residual ? place(reads[1], geometry.output_alignment) : nullptr};
-    launch.pointer_count = 5;
+  WorkspaceView scratch_of(const BoundStep& step) {
     const Program& program = program_of(step.part);
-    const ScratchPlace& scratch = program.scratch.steps[static_cast<std::size_t>(step.index)];
+    const ScratchPlace& place = program.scratch.steps[static_cast<std::size_t>(step.index)];
     const WorkspaceView memory = run_.scratch.view();
-    const auto at = [](auto* start, std::int64_t offset) { return reinterpret_cast<unsigned char*>(start) + offset; };
-    if (scratch.size.partial_bytes > 0) launch.pointers[3] = at(memory.partials, scratch.partials);
-    if (scratch.size.counter_bytes > 0) {
-      launch.pointers[4] = at(memory.counters, program.first_counter + scratch.counters);
-    }
-    return launch;
-  }
-
-  KernelLaunch operator_launch(const BoundStep& step, OperatorSlot& slot) {
-    const OperatorRecord& record = *slot.record;
-    KernelLaunch launch = start_launch(step, network_.package->load(slot), record);
-    const std::int64_t blocks = record.plan.blocks(launch.batch);
-    if (blocks > kMaxGridX) {
-      fail(ErrorKind::unsupported, "{} needs {} blocks, more than a grid's {}; launch fewer images at a time",
-           launch.what, blocks, kMaxGridX);
-    }
-    launch.grid = {static_cast<unsigned>(blocks), 1};
-    const auto whole = [&](const Place& at, const OperatorTensor& tensor) -> void* {
-      return base(step, at, tensor.aligned * kWordBytes, record.symbol);
+    const auto at = [](auto* start, std::int64_t offset) {
+      return reinterpret_cast<decltype(start)>(reinterpret_cast<unsigned char*>(start) + offset);
     };
-    const auto read = [&](int index) { return step.step().reads[static_cast<std::size_t>(index)]; };
-    launch.pointers = {whole(read(record.input), record.plan.input), whole(step.step().writes, record.plan.output),
-                       record.plan.second.exists() ? whole(read(record.second), record.plan.second) : nullptr,
-                       network_.weights_of(record)};
-    launch.pointer_count = 4;
-    return launch;
+    WorkspaceView view;
+    if (place.size.partial_bytes > 0) view.partials = at(memory.partials, place.partials);
+    if (place.size.counter_bytes > 0) view.counters = at(memory.counters, program.first_counter + place.counters);
+    return view;
   }
 
-  // Where the place's buffer begins, which the kernel needs to be a multiple of `alignment`. Buffers of the arena are.
-  unsigned char* base(const BoundStep& step, const Place& place, int alignment, const std::string& symbol) const {
+  // Where the place begins, which the kernel needs to be a multiple of the tensor's alignment. In the arena it is.
+  unsigned char* address_of(const BoundStep& step, const Place& place, const KernelTensor& tensor,
+                            const Kernel& kernel) const {
     const NetworkPlan& plan = step.program->plan;
-    unsigned char* const address = run_.buffer_address(step.part, plan, place.buffer);
+    const int alignment = tensor.alignment;
+    unsigned char* const address = run_.buffer_address(step.part, plan, place.buffer) + place.offset;
     const auto beyond = [&](const void* pointer) { return as_number(pointer) % static_cast<unsigned>(alignment) != 0; };
     if (!beyond(address)) return address;
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(place.buffer)];
@@ -232,13 +206,13 @@ class Binder {
       fail(ErrorKind::usage,
            "{} is not aligned to {} bytes, which kernel {} relies on: its address is {}; memory from cuMemAlloc or "
            "cudaMalloc is aligned",
-           name, alignment, symbol, fmt::ptr(given));
+           name, alignment, kernel.symbol, fmt::ptr(given));
     }
     fail(ErrorKind::unsupported,
          "{}, and image {} of {} does not begin at a multiple of {} bytes, which kernel {} relies on; run as many "
          "images "
          "as one program takes, or compile a larger batch",
-         run_.schedule.text(), run_.first_images[static_cast<std::size_t>(step.part)], name, alignment, symbol);
+         run_.schedule.text(), run_.first_images[static_cast<std::size_t>(step.part)], name, alignment, kernel.symbol);
   }
 
   NetworkState& network_;

@@ -1,9 +1,8 @@
-// What a Network and its runs share, and what a NetworkRun owns.
+// What a LoadedNetwork and its runs share, and what a NetworkRun owns.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <vector>
 
@@ -20,16 +19,9 @@ struct NetworkState {
   std::vector<NetworkTensor> inputs, outputs;
   std::vector<int> batches;
   std::map<std::string_view, KernelSlot*> kernels;  // by symbol
-  std::map<std::string_view, OperatorSlot*> operators;
 
   const NetworkProgram& program(int batch) const;
-  // On the device, from the first call on; null where the operator has none.
-  void* weights_of(const OperatorRecord& op);
-  std::int64_t weight_bytes();
-
- private:
-  std::mutex mutex_;  // of the weights
-  std::map<const OperatorRecord*, DeviceBuffer> weights_;
+  std::int64_t weight_bytes() const;  // of the kernels that have been loaded
 };
 
 // A launch's step: which of the program that its part of the batch is run by.

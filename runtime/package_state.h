@@ -13,14 +13,11 @@
 namespace burin {
 
 // A kernel that is loaded when it is first asked for, by one thread; the others wait. A failure is not remembered.
-template <typename Record, typename Loaded>
-struct CodeSlot {
-  const Record* record = nullptr;
-  std::mutex mutex;
-  std::shared_ptr<const Loaded> loaded;
+struct KernelSlot {
+  const Kernel* kernel = nullptr;
+  mutable std::mutex mutex;
+  std::shared_ptr<const LoadedCode> loaded;
 };
-using KernelSlot = CodeSlot<KernelRecord, LoadedKernel>;
-using OperatorSlot = CodeSlot<OperatorRecord, LoadedCode>;
 
 struct PackageState {
   explicit PackageState(const Device& opened) : device(opened) {}
@@ -29,17 +26,11 @@ struct PackageState {
   std::shared_ptr<const Package> package;
   std::string name;  // in messages
   LoadOptions options;
-  std::deque<KernelSlot> kernels;      // one for each of the manifest's kernels
-  std::deque<OperatorSlot> operators;  // and for each of its operators
+  std::deque<KernelSlot> kernels;  // one for each of the manifest's kernels
 
-  std::shared_ptr<const LoadedKernel> load(KernelSlot& slot) const {
+  std::shared_ptr<const LoadedCode> load(KernelSlot& slot) const {
     const std::lock_guard lock(slot.mutex);
-    if (slot.loaded == nullptr) slot.loaded = load_kernel(device.state(), package, *slot.record, options.force_jit);
-    return slot.loaded;
-  }
-  std::shared_ptr<const LoadedCode> load(OperatorSlot& slot) const {
-    const std::lock_guard lock(slot.mutex);
-    if (slot.loaded == nullptr) slot.loaded = load_operator(device.state(), package, *slot.record, options.force_jit);
+    if (slot.loaded == nullptr) slot.loaded = load_kernel(device, package, *slot.kernel, options.force_jit);
     return slot.loaded;
   }
 };

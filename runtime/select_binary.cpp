@@ -14,16 +14,16 @@ bool ptx_fits(const ArchName& arch, const DeviceInfo& device) {
   return arch.compute <= device.compute();
 }
 
-const KernelBinary& select_binary(const KernelCode& code, const DeviceInfo& device, bool force_jit) {
+const KernelBinary& select_binary(const Kernel& kernel, const DeviceInfo& device, bool force_jit) {
   const KernelBinary* cubin = nullptr;
   const KernelBinary* ptx = nullptr;
   int cubin_compute = 0;
   std::string available;
-  for (const KernelBinary& binary : code.binaries) {
+  for (const KernelBinary& binary : kernel.binaries) {
     if (binary.kind == BinaryKind::bitcode) continue;
     const std::optional<ArchName> arch = parse_arch_name(binary.arch);
     if (!arch) {
-      fail(ErrorKind::bad_input, "kernel {}: '{}' is not the name of a GPU architecture, like sm_90", code.symbol,
+      fail(ErrorKind::bad_input, "kernel {}: '{}' is not the name of a GPU architecture, like sm_90", kernel.symbol,
            binary.arch);
     }
     available += fmt::format("{}{} for {}", available.empty() ? "" : ", ",
@@ -40,8 +40,8 @@ const KernelBinary& select_binary(const KernelCode& code, const DeviceInfo& devi
   fail(ErrorKind::device,
        "kernel {} of {} does not run on cuda:{} ({}), which is {}: the package has {}{}; compile it with --arch "
        "{}",
-       code.symbol, code.owner, device.ordinal, device.name, device.arch(), available.empty() ? "no code" : available,
-       force_jit ? " and the PTX was asked for" : "", device.arch());
+       kernel.symbol, kernel.owner(), device.ordinal, device.name, device.arch(),
+       available.empty() ? "no code" : available, force_jit ? " and the PTX was asked for" : "", device.arch());
 }
 
 }  // namespace burin

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "ir/arch_name.h"
-#include "ir/package/manifest.h"
+#include "ir/kernel.h"
 #include "runtime/burin/runtime.hpp"
-#include "runtime/loaded_code.h"
 
 namespace burin {
 
@@ -17,6 +16,6 @@ bool ptx_fits(const ArchName& arch, const DeviceInfo& device);
 
 // The cubin with the newest architecture that fits; without one, or with `force_jit`, the PTX. Throws Error(device)
 // that names what the kernel was compiled for and what the device is.
-const KernelBinary& select_binary(const KernelCode& code, const DeviceInfo& device, bool force_jit);
+const KernelBinary& select_binary(const Kernel& kernel, const DeviceInfo& device, bool force_jit);
 
 }  // namespace burin

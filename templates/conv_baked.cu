@@ -75,7 +75,6 @@ struct Tile {
   u32 target;           // where its copy of slot 0 goes, in buffer 0
   u32 copies;           // images of the tile that exist; or 0: rows that exist
   u32 bytes;            // of one channel block of an image or of the rows
-  u32 sharing;          // where blocks share copies: locate_sharing()
 };
 
 // A thread's output pixel.
@@ -116,8 +115,8 @@ BURIN_PRIMITIVE void burin_hole_numbers(u32 place);
 BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, u32 lane, u32 outside, const float* source, u32 target, u32 copies,
-                                       u32 bytes, u32 sharing, float* partials, u32* counters, u8* marks, i32 batch,
-                                       float* output, const float* residual, u32 meant);
+                                       u32 bytes, float* partials, u32* counters, u8* marks, i32 batch, float* output,
+                                       const float* residual, u32 meant);
 
 BURIN_DEVICE i32 at_most(i32 value, i32 limit) { return value < limit ? value : limit; }
 
@@ -129,27 +128,6 @@ BURIN_DEVICE i32 at_most(i32 value, i32 limit) { return value < limit ? value : 
 // ---- a block
 BURIN_DEVICE i32 words_of_images(i32 images) { return (images + word_images() - 1) / word_images(); }
 
-// Which tile and slice are this block's. Blocks start in the order of x first, then y. Where the plan has rounds, so
-// many tiles are computed by all slices before the next round begins, so that what is read of the input is still near.
-// A cluster stays together.
-struct BlockPlace {
-  u32 tile, slice;
-};
-
-BURIN_DEVICE BlockPlace locate_block() {
-  const u32 x = burin_dev_block_x(), y = burin_dev_block_y();
-  if (round_tiles() == 0) return {x, y};
-  const u32 wide = cluster_tiles(), high = cluster_blocks() / cluster_tiles();
-  const u32 across = burin_dev_grid_x() / wide, down = slice_count() / high;  // in clusters, as is all up to the end
-  const u32 cluster = y / high * across + x / wide;
-  const u32 width = round_tiles() / wide, round = cluster / (width * down);
-  const u32 left = across - round * width, now = left < width ? left : width;
-  const u32 within = cluster - round * width * down;
-  return {(round * width + within % now) * wide + x % wide, within / now * high + y % high};
-}
-
-BURIN_DEVICE u32 block_tile() { return locate_block().tile; }
-
 // Where the tile's pixels are, and its outputs, which are the same where the layer has no pool.
 struct TileOrigin {
   i32 image, row, col;
@@ -159,7 +137,7 @@ struct TileOrigin {
 BURIN_DEVICE TileOrigin locate_origin() {
   const u32 row_tiles = (out_rows() + tile_out_rows() - 1) / tile_out_rows();
   const u32 col_tiles = (out_cols() + tile_out_cols() - 1) / tile_out_cols();
-  const u32 block = locate_block().tile;
+  const u32 block = burin_dev_block_x();
   const u32 within_image = block % (row_tiles * col_tiles);
   TileOrigin origin;
   origin.image = block / (row_tiles * col_tiles) * tile_images();
@@ -256,12 +234,6 @@ BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
   tile.target = shared_start() + (copied_image * image_pitch() + missing * row_pitch()) * kWordBytes;
   tile.copies = whole_planes() ? images : rows > 0;
   tile.bytes = rows * in_cols() * in_together() * kWordBytes;
-  if (sharers() > 1) {
-    tile.sharing = locate_sharing();
-    const u32 before = blocks_before(tile.sharing);
-    tile.source += before * (block_bytes() / kWordBytes);
-    tile.target += before * channel_pitch() * kWordBytes;
-  }
   return tile;
 }
 
@@ -315,7 +287,7 @@ BURIN_DEVICE void finish_pixel(float* sums, const Pixel* pixel, u32* live) {
 // waits for the first copies anyway. What comes first is needed at once, and lies in registers; what comes last, at the
 // end.
 BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u32 target, u32 copies, u32 bytes,
-                                   u32 sharing, float* partials, u32* counters, u8* marks, i32 batch, float* output,
+                                   float* partials, u32* counters, u8* marks, i32 batch, float* output,
                                    const float* residual, u32 meant) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
   const Pixel pixel = {output, residual, meant};
@@ -331,7 +303,6 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
     tile.target = target;
     tile.copies = copies;
     tile.bytes = bytes;
-    tile.sharing = sharing;
     burin_hole_clear(sums);
     burin_hole_stages(&tile, sums);
   } else if (staged()) {
@@ -359,10 +330,10 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
     burin_dev_exit();
   } else if (splits() > 1) {
     const i64 slice_words = static_cast<i64>(group_sums()) * block_threads();
-    const i64 first_slice = (static_cast<i64>(locate_block().tile) * group_count() + burin_slice_group()) * splits();
+    const i64 first_slice = (static_cast<i64>(burin_dev_block_x()) * group_count() + burin_slice_group()) * splits();
     float* group_partials = partials + first_slice * slice_words + burin_dev_thread();
     burin_hole_publish(sums, group_partials + burin_slice_split() * slice_words);
-    if (!last_to_arrive(counters + locate_block().tile * group_count() + burin_slice_group())) burin_dev_exit();
+    if (!last_to_arrive(counters + burin_dev_block_x() * group_count() + burin_slice_group())) burin_dev_exit();
     burin_hole_clear(sums);
 #pragma nounroll
     for (i32 split = 0; split < splits(); ++split) burin_hole_gather(sums, group_partials + split * slice_words);
@@ -376,7 +347,7 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
 
 // What is the same for all slices is done here: this code is fetched once for the whole GPU.
 BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks) {
-  const u32 slice = locate_block().slice;
+  const u32 slice = burin_dev_block_y();
   // The grid is whole clusters; nobody waits for a block whose tile lies beyond the batch.
   if (cluster_tiles() > 1 && locate_origin().image >= launch.batch) burin_dev_exit();
   Tile tile = {};
@@ -384,13 +355,8 @@ BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks)
   if (bulk()) {
     const u32 gate = burin_dev_thread();
     if (gate < buffers()) burin_dev_gate_init(gate);
-    if (sharers() > 1 && buffers() <= gate && gate < 2 * buffers()) burin_dev_gate_init_blocks(gate, sharers());
     tile = locate_bulk_tile(launch);
-    if (sharers() > 1) {
-      burin_dev_cluster_barrier();
-    } else {
-      burin_dev_barrier();
-    }
+    burin_dev_barrier();
     burin_dev_await_launch();
     fill_first_buffers(&tile, burin_hole_first_block(slice), burin_hole_blocks(slice));
   } else {
@@ -407,8 +373,8 @@ BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks)
     }
   }
   const Pixel pixel = locate_pixel(launch);
-  burin_hole_slices(slice, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes, tile.sharing,
-                    launch.partials, launch.counters, marks, launch.batch, pixel.output, pixel.residual, pixel.meant);
+  burin_hole_slices(slice, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes, launch.partials,
+                    launch.counters, marks, launch.batch, pixel.output, pixel.residual, pixel.meant);
 }
 
 // The entries: the plan decides which is kept, under the kernel's symbol.
@@ -418,7 +384,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* r
 }
 
 BURIN_KERNEL void burin_kernel_with_activity(const float* input, float* output, const float* residual, float* partials,
-                                             u32* counters, i32 batch, const u8* input_activity, u8* output_activity) {
+                                             u32* counters, const u8* input_activity, u8* output_activity, i32 batch) {
   run_block({input, output, residual, partials, counters, batch, words_of_images(batch)}, input_activity,
             output_activity);
 }

@@ -25,7 +25,6 @@ using f32x4 = float __attribute__((ext_vector_type(4)));
 BURIN_PRIMITIVE u32 burin_dev_thread();  // within the block
 BURIN_PRIMITIVE u32 burin_dev_block_x();
 BURIN_PRIMITIVE u32 burin_dev_block_y();
-BURIN_PRIMITIVE u32 burin_dev_grid_x();  // blocks in x
 
 // ---- memory
 BURIN_PRIMITIVE float burin_dev_shared_load(u32 base, u32 offset);
@@ -66,9 +65,9 @@ BURIN_PRIMITIVE void burin_dev_copy_commit();           // closes this thread's 
 BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pending` (a constant) batches are in flight
 
 // ---- bulk copies (sm_90): a run of global memory goes to shared memory without passing through threads
-// A gate is a counter of arriving bytes, or of arriving blocks (below), numbered from 0 to kGates - 1. It opens in
-// phases 0, 1, 0, 1, ...: once for each burin_dev_gate_expect(), when that many bytes have arrived.
-constexpr u32 kGates = 14;
+// A gate is a counter of arriving bytes, numbered from 0 to kGates - 1. It opens in phases 0, 1, 0, 1, ...: once for
+// each burin_dev_gate_expect(), when that many bytes have arrived.
+constexpr u32 kGates = 8;
 BURIN_PRIMITIVE void burin_dev_gate_init(u32 gate);  // by one thread, before a barrier and any other use
 // By one thread: announces the bytes of the phase that begins. The phase before must have been waited for by it, or
 // before a barrier by another one, and no thread may still wait for it.
@@ -91,19 +90,6 @@ BURIN_PRIMITIVE void burin_dev_cluster_barrier();
 BURIN_PRIMITIVE void burin_dev_cluster_leave();
 // Shared memory of the block with this rank in the cluster, at the place of this block's address.
 BURIN_PRIMITIVE float burin_dev_cluster_load(u32 base, u32 offset, u32 rank);
-
-// ---- copies that the blocks of a cluster share
-// A gate of another kind: it opens in phases 0, 1, 0, 1, ..., once for every `blocks` arrivals, each of another block.
-BURIN_PRIMITIVE void burin_dev_gate_init_blocks(u32 gate, u32 blocks);  // as burin_dev_gate_init()
-// Arrives at a gate of the block with this rank, for its own block: what its threads did before the last barrier comes
-// before what is done by those who wait. That block must not have ended, and must wait for every phase before it ends.
-BURIN_PRIMITIVE void burin_dev_gate_arrive(u32 gate, u32 rank);
-BURIN_PRIMITIVE void burin_dev_gate_wait_blocks(u32 gate, u32 phase);
-// A bulk copy to the same place in every block of `ranks` (bits), where its arrival counts at the same gate. What a
-// copy into its own shared memory needs, each of these blocks must have done before it arrived at a gate of the blocks'
-// kind that this thread has waited for, or before a cluster barrier.
-BURIN_PRIMITIVE void burin_dev_bulk_copy_all(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
-                                             u32 bytes, u32 gate, u32 ranks);
 
 // Asks for `bytes` of the program from `code` on to be brought near; no effect but on time. Every thread of the block
 // asks for its share.

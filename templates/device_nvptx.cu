@@ -29,7 +29,6 @@ BURIN_DEVICE const BURIN_GLOBAL float* global_address(const float* base, i64 byt
 BURIN_SPECIAL_REGISTER(burin_dev_thread, "tid.x")
 BURIN_SPECIAL_REGISTER(burin_dev_block_x, "ctaid.x")
 BURIN_SPECIAL_REGISTER(burin_dev_block_y, "ctaid.y")
-BURIN_SPECIAL_REGISTER(burin_dev_grid_x, "nctaid.x")
 
 BURIN_INLINE float burin_dev_shared_load(u32 base, u32 offset) {
   return *(BURIN_SHARED float*)shared_address(base, offset);
@@ -192,44 +191,6 @@ BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const 
                        (u32)(u64)shared_address(shared_base, shared_offset)),
                    "l"(global_address(source, byte_offset)), "r"(bytes), "r"(gate_address(gate))
                    : "memory");
-}
-
-// ---- copies that blocks share
-BURIN_INLINE void burin_dev_gate_init_blocks(u32 gate, u32 blocks) {
-  __asm__ volatile(
-      "mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
-      "fence.mbarrier_init.release.cluster;" ::"r"(gate_address(gate)),
-      "r"(blocks)
-      : "memory");
-}
-BURIN_INLINE void burin_dev_gate_arrive(u32 gate, u32 rank) {
-  __asm__ volatile(
-      "{\n\t"
-      ".reg .b32 there;\n\t"
-      "mapa.shared::cluster.u32 there, %0, %1;\n\t"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [there];\n\t"
-      "}" ::"r"(gate_address(gate)),
-      "r"(rank)
-      : "memory");
-}
-BURIN_INLINE void burin_dev_gate_wait_blocks(u32 gate, u32 phase) {
-  __asm__ volatile(
-      "{\n\t"
-      ".reg .pred open;\n"
-      "again:\n\t"
-      "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 open, [%0], %1;\n\t"
-      "@!open bra again;\n\t"
-      "}" ::"r"(gate_address(gate)),
-      "r"(phase)
-      : "memory");
-}
-BURIN_INLINE void burin_dev_bulk_copy_all(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
-                                          u32 bytes, u32 gate, u32 ranks) {
-  __asm__ volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
-      "%4;" ::"r"((u32)(u64)shared_address(shared_base, shared_offset)),
-      "l"(global_address(source, byte_offset)), "r"(bytes), "r"(gate_address(gate)), "h"((unsigned short)ranks)
-      : "memory");
 }
 
 // ---- clusters

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "compiler/cli/console.h"
-#include "compiler/cli/suggest.h"
+#include "compiler/import/suggest.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -198,6 +198,12 @@ Network ImportArguments::import(const std::string& path) const {
     for (ConvLayer& layer : network.layers) crop(layer, *max_extent);
   }
   return network;
+}
+
+DeviceChoice device_for(const std::string& text) {
+  DeviceChoice choice = choose_device(text);
+  if (!choice.note.empty()) print_note(choice.note);
+  return choice;
 }
 
 }  // namespace burin

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/execute/layer_executor.h"
 #include "compiler/import/import.h"
 #include "ir/precision.h"
 #include "ir/tensor_layout.h"
@@ -54,5 +55,8 @@ struct ImportArguments {
   // The network, with --max-extent applied and its notes printed. Throws Error.
   Network import(const std::string& path) const;
 };
+
+// choose_device(); a note says what is taken instead of a GPU that is not there.
+DeviceChoice device_for(const std::string& text);
 
 }  // namespace burin

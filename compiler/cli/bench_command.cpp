@@ -5,15 +5,16 @@
 
 #include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
-#include "compiler/cli/benching.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/executing.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/measurement_json.h"
 #include "compiler/cli/network_bench.h"
 #include "compiler/cli/table.h"
+#include "compiler/execute/layer_executor.h"
+#include "compiler/import/names.h"
+#include "compiler/measure/layer_times.h"
 #include "ir/error.h"
 #include "ir/package/atomic_file.h"
 #include "ir/text.h"
@@ -31,7 +32,7 @@ struct BenchArguments {
 };
 
 struct BenchRow {
-  const KernelRecord* kernel = nullptr;
+  const Kernel* kernel = nullptr;
   int batch = 1;
   std::optional<double> dead;  // share of the input's activity map; nothing: launched without maps
   KernelTimes times;
@@ -80,11 +81,11 @@ std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const 
   const std::vector<double> shares = parse_dead(text);
   std::vector<BenchRow> all;
   for (const BenchRow& row : rows) {
-    if (!row.kernel->launch.input_activity) {
+    if (!row.kernel->form.has(TensorRole::input_map)) {
       fail(ErrorKind::usage,
            "--dead {}: kernel {} of layer '{}' skips nothing: it has no activity map of its input; compile it with "
            "--skip-dead-tiles",
-           text, row.kernel->symbol, row.kernel->layer);
+           text, row.kernel->symbol, row.kernel->op);
     }
     all.push_back(row);
     for (const double share : shares) {
@@ -101,16 +102,16 @@ std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments
   std::vector<BenchRow> rows;
   const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   std::vector<std::string> done;
-  for (const KernelRecord& kernel : manifest.kernels) {
-    if (!matches_layer(arguments.layer, kernel.layer)) continue;
+  for (const Kernel& kernel : manifest.kernels) {
+    if (!kernel.is_convolution() || !matches(arguments.layer, kernel.op)) continue;
     if (batches.empty()) {
       rows.push_back({.kernel = &kernel, .batch = kernel.planned_batch});
       continue;
     }
-    if (std::find(done.begin(), done.end(), kernel.layer) != done.end()) continue;
-    done.push_back(kernel.layer);
+    if (std::find(done.begin(), done.end(), kernel.op) != done.end()) continue;
+    done.push_back(kernel.op);
     for (const int batch : batches) {
-      rows.push_back({.kernel = kernel_for(manifest, kernel.layer, batch), .batch = batch});
+      rows.push_back({.kernel = kernel_for(manifest, kernel.op, batch), .batch = batch});
     }
   }
   if (rows.empty() && arguments.layer)
@@ -160,7 +161,7 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
   bool compared = false;
   for (const BenchRow& row : rows) {
     std::vector<std::string> cells = {
-        row.kernel->layer,
+        row.kernel->op,
         fmt::format("{}", row.batch),
         row.times.loaded_from,
         microseconds_text(row.times.warm.median_us),
@@ -229,13 +230,13 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
       {"input_buffers", kInputBuffers},  {"rows", nlohmann::ordered_json::array()}};
   if (cudnn_version) document["cudnn"] = *cudnn_version;
   for (const BenchRow& row : rows) {
-    nlohmann::ordered_json entry = {{"layer", row.kernel->layer},
+    nlohmann::ordered_json entry = {{"layer", row.kernel->op},
                                     {"symbol", row.kernel->symbol},
-                                    {"shape", describe(row.kernel->shape)},
-                                    {"nonzeros", row.kernel->nonzeros},
+                                    {"shape", describe(row.kernel->layer->shape)},
+                                    {"nonzeros", row.kernel->layer->nonzeros},
                                     {"precision", row.kernel->precision},
-                                    {"input_layout", to_string(row.kernel->launch.input_layout)},
-                                    {"output_layout", to_string(row.kernel->launch.output_layout)},
+                                    {"input_layout", to_string(row.kernel->form.input().layout)},
+                                    {"output_layout", to_string(row.kernel->form.output().layout)},
                                     {"batch", row.batch},
                                     {"planned_batch", row.kernel->planned_batch},
                                     {"predicted_us", row.kernel->predicted_us},
@@ -257,7 +258,7 @@ int bench_package(const BenchArguments& arguments) {
   // Complains before anything takes time.
   const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   const Package package = read_package(arguments.package);
-  const DeviceChoice choice = choose_device(arguments.device);
+  const DeviceChoice choice = device_for(arguments.device);
   if (choice.host) fail(ErrorKind::usage, "--device {}: only a GPU has times worth measuring", arguments.device);
   const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
   if (package.manifest.network && !by_layer) {
@@ -282,15 +283,15 @@ int bench_package(const BenchArguments& arguments) {
     int done = 0;
     double without_us = 0;
     for (BenchRow& row : rows) {
-      progress.update(done++, static_cast<int>(rows.size()), row.kernel->layer);
+      progress.update(done++, static_cast<int>(rows.size()), row.kernel->op);
       row.times = bench.time(*row.kernel, row.batch, row.dead);
       if (!row.dead) without_us = row.times.cold.median_us;
       row.without_us = without_us;
       if (!cudnn || row.dead) continue;
       MeasureOptions measure_options;
       measure_options.samples = arguments.options.samples;
-      row.modes = modes_for(row.kernel->launch.input_element);
-      row.baseline = cudnn->measure(row.kernel->shape, row.batch, row.modes, bench.stream(), measure_options);
+      row.modes = modes_for(row.kernel->form.input().element);
+      row.baseline = cudnn->measure(row.kernel->layer->shape, row.batch, row.modes, bench.stream(), measure_options);
     }
   }
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
@@ -308,7 +309,7 @@ int bench_package(const BenchArguments& arguments) {
   print_data(print_table(rows, arguments.dead.has_value()));
   for (const BenchRow& row : rows) {
     if (!row.baseline.note.empty())
-      print_note(fmt::format("{}, batch {}: {}", row.kernel->layer, row.batch, row.baseline.note));
+      print_note(fmt::format("{}, batch {}: {}", row.kernel->op, row.batch, row.baseline.note));
   }
   return 0;
 }

@@ -5,17 +5,17 @@
 #include <iterator>
 #include <random>
 
-#include "compiler/choose_convolution.h"
+#include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/executing.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
-#include "compiler/cli/verification.h"
 #include "compiler/compile.h"
+#include "compiler/execute/layer_executor.h"
 #include "compiler/kernel_cache.h"
+#include "compiler/verify/layer_verification.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -33,6 +33,7 @@ struct CompileArguments {
   std::string input;
   std::optional<std::string> output;
   std::optional<std::string> archs, layout;
+  std::string precision = std::string(to_string(Precision::fp32));
   std::string batches = "1";
   bool no_bitcode = false;
   bool no_verify = false;
@@ -127,9 +128,8 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
     }
   };
-  for (const KernelRecord& kernel : manifest.kernels) add(kernel.binaries);
-  for (const OperatorRecord& record : manifest.operators) add(record.binaries);
-  const std::size_t kernels = manifest.kernels.size() + manifest.operators.size();
+  for (const Kernel& kernel : manifest.kernels) add(kernel.binaries);
+  const std::size_t kernels = manifest.kernels.size();
   std::string text =
       fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
                   cached > 0 ? fmt::format(" ({} from the cache)", cached) : "",
@@ -149,7 +149,7 @@ void verify_edited(const Package& package, const Network& network, const std::st
     print_note(fmt::format("{}: not verified: PTX runs on a GPU only, and none was found", edited));
     return;
   }
-  const std::unique_ptr<Executor> executor = make_executor(choose_device(on_host ? "host" : "cuda"), package);
+  const std::unique_ptr<Executor> executor = make_executor(device_for(on_host ? "host" : "cuda"), package);
   const int batch = std::min(package.manifest.kernels.front().planned_batch, kMostImages);
   for (const VerificationTask& task : pair_with_weights(package.manifest, network, std::nullopt, batch)) {
     const std::uint64_t seed = std::random_device()();
@@ -194,7 +194,9 @@ int compile(CompileArguments arguments) {
   check_tuning(arguments);
   options.batches = parse_batches(arguments.batches);
   if (arguments.layout) options.layout = parse_layout(*arguments.layout);
-  if (!options.from_file) parse_tensor_choice(options.precision, arguments.layout);  // else the plan chooses
+  // A plan that is fed back has layouts of its own.
+  const std::optional<std::string> layout = options.from_file ? std::nullopt : arguments.layout;
+  options.precision = parse_tensor_choice(arguments.precision, layout).precision;
   options.zero_threshold = arguments.import.options.zero_threshold;
   options.kernels = parse_kernel_kinds(arguments.kernels);
   options.linear_storage = parse_linear_storage(arguments.linear_storage);
@@ -248,11 +250,10 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--plan", arguments->plan, "Choices not left to the planner: tile=1x14x14,groups=16,splits=2,...")
       ->type_name("LIST");
   command
-      ->add_option(
-          "--kernels", arguments->kernels,
-          fmt::format("Network: what computes the convolutions: auto (default: what is predicted to be faster), "
-                      "{}; or NAME=KIND for one",
-                      fmt::join(kernel_kind_names(), ", ")))
+      ->add_option("--kernels", arguments->kernels,
+                   fmt::format("What computes the convolutions: auto (default: what is predicted to be faster), "
+                               "{}; or NAME=KIND for one",
+                               fmt::join(kernel_kind_names(), ", ")))
       ->type_name("LIST");
   command
       ->add_option("--linear-storage", arguments->linear_storage,
@@ -268,7 +269,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->check(whole_number(1, kMaxTuningPlans));
   command
-      ->add_option("--precision", arguments->options.precision,
+      ->add_option("--precision", arguments->precision,
                    "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
                    "sums go over to FP32 every so many terms")
       ->type_name("NAME");
@@ -293,7 +294,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->add_option("--from", arguments->options.from_file,
                    "Go on from an edited stage file of one layer: a plan, .ll or .ptx")
       ->type_name("FILE");
-  command->add_option("--jobs", arguments->options.jobs, "Layers at once (default: one for each processor)")
+  command->add_option("--jobs", arguments->options.jobs, "Kernels at once (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));
   command

@@ -53,8 +53,7 @@ void print_data(std::string_view text) {
 }
 
 std::string coloured(std::string_view text, Colour colour) {
-  const char* code = colour == Colour::red ? "31" : colour == Colour::green ? "32" : "33";
-  return painted(text, code, STDOUT_FILENO);
+  return painted(text, colour == Colour::red ? "31" : "32", STDOUT_FILENO);
 }
 
 ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), visible_(isatty(STDERR_FILENO) == 1) {}

@@ -16,7 +16,7 @@ void print_note(std::string_view text);
 // To stdout, checked: throws Error(usage) where it cannot be written (a full disk, a closed pipe).
 void print_data(std::string_view text);
 
-enum class Colour { red, green, yellow };
+enum class Colour { red, green };
 // `text` in a colour where stdout is a terminal that wants colours (NO_COLOR and TERM=dumb do not), else as it is.
 std::string coloured(std::string_view text, Colour colour);
 

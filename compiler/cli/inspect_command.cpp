@@ -116,7 +116,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                {"sparsity", Align::right},
                {"nonzeros", Align::right},
                {"dead in/out", Align::right},
-               {"template"},
+               {"provider"},
                {"precision"},
                {"plan"},
                {"layout"},
@@ -131,8 +131,8 @@ std::string print_table(const std::vector<InspectRow>& rows) {
   for (const InspectRow& row : rows) {
     table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
-               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.template_name, precision_text(row),
-               row.plan, layout_text(row), microseconds_text(row.predicted_us),
+               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.provider, precision_text(row), row.plan,
+               layout_text(row), microseconds_text(row.predicted_us),
                row.tuning ? microseconds_text(chosen(*row.tuning).cold_us) : "", count_text(row.registers),
                count_text(row.spill_bytes), code_text(row.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});
@@ -160,7 +160,7 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
           {"nonzeros", row.nonzeros},
           {"dead_inputs", row.dead_inputs},
           {"dead_outputs", row.dead_outputs},
-          {"template", row.template_name},
+          {"provider", row.provider},
           {"precision", row.precision},
           {"plan", row.plan},
           {"input_layout", to_string(row.input_layout)},
@@ -255,12 +255,13 @@ int inspect(const InspectArguments& arguments) {
                         package.manifest.tool_version);
     if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
   } else {
-    PlanRequest request;
+    CompileOptions options;
     const TensorChoice tensors = parse_tensor_choice(arguments.precision, arguments.layout);
-    request.precision = tensors.precision;
-    request.input_layout = request.output_layout = tensors.layout;
-    if (arguments.arch) request.archs = {*arguments.arch};
-    arch_by_name(request.archs.front());  // throws for an unknown one
+    options.precision = tensors.precision;
+    options.layout = tensors.layout;
+    if (arguments.arch) options.archs = {*arguments.arch};
+    arch_by_name(options.archs.front());  // throws for an unknown one
+    options.batches = parse_batches(arguments.batches);
     network = arguments.import.import(arguments.input);
     if (const std::string option = graph_option(arguments); !option.empty() && !network.has_graph()) {
       fail(ErrorKind::usage, "{}: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
@@ -271,12 +272,11 @@ int inspect(const InspectArguments& arguments) {
         passes.push_back({pass, changes, left.operators.size()});
       });
     }
-    const std::vector<int> batches = parse_batches(arguments.batches);
     if (arguments.memory) {
-      for (const int batch : batches) plans.push_back(plan_network(network, batch));
+      for (const int batch : options.batches) plans.push_back(plan_network(network, batch));
     }
-    rows = rows_of_network(network, batches, request);
-    about = fmt::format("{}: planned for {}", arguments.input, request.archs.front());
+    rows = rows_of_network(network, options);
+    about = fmt::format("{}: planned for {}", arguments.input, options.archs.front());
   }
   // Whoever names layers wants to see those.
   const bool whole = package.manifest.network && !layer_glob;

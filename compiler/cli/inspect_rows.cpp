@@ -2,8 +2,11 @@
 
 #include <fstream>
 
+#include "compiler/choose/choose.h"
 #include "compiler/cli/console.h"
 #include "compiler/import/names.h"
+#include "compiler/make_kernel.h"
+#include "compiler/program_tasks.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -30,69 +33,59 @@ bool is_package(const std::string& path) {
   return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "PK\x03\x04";
 }
 
-bool matches_layer(const std::optional<std::string>& glob, const std::string& name) {
-  return !glob || glob_match(*glob, name);
+namespace {
+
+InspectRow row_of(const Kernel& kernel, const std::optional<std::string>& arch) {
+  InspectRow row;
+  row.layer = kernel.op;
+  row.symbol = kernel.symbol;
+  row.provider = kernel.provider;
+  row.precision = kernel.precision;
+  row.plan = kernel.plan_short;
+  row.shape = kernel.layer->shape;
+  row.batch = kernel.planned_batch;
+  row.nonzeros = kernel.layer->nonzeros;
+  row.dead_inputs = kernel.layer->dead_inputs;
+  row.dead_outputs = kernel.layer->dead_outputs;
+  row.predicted_us = kernel.predicted_us;
+  row.input_layout = kernel.form.input().layout;
+  row.output_layout = kernel.form.output().layout;
+  row.tuning = kernel.tuning;
+  for (const KernelBinary& binary : kernel.binaries) {
+    if (binary.kind != BinaryKind::cubin || (arch && binary.arch != *arch)) continue;
+    row.arch = binary.arch;
+    row.registers = binary.registers;
+    row.spill_bytes = binary.spill_bytes;
+    row.code_bytes = binary.code_bytes;
+    break;
+  }
+  return row;
 }
+
+}  // namespace
 
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,
                                         const std::optional<std::string>& arch) {
   std::vector<InspectRow> rows;
-  for (const KernelRecord& kernel : package.manifest.kernels) {
-    if (!matches_layer(layer_glob, kernel.layer)) continue;
-    InspectRow row;
-    row.layer = kernel.layer;
-    row.symbol = kernel.symbol;
-    row.template_name = kernel.template_name;
-    row.precision = kernel.precision;
-    row.plan = kernel.plan_short;
-    row.shape = kernel.shape;
-    row.batch = kernel.planned_batch;
-    row.nonzeros = kernel.nonzeros;
-    row.dead_inputs = kernel.dead_inputs;
-    row.dead_outputs = kernel.dead_outputs;
-    row.predicted_us = kernel.predicted_us;
-    row.input_layout = kernel.launch.input_layout;
-    row.output_layout = kernel.launch.output_layout;
-    row.tuning = kernel.tuning;
-    for (const KernelBinary& binary : kernel.binaries) {
-      if (binary.kind != BinaryKind::cubin || (arch && binary.arch != *arch)) continue;
-      row.arch = binary.arch;
-      row.registers = binary.registers;
-      row.spill_bytes = binary.spill_bytes;
-      row.code_bytes = binary.code_bytes;
-      break;
-    }
-    rows.push_back(std::move(row));
+  for (const Kernel& kernel : package.manifest.kernels) {
+    if (kernel.is_convolution() && matches(layer_glob, kernel.op)) rows.push_back(row_of(kernel, arch));
   }
   if (rows.empty() && layer_glob) fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *layer_glob);
   return rows;
 }
 
-std::vector<InspectRow> rows_of_network(const Network& network, const std::vector<int>& batches, PlanRequest request) {
+std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options) {
   std::vector<InspectRow> rows;
   ProgressBar progress("planning");
-  const int total = static_cast<int>(network.layers.size() * batches.size());
+  const int total = static_cast<int>(network.layers.size() * options.batches.size());
   for (const ConvLayer& layer : network.layers) {
-    const SparsePattern pattern = analyse(layer);
-    for (const int batch : batches) {
+    const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+    for (const int batch : options.batches) {
       progress.update(static_cast<int>(rows.size()), total, layer.name);
-      request.batch = batch;
-      const KernelPlan plan = make_plan(layer, pattern, request);
-      InspectRow row;
-      row.layer = layer.name;
-      row.symbol = kernel_symbol(layer.name, plan);
-      row.template_name = plan.template_name;
-      row.precision = to_string(plan.precision);
-      row.plan = describe(plan);
-      row.shape = layer.shape;
-      row.batch = batch;
-      row.nonzeros = pattern.statistics.nonzeros;
-      row.dead_inputs = pattern.statistics.dead_inputs;
-      row.dead_outputs = pattern.statistics.dead_outputs;
-      row.predicted_us = plan.predicted_us;
-      row.input_layout = plan.input_layout;
-      row.output_layout = plan.output_layout;
-      rows.push_back(std::move(row));
+      const Task task = task_of(op, layer, batch, options);
+      const Candidate candidate = choose(task, options).candidate;
+      const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+      rows.push_back(row_of(describe_kernel(task, candidate, recipe, candidate.symbol).kernel, std::nullopt));
     }
   }
   return rows;

@@ -6,13 +6,13 @@
 #include <vector>
 
 #include "compiler/cli/arguments.h"
-#include "compiler/plan/planner.h"
+#include "compiler/options.h"
 #include "ir/package/package.h"
 
 namespace burin {
 
 struct InspectRow {
-  std::string layer, symbol, template_name, precision, plan;
+  std::string layer, symbol, provider, precision, plan;
   std::string arch;  // of the machine code that is described; empty where there is none
   ConvShape shape;
   int batch = 1;
@@ -35,14 +35,11 @@ struct InspectRow {
 // A file named *.burin, or one that starts like a zip file and is not named *.npz.
 bool is_package(const std::string& path);
 
-// Matches a layer name against *, ? and [..]. No glob matches all.
-bool matches_layer(const std::optional<std::string>& glob, const std::string& name);
-
 // The kernels whose layer matches. `arch` chooses the machine code that is described (default: the first).
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,
                                         const std::optional<std::string>& arch);
 
-// Imports nothing more; analyses and plans.
-std::vector<InspectRow> rows_of_network(const Network& network, const std::vector<int>& batches, PlanRequest request);
+// Imports nothing more; analyses and chooses, for each layer by itself.
+std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options);
 
 }  // namespace burin

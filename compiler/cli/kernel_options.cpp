@@ -16,7 +16,8 @@ std::string others_text(const std::vector<KernelOption>& options) {
 nlohmann::ordered_json options_json(const std::vector<KernelOption>& options) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const KernelOption& option : options) {
-    list.push_back({{"template", option.template_name}, {"predicted_us", option.predicted_us}});
+    list.push_back(
+        {{"provider", option.provider}, {"us", option.us}, {"source", option.measured ? "measured" : "model"}});
   }
   return list;
 }

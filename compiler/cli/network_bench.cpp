@@ -27,16 +27,8 @@ NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& 
   const bool as_planned = part.images == part.program_batch;
   const auto of_program = std::ranges::find(program->plan.steps, step) - program->plan.steps.begin();
   row.options = options_of(*program, static_cast<std::size_t>(of_program));
-  const auto layer = std::ranges::find(manifest.kernels, row.symbol, &KernelRecord::symbol);
-  if (layer != manifest.kernels.end()) {
-    row.kernel = layer->plan_short;
-    if (part.images == layer->planned_batch) row.predicted_us = layer->predicted_us;
-    return row;
-  }
-  const auto record = std::ranges::find(manifest.operators, row.symbol, &OperatorRecord::symbol);
-  if (record == manifest.operators.end()) return row;
-  row.kernel = describe(record->plan);
-  if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().predicted_us;
+  if (const Kernel* kernel = find_kernel(manifest, row.symbol)) row.kernel = kernel->plan_short;
+  if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().us;
   return row;
 }
 
@@ -130,7 +122,7 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
 
 }  // namespace
 
-NetworkBench bench_network(const Device& device, const Stream& stream, const runtime::Network& network,
+NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,
                            const NetworkMeasureOptions& measure_options) {
   std::vector<DeviceBuffer> tensors;
@@ -193,7 +185,7 @@ int bench_network_package(const NetworkBenchArguments& arguments, const Package&
   const Device device = Device::open(arguments.ordinal);
   // Not an owner: the package outlives what is loaded of it.
   const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), &package);
-  const runtime::Network network(LoadedPackage(device, shared, arguments.package));
+  const LoadedNetwork network(LoadedPackage(device, shared, arguments.package));
   const Stream stream(device);
   NetworkMeasureOptions options;
   options.samples = arguments.samples;

@@ -37,7 +37,7 @@ struct NetworkBench {
 };
 
 // On random inputs.
-NetworkBench bench_network(const Device& device, const Stream& stream, const runtime::Network& network,
+NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,
                            const NetworkMeasureOptions& measure_options);
 

@@ -16,37 +16,19 @@ namespace {
 
 using Align = Table::Align;
 
-// What a step launches; one of the two.
-struct StepKernel {
-  const KernelRecord* layer = nullptr;
-  const OperatorRecord* record = nullptr;
-
-  const std::vector<KernelBinary>& binaries() const { return layer != nullptr ? layer->binaries : record->binaries; }
-  std::string text() const { return layer != nullptr ? layer->plan_short : describe(record->plan); }
-  // Those of a convolution are its code.
-  std::int64_t weight_bytes() const {
-    return layer != nullptr ? 0 : record->plan.weight_words * static_cast<std::int64_t>(sizeof(std::uint32_t));
-  }
-  // Null where there is no cubin for `arch`.
-  const KernelBinary* cubin(const std::optional<std::string>& arch) const {
-    const auto fits = [&](const KernelBinary& binary) {
-      return binary.kind == BinaryKind::cubin && (!arch || binary.arch == *arch);
-    };
-    const auto found = std::ranges::find_if(binaries(), fits);
-    return found == binaries().end() ? nullptr : &*found;
-  }
-};
-
-// The time of a step's kernel by its model, where there is one, and the kernels that it was compared with.
-std::optional<double> predicted_us(const StepKernel& kernel, const std::vector<KernelOption>& options) {
-  if (kernel.layer != nullptr) return kernel.layer->predicted_us;
-  return options.empty() ? std::nullopt : std::optional(options.front().predicted_us);
+// Null where there is no cubin for `arch`.
+const KernelBinary* cubin_of(const Kernel& kernel, const std::optional<std::string>& arch) {
+  const auto fits = [&](const KernelBinary& binary) {
+    return binary.kind == BinaryKind::cubin && (!arch || binary.arch == *arch);
+  };
+  const auto found = std::ranges::find_if(kernel.binaries, fits);
+  return found == kernel.binaries.end() ? nullptr : &*found;
 }
 
-StepKernel kernel_of(const Manifest& manifest, const std::string& symbol) {
-  const auto layer = std::ranges::find(manifest.kernels, symbol, &KernelRecord::symbol);
-  if (layer != manifest.kernels.end()) return {&*layer, nullptr};
-  return {nullptr, &*std::ranges::find(manifest.operators, symbol, &OperatorRecord::symbol)};
+// Where the weights are instructions there are none.
+std::int64_t weight_bytes(const Kernel& kernel) {
+  const KernelTensor* weights = kernel.form.find(TensorRole::weights);
+  return weights == nullptr ? 0 : weights->run_words * kWordBytes;
 }
 
 std::string arguments_text(const std::vector<NetworkArgument>& arguments) {
@@ -76,18 +58,18 @@ std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
   double predicted = 0;
   for (std::size_t i = 0; i < program.plan.steps.size(); ++i) {
     const Step& step = program.plan.steps[i];
-    const StepKernel kernel = kernel_of(manifest, program.kernels[i]);
-    const KernelBinary* const cubin = kernel.cubin(arch);
+    const Kernel& kernel = *find_kernel(manifest, program.kernels[i]);
+    const KernelBinary* const cubin = cubin_of(kernel, arch);
     const std::int64_t code_bytes = cubin != nullptr ? cubin->code_bytes : -1;
     code += std::max<std::int64_t>(0, code_bytes);
-    weights += kernel.weight_bytes();
+    weights += weight_bytes(kernel);
     const std::vector<KernelOption> options = options_of(program, i);
-    const std::optional<double> us = predicted_us(kernel, options);
-    predicted += us.value_or(0);
-    table.add({fmt::format("{}", i), step.name, step.kind, kernel.text() + others_text(options),
+    predicted += kernel.predicted_us;
+    table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(options),
                count_text(cubin != nullptr ? cubin->registers : -1),
                count_text(cubin != nullptr ? cubin->spill_bytes : -1), code_bytes < 0 ? "" : bytes_text(code_bytes),
-               kernel.weight_bytes() == 0 ? "" : bytes_text(kernel.weight_bytes()), us ? microseconds_text(*us) : "",
+               weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
+               kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
   }
   table.add_footer({"", fmt::format("{} steps", program.plan.steps.size()), "", "", "", "",
@@ -123,22 +105,19 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
   };
   nlohmann::ordered_json document = {{"inputs", arguments_json(network.inputs)},
                                      {"outputs", arguments_json(network.outputs)},
-                                     {"operators", nlohmann::ordered_json::array()},
+                                     {"kernels", nlohmann::ordered_json::array()},
                                      {"programs", nlohmann::ordered_json::array()}};
-  for (const OperatorRecord& record : manifest.operators) {
-    const StepKernel kernel{nullptr, &record};
-    nlohmann::ordered_json entry = {{"symbol", record.symbol},
-                                    {"operator", record.op},
-                                    {"kind", record.kind},
-                                    {"kernel", kernel.text()},
-                                    {"weight_bytes", kernel.weight_bytes()}};
-    if (const KernelBinary* cubin = kernel.cubin(arch)) {
+  for (const Kernel& kernel : manifest.kernels) {
+    nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
+                                    {"kind", kernel.kind},       {"provider", kernel.provider},
+                                    {"plan", kernel.plan_short}, {"weight_bytes", weight_bytes(kernel)}};
+    if (const KernelBinary* cubin = cubin_of(kernel, arch)) {
       entry["arch"] = cubin->arch;
       entry["registers"] = cubin->registers;
       entry["spill_bytes"] = cubin->spill_bytes;
       entry["code_bytes"] = cubin->code_bytes;
     }
-    document["operators"].push_back(std::move(entry));
+    document["kernels"].push_back(std::move(entry));
   }
   for (const NetworkProgram& program : network.programs) {
     nlohmann::ordered_json entry = to_json(program.plan);

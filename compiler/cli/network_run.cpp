@@ -4,12 +4,13 @@
 
 #include <algorithm>
 
+#include "compiler/cli/arguments.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/network_executing.h"
 #include "compiler/cli/npy_reader.h"
 #include "compiler/cli/npy_writer.h"
-#include "compiler/cli/suggest.h"
+#include "compiler/execute/network_executor.h"
 #include "compiler/import/names.h"
+#include "compiler/import/suggest.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -66,7 +67,7 @@ int run_network_package(const NetworkRunArguments& arguments, const Package& pac
     batched = batched || tensor.shape.size() > argument.shape.size();
     inputs.push_back(std::move(tensor.values));
   }
-  const std::unique_ptr<NetworkExecutor> executor = make_network_executor(choose_device(arguments.device), package);
+  const std::unique_ptr<NetworkExecutor> executor = make_network_executor(device_for(arguments.device), package);
   const NetworkTensors outputs = run_network(*executor, network, batch, inputs);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     std::vector<std::int64_t> shape = network.outputs[i].shape;

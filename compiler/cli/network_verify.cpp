@@ -6,8 +6,8 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
-#include "compiler/cli/verification.h"
 #include "compiler/network/operator_error.h"
+#include "compiler/verify/layer_verification.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -162,13 +162,19 @@ int verify_network_package(const NetworkVerifyArguments& arguments, const Packag
   const NetworkRecord& network = *package.manifest.network;
   const Network model = import_model(arguments.model, package.manifest);
   const std::unique_ptr<NetworkExecutor> executor =
-      make_network_executor(choose_device(arguments.device), package, arguments.jobs);
+      make_network_executor(device_for(arguments.device), package, arguments.jobs);
   const std::uint64_t seed = arguments.options.seed;
   if (!arguments.json) {
     print_data(
         fmt::format("{} against {} on {}, seed {}\n", arguments.package, arguments.model, executor->name(), seed));
   }
-  const NetworkVerification verification = verify_network(package, model, arguments.options, *executor);
+  NetworkVerification verification;
+  {
+    ProgressBar progress("verifying steps");
+    verification =
+        verify_network(package, model, arguments.options, *executor,
+                       [&](int done, int all, const std::string& step) { progress.update(done, all, step); });
+  }
   if (arguments.json) {
     nlohmann::ordered_json document = {{"package", arguments.package},
                                        {"against", arguments.model},

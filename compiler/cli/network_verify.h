@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "compiler/cli/network_verification.h"
+#include "compiler/verify/network_verification.h"
 
 namespace burin {
 

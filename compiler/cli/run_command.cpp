@@ -3,13 +3,14 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/executing.h"
 #include "compiler/cli/network_run.h"
 #include "compiler/cli/npy_reader.h"
 #include "compiler/cli/npy_writer.h"
-#include "compiler/cli/suggest.h"
+#include "compiler/execute/layer_executor.h"
+#include "compiler/import/suggest.h"
 #include "compiler/import/weights_tensor.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -30,10 +31,11 @@ int batch_of(const NpyTensor& tensor, const std::string& path, const std::string
   return images_of(tensor, path, "the layer's " + what, {channels, height, width});
 }
 
-const KernelRecord& find_kernel(const Manifest& manifest, const std::string& layer, int batch) {
-  if (const KernelRecord* kernel = kernel_for(manifest, layer, batch)) return *kernel;
+const Kernel& kernel_of(const Manifest& manifest, const std::string& layer, int batch) {
+  if (const Kernel* kernel = kernel_for(manifest, layer, batch)) return *kernel;
   std::vector<std::string> names;
-  for (const KernelRecord& kernel : manifest.kernels) names.push_back(kernel.layer);
+  for (const Kernel& kernel : manifest.kernels)
+    if (kernel.is_convolution()) names.push_back(kernel.op);
   fail(ErrorKind::usage, "the package has no layer '{}'{}", layer, did_you_mean(layer, names));
 }
 
@@ -54,7 +56,7 @@ const std::string& one_file(const char* option, const std::vector<std::string>& 
 int run_layer(const RunArguments& arguments, const Package& package) {
   const std::string &name = *arguments.layer, &input_file = one_file("--input", arguments.inputs),
                     &output_file = one_file("--output", arguments.outputs);
-  const ConvShape& shape = find_kernel(package.manifest, name, 1).shape;
+  const ConvShape& shape = kernel_of(package.manifest, name, 1).layer->shape;
   const NpyTensor input = read_npy(input_file);
   const int batch = batch_of(input, input_file, "input", shape.in_channels, shape.in_h, shape.in_w);
   if (shape.epilogue.residual != arguments.residual.has_value()) {
@@ -72,10 +74,10 @@ int run_layer(const RunArguments& arguments, const Package& package) {
            batch);
   }
 
-  const KernelRecord& kernel = find_kernel(package.manifest, name, batch);
-  note_overflow(input_file, input, kernel.launch.input_element);
-  if (arguments.residual) note_overflow(*arguments.residual, residual, kernel.launch.output_element);
-  const std::unique_ptr<Executor> executor = make_executor(choose_device(arguments.device), package);
+  const Kernel& kernel = kernel_of(package.manifest, name, batch);
+  note_overflow(input_file, input, kernel.form.input().element);
+  if (arguments.residual) note_overflow(*arguments.residual, residual, kernel.form.output().element);
+  const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(batch),
                             std::numeric_limits<float>::quiet_NaN());
   executor->run(kernel, batch, input.values, residual.values, output);

@@ -2,8 +2,8 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/gpu_measurer.h"
 #include "compiler/cli/table.h"
+#include "compiler/measure/gpu_measurer.h"
 #include "compiler/tune/candidate.h"
 #include "compiler/tune/tune.h"
 #include "ir/error.h"
@@ -11,32 +11,36 @@
 namespace burin {
 namespace {
 
-void note_faults(const std::vector<TunedPlan>& tuned) {
-  for (const TunedPlan& plan : tuned) {
-    for (const TuningCandidate& candidate : plan.evidence.candidates) {
+void note_faults(const std::vector<TunedKernel>& tuned) {
+  for (const TunedKernel& kernel : tuned) {
+    for (const TuningCandidate& candidate : kernel.evidence.candidates) {
       if (candidate.fault.empty()) continue;
-      print_note(fmt::format("layer '{}', batch {}: plan {} was left out: {}", plan.layer, plan.batch, candidate.plan,
-                             candidate.fault));
+      print_note(fmt::format("layer '{}', batch {}: plan {} was left out: {}", kernel.layer, kernel.batch,
+                             candidate.plan, candidate.fault));
     }
   }
 }
 
 }  // namespace
 
-std::vector<TunedPlan> tune_on_gpu(const Network& network, const CompileOptions& options, int plans) {
+std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOptions& options, int plans) {
   GpuMeasurer measurer(options.archs);
   if (find_assembler().kind == AssemblerInfo::Kind::none) {
     fail(ErrorKind::unsupported, "--tune measures machine code, and there is no assembler: {}", find_assembler().note);
   }
-  const TuneOptions tune_options{plan_request(options, 1), options.batches, plans, options.jobs};
+  PlanRequest request{1, options.archs, options.plan_constraints};
+  request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
+  request.skip_dead_tiles = options.skip_dead_tiles;
+  request.precision = options.precision;
+  const TuneOptions tune_options{request, options.batches, plans, options.jobs};
   const std::string arch = measurer.device().arch;
-  std::vector<TunedPlan> tuned;
+  std::vector<TunedKernel> tuned;
   {
     ProgressBar progress("tuning");
     tuned = tune_network(
         network, tune_options,
-        [&](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
-          return compile_candidate(layer, pattern, plan, options.archs, arch);
+        [&](const ConvLayer& layer, const SparsePattern&, const KernelPlan& plan) {
+          return compile_candidate(layer, plan, options.archs, arch);
         },
         measurer,
         [&](const TuneProgress& state) {

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <optional>
 
-#include "compiler/cli/benching.h"
 #include "compiler/cli/table.h"
+#include "compiler/measure/layer_times.h"
 
 namespace burin {
 namespace {
@@ -60,13 +60,13 @@ std::string tuning_summary(const Manifest& manifest) {
                {"gain", Align::right},
                {"plans", Align::right}});
   std::vector<double> gains;
-  for (const KernelRecord& kernel : manifest.kernels) {
+  for (const Kernel& kernel : manifest.kernels) {
     if (!kernel.tuning) continue;
     const TuningRecord& tuning = *kernel.tuning;
     const TuningCandidate& own = tuning.candidates.front();
     const std::optional<double> gain = gain_of(tuning);
     if (gain) gains.push_back(*gain);
-    table.add({kernel.layer, fmt::format("{}", kernel.planned_batch), kernel.plan_short,
+    table.add({kernel.op, fmt::format("{}", kernel.planned_batch), kernel.plan_short,
                microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).cold_us),
                own.fault.empty() ? microseconds_text(own.cold_us) : "-", gain_text(gain), tried_text(tuning)});
   }

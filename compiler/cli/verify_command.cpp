@@ -11,7 +11,7 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_verify.h"
 #include "compiler/cli/table.h"
-#include "compiler/cli/verification.h"
+#include "compiler/verify/layer_verification.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -47,7 +47,7 @@ Network import_weights(const VerifyArguments& arguments, const Manifest& manifes
   options.geometry_file = arguments.geometry;
   options.zero_threshold = manifest.zero_threshold;
   if (!options.geometry_file && arguments.weights.ends_with(".npy") && !manifest.kernels.empty())
-    options.flags = flags_of(manifest.kernels.front().shape);
+    options.flags = flags_of(manifest.kernels.front().layer->shape);
   return import_network(arguments.weights, options);
 }
 
@@ -62,7 +62,7 @@ std::vector<VerificationResult> verify_all(const std::vector<VerificationTask>& 
   const auto work = [&] {
     for (std::size_t i = next++; i < tasks.size() && !failed; i = next++) {
       try {
-        progress.update(static_cast<int>(done), static_cast<int>(tasks.size()), tasks[i].kernel->layer);
+        progress.update(static_cast<int>(done), static_cast<int>(tasks.size()), tasks[i].kernel->op);
         results[i] = verify_kernel(tasks[i], seed, executor);
         ++done;
       } catch (...) {
@@ -119,7 +119,7 @@ void print_table(const std::vector<VerificationTask>& tasks, const std::vector<V
     const bool compared = result.fault.empty();
     passed += result.passed ? 1 : 0;
     const bool fp32 = result.arithmetic.precision == Precision::fp32;
-    table.add({tasks[i].kernel->layer, fp32 ? "" : tasks[i].kernel->precision, fmt::format("{}", tasks[i].batch),
+    table.add({tasks[i].kernel->op, fp32 ? "" : tasks[i].kernel->precision, fmt::format("{}", tasks[i].batch),
                tuned_for(tasks[i]), result.passed ? "ok" : "FAILED",
                compared ? error_ratio_text(result.comparison.worst_ratio) : "-",
                compared ? fmt::format("{:.1e}", result.comparison.relative_error) : "-",
@@ -137,7 +137,7 @@ void print_json(const VerifyArguments& arguments, const std::vector<Verification
     const VerificationResult& result = results[i];
     const Comparison& c = result.comparison;
     passed = passed && result.passed;
-    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->layer},
+    nlohmann::ordered_json row = {{"layer", tasks[i].kernel->op},
                                   {"symbol", tasks[i].kernel->symbol},
                                   {"precision", tasks[i].kernel->precision},
                                   {"batch", tasks[i].batch},
@@ -200,7 +200,7 @@ int verify_package(const VerifyArguments& arguments) {
   if (package.manifest.kernels.empty()) fail(ErrorKind::bad_input, "{}: holds no kernels", arguments.package);
   const Network network = import_weights(arguments, package.manifest);
   const std::vector<VerificationTask> tasks = pair_with_weights(package.manifest, network, arguments.layer, batch);
-  const std::unique_ptr<Executor> executor = make_executor(choose_device(arguments.device), package);
+  const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
   const std::uint64_t seed = arguments.seed ? *arguments.seed : std::random_device()();
 
   if (!arguments.json) {

@@ -6,19 +6,19 @@
 
 namespace burin {
 
-std::string kernel_report(const KernelRecord& record, const std::string& ptx) {
+std::string kernel_report(const Kernel& kernel, const std::string& ptx) {
   using Json = nlohmann::ordered_json;
   Json report;
-  report["symbol"] = record.symbol;
-  report["layer"] = record.layer;
-  report["plan"] = record.plan_short;
-  report["nonzeros"] = record.nonzeros;
-  report["threads"] = record.launch.threads;
-  report["shared_bytes"] = record.launch.shared_bytes;
-  report["slices"] = record.launch.slices;
-  report["source_hash"] = record.source_hash;
+  report["symbol"] = kernel.symbol;
+  report["operator"] = kernel.op;
+  report["plan"] = kernel.plan_short;
+  if (kernel.layer) report["nonzeros"] = kernel.layer->nonzeros;
+  report["threads"] = kernel.form.launch.threads;
+  report["shared_bytes"] = kernel.form.launch.shared_bytes;
+  report["slices"] = kernel.form.launch.slices;
+  report["source_hash"] = kernel.source_hash;
   report["cubins"] = Json::array();
-  for (const KernelBinary& binary : record.binaries) {
+  for (const KernelBinary& binary : kernel.binaries) {
     if (binary.kind != BinaryKind::cubin) continue;
     report["cubins"].push_back({{"arch", binary.arch},
                                 {"registers", binary.registers},

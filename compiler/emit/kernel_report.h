@@ -7,6 +7,6 @@
 
 namespace burin {
 
-std::string kernel_report(const KernelRecord& record, const std::string& ptx);
+std::string kernel_report(const Kernel& kernel, const std::string& ptx);
 
 }  // namespace burin

@@ -37,8 +37,6 @@ constexpr std::uint64_t kMaxConstantBytes = 1 << 24;  // one constant table
 constexpr std::uint64_t kMaxAlignment = 64;           // bytes, of a variable
 constexpr int kMaxCallDepth = 64;
 constexpr std::string_view kDeviceTriple = "nvptx64-nvidia-cuda";
-constexpr std::string_view kKernelSignature = "vpppppi", kActivitySignature = "vpppppipp",
-                           kOperatorSignature = "vppppi";
 constexpr std::size_t kMaxQuoted = 160;  // characters of an instruction in an error
 
 std::string quote(const llvm::Value& value) {
@@ -389,7 +387,7 @@ void remove_the_rest(llvm::Module& module, const llvm::MapVector<const llvm::Fun
 }  // namespace
 
 AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbol, const llvm::DataLayout& layout,
-                                  bool other_operator) {
+                                  const std::vector<KernelTensor>& tensors) {
   std::string faults;
   llvm::raw_string_ostream stream(faults);
   if (llvm::verifyModule(module, &stream)) {
@@ -408,16 +406,10 @@ AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbo
   }
   const bool copies =
       std::any_of(kernel->arg_begin(), kernel->arg_end(), [](const auto& p) { return p.hasByValAttr(); });
-  const std::string parameters = signature(kernel->getFunctionType());
-  if (other_operator && (copies || parameters != kOperatorSignature)) {
-    fail(ErrorKind::bad_input,
-         "bitcode: kernel '{}' does not have the parameters (input, output, second input, weights, batch)", symbol);
-  }
-  if (!other_operator && (copies || (parameters != kKernelSignature && parameters != kActivitySignature))) {
-    fail(ErrorKind::bad_input,
-         "bitcode: kernel '{}' does not have the parameters (input, output, residual, partial sums, counters, batch), "
-         "with or without (activity of the input, activity of the output) behind them",
-         symbol);
+  if (copies || signature(kernel->getFunctionType()) != "v" + std::string(tensors.size(), 'p') + "i") {
+    std::string names;
+    for (const KernelTensor& tensor : tensors) names += std::string(to_string(tensor.role)) + ", ";
+    fail(ErrorKind::bad_input, "bitcode: kernel '{}' does not have the parameters ({}batch)", symbol, names);
   }
   const ClusterExtent cluster = cluster_of(*kernel);
   // Sizes are those of the CPU that will run it, whatever the module says.
@@ -426,10 +418,7 @@ AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbo
   remove_the_rest(module, calls.depths());
   ModuleCheck check(module);
   for (const auto& [function, depth] : calls.depths()) check.function(*function);
-  const KernelForm form = other_operator                     ? KernelForm::other_operator
-                          : parameters == kActivitySignature ? KernelForm::convolution_with_activity
-                                                             : KernelForm::convolution;
-  return {kernel, cluster, form, calls.depths().lookup(kernel)};
+  return {kernel, cluster, calls.depths().lookup(kernel)};
 }
 
 }  // namespace burin

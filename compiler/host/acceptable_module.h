@@ -16,27 +16,22 @@
 #include <llvm/IR/Module.h>
 
 #include <string>
+#include <vector>
 
 #include "compiler/kernel_cluster.h"
+#include "ir/kernel.h"
 
 namespace burin {
-
-enum class KernelForm {
-  convolution,
-  convolution_with_activity,  // it has the parameters of activity maps
-  other_operator,             // input, output, second input, weights, batch
-};
 
 struct AcceptedKernel {
   llvm::Function* function = nullptr;
   ClusterExtent cluster;
-  KernelForm form = KernelForm::convolution;
   int call_depth = 1;  // functions of the module in the longest chain of calls that begins with the kernel
 };
 
-// `layout`: of the CPU; it becomes the module's. `other_operator`: which form the kernel must have. Throws
-// Error(bad_input) that names function and instruction.
+// `layout`: of the CPU; it becomes the module's. The kernel has the addresses of these tensors as its parameters, then
+// the batch. Throws Error(bad_input) that names function and instruction.
 AcceptedKernel require_acceptable(llvm::Module& module, const std::string& symbol, const llvm::DataLayout& layout,
-                                  bool other_operator);
+                                  const std::vector<KernelTensor>& tensors);
 
 }  // namespace burin

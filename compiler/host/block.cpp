@@ -14,8 +14,7 @@ thread_local Block* Block::current_ = nullptr;
 Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
     : fibers_(threads, stack_bytes, &Block::thread_entry),
       shared_(shared_bytes, threads),
-      threads_(static_cast<std::size_t>(threads)),
-      known_(static_cast<std::size_t>(threads)) {}
+      threads_(static_cast<std::size_t>(threads)) {}
 
 Block::~Block() = default;
 
@@ -29,9 +28,7 @@ void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, s
   ascending_ = true;
   all_ended_ = false;
   at_cluster_barrier_ = false;
-  progressed_ = stalled_ = learned_ = false;
   arrived_ = false;
-  if (cluster.size() > 1) std::fill(known_.begin(), known_.end(), Knowledge{});
   shared_.begin_block();
   std::fill(threads_.begin(), threads_.end(), Thread{});
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
@@ -47,9 +44,8 @@ std::optional<std::string> Block::check_awaited(const char* access) const {
 
 void Block::advance() {
   current_ = this;
-  for (progressed_ = false; !all_ended_ && !at_cluster_barrier_ && !fault_; ascending_ = !ascending_) {
+  for (; !all_ended_ && !at_cluster_barrier_ && !fault_; ascending_ = !ascending_) {
     run_interval(ascending_);
-    if (stalled_) break;
     if (!fault_) finish_interval();
   }
   current_ = nullptr;
@@ -65,9 +61,7 @@ void Block::pass_cluster_barrier() {
 // Runs every thread until it waits for all others or has ended.
 void Block::run_interval(bool ascending) {
   const int threads = static_cast<int>(threads_.size());
-  bool first = !stalled_;
-  stalled_ = false;
-  for (bool waiting = true; waiting; first = false) {
+  for (bool first = true, waiting = true; waiting; first = false) {
     waiting = false;
     bool moved = first;
     for (int i = 0; i < threads; ++i) {
@@ -80,32 +74,15 @@ void Block::run_interval(bool ascending) {
       moved |= thread.moved;
       waiting |= thread.state == State::at_gate;
     }
-    progressed_ |= moved;
-    stalled_ = waiting && !moved;
-    if (stalled_) return;
+    if (moved || !waiting) continue;
+    const auto stuck = std::find_if(threads_.begin(), threads_.end(),
+                                    [](const Thread& thread) { return thread.state == State::at_gate; });
+    const std::uint32_t gate = stuck->gate, number = shared_.gates().phase(gate);
+    fault_ = fmt::format("{}: deadlock: waits for phase {} (number {}) of gate {} for ever: {}",
+                         subject(static_cast<int>(stuck - threads_.begin())), number % 2, number, gate,
+                         shared_.gates().obstacle(gate));
+    return;
   }
-}
-
-std::string Block::deadlock() const {
-  const auto stuck = std::find_if(threads_.begin(), threads_.end(),
-                                  [](const Thread& thread) { return thread.state == State::at_gate; });
-  const std::uint32_t gate = stuck->gate, number = shared_.gates().phase(gate);
-  return fmt::format("{}: deadlock: waits for phase {} (number {}) of gate {} for ever: {}",
-                     subject(static_cast<int>(stuck - threads_.begin())), number % 2, number, gate,
-                     shared_.gates().obstacle(gate));
-}
-
-void Block::learn_of_cluster(const Knowledge& knowledge) {
-  for (Knowledge& known : known_) learn(known, knowledge);
-}
-
-// At a barrier what one thread knows becomes known to all.
-void Block::share_knowledge() {
-  if (!learned_) return;
-  learned_ = false;
-  Knowledge all{};
-  for (const Knowledge& known : known_) learn(all, known);
-  std::fill(known_.begin(), known_.end(), all);
 }
 
 // The check of clang's -fsanitize=function reads what stands before a function; generated code has nothing there.
@@ -114,20 +91,8 @@ __attribute__((no_sanitize("function")))
 #endif
 void Block::thread_entry() {
   Block& block = current();
-  const LaunchMemory& memory = block.memory();
   const Launch& launch = *block.launch_;
-  const std::uint64_t input = memory.base(LaunchBuffer::input), output = memory.base(LaunchBuffer::output),
-                      residual = memory.base(LaunchBuffer::residual), partials = memory.base(LaunchBuffer::partials),
-                      counters = memory.base(LaunchBuffer::counters);
-  if (launch.operator_kernel != nullptr) {
-    launch.operator_kernel(input, output, memory.base(LaunchBuffer::second), memory.base(LaunchBuffer::weights),
-                           launch.batch);
-  } else if (launch.activity_kernel != nullptr) {
-    launch.activity_kernel(input, output, residual, partials, counters, launch.batch,
-                           memory.base(LaunchBuffer::input_activity), memory.base(LaunchBuffer::output_activity));
-  } else {
-    launch.kernel(input, output, residual, partials, counters, launch.batch);
-  }
+  launch.kernel(launch.addresses.data(), launch.batch);
   block.end_thread();
 }
 
@@ -194,7 +159,6 @@ void Block::finish_interval() {
     broadcast_value_ = threads_.front().broadcast_value;
   }
   for (Thread& thread : threads_) thread.state = State::running;
-  share_knowledge();
   shared_.begin_interval();
   ++accessor_.interval;
 }
@@ -280,46 +244,10 @@ float Block::shuffle_xor(float value, std::uint32_t distance) {
   return threads_[static_cast<std::size_t>(thread_)].shuffled;
 }
 
-std::optional<std::string> Block::gate_arrive(std::uint32_t gate, std::uint32_t rank) {
-  Block* other = cluster_->block(rank);
-  if (other == nullptr) {
-    return fmt::format("arrives at a gate of the block of rank {}, the cluster has {}", rank, cluster_->size());
-  }
-  Knowledge knowledge = known();
-  knowledge[rank_] = shared_.interval();
-  const auto fault = other->all_ended_ ? fmt::format("arrives at gate {}, which ended with its block", gate)
-                                       : other->shared_.gate_arrive(gate, rank_, knowledge, knowledge[rank]);
-  if (!fault || other == this) return fault;
-  return fmt::format("of block ({}, {}): {}", other->x(), other->y(), *fault);
-}
-
-std::optional<std::string> Block::bulk_copy_all(std::uint32_t address, std::span<const float> values,
-                                                std::uint32_t gate, std::uint32_t ranks) {
-  if (ranks == 0) return "bulk copy to no block";
-  for (std::uint32_t rank = 0; ranks >> rank != 0; ++rank) {
-    if ((ranks >> rank & 1) == 0) continue;
-    Block* other = cluster_->block(rank);
-    if (other == nullptr) {
-      return fmt::format("bulk copy to the block of rank {}, the cluster has {}", rank, cluster_->size());
-    }
-    if (other == this) {
-      if (auto fault = shared_.bulk_copy(address, values, gate, thread_)) return fault;
-      continue;
-    }
-    const auto fault = other->all_ended_ ? "bulk copy into shared memory that ended with its block"
-                                         : other->shared_.bulk_copy_from_cluster(address, values, gate, known()[rank]);
-    if (fault) return fmt::format("to block ({}, {}): {}", other->x(), other->y(), *fault);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t phase, bool blocks) {
+std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t phase) {
   Thread& thread = threads_[static_cast<std::size_t>(thread_)];
-  learned_ |= blocks;
   for (bool open = false;;) {
-    auto fault =
-        blocks ? shared_.gate_wait_blocks(gate, phase, open, known()) : shared_.gate_wait(gate, phase, thread_, open);
-    if (fault) return fault;
+    if (auto fault = shared_.gate_wait(gate, phase, thread_, open)) return fault;
     if (open) break;
     thread.gate = gate;
     meet(State::at_gate);

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -19,22 +18,13 @@
 
 namespace burin {
 
-using KernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
-                                std::uint64_t partials, std::uint64_t counters, std::int32_t batch);
-// Of kernels with activity maps.
-using ActivityKernelFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t residual,
-                                        std::uint64_t partials, std::uint64_t counters, std::int32_t batch,
-                                        std::uint64_t input_activity, std::uint64_t output_activity);
-
-// Of operators beside the convolutions.
-using OperatorFunction = void (*)(std::uint64_t input, std::uint64_t output, std::uint64_t second,
-                                  std::uint64_t weights, std::int32_t batch);
+// A kernel on the CPU: the addresses of its tensors, in their order, and the batch.
+using HostEntry = void(const std::uint64_t* addresses, std::int32_t batch);
 
 // What all blocks of a launch share.
 struct Launch {
-  KernelFunction kernel = nullptr;
-  ActivityKernelFunction activity_kernel = nullptr;  // instead of the first
-  OperatorFunction operator_kernel = nullptr;        // instead of both
+  HostEntry* kernel = nullptr;
+  std::vector<std::uint64_t> addresses;
   LaunchMemory* memory = nullptr;
   std::uint32_t blocks_x = 1;
   std::int32_t batch = 1;
@@ -52,18 +42,10 @@ class Block {
 
   // Makes this block number `block` (x fastest) of the launch, of rank `rank` in a cluster that outlives its run.
   void start(const Launch& launch, std::uint32_t block, Cluster& cluster, std::uint32_t rank);
-  // Runs it, on the calling CPU thread, to its end, to a fault, until all its threads wait at a cluster barrier, or
-  // until those that do not wait at a barrier all wait at gates.
+  // Runs it, on the calling CPU thread, to its end, to a fault, or until all its threads wait at a cluster barrier.
   void advance();
-  // Whether the last advance() has moved a thread, and whether it ended with threads at gates.
-  bool progressed() const { return progressed_; }
-  bool stalled() const { return stalled_; }
-  // The fault of a stalled block for whose gates nobody will do anything.
-  std::string deadlock() const;
   // The other blocks of the cluster have come there too.
   void pass_cluster_barrier();
-  // All threads: the blocks of the cluster have met.
-  void learn_of_cluster(const Knowledge& knowledge);
   bool ended() const { return all_ended_; }
   // Its threads have passed a barrier.
   bool met() const { return accessor_.interval > 0; }
@@ -75,7 +57,6 @@ class Block {
   std::uint32_t thread() const { return static_cast<std::uint32_t>(thread_); }
   std::uint32_t x() const { return accessor_.block % launch_->blocks_x; }
   std::uint32_t y() const { return accessor_.block / launch_->blocks_x; }
-  std::uint32_t grid_x() const { return launch_->blocks_x; }
   std::uint32_t rank() const { return rank_; }  // in its cluster
   SharedMemory& shared() { return shared_; }
   LaunchMemory& memory() { return *launch_->memory; }
@@ -89,11 +70,8 @@ class Block {
   std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
   std::uint32_t broadcast(std::uint32_t value);
   float shuffle_xor(float value, std::uint32_t distance);
-  // Until the phase is complete; the fault when the wait is one that must not be. `blocks`: that is what it counts.
-  std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase, bool blocks);
-  std::optional<std::string> gate_arrive(std::uint32_t gate, std::uint32_t rank);
-  std::optional<std::string> bulk_copy_all(std::uint32_t address, std::span<const float> values, std::uint32_t gate,
-                                           std::uint32_t ranks);
+  // Until the phase is complete; the fault when the wait is one that must not be.
+  std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
   [[noreturn]] void end_thread();
   // What all threads of a warp must do alike, told apart by `what`.
   void warp_action(std::uint32_t what);
@@ -127,8 +105,6 @@ class Block {
   static void thread_entry();
   void meet(State state);
   void run_interval(bool ascending);
-  Knowledge& known() { return known_[static_cast<std::size_t>(thread_)]; }
-  void share_knowledge();
   void finish_interval();
   void finish_shuffle();
   void end_block();
@@ -148,10 +124,7 @@ class Block {
   bool ascending_ = true;  // the order of the threads in the next interval
   bool all_ended_ = false;
   bool at_cluster_barrier_ = false;  // all threads
-  bool progressed_ = false, stalled_ = false;
-  std::vector<Knowledge> known_;  // of each thread
-  bool learned_ = false;          // a thread has, since the last barrier
-  bool arrived_ = false;          // has counted its arrival
+  bool arrived_ = false;             // has counted its arrival
   std::uint32_t broadcast_value_ = 0;
   std::optional<std::string> fault_;
 };

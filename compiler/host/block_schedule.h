@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "compiler/kernel_cluster.h"
-#include "ir/package/manifest.h"
+#include "ir/kernel.h"
 
 namespace burin {
 

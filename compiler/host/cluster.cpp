@@ -19,18 +19,10 @@ std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t firs
     blocks_[rank]->start(launch, first + rank % width + rank / width * launch.blocks_x, *this, rank);
   }
   for (bool ascending = true;; ascending = !ascending) {
-    bool progressed = false;
     for (std::size_t i = 0; i < blocks_.size(); ++i) {
       Block& block = *blocks_[ascending ? i : blocks_.size() - 1 - i];
       block.advance();
       if (block.fault()) return block.fault();
-      progressed |= block.progressed();
-    }
-    const auto stalled =
-        std::find_if(blocks_.begin(), blocks_.end(), [](const auto& block) { return block->stalled(); });
-    if (stalled != blocks_.end()) {
-      if (!progressed) return (*stalled)->deadlock();
-      continue;
     }
     const auto ended = [](const auto& block) { return block->ended(); };
     const auto gone =
@@ -43,13 +35,9 @@ std::optional<std::string> Cluster::run(const Launch& launch, std::uint32_t firs
           "never reaches",
           (*waiting)->x(), (*waiting)->y(), (*gone)->x(), (*gone)->y());
     }
-    Knowledge knowledge{};
-    for (std::size_t rank = 0; rank < blocks_.size(); ++rank) {
-      if (blocks_[rank]->ended()) continue;
-      blocks_[rank]->pass_cluster_barrier();
-      knowledge[rank] = blocks_[rank]->shared().interval();
+    for (const auto& block : blocks_) {
+      if (!block->ended()) block->pass_cluster_barrier();
     }
-    for (const auto& block : blocks_) block->learn_of_cluster(knowledge);
   }
 }
 

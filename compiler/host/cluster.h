@@ -2,8 +2,7 @@
 // cluster of its own.
 //
 // From one cluster barrier to the next each block runs by itself, one after the other; their order is turned round from
-// barrier to barrier. Where all threads of a block wait at gates or for those that do, the next block runs, and so on
-// in rounds until nobody moves. A block that ends before its first barrier is none that the others meet.
+// barrier to barrier. A block that ends before its first barrier is none that the others meet.
 #pragma once
 
 #include <cstddef>

@@ -148,7 +148,7 @@ struct HostCode::Jit {
 
 HostCode::~HostCode() = default;
 
-HostCode::HostCode(std::string_view bitcode, const std::string& symbol, bool other_operator)
+HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const std::vector<KernelTensor>& tensors)
     : jit_(std::make_unique<Jit>()) {
   initialise_target();
   orc::JITTargetMachineBuilder target = require(orc::JITTargetMachineBuilder::detectHost(), "finding this CPU");
@@ -162,7 +162,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, bool oth
   context->setDiscardValueNames(true);
   Diagnostics diagnostics(*context);
   std::unique_ptr<llvm::Module> module = parse(bitcode, context, diagnostics);
-  const AcceptedKernel accepted = require_acceptable(*module, symbol, layout, other_operator);
+  const AcceptedKernel accepted = require_acceptable(*module, symbol, layout, tensors);
   cluster_ = accepted.cluster;
   const llvm::Function* await = module->getFunction(llvm::StringRef(kAwaitLaunch));
   awaits_ = await != nullptr && !await->use_empty();
@@ -189,20 +189,9 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, bool oth
   require(jit.addIRModule(orc::ThreadSafeModule(std::move(module), std::move(context))), "adding the module");
   std::string failure = "LLVM's code generator failed";
   const bool survived = run_guarded([&] {
-    auto address = jit.lookup(kHostKernelName);
+    auto address = jit.lookup(kHostEntryName);
     failure = address ? std::string() : llvm::toString(address.takeError());
-    if (!address) return;
-    switch (accepted.form) {
-      case KernelForm::convolution:
-        kernel_ = address->toPtr<KernelFunction>();
-        break;
-      case KernelForm::convolution_with_activity:
-        activity_kernel_ = address->toPtr<ActivityKernelFunction>();
-        break;
-      case KernelForm::other_operator:
-        operator_kernel_ = address->toPtr<OperatorFunction>();
-        break;
-    }
+    if (address) kernel_ = address->toPtr<HostEntry*>();
   });
   const std::string text = fmt::format("{}; {}{}", failure, jit_->errors, diagnostics.text());
   if (!survived) static_cast<void>(jit_.release());
@@ -211,7 +200,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, bool oth
   }
 
   stack_bytes_ =
-      static_cast<std::size_t>(accepted.call_depth) * (jit_->frame_bytes + sizeof(void*)) + kPrimitivesStackBytes;
+      static_cast<std::size_t>(accepted.call_depth + 1) * (jit_->frame_bytes + sizeof(void*)) + kPrimitivesStackBytes;
   if (stack_bytes_ > kMaxStackBytes) {
     fail(ErrorKind::unsupported, "kernel '{}' needs {} bytes of stack per thread on the host; at most {} are supported",
          symbol, stack_bytes_, kMaxStackBytes);

@@ -14,15 +14,12 @@ namespace burin {
 // Machine code and what owns it.
 class HostCode {
  public:
-  // Throws Error(bad_input) for bitcode that is no specialised module, Error(unsupported) when its threads would need
-  // too much stack.
-  HostCode(std::string_view bitcode, const std::string& symbol, bool other_operator = false);
+  // `tensors`: the kernel's. Throws Error(bad_input) for bitcode that is no specialised module,
+  // Error(unsupported) when its threads would need too much stack.
+  HostCode(std::string_view bitcode, const std::string& symbol, const std::vector<KernelTensor>& tensors);
   ~HostCode();
 
-  // All but one are null: kernels with activity maps have more parameters, those of other operators have their own.
-  KernelFunction kernel() const { return kernel_; }
-  ActivityKernelFunction activity_kernel() const { return activity_kernel_; }
-  OperatorFunction operator_kernel() const { return operator_kernel_; }
+  HostEntry* kernel() const { return kernel_; }
   const ClusterExtent& cluster() const { return cluster_; }
   bool awaits() const { return awaits_; }  // its launch, before it touches memory
   // What one thread needs, primitives included.
@@ -31,9 +28,7 @@ class HostCode {
  private:
   struct Jit;
   std::unique_ptr<Jit> jit_;
-  KernelFunction kernel_ = nullptr;
-  ActivityKernelFunction activity_kernel_ = nullptr;
-  OperatorFunction operator_kernel_ = nullptr;
+  HostEntry* kernel_ = nullptr;
   ClusterExtent cluster_;
   bool awaits_ = false;
   std::size_t stack_bytes_ = 0;

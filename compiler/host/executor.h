@@ -8,34 +8,21 @@
 // list.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
+#include <string_view>
 
-#include "ir/conv_layer.h"
-#include "ir/package/manifest.h"
+#include "compiler/host/launch_memory.h"
+#include "ir/kernel.h"
 
 namespace burin {
-
-// Tensors in the launch geometry's layouts, as 4-byte words; the output's filling channels stay as they are. With n2chw
-// a word's bits are two halves (pack_words() of ir/element_type.h).
-struct HostLaunchArguments {
-  int batch = 1;
-  std::span<const float> input;
-  std::span<float> output;
-  std::span<const float> residual;  // empty when the layer has none
-  // Activity maps in the launch geometry's cells; empty: a launch without the map. Every byte of the output's must be
-  // written, and nothing is known of what it holds before.
-  std::span<const std::uint8_t> input_activity = {};
-  std::span<std::uint8_t> output_activity = {};
-};
 
 // One kernel, compiled for this CPU. run() may be called many times, from one thread at a time.
 class HostKernel {
  public:
-  // `bitcode`: the specialised module, primitives still calls. Throws Error(bad_input) when it is not that.
-  HostKernel(std::string_view bitcode, const std::string& symbol, const LaunchGeometry& launch, const ConvShape& shape);
+  // `bitcode`: the specialised module, primitives still calls. Throws Error(bad_input) when it is not that, or not of
+  // this form.
+  HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form);
   ~HostKernel();
   HostKernel(HostKernel&&) noexcept;
   HostKernel& operator=(HostKernel&&) noexcept;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace burin {
 
@@ -14,15 +13,10 @@ void Gates::begin_block() {
   std::fill(passed_.begin(), passed_.end(), 0);
 }
 
-std::optional<std::string> Gates::unusable(const char* use, std::uint32_t gate, std::uint32_t known,
-                                           bool blocks) const {
+std::optional<std::string> Gates::unusable(const char* use, std::uint32_t gate, std::uint32_t now) const {
   if (gate >= kGates) return fmt::format("{} gate {}; gates are numbered from 0 to {}", use, gate, kGates - 1);
-  const Gate& state = gates_[gate];
-  if (!state.used) return fmt::format("{} gate {}, which has not been initialised", use, gate);
-  if ((state.blocks > 0) != blocks) {
-    return fmt::format("{} gate {}, which counts {}", use, gate, blocks ? "bytes" : "blocks");
-  }
-  if (state.initialised >= known) {
+  if (!gates_[gate].used) return fmt::format("{} gate {}, which has not been initialised", use, gate);
+  if (gates_[gate].initialised == now) {
     return fmt::format("{} gate {} without a barrier since it was initialised", use, gate);
   }
   return std::nullopt;
@@ -35,19 +29,18 @@ std::optional<std::string> Gates::too_early(const char* use, std::uint32_t gate,
                      use, gate, (state.complete - 1) % 2, state.complete - 1);
 }
 
-std::optional<std::string> Gates::init(std::uint32_t gate, std::uint32_t now, std::uint32_t blocks) {
+std::optional<std::string> Gates::init(std::uint32_t gate, std::uint32_t now) {
   if (gate >= kGates) return fmt::format("initialises gate {}; gates are numbered from 0 to {}", gate, kGates - 1);
   Gate& state = gates_[gate];
   if (state.used) return fmt::format("initialises gate {} a second time", gate);
   state.used = true;
   state.initialised = now;
-  state.blocks = blocks;
   return std::nullopt;
 }
 
 std::optional<std::string> Gates::expect(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now) {
   constexpr const char* kUse = "announces bytes at";
-  if (auto fault = unusable(kUse, gate, now, false)) return fault;
+  if (auto fault = unusable(kUse, gate, now)) return fault;
   Gate& state = gates_[gate];
   if (state.announced) {
     return fmt::format(
@@ -77,7 +70,7 @@ std::optional<std::string> Gates::expect(std::uint32_t gate, std::uint32_t bytes
 
 std::optional<std::string> Gates::start(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now) {
   constexpr const char* kUse = "starts a copy at";
-  if (auto fault = unusable(kUse, gate, now, false)) return fault;
+  if (auto fault = unusable(kUse, gate, now)) return fault;
   if (auto fault = too_early(kUse, gate, thread, now)) return fault;
   Gate& state = gates_[gate];
   const std::uint32_t limit = state.announced ? state.expected : kMaxGateBytes;
@@ -93,7 +86,7 @@ std::optional<std::string> Gates::start(std::uint32_t gate, std::uint32_t bytes,
 std::optional<std::string> Gates::wait(std::uint32_t gate, std::uint32_t phase, int thread, std::uint32_t now,
                                        bool& open) {
   open = false;
-  if (auto fault = unusable("waits for", gate, now, false)) return fault;
+  if (auto fault = unusable("waits for", gate, now)) return fault;
   if (phase > 1) return fmt::format("waits for phase {} of gate {}; a phase is 0 or 1", phase, gate);
   Gate& state = gates_[gate];
   if (phase == state.complete % 2) {
@@ -123,68 +116,8 @@ void Gates::pass(std::uint32_t gate, int thread, std::uint32_t now) {
   state.waited = now;
 }
 
-std::optional<std::string> Gates::start_from_cluster(std::uint32_t gate, std::uint32_t bytes, std::uint32_t known) {
-  if (auto fault = unusable("starts a copy at", gate, known, false)) return fault;
-  Gate& state = gates_[gate];
-  if (state.complete > 0 && state.completed >= known) {
-    return fmt::format("starts a copy at gate {} without knowing that its phase {} (number {}) is over", gate,
-                       (state.complete - 1) % 2, state.complete - 1);
-  }
-  const std::uint32_t limit = state.announced ? state.expected : kMaxGateBytes;
-  if (bytes > limit - state.started) {
-    return fmt::format("starts a copy of {} bytes at gate {}, of whose {} bytes {} have been started", bytes, gate,
-                       limit, state.started);
-  }
-  state.started += bytes;
-  state.starter = 0;
-  return std::nullopt;
-}
-
-std::optional<std::string> Gates::arrive(std::uint32_t gate, std::uint32_t rank, const Knowledge& knowledge,
-                                         std::uint32_t known) {
-  if (auto fault = unusable("arrives at", gate, known, true)) return fault;
-  Gate& state = gates_[gate];
-  const std::uint32_t bit = 1U << rank;
-  if ((state.arrived & bit) != 0) {
-    return fmt::format("arrives at gate {} a second time in its phase {} (number {})", gate, state.complete % 2,
-                       state.complete);
-  }
-  state.arrived |= bit;
-  learn(state.arriving, knowledge);
-  if (static_cast<std::uint32_t>(std::popcount(state.arrived)) < state.blocks) return std::nullopt;
-  if (state.awaited < state.complete) {
-    return fmt::format(
-        "arrives as the last at gate {} although nobody has waited for its phase {} (number {}): a wait for it would "
-        "never end",
-        gate, (state.complete - 1) % 2, state.complete - 1);
-  }
-  ++state.complete;
-  state.arrived = 0;
-  state.arrivals = state.arriving;
-  return std::nullopt;
-}
-
-std::optional<std::string> Gates::wait_blocks(std::uint32_t gate, std::uint32_t phase, std::uint32_t now, bool& open,
-                                              Knowledge& knowledge) {
-  open = false;
-  if (auto fault = unusable("waits for", gate, now, true)) return fault;
-  if (phase > 1) return fmt::format("waits for phase {} of gate {}; a phase is 0 or 1", phase, gate);
-  Gate& state = gates_[gate];
-  if (phase == state.complete % 2) return std::nullopt;
-  if (state.complete == 0) {
-    return fmt::format("waits for phase 1 of gate {}, whose phase 0 has never been complete", gate);
-  }
-  state.awaited = state.complete;
-  learn(knowledge, state.arrivals);
-  open = true;
-  return std::nullopt;
-}
-
 std::string Gates::obstacle(std::uint32_t gate) const {
   const Gate& state = gates_[gate];
-  if (state.blocks > 0) {
-    return fmt::format("of the {} blocks that must arrive, {} have", state.blocks, std::popcount(state.arrived));
-  }
   if (!state.announced) return "no thread announces its bytes";
   return fmt::format("of the {} bytes that thread {} announced, {} have been started", state.expected, state.announcer,
                      state.started);
@@ -193,14 +126,6 @@ std::string Gates::obstacle(std::uint32_t gate) const {
 std::optional<std::string> Gates::unfinished(int& thread) const {
   for (std::uint32_t gate = 0; gate < kGates; ++gate) {
     const Gate& state = gates_[gate];
-    if (state.arrived != 0 || state.awaited < (state.blocks > 0 ? state.complete : 0)) {
-      thread = 0;
-      const std::uint32_t open = state.awaited;
-      return fmt::format(
-          "the block ended although nobody has waited for phase {} (number {}) of gate {}, at which "
-          "blocks arrive",
-          open % 2, open, gate);
-    }
     if (!state.announced && state.started == 0) continue;
     thread = state.started != 0 ? state.starter : state.announcer;
     return fmt::format("the block ended although nobody has waited for phase {} (number {}) of gate {}, {}",

@@ -4,36 +4,22 @@
 // when a thread waits for it, its bytes are announced and as many have been started. On the GPU it may be complete
 // earlier, or the wait may be the one that is late: so what depends on it is a fault.
 //
-// A gate may also count the blocks of the cluster that have arrived. It is complete with the last of them, and whoever
-// waits for it then knows what they had done: each arrival brings its block's intervals along.
-//
 // `now` is the barrier interval (shared_memory.h). Each function returns std::nullopt, or the fault as a sentence
 // without its subject.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ir/limits.h"
-
 namespace burin {
 
 // As in templates/device.h and device_nvptx.cu.
-inline constexpr std::uint32_t kGates = 14;
+inline constexpr std::uint32_t kGates = 8;
 inline constexpr std::uint32_t kFirstGateByte = 16, kGateBytes = 8;
 inline constexpr std::uint32_t kMaxGateBytes = (1U << 20) - 1;  // of one phase: an mbarrier counts no further
-
-// For each rank of the cluster the interval of its block before which everything is known to have been done.
-using Knowledge = std::array<std::uint32_t, kMaxClusterBlocks>;
-inline void learn(Knowledge& knowledge, const Knowledge& more) {
-  for (std::size_t rank = 0; rank < knowledge.size(); ++rank) {
-    knowledge[rank] = std::max(knowledge[rank], more[rank]);
-  }
-}
 
 class Gates {
  public:
@@ -41,24 +27,13 @@ class Gates {
 
   void begin_block();
 
-  // `blocks`: how many must arrive; 0: it counts bytes.
-  std::optional<std::string> init(std::uint32_t gate, std::uint32_t now, std::uint32_t blocks = 0);
+  std::optional<std::string> init(std::uint32_t gate, std::uint32_t now);
   // Announces the bytes of the phase that begins.
   std::optional<std::string> expect(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now);
   // Starts a copy that counts at the gate.
   std::optional<std::string> start(std::uint32_t gate, std::uint32_t bytes, int thread, std::uint32_t now);
   // `open`: the phase is complete and the thread may go on; else it must ask again later.
   std::optional<std::string> wait(std::uint32_t gate, std::uint32_t phase, int thread, std::uint32_t now, bool& open);
-  // By a thread of another block of the cluster, which knows what this one did before the interval `known`.
-  std::optional<std::string> start_from_cluster(std::uint32_t gate, std::uint32_t bytes, std::uint32_t known);
-
-  // ---- gates that count blocks
-  // The block of rank `rank`, which may be this one, arrives with what it knows.
-  std::optional<std::string> arrive(std::uint32_t gate, std::uint32_t rank, const Knowledge& knowledge,
-                                    std::uint32_t known);
-  // As wait(); what the thread then knows is added to `knowledge`.
-  std::optional<std::string> wait_blocks(std::uint32_t gate, std::uint32_t phase, std::uint32_t now, bool& open,
-                                         Knowledge& knowledge);
 
   bool used(std::uint32_t gate) const { return gates_[gate].used; }
   // The phase at which copies that are started now arrive.
@@ -85,16 +60,10 @@ class Gates {
     int announcer = 0, starter = 0;  // of the present phase
     std::uint32_t waited = 0;        // the interval in which somebody last passed a wait
     int waiter = kNobody;            // in that interval
-    // Of gates that count blocks.
-    std::uint32_t blocks = 0;
-    std::uint32_t arrived = 0;         // bits: ranks, in the present phase
-    std::uint32_t awaited = 0;         // phases that somebody has waited for
-    Knowledge arriving{}, arrivals{};  // of the present phase so far, of the complete ones
   };
 
   static std::size_t place(std::uint32_t gate, int thread) { return static_cast<std::size_t>(thread) * kGates + gate; }
-  // `known`: the gate must have been initialised before this interval.
-  std::optional<std::string> unusable(const char* use, std::uint32_t gate, std::uint32_t known, bool blocks) const;
+  std::optional<std::string> unusable(const char* use, std::uint32_t gate, std::uint32_t now) const;
   // A thread that has not waited for the last phase may be so early that the GPU takes its bytes for that phase's.
   std::optional<std::string> too_early(const char* use, std::uint32_t gate, int thread, std::uint32_t now) const;
   void pass(std::uint32_t gate, int thread, std::uint32_t now);

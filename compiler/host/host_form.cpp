@@ -28,7 +28,7 @@ constexpr std::size_t kNearUse = 2;
 
 // ---- attributes and annotations
 
-void strip_attributes(llvm::Function& function, const llvm::Function& kernel) {
+void strip_attributes(llvm::Function& function) {
   llvm::LLVMContext& context = function.getContext();
   llvm::AttributeList kept;
   for (const llvm::Argument& parameter : function.args()) {  // a copied parameter is part of the call's form
@@ -44,8 +44,8 @@ void strip_attributes(llvm::Function& function, const llvm::Function& kernel) {
   function.clearGC();
   function.setVisibility(llvm::GlobalValue::DefaultVisibility);
   function.setDLLStorageClass(llvm::GlobalValue::DefaultStorageClass);
-  function.setLinkage(function.isDeclaration() || &function == &kernel ? llvm::GlobalValue::ExternalLinkage
-                                                                       : llvm::GlobalValue::InternalLinkage);
+  function.setLinkage(function.isDeclaration() ? llvm::GlobalValue::ExternalLinkage
+                                               : llvm::GlobalValue::InternalLinkage);
 }
 
 // Calls that do nothing when the code runs.
@@ -242,6 +242,24 @@ void cut(llvm::BasicBlock& block) {
   }
 }
 
+// Whatever tensors a kernel has, it is called in one way.
+void add_entry(llvm::Module& module, llvm::Function& kernel) {
+  llvm::LLVMContext& context = module.getContext();
+  llvm::Type* const address = llvm::PointerType::get(context, 0);
+  llvm::Type* const batch = llvm::Type::getInt32Ty(context);
+  auto* type = llvm::FunctionType::get(llvm::Type::getVoidTy(context), {address, batch}, false);
+  llvm::Function* entry = llvm::Function::Create(type, llvm::GlobalValue::ExternalLinkage, kHostEntryName, module);
+  entry->addFnAttr(llvm::Attribute::NoUnwind);
+  llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "", entry));
+  std::vector<llvm::Value*> arguments;
+  for (unsigned i = 0; i + 1 < kernel.arg_size(); ++i) {
+    arguments.push_back(builder.CreateLoad(address, builder.CreateConstGEP1_32(address, entry->getArg(0), i)));
+  }
+  arguments.push_back(entry->getArg(1));
+  builder.CreateCall(&kernel, arguments);
+  builder.CreateRetVoid();
+}
+
 }  // namespace
 
 void to_host_form(llvm::Module& module, llvm::Function& kernel) {
@@ -249,10 +267,9 @@ void to_host_form(llvm::Module& module, llvm::Function& kernel) {
   for (llvm::Function& function : module) {
     if (!function.isDeclaration()) function.setName("burin_host_function");
   }
-  kernel.setName(kHostKernelName);
   for (llvm::Function& function : module) {
     if (function.isIntrinsic()) continue;
-    strip_attributes(function, kernel);
+    strip_attributes(function);
     strip_instructions(function);
     check_divisions(function);
     check_unreachable(function);
@@ -272,6 +289,7 @@ void to_host_form(llvm::Module& module, llvm::Function& kernel) {
     for (llvm::BasicBlock* block : blocks) slots.assign(*block);
     for (llvm::BasicBlock* block : blocks) cut(*block);
   }
+  add_entry(module, kernel);
 }
 
 }  // namespace burin

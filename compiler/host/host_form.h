@@ -13,9 +13,10 @@
 
 namespace burin {
 
-inline constexpr const char* kHostKernelName = "burin_host_kernel";
+inline constexpr const char* kHostEntryName = "burin_host_entry";
 
-// `module` has been accepted. `kernel` gets the name above and stays visible to the linker; all else becomes internal.
+// `module` has been accepted. A function of the name above, `void(ptr addresses, i32 batch)`, calls the kernel with the
+// addresses of its tensors and the batch, and alone stays visible to the linker.
 void to_host_form(llvm::Module& module, llvm::Function& kernel);
 
 }  // namespace burin

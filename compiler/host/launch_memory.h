@@ -16,26 +16,24 @@
 #include <span>
 #include <string>
 
-#include "ir/conv_layer.h"
-#include "ir/operator_plan.h"
-#include "ir/package/manifest.h"
-#include "ir/tensor_layout.h"
+#include "ir/kernel.h"
 
 namespace burin {
 
-// The last two are those of operators beside the convolutions.
-enum class LaunchBuffer {
-  input,
-  output,
-  residual,
-  partials,
-  counters,
-  input_activity,
-  output_activity,
-  second,
-  weights
+inline constexpr int kRoles = 8;  // of TensorRole
+
+// What a launch is given: for each tensor of the kernel's form, its words from its first one on, or the bytes of a map.
+struct HostLaunchArguments {
+  int batch = 1;
+  std::span<const float> input;
+  std::span<float> output;  // filling channels and words between a slice's images stay as they are
+  std::span<const float> residual = {};
+  std::span<const std::uint32_t> weights = {};
+  // Empty: a launch without the map. Every byte of the output's must be written, and nothing is known of what it holds
+  // before.
+  std::span<const std::uint8_t> input_map = {};
+  std::span<std::uint8_t> output_map = {};
 };
-inline constexpr int kBuffers = 9;
 
 // Who accesses.
 struct Accessor {
@@ -46,22 +44,15 @@ struct Accessor {
 
 class LaunchMemory {
  public:
-  // The spans must have the sizes that shape, batch and geometry's layouts ask for.
-  LaunchMemory(const ConvShape& shape, const LaunchGeometry& launch, std::int64_t tiles, std::span<const float> input,
-               std::span<float> output, std::span<const float> residual,
-               std::span<const std::uint8_t> input_activity = {}, std::span<std::uint8_t> output_activity = {});
-
-  // Of an operator: whole tensors, of which it writes the words of `written`, all of them, and no others. The weights
-  // are words of whatever the kernel takes them for.
-  LaunchMemory(const OperatorTensor& written, std::int64_t blocks, std::span<const float> input,
-               std::span<float> output, std::span<const float> second, std::span<const std::uint32_t> weights);
+  // The spans must have the sizes that the form asks for; `form` must outlive this.
+  LaunchMemory(const KernelForm& form, const HostLaunchArguments& arguments);
 
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
-  std::uint64_t base(LaunchBuffer buffer) const;
+  std::uint64_t base(TensorRole role) const;
 
   bool is_weight(std::uint64_t address) const;
 
-  // Of the input, the residual, an operator's second input or its weights.
+  // Of the input, the residual or the weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
     const std::uint64_t offset = address - input_base_;
     if (offset < input_.size_bytes() && offset % kWordBytes == 0) {
@@ -72,7 +63,7 @@ class LaunchMemory {
   }
   // Four words that are accessed at once begin at a multiple of 16 bytes.
   std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
-  // A run of the input, or of an operator's weights.
+  // A run of the input or of the weights.
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
   // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
@@ -89,8 +80,6 @@ class LaunchMemory {
   std::optional<std::string> incomplete() const;
 
  private:
-  static constexpr std::uint32_t kWordBytes = 4;
-
   // A partial sum and who wrote it, in one word each; block 0 in `writer` is nobody, so blocks count from 1 here.
   struct Partial {
     std::atomic<float> value = 0;
@@ -98,31 +87,30 @@ class LaunchMemory {
   };
 
   std::optional<std::string> load_other(std::uint64_t address, float& value) const;
-  std::int64_t elements(LaunchBuffer buffer) const;
+  std::int64_t elements(TensorRole role) const;
   // The element at `address`, or -1 and the fault.
-  std::int64_t locate(LaunchBuffer buffer, const char* access, std::uint64_t address, std::string& fault) const;
-  TensorPlace place(LaunchBuffer buffer, std::int64_t element) const;
+  std::int64_t locate(TensorRole role, const char* access, std::uint64_t address, std::string& fault) const;
+  TensorPlace place(const KernelTensor& tensor, std::int64_t element) const;
   bool is_filling(std::int64_t output_element) const;
   bool is_written(std::int64_t output_element) const;
-  std::string misplaced(LaunchBuffer wanted, const char* access, std::uint64_t address) const;
-  std::string describe_element(LaunchBuffer buffer, std::int64_t element) const;
+  std::string misplaced(TensorRole wanted, const char* access, std::uint64_t address) const;
+  std::string describe_element(TensorRole role, std::int64_t element) const;
   std::string describe_block(std::uint32_t block) const;
 
-  ConvShape shape_;
-  TensorLayout input_layout_, output_layout_;
+  const KernelForm& form_;
+  const KernelTensor& written_;
   bool output_has_filling_ = false;
-  std::optional<OperatorTensor> written_;  // of an operator, and of a layer whose output is a slice
   std::int64_t partials_per_tile_ = 0;
   std::int64_t width_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;
-  std::span<const float> input_, residual_, second_;
+  std::span<const float> input_, residual_;
   std::span<const std::uint32_t> weights_;
   std::span<float> output_;
-  std::span<const std::uint8_t> input_activity_;
-  std::span<std::uint8_t> output_activity_;
+  std::span<const std::uint8_t> input_map_;
+  std::span<std::uint8_t> output_map_;
   std::int64_t partial_count_ = 0, counter_count_ = 0, block_count_ = 0;
-  std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;    // block, counted from 1
-  std::unique_ptr<std::atomic<std::uint32_t>[]> activity_writer_;  // the same
+  std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;  // block, counted from 1
+  std::unique_ptr<std::atomic<std::uint32_t>[]> map_writer_;     // the same
   std::unique_ptr<Partial[]> partials_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> counters_;
   std::unique_ptr<std::atomic<bool>[]> arrived_;  // per block: it has counted its arrival

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <map>
@@ -10,7 +9,8 @@
 #include <thread>
 
 #include "compiler/host/executor.h"
-#include "compiler/host/operator_executor.h"
+#include "compiler/host/packaged_code.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/place_values.h"
 
@@ -18,15 +18,11 @@ namespace burin {
 namespace {
 
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
-constexpr std::int64_t kWordBytes = 4;
 
-// One of the two, by what the symbol names.
 struct HostStepKernel {
-  const KernelRecord* layer = nullptr;
-  const OperatorRecord* record = nullptr;
+  const Kernel* kernel = nullptr;
   std::vector<std::uint32_t> weights;
-  std::optional<HostKernel> kernel;
-  std::optional<HostOperator> op;
+  std::optional<HostKernel> host;
 };
 
 // The memory that a program's buffers are.
@@ -72,36 +68,11 @@ struct HostNetwork::Impl {
     BURIN_CHECK(package.manifest.network, "a package of layers has no network to run");
   }
 
-  const std::string& bitcode_of(const std::vector<KernelBinary>& binaries, const std::string& name) const {
-    const auto found = std::ranges::find(binaries, BinaryKind::bitcode, &KernelBinary::kind);
-    if (found == binaries.end()) {
-      fail(ErrorKind::unsupported,
-           "kernel of '{}': the package has no bitcode for the host executor; compile it without --no-bitcode, or use "
-           "--device cuda:0",
-           name);
-    }
-    return package.files.at(found->path);
-  }
-
   void make(const std::string& symbol, HostStepKernel& made) const {
-    for (const KernelRecord& kernel : package.manifest.kernels) {
-      if (kernel.symbol != symbol) continue;
-      made.layer = &kernel;
-      made.kernel.emplace(bitcode_of(kernel.binaries, kernel.layer), symbol, kernel.launch, kernel.shape);
-      return;
-    }
-    for (const OperatorRecord& record : package.manifest.operators) {
-      if (record.symbol != symbol) continue;
-      made.record = &record;
-      if (!record.weights.empty()) {
-        const std::string& bytes = package.files.at(record.weights);
-        made.weights.resize(bytes.size() / sizeof(std::uint32_t));
-        std::memcpy(made.weights.data(), bytes.data(), made.weights.size() * sizeof(std::uint32_t));
-      }
-      made.op.emplace(bitcode_of(record.binaries, record.op), symbol, record.plan);
-      return;
-    }
-    fail_internal(__FILE__, __LINE__, fmt::format("a package with a kernel '{}' that is not there was read", symbol));
+    made.kernel = find_kernel(package.manifest, symbol);
+    BURIN_CHECK(made.kernel != nullptr, "a package with a kernel '{}' that is not there was read", symbol);
+    if (!made.kernel->weights.empty()) made.weights = words_of(package.files.at(made.kernel->weights));
+    made.host.emplace(bitcode_of(package, *made.kernel), symbol, made.kernel->form);
   }
 
   // Those of the program that have not been made yet. The first exception is thrown again.
@@ -135,29 +106,24 @@ struct HostNetwork::Impl {
   }
 
   void launch(const Step& step, HostStepKernel& kernel, int batch, Memory& memory) {
-    const auto read = [&](std::size_t i) { return memory.readable(step.reads[i].buffer); };
-    if (kernel.op) {
-      const OperatorRecord& record = *kernel.record;
-      kernel.op->run({.batch = batch,
-                      .input = read(static_cast<std::size_t>(record.input)),
-                      .output = memory.writable(step.writes.buffer),
-                      .second = record.plan.second.exists() ? read(static_cast<std::size_t>(record.second))
-                                                            : std::span<const float>(),
-                      .weights = kernel.weights});
-      kernel.op->release();
-      return;
-    }
-    // A convolution's pointers are where its tensors begin.
+    // A kernel's pointers are where its tensors begin.
     const auto part = [batch](auto words, const Place& place) {
       const std::int64_t begin = place.offset / kWordBytes;
       return words.subspan(static_cast<std::size_t>(begin),
                            static_cast<std::size_t>(words_until_end(place, batch) - begin));
     };
-    kernel.kernel->run({.batch = batch,
-                        .input = part(read(0), step.reads[0]),
-                        .output = part(memory.writable(step.writes.buffer), step.writes),
-                        .residual = step.reads.size() > 1 ? part(read(1), step.reads[1]) : std::span<const float>()});
-    kernel.kernel->release();
+    HostLaunchArguments arguments{.batch = batch,
+                                  .input = {},
+                                  .output = part(memory.writable(step.writes.buffer), step.writes),
+                                  .weights = kernel.weights};
+    for (const KernelTensor& tensor : kernel.kernel->form.tensors) {
+      if (!tensor.exists() || (tensor.role != TensorRole::input && tensor.role != TensorRole::residual)) continue;
+      const Place& place = step.reads[static_cast<std::size_t>(tensor.argument)];
+      (tensor.role == TensorRole::input ? arguments.input : arguments.residual) =
+          part(memory.readable(place.buffer), place);
+    }
+    kernel.host->run(arguments);
+    kernel.host->release();
   }
 
   std::vector<std::vector<float>> run(const NetworkProgram& program, int batch,

@@ -1,5 +1,5 @@
-// Runs a whole network of a package on the host executor, step by step: each kernel through HostKernel or HostOperator,
-// which check every access, on an arena that is poisoned before.
+// Runs a whole network of a package on the host executor, step by step: each kernel through HostKernel, which
+// checks every access, on an arena that is poisoned before.
 #pragma once
 
 #include <functional>

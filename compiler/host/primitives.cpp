@@ -14,7 +14,6 @@
 
 #include "compiler/host/block.h"
 #include "ir/element_type.h"
-#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -35,7 +34,6 @@ void require(std::optional<std::string>&& fault) {
 u32 thread() noexcept { return Block::current().thread(); }
 u32 block_x() noexcept { return Block::current().x(); }
 u32 block_y() noexcept { return Block::current().y(); }
-u32 grid_x() noexcept { return Block::current().grid_x(); }
 
 float shared_load(u32 base, u32 offset) noexcept {
   Block& block = Block::current();
@@ -186,29 +184,7 @@ void gate_expect(u32 gate, u32 bytes) noexcept {
   require(block.shared().gate_expect(gate, bytes, static_cast<int>(block.thread())));
 }
 
-void gate_wait(u32 gate, u32 phase) noexcept { require(Block::current().gate_wait(gate, phase, false)); }
-
-void gate_init_blocks(u32 gate, u32 blocks) noexcept {
-  Block& block = Block::current();
-  if (blocks < 1 || blocks > kMaxClusterBlocks) {
-    block.fail_thread(
-        fmt::format("initialises gate {} for {} blocks; a cluster has 1 to {}", gate, blocks, kMaxClusterBlocks));
-  }
-  require(block.shared().gate_init(gate, static_cast<int>(block.thread()), blocks));
-}
-
-void gate_wait_blocks(u32 gate, u32 phase) noexcept { require(Block::current().gate_wait(gate, phase, true)); }
-
-void gate_arrive(u32 gate, u32 rank) noexcept { require(Block::current().gate_arrive(gate, rank)); }
-
-void bulk_copy_all(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate,
-                   u32 ranks) noexcept {
-  Block& block = Block::current();
-  if (!block.memory().is_weight(source)) require_awaited("bulk copy");
-  std::span<const float> values;
-  require(block.memory().load_run(source + static_cast<u64>(byte_offset), bytes, values));
-  require(block.bulk_copy_all(shared_base + shared_offset, values, gate, ranks));
-}
+void gate_wait(u32 gate, u32 phase) noexcept { require(Block::current().gate_wait(gate, phase)); }
 
 void bulk_copy(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 bytes, u32 gate) noexcept {
   Block& block = Block::current();
@@ -308,7 +284,6 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_thread", "i", address_of(thread)},
       {"burin_dev_block_x", "i", address_of(block_x)},
       {"burin_dev_block_y", "i", address_of(block_y)},
-      {"burin_dev_grid_x", "i", address_of(grid_x)},
       {"burin_dev_shared_load", "fii", address_of(shared_load)},
       {"burin_dev_shared_load_if", "fiii", address_of(shared_load_if)},
       {"burin_dev_shared_load4", "qii", address_of(shared_load4)},
@@ -333,10 +308,6 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_gate_expect", "vii", address_of(gate_expect)},
       {"burin_dev_gate_wait", "vii", address_of(gate_wait)},
       {"burin_dev_bulk_copy", "viiplii", address_of(bulk_copy)},
-      {"burin_dev_gate_init_blocks", "vii", address_of(gate_init_blocks)},
-      {"burin_dev_gate_arrive", "vii", address_of(gate_arrive)},
-      {"burin_dev_gate_wait_blocks", "vii", address_of(gate_wait_blocks)},
-      {"burin_dev_bulk_copy_all", "viipliii", address_of(bulk_copy_all)},
       {"burin_dev_cluster_rank", "i", address_of(cluster_rank)},
       {"burin_dev_cluster_barrier", "v", address_of(cluster_barrier)},
       {"burin_dev_cluster_leave", "v", address_of(cluster_barrier)},

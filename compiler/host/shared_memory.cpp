@@ -132,13 +132,13 @@ void SharedMemory::wait(int thread, std::uint32_t pending) {
   if (copiers_[copier].batch > pending) land(copier, copiers_[copier].batch - pending);
 }
 
-std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread, std::uint32_t blocks) {
+std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread) {
   if (gate < kGates) {
     for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
       if (auto fault = check_write("place a gate in", gate_word(gate, byte) * kWordBytes, thread)) return fault;
     }
   }
-  if (auto fault = gates_.init(gate, interval_, blocks)) return fault;
+  if (auto fault = gates_.init(gate, interval_)) return fault;
   for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
     words_[gate_word(gate, byte)].written = kInFlight;
     words_[gate_word(gate, byte)].writer = kGatesPlace;
@@ -152,63 +152,21 @@ std::optional<std::string> SharedMemory::gate_wait(std::uint32_t gate, std::uint
   return std::nullopt;
 }
 
-std::optional<std::string> SharedMemory::check_bulk_place(std::uint32_t address, std::size_t bytes) const {
+std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::span<const float> values,
+                                                   std::uint32_t gate, int thread) {
   if (address % kBulkAlignment != 0) {
     return fmt::format("misaligned bulk copy into shared memory at byte {}, which is not a multiple of {}", address,
                        kBulkAlignment);
   }
-  const std::size_t all = words_.size() * kWordBytes;
-  if (address <= all && bytes <= all - address) return std::nullopt;
-  return fmt::format(
-      "bulk copy of {} bytes into shared memory at byte {}, which does not fit the {} bytes of the block", bytes,
-      address, all);
-}
-
-std::optional<std::string> SharedMemory::bulk_copy_from_cluster(std::uint32_t address, std::span<const float> values,
-                                                                std::uint32_t gate, std::uint32_t known) {
-  if (auto fault = check_bulk_place(address, values.size_bytes())) return fault;
-  if (auto fault = gates_.start_from_cluster(gate, static_cast<std::uint32_t>(values.size_bytes()), known)) {
-    return fault;
-  }
-  std::uint32_t index = address / kWordBytes;
-  for (const float value : values) {
-    if (auto fault = check_bulk_target_from_cluster(index, known)) return fault;
-    take_off(index++, threads() + gate, gates_.phase(gate), value);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> SharedMemory::check_bulk_target_from_cluster(std::uint32_t index,
-                                                                        std::uint32_t known) const {
-  const Word& word = words_[index];
-  const std::uint32_t address = index * kWordBytes;
-  if (word.written == kInFlight && word.writer == kGatesPlace) {
-    return fmt::format("bulk copy into shared memory at byte {}, which holds a gate", address);
-  }
-  if (word.written == kInFlight) {
-    return fmt::format("bulk copy into shared memory at byte {} while a copy into it, issued by {}, is in flight",
-                       address, issuer(word.writer));
-  }
-  if (word.written >= known || word.read >= known || loaded_by_others(index)) {
+  const std::uint32_t first = address / kWordBytes;
+  if (first > words_.size() || values.size() > words_.size() - first) {
     return fmt::format(
-        "race on shared memory at byte {}: bulk copy into what the block may not have left: that takes a barrier of "
-        "its threads, then an arrival at a gate that the copying thread waits for",
-        address);
+        "bulk copy of {} bytes into shared memory at byte {}, which does not fit the {} bytes of the "
+        "block",
+        values.size_bytes(), address, words_.size() * kWordBytes);
   }
-  if (word.written >= first_interval_ && word.writer < threads()) {
-    return fmt::format(
-        "bulk copy into shared memory at byte {}, which thread {} has written itself: words that bulk copies fill "
-        "cannot be written by a thread before",
-        address, word.writer);
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::span<const float> values,
-                                                   std::uint32_t gate, int thread) {
-  if (auto fault = check_bulk_place(address, values.size_bytes())) return fault;
   if (auto fault = gates_.start(gate, static_cast<std::uint32_t>(values.size_bytes()), thread, interval_)) return fault;
-  std::uint32_t index = address / kWordBytes;
+  std::uint32_t index = first;
   for (const float value : values) {
     if (auto fault = check_bulk_target(index, thread)) return fault;
     take_off(index++, threads() + gate, gates_.phase(gate), value);

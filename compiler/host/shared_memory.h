@@ -8,9 +8,6 @@
 // Blocks of a cluster load from each other. Their accesses are ordered by cluster barriers alone: what a block has
 // written since the last one cannot be loaded by others, and what others have loaded since then it cannot write.
 //
-// A bulk copy that another block starts is ordered by cluster barriers and by arrivals at gates (gates.h): what this
-// block does with the words from the interval on that the other knows of may still be under way.
-//
 // Each access returns std::nullopt, or the fault as a sentence without its subject.
 #pragma once
 
@@ -74,7 +71,7 @@ class SharedMemory {
 
   // ---- gates: see gates.h
   // The gate's place in shared memory is taken from now on.
-  std::optional<std::string> gate_init(std::uint32_t gate, int thread, std::uint32_t blocks = 0);
+  std::optional<std::string> gate_init(std::uint32_t gate, int thread);
   std::optional<std::string> gate_expect(std::uint32_t gate, std::uint32_t bytes, int thread) {
     return gates_.expect(gate, bytes, thread, interval_);
   }
@@ -82,19 +79,7 @@ class SharedMemory {
   // The words have no readable value until a thread has waited for the gate's present phase.
   std::optional<std::string> bulk_copy(std::uint32_t address, std::span<const float> values, std::uint32_t gate,
                                        int thread);
-  // By a thread of another block of the cluster, which knows what this one did before the interval `known`.
-  std::optional<std::string> bulk_copy_from_cluster(std::uint32_t address, std::span<const float> values,
-                                                    std::uint32_t gate, std::uint32_t known);
-  std::optional<std::string> gate_arrive(std::uint32_t gate, std::uint32_t rank, const Knowledge& knowledge,
-                                         std::uint32_t known) {
-    return gates_.arrive(gate, rank, knowledge, known);
-  }
-  std::optional<std::string> gate_wait_blocks(std::uint32_t gate, std::uint32_t phase, bool& open,
-                                              Knowledge& knowledge) {
-    return gates_.wait_blocks(gate, phase, interval_, open, knowledge);
-  }
   const Gates& gates() const { return gates_; }
-  std::uint32_t interval() const { return interval_; }
 
   // A thread that ends must not leave copies in flight.
   std::optional<std::string> end_thread(int thread) const;
@@ -146,9 +131,7 @@ class SharedMemory {
   std::optional<std::string> outside(const char* access, std::uint32_t address) const;
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
   std::optional<std::string> check_write(const char* access, std::uint32_t address, int thread) const;
-  std::optional<std::string> check_bulk_place(std::uint32_t address, std::size_t bytes) const;
   std::optional<std::string> check_bulk_target(std::uint32_t index, int thread) const;
-  std::optional<std::string> check_bulk_target_from_cluster(std::uint32_t index, std::uint32_t known) const;
 
   std::vector<Word> words_;
   std::vector<Flight> flights_;

@@ -7,6 +7,7 @@
 
 #include "compiler/import/json_text.h"
 #include "compiler/import/names.h"
+#include "compiler/import/suggest.h"
 #include "ir/limits.h"
 #include "ir/text.h"
 
@@ -196,7 +197,7 @@ bool set_attribute(const std::string& key, const json& value, LayerGeometry& lay
 
 // Another tool's name or a misspelling: taking it for unknown would compile another layer than the one meant.
 void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
-  std::string meant = key.size() < kShortestMisspelling ? "" : nearest_name(key, kAttributes);
+  std::string meant = key.size() < kShortestMisspelling ? "" : nearest(key, kAttributes).value_or("");
   for (const auto& [theirs, ours] : kOtherNames) {
     if (key == theirs) meant = ours;
   }

@@ -1,9 +1,9 @@
-// Names that come from files: how they are matched, suggested and listed.
+// Names that come from files: how they are matched and listed.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "ir/printable.h"
 
@@ -11,12 +11,8 @@ namespace burin {
 
 // Shell patterns: * (any text, / included), ? and [..] (ranges; ! negates).
 bool glob_match(const std::string& pattern, const std::string& name);
-
-// The name nearest to `wanted`, or an empty string when none is near.
-std::string nearest_name(std::string_view wanted, std::span<const std::string> names);
-
-// "; the nearest is 'conv1'", or nothing.
-std::string suggestion(std::string_view wanted, std::span<const std::string> names);
+// No pattern matches all.
+bool matches(const std::optional<std::string>& pattern, const std::string& name);
 
 // "'a', 'b', 'c' and 12 more".
 std::string listed(std::span<const std::string> names);

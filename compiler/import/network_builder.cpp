@@ -9,6 +9,7 @@
 #include "compiler/import/geometry.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/names.h"
+#include "compiler/import/suggest.h"
 #include "compiler/import/tensor_table.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -205,7 +206,7 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   check_name(geometry);
   if (tensors.weight == nullptr) {
     fail(ErrorKind::bad_input, "{}: its weights {} are not in the file{}", at, in_quotes(tensors.weight_name),
-         suggestion(tensors.weight_name, table.names()));
+         did_you_mean(tensors.weight_name, table.names()));
   }
   ConvLayer layer;
   layer.name = geometry.name;
@@ -225,7 +226,7 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
     check_finite(layer.bias, "bias", {layer.shape.out_channels}, at);
   } else if (geometry.bias == LayerGeometry::Bias::required) {
     fail(ErrorKind::bad_input, "{}: its bias {} is not in the file{}", at, in_quotes(tensors.bias_name),
-         suggestion(tensors.bias_name, table.names()));
+         did_you_mean(tensors.bias_name, table.names()));
   }
   Epilogue& epilogue = layer.shape.epilogue;
   epilogue.bias = tensors.bias != nullptr;
@@ -289,7 +290,7 @@ Network build_network(const WeightsFile& file, const ImportOptions& options) {
   if (network.layers.empty()) {
     const std::string& glob = options.layer_glob.value_or("");
     fail(ErrorKind::usage, "{}: no layer matches {}; there are {}{}", file.path, in_quotes(glob), listed(names),
-         suggestion(glob, names));
+         did_you_mean(glob, names));
   }
 
   TensorTable::Leftover leftover = table.leftover();

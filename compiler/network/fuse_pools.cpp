@@ -130,6 +130,4 @@ Rewritten fuse_pools(Network network, const StaysApart& stays_apart) {
   return PoolFuser(std::move(network), stays_apart).run();
 }
 
-Rewritten fuse_pools(Network network) { return fuse_pools(std::move(network), {}); }
-
 }  // namespace burin

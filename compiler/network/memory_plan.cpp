@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "compiler/network/placement.h"
 #include "ir/arena.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -34,28 +35,16 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
   return result;
 }
 
-bool is_element_wise(const Operator& op) {
-  return std::holds_alternative<Elementwise>(op.kind) || std::holds_alternative<ChannelAffine>(op.kind) ||
-         std::holds_alternative<Combine>(op.kind);
-}
-
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Network& network, int batch, const MemoryPlanOptions& options)
-      : network_(network),
-        options_(options),
-        placement_(network, options.placement),
-        writers_(network.tensors.size()),
-        order_(0) {
+  MemoryPlanner(const Network& network, int batch)
+      : network_(network), placement_(network), writers_(network.tensors.size()), order_(0) {
     plan_.batch = batch;
   }
 
   NetworkPlan run() {
     draft_steps();
     order_steps();
-    find_users();
-    if (options_.in_place) write_over_inputs();
-    choose_layouts();
     make_buffers();
     fill_places();
     lay_out();
@@ -130,7 +119,6 @@ class MemoryPlanner {
       draft.step.after.insert(draft.step.after.end(), all.begin(), all.end());
     }
     const int index = static_cast<int>(drafts_.size());
-    if (!options_.parallel && index > 0) draft.step.after.push_back(index - 1);
     if (draft.writes >= 0) writers_[at(draft.writes)].push_back(index);
     drafts_.push_back(std::move(draft));
   }
@@ -143,57 +131,8 @@ class MemoryPlanner {
     }
   }
 
-  void find_users() {
-    users_.resize(network_.tensors.size());
-    for (std::size_t i = 0; i < drafts_.size(); ++i) {
-      for (const int input : drafts_[i].reads) users_[at(placement_.root(input))].push_back(static_cast<int>(i));
-      if (drafts_[i].writes >= 0) users_[at(placement_.root(drafts_[i].writes))].push_back(static_cast<int>(i));
-    }
-  }
-
-  // Everything else that uses the input's memory must be over when the step begins.
-  bool can_write_over(int step, int input) const {
-    const int output = drafts_[at(step)].writes, below = placement_.root(input);
-    if (tensor(input).shape != tensor(output).shape || tensor(below).elements() != tensor(input).elements())
-      return false;
-    if (placement_.root(output) != output || placement_.is_argument(output) || placement_.is_argument(below)) {
-      return false;
-    }
-    return std::ranges::all_of(users_[at(below)],
-                               [&](int user) { return user == step || order_.is_before(user, step); });
-  }
-
-  void write_over_inputs() {
-    for (std::size_t i = 0; i < drafts_.size(); ++i) {
-      const Draft& draft = drafts_[i];
-      if (draft.step.is_copy() || !is_element_wise(network_.operators[at(draft.step.op)])) continue;
-      for (const int input : draft.reads) {
-        if (!can_write_over(static_cast<int>(i), input)) continue;
-        const int below = placement_.root(input);
-        placement_.overlay(draft.writes, below);
-        std::vector<int>& users = users_[at(below)];
-        users.insert(users.end(), users_[at(draft.writes)].begin(), users_[at(draft.writes)].end());
-        break;
-      }
-    }
-  }
-
-  void choose_layouts() {
-    std::vector<std::vector<int>> tied(network_.tensors.size());
-    for (std::size_t i = 0; i < network_.tensors.size(); ++i) {
-      tied[at(placement_.root(static_cast<int>(i)))].push_back(static_cast<int>(i));
-    }
-    std::erase_if(tied, [](const std::vector<int>& group) { return group.empty(); });
-    layouts_ = agree_on_layouts(network_, tied, options_.layouts_of);
-  }
-
   std::int64_t bytes(int index) const {
-    const std::vector<std::int64_t>& shape = tensor(index).shape;
-    const TensorLayout layout = layouts_[at(index)];
-    const std::int64_t elements = layout == TensorLayout::nchw
-                                      ? saturating_product({plan_.batch, tensor(index).elements()})
-                                      : tensor_elements(layout, plan_.batch, shape.at(0), shape.at(1), shape.at(2));
-    return saturating_product({elements, bytes_of(ElementType::f32)});
+    return saturating_product({plan_.batch, tensor(index).elements(), bytes_of(ElementType::f32)});
   }
 
   int add_buffer(int index, BufferHome home, int argument) {
@@ -203,7 +142,7 @@ class MemoryPlanner {
            tensor(index).name, plan_.batch, size, kMaxArenaBytes);
     }
     plan_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, ElementType::f32,
-                             layouts_[at(index)], size, 0, -1, -1});
+                             TensorLayout::nchw, size, 0, -1, -1});
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
 
@@ -233,8 +172,6 @@ class MemoryPlanner {
     const int buffer = buffer_of_root_[at(placement_.root(index))];
     const Buffer& b = plan_.buffers[at(buffer)];
     const std::int64_t size = bytes_of(b.element), stride = b.bytes / plan_.images(b);
-    // Whole tensors of one shape, which other layouts than nchw fill up.
-    if (b.layout != TensorLayout::nchw) return {buffer, 0, stride, stride, 1, 0};
     return {buffer,    (placement_.offset(index) + part.begin) * size,
             stride,    part.run * size,
             part.runs, part.run_stride * size};
@@ -297,14 +234,11 @@ class MemoryPlanner {
   }
 
   const Network& network_;
-  const MemoryPlanOptions& options_;
   Placement placement_;
   std::vector<Draft> drafts_;
   std::vector<std::vector<int>> writers_;  // of each tensor, the steps that write its values
   std::vector<int> output_of_root_;        // of each root, the network output that it is; below 0: none
   StepOrder order_;
-  std::vector<std::vector<int>> users_;  // of each root, steps
-  std::vector<TensorLayout> layouts_;    // of each tensor
   std::vector<int> buffer_of_root_, output_buffers_;
   std::vector<std::vector<int>> buffer_users_;
   NetworkPlan plan_;
@@ -312,10 +246,10 @@ class MemoryPlanner {
 
 }  // namespace
 
-NetworkPlan plan_network(const Network& network, int batch, const MemoryPlanOptions& options) {
+NetworkPlan plan_network(const Network& network, int batch) {
   BURIN_CHECK(network.has_graph(), "a network without a graph has no plan");
   BURIN_CHECK(batch >= 1 && batch <= kMaxBatch, "batch {}", batch);
-  NetworkPlan plan = MemoryPlanner(network, batch, options).run();
+  NetworkPlan plan = MemoryPlanner(network, batch).run();
   const std::vector<std::string> faults = verify(plan);
   BURIN_CHECK(faults.empty(), "the plan of a network is not legal: {}", faults.front());
   return plan;

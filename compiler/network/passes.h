@@ -51,9 +51,9 @@ Rewritten remove_dead_channels(Network network);
 
 // A pool goes into the convolution that makes its input, a mean over images too. A pool of convolutions side by side (a
 // concat along the channels) goes into each of them. Not where windows overlap so much that the tiles of the
-// convolution would compute many pixels twice, and not where a window has more pixels than a block has threads.
-Rewritten fuse_pools(Network network);
-// Nor where `stays_apart` says so of the pool, by its operator's name, and of a convolution that would take it.
+// convolution would compute many pixels twice, not where a window has more pixels than a block has threads, and not
+// where `stays_apart`, if there is one, says so of the pool, by its operator's name, and of a convolution that would
+// take it.
 using StaysApart = std::function<bool(const std::string& op, const ConvLayer& layer, const Pool& pool)>;
 Rewritten fuse_pools(Network network, const StaysApart& stays_apart);
 

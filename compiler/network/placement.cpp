@@ -13,9 +13,8 @@ bool moves_nothing(const Operator& op) {
 
 }  // namespace
 
-Placement::Placement(const Network& network, const PlacementOptions& options)
-    : options_(options),
-      in_(network.tensors.size(), -1),
+Placement::Placement(const Network& network)
+    : in_(network.tensors.size(), -1),
       offset_(network.tensors.size()),
       argument_(network.tensors.size()),
       readers_(network.tensors.size()),
@@ -64,13 +63,12 @@ bool Placement::is_in_place(int op, std::size_t input) const { return in_place_[
 
 bool Placement::can_lie_in_concat(const Network& network, int tensor, int concat) const {
   const int whole = root(tensor);
-  if (is_argument(whole) || whole == root(network.operators[at(concat)].output)) return false;
+  if (argument_[at(whole)] || whole == root(network.operators[at(concat)].output)) return false;
   // A part of another concat.
   if (network.tensors[at(whole)].elements() != network.tensors[at(tensor)].elements()) return false;
   return std::ranges::all_of(members_[at(whole)], [&](int member) {
     return std::ranges::all_of(readers_[at(member)], [&](int reader) {
-      const bool is_convolution = std::holds_alternative<Convolution>(network.operators[at(reader)].kind);
-      return !is_convolution || options_.convolutions_read_slices;
+      return !std::holds_alternative<Convolution>(network.operators[at(reader)].kind);
     });
   });
 }
@@ -81,7 +79,5 @@ void Placement::place(int tensor, int in, std::int64_t offset) {
   std::vector<int>& members = members_[at(root(in))];
   members.insert(members.end(), members_[at(tensor)].begin(), members_[at(tensor)].end());
 }
-
-void Placement::overlay(int tensor, int in) { place(tensor, in, 0); }
 
 }  // namespace burin

@@ -8,19 +8,13 @@
 
 namespace burin {
 
-struct PlacementOptions {
-  // A convolution may read a tensor whose images are further apart than their own size. Writing one it always may, and
-  // the other operators can do both.
-  bool convolutions_read_slices = false;
-};
-
 // A Reshape's output lies where its input does. An input of a Concat lies in the concat's output, at its channels'
 // offset, unless it is an input or output of the network, lies in another concat already (or in this one), the concat
-// is along an inner axis, or one of its other readers takes only whole tensors. Such an input is copied there. Nothing
-// here depends on the batch: kernels know offsets and strides as constants.
+// is along an inner axis, or a convolution reads it too, which takes only whole tensors. Such an input is copied there.
+// Nothing here depends on the batch: kernels know offsets and strides as constants.
 class Placement {
  public:
-  Placement(const Network& network, const PlacementOptions& options);
+  explicit Placement(const Network& network);
 
   // The tensor whose buffer this one lies in: itself for most.
   int root(int tensor) const;
@@ -28,20 +22,14 @@ class Placement {
   std::int64_t offset(int tensor) const;
   // Whether the concat's input, by its position, lies in the output, so that it need not be copied.
   bool is_in_place(int op, std::size_t input) const;
-  // The tensor comes from the caller, or goes to it.
-  bool is_argument(int root) const { return argument_[static_cast<std::size_t>(root)]; }
-
-  // `tensor`, a root without others in it but itself in other shapes, lies at the beginning of `in` from now on.
-  void overlay(int tensor, int in);
 
  private:
   bool can_lie_in_concat(const Network& network, int tensor, int concat) const;
   void place(int tensor, int in, std::int64_t offset);
 
-  PlacementOptions options_;
   std::vector<int> in_;                      // of each tensor, that it lies in; -1: a root
   std::vector<std::int64_t> offset_;         // there
-  std::vector<bool> argument_;               // of roots
+  std::vector<bool> argument_;               // of roots: whether the tensor comes from the caller, or goes to it
   std::vector<std::vector<int>> readers_;    // of each tensor, operators
   std::vector<std::vector<int>> members_;    // of roots, all tensors that lie there
   std::vector<std::vector<bool>> in_place_;  // of each operator, its inputs

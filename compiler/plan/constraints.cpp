@@ -1,5 +1,6 @@
 #include "compiler/plan/constraints.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -17,7 +18,8 @@ int parse_count(std::string_view key, std::string_view text, int least) {
   return *value;
 }
 
-std::array<int, 3> parse_extents(std::string_view key, std::string_view text, std::string_view form) {
+template <std::size_t kCount>
+std::array<int, kCount> parse_extents(std::string_view key, std::string_view text, std::string_view form) {
   std::vector<int> extents;
   for (std::string_view rest = text;;) {
     const std::size_t mark = rest.find('x');
@@ -25,8 +27,10 @@ std::array<int, 3> parse_extents(std::string_view key, std::string_view text, st
     if (mark == std::string_view::npos) break;
     rest.remove_prefix(mark + 1);
   }
-  if (extents.size() != 3) fail(ErrorKind::usage, "--plan {}={}: {} is needed", key, text, form);
-  return {extents[0], extents[1], extents[2]};
+  if (extents.size() != kCount) fail(ErrorKind::usage, "--plan {}={}: {} is needed", key, text, form);
+  std::array<int, kCount> parsed{};
+  std::copy(extents.begin(), extents.end(), parsed.begin());
+  return parsed;
 }
 
 // The plain numbers: key, least value, member.
@@ -39,8 +43,7 @@ constexpr CountKey kCountKeys[] = {
     {"groups", 1, &PlanConstraints::groups},          {"splits", 1, &PlanConstraints::splits},
     {"stage", 1, &PlanConstraints::stage_channels},   {"buffers", 1, &PlanConstraints::buffers},
     {"barrier", 0, &PlanConstraints::barrier_every},  {"ahead", 1, &PlanConstraints::load_ahead},
-    {"together", 1, &PlanConstraints::load_together}, {"round", 0, &PlanConstraints::round_tiles},
-    {"promote", 0, &PlanConstraints::promote_every},
+    {"together", 1, &PlanConstraints::load_together}, {"promote", 0, &PlanConstraints::promote_every},
 };
 
 }  // namespace
@@ -63,13 +66,13 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     const std::string_view key = item.substr(0, equals);
     const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
     if (key == "tile") {
-      const auto [images, rows, cols] = parse_extents(key, value, "IMAGESxROWSxCOLS");
+      const auto [images, rows, cols] = parse_extents<3>(key, value, "IMAGESxROWSxCOLS");
       constraints.tile = {images, rows, cols};
       continue;
     }
     if (key == "cluster") {
-      const auto [tiles, groups, splits] = parse_extents(key, value, "TILESxGROUPSxSPLITS");
-      constraints.cluster = {tiles, groups, splits};
+      const auto [tiles, splits] = parse_extents<2>(key, value, "TILESxSPLITS");
+      constraints.cluster = {tiles, splits};
       continue;
     }
     if (key == "staging") {
@@ -93,7 +96,7 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
     if (!known) {
       fail(ErrorKind::usage,
            "--plan {}: known are staging, tile, groups, splits, reduction, cluster, stage, buffers, barrier, ahead, "
-           "together, round and promote, as KEY=VALUE",
+           "together and promote, as KEY=VALUE",
            item);
     }
   }
@@ -123,7 +126,6 @@ PlanConstraints constraints_of(const KernelPlan& plan) {
   constraints.splits = plan.splits;
   if (plan.splits > 1) constraints.reduction = plan.reduction;
   constraints.cluster = plan.cluster;
-  constraints.round_tiles = plan.round_tiles;
   if (plan.staging != Staging::direct) {  // which has no stages
     constraints.stage_channels = plan.stage_channels;
     constraints.buffers = plan.buffers;

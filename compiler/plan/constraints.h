@@ -21,14 +21,13 @@ struct PlanConstraints {
   std::optional<int> barrier_every;
   std::optional<int> load_ahead;
   std::optional<int> load_together;  // of direct loads
-  std::optional<int> round_tiles;    // rounded up to whole clusters; 0: no rounds
   std::optional<int> promote_every;  // of Precision::fp16x2
 
   bool any() const;
 };
 
-// "staging=shared,tile=4x14x14,groups=16,splits=2,reduction=cluster,cluster=2x1x2,stage=8,buffers=3,barrier=512,
-// ahead=8,together=1,round=256,promote=32", any of them. Throws Error(usage).
+// "staging=shared,tile=4x14x14,groups=16,splits=2,reduction=cluster,cluster=2x2,stage=8,buffers=3,barrier=512,
+// ahead=8,together=1,promote=32", any of them. Throws Error(usage).
 PlanConstraints parse_plan_constraints(std::string_view text);
 std::string print(const PlanConstraints& constraints);
 

@@ -44,7 +44,6 @@ constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
 constexpr double kColdShare = 0.6;           // of the time to device memory that arithmetic does not hide
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
-constexpr double kSharedStartUs = 0.2;       // all blocks of a cluster meet before the first copy: an estimate
 // What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
 // which the model made too much.
 constexpr double kClusterTilesUs = 0.9;
@@ -122,7 +121,6 @@ class LaunchModel {
       cost.reduction_us = arch_.split_reduction_us + reduction_clocks() * us_per_clock;
     }
     cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
-    if (f_.cluster.groups > 1) cost.fixed_us += kSharedStartUs;
     if (f_.cluster.tiles > 1 && !direct_) cost.fixed_us += kClusterTilesUs;
     cost.waves = blocks_ / (reachable_ * capacity_);
     cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
@@ -210,13 +208,11 @@ class LaunchModel {
   double exposed_memory_clocks(double compute) const {
     const double words = std::ceil(static_cast<double>(f_.patch_positions) / kWarpSize) * kWarpSize;
     const double direct_bytes = static_cast<double>(kDirectLoadAhead) * f_.threads * sizeof(float);
-    const bool shares = f_.cluster.groups > 1;
-    const int ahead = std::max(1, f_.buffers - (shares && f_.buffers > 2 ? 2 : 1));
+    const int ahead = std::max(1, f_.buffers - 1);
     const double in_flight = resident_ * (direct_ ? direct_bytes : ahead * static_cast<double>(f_.stage_bytes));
     // Requests of many multiprocessors for the same lines merge on their way.
     const double merged = f_.tiles == 1 ? kMergedReadGain : 1;
     const double gain = copied_by_threads_ ? 1 : direct_ ? kDirectLoadGain * merged : merged;
-    // Measured: shared copies are no faster, because each multiprocessor still takes in all of them.
     const double peak = gain * sm_bytes_per_clock_;
     const double latency = direct_ ? kLoadLatencyClocks : kCopyLatencyClocks;
     const double rate = std::min(peak, std::max(1.0, in_flight / latency));

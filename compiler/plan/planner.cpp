@@ -224,9 +224,6 @@ class Planner {
     plan.splits = candidate.splits;
     plan.reduction = candidate.reduction;
     plan.cluster = candidate.cluster;
-    const int rounds = request_.constraints.round_tiles.value_or(0);
-    plan.round_tiles = static_cast<int>(ceil_div(rounds, plan.cluster.tiles) * plan.cluster.tiles);
-    if (plan.groups.size() % static_cast<std::size_t>(plan.cluster.groups) != 0) return std::nullopt;
     if (request_.skip_dead_tiles) {
       plan.skips = default_cell(plan, shape_);
       plan.marks = true;
@@ -260,10 +257,9 @@ class Planner {
         plan.staging != Staging::shared
             ? 0
             : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
-    plan.max_registers =
-        choose_registers(plan.accumulator_registers() + unpacked_ahead(plan.precision) +
-                             loaded_ahead(plan.staging, plan.load_ahead, together()) + sharing_registers(plan.cluster),
-                         positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+    plan.max_registers = choose_registers(plan.accumulator_registers() + unpacked_ahead(plan.precision) +
+                                              loaded_ahead(plan.staging, plan.load_ahead, together()),
+                                          positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
   }

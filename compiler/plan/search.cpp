@@ -26,7 +26,6 @@ constexpr int kBarrierEveryFewWarps = 1024;  // keeps basic blocks small for the
 constexpr double kSliceCostUs = 0.003;       // 300 slices are worth about a microsecond of a launch
 constexpr int kRegisterSlack = 24;
 constexpr int kUnpackedRegisters = 4;  // of two words, one of which is being used
-constexpr int kSharingRegisters = 6;   // with fewer the assembler spilled up to four words
 constexpr std::size_t kRefined = 64;   // candidates whose staging is searched in full
 constexpr std::size_t kLayoutsPerTile = 3;
 
@@ -126,32 +125,24 @@ class Search {
     if (best && !unlike_) found_.push_back(*best);
   }
 
-  // Smallest first: of equal ones the first is taken. Several groups, which share their copies, only where a person
-  // asks for it: on the GPU it was never faster, because what each multiprocessor takes in stays the same.
+  // Smallest first: of equal ones the first is taken.
   std::vector<ClusterShape> cluster_shapes(const PlanCandidate& candidate) const {
     const int splits = candidate.reduction == Reduction::cluster ? candidate.splits : 1;
     std::vector<ClusterShape> shapes;
     if (const std::optional<ClusterShape>& wanted = space_.constraints.cluster) {
-      if (may_cluster(candidate, *wanted) && wanted->splits == splits) shapes.push_back(*wanted);
+      if (may_cluster(*wanted) && wanted->splits == splits) shapes.push_back(*wanted);
       return shapes;
     }
     for (const int tiles : {1, 2, 4}) {
-      const ClusterShape shape{tiles, 1, splits};
-      if (may_cluster(candidate, shape) && (tiles == 1 || tiles <= tiles_of(candidate.tile))) shapes.push_back(shape);
+      const ClusterShape shape{tiles, splits};
+      if (may_cluster(shape) && (tiles == 1 || tiles <= tiles_of(candidate.tile))) shapes.push_back(shape);
     }
     return shapes;
   }
 
-  bool may_cluster(const PlanCandidate& candidate, const ClusterShape& shape) const {
-    if (shape.blocks() == 1) return true;
-    if (!space_.limits.clusters || saturating_product({shape.tiles, shape.groups, shape.splits}) > kMaxClusterBlocks) {
-      return false;
-    }
-    if (shape.groups == 1) return true;
-    if (space_.constraints.buffers.value_or(1) > kMaxSharedBuffers) return false;
-    // What is shared all groups must read: with convolution groups each reads its own.
-    return candidate.staging == Staging::bulk && candidate.reduction != Reduction::last_block &&
-           space_.shape.groups == 1 && space_.options[candidate.option].groups % shape.groups == 0;
+  bool may_cluster(const ClusterShape& shape) const {
+    if (shape == ClusterShape{}) return true;
+    return space_.limits.clusters && saturating_product({shape.tiles, shape.splits}) <= kMaxClusterBlocks;
   }
 
   bool may_stage(Staging staging) const {
@@ -340,11 +331,10 @@ class Search {
     const int together = channels_together(space_.input);
     const int ahead = space_.constraints.load_ahead.value_or(load_ahead_of(candidate.staging, together));
     const int accumulators = option.capacity * arithmetic.registers_per_channel();
-    candidate.registers =
-        choose_registers(accumulators + unpacked_ahead(space_.precision) +
-                             loaded_ahead(candidate.staging, ahead, together) + sharing_registers(candidate.cluster),
-                         patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes,
-                         figures.tiles * figures.slices, space_.limits, space_.arch);
+    candidate.registers = choose_registers(
+        accumulators + unpacked_ahead(space_.precision) + loaded_ahead(candidate.staging, ahead, together),
+        patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes, figures.tiles * figures.slices,
+        space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
     figures.registers = candidate.registers;
     candidate.score = plan_score(launch_cost(figures, space_.arch).total_us,
@@ -415,8 +405,6 @@ int loaded_ahead(Staging staging, int load_ahead, int together) {
 int unpacked_ahead(Precision precision) {
   return precision == Precision::fp16 || precision == Precision::bf16 ? kUnpackedRegisters : 0;
 }
-
-int sharing_registers(const ClusterShape& cluster) { return cluster.groups > 1 ? kSharingRegisters : 0; }
 
 int barrier_cadence(int threads, Staging staging) {
   if (staging == Staging::direct) return kBarrierEveryDirect;

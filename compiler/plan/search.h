@@ -79,8 +79,6 @@ int load_together_of(Staging staging, int load_ahead, const DirectLoads& loads, 
 int loaded_ahead(Staging staging, int load_ahead, int together);
 // And those of halves that have been unpacked, ahead of their use as the assembler likes it.
 int unpacked_ahead(Precision precision);
-// And those of copies that blocks share: whom they go to, and which part is this block's.
-int sharing_registers(const ClusterShape& cluster);
 int threads_of(const PixelTile& tile);
 // KernelPlan::promote_every of Precision::fp16x2, where a thread adds up at most `terms`: with few, FP16 sums need no
 // FP32 ones beside them.

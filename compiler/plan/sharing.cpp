@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "compiler/plan/lists.h"
-#include "compiler/plan/work.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -20,6 +19,12 @@ namespace {
 constexpr std::array<int, 4> kPowers = {2, 8, 32, 128};
 constexpr std::size_t kCandidates = 4;  // exchanges of a channel that are weighed exactly; 32 find nothing better
 constexpr double kLeastGain = 1e-6;     // of two groups' part of the sum; less is not worth a turn, or is rounding
+
+struct DealCost {
+  std::int64_t heaviest = 0;  // group: multiply-adds + kLoadWeight x loads
+  std::int64_t total = 0;     // of all groups
+  bool operator==(const DealCost&) const = default;
+};
 
 // Local search over the groups of one family. Channels and columns have numbers of their own here.
 class Exchange {
@@ -353,17 +358,6 @@ class Sharing {
 };
 
 }  // namespace
-
-DealCost deal_cost(const SparsePattern& pattern, const std::vector<std::vector<int>>& groups) {
-  DealCost cost;
-  for (const auto& group : count_work(pattern, group_of_outputs(groups, pattern.out_channels), groups.size())) {
-    std::int64_t sum = 0;
-    for (const ChannelWork& channel : group) sum += channel.multiply_adds + kLoadWeight * channel.loads;
-    cost.heaviest = std::max(cost.heaviest, sum);
-    cost.total += sum;
-  }
-  return cost;
-}
 
 std::vector<std::vector<int>> share_loads(const SparsePattern& pattern, std::vector<std::vector<int>> groups,
                                           int family, int capacity, std::int64_t effort) {

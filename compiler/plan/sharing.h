@@ -12,14 +12,6 @@ namespace burin {
 // slots.
 inline constexpr std::int64_t kLoadWeight = 2;
 
-struct DealCost {
-  std::int64_t heaviest = 0;  // group: multiply-adds + kLoadWeight x loads
-  std::int64_t total = 0;     // of all groups
-  auto operator<=>(const DealCost&) const = default;
-};
-
-DealCost deal_cost(const SparsePattern& pattern, const std::vector<std::vector<int>>& groups);
-
 // Exchanges channels between the groups of each family of `family` consecutive groups, and moves them while a group has
 // less than `capacity`; no group becomes empty, and those that change are ascending. The cost of a family's heaviest
 // group does not rise, nor that of all. Looks for as long as `effort` memory accesses take, a few nanoseconds each; the

@@ -21,9 +21,8 @@ PlanTraits traits_of(const KernelPlan& plan) {
 }
 
 bool alike(const PlanTraits& a, const PlanTraits& b) {
-  const bool same_clusters = a.cluster.tiles == b.cluster.tiles && a.cluster.groups == b.cluster.groups;
-  return same_kind(a, b) && same_clusters && near(a.threads, b.threads) && near(a.groups, b.groups) &&
-         near(a.splits, b.splits);
+  return same_kind(a, b) && a.cluster.tiles == b.cluster.tiles && near(a.threads, b.threads) &&
+         near(a.groups, b.groups) && near(a.splits, b.splits);
 }
 
 std::vector<std::size_t> pick_unlike(const std::vector<PlanTraits>& best_first, std::size_t count) {

@@ -140,10 +140,9 @@ void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan
   set_entry(module, symbol, plan.threads);
   Function* kernel = module.getFunction(symbol);
   if (plan.max_registers < 255) annotate(kernel, "maxnreg", plan.max_registers);
-  // Slices are numbered split fastest, so a group's splits are neighbours, and the groups of a cluster follow each
-  // other.
+  // Slices are numbered split fastest, so a group's splits are neighbours.
   const ClusterShape& cluster = plan.cluster;
-  if (cluster.blocks() > 1) set_cluster(*kernel, {cluster.tiles, cluster.groups * cluster.splits});
+  if (cluster.blocks() > 1) set_cluster(*kernel, {cluster.tiles, cluster.splits});
 }
 
 }  // namespace burin

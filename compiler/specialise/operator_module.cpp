@@ -15,24 +15,28 @@ namespace burin {
 namespace {
 
 // The template's own constants, and those of templates/operators/common.def.
-std::map<std::string, std::int64_t> integers_of(const OperatorPlan& plan) {
+std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   std::map<std::string, std::int64_t> values(plan.integers.begin(), plan.integers.end());
-  values["in_image_words"] = plan.input.image_words;
-  values["in_offset"] = plan.input.offset;
-  values["second_image_words"] = plan.second.image_words;
-  values["second_offset"] = plan.second.offset;
-  values["out_image_words"] = plan.output.image_words;
-  values["out_offset"] = plan.output.offset;
-  values["block_threads"] = plan.threads;
-  values["block_images"] = plan.block_images;
-  values["group_blocks"] = plan.group_blocks;
-  values["cluster_blocks"] = plan.cluster_blocks;
+  values["in_image_words"] = plan.input().image_words;
+  values["residual_image_words"] = plan.residual().image_words;
+  values["out_image_words"] = plan.output().image_words;
+  values["block_threads"] = plan.launch().threads;
+  values["block_images"] = plan.launch().tile_images;
+  values["group_blocks"] = plan.launch().tiles_per_image;
+  values["cluster_blocks"] = plan.launch().cluster_tiles;
   return values;
 }
 
 }  // namespace
 
-SpecialisedModule specialise_operator(const OperatorPlan& plan, const std::string& symbol) {
+std::string print_operator_template(const TemplatePlan& plan) {
+  llvm::LLVMContext context;
+  std::string text;
+  llvm::raw_string_ostream(text) << *parse_embedded(context, plan.template_name);
+  return text;
+}
+
+SpecialisedModule specialise_operator(const TemplatePlan& plan, const std::string& symbol) {
   if (const auto faults = verify(plan); !faults.empty()) {
     std::string all;
     for (const std::string& fault : faults) all += (all.empty() ? "" : "; ") + fault;
@@ -47,8 +51,9 @@ SpecialisedModule specialise_operator(const OperatorPlan& plan, const std::strin
   for (const char* name : {"llvm.used", "llvm.compiler.used"}) {
     if (llvm::GlobalVariable* used = result.module->getGlobalVariable(name)) used->eraseFromParent();
   }
-  set_entry(*result.module, symbol, plan.threads);
-  if (plan.cluster_blocks > 1) set_cluster(*result.module->getFunction(symbol), {plan.cluster_blocks, 1});
+  set_entry(*result.module, symbol, plan.launch().threads);
+  if (plan.launch().cluster_tiles > 1)
+    set_cluster(*result.module->getFunction(symbol), {plan.launch().cluster_tiles, 1});
   result.module->setModuleIdentifier(symbol);
   result.module->setSourceFileName(plan.template_name);
   std::string text;

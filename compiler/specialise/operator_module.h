@@ -5,11 +5,14 @@
 #include <string>
 
 #include "compiler/specialise/specialise.h"
-#include "ir/operator_plan.h"
+#include "ir/template_plan.h"
 
 namespace burin {
 
+// The template as it is before its constants are filled in: the dump's 40-template.ll.
+std::string print_operator_template(const TemplatePlan& plan);
+
 // Throws Error(bad_input) with all faults of a plan that does not verify. `symbol` becomes the entry's name.
-SpecialisedModule specialise_operator(const OperatorPlan& plan, const std::string& symbol);
+SpecialisedModule specialise_operator(const TemplatePlan& plan, const std::string& symbol);
 
 }  // namespace burin

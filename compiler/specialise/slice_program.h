@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/element_type.h"
 #include "ir/kernel_plan.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
-
-inline constexpr int kWordBytes = 4;
 
 // In the template's `outside`, filter rows are bits from 0 on, columns from here on.
 inline constexpr int kOutsideColumnBit = 16;

@@ -32,16 +32,6 @@ Function* copies(SliceParts& parts, const StageProgram& stage) {
 // Stages whose copies begin before the first is computed; each later one begins when a buffer is free for it.
 std::size_t stages_ahead(const SliceParts& parts) { return static_cast<std::size_t>(parts.plan.stages_ahead()); }
 
-std::size_t buffers(const SliceParts& parts) { return static_cast<std::size_t>(parts.plan.buffers); }
-
-bool shares_copies(const SliceParts& parts) { return parts.plan.cluster.groups > 1; }
-
-// Whether, as stage i begins, other blocks must know that this one has left the buffer of the stage before: a later one
-// will take it.
-bool leaves_buffer(const SliceParts& parts, const SliceProgram& program, std::size_t i) {
-  return shares_copies(parts) && i > 0 && i - 1 + buffers(parts) < program.stages.size();
-}
-
 Function* prologue(SliceParts& parts, const std::vector<Function*>& fills) {
   Function* body = parts.holes.open("prologue");
   llvm::IRBuilder<> builder(&body->front());
@@ -86,30 +76,18 @@ void build_bulk_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& 
   for (std::size_t i = 0; i < program.stages.size(); ++i) {
     const std::size_t next = i + stages_ahead(parts);
     const bool fills = next < program.stages.size();
-    const bool leaves = leaves_buffer(parts, program, i);
     HoleBodies stage_bodies = {{"taps", taps.build("taps", program.stages[i])}};
-    if (fills || leaves) {
+    if (fills) {
       Function* fill_ahead = parts.holes.open("fill_ahead");
       llvm::IRBuilder<> fill_builder(&fill_ahead->front());
-      const auto leaving_gate = [&](std::size_t stage) { return parts.word(parts.plan.buffers + gate(stage)); };
-      if (leaves) {
-        fill_builder.CreateCall(parts.inlined("leave_buffer"), {fill_ahead->getArg(0), leaving_gate(i - 1)});
-      }
-      if (fills && shares_copies(parts) && next >= buffers(parts)) {
-        const auto phase = static_cast<std::int64_t>((next / buffers(parts) - 1) % 2);
-        fill_builder.CreateCall(parts.inlined("await_buffer"),
-                                {fill_ahead->getArg(0), leaving_gate(next), parts.word(phase)});
-      }
-      if (fills) {
-        const ChannelCopies& run = program.stages[next].copies.front();
-        fill_builder.CreateCall(parts.inlined("bulk_fill"),
-                                {fill_ahead->getArg(0), parts.wide(run.source_bytes), parts.word(run.count),
-                                 parts.word(run.slot_bytes), parts.word(gate(next))});
-      }
+      const ChannelCopies& run = program.stages[next].copies.front();
+      fill_builder.CreateCall(parts.inlined("bulk_fill"),
+                              {fill_ahead->getArg(0), parts.wide(run.source_bytes), parts.word(run.count),
+                               parts.word(run.slot_bytes), parts.word(gate(next))});
       fill_builder.CreateRetVoid();
       stage_bodies.emplace_back("fill_ahead", fill_ahead);
     }
-    Function* stage = parts.holes.instantiate(fills || leaves ? "bulk_stage" : "bulk_free_stage", stage_bodies);
+    Function* stage = parts.holes.instantiate(fills ? "bulk_stage" : "bulk_free_stage", stage_bodies);
     parts.call(builder, "burin_dev_note_stage", {static_cast<int>(i)});
     llvm::Value* phase = parts.word(static_cast<std::int64_t>(i) / parts.plan.buffers % 2);
     builder.CreateCall(stage, {body->getArg(0), body->getArg(1), parts.word(gate(i)), phase});

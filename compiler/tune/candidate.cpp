@@ -1,26 +1,29 @@
 #include "compiler/tune/candidate.h"
 
-#include "compiler/assemble/assemble.h"
-#include "compiler/emit/ptx.h"
-#include "compiler/packaged_kernel.h"
-#include "compiler/reentry.h"
-#include "compiler/source_hash.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/make_kernel.h"
+#include "compiler/program_tasks.h"
+#include "ir/kernel_plans.h"
 
 namespace burin {
 
-Package compile_candidate(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
-                          const std::vector<std::string>& archs, const std::string& arch) {
-  check_plan(plan, layer, pattern, archs);
+Package compile_candidate(const ConvLayer& layer, const KernelPlan& plan, const std::vector<std::string>& archs,
+                          const std::string& arch) {
+  CompileOptions options;
+  options.archs = archs;
+  options.precision = plan.precision;
+  options.layout = plan.input_layout;
+  options.output_layout = plan.output_layout;
+  options.skip_dead_tiles = plan.uses_activity();
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  const Task task = task_of(op, layer, plan.batch, options);
   const std::string symbol = kernel_symbol(layer.name, plan);
-  PackagedKernel kernel{describe_kernel(layer, pattern, plan, symbol), {}};
-  kernel.record.source_hash = source_hash(layer, plan, "");
-  const std::string ptx = emit_ptx(specialise(layer, pattern, plan, symbol), lowest_arch(archs));
-  add_cubin(kernel, arch, assemble(ptx, arch, symbol));
+  const Candidate candidate{std::string(kBakedProvider), print(plan), symbol, {plan.predicted_us, {}}};
+  options.cubin_archs = {arch};
+  options.keep_bitcode = false;
   Package package;
   package.manifest.tool_version = BURIN_VERSION;
   package.manifest.source = symbol;
-  add_kernel(package, std::move(kernel));
+  add_kernel(package, *make_kernel(task, candidate, symbol, options, {}, std::nullopt));
   return package;
 }
 

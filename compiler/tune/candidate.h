@@ -7,12 +7,11 @@
 #include "ir/conv_layer.h"
 #include "ir/kernel_plan.h"
 #include "ir/package/package.h"
-#include "ir/sparse_pattern.h"
 
 namespace burin {
 
 // `archs`: of the package that is tuned for; `arch`: the one of them that it is measured on. Throws Error. Thread-safe.
-Package compile_candidate(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
-                          const std::vector<std::string>& archs, const std::string& arch);
+Package compile_candidate(const ConvLayer& layer, const KernelPlan& plan, const std::vector<std::string>& archs,
+                          const std::string& arch);
 
 }  // namespace burin

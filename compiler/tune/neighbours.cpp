@@ -25,23 +25,14 @@ std::vector<int> group_steps(int groups, const std::vector<GroupOption>& options
   return steps;
 }
 
-// Twice or half as many tiles or groups in a cluster.
+// Twice or half as many tiles in a cluster.
 std::vector<ClusterShape> cluster_steps(const KernelPlan& plan) {
   std::vector<ClusterShape> steps;
   if (!arch_by_name(plan.arch).clusters) return steps;
-  const auto add = [&](int tiles, int groups) {
-    const ClusterShape shape{tiles, groups, plan.cluster.splits};
-    if (tiles < 1 || groups < 1 || shape.blocks() > kMaxClusterBlocks) return;
-    if (groups > 1 && (plan.staging != Staging::bulk || plan.groups.size() % static_cast<std::size_t>(groups) != 0)) {
-      return;
-    }
-    steps.push_back(shape);
-  };
-  const ClusterShape& here = plan.cluster;
-  add(here.tiles * 2, here.groups);
-  add(here.tiles, here.groups * 2);
-  add(here.tiles / 2, here.groups);
-  add(here.tiles, here.groups / 2);
+  for (const int tiles : {plan.cluster.tiles * 2, plan.cluster.tiles / 2}) {
+    const ClusterShape shape{tiles, plan.cluster.splits};
+    if (tiles >= 1 && shape.blocks() <= kMaxClusterBlocks) steps.push_back(shape);
+  }
   return steps;
 }
 
@@ -87,10 +78,6 @@ std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanCon
   step(&PlanConstraints::load_ahead, plan.load_ahead / 2, 1);
   if (plan.staging == Staging::direct && !plan.skips) {
     step(&PlanConstraints::load_together, plan.load_together > 1 ? 1 : plan.load_ahead / 2, 1);
-  }
-  // Whether slices share input or a slice its code between tiles; with one image all tiles are at work at once.
-  if (plan.batch > 1 && plan.slices.size() > 1) {
-    step(&PlanConstraints::round_tiles, plan.round_tiles > 0 ? 0 : arch_by_name(plan.arch).multiprocessors, 0);
   }
   if (plan.barrier_every > 0) {
     step(&PlanConstraints::barrier_every, plan.barrier_every * 2, 1);

@@ -42,9 +42,9 @@ void measure(TuningTask& task, std::size_t candidate, const Package& package, co
 
 }  // namespace
 
-std::vector<TunedPlan> tune_network(const Network& network, const TuneOptions& options,
-                                    const CandidateCompiler& compile, Measurer& measurer,
-                                    const std::function<void(const TuneProgress&)>& progress) {
+std::vector<TunedKernel> tune_network(const Network& network, const TuneOptions& options,
+                                      const CandidateCompiler& compile, Measurer& measurer,
+                                      const std::function<void(const TuneProgress&)>& progress) {
   BURIN_CHECK(options.plans >= 1 && options.plans <= kMaxTuningPlans, "{} plans to tune", options.plans);
   const TuningDevice device = measurer.device();
   std::deque<SparsePattern> patterns;
@@ -71,7 +71,7 @@ std::vector<TunedPlan> tune_network(const Network& network, const TuneOptions& o
   for (std::size_t i = 0; i < tasks.size(); ++i) start_round(i);
 
   std::vector<std::optional<ExpectedOutput>> expected(tasks.size());
-  std::vector<std::optional<TunedPlan>> results(tasks.size());
+  std::vector<std::optional<TunedKernel>> results(tasks.size());
   std::size_t done = 0;
   while (done < tasks.size()) {
     const CompilePool::Result compiled = pool.next();
@@ -94,9 +94,9 @@ std::vector<TunedPlan> tune_network(const Network& network, const TuneOptions& o
     ++done;
   }
 
-  std::vector<TunedPlan> plans;
-  for (std::optional<TunedPlan>& result : results) plans.push_back(*std::move(result));
-  return plans;
+  std::vector<TunedKernel> kernels;
+  for (std::optional<TunedKernel>& result : results) kernels.push_back(*std::move(result));
+  return kernels;
 }
 
 }  // namespace burin

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "compiler/plan/planner.h"
 #include "compiler/tune/measurer.h"
 #include "ir/network.h"
@@ -38,8 +38,8 @@ using CandidateCompiler =
 // compiled or launched, or computes something else than the reference, is recorded with its fault and never chosen.
 // Throws Error where no candidate of a kernel is left, where a layer cannot be planned, and Error(device) where a
 // candidate's fault leaves the device unusable.
-std::vector<TunedPlan> tune_network(const Network& network, const TuneOptions& options,
-                                    const CandidateCompiler& compile, Measurer& measurer,
-                                    const std::function<void(const TuneProgress&)>& progress);
+std::vector<TunedKernel> tune_network(const Network& network, const TuneOptions& options,
+                                      const CandidateCompiler& compile, Measurer& measurer,
+                                      const std::function<void(const TuneProgress&)>& progress);
 
 }  // namespace burin

@@ -4,6 +4,7 @@
 
 #include "compiler/plan/grouping.h"
 #include "compiler/tune/neighbours.h"
+#include "ir/kernel_plans.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -99,13 +100,20 @@ void TuningTask::failed(std::size_t candidate, const Error& fault) {
 
 double TuningTask::best_us() const { return best_ ? outcome(*best_).cold_us : 0; }
 
-TunedPlan TuningTask::result() const {
+TunedKernel TuningTask::result() const {
   if (!best_) {
     BURIN_CHECK(first_fault_, "{}: no plan was tried", name());
     fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), plans_.size(),
          evidence_.candidates.front().plan, first_fault_->what());
   }
-  TunedPlan result{layer_.name, request_.batch, plans_[*best_], evidence_};
+  const KernelPlan& plan = plans_[*best_];
+  TunedKernel result{layer_.name,
+                     request_.batch,
+                     {std::string(kBakedProvider),
+                      print(plan),
+                      kernel_symbol(layer_.name, plan),
+                      {best_us(), Estimate::Source::measured}},
+                     evidence_};
   result.evidence.chosen = static_cast<int>(*best_);
   return result;
 }

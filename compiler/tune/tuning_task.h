@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/compile.h"
+#include "compiler/options.h"
 #include "compiler/plan/planner.h"
 #include "compiler/tune/measurer.h"
 #include "ir/error.h"
@@ -41,7 +41,7 @@ class TuningTask {
 
   // The fastest of the right ones, cold. Throws Error where there is none, of the kind of the planner's own plan's
   // fault.
-  TunedPlan result() const;
+  TunedKernel result() const;
 
  private:
   std::vector<KernelPlan> neighbours() const;

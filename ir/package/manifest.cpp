@@ -10,6 +10,7 @@
 
 #include "ir/arch_name.h"
 #include "ir/error.h"
+#include "ir/kernel_plans.h"
 #include "ir/limits.h"
 #include "ir/package/manifest_checks.h"
 #include "ir/package/names.h"
@@ -21,15 +22,17 @@ namespace {
 
 constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
 constexpr int kMaxRegistersPerThread = 255;
-constexpr int kMaxTensorAlignment = 256;  // what the driver's allocations have
 constexpr int kMaxCodeCopies = 1024, kMaxTuningSamples = 1'000'000;
 
-// Collects faults, each under the path of the attribute it is about: "kernels[2].launch.threads: 1056 is over 1024".
+// Collects faults, each under the path of the attribute it is about: "kernels[2].planned_batch: 1048577 is over
+// 1048576".
 class Checker {
  public:
   explicit Checker(std::vector<std::string>& faults) : faults_(faults) {}
 
   void fault(const std::string& path, const std::string& text) { faults_.push_back(path + ": " + text); }
+
+  std::size_t count() const { return faults_.size(); }
 
   bool range(const std::string& path, std::int64_t value, std::int64_t low, std::int64_t high) {
     if (value < low) fault(path, fmt::format("{} is under {}", value, low));
@@ -68,130 +71,6 @@ class Checker {
   std::vector<std::string>& faults_;
   std::set<std::string> seen_paths_, seen_symbols_;
 };
-
-// The input or the output: what its values are, how they lie and where the tensor may begin.
-struct TensorForm {
-  ElementType element;
-  TensorLayout layout;
-  int alignment = kFloatBytes;
-};
-
-void check_tensors(Checker& check, const std::string& path, const TensorForm& form, std::int64_t elements) {
-  const int images = images_together(form.layout), channels = channels_together(form.layout);
-  const int at_once = channels * kFloatBytes;
-  if (check.range(path + "_alignment", form.alignment, kFloatBytes, kMaxTensorAlignment) &&
-      !std::has_single_bit(static_cast<unsigned>(form.alignment))) {
-    check.fault(path + "_alignment", fmt::format("{} is not a power of two", form.alignment));
-  } else if (form.alignment < at_once && form.alignment >= kFloatBytes) {
-    check.fault(path + "_alignment",
-                fmt::format("{} is under {}: {} channels of a pixel are read or written at once in {}", form.alignment,
-                            at_once, channels, to_string(form.layout)));
-  }
-  if (images != elements_per_word(form.element)) {
-    check.fault(path + "_element",
-                fmt::format("{} does not lie in {}: {} value{} of its type to a word of 4 bytes, {} "
-                            "image{} of the layout",
-                            to_string(form.element), to_string(form.layout), elements_per_word(form.element),
-                            elements_per_word(form.element) == 1 ? "" : "s", images, images == 1 ? "" : "s"));
-  }
-  if (elements > kMaxImageBytes / kFloatBytes) {
-    check.fault(path + "_layout",
-                fmt::format("{} in {} is over {} bytes", images == 1 ? "an image" : "a pair of images",
-                            to_string(form.layout), kMaxImageBytes));
-  }
-}
-
-void check_tensors(Checker& check, const std::string& path, const KernelRecord& kernel) {
-  const LaunchGeometry& launch = kernel.launch;
-  const ConvShape& shape = kernel.shape;
-  check_tensors(check, path + ".input", {launch.input_element, launch.input_layout, launch.input_alignment},
-                image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w));
-  check_tensors(check, path + ".output", {launch.output_element, launch.output_layout, launch.output_alignment},
-                image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w()));
-  const auto check_slice = [&](const char* name, std::int64_t words, std::int64_t own, bool has_tensor) {
-    if (words == 0) return;
-    const std::string slice = fmt::format("{}.{}", path, name);
-    if (!has_tensor || launch.output_layout != TensorLayout::nchw) {
-      check.fault(slice, "is of a tensor that is no slice of a larger one");
-    }
-    check.range(slice, words, own, kMaxImageBytes / kFloatBytes);
-  };
-  check_slice("output_image_words", launch.output_image_words, shape.output_elements(), true);
-  check_slice("residual_image_words", launch.residual_image_words, shape.conv_elements(), shape.epilogue.residual);
-  const int together = std::max(images_together(launch.input_layout), images_together(launch.output_layout));
-  if (launch.tile_images >= 1 && launch.tile_images % together != 0) {
-    check.fault(path + ".tile_images", fmt::format("{} is not a multiple of {}: that many images share each word",
-                                                   launch.tile_images, together));
-  }
-}
-
-void check_map(Checker& check, const std::string& path, const ActivityMap& map, const ActivityExtent& extent,
-               int images_together) {
-  const std::vector<std::string> faults = verify(map, extent, images_together, "map");
-  for (const std::string& fault : faults) check.fault(path, fault);
-  if (faults.empty() && map_bytes(map, extent) > kMaxActivityBytes) {
-    check.fault(path, fmt::format("{} bytes at batch {} are over {}", map_bytes(map, extent), extent.images,
-                                  kMaxActivityBytes));
-  }
-}
-
-void check_activity(Checker& check, const std::string& path, const KernelRecord& kernel) {
-  const LaunchGeometry& launch = kernel.launch;
-  const ConvShape& shape = kernel.shape;
-  const int batch = std::clamp(kernel.planned_batch, 1, kMaxBatch);
-  if (launch.input_activity) {
-    check_map(check, path + ".input_activity", *launch.input_activity,
-              {batch, shape.in_channels, shape.in_h, shape.in_w}, images_together(launch.input_layout));
-  }
-  if (!launch.output_activity) return;
-  const ActivityMap& map = *launch.output_activity;
-  const ActivityExtent extent = {batch, shape.out_channels, shape.out_h(), shape.out_w()};
-  check_map(check, path + ".output_activity", map, extent, images_together(launch.output_layout));
-  if (map.images != launch.tile_images || map.rows < 1 || map.cols < 1 ||
-      cells_per_images(map, extent) != launch.tiles_per_image) {
-    check.fault(path + ".output_activity", fmt::format("cells of {} are not the kernel's tiles: {} images, {} tiles",
-                                                       print(map), launch.tile_images, launch.tiles_per_image));
-  }
-}
-
-void check_launch(Checker& check, const std::string& path, const KernelRecord& kernel, bool shape_is_legal) {
-  const LaunchGeometry& launch = kernel.launch;
-  if (check.range(path + ".threads", launch.threads, kWarpSize, kMaxThreadsPerBlock) &&
-      launch.threads % kWarpSize != 0) {
-    check.fault(path + ".threads",
-                fmt::format("{} is not a multiple of {}: a block is whole warps", launch.threads, kWarpSize));
-  }
-  check.range(path + ".shared_bytes", launch.shared_bytes, 0, kMaxSharedBytes);
-  check.range(path + ".slices", launch.slices, 1, kMaxSlices);
-  const bool images = check.range(path + ".tile_images", launch.tile_images, 1, kMaxBatch);
-  bool tiles = check.range(path + ".tiles_per_image", launch.tiles_per_image, 1, kMaxTiles);
-  const bool workspace =
-      check.range(path + ".workspace_bytes_per_tile", launch.workspace_bytes_per_tile, 0, kMaxWorkspaceBytes);
-  if (launch.workspace_bytes_per_tile % static_cast<int>(sizeof(float)) != 0) {
-    check.fault(path + ".workspace_bytes_per_tile", fmt::format("{} is not a multiple of {}: partial sums are float32",
-                                                                launch.workspace_bytes_per_tile, sizeof(float)));
-  }
-  check.range(path + ".counters_per_tile", launch.counters_per_tile, 0, kMaxSlices);
-  tiles &= check.range(path + ".cluster_tiles", launch.cluster_tiles, 1, kMaxClusterBlocks);
-  if (tiles && shape_is_legal) {
-    const std::int64_t pixels = std::int64_t{kernel.shape.out_h()} * kernel.shape.out_w();
-    if (launch.tiles_per_image > pixels) {
-      check.fault(path + ".tiles_per_image", fmt::format("{} is over the {} output pixels of an image: a tile would be "
-                                                         "empty",
-                                                         launch.tiles_per_image, pixels));
-      tiles = false;
-    }
-  }
-  if (!images || !tiles || kernel.planned_batch < 1 || kernel.planned_batch > kMaxBatch) return;
-  const std::int64_t blocks = grid_width(launch, kernel.planned_batch);  // at most 2^20 * 2^31 + 7
-  if (blocks > kMaxTiles) {
-    check.fault(path, fmt::format("{} tiles at batch {} are over {}, the most blocks of a grid", blocks,
-                                  kernel.planned_batch, kMaxTiles));
-  } else if (workspace && saturating_product({blocks, launch.workspace_bytes_per_tile}) > kMaxWorkspaceBytes) {
-    check.fault(path, fmt::format("{} tiles of {} bytes of workspace are over {} bytes", blocks,
-                                  launch.workspace_bytes_per_tile, kMaxWorkspaceBytes));
-  }
-}
 
 void check_binary(Checker& check, const std::string& path, const KernelBinary& binary) {
   if (binary.kind == BinaryKind::bitcode) {
@@ -254,18 +133,6 @@ void check_tuning(Checker& check, const std::string& path, const TuningRecord& t
   }
 }
 
-void check_precision(Checker& check, const std::string& path, const KernelRecord& kernel) {
-  const std::optional<Precision> precision = parse_precision(kernel.precision);
-  if (!precision) {
-    check.fault(path + ".precision", fmt::format("'{}' is not a precision this burin knows ({})",
-                                                 printable(kernel.precision), precision_names()));
-  } else if (element_of(*precision) != kernel.launch.input_element) {
-    check.fault(path + ".launch.input_element",
-                fmt::format("{} is not what {} kernels read: {}", to_string(kernel.launch.input_element),
-                            kernel.precision, to_string(element_of(*precision))));
-  }
-}
-
 void check_binaries(Checker& check, const std::string& path, const std::vector<KernelBinary>& binaries) {
   if (binaries.empty()) check.fault(path, "is empty: there would be nothing to load");
   std::set<std::pair<BinaryKind, std::string>> kinds;
@@ -278,47 +145,71 @@ void check_binaries(Checker& check, const std::string& path, const std::vector<K
   }
 }
 
-void check_kernel(Checker& check, const std::string& path, const KernelRecord& kernel) {
-  check.symbol(path + ".symbol", kernel.symbol);
-  check.text(path + ".layer", kernel.layer, kMaxLayerNameBytes);
-  const std::vector<std::string> shape_faults = verify(kernel.shape);
-  for (const std::string& fault : shape_faults) check.fault(path + ".shape", fault);
-  if (shape_faults.empty()) {
-    check.range(path + ".nonzeros", kernel.nonzeros, 0, kernel.shape.weight_elements());
-    check.range(path + ".dead_inputs", kernel.dead_inputs, 0, kernel.shape.in_channels);
-    check.range(path + ".dead_outputs", kernel.dead_outputs, 0, kernel.shape.out_channels);
-  }
-  check.text(path + ".template", kernel.template_name, kMaxShortTextBytes);
-  check_precision(check, path, kernel);
-  if (kernel.plan.size() > kMaxPlanBytes) {
-    check.fault(path + ".plan", fmt::format("{} bytes are over {}", kernel.plan.size(), kMaxPlanBytes));
-  } else if (!is_utf8(kernel.plan)) {
-    check.fault(path + ".plan", "is not UTF-8 text");
-  }
-  if (!kernel.plan_short.empty()) check.text(path + ".plan_short", kernel.plan_short, kMaxNameBytes);
-  check.range(path + ".planned_batch", kernel.planned_batch, 1, kMaxBatch);
-  check.finite(path + ".predicted_us", kernel.predicted_us);
-  if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);
-  check_launch(check, path + ".launch", kernel, shape_faults.empty());
-  if (shape_faults.empty()) {
-    check_tensors(check, path + ".launch", kernel);
-    check_activity(check, path + ".launch", kernel);
-  }
-  check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
-  check_binaries(check, path + ".binaries", kernel.binaries);
+void check_layer(Checker& check, const std::string& path, const KernelLayer& layer) {
+  const std::vector<std::string> faults = verify(layer.shape);
+  for (const std::string& fault : faults) check.fault(path + ".shape", fault);
+  if (!faults.empty()) return;
+  check.range(path + ".nonzeros", layer.nonzeros, 0, layer.shape.weight_elements());
+  check.range(path + ".dead_inputs", layer.dead_inputs, 0, layer.shape.in_channels);
+  check.range(path + ".dead_outputs", layer.dead_outputs, 0, layer.shape.out_channels);
 }
 
-void check_operator(Checker& check, const std::string& path, const OperatorRecord& record) {
-  check.symbol(path + ".symbol", record.symbol);
-  check.text(path + ".operator", record.op, kMaxNameBytes);
-  check.text(path + ".kind", record.kind, kMaxShortTextBytes);
-  for (const std::string& fault : verify(record.plan)) check.fault(path + ".plan", fault);
-  check.text(path + ".source_hash", record.source_hash, kMaxShortTextBytes);
-  if (!record.weights.empty()) check.package_path(path + ".weights", record.weights);
-  if (record.weights.empty() != (record.plan.weight_words == 0)) {
-    check.fault(path + ".weights", fmt::format("the plan has {} words of them", record.plan.weight_words));
+// The plan, and that the rest of the kernel is what it implies.
+void check_plan(Checker& check, const std::string& path, const Kernel& kernel) {
+  if (kernel.plan.size() > kMaxPlanBytes) {
+    return check.fault(path, fmt::format("{} bytes are over {}", kernel.plan.size(), kMaxPlanBytes));
   }
-  check_binaries(check, path + ".binaries", record.binaries);
+  if (!is_utf8(kernel.plan)) return check.fault(path, "is not UTF-8 text");
+  Kernel implied = kernel;
+  try {
+    derive_form(implied);
+  } catch (const Error& error) {
+    return check.fault(path, error.what());
+  }
+  if (implied != kernel) check.fault(path, "implies another form of the kernel than the one it has");
+}
+
+// Tensors of the layer that the form speaks of.
+void check_layer_tensors(Checker& check, const std::string& path, const Kernel& kernel) {
+  const ConvShape& shape = kernel.layer->shape;
+  const auto require = [&](TensorRole role, std::int64_t elements) {
+    const KernelTensor* tensor = kernel.form.find(role);
+    const std::int64_t has = tensor == nullptr ? 0 : tensor->words();
+    const bool padded = tensor != nullptr && tensor->layout != TensorLayout::nchw;
+    if (has != elements && !(padded && has > elements)) {
+      check.fault(path, fmt::format("the kernel's {} has {} values of an image, the layer's {}", to_string(role), has,
+                                    elements));
+    }
+  };
+  require(TensorRole::input, shape.input_elements());
+  require(TensorRole::output, shape.output_elements());
+  require(TensorRole::residual, shape.epilogue.residual ? shape.conv_elements() : 0);
+}
+
+void check_kernel(Checker& check, const std::string& path, const Kernel& kernel) {
+  check.symbol(path + ".symbol", kernel.symbol);
+  check.text(path + ".operator", kernel.op, kMaxNameBytes);
+  check.text(path + ".kind", kernel.kind, kMaxShortTextBytes);
+  check.text(path + ".provider", kernel.provider, kMaxShortTextBytes);
+  const std::size_t before = check.count();
+  if (!parse_precision(kernel.precision)) {
+    check.fault(path + ".precision", fmt::format("'{}' is not a precision this burin knows ({})",
+                                                 printable(kernel.precision), precision_names()));
+  }
+  if (kernel.layer) check_layer(check, path + ".layer", *kernel.layer);
+  check.range(path + ".planned_batch", kernel.planned_batch, 0, kMaxBatch);
+  check.finite(path + ".predicted_us", kernel.predicted_us);
+  if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);
+  check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
+  check_binaries(check, path + ".binaries", kernel.binaries);
+  if (!kernel.weights.empty()) check.package_path(path + ".weights", kernel.weights);
+  if (check.count() != before) return;  // the plan is of the layer, which is not legal
+  check_plan(check, path + ".plan", kernel);
+  if (check.count() != before) return;
+  if (kernel.layer) check_layer_tensors(check, path + ".layer", kernel);
+  if (kernel.weights.empty() == kernel.form.has(TensorRole::weights)) {
+    check.fault(path + ".weights", fmt::format("the plan has {}", kernel.weights.empty() ? "some" : "none"));
+  }
 }
 
 void check_tensor(Checker& check, const std::string& path, const TensorRecord& tensor) {
@@ -345,22 +236,9 @@ std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
   return empty ? 0 : bytes;
 }
 
-namespace {
-
-std::int64_t spanned_words(const LaunchGeometry& launch, int channels, int rows, int cols, std::int64_t image_words,
-                           std::int64_t batch) {
-  if (image_words == 0) return tensor_words(launch.output_layout, batch, channels, rows, cols);
-  return (batch - 1) * image_words + saturating_product({channels, rows, cols});
-}
-
-}  // namespace
-
-std::int64_t output_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch) {
-  return spanned_words(launch, shape.out_channels, shape.out_h(), shape.out_w(), launch.output_image_words, batch);
-}
-
-std::int64_t residual_words(const LaunchGeometry& launch, const ConvShape& shape, std::int64_t batch) {
-  return spanned_words(launch, shape.out_channels, shape.conv_h(), shape.conv_w(), launch.residual_image_words, batch);
+const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol) {
+  const auto found = std::ranges::find(manifest.kernels, symbol, &Kernel::symbol);
+  return found == manifest.kernels.end() ? nullptr : &*found;
 }
 
 std::vector<std::string> verify(const Manifest& manifest) {
@@ -376,9 +254,6 @@ std::vector<std::string> verify(const Manifest& manifest) {
   check.finite("zero_threshold", manifest.zero_threshold);
   for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
     check_kernel(check, fmt::format("kernels[{}]", i), manifest.kernels[i]);
-  }
-  for (std::size_t i = 0; i < manifest.operators.size(); ++i) {
-    check_operator(check, fmt::format("operators[{}]", i), manifest.operators[i]);
   }
   std::set<std::string> names;
   for (std::size_t i = 0; i < manifest.tensors.size(); ++i) {

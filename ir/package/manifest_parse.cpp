@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "ir/error.h"
+#include "ir/kernel_plans.h"
 #include "ir/limits.h"
 #include "ir/package/manifest_json.h"
 #include "ir/package/names.h"
@@ -166,49 +167,6 @@ ConvShape parse_shape(const Field& field) {
   return shape;
 }
 
-TensorLayout parse_layout(const Field& field) {
-  if (const std::optional<TensorLayout> known = parse_tensor_layout(field.text())) return *known;
-  bad(field.path(),
-      fmt::format("'{}' is not a tensor layout this burin knows ({})", printable(field.text()), tensor_layout_names()));
-}
-
-ElementType parse_element(const Field& field) {
-  if (const std::optional<ElementType> known = parse_element_type(field.text())) return *known;
-  bad(field.path(),
-      fmt::format("'{}' is not an element type this burin knows ({})", printable(field.text()), element_type_names()));
-}
-
-ActivityMap parse_activity(const Field& field) {
-  ActivityMap map;
-  get(map.images, field, "images");
-  get(map.rows, field, "rows");
-  get(map.cols, field, "cols");
-  return map;
-}
-
-LaunchGeometry parse_launch(const Field& field) {
-  LaunchGeometry launch;
-  get(launch.threads, field, "threads");
-  get(launch.shared_bytes, field, "shared_bytes");
-  get(launch.slices, field, "slices");
-  get(launch.tile_images, field, "tile_images");
-  get(launch.tiles_per_image, field, "tiles_per_image");
-  get(launch.cluster_tiles, field, "cluster_tiles");
-  get(launch.workspace_bytes_per_tile, field, "workspace_bytes_per_tile");
-  get(launch.counters_per_tile, field, "counters_per_tile");
-  launch.input_element = parse_element(field["input_element"]);
-  launch.output_element = parse_element(field["output_element"]);
-  launch.input_layout = parse_layout(field["input_layout"]);
-  launch.output_layout = parse_layout(field["output_layout"]);
-  get(launch.input_alignment, field, "input_alignment");
-  get(launch.output_alignment, field, "output_alignment");
-  get_optional(launch.output_image_words, field, "output_image_words");
-  get_optional(launch.residual_image_words, field, "residual_image_words");
-  if (field.has("input_activity")) launch.input_activity = parse_activity(field["input_activity"]);
-  if (field.has("output_activity")) launch.output_activity = parse_activity(field["output_activity"]);
-  return launch;
-}
-
 BinaryKind parse_kind(const Field& field) {
   for (const BinaryKind kind : {BinaryKind::ptx, BinaryKind::cubin, BinaryKind::bitcode}) {
     if (field.text() == to_string(kind)) return kind;
@@ -255,24 +213,37 @@ TuningRecord parse_tuning(const Field& field) {
   return tuning;
 }
 
-KernelRecord parse_kernel(const Field& field) {
-  KernelRecord kernel;
+KernelLayer parse_layer(const Field& field) {
+  KernelLayer layer;
+  layer.shape = parse_shape(field["shape"]);
+  get(layer.nonzeros, field, "nonzeros");
+  get(layer.dead_inputs, field, "dead_inputs");
+  get(layer.dead_outputs, field, "dead_outputs");
+  if (const auto faults = verify(layer.shape); !faults.empty()) bad(field.path() + ".shape", faults.front());
+  return layer;
+}
+
+Kernel parse_kernel(const Field& field) {
+  Kernel kernel;
   get(kernel.symbol, field, "symbol");
-  get(kernel.layer, field, "layer");
-  kernel.shape = parse_shape(field["shape"]);
-  get(kernel.nonzeros, field, "nonzeros");
-  get(kernel.dead_inputs, field, "dead_inputs");
-  get(kernel.dead_outputs, field, "dead_outputs");
-  get(kernel.template_name, field, "template");
+  get(kernel.op, field, "operator");
+  get(kernel.kind, field, "kind");
+  get(kernel.provider, field, "provider");
   get(kernel.precision, field, "precision");
-  get(kernel.planned_batch, field, "planned_batch");
-  get(kernel.predicted_us, field, "predicted_us");
+  if (field.has("layer")) kernel.layer = parse_layer(field["layer"]);
+  get_optional(kernel.planned_batch, field, "planned_batch");
+  get_optional(kernel.predicted_us, field, "predicted_us");
   if (field.has("tuning")) kernel.tuning = parse_tuning(field["tuning"]);
-  kernel.launch = parse_launch(field["launch"]);
+  get_optional(kernel.weights, field, "weights");
   get(kernel.source_hash, field, "source_hash");
   field["binaries"].each([&](const Field& binary) { kernel.binaries.push_back(parse_binary(binary)); });
-  get(kernel.plan_short, field, "plan_short");
-  kernel.plan = join_lines(field["plan"]);
+  const Field plan = field["plan"];
+  kernel.plan = join_lines(plan);
+  try {
+    derive_form(kernel);
+  } catch (const Error& error) {
+    bad(plan.path(), error.what());
+  }
   return kernel;
 }
 
@@ -292,20 +263,6 @@ auto parse_lines(const Field& field, Parse parse) {
   } catch (const Error& error) {
     bad(field.path(), error.what());
   }
-}
-
-OperatorRecord parse_operator(const Field& field) {
-  OperatorRecord record;
-  get(record.symbol, field, "symbol");
-  get(record.op, field, "operator");
-  get(record.kind, field, "kind");
-  get(record.input, field, "input");
-  get(record.second, field, "second");
-  get_optional(record.weights, field, "weights");
-  get(record.source_hash, field, "source_hash");
-  field["binaries"].each([&](const Field& binary) { record.binaries.push_back(parse_binary(binary)); });
-  record.plan = parse_lines(field["plan"], parse_operator_plan);
-  return record;
 }
 
 std::vector<NetworkArgument> parse_arguments(const Field& field) {
@@ -328,8 +285,13 @@ NetworkRecord parse_network(const Field& field) {
         std::vector<KernelOption>& options = added.options.emplace_back();
         step.each([&](const Field& option) {
           KernelOption& read = options.emplace_back();
-          get(read.template_name, option, "template");
-          get(read.predicted_us, option, "predicted_us");
+          get(read.provider, option, "provider");
+          get(read.us, option, "us");
+          const Field source = option["source"];
+          read.measured = source.text() == "measured";
+          if (!read.measured && source.text() != "model") {
+            bad(source.path(), fmt::format("'{}' is none of model, measured", printable(source.text())));
+          }
         });
       });
     }
@@ -358,20 +320,17 @@ ParsedManifest parse_json(std::string_view text) {
   Manifest& manifest = result.manifest;
   get(manifest.format_version, root, "format_version");
   if (manifest.format_version != kPackageFormatVersion) {
-    bad("format_version",
-        fmt::format("{} is not one this burin ({}) reads: it reads {}. {}", manifest.format_version, BURIN_VERSION,
-                    kPackageFormatVersion,
-                    manifest.format_version > kPackageFormatVersion ? "A newer burin wrote the package"
-                                                                    : "Compile the layers again"));
+    bad("format_version", fmt::format("{} is not one this burin ({}) reads: it reads {}. {}", manifest.format_version,
+                                      BURIN_VERSION, kPackageFormatVersion,
+                                      manifest.format_version > kPackageFormatVersion
+                                          ? "A newer burin wrote the package"
+                                          : "Compile it again from its weights or model: 'burin compile'"));
   }
   get(manifest.tool_version, root, "tool_version");
   get(manifest.source, root, "source");
   get(manifest.zero_threshold, root, "zero_threshold");
   root["kernels"].each([&](const Field& kernel) { manifest.kernels.push_back(parse_kernel(kernel)); });
   root["tensors"].each([&](const Field& tensor) { manifest.tensors.push_back(parse_tensor(tensor)); });
-  if (root.has("operators")) {
-    root["operators"].each([&](const Field& field) { manifest.operators.push_back(parse_operator(field)); });
-  }
   if (root.has("network")) manifest.network = parse_network(root["network"]);
   result.has_files = root.has("files");
   if (result.has_files) {

@@ -66,34 +66,6 @@ ordered_json shape_json(const ConvShape& shape) {
   return result;
 }
 
-ordered_json activity_json(const ActivityMap& map) {
-  return {{"images", map.images}, {"rows", map.rows}, {"cols", map.cols}};
-}
-
-ordered_json launch_json(const LaunchGeometry& launch) {
-  ordered_json result = {
-      {"threads", launch.threads},
-      {"shared_bytes", launch.shared_bytes},
-      {"slices", launch.slices},
-      {"tile_images", launch.tile_images},
-      {"tiles_per_image", launch.tiles_per_image},
-      {"cluster_tiles", launch.cluster_tiles},
-      {"workspace_bytes_per_tile", launch.workspace_bytes_per_tile},
-      {"counters_per_tile", launch.counters_per_tile},
-      {"input_element", to_string(launch.input_element)},
-      {"output_element", to_string(launch.output_element)},
-      {"input_layout", to_string(launch.input_layout)},
-      {"output_layout", to_string(launch.output_layout)},
-      {"input_alignment", launch.input_alignment},
-      {"output_alignment", launch.output_alignment},
-  };
-  if (launch.output_image_words != 0) result["output_image_words"] = launch.output_image_words;
-  if (launch.residual_image_words != 0) result["residual_image_words"] = launch.residual_image_words;
-  if (launch.input_activity) result["input_activity"] = activity_json(*launch.input_activity);
-  if (launch.output_activity) result["output_activity"] = activity_json(*launch.output_activity);
-  return result;
-}
-
 ordered_json binary_json(const KernelBinary& binary) {
   ordered_json result = {{"kind", to_string(binary.kind)}};
   if (!binary.arch.empty()) result["arch"] = binary.arch;
@@ -128,42 +100,29 @@ ordered_json tuning_json(const TuningRecord& tuning) {
   };
 }
 
-ordered_json kernel_json(const KernelRecord& kernel) {
-  ordered_json binaries = ordered_json::array();
-  for (const KernelBinary& binary : kernel.binaries) binaries.push_back(binary_json(binary));
-  ordered_json result = {
-      {"symbol", kernel.symbol},
-      {"layer", kernel.layer},
-      {"shape", shape_json(kernel.shape)},
-      {"nonzeros", kernel.nonzeros},
-      {"dead_inputs", kernel.dead_inputs},
-      {"dead_outputs", kernel.dead_outputs},
-      {"template", kernel.template_name},
-      {"precision", kernel.precision},
-      {"planned_batch", kernel.planned_batch},
-      {"predicted_us", kernel.predicted_us},
-  };
-  if (kernel.tuning) result["tuning"] = tuning_json(*kernel.tuning);
-  result["launch"] = launch_json(kernel.launch);
-  result["source_hash"] = kernel.source_hash;
-  result["binaries"] = std::move(binaries);
-  result["plan_short"] = kernel.plan_short;
-  result["plan"] = split_lines(kernel.plan);
-  return result;
+ordered_json layer_json(const KernelLayer& layer) {
+  return {{"shape", shape_json(layer.shape)},
+          {"nonzeros", layer.nonzeros},
+          {"dead_inputs", layer.dead_inputs},
+          {"dead_outputs", layer.dead_outputs}};
 }
 
-ordered_json operator_json(const OperatorRecord& record) {
+ordered_json kernel_json(const Kernel& kernel) {
   ordered_json binaries = ordered_json::array();
-  for (const KernelBinary& binary : record.binaries) binaries.push_back(binary_json(binary));
-  ordered_json result = {{"symbol", record.symbol},
-                         {"operator", record.op},
-                         {"kind", record.kind},
-                         {"input", record.input},
-                         {"second", record.second}};
-  if (!record.weights.empty()) result["weights"] = record.weights;
-  result["source_hash"] = record.source_hash;
+  for (const KernelBinary& binary : kernel.binaries) binaries.push_back(binary_json(binary));
+  ordered_json result = {{"symbol", kernel.symbol},
+                         {"operator", kernel.op},
+                         {"kind", kernel.kind},
+                         {"provider", kernel.provider},
+                         {"precision", kernel.precision}};
+  if (kernel.layer) result["layer"] = layer_json(*kernel.layer);
+  if (kernel.planned_batch != 0) result["planned_batch"] = kernel.planned_batch;
+  if (kernel.predicted_us != 0) result["predicted_us"] = kernel.predicted_us;
+  if (kernel.tuning) result["tuning"] = tuning_json(*kernel.tuning);
+  if (!kernel.weights.empty()) result["weights"] = kernel.weights;
+  result["source_hash"] = kernel.source_hash;
   result["binaries"] = std::move(binaries);
-  result["plan"] = split_lines(print(record.plan));
+  result["plan"] = split_lines(kernel.plan);
   return result;
 }
 
@@ -180,7 +139,8 @@ ordered_json options_json(const std::vector<std::vector<KernelOption>>& of_steps
   for (const std::vector<KernelOption>& options : of_steps) {
     ordered_json& added = result.emplace_back(ordered_json::array());
     for (const KernelOption& option : options) {
-      added.push_back(ordered_json{{"template", option.template_name}, {"predicted_us", option.predicted_us}});
+      added.push_back(ordered_json{
+          {"provider", option.provider}, {"us", option.us}, {"source", option.measured ? "measured" : "model"}});
     }
   }
   return result;
@@ -201,7 +161,7 @@ ordered_json network_json(const NetworkRecord& network) {
 
 ordered_json manifest_json(const Manifest& manifest) {
   ordered_json kernels = ordered_json::array();
-  for (const KernelRecord& kernel : manifest.kernels) kernels.push_back(kernel_json(kernel));
+  for (const Kernel& kernel : manifest.kernels) kernels.push_back(kernel_json(kernel));
   ordered_json tensors = ordered_json::array();
   for (const TensorRecord& tensor : manifest.tensors) {
     tensors.push_back(ordered_json{{"name", tensor.name}, {"path", tensor.path}, {"shape", tensor.shape}});
@@ -214,10 +174,6 @@ ordered_json manifest_json(const Manifest& manifest) {
       {"kernels", kernels},
       {"tensors", tensors},
   };
-  if (!manifest.operators.empty()) {
-    ordered_json& operators = result["operators"] = ordered_json::array();
-    for (const OperatorRecord& record : manifest.operators) operators.push_back(operator_json(record));
-  }
   if (manifest.network) result["network"] = network_json(*manifest.network);
   return result;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/package/manifest.h"
@@ -14,14 +15,11 @@
 namespace burin {
 namespace {
 
-constexpr std::int64_t kWordBytes = 4;
-
 class NetworkVerifier {
  public:
   NetworkVerifier(const Manifest& manifest, const NetworkRecord& network, std::vector<std::string>& faults)
       : network_(network), faults_(faults) {
-    for (const KernelRecord& kernel : manifest.kernels) layers_.emplace(kernel.symbol, &kernel);
-    for (const OperatorRecord& record : manifest.operators) operators_.emplace(record.symbol, &record);
+    for (const Kernel& kernel : manifest.kernels) kernels_.emplace(kernel.symbol, &kernel);
   }
 
   void run() {
@@ -79,10 +77,8 @@ class NetworkVerifier {
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
       const std::string& symbol = program.kernels[i];
       const std::string at = fmt::format("{}.kernels[{}]", path, i);
-      if (const auto layer = layers_.find(symbol); layer != layers_.end()) {
-        check_layer(at, plan, plan.steps[i], *layer->second);
-      } else if (const auto record = operators_.find(symbol); record != operators_.end()) {
-        check_operator(at, plan.steps[i], *record->second);
+      if (const auto kernel = kernels_.find(symbol); kernel != kernels_.end()) {
+        check_kernel(at, plan, plan.steps[i], kernel->second->form);
       } else {
         fault(at, fmt::format("'{}' is no kernel of the package", printable(symbol)));
       }
@@ -90,11 +86,11 @@ class NetworkVerifier {
   }
 
   void check_option(const std::string& path, const KernelOption& option) {
-    const std::string& name = option.template_name;
+    const std::string& name = option.provider;
     if (name.empty() || name.size() > kMaxShortTextBytes || !is_plain_text(name)) {
       fault(path, fmt::format("'{}' is not printable text", printable(name)));
     }
-    if (!std::isfinite(option.predicted_us)) fault(path, fmt::format("the time of {} is not finite", printable(name)));
+    if (!std::isfinite(option.us)) fault(path, fmt::format("the time of {} is not finite", printable(name)));
   }
 
   void check_buffers(const std::string& path, const NetworkPlan& plan) {
@@ -119,75 +115,51 @@ class NetworkVerifier {
     }
   }
 
-  // Whole images of `words` words, `pitch` words apart, in the layout that the kernel has.
-  void check_place(const std::string& path, const char* name, const NetworkPlan& plan, const Place& place,
-                   TensorLayout layout, int alignment, std::int64_t words, std::int64_t pitch) {
+  // What a kernel reads or writes there is what lies there.
+  void check_place(const std::string& path, const NetworkPlan& plan, const Place& place, const KernelTensor& tensor) {
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(place.buffer)];
-    if (buffer.layout != layout) {
-      fault(path, fmt::format("its {} lies in {}, and the kernel takes {}", name, to_string(buffer.layout),
-                              to_string(layout)));
+    const std::string_view name = to_string(tensor.role);
+    if (buffer.layout != tensor.layout || buffer.element != tensor.element) {
+      fault(path, fmt::format("its {} lies in {} as {}, and the kernel takes {} as {}", name, to_string(buffer.layout),
+                              to_string(buffer.element), to_string(tensor.layout), to_string(tensor.element)));
     }
-    if (place.runs != 1 || place.run_bytes != words * kWordBytes || place.image_stride != pitch * kWordBytes) {
-      fault(path,
-            fmt::format("its {} has images of {} x {} bytes, {} apart, and the kernel takes 1 x {}, {} apart", name,
-                        place.runs, place.run_bytes, place.image_stride, words * kWordBytes, pitch * kWordBytes));
+    const Place wanted = {place.buffer,
+                          place.offset,
+                          tensor.image_words * kWordBytes,
+                          tensor.run_words * kWordBytes,
+                          tensor.runs,
+                          tensor.run_pitch * kWordBytes};
+    if (place != wanted) {
+      fault(path, fmt::format("its {} has images of {} x {} bytes, {} apart, and the kernel takes {} x {}, {} apart",
+                              name, place.runs, place.run_bytes, place.image_stride, wanted.runs, wanted.run_bytes,
+                              wanted.image_stride));
     }
-    if (place.offset % alignment != 0) {
+    if (place.offset % tensor.alignment != 0) {
       fault(path, fmt::format("its {} begins at byte {}, and the kernel takes multiples of {}", name, place.offset,
-                              alignment));
+                              tensor.alignment));
     }
   }
 
-  void check_layer(const std::string& path, const NetworkPlan& plan, const Step& step, const KernelRecord& kernel) {
-    const ConvShape& shape = kernel.shape;
-    const LaunchGeometry& launch = kernel.launch;
-    if (!verify(shape).empty()) return;  // said already
-    if (launch.input_element != ElementType::f32 || launch.has_activity()) {
-      fault(path, "is a kernel of half precision or with activity maps, which networks have none of");
+  void check_kernel(const std::string& path, const NetworkPlan& plan, const Step& step, const KernelForm& form) {
+    std::set<int> read;
+    for (const KernelTensor& tensor : form.tensors) {
+      if (!tensor.exists()) continue;
+      if (tensor.role == TensorRole::output) check_place(path, plan, step.writes, tensor);
+      if (tensor.role != TensorRole::input && tensor.role != TensorRole::residual) continue;
+      if (static_cast<std::size_t>(tensor.argument) < step.reads.size()) {
+        check_place(path, plan, step.reads[static_cast<std::size_t>(tensor.argument)], tensor);
+      }
+      read.insert(tensor.argument);
     }
-    if (step.reads.size() != (shape.epilogue.residual ? 2U : 1U)) {
-      fault(path, fmt::format("its step reads {} tensors", step.reads.size()));
-      return;
-    }
-    const std::int64_t in = image_elements(launch.input_layout, shape.in_channels, shape.in_h, shape.in_w);
-    const std::int64_t out = image_elements(launch.output_layout, shape.out_channels, shape.out_h(), shape.out_w());
-    const auto pitch = [](std::int64_t words, std::int64_t own) { return words != 0 ? words : own; };
-    check_place(path, "input", plan, step.reads[0], launch.input_layout, launch.input_alignment, in, in);
-    check_place(path, "output", plan, step.writes, launch.output_layout, launch.output_alignment, out,
-                pitch(launch.output_image_words, out));
-    if (!shape.epilogue.residual) return;
-    const std::int64_t added = image_elements(launch.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
-    check_place(path, "residual", plan, step.reads[1], launch.output_layout, launch.output_alignment, added,
-                pitch(launch.residual_image_words, added));
-  }
-
-  void check_words(const std::string& path, const char* name, const Place& place, const OperatorTensor& tensor) {
-    const std::int64_t inner = tensor.runs == 1 ? 0 : tensor.run_pitch;
-    if (place.image_stride == tensor.image_words * kWordBytes && place.offset == tensor.offset * kWordBytes &&
-        place.run_bytes == tensor.run_words * kWordBytes && place.runs == tensor.runs &&
-        place.run_stride == inner * kWordBytes) {
-      return;
-    }
-    fault(path, fmt::format("its {} lies elsewhere than where the kernel takes it", name));
-  }
-
-  void check_operator(const std::string& path, const Step& step, const OperatorRecord& record) {
-    const auto reads = [&](int index) { return index >= 0 && static_cast<std::size_t>(index) < step.reads.size(); };
-    if (!reads(record.input) || (record.plan.second.exists() && !reads(record.second))) {
+    if (read.size() != step.reads.size() || *read.rbegin() + 1 != static_cast<int>(read.size())) {
       fault(path, fmt::format("its step reads {} tensors, and the kernel takes others", step.reads.size()));
-      return;
     }
-    check_words(path, "input", step.reads[static_cast<std::size_t>(record.input)], record.plan.input);
-    if (record.plan.second.exists()) {
-      check_words(path, "second input", step.reads[static_cast<std::size_t>(record.second)], record.plan.second);
-    }
-    check_words(path, "output", step.writes, record.plan.output);
+    if (form.has_maps()) fault(path, "is a kernel with activity maps, which networks have none of");
   }
 
   const NetworkRecord& network_;
   std::vector<std::string>& faults_;
-  std::map<std::string, const KernelRecord*> layers_;
-  std::map<std::string, const OperatorRecord*> operators_;
+  std::map<std::string, const Kernel*> kernels_;
 };
 
 }  // namespace
@@ -195,7 +167,7 @@ class NetworkVerifier {
 std::string describe(const std::vector<KernelOption>& options) {
   std::string text;
   for (const KernelOption& option : options) {
-    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", option.template_name, option.predicted_us);
+    text += fmt::format("{}{} {:.1f} us", text.empty() ? "" : ", ", option.provider, option.us);
   }
   return text;
 }
@@ -203,8 +175,6 @@ std::string describe(const std::vector<KernelOption>& options) {
 void check_network(const Manifest& manifest, std::vector<std::string>& faults) {
   if (manifest.network) {
     NetworkVerifier(manifest, *manifest.network, faults).run();
-  } else if (!manifest.operators.empty()) {
-    faults.push_back("operators: a package of layers has none");
   }
 }
 

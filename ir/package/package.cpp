@@ -205,20 +205,15 @@ std::vector<std::string> verify(const Package& package) {
                                    printable(path), found->second.size(), *bytes));
     }
   };
-  const auto check_binaries = [&](const std::string& record, const std::vector<KernelBinary>& binaries) {
-    for (std::size_t b = 0; b < binaries.size(); ++b) {
-      check(fmt::format("{}.binaries[{}]", record, b), binaries[b].path, binaries[b].bytes);
-    }
-  };
   for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
-    check_binaries(fmt::format("kernels[{}]", k), package.manifest.kernels[k].binaries);
-  }
-  for (std::size_t i = 0; i < package.manifest.operators.size(); ++i) {
-    const OperatorRecord& record = package.manifest.operators[i];
-    check_binaries(fmt::format("operators[{}]", i), record.binaries);
-    if (record.weights.empty()) continue;
-    check(fmt::format("operators[{}].weights", i), record.weights,
-          saturating_product({record.plan.weight_words, sizeof(std::uint32_t)}));
+    const Kernel& kernel = package.manifest.kernels[k];
+    const std::string record = fmt::format("kernels[{}]", k);
+    for (std::size_t b = 0; b < kernel.binaries.size(); ++b) {
+      check(fmt::format("{}.binaries[{}]", record, b), kernel.binaries[b].path, kernel.binaries[b].bytes);
+    }
+    if (kernel.weights.empty()) continue;
+    const KernelTensor* weights = kernel.form.find(TensorRole::weights);
+    check(record + ".weights", kernel.weights, weights == nullptr ? 0 : weights->run_words * kWordBytes);
   }
   for (std::size_t t = 0; t < package.manifest.tensors.size(); ++t) {
     const TensorRecord& tensor = package.manifest.tensors[t];

@@ -92,7 +92,7 @@ void check_names(const Manifest& manifest, const std::string& target) {
   };
   check("the weights file's name", manifest.source);
   for (const TensorRecord& tensor : manifest.tensors) check("the tensor name", tensor.name);
-  for (const OperatorRecord& record : manifest.operators) check("the operator name", record.op);
+  for (const Kernel& kernel : manifest.kernels) check("the operator name", kernel.op);
   if (!manifest.network) return;
   for (const NetworkArgument& input : manifest.network->inputs) check("the input name", input.name);
   for (const NetworkArgument& output : manifest.network->outputs) check("the output name", output.name);

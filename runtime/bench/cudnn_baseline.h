@@ -31,7 +31,6 @@ enum class CudnnMode {
   bf16,  // bfloat16 tensors, tensor cores allowed
 };
 inline constexpr std::array kCudnnModes = {CudnnMode::fp32, CudnnMode::tf32, CudnnMode::fp16, CudnnMode::bf16};
-inline constexpr std::array kCudnnFloatModes = {CudnnMode::fp32, CudnnMode::tf32};
 std::string_view to_string(CudnnMode mode);  // "FP32"
 
 struct CudnnTime {

@@ -1,6 +1,6 @@
 // burin's runtime, whole networks: a package that was compiled from a model file runs as one CUDA graph.
 //
-//   burin::Network network(device, "model.burin");
+//   burin::LoadedNetwork network(device, "model.burin");
 //   burin::NetworkRun run = network.bind({.inputs = {x}, .outputs = {y}, .batch = 8});
 //   run.launch(stream);
 //
@@ -92,16 +92,12 @@ class BURIN_API NetworkRun {
   std::shared_ptr<const NetworkRunState> state_;
 };
 
-// Programs say burin::Network. Its full name keeps it apart from the compiler's own Network (ir/network.h) where a tool
-// links both.
-inline namespace runtime {
-
 // A package's network on one device. A cheap handle, safe to use from several threads. Kernels are loaded, and weights
 // copied to the device, when a run first needs them; all runs share them.
-class BURIN_API Network {
+class BURIN_API LoadedNetwork {
  public:
-  Network(const Device& device, const std::string& path, const LoadOptions& options = {});
-  explicit Network(const LoadedPackage& package);  // throws where the package has no network
+  LoadedNetwork(const Device& device, const std::string& path, const LoadOptions& options = {});
+  explicit LoadedNetwork(const LoadedPackage& package);  // throws where the package has no network
 
   const std::vector<NetworkTensor>& inputs() const;
   const std::vector<NetworkTensor>& outputs() const;
@@ -115,7 +111,5 @@ class BURIN_API Network {
  private:
   std::shared_ptr<NetworkState> state_;
 };
-
-}  // namespace runtime
 
 }  // namespace burin

@@ -2,7 +2,7 @@
 //
 //   burin::Device device = burin::Device::open(0);
 //   burin::LoadedPackage package(device, "model.burin");
-//   burin::Kernel kernel = package.kernel("conv1", batch);
+//   burin::LoadedKernel kernel = package.kernel("conv1", batch);
 //   burin::Workspace workspace(device, kernel.workspace_size(batch));
 //   kernel.launch(stream, {.input = x, .output = y, .batch = batch}, workspace);
 //
@@ -31,8 +31,8 @@ namespace burin {
 class DeviceBuffer;   // device_memory.hpp
 struct ConvShape;     // ir/conv_layer.h
 struct DeviceState;   // internal
-struct KernelRecord;  // ir/package/manifest.h
-struct LoadedKernel;  // internal
+struct Kernel;        // ir/kernel.h
+struct LoadedCode;    // internal
 struct Manifest;      // ir/package/manifest.h
 struct Package;       // ir/package/package.h
 struct PackageState;  // internal
@@ -200,11 +200,11 @@ struct KernelAttributes {
 };
 
 // One loaded kernel. A cheap handle, safe to use from several threads; it keeps its code loaded.
-class BURIN_API Kernel {
+class BURIN_API LoadedKernel {
  public:
   const std::string& layer() const;
   const std::string& symbol() const;
-  const KernelRecord& record() const;
+  const Kernel& kernel() const;  // what the package says of it
   const ConvShape& shape() const;
   ImageShape input_shape() const;
   ImageShape output_shape() const;
@@ -232,10 +232,10 @@ class BURIN_API Kernel {
     launch(stream, io, workspace.view());
   }
 
-  explicit Kernel(std::shared_ptr<const LoadedKernel> loaded) : loaded_(std::move(loaded)) {}
+  explicit LoadedKernel(std::shared_ptr<const LoadedCode> loaded) : loaded_(std::move(loaded)) {}
 
  private:
-  std::shared_ptr<const LoadedKernel> loaded_;
+  std::shared_ptr<const LoadedCode> loaded_;
 };
 
 // ---- packages
@@ -255,11 +255,11 @@ class BURIN_API LoadedPackage {
 
   const Device& device() const;
   const Manifest& manifest() const;
-  std::vector<std::string> layers() const;  // each once, in the package's order
+  std::vector<std::string> layers() const;  // the convolutions, each once, in the package's order
 
   // The kernel of `layer` with the largest planned batch that does not exceed `batch`, else the smallest.
-  Kernel kernel(std::string_view layer, int batch) const;
-  Kernel kernel_by_symbol(std::string_view symbol) const;
+  LoadedKernel kernel(std::string_view layer, int batch) const;
+  LoadedKernel kernel_by_symbol(std::string_view symbol) const;
 
   const std::shared_ptr<PackageState>& state() const { return state_; }
 

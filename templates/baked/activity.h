@@ -87,8 +87,6 @@ BURIN_DEVICE void clear_live(u32* live) {
   }
 }
 
-BURIN_DEVICE u32 block_tile();  // of conv_baked.cu
-
 // Bit j of `live` stands for the block's accumulator j. All threads of the block; the words are clear before.
 BURIN_DEVICE void write_marks(u8* map, const u32* live) {
   if (!marks() || map == nullptr) return;
@@ -98,7 +96,7 @@ BURIN_DEVICE void write_marks(u8* map, const u32* live) {
   }
   burin_dev_barrier();
   const u32 thread = burin_dev_thread();
-  if (thread < kMaskBits) burin_hole_marks(map + static_cast<i64>(block_tile()) * out_channels(), thread);
+  if (thread < kMaskBits) burin_hole_marks(map + static_cast<i64>(burin_dev_block_x()) * out_channels(), thread);
 }
 
 // For those channels whose sums the block has completed.

@@ -34,9 +34,9 @@ BURIN_PIECE float burin_piece_collect(u32 place, u32 offset, u32 first_rank, u32
   return burin_dev_cluster_load(place, offset, first_rank + split * cluster_tiles());
 }
 
-// The rank of the block with this one's tile and group and split 0.
+// The rank of the block with this one's tile and split 0.
 BURIN_DEVICE u32 rank_of_first_split() {
-  if (cluster_blocks() == splits()) return 0;
+  if (cluster_tiles() == 1) return 0;
   return burin_dev_cluster_rank() - burin_slice_split() * cluster_tiles();
 }
 

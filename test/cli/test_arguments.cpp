@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/cli/arguments.h"
-#include "compiler/cli/executing.h"
 #include "compiler/cli/inspect_rows.h"
+#include "compiler/execute/layer_executor.h"
 #include "ir/error.h"
 
 using namespace burin;

@@ -62,7 +62,7 @@ TEST_CASE("layer_chooses_and_batch_multiplies") {
   REQUIRE(compile(folder, "p.burin", {"--layer", "b", "--batch", "1,4"}).exit_code == 0);
   const burin::Package package = burin::read_package(folder / "p.burin");
   REQUIRE(package.manifest.kernels.size() == 2);
-  CHECK(package.manifest.kernels[0].layer == "b");
+  CHECK(package.manifest.kernels[0].op == "b");
   CHECK(package.manifest.kernels[0].planned_batch == 1);
   CHECK(package.manifest.kernels[1].planned_batch == 4);
 }
@@ -73,16 +73,17 @@ TEST_CASE("nchw_is_the_layout_that_goes_without_saying") {
   REQUIRE(compile(folder, "1.burin").exit_code == 0);
   REQUIRE(compile(folder, "2.burin", {"--layout", "nchw"}).exit_code == 0);
   CHECK((read_file(folder / "1.burin") == read_file(folder / "2.burin")));
-  const burin::LaunchGeometry launch = burin::read_package(folder / "1.burin").manifest.kernels.at(0).launch;
-  CHECK(launch.input_layout == burin::TensorLayout::nchw);
-  CHECK(launch.output_layout == burin::TensorLayout::nchw);
+  const burin::KernelForm form = burin::read_package(folder / "1.burin").manifest.kernels.at(0).form;
+  CHECK(form.input().layout == burin::TensorLayout::nchw);
+  CHECK(form.output().layout == burin::TensorLayout::nchw);
   CHECK_THAT(run_burin({"inspect", folder / "1.burin"}).out, !Contains("layout"));
 }
 
 TEST_CASE("a_plan_that_is_fed_back_has_its_own_layout") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  REQUIRE(compile(folder, "p.burin", {"--dump-dir", folder / "d", "--stop-after", "plan"}).exit_code == 0);
+  REQUIRE(compile(folder, "p.burin", {"--kernels", "baked", "--dump-dir", folder / "d", "--stop-after", "plan"})
+              .exit_code == 0);
   const std::string plan = folder / "d/conv/30-plan.txt";
   CHECK(compile(folder, "p.burin", {"--from", plan, "--layout", "nchw"}).exit_code == 0);
   const Outcome outcome = compile(folder, "q.burin", {"--from", plan, "--layout", "nchw4"});
@@ -97,10 +98,10 @@ TEST_CASE("activation_overrides_what_the_file_says") {
   layer.more_geometry = R"({"activation": "relu"})";
   write_safetensors(folder / "w.safetensors", {layer});
   REQUIRE(compile(folder, "p.burin").exit_code == 0);
-  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).shape.epilogue.activation ==
+  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape.epilogue.activation ==
         burin::Activation::relu);
   REQUIRE(compile(folder, "p.burin", {"--activation", "silu"}).exit_code == 0);
-  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).shape.epilogue.activation ==
+  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape.epilogue.activation ==
         burin::Activation::silu);
 }
 
@@ -112,7 +113,7 @@ TEST_CASE("zero_threshold_drops_weights_and_is_recorded") {
   write_safetensors(folder / "w.safetensors", {layer});
   REQUIRE(compile(folder, "p.burin", {"--zero-threshold", "0.01"}).exit_code == 0);
   const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
-  CHECK(manifest.kernels.at(0).nonzeros == 1);
+  CHECK(manifest.kernels.at(0).layer->nonzeros == 1);
   CHECK(manifest.zero_threshold == 0.01F);
   const Outcome verified =
       run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host"});
@@ -127,7 +128,7 @@ TEST_CASE("max_extent_crops_and_keeps_padding_and_stride") {
   layer.stride = 2;
   write_safetensors(folder / "w.safetensors", {layer});
   REQUIRE(compile(folder, "p.burin", {"--max-extent", "9"}).exit_code == 0);
-  const burin::ConvShape shape = burin::read_package(folder / "p.burin").manifest.kernels.at(0).shape;
+  const burin::ConvShape shape = burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape;
   CHECK(shape.in_h == 9);
   CHECK(shape.in_w == 9);
   CHECK(shape.stride_h == 2);
@@ -240,7 +241,7 @@ TEST_CASE("inspect_of_the_same_layer_agrees_before_and_after_compiling") {
   REQUIRE(compile(folder, "p.burin").exit_code == 0);
   const nlohmann::json before = nlohmann::json::parse(run_burin({"inspect", folder / "w.safetensors", "--json"}).out);
   const nlohmann::json after = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
-  for (const char* key : {"layer", "shape", "nonzeros", "dead_inputs", "dead_outputs", "template", "plan", "symbol"}) {
+  for (const char* key : {"layer", "shape", "nonzeros", "dead_inputs", "dead_outputs", "provider", "plan", "symbol"}) {
     CAPTURE(key);
     CHECK(before["rows"][0][key] == after["rows"][0][key]);
   }
@@ -261,12 +262,12 @@ TEST_CASE("nchw4_is_recorded_shown_and_verified") {
                                                TestLayer{.name = "b", .shape = {7, 6, 1, 1}, .pad = 0},
                                                TestLayer{.name = "c", .shape = {9, 1, 3, 3}, .groups = 9}});
   REQUIRE(compile(folder, "p.burin", {"--layout", "nchw4", "--batch", "1,3"}).exit_code == 0);
-  for (const burin::KernelRecord& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
+  for (const burin::Kernel& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
     CAPTURE(kernel.symbol);
-    CHECK(kernel.launch.input_layout == burin::TensorLayout::nchw4);
-    CHECK(kernel.launch.output_layout == burin::TensorLayout::nchw4);
-    CHECK(kernel.launch.input_alignment == 16);
-    CHECK(kernel.launch.output_alignment == 16);
+    CHECK(kernel.form.input().layout == burin::TensorLayout::nchw4);
+    CHECK(kernel.form.output().layout == burin::TensorLayout::nchw4);
+    CHECK(kernel.form.input().alignment == 16);
+    CHECK(kernel.form.output().alignment == 16);
   }
   for (const std::vector<std::string>& input :
        {std::vector<std::string>{folder / "p.burin"},
@@ -296,10 +297,11 @@ TEST_CASE("skip_dead_tiles_is_recorded_and_verified") {
     REQUIRE(compile(folder, "p.burin",
                     {"--skip-dead-tiles", "--activation", "relu", "--batch", "1,3", "--precision", precision})
                 .exit_code == 0);
-    for (const burin::KernelRecord& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
+    for (const burin::Kernel& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
       CAPTURE(kernel.symbol);
-      REQUIRE((kernel.launch.input_activity && kernel.launch.output_activity));
-      CHECK(kernel.launch.output_activity->images == kernel.launch.tile_images);
+      const burin::KernelTensor* map = kernel.form.find(burin::TensorRole::output_map);
+      REQUIRE((map != nullptr && kernel.form.has(burin::TensorRole::input_map)));
+      CHECK(map->map->images == kernel.form.launch.tile_images);
     }
     for (const char* batch : {"1", "4"}) {
       const Outcome verified = run_burin(
@@ -309,8 +311,8 @@ TEST_CASE("skip_dead_tiles_is_recorded_and_verified") {
     }
   }
   REQUIRE(compile(folder, "plain.burin").exit_code == 0);
-  for (const burin::KernelRecord& kernel : burin::read_package(folder / "plain.burin").manifest.kernels) {
-    CHECK_FALSE(kernel.launch.has_activity());
+  for (const burin::Kernel& kernel : burin::read_package(folder / "plain.burin").manifest.kernels) {
+    CHECK_FALSE(kernel.form.has_maps());
   }
 }
 
@@ -318,7 +320,7 @@ TEST_CASE("a_plan_that_is_fed_back_has_its_own_activity_maps") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
   REQUIRE(compile(folder, "p.burin", {"--skip-dead-tiles", "--dump-dir", folder / "with"}).exit_code == 0);
-  REQUIRE(compile(folder, "p.burin", {"--dump-dir", folder / "without"}).exit_code == 0);
+  REQUIRE(compile(folder, "p.burin", {"--kernels", "baked", "--dump-dir", folder / "without"}).exit_code == 0);
   // A person's own cell.
   std::string plan = read_file(folder / "with/conv/30-plan.txt");
   const std::size_t cell = plan.find("skips: ") + 7;
@@ -328,8 +330,10 @@ TEST_CASE("a_plan_that_is_fed_back_has_its_own_activity_maps") {
   CAPTURE(edited.err);
   CHECK(edited.exit_code == 0);
   CHECK_THAT(edited.err, Contains("verified on host"));
-  CHECK(burin::read_package(folder / "edited.burin").manifest.kernels.front().launch.input_activity ==
-        burin::ActivityMap{1, 2, 3});
+  CHECK(burin::read_package(folder / "edited.burin")
+            .manifest.kernels.front()
+            .form.find(burin::TensorRole::input_map)
+            ->map == burin::ActivityMap{1, 2, 3});
   const Outcome none = compile(folder, "p.burin", {"--skip-dead-tiles", "--from", folder / "without/conv/30-plan.txt"});
   CHECK(none.exit_code == 2);
   CHECK_THAT(none.err, Contains("--skip-dead-tiles asks for activity maps") && Contains("'marks: yes'"));

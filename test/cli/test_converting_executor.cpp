@@ -1,5 +1,6 @@
 // Callers speak NCHW, kernels what they were compiled for.
-#include "compiler/cli/converting_executor.h"
+#include "compiler/execute/converting_executor.h"
+#include "compiler/task.h"
 
 #include <fmt/format.h>
 
@@ -31,18 +32,21 @@ constexpr std::array kForms = {Form{ElementType::f32, TensorLayout::nchw}, Form{
 
 std::string describe(const Form& form) { return fmt::format("{} {}", to_string(form.element), to_string(form.layout)); }
 
-KernelRecord record_of(const Form& input, const Form& output) {
-  KernelRecord record;
-  record.layer = "conv";
-  record.shape.in_channels = 5;
-  record.shape.out_channels = 6;
-  record.shape.in_h = 2;
-  record.shape.in_w = 3;
-  record.shape.epilogue.residual = true;
-  record.launch.input_element = input.element;
-  record.launch.input_layout = input.layout;
-  record.launch.output_element = output.element;
-  record.launch.output_layout = output.layout;
+Kernel record_of(const Form& input, const Form& output) {
+  Kernel record;
+  record.op = "conv";
+  ConvShape shape;
+  shape.in_channels = 5;
+  shape.out_channels = 6;
+  shape.in_h = 2;
+  shape.in_w = 3;
+  shape.epilogue.residual = true;
+  record.layer = KernelLayer{shape};
+  const auto tensor = [](TensorRole role, int channels, const Form& form) {
+    return whole_tensor(role, {channels, 2, 3}, form.element, form.layout);
+  };
+  record.form.tensors = {tensor(TensorRole::input, 5, input), tensor(TensorRole::output, 6, output),
+                         tensor(TensorRole::residual, 6, output)};
   return record;
 }
 
@@ -55,17 +59,17 @@ class Copies : public ConvertingExecutor {
   bool filling_was_nan = true, output_was_poisoned = true;
 
  protected:
-  void launch(const KernelRecord& record, int batch, std::span<const float> input, std::span<const float> residual,
+  void launch(const Kernel& record, int batch, std::span<const float> input, std::span<const float> residual,
               std::span<float> output, const ActivityMaps& maps) override {
     CHECK(maps.input.empty());
-    const ConvShape& s = record.shape;
-    const TensorLayout in = record.launch.input_layout, out = record.launch.output_layout;
+    const ConvShape& s = record.layer->shape;
+    const TensorLayout in = record.form.input().layout, out = record.form.output().layout;
     REQUIRE(static_cast<std::int64_t>(input.size()) == tensor_words(in, batch, s.in_channels, s.in_h, s.in_w));
     REQUIRE(static_cast<std::int64_t>(output.size()) == tensor_words(out, batch, s.out_channels, s.in_h, s.in_w));
     REQUIRE(residual.size() == output.size());
-    const std::vector<float> x = unpack_words(record.launch.input_element, input);
-    const std::vector<float> r = unpack_words(record.launch.output_element, residual);
-    std::vector<float> y = unpack_words(record.launch.output_element, output);
+    const std::vector<float> x = unpack_words(record.form.input().element, input);
+    const std::vector<float> r = unpack_words(record.form.output().element, residual);
+    std::vector<float> y = unpack_words(record.form.output().element, output);
     for (std::size_t i = 0; i < y.size(); ++i) {
       const TensorPlace to = place_of(out, s.out_channels, s.in_h, s.in_w, static_cast<std::int64_t>(i));
       output_was_poisoned = output_was_poisoned && std::isnan(y[i]);
@@ -79,14 +83,14 @@ class Copies : public ConvertingExecutor {
         if (from.channel >= s.in_channels || from.image >= batch) filling_was_nan = filling_was_nan && std::isnan(x[k]);
       }
     }
-    std::ranges::copy(pack_words(record.launch.output_element, y), output.begin());
+    std::ranges::copy(pack_words(record.form.output().element, y), output.begin());
   }
 };
 
 }  // namespace
 
 TEST_CASE("every_pair_of_forms_gives_the_same_nchw_output") {
-  const ConvShape shape = record_of(kForms[0], kForms[0]).shape;
+  const ConvShape shape = record_of(kForms[0], kForms[0]).layer->shape;
   const std::vector<float> input = random_tensor(shape.input_elements() * kBatch, 1);
   const std::vector<float> residual = random_tensor(shape.output_elements() * kBatch, 2);
   constexpr std::size_t kPixels = 6;

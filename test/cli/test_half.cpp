@@ -58,13 +58,13 @@ TEST_CASE("half_packages_say_what_their_tensors_are_and_verify") {
     REQUIRE(compiled.exit_code == 0);
     const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
     REQUIRE(manifest.kernels.size() == 2);
-    for (const burin::KernelRecord& kernel : manifest.kernels) {
+    for (const burin::Kernel& kernel : manifest.kernels) {
       CHECK(kernel.precision == name);
-      CHECK(kernel.launch.input_element == burin::element_of(precision));
-      CHECK(kernel.launch.output_element == burin::element_of(precision));
-      CHECK(kernel.launch.input_layout == burin::TensorLayout::n2chw);
-      CHECK(kernel.launch.output_layout == burin::TensorLayout::n2chw);
-      CHECK(kernel.launch.tile_images % 2 == 0);
+      CHECK(kernel.form.input().element == burin::element_of(precision));
+      CHECK(kernel.form.output().element == burin::element_of(precision));
+      CHECK(kernel.form.input().layout == burin::TensorLayout::n2chw);
+      CHECK(kernel.form.output().layout == burin::TensorLayout::n2chw);
+      CHECK(kernel.form.launch.tile_images % 2 == 0);
     }
     // An odd batch leaves half of the last pair empty.
     for (const char* batch : {"1", "2", "3"}) {

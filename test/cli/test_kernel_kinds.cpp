@@ -20,7 +20,7 @@ Outcome compile(const ScratchFolder& folder, const std::vector<std::string>& mor
   return run_burin(arguments);
 }
 
-// Templates of the convolutions of the first program, in the order of its steps, and what each was compared with.
+// Providers of the convolutions of the first program, in the order of its steps, and what each was compared with.
 std::vector<std::pair<std::string, nlohmann::json>> convolutions(const ScratchFolder& folder) {
   const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
   const nlohmann::json& network = document["network"];
@@ -28,12 +28,11 @@ std::vector<std::pair<std::string, nlohmann::json>> convolutions(const ScratchFo
   std::vector<std::pair<std::string, nlohmann::json>> found;
   for (std::size_t i = 0; i < program["kernels"].size(); ++i) {
     if (program["steps"][i]["kind"] != "convolution") continue;
-    std::string kernel = "baked";
-    for (const nlohmann::json& record : network["operators"]) {
-      if (record["symbol"] == program["kernels"][i]) kernel = record["kernel"];
+    std::string provider;
+    for (const nlohmann::json& kernel : network["kernels"]) {
+      if (kernel["symbol"] == program["kernels"][i]) provider = kernel["provider"];
     }
-    const nlohmann::json& options = program["options"];  // of no step, or of all
-    found.emplace_back(kernel.substr(0, kernel.find(',')), i < options.size() ? options[i] : nlohmann::json::array());
+    found.emplace_back(provider, program["options"][i]);
   }
   return found;
 }
@@ -45,11 +44,14 @@ TEST_CASE("kernels_with_weights_as_data_compute_a_network") {
   const Outcome compiled = compile(folder, {"--batch", "1,3", "--kernels", "dense"});
   CAPTURE(compiled.err);
   REQUIRE(compiled.exit_code == 0);
-  for (const auto& [kernel, options] : convolutions(folder)) {
+  const auto found = convolutions(folder);
+  REQUIRE(found.size() == 3);
+  for (const auto& [kernel, options] : found) {
     CHECK(kernel == "conv_dense");
     REQUIRE(options.size() == 1);
-    CHECK(options[0]["template"] == "conv_dense");
-    CHECK(options[0]["predicted_us"] > 0);
+    CHECK(options[0]["provider"] == "conv_dense");
+    CHECK(options[0]["source"] == "model");
+    CHECK(options[0]["us"] > 0);
   }
   const Outcome verified =
       run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--layers"});
@@ -65,10 +67,10 @@ TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
   REQUIRE(compile(folder, {"--kernels", "baked,conv3=dense"}).exit_code == 0);
   const auto found = convolutions(folder);
   REQUIRE(found.size() == 3);
-  CHECK(found[0].first == "baked");
-  CHECK(found[1].first == "baked");
+  CHECK(found[0].first == "conv_baked");
+  CHECK(found[1].first == "conv_baked");
   CHECK(found[2].first == "conv_dense");
-  CHECK(found[0].second.empty());
+  CHECK(found[0].second.size() == 1);
   const Outcome verified =
       run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host"});
   CAPTURE(verified.out, verified.err);
@@ -78,9 +80,11 @@ TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
 TEST_CASE("small_sparse_convolutions_stay_baked") {
   const ScratchFolder folder;
   REQUIRE(compile(folder, {}).exit_code == 0);
-  for (const auto& [kernel, options] : convolutions(folder)) {
-    CHECK(kernel == "baked");
-    if (!options.empty()) CHECK(options[0]["template"] == "conv_baked");
+  const auto found = convolutions(folder);
+  REQUIRE(found.size() == 3);
+  for (const auto& [kernel, options] : found) {
+    CHECK(kernel == "conv_baked");
+    CHECK(options.size() == 1);  // nothing else may win, by its size alone
   }
 }
 
@@ -93,6 +97,5 @@ TEST_CASE("kernels_that_there_are_not") {
   };
   CHECK_THAT(fault({"--kernels", "wide"}),
              Contains("--kernels wide: 'wide' is no kind of kernel; there are auto, baked"));
-  CHECK_THAT(fault({"--kernels", "conv9=dense"}), Contains("--kernels: the network has no convolution 'conv9'"));
-  CHECK_THAT(fault({"--kernels", "dense", "--layer", "conv1"}), Contains("layers that are no network are baked"));
+  CHECK_THAT(fault({"--kernels", "conv9=dense"}), Contains("m.onnx has no convolution 'conv9'"));
 }

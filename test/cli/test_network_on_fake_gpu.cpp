@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/network_bench.h"
-#include "compiler/cli/network_executing.h"
+#include "compiler/execute/network_executor.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
 #include "test/package/sample_network.h"
@@ -19,7 +19,7 @@ using Catch::Contains;
 
 namespace {
 
-constexpr DeviceChoice kFirstGpu = {.host = false, .ordinal = 0};
+const DeviceChoice kFirstGpu{.host = false, .ordinal = 0, .note = {}};
 
 NetworkTensors sample_inputs(int batch) {
   return {random_tensor(std::int64_t{batch} * kSampleImageWords, 1),
@@ -107,7 +107,7 @@ TEST_CASE("network_bench_times_the_graph_and_each_step") {
   const Package package = network_package();
   const Device device = Device::open(0);
   const Stream stream(device);
-  const runtime::Network network(LoadedPackage(device, std::make_shared<Package>(package), "sample"));
+  const LoadedNetwork network(LoadedPackage(device, std::make_shared<Package>(package), "sample"));
   const NetworkBench bench =
       bench_network(device, stream, network, package.manifest, 2, {}, {.samples = 7, .warmup = 2});
   CHECK(bench.schedule == "batch 2 runs as 2");
@@ -138,7 +138,7 @@ TEST_CASE("network_bench_keeps_the_device_busy_while_steps_are_enqueued") {
   const Package package = network_package();
   const Device device = Device::open(0);
   const Stream stream(device);
-  const runtime::Network network(LoadedPackage(device, std::make_shared<Package>(package), "sample"));
+  const LoadedNetwork network(LoadedPackage(device, std::make_shared<Package>(package), "sample"));
   bench_network(device, stream, network, package.manifest, 2, {}, {.samples = 1, .warmup = 0});
   // One alone, one in a row; then at 3 us each as many as last longer than it takes to enqueue seven steps.
   CHECK(driver.calls_of("cuGraphLaunch") == 2 + 20);
@@ -151,7 +151,7 @@ TEST_CASE("network_bench_prints_a_summary_and_the_steps") {
   write_package(package, folder / "p.burin");
   const Device device = Device::open(0);
   const Stream stream(device);
-  const runtime::Network network(LoadedPackage(device, folder / "p.burin"));
+  const LoadedNetwork network(LoadedPackage(device, folder / "p.burin"));
   NetworkBenchArguments arguments;
   arguments.package = folder / "p.burin";
   std::vector<NetworkBench> benches;
@@ -172,8 +172,9 @@ TEST_CASE("network_bench_prints_a_summary_and_the_steps") {
   REQUIRE(entry["steps"].size() == kSampleSteps);
   CHECK(entry["steps"][0]["operator"] == "conv1");
   CHECK(entry["steps"][0]["predicted_us"].is_null());  // planned for another batch
-  CHECK(entry["steps"][0]["options"][1]["template"] == "conv_dense");
-  CHECK(entry["steps"][0]["options"][1]["predicted_us"] == 4);
+  CHECK(entry["steps"][0]["options"][1]["provider"] == "conv_dense");
+  CHECK(entry["steps"][0]["options"][1]["us"] == 4);
+  CHECK(entry["steps"][0]["options"][1]["source"] == "measured");
   CHECK(entry["steps"][1]["options"].empty());
   CHECK(entry["steps"][0]["time"]["median_us"] == Approx(5));
 }

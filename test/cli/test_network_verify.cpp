@@ -224,7 +224,7 @@ TEST_CASE("inspect_shows_the_steps_of_a_network_and_what_they_launch") {
   REQUIRE(network["programs"].size() == 2);
   CHECK(network["programs"][1]["batch"] == 4);
   CHECK(network["programs"][0]["kernels"].size() == network["programs"][0]["steps"].size());
-  CHECK(network["operators"].size() >= 4);
+  CHECK(network["kernels"].size() >= 4);
 }
 
 TEST_CASE("inspect_memory_of_a_package_of_layers_is_a_usage_error") {

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/cli/benching.h"
-#include "compiler/cli/executing.h"
+#include "compiler/execute/layer_executor.h"
+#include "compiler/measure/layer_times.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 
@@ -59,15 +60,15 @@ TEST_CASE("a_driver_without_devices_leaves_the_host") {
 TEST_CASE("gpu_executor_launches_once_and_gives_everything_back") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = sample_package();
-  for (const KernelRecord& kernel : package->manifest.kernels) {
+  for (const Kernel& kernel : package->manifest.kernels) {
     CAPTURE(kernel.symbol);
     const std::size_t before = driver.launches().size();
     const int batch = 3;
-    const std::vector<float> input(static_cast<std::size_t>(kernel.shape.input_elements() * batch), 1.0F);
+    const std::vector<float> input(static_cast<std::size_t>(kernel.layer->shape.input_elements() * batch), 1.0F);
     std::vector<float> residual;
-    if (kernel.shape.epilogue.residual)
-      residual.assign(static_cast<std::size_t>(kernel.shape.output_elements() * batch), 2.0F);
-    std::vector<float> output = not_numbers(kernel.shape.output_elements() * batch);
+    if (kernel.layer->shape.epilogue.residual)
+      residual.assign(static_cast<std::size_t>(kernel.layer->shape.output_elements() * batch), 2.0F);
+    std::vector<float> output = not_numbers(kernel.layer->shape.output_elements() * batch);
     {
       const std::unique_ptr<Executor> executor = make_executor(choose_device("cuda:0"), *package);
       CHECK(executor->name() == "cuda:0 (Fake H200, sm_90)");
@@ -77,7 +78,7 @@ TEST_CASE("gpu_executor_launches_once_and_gives_everything_back") {
     REQUIRE(driver.launches().size() == before + 1);
     const FakeLaunch launch = driver.launches().back();
     CHECK(launch.batch == batch);
-    CHECK((launch.residual != nullptr) == kernel.shape.epilogue.residual);
+    CHECK((launch.residual != nullptr) == kernel.layer->shape.epilogue.residual);
     // The fake computes nothing: what was poisoned comes back poisoned.
     CHECK(std::all_of(output.begin(), output.end(), [](float value) { return std::isnan(value); }));
     CHECK(driver.live().empty());
@@ -88,13 +89,16 @@ namespace {
 
 // The sample's conv2 (with residual), 5 channels in and 6 out, in nchw4.
 std::shared_ptr<Package> packed_sample() {
-  std::shared_ptr<Package> package = sample_package();
-  KernelRecord& kernel = package->manifest.kernels.back();
-  kernel.shape.in_channels = 5;
-  kernel.shape.out_channels = 6;
-  kernel.launch.input_layout = kernel.launch.output_layout = TensorLayout::nchw4;
-  kernel.launch.input_alignment = kernel.launch.output_alignment = 16;
-  return package;
+  return sample_package({}, [](std::vector<Kernel>& kernels) {
+    Kernel& kernel = kernels.back();
+    kernel.layer->shape.in_channels = 5;
+    kernel.layer->shape.out_channels = 6;
+    edit_template(kernel, [](TemplatePlan& plan) {
+      plan.input() = image_tensor(TensorRole::input, 5, 14, 14, TensorLayout::nchw4);
+      plan.output() = image_tensor(TensorRole::output, 6, 14, 14, TensorLayout::nchw4);
+      plan.residual() = image_tensor(TensorRole::residual, 6, 14, 14, TensorLayout::nchw4);
+    });
+  });
 }
 
 }  // namespace
@@ -102,11 +106,11 @@ std::shared_ptr<Package> packed_sample() {
 TEST_CASE("gpu_executor_converts_to_and_from_the_kernels_layouts") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = packed_sample();
-  const KernelRecord& kernel = package->manifest.kernels.back();
+  const Kernel& kernel = package->manifest.kernels.back();
   constexpr int kBatch = 2;
-  const std::vector<float> input = random_tensor(kernel.shape.input_elements() * kBatch, 1);
-  const std::vector<float> residual = random_tensor(kernel.shape.output_elements() * kBatch, 2);
-  std::vector<float> output = random_tensor(kernel.shape.output_elements() * kBatch, 3);
+  const std::vector<float> input = random_tensor(kernel.layer->shape.input_elements() * kBatch, 1);
+  const std::vector<float> residual = random_tensor(kernel.layer->shape.output_elements() * kBatch, 2);
+  std::vector<float> output = random_tensor(kernel.layer->shape.output_elements() * kBatch, 3);
   const std::vector<float> before = output;
   make_executor(choose_device("cuda:0"), *package)->run(kernel, kBatch, input, residual, output);
   // The fake computes nothing, so what was there comes back, each value in its place.
@@ -135,17 +139,17 @@ TEST_CASE("gpu_executor_converts_to_and_from_halves") {
     CAPTURE(to_string(precision));
     FakeDriver driver;
     const std::shared_ptr<Package> package = half_sample_package(precision);
-    const KernelRecord& kernel = package->manifest.kernels.back();
+    const Kernel& kernel = package->manifest.kernels.back();
     constexpr int kBatch = 3;
-    const std::vector<float> input = random_tensor(kernel.shape.input_elements() * kBatch, 1);
-    const std::vector<float> residual = random_tensor(kernel.shape.output_elements() * kBatch, 2);
-    std::vector<float> output = random_tensor(kernel.shape.output_elements() * kBatch, 3);
+    const std::vector<float> input = random_tensor(kernel.layer->shape.input_elements() * kBatch, 1);
+    const std::vector<float> residual = random_tensor(kernel.layer->shape.output_elements() * kBatch, 2);
+    std::vector<float> output = random_tensor(kernel.layer->shape.output_elements() * kBatch, 3);
     std::vector<float> expected;
     for (const float value : output) expected.push_back(rounded(element_of(precision), value));
     make_executor(choose_device("cuda:0"), *package)->run(kernel, kBatch, input, residual, output);
     CHECK(output == expected);  // the fake computes nothing, so what was there comes back, rounded
     // Two bytes for each value of four images, the last of which fills up.
-    const auto bytes = static_cast<std::size_t>(kernel.shape.input_elements()) * 4 * 2;
+    const auto bytes = static_cast<std::size_t>(kernel.layer->shape.input_elements()) * 4 * 2;
     CHECK(std::ranges::count(driver.allocations(), bytes) == 1);
     CHECK(driver.live().empty());
   }
@@ -154,28 +158,28 @@ TEST_CASE("gpu_executor_converts_to_and_from_halves") {
 TEST_CASE("bench_allocates_halves") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = half_sample_package(Precision::fp16);
-  const KernelRecord& kernel = package->manifest.kernels.back();
+  const Kernel& kernel = package->manifest.kernels.back();
   const Device device = Device::open(0);
   const Bench bench(device, *package, {.samples = 1, .copies = 1});
   bench.time(kernel, 3);
   const auto count = [&](std::int64_t image) {
     return std::ranges::count(driver.allocations(), static_cast<std::size_t>(image) * 4 * 2);
   };
-  CHECK(count(kernel.shape.input_elements()) == kInputBuffers);
-  CHECK(count(kernel.shape.output_elements()) == 2);  // output and residual
+  CHECK(count(kernel.layer->shape.input_elements()) == kInputBuffers);
+  CHECK(count(kernel.layer->shape.output_elements()) == 2);  // output and residual
 }
 
 TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {
   const std::shared_ptr<Package> package = sample_package();
-  const KernelRecord& kernel = package->manifest.kernels.front();
-  const std::vector<float> input(static_cast<std::size_t>(kernel.shape.input_elements()), 1.0F);
+  const Kernel& kernel = package->manifest.kernels.front();
+  const std::vector<float> input(static_cast<std::size_t>(kernel.layer->shape.input_elements()), 1.0F);
   int failures = 0;
   for (int call = 1;; ++call) {
     FakeDriver driver;
     driver.fail_at = call;
-    std::vector<float> output = not_numbers(kernel.shape.output_elements());
+    std::vector<float> output = not_numbers(kernel.layer->shape.output_elements());
     try {
-      const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = 0}, *package);
+      const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = 0, .note = {}}, *package);
       executor->run(kernel, 1, input, {}, output);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::device);
@@ -192,7 +196,7 @@ TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {
 TEST_CASE("bench_loads_copies_and_measures_warm_and_cold") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = sample_package();
-  const KernelRecord& kernel = package->manifest.kernels.front();
+  const Kernel& kernel = package->manifest.kernels.front();
   {
     const Device device = Device::open(0);
     const Bench bench(device, *package, {.samples = 7, .copies = 3});
@@ -248,7 +252,7 @@ TEST_CASE("the_kernel_for_a_batch_is_the_runtimes_choice") {
   for (const int batch : {1, 2, 7, 8, 9, 31, 32, 33, 1000}) {
     CAPTURE(batch);
     for (const char* layer : {"conv1", "conv2"}) {
-      const KernelRecord* kernel = kernel_for(package->manifest, layer, batch);
+      const Kernel* kernel = kernel_for(package->manifest, layer, batch);
       REQUIRE(kernel != nullptr);
       CHECK(kernel->symbol == loaded.kernel(layer, batch).symbol());
     }
@@ -260,10 +264,12 @@ namespace {
 
 // The sample's conv1 with maps, in cells of 1x7x7.
 std::shared_ptr<Package> sample_with_maps() {
-  std::shared_ptr<Package> package = sample_package();
-  LaunchGeometry& launch = package->manifest.kernels.front().launch;
-  launch.input_activity = launch.output_activity = ActivityMap{1, 7, 7};
-  return package;
+  return sample_package({}, [](std::vector<Kernel>& kernels) {
+    edit_baked(kernels.front(), [](KernelPlan& plan) {
+      plan.skips = ActivityMap{1, 7, 7};
+      plan.marks = true;
+    });
+  });
 }
 
 }  // namespace
@@ -271,9 +277,9 @@ std::shared_ptr<Package> sample_with_maps() {
 TEST_CASE("gpu_executor_hands_activity_maps_on") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = sample_with_maps();
-  const KernelRecord& kernel = package->manifest.kernels.front();
-  const std::vector<float> input(static_cast<std::size_t>(kernel.shape.input_elements()), 1.0F);
-  std::vector<float> output = not_numbers(kernel.shape.output_elements());
+  const Kernel& kernel = package->manifest.kernels.front();
+  const std::vector<float> input(static_cast<std::size_t>(kernel.layer->shape.input_elements()), 1.0F);
+  std::vector<float> output = not_numbers(kernel.layer->shape.output_elements());
   const std::vector<std::uint8_t> live(4 * 8, 1);
   std::vector<std::uint8_t> marks(4 * 16, 7);
   const std::vector<std::uint8_t> before = marks;
@@ -287,7 +293,7 @@ TEST_CASE("gpu_executor_hands_activity_maps_on") {
 TEST_CASE("bench_with_dead_inputs_has_maps_and_without_has_none") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = sample_with_maps();
-  const KernelRecord& kernel = package->manifest.kernels.front();
+  const Kernel& kernel = package->manifest.kernels.front();
   const Bench bench(Device::open(0), *package, {.samples = 1, .copies = 1});
   CHECK(bench.time(kernel, 2).skipped == 0);
   CHECK(driver.launches().back().input_activity == nullptr);

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/cli/gpu_measurer.h"
 #include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
+#include "compiler/measure/gpu_measurer.h"
 #include "ir/error.h"
 #include "test/ir/random_layers.h"
 #include "test/runtime/fake_driver.h"
@@ -91,7 +91,7 @@ TEST_CASE("tuning_without_a_fitting_gpu_is_a_device_error") {
 TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
   FakeDriver driver;
   const Package package = one_kernel();
-  const ConvShape& shape = package.manifest.kernels[0].shape;
+  const ConvShape& shape = package.manifest.kernels[0].layer->shape;
   const int batch = 3;
   const std::vector<float> input(static_cast<std::size_t>(shape.input_elements() * batch), 1.0F);
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * batch),

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 
-#include "compiler/cli/verification.h"
+#include "compiler/verify/layer_verification.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan.h"
+#include "ir/kernel_plans.h"
 
 using namespace burin;
 
@@ -22,15 +22,16 @@ ConvLayer small_layer(const std::string& name) {
 }
 
 Manifest manifest_of(const ConvLayer& layer, Precision precision = Precision::fp32) {
-  KernelRecord kernel;
-  kernel.layer = layer.name;
+  Kernel kernel;
+  kernel.op = layer.name;
   kernel.precision = to_string(precision);
-  kernel.launch.input_element = kernel.launch.output_element = element_of(precision);
   KernelPlan plan;
   plan.precision = precision;
   if (precision == Precision::fp16x2) plan.promote_every = 12;
   kernel.plan = print(plan);
-  kernel.shape = layer.shape;
+  kernel.layer = KernelLayer{layer.shape};
+  plan.input_layout = plan.output_layout = is_half(precision) ? TensorLayout::n2chw : TensorLayout::nchw;
+  kernel.form = form_of(plan, layer.shape);
   kernel.planned_batch = 2;
   Manifest manifest;
   manifest.kernels.push_back(kernel);
@@ -46,15 +47,15 @@ class FakeExecutor : public Executor {
   bool input_was_rounded = true;  // to the kernel's element type
   std::string name() const override { return "fake"; }
   bool concurrent() const override { return true; }
-  void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
+  void run(const Kernel& kernel, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output, const ActivityMaps& maps) override {
-    const ElementType element = kernel.launch.input_element;
+    const ElementType element = kernel.form.input().element;
     for (const float value : input) input_was_rounded = input_was_rounded && value == rounded(element, value);
     if (fault_ == Fault::fault_found) fail(ErrorKind::verification, "block 3 read outside its input");
     const std::vector<double> result = reference_convolution(layer_, batch, input, residual);
     for (std::size_t i = 0; i < output.size(); ++i) {
       if (fault_ == Fault::unwritten_element && i == kSpoiled) continue;
-      output[i] = rounded(kernel.launch.output_element, static_cast<float>(result[i]));
+      output[i] = rounded(kernel.form.output().element, static_cast<float>(result[i]));
     }
     if (fault_ == Fault::wrong_element) output[kSpoiled] += 0.01F;
   }
@@ -105,7 +106,7 @@ TEST_CASE("a_kernel_is_judged_by_its_precision") {
 
 TEST_CASE("a_plan_that_cannot_be_read_is_bad_input_where_the_tolerance_depends_on_it") {
   Manifest manifest = manifest_of(small_layer("conv"), Precision::fp16x2);
-  KernelRecord& kernel = manifest.kernels.front();
+  Kernel& kernel = manifest.kernels.front();
   CHECK(arithmetic_of(kernel).promote_every == 12);
   kernel.plan = "template: conv_baked\n";
   try {

@@ -95,8 +95,7 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
   if (plan.staging == Staging::shared) plan.shared = patch_layout(plan, shape, hand);
 
   // Neighbouring outputs go to different groups.
-  const auto groups =
-      static_cast<std::size_t>(rounded_up(ceil_div(shape.out_channels, hand.group_channels), hand.cluster_groups));
+  const auto groups = static_cast<std::size_t>(ceil_div(shape.out_channels, hand.group_channels));
   plan.groups.resize(groups);
   std::vector<std::set<int>> channels(groups);
   for (int k = 0; k < shape.out_channels; ++k) plan.groups[k % groups].push_back(k);
@@ -107,15 +106,9 @@ KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std:
     }
   }
 
-  const auto together = static_cast<std::size_t>(hand.cluster_groups);
-  for (std::size_t first = 0; first < groups && together > 1; first += together) {
-    for (std::size_t g = first + 1; g < first + together; ++g) channels[first].merge(channels[g]);
-    for (std::size_t g = first + 1; g < first + together; ++g) channels[g] = channels[first];
-  }
-
   plan.splits = hand.splits;
   if (hand.splits > 1) plan.reduction = hand.cluster ? Reduction::cluster : Reduction::last_block;
-  plan.cluster = {hand.cluster_tiles, hand.cluster_groups, plan.reduction == Reduction::cluster ? hand.splits : 1};
+  plan.cluster = {hand.cluster_tiles, plan.reduction == Reduction::cluster ? hand.splits : 1};
   for (std::size_t g = 0; g < groups; ++g) {
     if (hand.backwards) std::reverse(plan.groups[g].begin(), plan.groups[g].end());
     for (int split = 0; split < hand.splits; ++split) {
@@ -174,10 +167,6 @@ HandPlan random_hand_plan(const ConvLayer& layer, Random& random, const std::str
     if (random.chance(0.4)) hand.staging = Staging::bulk;
     if (may_be_direct && random.chance(0.5)) hand.staging = Staging::direct;
     if (hand.staging == Staging::bulk && random.chance(0.5)) hand.tile.rows = shape.out_h();
-    if (hand.staging == Staging::bulk && arch_by_name(arch).clusters && random.chance(0.4)) {
-      hand.cluster_groups = random.integer(2, 4);
-      hand.cluster |= hand.splits > 1;
-    }
     hand.all_channels = random.chance(0.3);
     hand.backwards = random.chance(0.3);
     const bool maps = !shape.epilogue.pool;

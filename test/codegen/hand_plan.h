@@ -14,9 +14,8 @@ struct HandPlan {
   int idle_warps = 0;                 // threads beyond the pixels, in warps
   int group_channels = 8;             // of the fullest group
   int splits = 1;
-  bool cluster = false;    // the splits are the blocks of a cluster
-  int cluster_tiles = 1;   // tiles in a cluster
-  int cluster_groups = 1;  // groups in a cluster, which all read what any of them reads
+  bool cluster = false;   // the splits are the blocks of a cluster
+  int cluster_tiles = 1;  // tiles in a cluster
   int stage_channels = 4;
   int buffers = 2;
   int channels_per_row = 1;

@@ -7,13 +7,13 @@
 
 #include "compiler/dead_channels.h"
 #include "compiler/host/executor.h"
-#include "compiler/launch_geometry.h"
 #include "compiler/plan/planner.h"
 #include "compiler/reference.h"
 #include "compiler/specialise/specialise.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel_plan_activity.h"
+#include "ir/kernel_plans.h"
 
 using namespace burin;
 
@@ -46,8 +46,8 @@ std::string run_on(HostKernel& kernel, const ConvLayer& layer, const KernelPlan&
               .input = words_of(plan, plan.input_layout, input, shape.in_channels, shape.in_h, shape.in_w),
               .output = words,
               .residual = words_of(plan, plan.output_layout, residual, channels, shape.conv_h(), shape.conv_w()),
-              .input_activity = maps.input,
-              .output_activity = maps.output});
+              .input_map = maps.input,
+              .output_map = maps.output});
   const std::vector<float> output =
       to_nchw(plan.output_layout, unpack_words(element_of(plan.precision), words), channels, rows, cols, batch);
   const Comparison result = compare(output, reference_convolution(layer, batch, reference_input, residual),
@@ -103,6 +103,7 @@ std::string check_on_host(const ConvLayer& layer, const KernelPlan& plan, const 
 
 std::string check_against(const ConvLayer& reference, const ConvLayer& layer, const KernelPlan& plan,
                           const std::vector<int>& batches, std::uint64_t seed) {
+  if (batches.empty()) return layer.name + ": there is no batch to check";
   std::string what = "making the code";
   try {
     const SparsePattern pattern = analyse(layer);
@@ -111,7 +112,7 @@ std::string check_against(const ConvLayer& reference, const ConvLayer& layer, co
     }
     const std::string symbol = kernel_symbol(layer.name, plan);
     const SpecialisedModule specialised = specialise(layer, pattern, plan, symbol);
-    HostKernel kernel(to_bitcode(specialised), symbol, launch_geometry(plan, layer.shape), layer.shape);
+    HostKernel kernel(to_bitcode(specialised), symbol, form_of(plan, layer.shape));
     const int longest = longest_reduction(pattern, layer.shape.epilogue);
     for (const int batch : batches) {
       what = fmt::format("batch {}", batch);

@@ -224,7 +224,7 @@ void check_entry(const Emitted& made) {
   if (made.plan.max_registers < 255) expected.push_back(fmt::format(".maxnreg {}", made.plan.max_registers));
   if (const ClusterShape& cluster = made.plan.cluster; cluster.blocks() > 1) {
     expected.emplace_back(".explicitcluster");
-    expected.push_back(fmt::format(".reqnctapercluster {}, {}, 1", cluster.tiles, cluster.groups * cluster.splits));
+    expected.push_back(fmt::format(".reqnctapercluster {}, {}, 1", cluster.tiles, cluster.splits));
   }
   CHECK(entry.directives == expected);
   CHECK(std::count_if(made.text.functions.begin(), made.text.functions.end(),
@@ -238,19 +238,6 @@ std::string stage_events(const Emitted& made, bool refills) {
   return is_async(made) ? "wb" : "b";
 }
 
-bool shares_copies(const Emitted& made) { return made.plan.cluster.groups > 1; }
-
-// Where blocks share copies: the buffer of the stage before is left (a), all have left the one that is filled (w).
-std::string shared_stage_events(const Emitted& made, const Slice& slice, int stage, bool refills) {
-  const int buffers = made.plan.buffers;
-  const bool leaves = stage > 0 && stage - 1 + buffers < made.plan.slice_stages(slice);
-  std::string expected = "w";
-  if (leaves || refills) expected += "b";
-  if (leaves) expected += "a";
-  if (refills) expected += stage + made.plan.stages_ahead() >= buffers ? "wec" : "ec";
-  return expected;
-}
-
 // Barriers and waits are those of the plan.
 void check_barriers(const Emitted& made) {
   for (const Slice& slice : made.plan.slices) {
@@ -259,9 +246,7 @@ void check_barriers(const Emitted& made) {
     const std::vector<Slice> stages = stages_of(made, slice);
     std::string expected;
     for (std::size_t i = 0; i < stages.size(); ++i) {
-      const bool refills = static_cast<int>(i) < refilled_stages(made, slice);
-      expected += shares_copies(made) ? shared_stage_events(made, slice, static_cast<int>(i), refills)
-                                      : stage_events(made, refills);
+      expected += stage_events(made, static_cast<int>(i) < refilled_stages(made, slice));
       if (made.plan.barrier_every == 0) continue;
       expected += std::string(taps_of(made, stages[i]).size() / made.plan.barrier_every, 'b');
     }
@@ -276,7 +261,7 @@ void check_barriers(const Emitted& made) {
       CHECK(wait.operands == std::to_string(made.plan.stages_ahead() - 1));
     }
   }
-  CHECK(events(made.text.entry()) == (!is_bulk(made) ? "" : shares_copies(made) ? "iikec" : "ibec"));
+  CHECK(events(made.text.entry()) == (is_bulk(made) ? "ibec" : ""));
 }
 
 // Whether the tap reads beyond the image for some output pixel.
@@ -373,7 +358,6 @@ std::string events(const PtxFunction& function) {
                                                          {"cp.async.wait_group", 'w'},
                                                          {"mbarrier.init", 'i'},
                                                          {"mbarrier.arrive.expect_tx", 'e'},
-                                                         {"mbarrier.arrive.release.cluster", 'a'},
                                                          {"cp.async.bulk", 'c'},
                                                          {"mbarrier.test_wait", 'w'},
                                                          {"barrier.cluster.wait", 'k'}};

@@ -125,12 +125,11 @@ std::vector<std::string> draw_constraints(const ConvLayer& layer, const SparsePa
   add("splits", std::to_string(random.integer(1, 8)));
   add("reduction", random.chance(0.5) ? "cluster" : "last_block");
   if (random.chance(0.3)) {
-    add("cluster", fmt::format("{}x{}x{}", random.integer(1, 4), random.integer(1, 4), random.integer(1, 3)));
+    add("cluster", fmt::format("{}x{}", random.integer(1, 4), random.integer(1, 3)));
   }
   add("stage", std::to_string(random.integer(1, 16)));
   add("buffers", std::to_string(random.integer(1, 4)));
   add("barrier", std::to_string(random.chance(0.3) ? 0 : random.integer(1, 500)));
-  add("round", std::to_string(random.integer(0, 12)));
   add("ahead", std::to_string(random.integer(1, kMaxLoadAhead)));
   if (precision == Precision::fp16x2) add("promote", std::to_string(random.chance(0.3) ? 0 : random.integer(1, 64)));
   return items;

@@ -7,9 +7,9 @@
 
 #include "compiler/emit/ptx.h"
 #include "compiler/host/executor.h"
-#include "compiler/launch_geometry.h"
 #include "compiler/reference.h"
 #include "compiler/specialise/specialise.h"
+#include "ir/kernel_plans.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -35,19 +35,11 @@ void check_edge(const char* name) {
   const EdgeCase& edge = edge_case(name);
   for (const int splits : {2, 5}) check(edge.make_layer(), {.splits = splits}, {edge.batch});
   check(edge.make_layer(), {.splits = 2, .cluster_tiles = 2}, {edge.batch});
-  // Where bulk copies can bring the layer's rows at all.
-  const ConvLayer layer = edge.make_layer();
-  const KernelPlan shared = plan_by_hand(layer, {.tile = {2, 1 << 20, 1},
-                                                 .group_channels = 5,
-                                                 .cluster_groups = 2,
-                                                 .stage_channels = 2,
-                                                 .staging = Staging::bulk});
-  if (verify(shared, layer.shape).empty()) CHECK(check_on_host(layer, shared, {edge.batch}) == "");
 }
 
 std::vector<float> host_output(const ConvLayer& layer, const KernelPlan& plan) {
   const SpecialisedModule module = specialise(layer, analyse(layer), plan, "kernel");
-  HostKernel kernel(to_bitcode(module), "kernel", launch_geometry(plan, layer.shape), layer.shape);
+  HostKernel kernel(to_bitcode(module), "kernel", form_of(plan, layer.shape));
   const std::vector<float> input = random_tensor(layer.shape.input_elements(), 1);
   const std::vector<float> residual = random_tensor(layer.shape.output_elements(), 2);
   std::vector<float> output(residual.size());
@@ -122,107 +114,6 @@ TEST_CASE("clusters: several tiles, with each staging") {
   check(layer, {.tile = {3, 99, 99}, .splits = 2, .cluster_tiles = 4, .staging = Staging::bulk}, {1, 4, 13});
 }
 
-// ---- groups whose blocks share copies
-
-namespace {
-
-// Three small stages at once: buffers are used again and again.
-HandPlan sharing(int groups, HandPlan hand = {}) {
-  hand.group_channels = 4;
-  hand.cluster_groups = groups;
-  hand.staging = Staging::bulk;
-  hand.cluster = hand.splits > 1;
-  return hand;
-}
-
-void check_sharing(const ConvLayer& layer, const HandPlan& hand, const std::vector<int>& batches) {
-  const KernelPlan plan = plan_by_hand(layer, hand);
-  REQUIRE(plan.cluster.groups > 1);
-  CHECK(check_on_host(layer, plan, batches) == "");
-}
-
-ConvLayer layer_with(int in_channels, int in_h, int in_w) {
-  ConvShape shape;
-  shape.in_channels = in_channels;
-  shape.out_channels = 24;
-  shape.kernel_h = shape.kernel_w = 3;
-  shape.pad = {1, 1, 1, 1};
-  shape.in_h = in_h;
-  shape.in_w = in_w;
-  return make_layer("layer", shape, 0.3, 7);
-}
-
-}  // namespace
-
-TEST_CASE("clusters: groups that share copies of planes") {
-  for (int groups = 2; groups <= 8; ++groups) {
-    for (const int stage : {1, 3, 5}) {
-      check_sharing(layer_of("3x3"),
-                    sharing(groups, {.tile = {2, 99, 99}, .stage_channels = stage, .buffers = groups == 5 ? 2 : 3}),
-                    {1, 2, 5});
-    }
-  }
-}
-
-TEST_CASE("clusters: groups that share copies of rows") {
-  const ConvLayer layer = layer_with(20, 11, 12);
-  for (const int groups : {2, 3, 6}) {
-    for (const int stage : {1, 4, 7}) {
-      check_sharing(layer, sharing(groups, {.tile = {1, 3, 1}, .stage_channels = stage, .buffers = 4}), {1, 3});
-    }
-  }
-}
-
-TEST_CASE("clusters: two to seven buffers of shared copies") {
-  const ConvLayer layer = layer_with(24, 6, 6);
-  for (int buffers = 2; buffers <= kMaxSharedBuffers; ++buffers) {
-    check_sharing(layer, sharing(2, {.tile = {2, 99, 99}, .stage_channels = 1, .buffers = buffers}), {3});
-  }
-  check_sharing(layer, sharing(2, {.tile = {2, 99, 99}, .stage_channels = 24, .buffers = 1}), {3});
-}
-
-// Parts begin at multiples of 16 bytes: of an odd plane four channels together, so some blocks copy nothing.
-TEST_CASE("clusters: parts of shared copies that come out uneven") {
-  const ConvLayer layer = layer_with(28, 7, 7);
-  const KernelPlan plan = plan_by_hand(layer, sharing(3, {.tile = {2, 99, 99}, .stage_channels = 12}));
-  CHECK(plan.share_blocks(layer.shape) == 4);
-  for (const int groups : {2, 3, 6}) {
-    for (const int stage : {4, 8, 12}) {
-      check_sharing(layer, sharing(groups, {.tile = {2, 99, 99}, .stage_channels = stage, .buffers = 2}), {1, 3});
-    }
-  }
-}
-
-TEST_CASE("clusters: tiles, groups and splits at once") {
-  const ConvLayer layer = layer_of("bias_residual_silu");
-  for (const auto& [tiles, groups, splits] : {std::array{2, 2, 1}, {1, 2, 2}, {2, 2, 2}, {1, 2, 4}, {2, 4, 1}}) {
-    const HandPlan hand =
-        sharing(groups, {.tile = {2, 99, 99}, .splits = splits, .cluster_tiles = tiles, .stage_channels = 1});
-    check_sharing(layer, hand, {1, 3, 5, 8});
-  }
-}
-
-TEST_CASE("clusters: shared copies for a 1x1 filter") {
-  for (const int tiles : {1, 2}) {
-    check_sharing(layer_of("1x1"), sharing(4, {.tile = {3, 99, 99}, .cluster_tiles = tiles, .stage_channels = 2}),
-                  {1, 4, 7});
-  }
-}
-
-TEST_CASE("clusters: shared copies of four channels side by side") {
-  const TensorLayout four = TensorLayout::nchw4;
-  check_sharing(layer_with(22, 7, 7),
-                sharing(2, {.tile = {2, 99, 99}, .stage_channels = 8, .buffers = 2, .input_layout = four}), {3});
-}
-
-TEST_CASE("clusters: tiles in the padding share nothing") {
-  ConvLayer layer = layer_with(16, 5, 8);
-  layer.shape.kernel_h = layer.shape.kernel_w = 1;
-  layer.shape.pad = {8, 8, 4, 4};
-  const ConvLayer made = make_layer("layer", layer.shape, 0.3, 7);
-  check_sharing(made, sharing(2, {.tile = {1, 3, 1}, .cluster_tiles = 2, .stage_channels = 3, .buffers = 3}), {1, 2});
-}
-
 TEST_CASE("clusters: the ranks of several tiles are found by one register and constants") {
   const ConvLayer layer = layer_of("3x3");
   const KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true, .cluster_tiles = 2});
@@ -231,6 +122,7 @@ TEST_CASE("clusters: the ranks of several tiles are found by one register and co
   const PtxText text = read_ptx(ptx);
   for (const Slice& slice : plan.slices) {
     const PtxFunction& function = text.slice(slice.group, slice.split);
+    CHECK(function.count("mapa.shared::cluster") > 0);
     CHECK(function.count("mapa.shared::cluster") <= plan.splits - 1);
     for (const PtxInstruction& read : function.find("mov.u32")) {
       if (read.operands.find("%cluster_ctarank") != std::string::npos) continue;

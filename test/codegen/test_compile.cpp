@@ -10,6 +10,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
 #include "ir/error.h"
+#include "ir/kernel_plans.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/scratch_folder.h"
@@ -45,8 +46,14 @@ Network network_of(const std::vector<std::string>& names) {
   return network;
 }
 
+// Baked code only: its stages and plans are what is looked at here.
+CompileOptions baked(CompileOptions options) {
+  options.kernels.all = kBakedProvider;
+  return options;
+}
+
 CompileResult compile(const Network& network, const CompileOptions& options = {}) {
-  return compile_network(network, options, {});
+  return compile_network(network, baked(options), {});
 }
 
 CompileOptions dump_to(const std::string& folder) {
@@ -71,7 +78,7 @@ const std::string& file_of(const CompileResult& result, std::size_t kernel, Bina
 
 std::vector<std::string> symbols(const CompileResult& result) {
   std::vector<std::string> found;
-  for (const KernelRecord& kernel : result.package.manifest.kernels) found.push_back(kernel.symbol);
+  for (const Kernel& kernel : result.package.manifest.kernels) found.push_back(kernel.symbol);
   return found;
 }
 
@@ -117,16 +124,20 @@ TEST_CASE("compile: a package holds what its manifest says") {
   REQUIRE(manifest.kernels.size() == 4);
   const std::vector<std::pair<std::string, int>> expected = {{"first", 1}, {"first", 5}, {"second", 1}, {"second", 5}};
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    const KernelRecord& kernel = manifest.kernels[i];
-    CHECK(kernel.layer == expected[i].first);
+    const Kernel& kernel = manifest.kernels[i];
+    CHECK(kernel.op == expected[i].first);
+    CHECK(kernel.kind == "convolution");
+    CHECK(kernel.provider == kBakedProvider);
     CHECK(kernel.planned_batch == expected[i].second);
-    CHECK(kernel.shape == tiny_shape());
-    CHECK(kernel.nonzeros == analyse(network.layers[i / 2]).statistics.nonzeros);
+    REQUIRE(kernel.layer);
+    CHECK(kernel.layer->shape == tiny_shape());
+    CHECK(kernel.layer->nonzeros == analyse(network.layers[i / 2]).statistics.nonzeros);
     CHECK(kernel.source_hash.size() == 64);
     const KernelPlan plan = parse_kernel_plan(kernel.plan);
-    CHECK(kernel.symbol == kernel_symbol(kernel.layer, plan));
-    CHECK(kernel.launch.threads == plan.threads);
-    CHECK(kernel.launch.slices == static_cast<int>(plan.slices.size()));
+    CHECK(kernel.symbol == kernel_symbol(kernel.op, plan));
+    CHECK(kernel.form == form_of(plan, tiny_shape()));
+    CHECK(kernel.form.launch.threads == plan.threads);
+    CHECK(kernel.form.launch.slices == static_cast<int>(plan.slices.size()));
     CHECK(kernel.binaries.size() == (has_assembler() ? 3 : 2));
   }
   REQUIRE(manifest.tensors.size() == 1);
@@ -210,11 +221,18 @@ TEST_CASE("compile: progress counts every kernel once") {
   options.stop_after = "ptx";
   std::vector<int> done;
   std::vector<std::string> names;
-  compile_network(network_of({"a", "b"}), options, [&](const CompileProgress& progress) {
+  int planned = 0;
+  compile_network(network_of({"a", "b"}), baked(options), [&](const CompileProgress& progress) {
+    CHECK(progress.total == 4);
+    if (progress.what.starts_with("planned ")) {
+      CHECK(progress.done == 0);
+      CHECK_THAT(progress.what, Contains(fmt::format("({} of 4)", ++planned)));
+      return;
+    }
     done.push_back(progress.done);
     names.push_back(progress.what);
-    CHECK(progress.total == 4);
   });
+  CHECK(planned == 4);
   CHECK(done == std::vector<int>{1, 2, 3, 4});
   std::sort(names.begin(), names.end());
   CHECK(names == std::vector<std::string>{"a b1", "a b2", "b b1", "b b2"});
@@ -250,12 +268,11 @@ TEST_CASE("compile: options that make no sense") {
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {}; })), Contains("--batch"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {0}; })), Contains("--batch 0"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.batches = {2, 1, 2}; })), Contains("twice"));
-  CHECK_THAT(text(ErrorKind::unsupported, with([](auto& o) { o.precision = "int8"; })),
-             Contains("int8") && Contains("fp32, fp16, bf16, fp16x2"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.layout = TensorLayout::n2chw; })),
              Contains("--layout n2chw with --precision fp32"));
-  CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.precision = "fp16", o.layout = TensorLayout::nchw4; })),
-             Contains("--layout nchw4 with --precision fp16"));
+  CHECK_THAT(
+      text(ErrorKind::usage, with([](auto& o) { o.precision = Precision::fp16, o.layout = TensorLayout::nchw4; })),
+      Contains("--layout nchw4 with --precision fp16"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.stop_after = "cubins"; })),
              Contains("cubins") && Contains("specialised"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.from_file = "x.json"; })), Contains("x.json"));
@@ -277,7 +294,7 @@ TEST_CASE("compile: names that become the same are told apart") {
   std::sort(found.begin(), found.end());
   CHECK(std::adjacent_find(found.begin(), found.end()) == found.end());
   for (std::size_t i = 0; i < 5; ++i) {
-    const KernelRecord& kernel = result.package.manifest.kernels[i];
+    const Kernel& kernel = result.package.manifest.kernels[i];
     CHECK_THAT(file_of(result, i, BinaryKind::ptx), Contains(".entry " + kernel.symbol + "("));
   }
 }
@@ -407,12 +424,12 @@ TEST_CASE("compile: an edited plan changes the code") {
 TEST_CASE("compile: a plan that goes back in has its precision") {
   const ScratchFolder folder;
   CompileOptions options = dump_to(folder.path());
-  options.precision = "bf16";
+  options.precision = Precision::bf16;
   const CompileResult made = compile(network_of({"conv"}), options);
   CHECK(made.package.manifest.kernels.at(0).precision == "bf16");
   CompileOptions again = from(folder / "conv/30-plan.txt");
   CHECK(compile(network_of({"conv"}), again).package.manifest.kernels.at(0).precision == "bf16");
-  again.precision = "fp16";
+  again.precision = Precision::fp16;
   CHECK_THAT(error_of([&] { compile(network_of({"conv"}), again); }, ErrorKind::usage),
              Contains("--precision fp16: the plan for") && Contains("computes in bf16"));
 }
@@ -422,10 +439,10 @@ TEST_CASE("compile: a weight that FP16 cannot hold") {
   std::vector<float>& weights = network.layers[0].weights;
   *std::find_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }) = -65520;
   CompileOptions options;
-  options.precision = "fp16x2";
+  options.precision = Precision::fp16x2;
   CHECK_THAT(error_of([&] { compile(network, options); }, ErrorKind::unsupported),
              Contains("layer 'conv': the weight of output") && Contains("is -65520, with fp16x2 the largest is 65504"));
-  options.precision = "fp16";
+  options.precision = Precision::fp16;
   CHECK(compile(network, options).package.manifest.kernels.size() == 1);
 }
 
@@ -532,7 +549,8 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   CHECK(compile(network, options).cached == 0);
   CHECK(compile(network, options).cached == 1);
 
-  const KernelPlan plan = parse_kernel_plan(compile(network).package.manifest.kernels[0].plan);
+  const Kernel kernel = compile(network).package.manifest.kernels[0];
+  KernelPlan plan = parse_kernel_plan(kernel.plan);
   TuningRecord evidence;
   evidence.device = "A";
   evidence.arch = "sm_90";
@@ -540,14 +558,26 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   candidate.plan = "tile=1x7x7";
   candidate.cold_us = 3;
   candidate.samples = 9;
-  options.tuned = {{"conv", 1, plan, evidence}};
-  CHECK(compile(network, options).cached == 0);  // the plan is now a part of what was asked for
-  options.tuned[0].evidence.candidates[0].cold_us = 4;
-  const CompileResult again = compile(network, options);
-  CHECK(again.cached == 1);
-  REQUIRE(again.package.manifest.kernels[0].tuning);
-  CHECK(*again.package.manifest.kernels[0].tuning == options.tuned[0].evidence);
-  options.tuned[0].plan.load_ahead += 1;
+  const Candidate tuned = {kernel.provider, kernel.plan, kernel.symbol, {3, Estimate::Source::measured}};
+  options.tuned = {{"conv", 1, tuned, evidence}};
+  for (const double cold_us : {3.0, 4.0}) {
+    options.tuned[0].evidence.candidates[0].cold_us = cold_us;
+    options.tuned[0].candidate.estimate.us = cold_us;
+    const CompileResult again = compile(network, options);
+    CHECK(again.cached == 1);
+    const Kernel& found = again.package.manifest.kernels[0];
+    REQUIRE(found.tuning);
+    CHECK(*found.tuning == options.tuned[0].evidence);
+    // The cache changes nothing but the time that it takes.
+    CompileOptions without = options;
+    without.cache = nullptr;
+    CHECK(found == compile(network, without).package.manifest.kernels[0]);
+  }
+  options.tuned.clear();
+  CHECK(compile(network, options).package.manifest.kernels[0] == kernel);
+  options.tuned = {{"conv", 1, tuned, evidence}};
+  plan.load_ahead += 1;
+  options.tuned[0].candidate.plan = print(plan);
   CHECK(compile(network, options).cached == 0);
 }
 
@@ -560,10 +590,25 @@ TEST_CASE("compile: a damaged entry of the cache is made anew, and nothing stays
     const KernelCache cache(entries, std::int64_t{1} << 30);
     options.cache = &cache;
     compile(network, options);
-    REQUIRE(std::distance(fs::directory_iterator(entries), fs::directory_iterator()) == 1);
-    const fs::path entry = fs::directory_iterator(entries)->path();
-    fs::resize_file(entry, fs::file_size(entry) / 2);
+    // The kernel, and the choice that led to it.
+    REQUIRE(std::distance(fs::directory_iterator(entries), fs::directory_iterator()) == 2);
+    const auto entry = [&](const std::string& extension) {
+      const auto found = std::ranges::find_if(fs::directory_iterator(entries), fs::directory_iterator(),
+                                              [&](const auto& file) { return file.path().extension() == extension; });
+      REQUIRE(found != fs::directory_iterator());
+      return found->path();
+    };
+    fs::resize_file(entry(".burin"), fs::file_size(entry(".burin")) / 2);
     CHECK(compile(network, options).cached == 0);
+    CHECK(compile(network, options).cached == 1);
+    const std::string choice = read_file(entry(".choice"));
+    for (const std::size_t bytes : {choice.size() - 1, choice.size() / 2, choice.size() / 20, std::size_t{0}}) {
+      INFO(bytes << " bytes of a choice");
+      fs::resize_file(entry(".choice"), bytes);
+      CHECK(compile(network, options).cached == 1);
+      CHECK(read_file(entry(".choice")) == choice);
+    }
+    write_file(entry(".choice"), replaced(choice, "load_ahead: ", "load_ahead: 1"));
     CHECK(compile(network, options).cached == 1);
   }
   const KernelCache closed("/proc/no/such/folder", std::int64_t{1} << 30);

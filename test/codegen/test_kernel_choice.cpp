@@ -1,11 +1,14 @@
 // Which convolutions of a network are baked, and which have their weights as data.
 #include <catch2/catch.hpp>
 
-#include <algorithm>
-
-#include "compiler/choose_convolution.h"
-#include "compiler/jobs.h"
+#include "compiler/choose/choose.h"
+#include "compiler/compile.h"
+#include "compiler/kernel_job.h"
+#include "compiler/make_kernel.h"
+#include "compiler/program_tasks.h"
 #include "ir/error.h"
+#include "ir/kernel_plans.h"
+#include "ir/template_plan.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 
@@ -22,12 +25,19 @@ ConvLayer layer_of(int in, int out, int size, double density) {
   return make_layer("conv", shape, density);
 }
 
-std::int64_t nonzeros(const ConvLayer& layer) {
-  return std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; });
+Choice choose(const ConvLayer& layer, const CompileOptions& options = {}, int batch = 1) {
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  return burin::choose(task_of(op, layer, batch, options), options);
 }
 
-ConvolutionChoice choose(const ConvLayer& layer, const CompileOptions& options = {}, int batch = 1) {
-  return choose_convolution(layer, nonzeros(layer), {.batch = batch}, options);
+// Only one provider was asked, or had something to propose.
+bool is_only(const Choice& choice, std::string_view provider) {
+  return choice.candidate.provider == provider && choice.options.size() == 1 &&
+         choice.options[0] == KernelOption{std::string(provider), choice.candidate.estimate.us, false};
+}
+
+KernelJobs jobs_of(const Network& network, const CompileOptions& options = {}) {
+  return list_kernels(network, options, {}, {});
 }
 
 Network network_of(const ConvLayer& layer) {
@@ -49,68 +59,103 @@ ConvLayer dense_layer() { return layer_of(512, 1000, 13, 1); }
 }  // namespace
 
 TEST_CASE("kernel choice: a large dense layer has its weights as data") {
-  const ConvolutionChoice choice = choose(dense_layer());
-  REQUIRE(choice.planned);
-  CHECK(choice.planned->plan.template_name == "conv_dense");
-  CHECK(static_cast<std::int64_t>(choice.planned->weights.size()) == choice.planned->plan.weight_words);
+  const ConvLayer layer = dense_layer();
+  const Choice choice = choose(layer);
+  CHECK(choice.candidate.provider == "conv_dense");
+  CHECK(parse_template_plan(choice.candidate.plan).template_name == "conv_dense");
   REQUIRE(choice.options.size() == 2);
-  CHECK(choice.options[0].template_name == "conv_dense");
-  CHECK(choice.options[0].predicted_us == choice.planned->predicted_us);
-  CHECK(choice.options[1].template_name == "conv_baked");
-  CHECK(choice.options[0].predicted_us < choice.options[1].predicted_us);
+  CHECK(choice.options[0].provider == "conv_dense");
+  CHECK(choice.options[0].us == choice.candidate.estimate.us);
+  CHECK(choice.options[1].provider == "conv_baked");
+  CHECK(choice.options[0].us < choice.options[1].us);
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  const Task task = task_of(op, layer, 1, {});
+  const Recipe recipe = find_provider("conv_dense")->make(task, choice.candidate.plan);
+  REQUIRE(recipe.form.has(TensorRole::weights));
+  CHECK(static_cast<std::int64_t>(recipe.weights.size()) == recipe.form.find(TensorRole::weights)->words());
 }
 
-TEST_CASE("kernel choice: where nothing else can win, nothing is planned") {
-  const ConvolutionChoice choice = choose(layer_of(256, 256, 14, 0.03), {}, 32);
-  CHECK_FALSE(choice.planned);
-  CHECK_FALSE(choice.baked);
-  CHECK(choice.options.empty());
+TEST_CASE("kernel choice: where nothing else can win, nothing else is planned") {
+  CHECK(is_only(choose(layer_of(256, 256, 14, 0.03), {}, 32), "conv_baked"));
 }
 
 TEST_CASE("kernel choice: the plan that was compared is the one that is compiled") {
   const ConvLayer layer = layer_of(512, 512, 13, 0.25);
-  const ConvolutionChoice choice = choose(layer);
-  CHECK_FALSE(choice.planned);
-  REQUIRE(choice.baked);
+  const Choice choice = choose(layer);
+  CHECK(choice.candidate.provider == "conv_baked");
   REQUIRE(choice.options.size() == 2);
-  CHECK(choice.options[0].predicted_us == choice.baked->predicted_us);
+  CHECK(choice.options[0].provider == "conv_baked");
+  CHECK(choice.options[0].us == choice.candidate.estimate.us);
   const Network network = network_of(layer);
-  const Jobs jobs = list_jobs(network, {});
-  REQUIRE(jobs.layers.size() == 1);
-  CHECK(jobs.layers[0].plan == choice.baked);
-  CHECK(jobs.operators.empty());
-  CHECK(jobs.programs.at(0).options.at(0) == choice.options);
+  const KernelJobs jobs = jobs_of(network);
+  REQUIRE(jobs.kernels.size() == 1);
+  CHECK(jobs.kernels[0].candidate == choice.candidate);
+  REQUIRE(jobs.programs.size() == 1);
+  CHECK(jobs.programs[0].kernels == std::vector<std::size_t>{0});
+  CHECK(jobs.programs[0].options.at(0) == choice.options);
 }
 
-TEST_CASE("kernel choice: a tuned plan counts with the time that was measured") {
+TEST_CASE("kernel choice: a tuned kernel counts with the time that was measured") {
   const ConvLayer layer = layer_of(16, 24, 9, 0.3);
   CompileOptions options;
-  TunedPlan tuned;
+  options.kernels = parse_kernel_kinds("baked");
+  TunedKernel tuned;
   tuned.layer = layer.name;
-  tuned.evidence.candidates.resize(2);
-  tuned.evidence.candidates[0].cold_us = 1;
-  tuned.evidence.candidates[1].cold_us = 100;
-  tuned.evidence.chosen = 1;
+  tuned.candidate = choose(layer, options).candidate;
+  options.kernels = {};
+  tuned.candidate.estimate = {100, Estimate::Source::measured};
   options.tuned = {tuned};
-  const ConvolutionChoice slow = choose(layer, options);
-  REQUIRE(slow.planned);
-  CHECK(slow.options.back().predicted_us == 100);
-  CHECK_FALSE(slow.baked);
-  options.tuned[0].evidence.chosen = 0;
-  CHECK_FALSE(choose(layer, options).planned);
-  CHECK(choose(layer, options).options.empty());
+  const Choice slow = choose(layer, options);
+  CHECK(slow.candidate.provider != "conv_baked");
+  CHECK(slow.options.back() == KernelOption{"conv_baked", 100, true});
+  CHECK_FALSE(slow.options.front().measured);
+  CHECK(choose(layer, options, 2).options.back().us != 100);  // it was measured for batch 1
+  options.tuned[0].candidate.estimate.us = 1;
+  const Choice fast = choose(layer, options);
+  CHECK(fast.candidate == tuned.candidate);
+  REQUIRE(fast.options.size() == 1);
+  CHECK(fast.options[0] == KernelOption{"conv_baked", 1, true});
+}
+
+TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
+  const ConvLayer layer = layer_of(16, 24, 9, 0.3);
+  CompileOptions options;
+  options.kernels = parse_kernel_kinds("baked");
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  Task task = task_of(op, layer, 1, options);
+  TunedKernel tuned;
+  tuned.layer = layer.name;
+  tuned.candidate = burin::choose(task, options).candidate;
+  tuned.candidate.estimate = {1, Estimate::Source::measured};
+  tuned.evidence.candidates = {{.plan = "group=4", .predicted_us = 7}};
+  options.tuned = {tuned};
+  task.writes.image_words += 50 * task.writes.run_words;
+  const Choice choice = burin::choose(task, options);
+  CHECK(choice.candidate.estimate.us == 1);
+  CHECK(choice.candidate.estimate.source == Estimate::Source::measured);
+  CHECK(choice.candidate.plan != tuned.candidate.plan);
+  const Recipe recipe = find_provider(kBakedProvider)->make(task, choice.candidate.plan);
+  CHECK(recipe.form.output().image_words == task.writes.image_words);
+  Kernel kernel;
+  note_choice(kernel, task, choice.candidate, options);
+  CHECK(kernel.tuning == tuned.evidence);
+  CHECK(kernel.predicted_us == 7);
+
+  options.kernels = parse_kernel_kinds("dense");  // what was measured is none of its kernels
+  const Choice dense = burin::choose(task, options);
+  CHECK(dense.candidate.provider == "conv_dense");
+  CHECK(dense.options.size() == 1);
 }
 
 TEST_CASE("kernel choice: by name, of all and of one") {
   const ConvLayer layer = layer_of(16, 24, 9, 0.3);
   CompileOptions options;
   options.kernels = parse_kernel_kinds("dense");
-  CHECK(choose(layer, options).planned);
+  CHECK(is_only(choose(layer, options), "conv_dense"));
   options.kernels = parse_kernel_kinds("dense,conv=baked");
-  CHECK_FALSE(choose(layer, options).planned);
-  CHECK(choose(layer, options).options.empty());
+  CHECK(is_only(choose(layer, options), "conv_baked"));
   options.kernels = parse_kernel_kinds("baked,conv=dense");
-  CHECK(choose(layer, options).planned);
+  CHECK(is_only(choose(layer, options), "conv_dense"));
   CHECK(parse_kernel_kinds("a=b=dense").of("a=b") == "conv_dense");
   CHECK(parse_kernel_kinds("auto").of("x") == "auto");
 }
@@ -121,7 +166,7 @@ TEST_CASE("kernel choice: what a template cannot compute") {
   layer.weights.resize(8);
   CompileOptions options;
   options.kernels = parse_kernel_kinds("dense");
-  CHECK_FALSE(choose(layer, options).planned);
+  CHECK(is_only(choose(layer, options), "conv_baked"));
   options.kernels = parse_kernel_kinds("conv=dense");
   CHECK(error_of([&] { choose(layer, options); }, ErrorKind::unsupported)
             .starts_with("--kernels conv=dense: conv_dense cannot compute 8x6x6"));
@@ -133,14 +178,52 @@ TEST_CASE("kernel choice: a kernel for each batch size, of one kind or of two") 
   CompileOptions options;
   options.batches = {4, 1};
   options.kernels = parse_kernel_kinds("dense");
-  const Jobs jobs = list_jobs(network, options);
-  CHECK(jobs.layers.empty());
-  REQUIRE(jobs.operators.size() == 2);
-  CHECK(jobs.operators[0].symbol == "burin_conv_conv_dense");
-  CHECK(jobs.operators[1].symbol == "burin_conv_conv_dense_2");
+  const KernelJobs jobs = jobs_of(network, options);
+  REQUIRE(jobs.kernels.size() == 2);
+  const auto symbol = [&](std::size_t i) { return jobs.kernels[i].candidate.symbol + jobs.kernels[i].suffix; };
+  CHECK(symbol(0) == "burin_conv_conv_dense");
+  CHECK(symbol(1) == "burin_conv_conv_dense_2");
+  CHECK(jobs.kernels[0].candidate.provider == "conv_dense");
+  CHECK(jobs.kernels[1].candidate.provider == "conv_dense");
   REQUIRE(jobs.programs.size() == 2);
   CHECK(jobs.programs[0].plan.batch == 1);
-  CHECK(jobs.programs[0].operators == std::vector<int>{0});
-  CHECK(jobs.programs[1].operators == std::vector<int>{1});
-  CHECK(jobs.programs[0].layers == std::vector<int>{-1});
+  CHECK(jobs.programs[0].kernels == std::vector<std::size_t>{0});
+  CHECK(jobs.programs[1].kernels == std::vector<std::size_t>{1});
+}
+
+TEST_CASE("kernel choice: layers that are no network have the same choice") {
+  Network layers;
+  layers.source = "m.safetensors";
+  layers.layers = {dense_layer(), layer_of(512, 512, 13, 0.25)};
+  layers.layers[1].name = "sparse";
+  const KernelJobs jobs = jobs_of(layers);
+  CHECK(jobs.programs.empty());
+  REQUIRE(jobs.kernels.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) CHECK(jobs.kernels[i].candidate == choose(layers.layers[i]).candidate);
+  CHECK(jobs.kernels[0].candidate.provider == "conv_dense");
+  CHECK(jobs.kernels[1].candidate.provider == "conv_baked");
+  layers.layers.resize(1);
+  const Package package = compile_network(layers, {}, {}).package;
+  CHECK(verify(package).empty());
+  REQUIRE(package.manifest.kernels.size() == 1);
+  const Kernel& dense = package.manifest.kernels[0];
+  CHECK(dense.provider == "conv_dense");
+  CHECK(dense.is_convolution());
+  CHECK(package.files.contains(dense.weights));
+}
+
+TEST_CASE("kernel choice: what only baked code can") {
+  const ConvLayer layer = layer_of(16, 24, 9, 0.3);
+  REQUIRE(choose(layer).candidate.provider != "conv_baked");
+  const auto with = [](auto change) {
+    CompileOptions options;
+    change(options);
+    return options;
+  };
+  for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2}) {
+    CHECK(is_only(choose(layer, with([&](auto& o) { o.precision = precision; })), "conv_baked"));
+  }
+  CHECK(is_only(choose(layer, with([](auto& o) { o.layout = TensorLayout::nchw4; })), "conv_baked"));
+  CHECK(is_only(choose(layer, with([](auto& o) { o.output_layout = TensorLayout::nchw4; })), "conv_baked"));
+  CHECK(is_only(choose(layer, with([](auto& o) { o.skip_dead_tiles = true; })), "conv_baked"));
 }

@@ -48,7 +48,6 @@ TEST_CASE("pooled plan: bulk copies of rows and of planes") {
   check("max_3x3_stride_2_rounded_up", {.tile = {1, 2, 99}, .staging = Staging::bulk}, {1, 2});
   check("pooled_rows_of_48_bytes", {.tile = {1, 1, 99}, .staging = Staging::bulk}, {1, 2});
   check("pooled_rows_of_48_bytes", {.tile = {1, 2, 99}, .splits = 2, .cluster = true, .staging = Staging::bulk}, {2});
-  check("pooled_rows_of_48_bytes", {.tile = {1, 3, 99}, .cluster_groups = 3, .staging = Staging::bulk}, {2});
 }
 
 TEST_CASE("pooled plan: activations straight from global memory") {

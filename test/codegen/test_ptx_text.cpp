@@ -63,22 +63,6 @@ TEST_CASE("ptx: tiles in clusters") {
     check_text(emit(layer, plan_by_hand(layer, {.splits = 2, .cluster = cluster, .cluster_tiles = 2})));
   }
 }
-TEST_CASE("ptx: groups in clusters share copies") {
-  const ConvLayer layer = layer_of("bias_residual_leaky_relu");
-  for (const int buffers : {2, 3, 4}) {
-    for (const auto& [tiles, splits] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 2}}) {
-      const HandPlan hand = {.tile = {1, 9, 10},
-                             .splits = splits,
-                             .cluster = splits > 1,
-                             .cluster_tiles = tiles,
-                             .cluster_groups = 2,
-                             .stage_channels = 2,
-                             .buffers = buffers,
-                             .staging = Staging::bulk};
-      check_text(emit(layer, plan_by_hand(layer, hand)));
-    }
-  }
-}
 TEST_CASE("ptx: batches of direct loads are kept apart") {
   const ConvLayer layer = layer_of("many_inputs");
   for (const int together : {1, 3, 8}) {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "compiler/cli/verification.h"
 #include "compiler/compile.h"
+#include "compiler/verify/layer_verification.h"
 #include "ir/error.h"
+#include "ir/kernel_plans.h"
 
 using namespace burin;
 
@@ -20,7 +21,7 @@ class CaseRunner::TakesTurns : public Executor {
   std::string name() const override { return "one GPU for all"; }
   bool concurrent() const override { return true; }
 
-  void run(const KernelRecord& kernel, int batch, std::span<const float> input, std::span<const float> residual,
+  void run(const Kernel& kernel, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output, const ActivityMaps& maps) override {
     const std::lock_guard turn(runner_.gpu_);
     const Announced announced(runner_, what_);
@@ -56,7 +57,8 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   options.keep_bitcode = device_.host;
   options.plan_constraints = parse_plan_constraints(drawn.constraints);
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
-  options.precision = to_string(drawn.precision);
+  options.precision = drawn.precision;
+  options.kernels.all = kBakedProvider;
   if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   if (drawn.source == PlanSource::by_hand) {
     write_file(plan_file, print(drawn.plan));
@@ -69,7 +71,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
 
 CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   const Package package = compile(drawn);
-  const KernelRecord& kernel = package.manifest.kernels.front();
+  const Kernel& kernel = package.manifest.kernels.front();
   CaseOutcome outcome;
   outcome.plan = parse_kernel_plan(kernel.plan);
   const VerificationTask task{&kernel, drawn.layer, drawn.batch};

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "compiler/cli/executing.h"
+#include "compiler/execute/layer_executor.h"
 #include "ir/kernel_plan.h"
 #include "test/codegen/random_case.h"
 #include "test/scratch_folder.h"

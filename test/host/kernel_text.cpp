@@ -59,10 +59,6 @@ declare i32 @burin_dev_f16x2_mul(i32, i32)
 declare float @burin_dev_shuffle_xor(float, i32)
 declare float @burin_dev_power(float, float)
 declare i32 @burin_dev_f16x2_fma(i32, i32, i32)
-declare void @burin_dev_gate_init_blocks(i32, i32)
-declare void @burin_dev_gate_arrive(i32, i32)
-declare void @burin_dev_gate_wait_blocks(i32, i32)
-declare void @burin_dev_bulk_copy_all(i32, i32, ptr, i64, i32, i32, i32)
 declare i32 @burin_dev_cluster_rank()
 declare void @burin_dev_cluster_barrier()
 declare void @burin_dev_cluster_leave()
@@ -129,20 +125,59 @@ burin::LaunchGeometry row_launch() {
   return launch;
 }
 
-Run run_bitcode(const std::string& bitcode, const RunOptions& options) {
+burin::KernelTensor image_tensor(burin::TensorRole role, burin::TensorLayout layout, int channels, int rows, int cols) {
+  burin::KernelTensor tensor{.role = role, .layout = layout};
+  if (images_together(layout) == 2) tensor.element = burin::ElementType::f16;
+  tensor.argument = role == burin::TensorRole::residual ? 1 : 0;
+  tensor.channels = channels;
+  tensor.rows = rows;
+  tensor.cols = cols;
+  tensor.run_words = tensor.image_words = image_elements(layout, channels, rows, cols);
+  tensor.alignment = channels_together(layout) * burin::kWordBytes;
+  return tensor;
+}
+
+burin::KernelForm form_of_row_kernel(const RunOptions& options) {
+  using enum burin::TensorRole;
   const burin::ConvShape& shape = options.shape;
-  burin::HostKernel kernel(bitcode, "k", options.launch, shape);
-  const auto inputs = static_cast<std::size_t>(
-      tensor_words(options.launch.input_layout, options.batch, shape.in_channels, shape.in_h, shape.in_w));
-  const auto outputs = static_cast<std::size_t>(
-      tensor_words(options.launch.output_layout, options.batch, shape.out_channels, shape.out_h(), shape.out_w()));
-  std::vector<float> input(inputs);
+  const burin::LaunchGeometry& launch = options.launch;
+  burin::KernelForm form{.tensors = {}, .launch = launch};
+  form.tensors = {image_tensor(input, options.input_layout, shape.in_channels, shape.in_h, shape.in_w),
+                  image_tensor(output, options.output_layout, shape.out_channels, shape.out_h(), shape.out_w()),
+                  {.role = residual, .argument = 1},
+                  {.role = partials, .run_words = launch.workspace_bytes_per_tile / burin::kWordBytes},
+                  {.role = counters, .run_words = launch.counters_per_tile}};
+  if (shape.epilogue.residual) {
+    form.tensors[2] = image_tensor(residual, options.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
+  }
+  if (!options.input_map && !options.output_map) return form;
+  const auto add_map = [&](burin::TensorRole role, const std::optional<burin::ActivityMap>& map, int channels, int rows,
+                           int cols) {
+    burin::KernelTensor& tensor = form.tensors.emplace_back(burin::KernelTensor{.role = role});
+    if (!map) return;
+    tensor.map = map;
+    tensor.channels = channels;
+    tensor.rows = rows;
+    tensor.cols = cols;
+  };
+  add_map(input_map, options.input_map, shape.in_channels, shape.in_h, shape.in_w);
+  add_map(output_map, options.output_map, shape.out_channels, shape.out_h(), shape.out_w());
+  return form;
+}
+
+Run run_bitcode(const std::string& bitcode, const RunOptions& options) {
+  const burin::KernelForm form = form_of_row_kernel(options);
+  burin::HostKernel kernel(bitcode, "k", form);
+  std::vector<float> input(static_cast<std::size_t>(form.input().spanned_words(options.batch)));
   std::vector<float> residual;
-  if (shape.epilogue.residual) residual.resize(outputs);
+  if (const burin::KernelTensor* added = form.find(burin::TensorRole::residual)) {
+    residual.resize(static_cast<std::size_t>(added->spanned_words(options.batch)));
+  }
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i + 1);
   for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = 100 * static_cast<float>(i + 1);
   Run run;
-  run.output.assign(outputs, std::numeric_limits<float>::quiet_NaN());
+  run.output.assign(static_cast<std::size_t>(form.output().spanned_words(options.batch)),
+                    std::numeric_limits<float>::quiet_NaN());
   try {
     kernel.run({options.batch, input, run.output, residual});
   } catch (const burin::Error& error) {
@@ -170,7 +205,7 @@ std::string only_thread(int thread, const std::string& body) {
 
 std::string refusal_of(const std::string& bitcode, const RunOptions& options) {
   try {
-    const burin::HostKernel kernel(bitcode, "k", options.launch, options.shape);
+    const burin::HostKernel kernel(bitcode, "k", form_of_row_kernel(options));
   } catch (const burin::Error& error) {
     CHECK(error.kind() == burin::ErrorKind::bad_input);
     return error.what();

@@ -1,12 +1,14 @@
 // Small kernels for tests of the host executor, written as textual LLVM IR.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "compiler/host/executor.h"
-#include "ir/package/manifest.h"
+#include "ir/conv_layer.h"
+#include "ir/kernel.h"
 
 namespace burin_test {
 
@@ -17,7 +19,7 @@ std::string assemble_text(const std::string& module);
 std::string assemble_module(const std::string& functions);
 
 // The same for one kernel `k`. The values that `body` finds:
-//   %in %out %res %par %cnt %batch   the parameters
+//   %in %out %res %par %cnt %batch   the parameters; those of form_of_row_kernel() without maps
 //   %t %b %y                         thread, block x, block y
 //   %t4 %off                         4 * thread; bytes from the start of the tensor of this thread's pixel (i64)
 // `body` begins in block `entry` and ends the function; `others` are further functions.
@@ -37,7 +39,18 @@ struct RunOptions {
   burin::ConvShape shape = row_shape();
   burin::LaunchGeometry launch = row_launch();
   int batch = 1;
+  burin::TensorLayout input_layout = burin::TensorLayout::nchw;   // in n2chw, of FP16
+  burin::TensorLayout output_layout = burin::TensorLayout::nchw;  // the residual's, too
+  // With either, the kernel has parameters for both.
+  std::optional<burin::ActivityMap> input_map = {}, output_map = {};
 };
+
+// A tensor of its own memory.
+burin::KernelTensor image_tensor(burin::TensorRole role, burin::TensorLayout layout, int channels, int rows, int cols);
+
+// The tensors are the input, the output, the residual, partial sums and counters, then the activity maps, if there are
+// any. Those that the layer or the launch does not have are null.
+burin::KernelForm form_of_row_kernel(const RunOptions& options = {});
 
 // input[i] = i + 1, residual[i] = 100 * (i + 1), output poisoned with NaN.
 Run run_bitcode(const std::string& bitcode, const RunOptions& options = {});

@@ -51,7 +51,7 @@ TEST_CASE("damaged bitcode is refused or loads, and never ends the process") {
     }
     INFO("seed " << seed);
     try {
-      const burin::HostKernel kernel(damaged, "k", row_launch(), row_shape());
+      const burin::HostKernel kernel(damaged, "k", form_of_row_kernel());
     } catch (const burin::Error& error) {
       CHECK(error.kind() == burin::ErrorKind::bad_input);
       ++refused;
@@ -68,7 +68,7 @@ TEST_CASE("a module for another target") {
 TEST_CASE("a module without the kernel") {
   CHECK_THAT(refusal_of(assemble_module("")), Contains("there is no kernel 'k' in the module"));
   CHECK_THAT(refusal_of(assemble_module("define void @k(ptr %in) {\n  ret void\n}")),
-             Contains("kernel 'k' does not have the parameters"));
+             Contains("kernel 'k' does not have the parameters (input, output, residual, partials, counters, batch)"));
 }
 
 TEST_CASE("functions that are no primitives") {
@@ -200,14 +200,15 @@ TEST_CASE("a launch that no GPU would take") {
   const std::string bitcode = assemble_kernel("  ret void");
   RunOptions options;
   options.launch.threads = 1025;
-  CHECK_THAT(refusal_of(bitcode, options), Contains("threads = 1025; a block has 1 to 1024"));
+  CHECK_THAT(refusal_of(bitcode, options),
+             Contains("threads is 1025, allowed is") && Contains("to 1024 (kMaxThreadsPerBlock)"));
   options = {};
   options.launch.shared_bytes = 1 << 20;
-  CHECK_THAT(refusal_of(bitcode, options), Contains("shared_bytes = 1048576"));
+  CHECK_THAT(refusal_of(bitcode, options), Contains("shared_bytes is 1048576, allowed is 0 to "));
   options = {};
   options.launch.tiles_per_image = 0;
-  CHECK_THAT(refusal_of(bitcode, options), Contains("tiles_per_image = 0"));
+  CHECK_THAT(refusal_of(bitcode, options), Contains("tiles_per_image is 0, allowed is 1 to "));
   options = {};
   options.launch.counters_per_tile = -1;
-  CHECK_THAT(refusal_of(bitcode, options), Contains("counters_per_tile = -1"));
+  CHECK_THAT(refusal_of(bitcode, options), Contains("counters_per_tile is -1, allowed is 0 to "));
 }

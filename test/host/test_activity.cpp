@@ -13,16 +13,16 @@ namespace {
 constexpr int kCells = kCols / kThreads;
 
 // The row's launch with maps whose cells are the tiles.
-LaunchGeometry with_maps() {
-  LaunchGeometry launch = row_launch();
-  launch.input_activity = launch.output_activity = ActivityMap{1, 1, kThreads};
-  return launch;
+RunOptions with_maps() {
+  RunOptions options;
+  options.input_map = options.output_map = ActivityMap{1, 1, kThreads};
+  return options;
 }
 
 // A kernel that stores its pixels, then runs `body`, in which %t, %b and %cell (of the block, i64) are known.
 std::string kernel_with_maps(const std::string& body) {
   return assemble_module(R"(
-define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch, ptr %live, ptr %marks) {
+define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, ptr %live, ptr %marks, i32 %batch) {
 entry:
   %t = call i32 @burin_dev_thread()
   %b = call i32 @burin_dev_block_x()
@@ -42,12 +42,12 @@ struct MapRun {
 };
 
 MapRun run_with_maps(const std::string& body, const std::vector<std::uint8_t>& live = {1, 0}) {
-  HostKernel kernel(kernel_with_maps(body), "k", with_maps(), row_shape());
+  HostKernel kernel(kernel_with_maps(body), "k", form_of_row_kernel(with_maps()));
   const std::vector<float> input(kCols, 1.0F);
   std::vector<float> output(kCols);
-  MapRun run{.marks = std::vector<std::uint8_t>(kCells, 0xA5)};
+  MapRun run{.marks = std::vector<std::uint8_t>(kCells, 0xA5), .fault = {}};
   try {
-    kernel.run({.batch = 1, .input = input, .output = output, .input_activity = live, .output_activity = run.marks});
+    kernel.run({.batch = 1, .input = input, .output = output, .input_map = live, .output_map = run.marks});
   } catch (const Error& error) {
     run.fault = error.what();
   }
@@ -95,34 +95,62 @@ TEST_CASE("activity: a launch without maps has null for them") {
   HostKernel kernel(kernel_with_maps("  %none = icmp eq ptr %live, null\n  br i1 %none, label %end, label %look\n"
                                      "look:\n  %x = call i32 @burin_dev_map_load(ptr %live, i64 0)\n  br label %end\n"
                                      "end:\n"),
-                    "k", with_maps(), row_shape());
+                    "k", form_of_row_kernel(with_maps()));
   const std::vector<float> input(kCols, 1.0F);
   std::vector<float> output(kCols);
   CHECK_NOTHROW(kernel.run({.batch = 1, .input = input, .output = output}));
 }
 
 TEST_CASE("activity: maps of another size") {
-  HostKernel kernel(kernel_with_maps(""), "k", with_maps(), row_shape());
+  HostKernel kernel(kernel_with_maps(""), "k", form_of_row_kernel(with_maps()));
   const std::vector<float> input(kCols, 1.0F);
   std::vector<float> output(kCols);
   const std::vector<std::uint8_t> map(3);
-  CHECK_THROWS_WITH(kernel.run({.batch = 1, .input = input, .output = output, .input_activity = map}),
+  CHECK_THROWS_WITH(kernel.run({.batch = 1, .input = input, .output = output, .input_map = map}),
                     Contains("the activity map of the input has 3 bytes; batch 1 needs 2"));
-  HostKernel plain(assemble_kernel(kStoreOne + "  ret void"), "k", row_launch(), row_shape());
-  CHECK_THROWS_WITH(plain.run({.batch = 1, .input = input, .output = output, .input_activity = map}),
+  HostKernel plain(assemble_kernel(kStoreOne + "  ret void"), "k", form_of_row_kernel());
+  CHECK_THROWS_WITH(plain.run({.batch = 1, .input = input, .output = output, .input_map = map}),
                     Contains("the activity map of the input has 3 bytes; batch 1 needs 0"));
 }
 
-TEST_CASE("activity: code and launch must agree on the parameters") {
-  CHECK_THAT(refusal_of(kernel_with_maps("")), Contains("its launch has no activity maps, its code has parameters"));
-  CHECK_THAT(refusal_of(assemble_kernel("  ret void"), {.launch = with_maps()}),
-             Contains("its launch has activity maps, its code has no parameters for them"));
-  LaunchGeometry launch = with_maps();
-  launch.input_activity->cols = 0;
-  CHECK_THAT(refusal_of(kernel_with_maps(""), {.launch = launch}), Contains("input_activity: cell columns is 0"));
-  CHECK_THAT(refusal_of(assemble_module("define void @k(ptr %a, ptr %b, ptr %c, ptr %d, ptr %e, i32 %f, ptr %g) {\n"
-                                        "  ret void\n}\n")),
-             Contains("with or without (activity of the input, activity of the output) behind them"));
+TEST_CASE("activity: a kernel that has one of the maps gets null for the other") {
+  const std::vector<float> input(kCols, 1.0F);
+  std::vector<float> output(kCols);
+  const std::vector<std::uint8_t> live = {1, 0};
+  std::vector<std::uint8_t> marks(kCells, 0xA5);
+  RunOptions options = with_maps();
+  options.output_map.reset();
+  const std::string looks =
+      "  %x = call i32 @burin_dev_map_load(ptr %live, i64 %cell)\n  %none = icmp eq ptr %marks, null\n"
+      "  br i1 %none, label %end, label %fault\nfault:\n  unreachable\nend:\n";
+  HostKernel reader(kernel_with_maps(looks), "k", form_of_row_kernel(options));
+  CHECK_NOTHROW(reader.run({.batch = 1, .input = input, .output = output, .input_map = live}));
+  CHECK_THROWS_WITH(reader.run({.batch = 1, .input = input, .output = output, .input_map = live, .output_map = marks}),
+                    Contains("the activity map of the output has 2 bytes; batch 1 needs 0"));
+  options = with_maps();
+  options.input_map.reset();
+  HostKernel marker(kernel_with_maps(kMark), "k", form_of_row_kernel(options));
+  CHECK_NOTHROW(marker.run({.batch = 1, .input = input, .output = output, .output_map = marks}));
+  CHECK(marks == std::vector<std::uint8_t>{1, 1});
+}
+
+TEST_CASE("activity: code and form must agree on the parameters") {
+  CHECK_THAT(refusal_of(kernel_with_maps("")),
+             Contains("does not have the parameters (input, output, residual, partials, counters, batch)"));
+  CHECK_THAT(refusal_of(assemble_kernel("  ret void"), with_maps()),
+             Contains("(input, output, residual, partials, counters, input_map, output_map, batch)"));
+  const std::string behind = assemble_module(
+      "define void @k(ptr %a, ptr %b, ptr %c, ptr %d, ptr %e, i32 %f, ptr %g, ptr %h) {\n  ret void\n}\n");
+  CHECK_THAT(refusal_of(behind, with_maps()),
+             Contains("(input, output, residual, partials, counters, input_map, output_map, batch)"));
+  RunOptions options = with_maps();
+  options.input_map->cols = 0;
+  CHECK_THAT(refusal_of(kernel_with_maps(""), options),
+             Contains("the tensor 'input_map'") && Contains("cell columns is 0"));
+  options = with_maps();
+  options.output_map->cols = kCols;
+  CHECK_THAT(refusal_of(kernel_with_maps(""), options),
+             Contains("the tensor 'output_map' has cells of 1x1x8, which are not the kernel's tiles"));
 }
 
 // ---- bits of shared memory

@@ -95,7 +95,7 @@ TEST_CASE("a batch of odd size runs every image") {
 }
 
 TEST_CASE("a kernel runs many times") {
-  burin::HostKernel kernel(assemble_kernel(kStagedKernel), "k", row_launch(), row_shape());
+  burin::HostKernel kernel(assemble_kernel(kStagedKernel), "k", form_of_row_kernel());
   const std::vector<float> input = {1, 2, 3, 4, 5, 6, 7, 8};
   std::vector<float> first(kCols), second(kCols);
   kernel.run({1, input, first, {}});
@@ -392,10 +392,13 @@ TEST_CASE("a block of 1024 threads") {
 }
 
 TEST_CASE("tensors of the wrong size are refused") {
-  burin::HostKernel kernel(assemble_kernel(kStagedKernel), "k", row_launch(), row_shape());
+  burin::HostKernel kernel(assemble_kernel(kStagedKernel), "k", form_of_row_kernel());
   std::vector<float> input(kCols), output(kCols), few(kCols - 1);
-  CHECK_THROWS_WITH(kernel.run({1, few, output, {}}), Catch::Contains("the input has 7 values; batch 1 of"));
-  CHECK_THROWS_WITH(kernel.run({1, input, few, {}}), Catch::Contains("the output has 7 values"));
-  CHECK_THROWS_WITH(kernel.run({1, input, output, input}), Catch::Contains("the residual has 8 values"));
+  CHECK_THROWS_WITH(kernel.run({1, few, output, {}}),
+                    Catch::Contains("tensor 'input' has 7 words; batch 1 needs 8 in nchw"));
+  CHECK_THROWS_WITH(kernel.run({1, input, few, {}}),
+                    Catch::Contains("tensor 'output' has 7 words; batch 1 needs 8 in nchw"));
+  CHECK_THROWS_WITH(kernel.run({1, input, output, input}),
+                    Catch::Contains("tensor 'residual' has 8 words; batch 1 needs 0"));
   CHECK_THROWS_WITH(kernel.run({0, input, output, {}}), Catch::Contains("batch 0"));
 }

@@ -236,7 +236,7 @@ fault:
 fine:
   call void @burin_dev_copy_wait(i32 0)
 )") + kStoreOne + "  ret void"),
-                           "k", row_launch(), row_shape());
+                           "k", form_of_row_kernel());
   const std::vector<float> input(2 * kCols);
   std::vector<float> output(2 * kCols);
   for (int repeat = 0; repeat < 3; ++repeat) {

@@ -37,7 +37,7 @@ std::uint32_t unpacked(const std::string& call) {
 RunOptions three_images() {
   RunOptions options;
   options.batch = 3;
-  options.launch.input_layout = options.launch.output_layout = burin::TensorLayout::n2chw;
+  options.input_layout = options.output_layout = burin::TensorLayout::n2chw;
   options.launch.tile_images = 2;
   return options;
 }
@@ -104,7 +104,7 @@ end:
 
 TEST_CASE("n2chw: tensors of another size are refused") {
   RunOptions options = three_images();
-  burin::HostKernel kernel(assemble_kernel(store_word("0")), "k", options.launch, options.shape);
+  burin::HostKernel kernel(assemble_kernel(store_word("0")), "k", form_of_row_kernel(options));
   const std::vector<float> input(3 * kCols);
   std::vector<float> output(2 * kCols);
   try {
@@ -112,6 +112,6 @@ TEST_CASE("n2chw: tensors of another size are refused") {
     FAIL("it ran");
   } catch (const burin::Error& error) {
     CHECK(error.kind() == burin::ErrorKind::bad_input);
-    CHECK_THAT(error.what(), Catch::Contains("the input has 24 words") && Catch::Contains("needs 16 in n2chw"));
+    CHECK_THAT(error.what(), Catch::Contains("tensor 'input' has 24 words") && Catch::Contains("needs 16 in n2chw"));
   }
 }

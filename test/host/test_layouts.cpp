@@ -18,7 +18,7 @@ constexpr int kElements = kBlocks * kCols * kTogether;
 RunOptions five_out() {
   RunOptions options;
   options.shape.out_channels = kChannels;
-  options.launch.output_layout = burin::TensorLayout::nchw4;
+  options.output_layout = burin::TensorLayout::nchw4;
   return options;
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("layouts: four channels that are all real have no filling") {
 TEST_CASE("layouts: the input may be loaded up to the end of its filling") {
   RunOptions options;
   options.shape.in_channels = kChannels;
-  options.launch.input_layout = burin::TensorLayout::nchw4;
+  options.input_layout = burin::TensorLayout::nchw4;
   const auto load_from = [](int bytes) {
     return fmt::format(
         "  %p = shl i64 %off, 2\n  %i = add i64 %p, {}\n  %x = call float @burin_dev_global_load(ptr %in, i64 %i)\n"
@@ -114,11 +114,11 @@ TEST_CASE("layouts: the input may be loaded up to the end of its filling") {
 TEST_CASE("layouts: tensors of the other layout's size are refused") {
   RunOptions options = five_out();
   options.shape.epilogue.residual = true;
-  burin::HostKernel kernel(assemble_kernel("  ret void"), "k", options.launch, options.shape);
+  burin::HostKernel kernel(assemble_kernel("  ret void"), "k", form_of_row_kernel(options));
   const std::vector<float> input(kCols), nchw(kChannels * kCols), packed(kElements);
   std::vector<float> output(kElements), small(kChannels * kCols);
   CHECK_THROWS_WITH(kernel.run({1, input, small, packed}),
-                    Catch::Contains("the output has 40 values") && Catch::Contains("needs 64 in nchw4"));
+                    Catch::Contains("tensor 'output' has 40 words") && Catch::Contains("needs 64 in nchw4"));
   CHECK_THROWS_WITH(kernel.run({1, input, output, nchw}),
-                    Catch::Contains("the residual has 40 values") && Catch::Contains("needs 64 in nchw4"));
+                    Catch::Contains("tensor 'residual' has 40 words") && Catch::Contains("needs 64 in nchw4"));
 }

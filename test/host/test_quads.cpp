@@ -13,7 +13,7 @@ namespace {
 RunOptions four_channels() {
   RunOptions options;
   options.shape.in_channels = options.shape.out_channels = 4;
-  options.launch.input_layout = options.launch.output_layout = burin::TensorLayout::nchw4;
+  options.input_layout = options.output_layout = burin::TensorLayout::nchw4;
   options.launch.shared_bytes = 4 * kThreads * 4;
   return options;
 }

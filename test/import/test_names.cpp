@@ -14,15 +14,6 @@ TEST_CASE("names: glob") {
   CHECK(!glob_match("", "conv1"));
 }
 
-TEST_CASE("names: the nearest") {
-  const std::vector<std::string> names = {"features.conv1.weight", "features.conv2.weight", "classifier.bias"};
-  CHECK(nearest_name("features.conv3.weight", names) == "features.conv1.weight");
-  CHECK(nearest_name("clasifier.bias", names) == "classifier.bias");
-  CHECK(nearest_name("zzz", names).empty());
-  CHECK(suggestion("zzz", names).empty());
-  CHECK(suggestion("clasifier.bias", names) == "; the nearest is 'classifier.bias'");
-}
-
 TEST_CASE("names: lists end") {
   const std::vector<std::string> names(20, "n");
   CHECK(burin::listed(names) == "'n', 'n', 'n', 'n', 'n', 'n', 'n', 'n' and 12 more");

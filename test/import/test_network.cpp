@@ -313,7 +313,7 @@ TEST_CASE("network: rejects a layer without W") {
 }
 TEST_CASE("network: rejects weights that are not in the file, and suggests") {
   rejects(tensors_file({{"conv1.weight", {1, 1, 1, 1}, ""}}, R"({"c":{"weight":"conv1.wieght","H":4,"W":4}})"),
-          ErrorKind::bad_input, {"'c'", "'conv1.wieght'", "nearest is 'conv1.weight'"});
+          ErrorKind::bad_input, {"'c'", "'conv1.wieght'", "did you mean 'conv1.weight'?"});
 }
 TEST_CASE("network: rejects a required bias that is not in the file") {
   rejects(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"bias":true}})"), ErrorKind::bad_input,

@@ -204,7 +204,7 @@ TEST_CASE("onnx graph: values that nobody or two make") {
   OnnxModel model = OnnxModel::of_image({2, 3, 3});
   SECTION("nobody") {
     model.add_node("Relu", {"z"}).node.set_name("r");
-    rejects(model, {"node 'r' (Relu): reads 'z', which no node makes", "nearest is 'x'"});
+    rejects(model, {"node 'r' (Relu): reads 'z', which no node makes", "did you mean 'x'?"});
   }
   SECTION("two nodes") {
     model.add_node("Relu", {"x"});

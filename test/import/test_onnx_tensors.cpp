@@ -81,27 +81,27 @@ struct ExternalModel {
 
 TEST_CASE("onnx tensor: every floating-point type, as numbers and as bytes") {
   WeightModel model;
+  const auto check = [&] { CHECK(model.weights() == std::vector<float>{1, -2}); };
   SECTION("float") {
     model.w.set_data_type(TensorProto::FLOAT);
-    SECTION("numbers") { model.w.add_float_data(1), model.w.add_float_data(-2); }
-    SECTION("bytes") { model.w.set_raw_data(raw<float>({1, -2})); }
+    SECTION("numbers") { model.w.add_float_data(1), model.w.add_float_data(-2), check(); }
+    SECTION("bytes") { model.w.set_raw_data(raw<float>({1, -2})), check(); }
   }
   SECTION("double") {
     model.w.set_data_type(TensorProto::DOUBLE);
-    SECTION("numbers") { model.w.add_double_data(1), model.w.add_double_data(-2); }
-    SECTION("bytes") { model.w.set_raw_data(raw<double>({1, -2})); }
+    SECTION("numbers") { model.w.add_double_data(1), model.w.add_double_data(-2), check(); }
+    SECTION("bytes") { model.w.set_raw_data(raw<double>({1, -2})), check(); }
   }
   SECTION("float16") {
     model.w.set_data_type(TensorProto::FLOAT16);
-    SECTION("numbers") { model.w.add_int32_data(0x3c00), model.w.add_int32_data(0xc000); }
-    SECTION("bytes") { model.w.set_raw_data(raw<std::uint16_t>({0x3c00, 0xc000})); }
+    SECTION("numbers") { model.w.add_int32_data(0x3c00), model.w.add_int32_data(0xc000), check(); }
+    SECTION("bytes") { model.w.set_raw_data(raw<std::uint16_t>({0x3c00, 0xc000})), check(); }
   }
   SECTION("bfloat16") {
     model.w.set_data_type(TensorProto::BFLOAT16);
-    SECTION("numbers") { model.w.add_int32_data(0x3f80), model.w.add_int32_data(0xc000); }
-    SECTION("bytes") { model.w.set_raw_data(raw<std::uint16_t>({0x3f80, 0xc000})); }
+    SECTION("numbers") { model.w.add_int32_data(0x3f80), model.w.add_int32_data(0xc000), check(); }
+    SECTION("bytes") { model.w.set_raw_data(raw<std::uint16_t>({0x3f80, 0xc000})), check(); }
   }
-  CHECK(model.weights() == std::vector<float>{1, -2});
 }
 
 TEST_CASE("onnx tensor: types that burin does not read") {

@@ -71,8 +71,8 @@ TEST_CASE("kernel_plan: short forms") {
   plan.cluster.splits = 2;
   CHECK(kernel_symbol("c", plan) == "burin_c_conv_baked_fp32_b2_t2x14x14_g2s2");
   plan.cluster.tiles = 3;
-  CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, clusters of 3x1x2, 4 ch x 2");
-  CHECK(kernel_symbol("c", plan) == "burin_c_conv_baked_fp32_b2_t2x14x14_g2s2_c3x1x2");
+  CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, clusters of 3x2, 4 ch x 2");
+  CHECK(kernel_symbol("c", plan) == "burin_c_conv_baked_fp32_b2_t2x14x14_g2s2_c3x2");
   plan.cluster = {};
   plan.splits = 1;
   plan.groups.resize(1);
@@ -91,12 +91,11 @@ TEST_CASE("kernel_plan: text form round trip") {
     plan.batch = random.integer(1, 1000);
     plan.input_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
     plan.output_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
-    if (random.chance(0.3)) plan.round_tiles = random.integer(1, 999);
     if (random.chance(0.3)) plan.output_image_words = random.integer(1, 1 << 20);
     if (random.chance(0.3)) plan.residual_image_words = random.integer(1, 1 << 20);
     plan.staging = static_cast<Staging>(random.integer(0, 2));
     plan.tile = {random.integer(1, 9), random.integer(1, 99), random.integer(1, 99)};
-    plan.cluster = {random.integer(1, 8), random.integer(1, 8), random.integer(1, 8)};
+    plan.cluster = {random.integer(1, 8), random.integer(1, 8)};
     plan.threads = 32 * random.integer(1, 32);
     plan.shared = {random.integer(1, 99),  random.integer(1, 99),   random.integer(0, 999),  random.integer(1, 9),
                    random.integer(1, 999), random.integer(1, 9999), random.integer(1, 99999)};

@@ -12,6 +12,8 @@ ConvLayer relu(const std::string& name, int in, int out) {
   return conv(name, in, out, {.kernel = 3, .pad = 1, .activation = Activation::relu});
 }
 
+Rewritten fuse_every_pool(Network network) { return fuse_pools(std::move(network), {}); }
+
 std::string tensor_name(const Network& network, int tensor) {
   return network.tensors[static_cast<std::size_t>(tensor)].name;
 }
@@ -21,7 +23,7 @@ std::string tensor_name(const Network& network, int tensor) {
 TEST_CASE("fuse_pools: a pool becomes the end of the convolution before it") {
   GraphBuilder graph;
   const int y = graph.convolution(relu("c", 2, 3), {graph.input({2, 8, 9})});
-  const Network result = after(fuse_pools, graph.finish({graph.add("pool", kMax3, {y})}), 1);
+  const Network result = after(fuse_every_pool, graph.finish({graph.add("pool", kMax3, {y})}), 1);
   CHECK(kinds(result) == "convolution");
   CHECK(result.layers[0].shape.epilogue.pool == kMax3);
   CHECK(tensor_name(result, result.outputs[0]) == "pool_out");
@@ -33,7 +35,7 @@ TEST_CASE("fuse_pools: a mean over images, behind a residual") {
   const int x = graph.input({2, 7, 5});
   ConvLayer layer = conv("c", 2, 2, {.activation = Activation::relu, .residual = true});
   const int y = graph.convolution(std::move(layer), {x, x});
-  const Network result = after(fuse_pools, graph.finish({graph.add("mean", GlobalAveragePool{}, {y})}), 1);
+  const Network result = after(fuse_every_pool, graph.finish({graph.add("mean", GlobalAveragePool{}, {y})}), 1);
   CHECK(kinds(result) == "convolution");
   CHECK(result.layers[0].shape.epilogue.pool == Pool{.kind = PoolKind::average, .kernel_h = 7, .kernel_w = 5});
 }
@@ -44,7 +46,7 @@ TEST_CASE("fuse_pools: convolutions side by side pool their own channels") {
   const int a = graph.convolution(relu("a", 2, 3), {x}), b = graph.convolution(conv("b", 2, 4), {x});
   const int both = graph.add("concat", Concat{0}, {a, b});
   const int next = graph.convolution(conv("next", 7, 2), {graph.add("pool", kMax3, {both})});
-  const Network result = after(fuse_pools, graph.finish({next}), 1);
+  const Network result = after(fuse_every_pool, graph.finish({next}), 1);
   CHECK(kinds(result) == "convolution convolution concat convolution");
   CHECK(tensor_name(result, result.operators[0].output) == "a_out.pooled");
   CHECK(tensor_name(result, result.operators[2].output) == "pool_out");
@@ -74,7 +76,7 @@ TEST_CASE("fuse_pools: where the input is no convolution's alone, the pool stays
   // Of variants 1 and 2 the mean or the pool has no convolution of its own either.
   for (int variant = 0; variant <= 7; ++variant) {
     INFO("variant " << variant);
-    unchanged(fuse_pools, network(variant));
+    unchanged(fuse_every_pool, network(variant));
   }
 }
 
@@ -84,12 +86,12 @@ TEST_CASE("fuse_pools: a dilated pool stays, and so does one that would compute 
     const int y = graph.convolution(conv("c", 1, 1), {graph.input({1, extent, extent})});
     return graph.finish({graph.add("pool", pool, {y})});
   };
-  unchanged(fuse_pools, network({.kernel_h = 2, .kernel_w = 2, .dilation_h = 2, .dilation_w = 2}, 8));
+  unchanged(fuse_every_pool, network({.kernel_h = 2, .kernel_w = 2, .dilation_h = 2, .dilation_w = 2}, 8));
   // Tiles of 32x32 pixels of which windows share 8 rows and columns with others.
-  unchanged(fuse_pools, network({.kernel_h = 9, .kernel_w = 9}, 64));
-  unchanged(fuse_pools, network({.kind = PoolKind::average, .kernel_h = 33, .kernel_w = 33}, 33));  // 1089 pixels
-  after(fuse_pools, network({.kernel_h = 9, .kernel_w = 9}, 32), 1);                                // one tile
-  after(fuse_pools, network({.kind = PoolKind::average, .kernel_h = 32, .kernel_w = 32}, 32), 1);
+  unchanged(fuse_every_pool, network({.kernel_h = 9, .kernel_w = 9}, 64));
+  unchanged(fuse_every_pool, network({.kind = PoolKind::average, .kernel_h = 33, .kernel_w = 33}, 33));  // 1089 pixels
+  after(fuse_every_pool, network({.kernel_h = 9, .kernel_w = 9}, 32), 1);                                // one tile
+  after(fuse_every_pool, network({.kind = PoolKind::average, .kernel_h = 32, .kernel_w = 32}, 32), 1);
 }
 
 TEST_CASE("fuse_pools: nothing goes into a convolution behind its pool") {
@@ -97,7 +99,7 @@ TEST_CASE("fuse_pools: nothing goes into a convolution behind its pool") {
   const int x = graph.input({2, 8, 8});
   const int y = graph.add("pool", kMax3, {graph.convolution(conv("c", 2, 2), {x})});
   const int z = graph.add("pool2", kMax3, {y});
-  Network network = after(fuse_pools, graph.finish({graph.add("relu", Elementwise{}, {z})}), 1);
+  Network network = after(fuse_every_pool, graph.finish({graph.add("relu", Elementwise{}, {z})}), 1);
   CHECK(kinds(network) == "convolution pool elementwise");
 
   GraphBuilder other;
@@ -105,7 +107,7 @@ TEST_CASE("fuse_pools: nothing goes into a convolution behind its pool") {
   const int half = other.add("pool", kMax3, {start});
   const int pooled = other.add("pool2", kMax3, {other.convolution(conv("c", 2, 2), {start})});
   const int sum = other.add("sum", Combine{}, {other.add("bn", kAffine2, {pooled}), half});
-  network = after(fuse_pools, other.finish({other.add("relu", Elementwise{}, {sum})}), 1);
+  network = after(fuse_every_pool, other.finish({other.add("relu", Elementwise{}, {sum})}), 1);
   unchanged(fuse_epilogues, network);
   unchanged(fold_affine, network);
 }
@@ -116,7 +118,7 @@ TEST_CASE("fuse_pools: a constant channel is constant behind the pool, unless ze
     const int x = graph.input({2, 8, 8});
     ConvLayer layer = conv("c", 2, 2, {.bias = {1, 2}}, {1});  // channel 1 is 2
     const int y = graph.add("pool", pool, {graph.convolution(std::move(layer), {x})});
-    const Network network = fuse_pools(graph.finish({graph.convolution(conv("next", 2, 2), {y})})).network;
+    const Network network = fuse_every_pool(graph.finish({graph.convolution(conv("next", 2, 2), {y})})).network;
     const Rewritten result = remove_dead_channels(network);
     check_same(network, result.network);
     return result.changes;

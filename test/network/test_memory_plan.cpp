@@ -16,9 +16,8 @@ using namespace burin_test;
 namespace {
 
 // Legal, and right in the order of the plan and in eight others.
-NetworkPlan checked_plan(const Network& network, int batch, const MemoryPlanOptions& options = {},
-                         std::uint64_t seed = 1) {
-  const NetworkPlan plan = plan_network(network, batch, options);
+NetworkPlan checked_plan(const Network& network, int batch, std::uint64_t seed = 1) {
+  const NetworkPlan plan = plan_network(network, batch);
   INFO(print(network) << print(plan));
   const std::vector<std::string> illegal = verify(plan);
   INFO((illegal.empty() ? std::string() : illegal.front()));
@@ -61,13 +60,9 @@ TEST_CASE("memory_plan: random graphs, as they are and simplified, in every orde
     const Network network = random_graph(seed);
     const Network simple = simplify(network);
     for (const Network* graph : {&network, &simple}) {
-      MemoryPlanOptions options;
-      options.parallel = seed % 4 != 3;
-      options.in_place = seed % 5 != 4;
-      options.placement.convolutions_read_slices = seed % 2 == 1;
       for (const int batch : {1, 3}) {
         INFO("seed " << seed << ", batch " << batch);
-        const NetworkPlan plan = checked_plan(*graph, batch, options, seed);
+        const NetworkPlan plan = checked_plan(*graph, batch, seed);
         for (const Step& step : plan.steps) {
           copies += step.is_copy() ? 1 : 0;
           slices += !step.is_copy() && step.writes.is_slice() ? 1 : 0;
@@ -90,7 +85,7 @@ TEST_CASE("memory_plan: a chain needs two buffers at a time") {
   CHECK(checked_plan(chain(6), 3).arena_bytes == 3 * 2 * 2048);
 }
 
-TEST_CASE("memory_plan: branches that may run together share nothing, one after the other they do") {
+TEST_CASE("memory_plan: branches that may run together share nothing") {
   GraphBuilder graph;
   const int x = graph.input({2, 16, 16});
   std::vector<int> ends;
@@ -99,15 +94,9 @@ TEST_CASE("memory_plan: branches that may run together share nothing, one after 
     y = graph.convolution(conv(std::string(name) + "2", 2, 2), {y});
     ends.push_back(graph.add(std::string(name) + "3", GlobalAveragePool{}, {y}));
   }
-  const Network network = graph.finish(ends);
-  const NetworkPlan parallel = checked_plan(network, 1);
+  const NetworkPlan parallel = checked_plan(graph.finish(ends), 1);
   CHECK(parallel.arena_bytes == 6 * 2048);
   CHECK(parallel.steps[3].after.empty());
-  MemoryPlanOptions options;
-  options.parallel = false;
-  const NetworkPlan sequential = checked_plan(network, 1, options);
-  CHECK(sequential.arena_bytes == 2 * 2048);
-  CHECK(sequential.steps[3].after == std::vector<int>{2});
 }
 
 TEST_CASE("memory_plan: what a concat reads is written at its offset") {
@@ -179,13 +168,7 @@ TEST_CASE("memory_plan: a concat copies what it cannot have written in place") {
   SECTION("what a convolution reads as a whole") {
     const int b = graph.convolution(conv("b", 2, 2), {a});
     const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {a, b})});
-    const Network network = graph.finish({out});
-    CHECK(names(checked_plan(network, 3)) == "a b copy out");
-    MemoryPlanOptions options;
-    options.placement.convolutions_read_slices = true;
-    const NetworkPlan plan = checked_plan(network, 3, options);
-    CHECK(names(plan) == "a b out");
-    CHECK(plan.steps[1].reads[0].is_slice());
+    CHECK(names(checked_plan(graph.finish({out}), 3)) == "a b copy out");
   }
 }
 
@@ -209,37 +192,6 @@ TEST_CASE("memory_plan: outputs that are an input or another output are copies")
   CHECK(plan.arena_bytes == 0);
   CHECK(plan.steps[1].after.empty());
   CHECK(plan.steps[2].after == std::vector<int>{0});
-}
-
-TEST_CASE("memory_plan: element-wise steps write over an input that nothing else needs") {
-  GraphBuilder graph;
-  const int x = graph.input({2, 16, 16});
-  const int a = graph.convolution(conv("a", 2, 2), {x});
-  const int b = graph.convolution(conv("b", 2, 2), {a});
-  const int sum = graph.add("sum", Combine{}, {a, b});
-  const int relu = graph.add("relu", kRelu, {sum});
-  const int gate =
-      graph.add("gate", Combine{Combination::multiply}, {relu, graph.add("mean", GlobalAveragePool{}, {relu})});
-  const Network network = graph.finish({graph.convolution(conv("out", 2, 2), {gate})});
-  MemoryPlanOptions options;
-  options.in_place = true;
-  const NetworkPlan plan = checked_plan(network, 1, options);
-  CHECK(plan.steps[2].writes == plan.steps[0].writes);
-  CHECK(plan.steps[5].writes == plan.steps[0].writes);
-  CHECK(plan.arena_bytes == 2 * 2048);
-  CHECK(checked_plan(network, 1).arena_bytes > plan.arena_bytes);
-}
-
-TEST_CASE("memory_plan: an input that may be read at the same time is not written over") {
-  GraphBuilder graph;
-  const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(conv("a", 2, 2), {x});
-  const int relu = graph.add("relu", kRelu, {a}), b = graph.convolution(conv("b", 2, 2), {a});
-  const Network network = graph.finish({graph.convolution(conv("c", 2, 2), {relu}), b});
-  MemoryPlanOptions options;
-  options.in_place = true;
-  const NetworkPlan plan = checked_plan(network, 1, options);
-  CHECK(plan.steps[1].writes.buffer != plan.steps[0].writes.buffer);
 }
 
 TEST_CASE("memory_plan: the batch changes nothing but sizes, so that kernels serve every batch") {
@@ -273,40 +225,6 @@ TEST_CASE("memory_plan: the executor notices memory given away too early") {
   REQUIRE(faults_of_runs(network, plan, 1, 1).empty());
   plan.steps[1].writes.buffer = plan.steps[0].writes.buffer;  // and step 2 reads what nothing has written
   CHECK_FALSE(faults_of_runs(network, plan, 1, 1).empty());
-}
-
-TEST_CASE("layouts: what writers like best and readers can read") {
-  GraphBuilder graph;
-  const int x = graph.input({3, 4, 4});
-  const int a = graph.convolution(conv("a", 3, 6), {x});
-  const int b = graph.convolution(conv("b", 6, 6, {.residual = true}), {a, a});
-  const int pooled = graph.add("pool", GlobalAveragePool{}, {b});
-  const Network network = graph.finish({pooled});
-  MemoryPlanOptions options;
-  const std::vector<TensorLayout> both = {TensorLayout::nchw4, TensorLayout::nchw};
-  SECTION("the last one reads nchw: as its residual lies like its output, all do") {
-    options.layouts_of = [&](const Operator& op) {
-      return std::holds_alternative<Convolution>(op.kind) ? LayoutChoice{both, both} : LayoutChoice{};
-    };
-    for (const Buffer& buffer : checked_plan(network, 1, options).buffers) CHECK(buffer.layout == TensorLayout::nchw);
-  }
-  SECTION("all can read nchw4") {
-    options.layouts_of = [&](const Operator&) { return LayoutChoice{both, both}; };
-    const NetworkPlan plan = plan_network(network, 1, options);
-    CHECK(plan.buffers[0].layout == TensorLayout::nchw);
-    CHECK(plan.buffers[2].layout == TensorLayout::nchw4);
-    CHECK(plan.buffers[2].bytes == 8 * 16 * 4);
-    CHECK(plan.steps[1].reads[0].run_bytes == 8 * 16 * 4);
-    CHECK(plan.naive_bytes == 2 * 8 * 16 * 4);
-  }
-  SECTION("none suits") {
-    options.layouts_of = [](const Operator& op) {
-      return op.name == "a" ? LayoutChoice{{TensorLayout::nchw}, {TensorLayout::nchw4}} : LayoutChoice{};
-    };
-    const std::string text = BURIN_THROWN(unsupported, plan_network(network, 1, options)).text;
-    CHECK_THAT(text, Catch::Contains("'a_out'") || Catch::Contains("'b_out'"));
-    CHECK_THAT(text, Catch::Contains("'a' writes (nchw4)") && Catch::Contains("'b' reads (nchw)"));
-  }
 }
 
 TEST_CASE("arena: the largest first, each into a gap between those that it conflicts with") {

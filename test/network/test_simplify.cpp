@@ -18,10 +18,13 @@ struct NamedPass {
   const char* name;
   Rewritten (*run)(Network);
 };
-constexpr NamedPass kPasses[] = {
-    {"drop_unread", drop_unread}, {"drop_identities", drop_identities}, {"fold_pad", fold_pad},
-    {"fold_affine", fold_affine}, {"fuse_epilogues", fuse_epilogues},   {"remove_dead_channels", remove_dead_channels},
-    {"fuse_pools", fuse_pools}};
+constexpr NamedPass kPasses[] = {{"drop_unread", drop_unread},
+                                 {"drop_identities", drop_identities},
+                                 {"fold_pad", fold_pad},
+                                 {"fold_affine", fold_affine},
+                                 {"fuse_epilogues", fuse_epilogues},
+                                 {"remove_dead_channels", remove_dead_channels},
+                                 {"fuse_pools", [](Network network) { return fuse_pools(std::move(network), {}); }}};
 
 }  // namespace
 

@@ -1,5 +1,7 @@
 #include "test/package/sample_network.h"
 
+#include "test/package/sample_plans.h"
+
 namespace burin_test {
 namespace {
 
@@ -9,102 +11,94 @@ constexpr int kSide = 14;
 constexpr std::int64_t kBytes = 4;  // of a value
 constexpr std::int64_t kTensorBytes = kSampleTensorWords * kBytes, kConcatBytes = 2 * kTensorBytes;
 
-void add_code(Package& package, const std::string& symbol, std::vector<KernelBinary>& binaries) {
-  const auto add = [&](BinaryKind kind, const std::string& arch, const std::string& ending, const std::string& text) {
-    KernelBinary binary;
-    binary.kind = kind;
-    binary.arch = arch;
-    binary.path = "kernels/" + symbol + ending;
-    binary.bytes = static_cast<std::int64_t>(text.size());
-    package.files[binary.path] = text;
-    binaries.push_back(binary);
-  };
-  add(BinaryKind::ptx, "sm_75", ".ptx", ".version 8.0 of " + symbol + "\n");
-  add(BinaryKind::cubin, "sm_90", ".sm_90.cubin", "machine code of " + symbol + "\n");
+void add_binaries(Package& package, Kernel& kernel) {
+  const std::string base = "kernels/" + kernel.symbol;
+  add_code(package, kernel, {.kind = BinaryKind::ptx, .arch = "sm_75", .path = base + ".ptx"}, ".version 8.0 of ");
+  add_code(package, kernel, {.kind = BinaryKind::cubin, .arch = "sm_90", .path = base + ".sm_90.cubin"},
+           "machine code of ");
 }
 
 void add_layer(Package& package, const std::string& layer, int in_channels, int batch) {
-  KernelRecord& record = package.manifest.kernels.emplace_back();
-  record.symbol = layer + "_b" + std::to_string(batch);
-  record.layer = layer;
-  record.shape.in_channels = in_channels;
-  record.shape.out_channels = 16;
-  record.shape.kernel_h = record.shape.kernel_w = 3;
-  record.shape.pad = {1, 1, 1, 1};
-  record.shape.in_h = record.shape.in_w = kSide;
-  record.nonzeros = 100;
-  record.template_name = "conv_baked";
-  record.precision = "fp32";
-  record.plan = "template: conv_baked\n";
-  record.plan_short = "tile 1x7x7";
-  record.planned_batch = batch;
-  record.source_hash = "0123456789abcdef";
-  record.launch.threads = 64;
-  record.launch.shared_bytes = 100'000;
-  record.launch.slices = 2;
-  record.launch.tiles_per_image = 4;
-  record.launch.workspace_bytes_per_tile = 4096;
-  record.launch.counters_per_tile = 2;
-  record.launch.input_alignment = 16;
-  if (layer != "conv1") record.launch.output_image_words = kConcatBytes / kBytes;
-  record.shape.epilogue.residual = layer == "right";
-  add_code(package, record.symbol, record.binaries);
+  Kernel& kernel = package.manifest.kernels.emplace_back();
+  kernel.symbol = layer + "_b" + std::to_string(batch);
+  kernel.op = layer;
+  kernel.kind = "convolution";
+  ConvShape& shape = kernel.layer.emplace().shape;
+  shape.in_channels = in_channels;
+  shape.out_channels = 16;
+  shape.kernel_h = shape.kernel_w = 3;
+  shape.pad = {1, 1, 1, 1};
+  shape.in_h = shape.in_w = kSide;
+  shape.epilogue.residual = layer == "right";
+  kernel.layer->nonzeros = 100;
+  kernel.source_hash = "0123456789abcdef";
+  SamplePlan plan{.tile = {1, 7, 7}, .groups = 2, .splits = 2, .batch = batch};
+  if (layer == "conv1") {
+    plan.tile = {1, kSide, kSide};
+    plan.staging = Staging::bulk;
+  } else {
+    plan.output_image_words = kConcatBytes / kBytes;
+  }
+  set_plan(kernel, sample_plan(shape, plan));
+  add_binaries(package, kernel);
 }
 
-OperatorTensor whole_tensor(std::int64_t words, int aligned) {
-  return {.image_words = words, .offset = 0, .run_words = words, .runs = 1, .run_pitch = 0, .aligned = aligned};
-}
-
-OperatorRecord& add_operator(Package& package, const std::string& name, const std::string& kind,
-                             const std::string& template_name) {
-  OperatorRecord& record = package.manifest.operators.emplace_back();
-  record.symbol = "operator_" + name;
-  record.op = name;
-  record.kind = kind;
-  record.plan.template_name = template_name;
-  record.source_hash = "fedcba9876543210";
-  add_code(package, record.symbol, record.binaries);
-  return record;
+void add_operator(Package& package, const std::string& name, const std::string& kind, const TemplatePlan& plan) {
+  Kernel& kernel = package.manifest.kernels.emplace_back();
+  kernel.symbol = "operator_" + name;
+  kernel.op = name;
+  kernel.kind = kind;
+  kernel.source_hash = "fedcba9876543210";
+  set_plan(kernel, plan);
+  if (const KernelTensor* weights = kernel.form.find(TensorRole::weights)) {
+    kernel.weights = "weights/" + name;
+    package.files[kernel.weights] = std::string(static_cast<std::size_t>(weights->run_words * kBytes), '\3');
+  }
+  add_binaries(package, kernel);
 }
 
 void add_operators(Package& package) {
-  package.manifest.operators.reserve(3);
   const std::map<std::string, float> no_function = {{"alpha", 0.0F}, {"beta", 0.0F}};
 
-  OperatorRecord& fc = add_operator(package, "fc", "linear", "linear");
+  TemplatePlan fc;
+  fc.template_name = "linear";
   const int features = kConcatBytes / kBytes;
-  fc.plan.input = whole_tensor(features, 4);
-  fc.plan.output = whole_tensor(kSampleFeatures, 1);
-  fc.plan.integers = {{"in_features", features}, {"out_features", kSampleFeatures},
-                      {"row_words", features},   {"block_rows", 1},
-                      {"has_bias", 1},           {"vector", 4},
-                      {"half_values", 0},        {"function", 0}};
-  fc.plan.reals = no_function;
-  fc.plan.weight_words = (features + 1) * kSampleFeatures;
-  fc.plan.block_images = 8;
-  fc.plan.group_blocks = kSampleFeatures;
-  fc.weights = "weights/fc";
-  package.files[fc.weights] = std::string(static_cast<std::size_t>(fc.plan.weight_words * kBytes), '\3');
+  fc.input() = flat_tensor(TensorRole::input, features, kWideAccessBytes);
+  fc.output() = flat_tensor(TensorRole::output, kSampleFeatures);
+  fc.weights() = flat_tensor(TensorRole::weights, (features + 1) * kSampleFeatures);
+  fc.integers = {{"in_features", features}, {"out_features", kSampleFeatures},
+                 {"row_words", features},   {"block_rows", 1},
+                 {"has_bias", 1},           {"vector", 4},
+                 {"half_values", 0},        {"function", 0}};
+  fc.reals = no_function;
+  fc.launch().tile_images = 8;
+  fc.launch().tiles_per_image = kSampleFeatures;
+  add_operator(package, "fc", "linear", fc);
 
-  OperatorRecord& add = add_operator(package, "add", "add", "combine");
-  add.second = 1;
-  add.plan.input = add.plan.second = add.plan.output = whole_tensor(kSampleFeatures, 1);
-  add.plan.integers = {{"elements", kSampleFeatures},
-                       {"plane", 1},
-                       {"per_channel", 0},
-                       {"multiply", 0},
-                       {"vector", 1},
-                       {"steps", 1},
-                       {"function", 0}};
-  add.plan.reals = no_function;
+  TemplatePlan add;
+  add.template_name = "combine";
+  add.input() = flat_tensor(TensorRole::input, kSampleFeatures);
+  add.output() = flat_tensor(TensorRole::output, kSampleFeatures);
+  add.residual() = flat_tensor(TensorRole::residual, kSampleFeatures);
+  add.integers = {{"elements", kSampleFeatures},
+                  {"plane", 1},
+                  {"per_channel", 0},
+                  {"multiply", 0},
+                  {"vector", 1},
+                  {"steps", 1},
+                  {"function", 0}};
+  add.reals = no_function;
+  add_operator(package, "add", "add", add);
 
-  OperatorRecord& copy = add_operator(package, "features", std::string(kCopyStep), "copy");
-  copy.plan.input = copy.plan.output = whole_tensor(kSampleTensorWords, 4);
-  copy.plan.integers = {{"elements", kSampleTensorWords}, {"vector", 4}, {"steps", 1}, {"flat", 1}};
+  TemplatePlan copy;
+  copy.template_name = "copy";
+  copy.input() = flat_tensor(TensorRole::input, kSampleTensorWords, kWideAccessBytes);
+  copy.output() = flat_tensor(TensorRole::output, kSampleTensorWords, kWideAccessBytes);
+  copy.integers = {{"elements", kSampleTensorWords}, {"vector", 4}, {"steps", 1}, {"flat", 1}};
   for (int axis = 0; axis < 6; ++axis) {
     const int extent = axis == 5 ? kSampleTensorWords : 1;
     const auto constant = [&](const std::string& name, int value) {
-      copy.plan.integers[name + std::to_string(axis)] = value;
+      copy.integers[name + std::to_string(axis)] = value;
     };
     constant("extent", extent);
     constant("in_extent", extent);
@@ -112,8 +106,9 @@ void add_operators(Package& package) {
     constant("in_stride", axis == 5 ? 1 : 0);
     constant("out_stride", axis == 5 ? 1 : 0);
   }
-  copy.plan.reals = {{"copy_value", 0.0F}};
-  copy.plan.group_blocks = 4;
+  copy.reals = {{"copy_value", 0.0F}};
+  copy.launch().tiles_per_image = 4;
+  add_operator(package, "features", std::string(kCopyKind), copy);
 }
 
 Place whole_place(int buffer, std::int64_t bytes) { return {buffer, 0, bytes, bytes, 1, 0}; }
@@ -155,7 +150,7 @@ NetworkProgram sample_program(int batch) {
   program.kernels = {"conv1" + ending, "left" + ending, "right" + ending,
                      "operator_fc",    "operator_add",  "operator_features"};
   program.options.resize(plan.steps.size());
-  program.options[kConv1] = {{"conv_baked", 2.25}, {"conv_dense", 4}};
+  program.options[kConv1] = {{"conv_baked", 2.25}, {"conv_dense", 4, true}};
   return program;
 }
 

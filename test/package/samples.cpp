@@ -1,5 +1,7 @@
 #include "test/package/samples.h"
 
+#include "test/package/sample_plans.h"
+
 namespace burin_test {
 namespace {
 
@@ -7,37 +9,27 @@ using namespace burin;
 
 constexpr int kSampleChannels = 8;
 
-KernelRecord sample_kernel(const std::string& name, int batch) {
-  KernelRecord kernel;
+Kernel sample_kernel(const std::string& name, int batch) {
+  Kernel kernel;
   kernel.symbol = "burin_" + name + "_b" + std::to_string(batch);
-  kernel.layer = "features." + name;
-  kernel.shape.in_channels = kernel.shape.out_channels = kSampleChannels;
-  kernel.shape.kernel_h = kernel.shape.kernel_w = 3;
-  kernel.shape.pad = {.top = 1, .bottom = 1, .left = 0, .right = 2};
-  kernel.shape.in_h = kernel.shape.in_w = 14;
-  kernel.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::leaky_relu, .leaky_slope = 0.1F};
-  kernel.nonzeros = 59;
-  kernel.dead_inputs = 1;
-  kernel.dead_outputs = 2;
-  kernel.template_name = "conv_baked";
-  kernel.precision = "fp32";
-  kernel.plan = "template: conv_baked\n# a comment\nbatch: " + std::to_string(batch) + "\n";
-  kernel.plan_short = "tile 1x14x14, 1 group of 8";
-  kernel.planned_batch = batch;
+  kernel.op = "features." + name;
+  kernel.kind = "convolution";
+  KernelLayer& layer = kernel.layer.emplace();
+  layer.shape.in_channels = layer.shape.out_channels = kSampleChannels;
+  layer.shape.kernel_h = layer.shape.kernel_w = 3;
+  layer.shape.pad = {.top = 1, .bottom = 1, .left = 0, .right = 2};
+  layer.shape.in_h = layer.shape.in_w = 14;
+  layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::leaky_relu, .leaky_slope = 0.1F};
+  layer.nonzeros = 59;
+  layer.dead_inputs = 1;
+  layer.dead_outputs = 2;
   kernel.predicted_us = 12.345;
-  kernel.launch = {.threads = 224,
-                   .shared_bytes = 4096,
-                   .slices = 2,
-                   .tile_images = 1,
-                   .tiles_per_image = 1,
-                   .cluster_tiles = 2,
-                   .workspace_bytes_per_tile = 2 * 196 * kSampleChannels * 4,
-                   .counters_per_tile = 1};
   kernel.source_hash = "0123456789abcdef";
+  set_plan(kernel, sample_plan(layer.shape, {.splits = 2, .cluster_tiles = 2, .batch = batch}));
   return kernel;
 }
 
-void add_binary(Package& package, KernelRecord& kernel, KernelBinary binary, std::string content) {
+void add_binary(Package& package, Kernel& kernel, KernelBinary binary, std::string content) {
   binary.bytes = static_cast<std::int64_t>(content.size());
   package.files[binary.path] = std::move(content);
   kernel.binaries.push_back(std::move(binary));
@@ -51,7 +43,7 @@ Package sample_package() {
   package.manifest.source = "weights.safetensors";
   package.manifest.zero_threshold = 1e-6F;
   for (const int batch : {1, 32}) {
-    KernelRecord kernel = sample_kernel("3", batch);
+    Kernel kernel = sample_kernel("3", batch);
     const std::string base = "kernels/" + kernel.symbol;
     add_binary(package, kernel, {.kind = BinaryKind::ptx, .arch = "sm_75", .path = base + ".ptx"},
                ".version 6.3\n.target sm_75\n// batch " + std::to_string(batch) + "\n");

@@ -2,13 +2,19 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "ir/error.h"
 #include "ir/limits.h"
+#include "test/package/sample_plans.h"
 #include "test/package/samples.h"
 #include "test/thrown.h"
 
 using namespace burin;
+using burin_test::edit_baked;
 using burin_test::error_of;
 using burin_test::sample_manifest;
+using burin_test::sample_plan;
+using burin_test::sample_template;
+using burin_test::set_plan;
 using nlohmann::ordered_json;
 
 namespace {
@@ -38,6 +44,25 @@ std::string fault(Edit edit) {
   return faults.empty() ? "" : faults.front();
 }
 
+// The same after an edit of the second kernel's plan alone: the rest of the kernel is as before.
+template <typename Edit>
+std::string plan_fault(Edit edit) {
+  return fault([&](Manifest& m) {
+    KernelPlan plan = parse_kernel_plan(m.kernels[1].plan);
+    edit(plan);
+    m.kernels[1].plan = print(plan);
+  });
+}
+
+// The sample with a kernel that no planner made: a template's, without constants.
+Manifest template_manifest() {
+  Manifest manifest = sample_manifest();
+  Kernel& kernel = manifest.kernels[1];
+  kernel.planned_batch = 0;
+  set_plan(kernel, sample_template("conv_any", kernel.layer->shape));
+  return manifest;
+}
+
 }  // namespace
 
 TEST_CASE("manifest: round trip") {
@@ -52,30 +77,56 @@ TEST_CASE("manifest: round trip") {
 TEST_CASE("manifest: keys stand in a fixed order and plans can be read line by line") {
   const std::string text = print(sample_manifest());
   std::size_t last = 0;
-  for (const char* key : {"\"format_version\"", "\"tool_version\"", "\"source\"", "\"zero_threshold\"", "\"kernels\"",
-                          "\"symbol\"", "\"shape\"", "\"launch\"", "\"binaries\"", "\"plan\"", "\"tensors\""}) {
+  for (const char* key :
+       {"\"format_version\"", "\"tool_version\"", "\"source\"", "\"zero_threshold\"", "\"kernels\"", "\"symbol\"",
+        "\"operator\"", "\"kind\"", "\"provider\"", "\"precision\"", "\"layer\"", "\"shape\"", "\"nonzeros\"",
+        "\"planned_batch\"", "\"predicted_us\"", "\"source_hash\"", "\"binaries\"", "\"plan\"", "\"tensors\""}) {
     INFO(key);
     const std::size_t position = text.find(key, last);
     REQUIRE(position != text.npos);
     last = position;
   }
-  CHECK(text.find("\"# a comment\",\n") != text.npos);
+  CHECK(text.find("\"# tile 1x14x14, 1 group of 8, 2 splits, clusters of 2x1, 2 ch x 2\",\n") != text.npos);
+  CHECK(text.find("\"threads: 224\",\n") != text.npos);
   CHECK(text.find("\"leaky_slope\": 0.1\n") != text.npos);  // the shortest form that gives the float back
 }
 
 TEST_CASE("manifest: text of any shape survives") {
-  for (const std::string plan : {"", "\n", "a", "a\n", "\n\na\n\n", "tab\there \"quoted\" \\ \xc3\xa9"}) {
-    Manifest manifest = sample_manifest();
-    manifest.kernels[0].plan = plan;
-    CHECK(parse_manifest(print(manifest)).kernels[0].plan == plan);
+  Manifest manifest = sample_manifest();
+  const std::string plan = manifest.kernels[0].plan;
+  for (const std::string more : {"", "\n", "# a", "# a\n", "\n\n  # a\n\n", "# tab\there \"quoted\" \\ \xc3\xa9"}) {
+    for (const std::string& text : {more + "\n" + plan, plan + more}) {
+      manifest.kernels[0].plan = text;
+      CHECK(verify(manifest).empty());
+      CHECK(parse_manifest(print(manifest)) == manifest);
+      CHECK(parse_manifest(print(manifest)).kernels[0].plan == text);
+    }
   }
+}
+
+TEST_CASE("manifest: what a plan implies is derived, and not said a second time") {
+  const std::string text = print(sample_manifest());
+  for (const char* key : {"plan_short", "\"launch\"", "\"form\"", "slices\""}) CHECK(text.find(key) == text.npos);
+  const Kernel kernel = parse_manifest(text).kernels[1];
+  CHECK(kernel.plan_short == "tile 1x14x14, 1 group of 8, 2 splits, clusters of 2x1, 2 ch x 2");
+  const LaunchGeometry wanted = {.threads = 224,
+                                 .shared_bytes = 128 + 2 * 2 * 16 * 16 * 4,
+                                 .slices = 2,
+                                 .tile_images = 1,
+                                 .tiles_per_image = 1,
+                                 .cluster_tiles = 2,
+                                 .workspace_bytes_per_tile = 2 * 224 * 8 * 4,
+                                 .counters_per_tile = 1};
+  CHECK(kernel.form.launch == wanted);
+  CHECK(kernel.form.input() == burin_test::image_tensor(TensorRole::input, 8, 14, 14));
+  CHECK(kernel.form.output() == burin_test::image_tensor(TensorRole::output, 8, 14, 14));
 }
 
 TEST_CASE("manifest: numbers survive exactly") {
   Manifest manifest = sample_manifest();
   for (const float slope :
        {0.0F, 0.2F, 1.0F / 3, std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::max()}) {
-    manifest.kernels[0].shape.epilogue.leaky_slope = slope;
+    manifest.kernels[0].layer->shape.epilogue.leaky_slope = slope;
     manifest.kernels[0].predicted_us = static_cast<double>(slope) / 3;
     manifest.kernels[0].binaries[1].code_bytes = std::numeric_limits<std::int64_t>::max();
     CHECK(parse_manifest(print(manifest)) == manifest);
@@ -86,8 +137,8 @@ TEST_CASE("manifest: unknown keys are ignored") {
   const std::string text = edited([](ordered_json& json) {
     json["from_the_future"] = {1, 2, 3};
     json["kernels"][0]["colour"] = "blue";
-    json["kernels"][0]["launch"]["clusters"] = 2;
-    json["kernels"][0]["shape"]["depth"] = nullptr;
+    json["kernels"][0]["layer"]["density"] = 0.5;
+    json["kernels"][0]["layer"]["shape"]["depth"] = nullptr;
     json["kernels"][0]["binaries"][0]["signature"] = {{"by", "nobody"}};
     json["tensors"][0]["dtype"] = "f32";
   });
@@ -95,27 +146,42 @@ TEST_CASE("manifest: unknown keys are ignored") {
 }
 
 TEST_CASE("manifest: an unknown version is one clear error") {
-  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 5}}; }) ==
-        "manifest.json: format_version: 5 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 4. A newer burin wrote the package");
-  for (const int old : {1, 2, 3}) {
+  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 6}}; }) ==
+        "manifest.json: format_version: 6 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 5. A newer burin wrote the package");
+  for (const int old : {1, 2, 3, 4}) {
     CHECK(parse_error([&](ordered_json& json) { json["format_version"] = old; }) ==
           fmt::format("manifest.json: format_version: {} is not one this burin (" BURIN_VERSION
-                      ") reads: it reads 4. Compile the layers again",
+                      ") reads: it reads 5. Compile it again from its weights or model: 'burin compile'",
                       old));
   }
   Manifest manifest = sample_manifest();
   manifest.format_version = 7;
-  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 7 is not one this burin knows (4)"});
+  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 7 is not one this burin knows (5)"});
+}
+
+TEST_CASE("manifest: a package of format 4 gives the same error, whatever else stands in it") {
+  // Kernels had a template and a launch then, and operators a list of their own.
+  const std::string old = R"({"format_version": 4, "tool_version": "0.1.0", "source": "model.onnx", "zero_threshold": 0,
+    "kernels": [{"symbol": "conv1_b1", "layer": "conv1", "shape": {"in_channels": 8}, "template": "conv_baked",
+                 "launch": {"threads": 64}, "plan": ["template: conv_baked"]}],
+    "tensors": [], "operators": [{"symbol": "pool1", "operator": "pool1", "input": 0, "second": -1}], "files": []})";
+  CHECK(error_of([&] { parse_manifest(old); }) ==
+        "manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 5. Compile it again from its weights or model: 'burin compile'");
 }
 
 TEST_CASE("manifest: a wrong type is named by its path") {
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["threads"] = "many"; }) ==
-        "manifest.json: kernels[1].launch.threads: expected an integer, found \"many\"");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["threads"] = 1.5; }) ==
-        "manifest.json: kernels[1].launch.threads: expected an integer, found 1.5");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["shape"]["bias"] = 1; }) ==
-        "manifest.json: kernels[0].shape.bias: expected true or false, found 1");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["planned_batch"] = "many"; }) ==
+        "manifest.json: kernels[1].planned_batch: expected an integer, found \"many\"");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["planned_batch"] = 1.5; }) ==
+        "manifest.json: kernels[1].planned_batch: expected an integer, found 1.5");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["bias"] = 1; }) ==
+        "manifest.json: kernels[0].layer.shape.bias: expected true or false, found 1");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["layer"] = "conv"; }) ==
+        "manifest.json: kernels[0].layer: expected an object, found \"conv\"");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["weights"] = 1; }) ==
+        "manifest.json: kernels[0].weights: expected a string, found 1");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["plan"] = "text"; }) ==
         "manifest.json: kernels[0].plan: expected an array, found \"text\"");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["plan"][1] = ordered_json::array(); }) ==
@@ -129,7 +195,8 @@ TEST_CASE("manifest: a wrong type is named by its path") {
 }
 
 TEST_CASE("manifest: every key is needed") {
-  const std::vector<const char*> optional = {"arch", "registers", "spill_bytes", "stack_bytes", "code_bytes"};
+  const std::vector<const char*> optional = {"arch",        "registers",  "spill_bytes",
+                                             "stack_bytes", "code_bytes", "predicted_us"};
   const ordered_json whole = ordered_json::parse(print(sample_manifest()));
   const ordered_json leaves = whole.flatten();
   for (const auto& [pointer, value] : leaves.items()) {
@@ -142,52 +209,168 @@ TEST_CASE("manifest: every key is needed") {
     const std::string error = error_of([&] { parse_manifest(document.dump()); });
     if (may_miss) {
       CHECK(error == "no error");
+    } else if (path.back() == "planned_batch") {  // 0, of a plan that is for all batches alike
+      CHECK(error.find(".plan: it is for batch ") != error.npos);
+      CHECK(error.find(", and the kernel is said to be for 0") != error.npos);
     } else {
       CHECK(error.find("the key \"" + path.back() + "\" is missing") != error.npos);
     }
   }
 }
 
+TEST_CASE("manifest: the parts of a kernel are needed, but for those that not every kernel has") {
+  for (const char* key : {"symbol", "operator", "kind", "provider", "precision", "source_hash", "binaries", "plan"}) {
+    CHECK(parse_error([&](ordered_json& json) { json["kernels"][1].erase(key); }) ==
+          fmt::format("manifest.json: kernels[1]: the key \"{}\" is missing", key));
+  }
+  CHECK(parse_error([&](ordered_json& json) { json["kernels"][1].erase("layer"); }) ==
+        "manifest.json: kernels[1].plan: it is no convolution, which conv_baked kernels are");
+  CHECK(parse_error([&](ordered_json& json) { json["kernels"][1]["layer"].erase("shape"); }) ==
+        "manifest.json: kernels[1].layer: the key \"shape\" is missing");
+}
+
 TEST_CASE("manifest: hostile numbers in the JSON") {
-  const auto with_threads = [](const std::string& number) {
+  const auto with_batch = [](const std::string& number) {
     std::string text = print(sample_manifest());
-    const std::string key = "\"threads\": ";
+    const std::string key = "\"planned_batch\": ";
     const std::size_t begin = text.find(key) + key.size();
     text.replace(begin, text.find(',', begin) - begin, number);
     return error_of([&] { parse_manifest(text); });
   };
-  const std::string path = "manifest.json: kernels[0].launch.threads: ";
-  CHECK(with_threads("2147483648") == path + "2147483648 is over 2147483647");
-  CHECK(with_threads("-2147483649") == path + "-2147483649 is under -2147483648");
-  CHECK(with_threads("18446744073709551615") == path + "18446744073709551615 is over 2147483647");
-  CHECK(with_threads("-9223372036854775808") == path + "-9223372036854775808 is under -2147483648");
+  const std::string path = "manifest.json: kernels[0].planned_batch: ";
+  CHECK(with_batch("2147483648") == path + "2147483648 is over 2147483647");
+  CHECK(with_batch("-2147483649") == path + "-2147483649 is under -2147483648");
+  CHECK(with_batch("18446744073709551615") == path + "18446744073709551615 is over 2147483647");
+  CHECK(with_batch("-9223372036854775808") == path + "-9223372036854775808 is under -2147483648");
   // beyond 64 bits nlohmann takes a number for a float
-  CHECK(with_threads("99999999999999999999999").find(path + "expected an integer") == 0);
-  CHECK(with_threads("1e3").find(path + "expected an integer") == 0);
-  CHECK(with_threads("1e999").find("manifest.json: ") == 0);
-  CHECK(with_threads("NaN").find("manifest.json: not valid JSON: parse error at line") == 0);
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["shape"]["leaky_slope"] = 1e300; }) ==
-        "manifest.json: kernels[0].shape.leaky_slope: 1e+300 does not fit into a float32");
+  CHECK(with_batch("99999999999999999999999").find(path + "expected an integer") == 0);
+  CHECK(with_batch("1e3").find(path + "expected an integer") == 0);
+  CHECK(with_batch("1e999").find("manifest.json: ") == 0);
+  CHECK(with_batch("NaN").find("manifest.json: not valid JSON: parse error at line") == 0);
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["leaky_slope"] = 1e300; }) ==
+        "manifest.json: kernels[0].layer.shape.leaky_slope: 1e+300 does not fit into a float32");
 }
 
 TEST_CASE("manifest: unknown words are named with those that are known") {
   const std::string activation =
-      parse_error([](ordered_json& json) { json["kernels"][0]["shape"]["activation"] = "swish\n"; });
+      parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["activation"] = "swish\n"; });
   CHECK(activation ==
-        "manifest.json: kernels[0].shape.activation: 'swish\\x0a' is not an activation this burin knows (" +
+        "manifest.json: kernels[0].layer.shape.activation: 'swish\\x0a' is not an activation this burin knows (" +
             activation_names() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
         "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin, bitcode");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["input_layout"] = "nhwc\n"; }) ==
-        "manifest.json: kernels[1].launch.input_layout: 'nhwc\\x0a' is not a tensor layout this burin knows (" +
-            tensor_layout_names() + ")");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["launch"]["output_layout"] = 4; }) ==
-        "manifest.json: kernels[1].launch.output_layout: expected a string, found 4");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["launch"]["input_element"] = "f64\n"; }) ==
-        "manifest.json: kernels[0].launch.input_element: 'f64\\x0a' is not an element type this burin knows (f32, f16, "
-        "bf16)");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["launch"]["output_element"] = nullptr; }) ==
-        "manifest.json: kernels[0].launch.output_element: expected a string, found null");
+}
+
+TEST_CASE("manifest: a layer that cannot be is named by its shape") {
+  CHECK(parse_error([](ordered_json& json) {
+          json["kernels"][0]["layer"]["shape"]["stride_h"] = 0;
+        }).starts_with("manifest.json: kernels[0].layer.shape: "));
+}
+
+TEST_CASE("manifest: a plan that cannot be read, is not legal or is for another kernel") {
+  const auto with_line = [](const std::string& key, const std::string& value) {
+    return parse_error([&](ordered_json& json) {
+      for (ordered_json& line : json["kernels"][1]["plan"]) {
+        if (line.get<std::string>().starts_with(key + ": ")) line = key + ": " + value;
+      }
+    });
+  };
+  const std::string path = "manifest.json: kernels[1].plan: ";
+  CHECK(with_line("threads", "many").starts_with(path + "kernel plan, line "));
+  CHECK(with_line("threads", "many").ends_with("'many' of 'threads' is not an integer"));
+  CHECK(with_line("threads", "4294967328").ends_with("4294967328 of 'threads' does not fit 32 bits"));
+  CHECK(with_line("threads", "1056").starts_with(path + "threads is 1056, allowed is 32 to 1024"));
+  CHECK(with_line("input_layout", "nhwc").find("'nhwc' is not a tensor layout; known are " + tensor_layout_names()) !=
+        std::string::npos);
+  CHECK(with_line("precision", "fp8").find("'fp8' is not a precision; known are") != std::string::npos);
+  CHECK(with_line("batch", "31") == path + "it is for batch 31, and the kernel is said to be for 32");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["plan"] = ordered_json::array(); }) ==
+        path + "kernel plan: there is no line 'template: ...'");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["precision"] = "fp16"; }) ==
+        path + "it computes in fp32, and the kernel is said to in fp16");
+  CHECK(parse_error([](ordered_json& json) {
+          json["kernels"][1]["layer"]["shape"]["in_h"] = 13;
+        }).starts_with(path + "tile rows is 14, allowed is 1 to 13"));
+  // A baked plan is none of a template.
+  CHECK(parse_error([](ordered_json& json) {
+          json["kernels"][1]["provider"] = "conv_dense";
+        }).starts_with(path + "plan"));
+}
+
+TEST_CASE("manifest: the plan of a template") {
+  const Manifest manifest = template_manifest();
+  CHECK(verify(manifest) == std::vector<std::string>{});
+  const std::string text = print(manifest);
+  CHECK(parse_manifest(text) == manifest);
+  CHECK(text.find("\"# conv_any, 1 block of 256 for an image\",\n") != text.npos);
+  CHECK(text.find("\"tensor 0: input, f32 nchw 8x14x14, 1568 words\",\n") != text.npos);
+  const auto after = [&](const std::string& from, const std::string& to) {
+    std::string edited = text;
+    edited.replace(edited.find(from), from.size(), to);
+    return error_of([&] { parse_manifest(edited); });
+  };
+  const std::string path = "manifest.json: kernels[1].plan: ";
+  CHECK(after("template: conv_any", "template: conv_all") ==
+        path + "it is of conv_all, and the kernel is said to be of conv_any");
+  CHECK(after("threads: 256", "threads: 100") == path + "threads is 100, whole warps of 32 are needed");
+  CHECK(after("tensor 1: output", "tensor 1: weights") ==
+        path + "its tensors are not an input, an output, a residual and weights, in this order");
+  CHECK(after("tensor 0: input, f32", "tensor 0: input, f64").starts_with(path + "plan, line "));
+  CHECK(after("1568 words", "1567 words") ==
+        path + "the tensor 'input' has 1 x 1567 words, and an image of 8x14x14 in nchw has 1568");
+}
+
+TEST_CASE("manifest: a kernel's form is what its plan implies") {
+  const std::string path = "kernels[1].plan: implies another form of the kernel than the one it has";
+  const auto kernel = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[1]); }); };
+  CHECK(kernel([](Kernel& k) { k.form.launch.threads = 256; }) == path);
+  CHECK(kernel([](Kernel& k) { k.form.launch.tiles_per_image = 2; }) == path);
+  CHECK(kernel([](Kernel& k) { k.form.tensors.pop_back(); }) == path);
+  CHECK(kernel([](Kernel& k) { k.form.tensors[0].alignment = 16; }) == path);
+  CHECK(kernel([](Kernel& k) { k.form = {}; }) == path);
+  CHECK(kernel([](Kernel& k) { k.plan_short = "other"; }) == path);
+  Manifest manifest = template_manifest();
+  manifest.kernels[1].form.launch.threads = 128;
+  CHECK(verify(manifest) == std::vector<std::string>{path});
+}
+
+TEST_CASE("manifest: the tensors of a layer's kernel are those of the layer") {
+  Manifest manifest = template_manifest();
+  Kernel& kernel = manifest.kernels[1];
+  kernel.layer->shape.in_channels = 7;
+  kernel.layer->shape.out_channels = 9;
+  kernel.layer->nonzeros = 1;
+  kernel.layer->dead_inputs = 0;
+  const std::string path = "kernels[1].layer: the kernel's ";
+  CHECK(verify(manifest) == std::vector<std::string>{path + "input has 1568 values of an image, the layer's 1372",
+                                                     path + "output has 1568 values of an image, the layer's 1764",
+                                                     path + "residual has 1568 values of an image, the layer's 1764"});
+  kernel.layer->shape.in_channels = kernel.layer->shape.out_channels = 8;
+  kernel.layer->shape.epilogue.residual = false;
+  CHECK(verify(manifest) == std::vector<std::string>{path + "residual has 1568 values of an image, the layer's 0"});
+  set_plan(kernel, sample_template("conv_any", kernel.layer->shape));
+  kernel.layer->shape.epilogue.residual = true;
+  CHECK(verify(manifest) == std::vector<std::string>{path + "residual has 0 values of an image, the layer's 1568"});
+}
+
+TEST_CASE("manifest: weights are there exactly where the plan has some") {
+  Manifest manifest = template_manifest();
+  Kernel& kernel = manifest.kernels[1];
+  kernel.weights = "weights/3";
+  CHECK(verify(manifest) == std::vector<std::string>{"kernels[1].weights: the plan has none"});
+  burin_test::edit_template(kernel,
+                            [](TemplatePlan& p) { p.weights() = burin_test::flat_tensor(TensorRole::weights, 59); });
+  CHECK(verify(manifest) == std::vector<std::string>{});
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  kernel.weights = "";
+  CHECK(verify(manifest) == std::vector<std::string>{"kernels[1].weights: the plan has some"});
+  kernel.weights = "../3";
+  CHECK(
+      verify(manifest) ==
+      std::vector<std::string>{"kernels[1].weights: '../3' is not a relative path of plain names without '.' or '..'"});
+  kernel.weights = manifest.tensors[0].path;
+  CHECK(verify(manifest) == std::vector<std::string>{"tensors[0].path: 'tensors/0.f32' is named twice"});
+  CHECK(fault([](Manifest& m) { m.kernels[0].weights = "weights/baked"; }) == "kernels[0].weights: the plan has none");
 }
 
 TEST_CASE("manifest: what is not JSON is refused with line and column") {
@@ -197,7 +380,7 @@ TEST_CASE("manifest: what is not JSON is refused with line and column") {
         }).find("manifest.json: not valid JSON: parse error at line 2, column 6") == 0);
   CHECK(error_of([] { parse_manifest("{} trailing"); }).find("manifest.json: not valid JSON: parse error") == 0);
   CHECK(error_of([] { parse_manifest("{\"\xff\": 1}"); }).find("manifest.json: not valid JSON: parse error") == 0);
-  CHECK(error_of([] { parse_manifest("{\"format_version\": 4, \"format_version\": 4}"); }) ==
+  CHECK(error_of([] { parse_manifest("{\"format_version\": 5, \"format_version\": 5}"); }) ==
         "manifest.json: the key 'format_version' stands twice in one object");
   CHECK(error_of([] { parse_manifest(std::string(1'000'000, '[')); }) ==
         "manifest.json: is nested deeper than 16 levels");
@@ -207,7 +390,7 @@ TEST_CASE("manifest: long arrays take linear time, and there is an end to them")
   Manifest manifest = sample_manifest();
   for (int i = 0; i < 50'000; ++i) manifest.tensors.push_back(manifest.tensors[0]);
   CHECK(parse_manifest(print(manifest)).tensors.size() == manifest.tensors.size());
-  std::string text = "{\"format_version\": 4, \"x\": [";
+  std::string text = "{\"format_version\": 5, \"x\": [";
   for (int i = 0; i < 4'000'000; ++i) text += "1,";
   CHECK(error_of([&] { parse_manifest(text + "1]}"); }) == "manifest.json: has more than 4000000 values");
   CHECK(error_of([&] { parse_manifest(std::string(kMaxManifestBytes + 1, ' ')); }) ==
@@ -216,42 +399,30 @@ TEST_CASE("manifest: long arrays take linear time, and there is an end to them")
 
 TEST_CASE("manifest: a faulty manifest can still be printed") {
   Manifest manifest = sample_manifest();
-  manifest.kernels[0].layer = std::string(1, '\xff');
+  manifest.kernels[0].op = std::string(1, '\xff');
   manifest.kernels[0].predicted_us = std::numeric_limits<double>::quiet_NaN();
   CHECK(print(manifest).find("\xef\xbf\xbd") != std::string::npos);  // U+FFFD
   CHECK(verify(manifest).size() == 2);
 }
 
-TEST_CASE("manifest: launch limits") {
-  const auto launch = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[1].launch); }); };
-  CHECK(launch([](LaunchGeometry& l) { l.threads = 1056; }) == "kernels[1].launch.threads: 1056 is over 1024");
-  CHECK(launch([](LaunchGeometry& l) { l.threads = 0; }) == "kernels[1].launch.threads: 0 is under 32");
-  CHECK(launch([](LaunchGeometry& l) { l.threads = -32; }) == "kernels[1].launch.threads: -32 is under 32");
-  CHECK(launch([](LaunchGeometry& l) { l.threads = 100; }) ==
-        "kernels[1].launch.threads: 100 is not a multiple of 32: a block is whole warps");
-  CHECK(launch([](LaunchGeometry& l) { l.shared_bytes = 232'449; }) ==
-        "kernels[1].launch.shared_bytes: 232449 is over 232448");
-  CHECK(launch([](LaunchGeometry& l) { l.shared_bytes = -1; }) == "kernels[1].launch.shared_bytes: -1 is under 0");
-  CHECK(launch([](LaunchGeometry& l) { l.slices = 0; }) == "kernels[1].launch.slices: 0 is under 1");
-  CHECK(launch([](LaunchGeometry& l) { l.slices = 65'536; }) == "kernels[1].launch.slices: 65536 is over 65535");
-  CHECK(launch([](LaunchGeometry& l) { l.tile_images = 0; }) == "kernels[1].launch.tile_images: 0 is under 1");
-  CHECK(launch([](LaunchGeometry& l) { l.tiles_per_image = 0; }) == "kernels[1].launch.tiles_per_image: 0 is under 1");
-  CHECK(launch([](LaunchGeometry& l) { l.cluster_tiles = 0; }) == "kernels[1].launch.cluster_tiles: 0 is under 1");
-  CHECK(launch([](LaunchGeometry& l) { l.cluster_tiles = 9; }) == "kernels[1].launch.cluster_tiles: 9 is over 8");
-  CHECK(launch([](LaunchGeometry& l) { l.tiles_per_image = 197; }) ==
-        "kernels[1].launch.tiles_per_image: 197 is over the 196 output pixels of an image: a tile would be empty");
-  CHECK(launch([](LaunchGeometry& l) { l.workspace_bytes_per_tile = -4; }) ==
-        "kernels[1].launch.workspace_bytes_per_tile: -4 is under 0");
-  CHECK(launch([](LaunchGeometry& l) { l.workspace_bytes_per_tile = 5; }) ==
-        "kernels[1].launch.workspace_bytes_per_tile: 5 is not a multiple of 4: partial sums are float32");
-  CHECK(launch([](LaunchGeometry& l) { l.workspace_bytes_per_tile = (std::int64_t{1} << 40) + 4; }) ==
-        "kernels[1].launch.workspace_bytes_per_tile: 1099511627780 is over 1099511627776");
-  CHECK(launch([](LaunchGeometry& l) { l.workspace_bytes_per_tile = std::int64_t{1} << 36; }) ==
-        "kernels[1].launch: 32 tiles of 68719476736 bytes of workspace are over 1099511627776 bytes");
-  CHECK(launch([](LaunchGeometry& l) { l.counters_per_tile = -1; }) ==
-        "kernels[1].launch.counters_per_tile: -1 is under 0");
-  CHECK(launch([](LaunchGeometry& l) { l.counters_per_tile = 65'536; }) ==
-        "kernels[1].launch.counters_per_tile: 65536 is over 65535");
+TEST_CASE("manifest: a baked plan's limits of a launch") {
+  const std::string path = "kernels[1].plan: ";
+  CHECK(
+      plan_fault([](KernelPlan& p) { p.threads = 1056; }).starts_with(path + "threads is 1056, allowed is 32 to 1024"));
+  CHECK(plan_fault([](KernelPlan& p) { p.threads = 0; }).starts_with(path + "threads is 0, allowed is 32 to"));
+  CHECK(plan_fault([](KernelPlan& p) { p.threads = 225; }).starts_with(path + "threads is 225, it must be a multiple"));
+  CHECK(plan_fault([](KernelPlan& p) { p.shared.channel_pitch = 20'000; }).find("2 buffers of 160000 bytes") !=
+        std::string::npos);
+  CHECK(plan_fault([](KernelPlan& p) { p.tile.images = 0; }).starts_with(path + "tile images is 0"));
+  CHECK(plan_fault([](KernelPlan& p) { p.cluster.tiles = 9; }).starts_with(path + "cluster is 9x1, allowed are 8"));
+  CHECK(plan_fault([](KernelPlan& p) { p.splits = 65'536; }).starts_with(path + "splits is 65536, allowed is 1 to"));
+  CHECK(plan_fault([](KernelPlan& p) { p.batch = 8; }) ==
+        path + "it is for batch 8, and the kernel is said to be for 32");
+  CHECK(plan_fault([](KernelPlan& p) { p.precision = Precision::bf16; }).find("input_layout is nchw with bf16") !=
+        std::string::npos);
+  CHECK(plan_fault([](KernelPlan& p) {
+          p.skips = ActivityMap{0, 1, 1};
+        }).starts_with(path + "skips: cell images is 0, allowed is 1 to"));
 }
 
 namespace {
@@ -262,10 +433,6 @@ std::vector<ElementType> elements_in(TensorLayout layout) {
   return {ElementType::f16, ElementType::bf16};
 }
 
-const char* precision_of(ElementType element) {
-  return element == ElementType::f32 ? "fp32" : element == ElementType::f16 ? "fp16x2" : "bf16";
-}
-
 }  // namespace
 
 TEST_CASE("manifest: element types, layouts and alignments survive") {
@@ -273,16 +440,14 @@ TEST_CASE("manifest: element types, layouts and alignments survive") {
     for (const TensorLayout output : kTensorLayouts) {
       for (const ElementType read : elements_in(input)) {
         for (const ElementType written : elements_in(output)) {
-          Manifest manifest = sample_manifest();
-          manifest.kernels[1].precision = precision_of(read);
-          LaunchGeometry& launch = manifest.kernels[1].launch;
-          launch.input_element = read;
-          launch.output_element = written;
-          launch.input_layout = input;
-          launch.output_layout = output;
-          launch.tile_images = 2;
-          launch.input_alignment = 256;
-          launch.output_alignment = 32;
+          Manifest manifest = template_manifest();
+          burin_test::edit_template(manifest.kernels[1], [&](TemplatePlan& plan) {
+            plan.input() = burin_test::image_tensor(TensorRole::input, 8, 14, 14, input, read);
+            plan.output() = burin_test::image_tensor(TensorRole::output, 8, 14, 14, output, written);
+            plan.launch().tile_images = 2;
+            plan.input().alignment = 256;
+            plan.output().alignment = 32;
+          });
           CHECK(verify(manifest) == std::vector<std::string>{});
           CHECK(parse_manifest(print(manifest)) == manifest);
         }
@@ -291,105 +456,70 @@ TEST_CASE("manifest: element types, layouts and alignments survive") {
   }
 }
 
-TEST_CASE("manifest: an element type must fill the words of its layout") {
-  const auto kernel = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[1]); }); };
-  CHECK(
-      kernel([](KernelRecord& k) { k.launch.output_element = ElementType::bf16; }) ==
-      "kernels[1].launch.output_element: bf16 does not lie in nchw: 2 values of its type to a word of 4 bytes, 1 image "
-      "of the layout");
-  CHECK(kernel([](KernelRecord& k) {
-          k.launch.output_layout = TensorLayout::n2chw;
-          k.launch.tile_images = 2;
-        }) ==
-        "kernels[1].launch.output_element: f32 does not lie in n2chw: 1 value of its type to a word of 4 bytes, 2 "
-        "images of the layout");
-  CHECK(kernel([](KernelRecord& k) {
-          k.precision = "fp16";
-          k.launch.input_element = ElementType::f16;
-          k.launch.tile_images = 2;
-        }) ==
-        "kernels[1].launch.input_element: f16 does not lie in nchw: 2 values of its type to a word of 4 bytes, 1 "
-        "image of the layout");
-}
-
-TEST_CASE("manifest: pairs of images stay together") {
-  const auto kernel = [](auto edit) {
-    return fault([&](Manifest& m) {
-      KernelRecord& k = m.kernels[1];
-      k.precision = "bf16";
-      k.launch.input_element = k.launch.output_element = ElementType::bf16;
-      k.launch.input_layout = k.launch.output_layout = TensorLayout::n2chw;
-      k.launch.tile_images = 2;
-      edit(k);
-    });
-  };
-  for (const int images : {1, 3, kMaxBatch - 1}) {
-    CHECK(kernel([&](KernelRecord& k) { k.launch.tile_images = images; }) ==
-          fmt::format("kernels[1].launch.tile_images: {} is not a multiple of 2: that many images share each word",
-                      images));
+TEST_CASE("manifest: every precision of a baked kernel survives") {
+  for (const Precision precision : {Precision::fp32, Precision::fp16, Precision::bf16, Precision::fp16x2}) {
+    Manifest manifest = sample_manifest();
+    Kernel& kernel = manifest.kernels[1];
+    set_plan(kernel, sample_plan(kernel.layer->shape, {.splits = 2, .precision = precision, .batch = 32}));
+    CHECK(kernel.precision == to_string(precision));
+    CHECK(kernel.form.input().element == element_of(precision));
+    CHECK(kernel.form.output().layout == (is_half(precision) ? TensorLayout::n2chw : TensorLayout::nchw));
+    CHECK(kernel.form.launch.tile_images == (is_half(precision) ? 2 : 1));
+    CHECK(verify(manifest) == std::vector<std::string>{});
+    CHECK(parse_manifest(print(manifest)) == manifest);
   }
-  CHECK(kernel([](KernelRecord& k) { k.launch.input_alignment = 2; }) ==
-        "kernels[1].launch.input_alignment: 2 is under 4");
 }
 
-TEST_CASE("manifest: the precision is a known one, and of the tensors' type") {
-  const auto kernel = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[0]); }); };
-  CHECK(kernel([](KernelRecord& k) { k.precision = "fp8\n"; }) ==
-        "kernels[0].precision: 'fp8\\x0a' is not a precision this burin knows (fp32, fp16, bf16, fp16x2)");
-  CHECK(kernel([](KernelRecord& k) { k.precision = ""; }).find("kernels[0].precision: '' is not a precision") == 0);
-  CHECK(kernel([](KernelRecord& k) { k.precision = std::string(1 << 20, 'x'); }).find("kernels[0].precision: '") == 0);
-  CHECK(kernel([](KernelRecord& k) { k.precision = "fp16x2"; }) ==
-        "kernels[0].launch.input_element: f32 is not what fp16x2 kernels read: f16");
+TEST_CASE("manifest: the precision is a known one") {
+  const auto with = [](const std::string& precision) {
+    Manifest manifest = template_manifest();
+    manifest.kernels[1].precision = precision;
+    const std::vector<std::string> faults = verify(manifest);
+    REQUIRE(faults.size() == 1);
+    return faults[0];
+  };
+  const std::string path = "kernels[1].precision: ";
+  CHECK(with("fp8\n") == path + "'fp8\\x0a' is not a precision this burin knows (fp32, fp16, bf16, fp16x2)");
+  CHECK(with("").starts_with(path + "'' is not a precision"));
+  CHECK(with(std::string(1 << 20, 'x')).starts_with(path + "'"));
+  CHECK(with(std::string(1 << 20, 'x')).size() < 400);
+  CHECK(fault([](Manifest& m) { m.kernels[0].precision = "fp16x2"; }) ==
+        "kernels[0].plan: it computes in fp32, and the kernel is said to in fp16x2");
 }
 
-TEST_CASE("manifest: alignments that cannot be") {
-  const auto launch = [](auto edit) { return fault([&](Manifest& m) { edit(m.kernels[1].launch); }); };
-  CHECK(launch([](LaunchGeometry& l) { l.input_alignment = 0; }) == "kernels[1].launch.input_alignment: 0 is under 4");
-  CHECK(launch([](LaunchGeometry& l) { l.input_alignment = -16; }) ==
-        "kernels[1].launch.input_alignment: -16 is under 4");
-  CHECK(launch([](LaunchGeometry& l) { l.input_alignment = 512; }) ==
-        "kernels[1].launch.input_alignment: 512 is over 256");
-  CHECK(launch([](LaunchGeometry& l) { l.output_alignment = 24; }) ==
-        "kernels[1].launch.output_alignment: 24 is not a power of two");
-  CHECK(launch([](LaunchGeometry& l) { l.input_layout = TensorLayout::nchw4; }) ==
-        "kernels[1].launch.input_alignment: 4 is under 16: 4 channels of a pixel are read or written at once in nchw4");
-  CHECK(
-      launch([](LaunchGeometry& l) {
-        l.output_layout = TensorLayout::nchw4;
-        l.output_alignment = 8;
-      }) ==
-      "kernels[1].launch.output_alignment: 8 is under 16: 4 channels of a pixel are read or written at once in nchw4");
+namespace {
+
+// A layer of one channel of 16384 x 16384 pixels, for one image.
+Manifest large_image() {
+  Manifest manifest = sample_manifest();
+  Kernel& kernel = manifest.kernels[1];
+  kernel.layer = KernelLayer{};
+  kernel.layer->shape.in_h = kernel.layer->shape.in_w = 16'384;
+  kernel.layer->nonzeros = 1;
+  REQUIRE(verify(kernel.layer->shape).empty());
+  set_plan(kernel, sample_plan(kernel.layer->shape, {.tile = {1, 32, 32}}));
+  return manifest;
+}
+
+}  // namespace
+
+TEST_CASE("manifest: the grid of the largest batch and image does not overflow") {
+  Manifest manifest = large_image();
+  CHECK(verify(manifest) == std::vector<std::string>{});
+  Kernel& kernel = manifest.kernels[1];
+  kernel.planned_batch = kMaxBatch;
+  kernel.plan = print(sample_plan(kernel.layer->shape, {.tile = {1, 1, 1}, .batch = kMaxBatch}));
+  const std::vector<std::string> faults = verify(manifest);
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].starts_with(
+      "kernels[1].plan: the number of tiles is 281474976710656, allowed is 1 to 2147483647: the grid's limit in x"));
 }
 
 TEST_CASE("manifest: an image that only its filling makes too large") {
-  Manifest manifest = sample_manifest();
-  KernelRecord& kernel = manifest.kernels[1];
-  kernel.shape = ConvShape{};
-  kernel.shape.in_h = kernel.shape.in_w = 16'384;
-  kernel.nonzeros = 1;
-  kernel.dead_inputs = kernel.dead_outputs = 0;
-  CHECK(verify(manifest).empty());
-  kernel.launch.input_layout = TensorLayout::nchw4;
-  kernel.launch.input_alignment = 16;
-  CHECK(verify(manifest) ==
-        std::vector<std::string>{"kernels[1].launch.input_layout: an image in nchw4 is over 2147483647 bytes"});
-}
-
-TEST_CASE("manifest: the grid of the largest batch and image does not overflow") {
-  Manifest manifest = sample_manifest();
-  KernelRecord& kernel = manifest.kernels[1];
-  kernel.shape = ConvShape{};
-  kernel.shape.in_h = kernel.shape.in_w = 16'384;
-  kernel.nonzeros = 1;
-  kernel.dead_inputs = kernel.dead_outputs = 0;
-  REQUIRE(verify(kernel.shape).empty());
-  kernel.planned_batch = kMaxBatch;
-  kernel.launch.tiles_per_image = 16'384 * 16'384;
-  kernel.launch.workspace_bytes_per_tile = kMaxWorkspaceBytes;
-  CHECK(verify(manifest) == std::vector<std::string>{"kernels[1].launch: 281474976710656 tiles at batch 1048576 are "
-                                                     "over 2147483647, the most blocks of a grid"});
-  kernel.planned_batch = 4;  // 2^30 tiles of 2^40 bytes
-  CHECK(verify(manifest).size() == 1);
+  Manifest manifest = large_image();
+  Kernel& kernel = manifest.kernels[1];
+  const auto fill = [](KernelPlan& plan) { plan.output_layout = TensorLayout::nchw4; };
+  CHECK(error_of([&] { edit_baked(kernel, fill); }).find("(kMaxImageBytes)") != std::string::npos);
 }
 
 TEST_CASE("manifest: names and paths") {
@@ -397,11 +527,16 @@ TEST_CASE("manifest: names and paths") {
         "kernels[0].symbol: '' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most 1024 bytes");
   CHECK(fault([](Manifest& m) { m.kernels[1].symbol = m.kernels[0].symbol; }) ==
         "kernels[1].symbol: 'burin_3_b1' is the symbol of two kernels");
-  CHECK(fault([](Manifest& m) { m.kernels[0].layer = ""; }) == "kernels[0].layer: is empty");
-  CHECK(fault([](Manifest& m) { m.kernels[0].layer = std::string(513, 'x'); }) ==
-        "kernels[0].layer: 513 bytes are over 512");
-  CHECK(fault([](Manifest& m) { m.kernels[0].layer = "a\nb"; }) == "kernels[0].layer: is not printable UTF-8 text");
-  CHECK(fault([](Manifest& m) { m.kernels[0].plan = "\xff"; }) == "kernels[0].plan: is not UTF-8 text");
+  CHECK(fault([](Manifest& m) { m.kernels[0].op = ""; }) == "kernels[0].operator: is empty");
+  CHECK(fault([](Manifest& m) { m.kernels[0].op = std::string(4097, 'x'); }) ==
+        "kernels[0].operator: 4097 bytes are over 4096");
+  CHECK(fault([](Manifest& m) { m.kernels[0].op = "a\nb"; }) == "kernels[0].operator: is not printable UTF-8 text");
+  CHECK(fault([](Manifest& m) { m.kernels[0].kind = ""; }) == "kernels[0].kind: is empty");
+  CHECK(fault([](Manifest& m) { m.kernels[0].source_hash = ""; }) == "kernels[0].source_hash: is empty");
+  CHECK(fault([](Manifest& m) { m.kernels[0].plan += "# \xff"; }) == "kernels[0].plan: is not UTF-8 text");
+  CHECK(fault([](Manifest& m) {
+          m.kernels[0].plan += std::string(16 << 20, '#');
+        }).ends_with(" bytes are over 16777216"));
   CHECK(fault([](Manifest& m) { m.kernels[0].binaries[0].path = "../../etc/passwd"; }) ==
         "kernels[0].binaries[0].path: '../../etc/passwd' is not a relative path of plain names without '.' or '..'");
   CHECK(fault([](Manifest& m) { m.tensors[0].path = "/t"; }) ==
@@ -413,11 +548,18 @@ TEST_CASE("manifest: names and paths") {
 }
 
 TEST_CASE("manifest: kernels and their binaries") {
-  CHECK(fault([](Manifest& m) { m.kernels[0].shape.stride_h = 0; }).find("kernels[0].shape: ") == 0);
-  CHECK(fault([](Manifest& m) { m.kernels[0].nonzeros = 8 * 8 * 9 + 1; }) == "kernels[0].nonzeros: 577 is over 576");
-  CHECK(fault([](Manifest& m) { m.kernels[0].nonzeros = -1; }) == "kernels[0].nonzeros: -1 is under 0");
-  CHECK(fault([](Manifest& m) { m.kernels[0].dead_inputs = 9; }) == "kernels[0].dead_inputs: 9 is over 8");
-  CHECK(fault([](Manifest& m) { m.kernels[0].planned_batch = 0; }) == "kernels[0].planned_batch: 0 is under 1");
+  CHECK(fault([](Manifest& m) { m.kernels[0].layer->shape.stride_h = 0; }).find("kernels[0].layer.shape: ") == 0);
+  CHECK(fault([](Manifest& m) { m.kernels[0].layer->nonzeros = 8 * 8 * 9 + 1; }) ==
+        "kernels[0].layer.nonzeros: 577 is over 576");
+  CHECK(fault([](Manifest& m) { m.kernels[0].layer->nonzeros = -1; }) == "kernels[0].layer.nonzeros: -1 is under 0");
+  CHECK(fault([](Manifest& m) { m.kernels[0].layer->dead_inputs = 9; }) == "kernels[0].layer.dead_inputs: 9 is over 8");
+  CHECK(fault([](Manifest& m) { m.kernels[0].planned_batch = -1; }) == "kernels[0].planned_batch: -1 is under 0");
+  CHECK(fault([](Manifest& m) { m.kernels[0].layer->dead_outputs = 9; }) ==
+        "kernels[0].layer.dead_outputs: 9 is over 8");
+  CHECK(fault([](Manifest& m) { m.kernels[0].planned_batch = kMaxBatch + 1; }) ==
+        "kernels[0].planned_batch: 1048577 is over 1048576");
+  CHECK(fault([](Manifest& m) { m.kernels[0].planned_batch = 0; }) ==
+        "kernels[0].plan: it is for batch 1, and the kernel is said to be for 0");
   CHECK(fault([](Manifest& m) { m.kernels[0].predicted_us = -1; }) ==
         "kernels[0].predicted_us: -1 is not a finite number from 0 up");
   CHECK(fault([](Manifest& m) { m.kernels[0].binaries.clear(); }) ==
@@ -454,77 +596,61 @@ TEST_CASE("manifest: tensor shapes") {
 }
 
 TEST_CASE("manifest: pools survive, and are left out where there are none") {
-  Manifest manifest = sample_manifest();
+  Manifest manifest = template_manifest();
   CHECK(print(manifest).find("\"pool\"") == std::string::npos);
-  manifest.kernels[0].shape.epilogue.pool = Pool{.kind = PoolKind::average,
-                                                 .kernel_h = 3,
-                                                 .kernel_w = 2,
-                                                 .stride_w = 2,
-                                                 .pad = {0, 1, 1, 0},
-                                                 .round_up = true,
-                                                 .count_padding = true};
+  Kernel& kernel = manifest.kernels[1];
+  kernel.layer->shape.epilogue.pool = Pool{.kind = PoolKind::average,
+                                           .kernel_h = 3,
+                                           .kernel_w = 2,
+                                           .stride_w = 2,
+                                           .pad = {0, 1, 1, 0},
+                                           .round_up = true,
+                                           .count_padding = true};
+  set_plan(kernel, sample_template("conv_any", kernel.layer->shape));
+  CHECK(verify(manifest) == std::vector<std::string>{});
   CHECK(parse_manifest(print(manifest)) == manifest);
   ordered_json document = ordered_json::parse(print(manifest));
-  document["kernels"][0]["shape"]["pool"]["kind"] = "median";
+  document["kernels"][1]["layer"]["shape"]["pool"]["kind"] = "median";
   CHECK(error_of([&] { parse_manifest(document.dump()); }).find("'median' is not a pool this burin knows") !=
         std::string::npos);
 }
 
 TEST_CASE("manifest: activity maps survive, and are left out where there are none") {
   Manifest manifest = sample_manifest();
-  CHECK(print(manifest).find("activity\"") == std::string::npos);
-  LaunchGeometry& launch = manifest.kernels[0].launch;
-  const ConvShape& shape = manifest.kernels[0].shape;
-  launch.input_activity = ActivityMap{3, 2, 1};
-  launch.output_activity = ActivityMap{launch.tile_images, shape.out_h(), shape.out_w()};
-  launch.tiles_per_image = 1;
+  CHECK_FALSE(manifest.kernels[0].form.has_maps());
+  edit_baked(manifest.kernels[0], [](KernelPlan& plan) {
+    plan.skips = ActivityMap{3, 2, 1};
+    plan.marks = true;
+  });
   CHECK(verify(manifest).empty());
+  const KernelForm form = parse_manifest(print(manifest)).kernels[0].form;
+  REQUIRE(form.has_maps());
+  CHECK(form.find(TensorRole::input_map)->map == ActivityMap{3, 2, 1});
+  CHECK(form.find(TensorRole::output_map)->map == ActivityMap{1, 14, 14});
   CHECK(parse_manifest(print(manifest)) == manifest);
-  launch.output_activity.reset();
+  edit_baked(manifest.kernels[0], [](KernelPlan& plan) { plan.marks = false; });
+  CHECK_FALSE(manifest.kernels[0].form.has(TensorRole::output_map));
+  CHECK(manifest.kernels[0].form.tensors.size() == 7);  // both stand there, one of them as a null pointer
   CHECK(parse_manifest(print(manifest)) == manifest);
 }
 
 TEST_CASE("manifest: activity maps that cannot be") {
-  const auto map_fault = [](auto edit) {
-    return fault([&](Manifest& manifest) {
-      LaunchGeometry& launch = manifest.kernels[0].launch;
-      const ConvShape& shape = manifest.kernels[0].shape;
-      launch.tiles_per_image = 1;
-      launch.input_activity = ActivityMap{1, 1, 1};
-      launch.output_activity = ActivityMap{launch.tile_images, shape.out_h(), shape.out_w()};
-      edit(launch, manifest.kernels[0]);
-    });
+  const auto map_fault = [](ActivityMap map) { return plan_fault([&](KernelPlan& plan) { plan.skips = map; }); };
+  const std::string path = "kernels[1].plan: skips: cell ";
+  CHECK(map_fault({0, 1, 1}).starts_with(path + "images is 0, allowed is 1 to"));
+  CHECK(map_fault({1, -1, 1}).starts_with(path + "rows is -1"));
+  CHECK(map_fault({1, 1, std::numeric_limits<int>::max()}).starts_with(path + "columns is 2147483647"));
+  const auto with_line = [](const std::string& line) {
+    return parse_error([&](ordered_json& json) { json["kernels"][0]["plan"].push_back(line); });
   };
-  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
-          launch.input_activity->images = 0;
-        }).starts_with("kernels[0].launch.input_activity: map: cell images is 0, allowed is 1 to"));
-  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
-          launch.input_activity->rows = -1;
-        }).starts_with("kernels[0].launch.input_activity: map: cell rows is -1"));
-  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
-          launch.input_activity->cols = std::numeric_limits<int>::max();
-        }).starts_with("kernels[0].launch.input_activity: map: cell columns is 2147483647"));
-  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
-          launch.output_activity->images += 1;
-        }).starts_with("kernels[0].launch.output_activity: cells of"));
-  CHECK(map_fault([](LaunchGeometry& launch, KernelRecord&) {
-          launch.output_activity->rows = 1;
-        }).starts_with("kernels[0].launch.output_activity: cells of"));
-  CHECK(parse_error([](ordered_json& json) {
-          json["kernels"][0]["launch"]["input_activity"] = 7;
-        }).find("input_activity: expected an object, found 7") != std::string::npos);
-  CHECK(parse_error([](ordered_json& json) {
-          json["kernels"][0]["launch"]["output_activity"] = {{"images", 1}, {"rows", 1}};
-        }).find("cols") != std::string::npos);
+  CHECK(with_line("skips: 7").find("'7' of 'skips' must be 3 integers") != std::string::npos);
+  CHECK(with_line("marks: 1").find("'1' of 'marks' is neither 'yes' nor 'no'") != std::string::npos);
 }
 
 TEST_CASE("manifest: an activity map of a half tensor keeps pairs of images together") {
-  CHECK(fault([](Manifest& manifest) {
-          KernelRecord& kernel = manifest.kernels[0];
-          kernel.precision = "fp16";
-          kernel.launch.input_element = kernel.launch.output_element = ElementType::f16;
-          kernel.launch.input_layout = kernel.launch.output_layout = TensorLayout::n2chw;
-          kernel.launch.tile_images = 2;
-          kernel.launch.input_activity = ActivityMap{1, 1, 1};
+  CHECK(plan_fault([](KernelPlan& plan) {
+          plan.precision = Precision::fp16;
+          plan.input_layout = plan.output_layout = TensorLayout::n2chw;
+          plan.skips = ActivityMap{1, 1, 1};
         }).find("it must be a multiple of 2: that many images share each word") != std::string::npos);
 }

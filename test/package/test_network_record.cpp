@@ -6,6 +6,7 @@
 
 #include "ir/limits.h"
 #include "test/package/sample_network.h"
+#include "test/package/sample_plans.h"
 #include "test/package/samples.h"
 #include "test/scratch_folder.h"
 #include "test/thrown.h"
@@ -34,18 +35,32 @@ Faults program_faults(const std::function<void(NetworkProgram&)>& edit) {
   return network_faults([&](NetworkRecord& network) { edit(network.programs[0]); });
 }
 
-// After an edit of the kernel of a convolution that the first program runs.
-Faults layer_faults(const std::string& symbol, const std::function<void(KernelRecord&)>& edit) {
-  return faults_after([&](Manifest& manifest) {
-    for (KernelRecord& record : manifest.kernels) {
-      if (record.symbol == symbol) edit(record);
-    }
-  });
+Kernel& kernel_of(Manifest& manifest, const std::string& symbol) {
+  for (Kernel& kernel : manifest.kernels) {
+    if (kernel.symbol == symbol) return kernel;
+  }
+  throw std::logic_error("no kernel " + symbol);
 }
 
-enum SampleOperator { kFcRecord, kAddRecord, kCopyRecord };
-Faults operator_faults(SampleOperator which, const std::function<void(OperatorRecord&)>& edit) {
-  return faults_after([&](Manifest& manifest) { edit(manifest.operators[which]); });
+// After an edit of a kernel; after one of its plan, from which its form follows.
+Faults kernel_faults(const std::string& symbol, const std::function<void(Kernel&)>& edit) {
+  return faults_after([&](Manifest& manifest) { edit(kernel_of(manifest, symbol)); });
+}
+Faults baked_faults(const std::string& symbol, const std::function<void(KernelPlan&)>& edit) {
+  return kernel_faults(symbol, [&](Kernel& kernel) { edit_baked(kernel, edit); });
+}
+Faults template_faults(const std::string& symbol, const std::function<void(TemplatePlan&)>& edit) {
+  return kernel_faults(symbol, [&](Kernel& kernel) { edit_template(kernel, edit); });
+}
+// After a convolution's kernel has become a template's, which can have tensors that a baked one cannot.
+Faults replaced_faults(const std::string& symbol, const std::function<void(TemplatePlan&)>& edit) {
+  return kernel_faults(symbol, [&](Kernel& kernel) {
+    TemplatePlan plan = sample_template("conv_any", kernel.layer->shape);
+    plan.output().image_words = kernel.form.output().image_words;
+    edit(plan);
+    kernel.planned_batch = 0;
+    set_plan(kernel, plan);
+  });
 }
 
 std::string parse_error(const std::function<void(ordered_json&)>& edit) {
@@ -55,6 +70,9 @@ std::string parse_error(const std::function<void(ordered_json&)>& edit) {
 }
 
 const std::string kProgram = "network.programs[0]";
+
+// Indices of the operators' kernels, behind three convolutions for two batches.
+enum { kFcKernel = 6, kAddKernel, kCopyKernel };
 
 }  // namespace
 
@@ -70,12 +88,19 @@ TEST_CASE("network record: round trip") {
   CHECK(text.find("\"step 3: ") != text.npos);
   CHECK(text.find("\"template: linear\",\n") != text.npos);
   const ordered_json document = ordered_json::parse(text);
-  CHECK(document["operators"][0]["weights"] == "weights/fc");
-  CHECK_FALSE(document["operators"][1].contains("weights"));
-  CHECK(document["kernels"][1]["launch"]["output_image_words"] == 2 * kSampleTensorWords);
-  CHECK_FALSE(document["kernels"][0]["launch"].contains("output_image_words"));
+  REQUIRE(document["kernels"].size() == 9);
+  CHECK(document["kernels"][kFcKernel]["weights"] == "weights/fc");
+  CHECK(document["kernels"][kFcKernel]["kind"] == "linear");
+  CHECK_FALSE(document["kernels"][kFcKernel].contains("layer"));
+  CHECK_FALSE(document["kernels"][kFcKernel].contains("planned_batch"));
+  CHECK_FALSE(document["kernels"][kAddKernel].contains("weights"));
+  CHECK(document["kernels"][0]["layer"]["nonzeros"] == 100);
+  CHECK(text.find("\"output_image_words: 6272  # ") != text.npos);
+  const ordered_json options = document["network"]["programs"][0]["options"][kConv1];
+  CHECK(options == ordered_json::parse(R"([{"provider": "conv_baked", "us": 2.25, "source": "model"},
+                                           {"provider": "conv_dense", "us": 4.0, "source": "measured"}])"));
+  CHECK_FALSE(document.contains("operators"));
   CHECK_FALSE(ordered_json::parse(print(sample_manifest())).contains("network"));
-  CHECK_FALSE(ordered_json::parse(print(sample_manifest())).contains("operators"));
 }
 
 TEST_CASE("network record: a package, there and back") {
@@ -94,11 +119,11 @@ TEST_CASE("network record: files of operators") {
     return verify(package);
   };
   CHECK(package_faults([](Package& p) { p.files.erase("weights/fc"); }) ==
-        Faults{"manifest.json: operators[0].weights: the file 'weights/fc' is missing"});
+        Faults{"manifest.json: kernels[6].weights: the file 'weights/fc' is missing"});
   CHECK(package_faults([](Package& p) { p.files["weights/fc"].pop_back(); }) ==
-        Faults{"manifest.json: operators[0].weights: the file 'weights/fc' has 250919 bytes, expected 250920"});
+        Faults{"manifest.json: kernels[6].weights: the file 'weights/fc' has 250919 bytes, expected 250920"});
   CHECK(package_faults([](Package& p) { p.files.erase("kernels/operator_add.ptx"); }) ==
-        Faults{"manifest.json: operators[1].binaries[0]: the file 'kernels/operator_add.ptx' is missing"});
+        Faults{"manifest.json: kernels[7].binaries[0]: the file 'kernels/operator_add.ptx' is missing"});
   CHECK(package_faults([](Package& p) { p.files["weights/other"] = ""; }) ==
         Faults{"the file 'weights/other' belongs to nothing"});
 }
@@ -114,7 +139,8 @@ TEST_CASE("network record: names that cannot be shown are the user's to change")
         std::string::npos);
   CHECK(error([](Manifest& m) { m.network->outputs[1].name = "\xff"; }).find("the output name '\\xff' must have") !=
         std::string::npos);
-  CHECK(error([](Manifest& m) { m.operators[0].op = ""; }).find("the operator name '' must have") != std::string::npos);
+  CHECK(error([](Manifest& m) { m.kernels[kFcKernel].op = ""; }).find("the operator name '' must have") !=
+        std::string::npos);
 }
 
 TEST_CASE("network record: a wrong type, a missing key or a plan that cannot be read is named by its path") {
@@ -130,46 +156,55 @@ TEST_CASE("network record: a wrong type, a missing key or a plan that cannot be 
         "manifest.json: network.programs[1]: the key \"plan\" is missing");
   const std::string plan = parse_error([](ordered_json& json) { json["network"]["programs"][1]["plan"][0] = "x: 1"; });
   CHECK(plan.find("manifest.json: network.programs[1].plan: network plan: ") == 0);
-  const std::string constants = parse_error([](ordered_json& json) { json["operators"][2]["plan"][1] = "template"; });
-  CHECK(constants.find("manifest.json: operators[2].plan: operator plan") == 0);
-  CHECK(parse_error([](ordered_json& json) { json["operators"] = "none"; }) ==
-        "manifest.json: operators: expected an array, found \"none\"");
-  CHECK(parse_error([](ordered_json& json) { json["operators"][0]["second"] = 0.5; }) ==
-        "manifest.json: operators[0].second: expected an integer, found 0.5");
-  for (const char* key : {"symbol", "operator", "kind", "input", "second", "source_hash", "binaries", "plan"}) {
-    CHECK(parse_error([&](ordered_json& json) { json["operators"][1].erase(key); }) ==
-          fmt::format("manifest.json: operators[1]: the key \"{}\" is missing", key));
+  const std::string constants =
+      parse_error([](ordered_json& json) { json["kernels"][kCopyKernel]["plan"][1] = "template"; });
+  CHECK(constants == "manifest.json: kernels[8].plan: plan, line 2: 'template' is not of the form 'key: value'");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"] = "none"; }) ==
+        "manifest.json: kernels: expected an array, found \"none\"");
+  const auto option = [](const std::function<void(ordered_json&)>& edit) {
+    return parse_error([&](ordered_json& json) { edit(json["network"]["programs"][0]["options"][0][1]); });
+  };
+  const std::string path = "manifest.json: network.programs[0].options[0][1]";
+  for (const char* key : {"provider", "us", "source"}) {
+    CHECK(option([&](ordered_json& json) { json.erase(key); }) == path + ": the key \"" + key + "\" is missing");
+  }
+  CHECK(option([](ordered_json& json) { json["us"] = "4"; }) == path + ".us: expected a number, found \"4\"");
+  CHECK(option([](ordered_json& json) { json["source"] = true; }) == path + ".source: expected a string, found true");
+  for (const char* key : {"symbol", "operator", "kind", "provider", "precision", "source_hash", "binaries", "plan"}) {
+    CHECK(parse_error([&](ordered_json& json) { json["kernels"][kAddKernel].erase(key); }) ==
+          fmt::format("manifest.json: kernels[7]: the key \"{}\" is missing", key));
   }
 }
 
-TEST_CASE("network record: operators belong to a network") {
-  CHECK(faults_after([](Manifest& m) { m.network.reset(); }) == Faults{"operators: a package of layers has none"});
-  // Kernels that no program runs are fine: tools launch them by themselves.
+TEST_CASE("network record: kernels that no program runs are fine") {
+  // Tools launch them by themselves.
   CHECK(faults_after([](Manifest& m) { m.network->programs.pop_back(); }) == Faults{});
+  CHECK(faults_after([](Manifest& m) { m.network.reset(); }) == Faults{});
 }
 
-TEST_CASE("network record: an operator's record") {
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.source_hash = ""; }) ==
-        Faults{"operators[1].source_hash: is empty"});
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.op = "\x01"; }) ==
-        Faults{"operators[1].operator: is not printable UTF-8 text"});
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.kind = ""; }) == Faults{"operators[1].kind: is empty"});
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.plan.threads = 100; }) ==
-        Faults{"operators[1].plan: threads is 100, whole warps of 32 are needed"});
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.weights = "weights/add"; }) ==
-        Faults{"operators[1].weights: the plan has 0 words of them"});
-  CHECK(operator_faults(kFcRecord, [](OperatorRecord& r) { r.weights = ""; }) ==
-        Faults{"operators[0].weights: the plan has 62730 words of them"});
-  CHECK(operator_faults(kFcRecord, [](OperatorRecord& r) { r.weights = "../fc"; }) ==
-        Faults{"operators[0].weights: '../fc' is not a relative path of plain names without '.' or '..'"});
-  CHECK(operator_faults(kFcRecord, [](OperatorRecord& r) { r.binaries.clear(); }) ==
-        Faults{"operators[0].binaries: is empty: there would be nothing to load"});
-  CHECK(operator_faults(kFcRecord, [](OperatorRecord& r) { r.binaries[1].path = r.binaries[0].path; }) ==
-        Faults{"operators[0].binaries[1].path: 'kernels/operator_fc.ptx' is named twice"});
-  // Symbols are one name space, of layers and operators together; the first one of a name counts.
-  const Faults twice = operator_faults(kFcRecord, [](OperatorRecord& r) { r.symbol = "conv1_b2"; });
+TEST_CASE("network record: an operator's kernel") {
+  const std::string add = "operator_add", fc = "operator_fc";
+  CHECK(kernel_faults(add, [](Kernel& k) { k.source_hash = ""; }) == Faults{"kernels[7].source_hash: is empty"});
+  CHECK(kernel_faults(add, [](Kernel& k) { k.op = "\x01"; }) ==
+        Faults{"kernels[7].operator: is not printable UTF-8 text"});
+  CHECK(kernel_faults(add, [](Kernel& k) { k.kind = ""; }) == Faults{"kernels[7].kind: is empty"});
+  CHECK(kernel_faults(add, [](Kernel& k) { k.plan.replace(k.plan.find("threads: 256"), 12, "threads: 100"); }) ==
+        Faults{"kernels[7].plan: threads is 100, whole warps of 32 are needed"});
+  CHECK(kernel_faults(add, [](Kernel& k) { k.provider = "conv_baked"; }) ==
+        Faults{"kernels[7].plan: it is no convolution, which conv_baked kernels are"});
+  CHECK(kernel_faults(add, [](Kernel& k) { k.weights = "weights/add"; }) ==
+        Faults{"kernels[7].weights: the plan has none"});
+  CHECK(kernel_faults(fc, [](Kernel& k) { k.weights = ""; }) == Faults{"kernels[6].weights: the plan has some"});
+  CHECK(kernel_faults(fc, [](Kernel& k) { k.weights = "../fc"; }) ==
+        Faults{"kernels[6].weights: '../fc' is not a relative path of plain names without '.' or '..'"});
+  CHECK(kernel_faults(fc, [](Kernel& k) { k.binaries.clear(); }) ==
+        Faults{"kernels[6].binaries: is empty: there would be nothing to load"});
+  CHECK(kernel_faults(fc, [](Kernel& k) { k.binaries[1].path = k.binaries[0].path; }) ==
+        Faults{"kernels[6].binaries[1].path: 'kernels/operator_fc.ptx' is named twice"});
+  // Symbols are one name space; the first one of a name counts.
+  const Faults twice = kernel_faults(fc, [](Kernel& k) { k.symbol = "conv1_b2"; });
   REQUIRE_FALSE(twice.empty());
-  CHECK(twice[0] == "operators[0].symbol: 'conv1_b2' is the symbol of two kernels");
+  CHECK(twice[0] == "kernels[6].symbol: 'conv1_b2' is the symbol of two kernels");
 }
 
 TEST_CASE("network record: inputs and outputs") {
@@ -229,7 +264,9 @@ TEST_CASE("network record: buffers hold float32") {
     t.element = ElementType::f16;
     t.shape = {2 * kSampleFeatures};
   });
-  CHECK(faults == Faults{kProgram + ".plan: buffer 6: holds no float32 values"});
+  const std::string halves = " lies in nchw as f16, and the kernel takes nchw as f32";
+  CHECK(faults == Faults{kProgram + ".plan: buffer 6: holds no float32 values",
+                         kProgram + ".kernels[3]: its output" + halves, kProgram + ".kernels[4]: its input" + halves});
 }
 
 TEST_CASE("network record: what a layer's kernel takes lies where the step has it") {
@@ -241,50 +278,51 @@ TEST_CASE("network record: what a layer's kernel takes lies where the step has i
                left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
                       "apart"});
   CHECK(program_faults([](NetworkProgram& p) { p.kernels[kLeft] = "right_b2"; }) ==
-        Faults{left + "its step reads 1 tensors"});
+        Faults{left + "its step reads 1 tensors, and the kernel takes others"});
   CHECK(program_faults([](NetworkProgram& p) { p.kernels[kRight] = "left_b2"; }) ==
-        Faults{right + "its step reads 2 tensors"});
-  CHECK(layer_faults("left_b2", [](KernelRecord& r) { r.launch.output_image_words = 0; }) ==
+        Faults{right + "its step reads 2 tensors, and the kernel takes others"});
+  CHECK(baked_faults("left_b2", [](KernelPlan& p) { p.output_image_words = 0; }) ==
         Faults{left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
                       "apart"});
-  CHECK(layer_faults("right_b2", [](KernelRecord& r) { r.launch.residual_image_words = 2 * kSampleTensorWords; }) ==
+  CHECK(baked_faults("right_b2", [](KernelPlan& p) { p.residual_image_words = 2 * kSampleTensorWords; }) ==
         Faults{right + "its residual has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 1 x 12544, 25088 "
                        "apart"});
-  CHECK(layer_faults("conv1_b2", [](KernelRecord& r) {
-          r.launch.output_layout = TensorLayout::nchw4;
-          r.launch.output_alignment = 16;
-        }) == Faults{conv1 + "its output lies in nchw, and the kernel takes nchw4"});
-  CHECK(layer_faults("right_b2", [](KernelRecord& r) { r.launch.output_alignment = 256; }) ==
-        Faults{});  // 12544 is one
+  CHECK(baked_faults("conv1_b2", [](KernelPlan& p) { p.output_layout = TensorLayout::nchw4; }) ==
+        Faults{conv1 + "its output lies in nchw as f32, and the kernel takes nchw4 as f32"});
+  CHECK(replaced_faults("right_b2", [](TemplatePlan& p) { p.output().alignment = 256; }) == Faults{});  // 12544 is one
   CHECK(program_faults([](NetworkProgram& p) {
           p.plan.steps[kLeft].writes.offset = kSampleTensorWords * 4;
           p.plan.steps[kRight].writes.offset = 0;
         }) == Faults{});
-  CHECK(layer_faults("conv1_b2", [](KernelRecord& r) { r.launch.input_activity = ActivityMap{1, 7, 7}; }) ==
-        Faults{conv1 + "is a kernel of half precision or with activity maps, which networks have none of"});
-  const Faults half = layer_faults("conv1_b2", [](KernelRecord& r) {
-    r.precision = "fp16";
-    r.launch.input_element = r.launch.output_element = ElementType::f16;
-    r.launch.input_layout = r.launch.output_layout = TensorLayout::n2chw;
-    r.launch.tile_images = 2;
+  CHECK(baked_faults("conv1_b2", [](KernelPlan& p) { p.skips = ActivityMap{1, 7, 7}; }) ==
+        Faults{conv1 + "is a kernel with activity maps, which networks have none of"});
+  // Halves as pairs of images.
+  const Faults half = kernel_faults("conv1_b2", [](Kernel& k) {
+    set_plan(k, sample_plan(k.layer->shape, {.precision = Precision::fp16, .batch = 2}));
   });
-  REQUIRE(half.size() == 3);
-  CHECK(half[0] == conv1 + "is a kernel of half precision or with activity maps, which networks have none of");
-  CHECK(half[1] == conv1 + "its input lies in nchw, and the kernel takes n2chw");
+  CHECK(half == Faults{conv1 + "its input lies in nchw as f32, and the kernel takes n2chw as f16",
+                       conv1 + "its output lies in nchw as f32, and the kernel takes n2chw as f16"});
   // A layer with a fault of its own is reported once.
-  const Faults shape = layer_faults("conv1_b2", [](KernelRecord& r) { r.shape.in_channels = 0; });
+  const Faults shape = kernel_faults("conv1_b2", [](Kernel& k) { k.layer->shape.in_channels = 0; });
   CHECK(std::ranges::none_of(shape, [](const std::string& fault) { return fault.starts_with("network"); }));
 }
 
 TEST_CASE("network record: a place that its kernel's alignment does not allow") {
   // A channel of 14 x 14 floats has 784 bytes, a multiple of 16 but not of 32.
-  const auto faults = faults_after([](Manifest& manifest) {
+  const auto replace = [](Kernel& kernel, int alignment) {
+    kernel.planned_batch = 0;
+    TemplatePlan plan = sample_template("conv_any", kernel.layer->shape);
+    plan.output().image_words = 2 * kSampleTensorWords;
+    plan.output().alignment = alignment;
+    set_plan(kernel, plan);
+  };
+  const auto faults = faults_after([&](Manifest& manifest) {
     for (NetworkProgram& program : manifest.network->programs) {
       program.plan.steps[kLeft].writes.offset = kSampleTensorWords * 4;
       program.plan.steps[kRight].writes.offset = 0;
     }
-    for (KernelRecord& record : manifest.kernels) {
-      if (record.layer == "left") record.launch.output_alignment = 256;
+    for (Kernel& kernel : manifest.kernels) {
+      if (kernel.op == "left") replace(kernel, 256);
     }
   });
   CHECK(faults == Faults{});  // 12544 is 49 x 256
@@ -299,13 +337,12 @@ TEST_CASE("network record: a place that its kernel's alignment does not allow") 
     plan.steps[kRight].writes.offset = bytes;
     plan.steps[kRight].writes.run_bytes = 2 * kSampleTensorWords * 4 - bytes;
     plan.steps[kRight].reads.pop_back();
-    for (KernelRecord& record : manifest.kernels) {
-      if (record.symbol == "left_b2") record.shape.out_channels = channels;
-      if (record.symbol != "right_b2") continue;
-      record.shape.out_channels = 32 - channels;
-      record.shape.epilogue.residual = false;
-      record.launch.output_alignment = 32;
-    }
+    Kernel &left = kernel_of(manifest, "left_b2"), &right = kernel_of(manifest, "right_b2");
+    left.layer->shape.out_channels = channels;
+    replace(left, 4);
+    right.layer->shape.out_channels = 32 - channels;
+    right.layer->shape.epilogue.residual = false;
+    replace(right, 32);
     CHECK(
         verify(manifest) ==
         Faults{kProgram +
@@ -317,29 +354,47 @@ TEST_CASE("network record: what an operator's kernel takes lies where the step h
   const auto both = [](const std::string& text) {
     return Faults{"network.programs[0].kernels" + text, "network.programs[1].kernels" + text};
   };
-  const std::string elsewhere = " lies elsewhere than where the kernel takes it";
+  const std::string add = "operator_add";
+  const std::string ten = "1 x 40 bytes, 40 apart, and the kernel takes ";
   CHECK(program_faults([](NetworkProgram& p) { p.kernels[kAdd] = "operator_fc"; }) ==
-        Faults{kProgram + ".kernels[4]: its input" + elsewhere});
+        Faults{kProgram + ".kernels[4]: its input has images of " + ten + "1 x 25088, 25088 apart",
+               kProgram + ".kernels[4]: its step reads 2 tensors, and the kernel takes others"});
   CHECK(program_faults([](NetworkProgram& p) { p.kernels[kFc] = "operator_add"; }) ==
-        Faults{kProgram + ".kernels[3]: its step reads 1 tensors, and the kernel takes others"});
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.second = 2; }) ==
-        both("[4]: its step reads 2 tensors, and the kernel takes others"));
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.second = -1; }) ==
-        both("[4]: its step reads 2 tensors, and the kernel takes others"));
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.input = -1; }) ==
-        both("[4]: its step reads 2 tensors, and the kernel takes others"));
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { std::swap(r.input, r.second); }) == Faults{});
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.plan.input.run_words = 9; }) ==
-        both("[4]: its input" + elsewhere));
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) { r.plan.second.image_words = 12; }) ==
-        both("[4]: its second input" + elsewhere));
-  CHECK(operator_faults(kAddRecord, [](OperatorRecord& r) {
-          r.plan.output.offset = 1;
-          r.plan.output.image_words = 11;
-        }) == both("[4]: its output" + elsewhere));
-  CHECK(operator_faults(kCopyRecord, [](OperatorRecord& r) {
-          r.plan.output.run_words /= 2;
-          r.plan.output.runs = 2;
-          r.plan.output.run_pitch = r.plan.output.run_words;
-        }) == both("[5]: its output" + elsewhere));
+        Faults{kProgram + ".kernels[3]: its input has images of 1 x 25088 bytes, 25088 apart, and the kernel takes 1 x "
+                          "40, 40 apart",
+               kProgram + ".kernels[3]: its step reads 1 tensors, and the kernel takes others"});
+  // Both of the same tensor, or none of the second.
+  const Faults others = both("[4]: its step reads 2 tensors, and the kernel takes others");
+  CHECK(template_faults(add, [](TemplatePlan& p) { p.residual().argument = 0; }) == others);
+  CHECK(template_faults(add, [](TemplatePlan& p) { p.residual() = {.role = TensorRole::residual, .argument = 1}; }) ==
+        others);
+  CHECK(template_faults(add, [](TemplatePlan& p) { std::swap(p.input().argument, p.residual().argument); }) ==
+        Faults{});
+  CHECK(template_faults(add, [](TemplatePlan& p) { p.input().run_words = 9; }) ==
+        both("[4]: its input has images of " + ten + "1 x 36, 40 apart"));
+  CHECK(template_faults(add, [](TemplatePlan& p) { p.residual().image_words = 12; }) ==
+        both("[4]: its residual has images of " + ten + "1 x 40, 48 apart"));
+  CHECK(template_faults(add, [](TemplatePlan& p) { p.output().image_words = 11; }) ==
+        both("[4]: its output has images of " + ten + "1 x 40, 44 apart"));
+  CHECK(template_faults("operator_features",
+                        [](TemplatePlan& p) {
+                          p.output().run_words /= 2;
+                          p.output().runs = 2;
+                          p.output().run_pitch = p.output().run_words;
+                        }) ==
+        both("[5]: its output has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 2 x 6272, 12544 "
+             "apart"));
+}
+
+TEST_CASE("network record: arguments that no launch has") {
+  for (const int argument : {-1, 2}) {
+    const Faults faults = kernel_faults("operator_add", [&](Kernel& kernel) {
+      TemplatePlan plan = parse_template_plan(kernel.plan);
+      plan.residual().argument = argument;
+      kernel.plan = print(plan);
+    });
+    REQUIRE(faults.size() == 1);
+    CHECK(faults[0] ==
+          fmt::format("kernels[7].plan: the argument of the tensor 'residual' is {}, allowed is 0 to 1", argument));
+  }
 }

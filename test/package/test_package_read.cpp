@@ -203,15 +203,30 @@ TEST_CASE("package: too many entries") {
 TEST_CASE("package: a wrong version names the file and what this burin reads") {
   const std::string error = read_error(make_zip({{.name = "manifest.json", .content = "{\"format_version\": 9}"}}));
   contains(error, "x.burin: manifest.json: format_version: 9 is not one this burin");
-  contains(error, "it reads 4");
+  contains(error, "it reads 5");
+}
+
+TEST_CASE("package: one of format 4 gives one clear error that says how to compile it anew") {
+  std::vector<ZipEntry> entries = sample_entries();
+  std::string& manifest = entry(entries, "manifest.json").content;
+  const std::string version = "\"format_version\": 5";
+  manifest.replace(manifest.find(version), version.size(), "\"format_version\": 4");
+  CHECK(read_error(make_zip(entries)) ==
+        "x.burin: manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 5. Compile it again from its weights or model: 'burin compile'");
 }
 
 TEST_CASE("package: hostile numbers in the manifest are refused") {
-  std::vector<ZipEntry> entries = sample_entries();
-  std::string& manifest = entry(entries, "manifest.json").content;
-  const std::string threads = "\"threads\": 224";
-  manifest.replace(manifest.find(threads), threads.size(), "\"threads\": 1056");
-  CHECK(read_error(make_zip(entries)) == "x.burin: manifest.json: kernels[0].launch.threads: 1056 is over 1024");
+  const auto read_with = [](const std::string& text, const std::string& instead) {
+    std::vector<ZipEntry> entries = sample_entries();
+    std::string& manifest = entry(entries, "manifest.json").content;
+    manifest.replace(manifest.find(text), text.size(), instead);
+    return read_error(make_zip(entries));
+  };
+  CHECK(read_with("\"dead_inputs\": 1", "\"dead_inputs\": 9") ==
+        "x.burin: manifest.json: kernels[0].layer.dead_inputs: 9 is over 8");
+  contains(read_with("\"threads: 224\"", "\"threads: 1056\""),
+           "x.burin: manifest.json: kernels[0].plan: threads is 1056, allowed is 32 to 1024");
 }
 
 TEST_CASE("package: a manifest without its list of files is refused") {

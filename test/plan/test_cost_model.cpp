@@ -88,20 +88,10 @@ TEST_CASE("cost_model: neighbours that run the same code fetch faster") {
   f.mean.multiply_adds = f.fullest.multiply_adds = 9000;  // more than the cache holds
   f.threads = 128;                                        // too few to hide it
   f.slices = 15;                                          // 120 blocks, all at once
-  f.cluster = {1, 1, 2};
+  f.cluster = {1, 2};
   const double apart = launch_cost(f, h200()).fetch_us;
-  f.cluster = {2, 1, 2};
+  f.cluster = {2, 2};
   CHECK(launch_cost(f, h200()).fetch_us < apart);
-}
-
-TEST_CASE("cost_model: blocks that share copies take in as much as others") {
-  LaunchFigures f = figures();
-  f.staging = Staging::bulk;
-  f.mean = f.fullest = {200, 100, 64};  // little work for what is copied
-  f.buffers = 4;
-  const double alone = launch_cost(f, h200()).total_us;
-  f.cluster = {1, 2, 1};
-  CHECK(launch_cost(f, h200()).total_us > alone);  // they meet before the first copy
 }
 
 TEST_CASE("cost_model: clusters") {

@@ -32,8 +32,14 @@ SparsePattern pattern_of(const std::vector<std::vector<int>>& rows, int in_chann
   return analyse(layer);
 }
 
-// By definition, column by column.
-DealCost counted_cost(const SparsePattern& pattern, const Groups& groups) {
+struct DealCost {
+  std::int64_t heaviest = 0;  // group: multiply-adds + kLoadWeight x loads
+  std::int64_t total = 0;     // of all groups
+  auto operator<=>(const DealCost&) const = default;
+};
+
+// What the groups cost by definition, column by column.
+DealCost deal_cost(const SparsePattern& pattern, const Groups& groups) {
   DealCost cost;
   for (const std::vector<int>& group : groups) {
     std::set<std::tuple<int, int, int>> columns;
@@ -105,8 +111,6 @@ TEST_CASE("sharing: random patterns and groups") {
     const Groups shared = share_loads(pattern, groups, count, capacity, effort);
     CHECK(share_loads(pattern, groups, count, capacity, effort) == shared);
     const DealCost before = deal_cost(pattern, groups), after = deal_cost(pattern, shared);
-    CHECK(before == counted_cost(pattern, groups));
-    CHECK(after == counted_cost(pattern, shared));
     CHECK(after.heaviest <= before.heaviest);
     CHECK(after.total <= before.total);
     REQUIRE(shared.size() == groups.size());

@@ -2,6 +2,7 @@
 
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"
+#include "test/package/sample_plans.h"
 
 using namespace burin;
 
@@ -72,25 +73,20 @@ done:
 std::string double_ptx() { return kPtx; }
 
 void add_double_kernel(Package& package, const std::string& arch, const std::string& ptx) {
-  KernelRecord& record = package.manifest.kernels.emplace_back();
-  record.symbol = "double_b1";
-  record.layer = "double";
-  record.shape.in_h = kDoubleHeight;
-  record.shape.in_w = kDoubleWidth;
-  record.nonzeros = 1;
-  record.template_name = "by_hand";
-  record.precision = "fp32";
-  record.plan = "by hand\n";
-  record.plan_short = "by hand";
-  record.source_hash = "0123456789abcdef";
-  record.launch = {.threads = kDoublePixels,
-                   .shared_bytes = kSharedBytes,
-                   .slices = kSlices,
-                   .tile_images = 1,
-                   .tiles_per_image = 1,
-                   .workspace_bytes_per_tile = kSlices * kDoublePixels * sizeof(float),
-                   .counters_per_tile = 1};
-  record.binaries.push_back(
+  Kernel& kernel = package.manifest.kernels.emplace_back();
+  kernel.symbol = "double_b1";
+  kernel.op = "double";
+  kernel.kind = "convolution";
+  ConvShape& shape = kernel.layer.emplace().shape;
+  shape.in_h = kDoubleHeight;
+  shape.in_w = kDoubleWidth;
+  kernel.layer->nonzeros = 1;
+  kernel.source_hash = "0123456789abcdef";
+  SamplePlan plan{.tile = {1, kDoubleHeight, kDoubleWidth}, .splits = kSlices};
+  plan.channel_pitch = (kSharedBytes - kSharedReserveBytes) / 16;  // two stages of two channels, in words
+  set_plan(kernel, sample_plan(shape, plan));
+  BURIN_CHECK(kernel.form.launch.shared_bytes == kSharedBytes, "the code relies on it");
+  kernel.binaries.push_back(
       {.kind = BinaryKind::ptx, .arch = arch, .path = "kernels/double.ptx", .bytes = std::int64_t(ptx.size())});
   package.files["kernels/double.ptx"] = ptx;
 }

@@ -1,6 +1,5 @@
-// A kernel by hand that follows the launch contract of ir/package/manifest.h, for tests on a real device: output =
-// input
-// + input. Two slices write partial sums, the last one to arrive adds them, counters are left zero.
+// A kernel by hand that follows the launch contract of ir/kernel.h, for tests on a real device: output = input + input.
+// Two slices write partial sums, the last one to arrive adds them, counters are left zero.
 #pragma once
 
 #include <memory>
@@ -16,7 +15,7 @@ inline constexpr int kDoublePixels = kDoubleHeight * kDoubleWidth;
 
 // One block of 32 threads for each image and slice.
 std::string double_ptx();
-// Its record, with that PTX for `arch`; puts the code into the package.
+// What a package says of it, with that PTX for `arch`; puts the code into the package.
 void add_double_kernel(burin::Package& package, const std::string& arch = "sm_75",
                        const std::string& ptx = double_ptx());
 

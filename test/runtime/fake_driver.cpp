@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <utility>
 
 using namespace burin;
 
@@ -131,23 +132,42 @@ bool is_legal(const std::array<unsigned, 6>& geometry, unsigned shared, const CU
          bx * by * bz <= 1024 && shared <= static_cast<unsigned>(function.max_dynamic_shared);
 }
 
+// The names between the parentheses behind the symbol.
+std::vector<std::string> parameters_of(const std::string& code, const std::string& symbol) {
+  std::vector<std::string> names;
+  const std::size_t begin = code.find(symbol + "(");
+  if (begin == std::string::npos) return names;
+  std::string name;
+  for (std::size_t i = begin + symbol.size() + 1; i < code.size(); ++i) {
+    const char c = code[i];
+    if (c == ',' || c == ')') names.push_back(std::exchange(name, ""));
+    if (c == ')') break;
+    if (c != ',' && c != ' ') name += c;
+  }
+  return names;
+}
+
 // As many parameters as the kernel has are read, as a driver does it.
 FakeLaunch launch_of(CUfunction function, void** parameters) {
   FakeLaunch launch;
   launch.function = function;
   launch.context = current();
-  launch.input = *static_cast<const void**>(parameters[0]);
-  launch.output = *static_cast<void**>(parameters[1]);
-  launch.residual = *static_cast<const void**>(parameters[2]);
-  launch.partials = *static_cast<void**>(parameters[3]);
-  if (function->symbol.starts_with("operator_")) {
-    launch.batch = *static_cast<std::int32_t*>(parameters[4]);
-    return launch;
+  for (std::size_t i = 0; i < function->parameters.size(); ++i) {
+    const std::string& name = function->parameters[i];
+    if (name == "batch") {
+      launch.batch = *static_cast<std::int32_t*>(parameters[i]);
+      continue;
+    }
+    void* const value = *static_cast<void**>(parameters[i]);
+    if (name == "input") launch.input = value;
+    if (name == "output") launch.output = value;
+    if (name == "residual") launch.residual = value;
+    if (name == "weights") launch.weights = value;
+    if (name == "partials") launch.partials = value;
+    if (name == "counters") launch.counters = value;
+    if (name == "input_map") launch.input_activity = value;
+    if (name == "output_map") launch.output_activity = value;
   }
-  launch.counters = *static_cast<void**>(parameters[4]);
-  launch.batch = *static_cast<std::int32_t*>(parameters[5]);
-  launch.input_activity = *static_cast<const void**>(parameters[6]);
-  launch.output_activity = *static_cast<void**>(parameters[7]);
   return launch;
 }
 
@@ -308,7 +328,7 @@ struct FakeFunctions {
   static CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* symbol) {
     BEGIN(true);
     if (module->code.find(symbol) == std::string::npos) return kErrorNotFound;
-    *function = module->functions.emplace_back(new CUfunc_st{symbol});
+    *function = module->functions.emplace_back(new CUfunc_st{symbol, parameters_of(module->code, symbol)});
     return kCudaSuccess;
   }
   static CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction) {

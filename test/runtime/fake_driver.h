@@ -1,6 +1,8 @@
 // A CUDA driver that counts, remembers and fails on request: what the runtime's tests run against where there is no
 // GPU.
 //
+// What stands for a kernel's code names its parameters: "symbol(input, output, residual, weights, batch)".
+//
 // Device memory is host memory. The driver checks what a real one checks (a current context, known handles, launch
 // limits) and keeps a list of everything taken, so that a test sees what was not given back. Launches take no lock.
 #pragma once
@@ -30,6 +32,7 @@ struct FakeDevice {
   int shared_per_block = 232448;
 };
 
+// Parameters that the kernel does not have are null.
 struct FakeLaunch {
   CUfunc_st* function = nullptr;
   std::array<unsigned, 6> geometry{};  // grid x, y, z, block x, y, z
@@ -39,6 +42,7 @@ struct FakeLaunch {
   const void* input = nullptr;
   void* output = nullptr;
   const void* residual = nullptr;
+  const void* weights = nullptr;
   void* partials = nullptr;
   void* counters = nullptr;
   int batch = 0;
@@ -46,8 +50,7 @@ struct FakeLaunch {
   void* output_activity = nullptr;
 };
 
-// A graph that was put together of kernel nodes. Kernels of operators, whose symbols begin with "operator_", have the
-// parameters (input, output, second input, weights, batch): here these are input, output, residual, partials, batch.
+// A graph that was put together of kernel nodes.
 struct FakeEdge {
   int from = 0, to = 0;
   bool programmatic = false;
@@ -131,6 +134,7 @@ struct CUmod_st {
 };
 struct CUfunc_st {
   std::string symbol;
+  std::vector<std::string> parameters;
   int max_dynamic_shared = 48 * 1024;
 };
 struct CUstream_st {

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "runtime/burin/runtime.h"
+#include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 
@@ -195,11 +196,15 @@ TEST_CASE("c_api: package_contents") {
 }
 
 TEST_CASE("c_api: layouts_and_alignments") {
-  const std::shared_ptr<burin::Package> package = sample_package();
-  burin::LaunchGeometry& launch = package->manifest.kernels.back().launch;  // conv2
-  launch.output_layout = burin::TensorLayout::nchw4;
-  launch.input_alignment = 16;
-  launch.output_alignment = 64;
+  const auto package = sample_package({}, [](std::vector<burin::Kernel>& kernels) {
+    edit_template(kernels.back(), [](burin::TemplatePlan& plan) {  // conv2
+      const burin::TensorLayout nchw4 = burin::TensorLayout::nchw4;
+      plan.input().alignment = 16;
+      plan.output() = image_tensor(burin::TensorRole::output, 16, 14, 14, nchw4);
+      plan.residual() = image_tensor(burin::TensorRole::residual, 16, 14, 14, nchw4);
+      plan.output().alignment = plan.residual().alignment = 64;
+    });
+  });
   const PackageFile file(*package);
   FakeDriver fake;
   burin_device* device = nullptr;
@@ -227,8 +232,9 @@ TEST_CASE("c_api: layouts_and_alignments") {
 }
 
 TEST_CASE("c_api: half_tensors") {
-  const std::shared_ptr<burin::Package> package = half_sample_package(burin::Precision::bf16);
-  package->manifest.kernels.back().launch.output_element = burin::ElementType::f16;
+  const auto package = half_sample_package(burin::Precision::bf16, [](std::vector<burin::Kernel>& kernels) {
+    edit_template(kernels.back(), [](burin::TemplatePlan& plan) { plan.output().element = burin::ElementType::f16; });
+  });
   const PackageFile file(*package);
   FakeDriver fake;
   burin_device* device = nullptr;
@@ -314,9 +320,9 @@ TEST_CASE("c_api: errors_belong_to_a_thread") {
 
 TEST_CASE("c_api: activity_maps") {
   FakeDriver fake;
-  std::shared_ptr<burin::Package> package = sample_package();
-  burin::KernelRecord& record = package->manifest.kernels.front();
-  record.launch.input_activity = burin::ActivityMap{2, 7, 7};
+  const auto package = sample_package({}, [](std::vector<burin::Kernel>& kernels) {
+    edit_baked(kernels.front(), [](burin::KernelPlan& plan) { plan.skips = burin::ActivityMap{2, 7, 7}; });
+  });
   const PackageFile file(*package);
   burin_device* device = nullptr;
   burin_package* opened = nullptr;

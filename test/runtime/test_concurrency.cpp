@@ -32,7 +32,7 @@ TEST_CASE("concurrency: launches_of_one_kernel_with_own_workspaces") {
   {
     const Device device = Device::open(0);
     const LoadedPackage package(device, sample_package(), "sample");
-    const Kernel kernel = package.kernel("conv1", 1);
+    const LoadedKernel kernel = package.kernel("conv1", 1);
     std::vector<Workspace> workspaces;
     for (int i = 0; i < kThreads; ++i) workspaces.emplace_back(device, kernel.workspace_size(kThreads));
     std::array<float, kThreads> inputs{}, outputs{};
@@ -87,7 +87,7 @@ TEST_CASE("concurrency: runs of one network share code and weights, and no other
   FakeDriver fake;
   {
     const Device device = Device::open(0);
-    const Network network(LoadedPackage(device, std::make_shared<burin::Package>(network_package()), "sample"));
+    const LoadedNetwork network(LoadedPackage(device, std::make_shared<burin::Package>(network_package()), "sample"));
     in_threads([&](int i) {
       const int batch = i + 1;
       const auto memory = [&](int words) { return DeviceBuffer(device, static_cast<std::size_t>(batch * words * 4)); };
@@ -103,7 +103,7 @@ TEST_CASE("concurrency: runs of one network share code and weights, and no other
     CHECK(fake.calls_of("cuGraphLaunch") == 100 * kThreads);
     const std::vector<FakeGraph> graphs = fake.graphs();
     REQUIRE(graphs.size() == kThreads);
-    for (const FakeGraph& graph : graphs) CHECK(graph.nodes[kFc].partials == graphs[0].nodes[kFc].partials);
+    for (const FakeGraph& graph : graphs) CHECK(graph.nodes[kFc].weights == graphs[0].nodes[kFc].weights);
   }
   CHECK(fake.live().empty());
 }
@@ -111,7 +111,7 @@ TEST_CASE("concurrency: runs of one network share code and weights, and no other
 TEST_CASE("concurrency: two runs at once have arenas and counters of their own") {
   FakeDriver fake;
   const Device device = Device::open(0);
-  const Network network(LoadedPackage(device, std::make_shared<burin::Package>(network_package()), "sample"));
+  const LoadedNetwork network(LoadedPackage(device, std::make_shared<burin::Package>(network_package()), "sample"));
   const DeviceBuffer image(device, 8 * kSampleImageWords * 4), shift(device, 8 * kSampleFeatures * 4);
   const DeviceBuffer scores(device, 8 * kSampleFeatures * 4), features(device, 8 * kSampleTensorWords * 4);
   const NetworkIo io{{image.data(), shift.data()}, {scores.data(), features.data()}, 8};

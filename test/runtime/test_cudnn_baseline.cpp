@@ -64,8 +64,9 @@ burin::MeasureOptions few_samples() {
   return options;
 }
 
-CudnnBaseline measure(const ConvShape& shape, int batch = 2,
-                      std::span<const CudnnMode> modes = burin::kCudnnFloatModes) {
+constexpr std::array kFloatModes = {CudnnMode::fp32, CudnnMode::tf32};
+
+CudnnBaseline measure(const ConvShape& shape, int batch = 2, std::span<const CudnnMode> modes = kFloatModes) {
   const Device device = Device::open(0);
   const Stream stream(device);
   Cudnn cudnn(device, {BURIN_FAKE_CUDNN});

@@ -20,7 +20,7 @@ namespace {
 void whole_session(const SampleCode& code) {
   const Device device = Device::open(0);
   const LoadedPackage package(device, sample_package(code), "sample", {.eager = true});
-  const Kernel kernel = package.kernel("conv1", 8);
+  const LoadedKernel kernel = package.kernel("conv1", 8);
   const Workspace workspace(device, kernel.workspace_size(8));
   const std::vector<float> values(16, 1.0F);
   DeviceBuffer input(device, std::span<const float>(values));
@@ -42,7 +42,7 @@ void whole_session(const SampleCode& code) {
 void network_session() {
   const Device device = Device::open(0);
   const LoadedPackage package(device, std::make_shared<Package>(network_package()), "sample");
-  const Network network(package);
+  const LoadedNetwork network(package);
   const DeviceBuffer image(device, 10 * kSampleImageWords * 4), shift(device, 10 * kSampleFeatures * 4);
   const DeviceBuffer scores(device, 10 * kSampleFeatures * 4), features(device, 10 * kSampleTensorWords * 4);
   const NetworkIo io{{image.data(), shift.data()}, {scores.data(), features.data()}, 10};

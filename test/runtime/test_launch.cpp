@@ -6,6 +6,7 @@
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/launch_plan.h"
+#include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/skip.h"
@@ -45,7 +46,7 @@ struct Sample {
   FakeDriver fake;
   Device device = Device::open(0);
   LoadedPackage package{device, sample_package(), "sample"};
-  Kernel kernel = package.kernel("conv1", 1);
+  LoadedKernel kernel = package.kernel("conv1", 1);
   Workspace workspace{device, kernel.workspace_size(8)};
   float input = 0, output = 0, residual = 0;
   LaunchIo io{&input, &output, nullptr, 1};
@@ -54,66 +55,67 @@ struct Sample {
 }  // namespace
 
 TEST_CASE("grid: tiles_and_slices") {
-  KernelRecord record = sample_kernel("conv1", 1);
-  CHECK(launch_grid(record, 1).tiles == 4);
-  CHECK(launch_grid(record, 3).tiles == 12);
-  CHECK(launch_grid(record, 3).slices == 2);
-  record.launch.tile_images = 4;
-  record.launch.tiles_per_image = 1;
-  CHECK(launch_grid(record, 1).tiles == 1);
-  CHECK(launch_grid(record, 4).tiles == 1);
-  CHECK(launch_grid(record, 5).tiles == 2);
-  CHECK(launch_grid(record, 1 << 20).tiles == 1 << 18);
+  Kernel kernel = sample_kernel("conv1", 1);
+  LaunchGeometry& launch = kernel.form.launch;
+  CHECK(launch_grid(kernel, 1).tiles == 4);
+  CHECK(launch_grid(kernel, 3).tiles == 12);
+  CHECK(launch_grid(kernel, 3).slices == 4);
+  launch.tile_images = 4;
+  launch.tiles_per_image = 1;
+  CHECK(launch_grid(kernel, 1).tiles == 1);
+  CHECK(launch_grid(kernel, 4).tiles == 1);
+  CHECK(launch_grid(kernel, 5).tiles == 2);
+  CHECK(launch_grid(kernel, 1 << 20).tiles == 1 << 18);
 }
 
 TEST_CASE("grid: whole clusters of tiles") {
-  KernelRecord record = sample_kernel("conv1", 1);
-  record.launch.tiles_per_image = 3;
-  record.launch.cluster_tiles = 2;
-  CHECK(launch_grid(record, 1).tiles == 4);
-  CHECK(launch_grid(record, 2).tiles == 6);
-  CHECK(launch_grid(record, 3).tiles == 10);
-  CHECK(launch_workspace(record, 3).partial_bytes == 9 * 4096);  // none for what lies beyond the batch
-  record.launch.cluster_tiles = 8;
-  record.launch.tiles_per_image = 1;
-  CHECK(launch_grid(record, 1).tiles == 8);
-  record.launch.tiles_per_image = 2047;
-  CHECK(launch_grid(record, 1 << 20).tiles == 2047U << 20);
-  record.launch.cluster_tiles = 7;
-  record.launch.tiles_per_image = std::numeric_limits<int>::max();
-  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1)).has("2147483653 blocks"));
+  Kernel kernel = sample_kernel("conv1", 1);
+  LaunchGeometry& launch = kernel.form.launch;
+  launch.tiles_per_image = 3;
+  launch.cluster_tiles = 2;
+  CHECK(launch_grid(kernel, 1).tiles == 4);
+  CHECK(launch_grid(kernel, 2).tiles == 6);
+  CHECK(launch_grid(kernel, 3).tiles == 10);
+  CHECK(launch_workspace(kernel, 3).partial_bytes == 9 * 8192);  // none for what lies beyond the batch
+  launch.cluster_tiles = 8;
+  launch.tiles_per_image = 1;
+  CHECK(launch_grid(kernel, 1).tiles == 8);
+  launch.tiles_per_image = 2047;
+  CHECK(launch_grid(kernel, 1 << 20).tiles == 2047U << 20);
+  launch.cluster_tiles = 7;
+  launch.tiles_per_image = std::numeric_limits<int>::max();
+  CHECK(BURIN_THROWN(unsupported, launch_grid(kernel, 1)).has("2147483653 blocks"));
 }
 
 TEST_CASE("grid: limits") {
-  KernelRecord record = sample_kernel("conv1", 1);
-  CHECK(BURIN_THROWN(usage, launch_grid(record, 0)).has("batch 0 of layer conv1 is not within 1..1048576"));
-  CHECK(BURIN_THROWN(usage, launch_grid(record, -1)).has("batch -1"));
-  CHECK(BURIN_THROWN(usage, launch_grid(record, (1 << 20) + 1)).has("1048577"));
-  record.launch.tiles_per_image = 2047;
-  CHECK(launch_grid(record, 1 << 20).tiles == 2047U << 20);
-  record.launch.tiles_per_image = 2048;  // 2^31 blocks, one too many
-  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1 << 20)).has("2147483648 blocks"));
-  CHECK(launch_grid(record, (1 << 20) - 1).tiles == 2147481600U);
-  record.launch.tiles_per_image = 1024;  // 2^30 blocks in x
-  record.launch.slices = 4;
-  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1 << 20)).has("1073741824 x 4 blocks"));
-  record.launch.slices = 65535;
-  CHECK(launch_grid(record, 1).slices == 65535);
-  record.launch.slices = 65536;
-  CHECK(BURIN_THROWN(unsupported, launch_grid(record, 1)).has("65536 slices"));
+  Kernel kernel = sample_kernel("conv1", 1);
+  LaunchGeometry& launch = kernel.form.launch;
+  CHECK(BURIN_THROWN(usage, launch_grid(kernel, 0)).has("batch 0 of layer conv1 is not within 1..1048576"));
+  CHECK(BURIN_THROWN(usage, launch_grid(kernel, -1)).has("batch -1"));
+  CHECK(BURIN_THROWN(usage, launch_grid(kernel, (1 << 20) + 1)).has("1048577"));
+  launch.tiles_per_image = 2047;
+  CHECK(launch_grid(kernel, 1 << 20).tiles == 2047U << 20);
+  launch.tiles_per_image = 2048;  // 2^31 blocks, one too many
+  CHECK(BURIN_THROWN(unsupported, launch_grid(kernel, 1 << 20)).has("2147483648 blocks"));
+  CHECK(launch_grid(kernel, (1 << 20) - 1).tiles == 2147481600U);
+  launch.slices = 65535;
+  CHECK(launch_grid(kernel, 1).slices == 65535);
+  launch.slices = 65536;
+  CHECK(BURIN_THROWN(unsupported, launch_grid(kernel, 1)).has("65536 slices"));
 }
 
 TEST_CASE("workspace_size: counters padded, partial sums per tile") {
-  KernelRecord record = sample_kernel("conv1", 1);
-  CHECK(launch_workspace(record, 1).counter_bytes == 256);  // 4 tiles x 2 counters x 4 bytes
-  CHECK(launch_workspace(record, 1).partial_bytes == 4 * 4096);
-  CHECK(launch_workspace(record, 8).counter_bytes == 256);
-  CHECK(launch_workspace(record, 9).counter_bytes == 512);
-  CHECK(launch_workspace(record, 9).total() == 512 + 36 * 4096);
-  record.launch.counters_per_tile = 0;
-  CHECK(launch_workspace(record, 9).counter_bytes == 0);
-  record.launch.workspace_bytes_per_tile = std::int64_t{1} << 60;
-  CHECK(BURIN_THROWN(unsupported, launch_workspace(record, 9)).has("more scratch memory than can be addressed"));
+  Kernel kernel = sample_kernel("conv1", 1);
+  LaunchGeometry& launch = kernel.form.launch;
+  CHECK(launch_workspace(kernel, 1).counter_bytes == 256);  // 4 tiles x 2 counters x 4 bytes
+  CHECK(launch_workspace(kernel, 1).partial_bytes == 4 * 8192);
+  CHECK(launch_workspace(kernel, 8).counter_bytes == 256);
+  CHECK(launch_workspace(kernel, 9).counter_bytes == 512);
+  CHECK(launch_workspace(kernel, 9).total() == 512 + 36 * 8192);
+  launch.counters_per_tile = 0;
+  CHECK(launch_workspace(kernel, 9).counter_bytes == 0);
+  launch.workspace_bytes_per_tile = std::int64_t{1} << 60;
+  CHECK(BURIN_THROWN(unsupported, launch_workspace(kernel, 9)).has("bytes of scratch memory, more than"));
 }
 
 TEST_CASE("workspace_size: merge serves both") {
@@ -165,7 +167,7 @@ TEST_CASE("launch: geometry and parameters") {
   const std::vector<FakeLaunch> launches = sample.fake.launches();
   REQUIRE(launches.size() == 1);
   const FakeLaunch& launch = launches[0];
-  CHECK(launch.geometry == std::array<unsigned, 6>{12, 2, 1, 64, 1, 1});
+  CHECK(launch.geometry == std::array<unsigned, 6>{12, 4, 1, 64, 1, 1});
   CHECK(launch.shared_bytes == 100'000);
   CHECK(launch.stream == stream.handle());
   CHECK(launch.context == sample.device.context());
@@ -204,11 +206,11 @@ TEST_CASE("launch: workspace_rules") {
   CHECK(missing.has("launch of layer conv1 with batch 1 needs a workspace with 256 bytes of counters"));
   WorkspaceView no_partials = good;
   no_partials.partials = nullptr;
-  CHECK(BURIN_THROWN(usage, launch(no_partials)).has("16384 bytes of partial sums"));
+  CHECK(BURIN_THROWN(usage, launch(no_partials)).has("32768 bytes of partial sums"));
   CHECK(BURIN_THROWN(usage, launch(good, 9)).has("needs 512 bytes of counters, and the workspace has 256"));
   WorkspaceView short_by_one = good;
-  short_by_one.partial_bytes = 16383;
-  CHECK(BURIN_THROWN(usage, launch(short_by_one)).has("the workspace has 16383"));
+  short_by_one.partial_bytes = 32767;
+  CHECK(BURIN_THROWN(usage, launch(short_by_one)).has("the workspace has 32767"));
   CHECK(sample.fake.launches().size() == 2);
 }
 
@@ -217,22 +219,24 @@ TEST_CASE("launch: pointer_rules") {
   const auto launch = [&](LaunchIo io) { sample.kernel.launch(nullptr, io, sample.workspace); };
   CHECK(BURIN_THROWN(usage, launch({nullptr, &sample.output, nullptr, 1})).has("input is a null pointer"));
   CHECK(BURIN_THROWN(usage, launch({&sample.input, nullptr, nullptr, 1})).has("output is a null pointer"));
-  CHECK(BURIN_THROWN(usage, launch({&sample.input, &sample.output, &sample.residual, 1})).has("the layer has none"));
+  CHECK(BURIN_THROWN(usage, launch({&sample.input, &sample.output, &sample.residual, 1}))
+            .has("launch of layer conv1: a residual was given, and the kernel has none"));
   const auto* askew = reinterpret_cast<const float*>(reinterpret_cast<const char*>(&sample.input) + 1);
   CHECK(BURIN_THROWN(usage, launch({askew, &sample.output, nullptr, 1})).has("input is not aligned"));
   CHECK(BURIN_THROWN(usage, launch({&sample.input, &sample.output, nullptr, 0})).has("batch 0"));
 }
 
 TEST_CASE("launch: alignment that the kernel relies on") {
-  KernelRecord record = sample_kernel("conv2", 4);
-  record.shape.epilogue.residual = true;
-  record.launch.input_alignment = 16;
-  record.launch.output_alignment = 32;
+  Kernel kernel = sample_template_kernel("conv2");
+  edit_template(kernel, [](TemplatePlan& plan) {
+    plan.input().alignment = 16;
+    plan.output().alignment = plan.residual().alignment = 32;
+  });
   alignas(64) float memory[32] = {};
   std::uint32_t counter = 0;
   const auto launch = [&](int input, int output, int residual) {
-    check_launch(record, {memory + input, memory + output, memory + residual, 1}, {&counter, 256, memory, 16384},
-                 launch_workspace(record, 1));
+    check_launch(kernel, {memory + input, memory + output, memory + residual, 1}, {&counter, 256, memory, 16384},
+                 launch_workspace(kernel, 1));
   };
   CHECK_NOTHROW(launch(0, 0, 0));
   CHECK_NOTHROW(launch(4, 8, 16));  // 16, 32 and 64 bytes on
@@ -243,14 +247,24 @@ TEST_CASE("launch: alignment that the kernel relies on") {
   CHECK(BURIN_THROWN(usage, launch(0, 0, 4)).has("residual is not aligned"));
 }
 
+namespace {
+
+// The sample whose conv2 reads so many channels in nchw4.
+std::shared_ptr<Package> sample_with_packed_input(int channels) {
+  return sample_package({}, [&](std::vector<Kernel>& kernels) {
+    kernels.back().layer->shape.in_channels = channels;
+    edit_template(kernels.back(), [&](TemplatePlan& plan) {
+      plan.input() = image_tensor(TensorRole::input, channels, 14, 14, TensorLayout::nchw4);
+    });
+  });
+}
+
+}  // namespace
+
 TEST_CASE("launch: an unaligned tensor of an nchw4 kernel never reaches the driver") {
   FakeDriver fake;
-  const std::shared_ptr<Package> package = sample_package();
-  KernelRecord& record = package->manifest.kernels.back();
-  record.launch.input_layout = TensorLayout::nchw4;
-  record.launch.input_alignment = 16;
-  const LoadedPackage loaded(Device::open(0), package, "sample");
-  const Kernel kernel = loaded.kernel("conv2", 4);
+  const LoadedPackage loaded(Device::open(0), sample_with_packed_input(8), "sample");
+  const LoadedKernel kernel = loaded.kernel("conv2", 4);
   alignas(16) float memory[8] = {};
   const auto launch = [&](const float* input) { kernel.launch(nullptr, {input, memory, memory + 1, 1}); };
   CHECK(BURIN_THROWN(usage, launch(memory + 3)).has("input is not aligned"));
@@ -261,13 +275,8 @@ TEST_CASE("launch: an unaligned tensor of an nchw4 kernel never reaches the driv
 
 TEST_CASE("kernel: shapes tell layout, size and alignment") {
   FakeDriver fake;
-  const std::shared_ptr<Package> package = sample_package();
-  KernelRecord& record = package->manifest.kernels.back();
-  record.shape.in_channels = 9;
-  record.launch.input_layout = TensorLayout::nchw4;
-  record.launch.input_alignment = 16;
-  const LoadedPackage loaded(Device::open(0), package, "sample");
-  const Kernel kernel = loaded.kernel("conv2", 4);
+  const LoadedPackage loaded(Device::open(0), sample_with_packed_input(9), "sample");
+  const LoadedKernel kernel = loaded.kernel("conv2", 4);
   const ImageShape input = kernel.input_shape(), output = kernel.output_shape();
   CHECK(input.channels_together == 4);
   CHECK(input.alignment == 16);
@@ -283,10 +292,11 @@ TEST_CASE("kernel: shapes tell layout, size and alignment") {
 
 TEST_CASE("kernel: half tensors tell their type and that images lie in pairs") {
   FakeDriver fake;
-  const std::shared_ptr<Package> package = half_sample_package(Precision::fp16x2);
-  package->manifest.kernels.back().launch.output_element = ElementType::bf16;
+  const std::shared_ptr<Package> package = half_sample_package(Precision::fp16x2, [](std::vector<Kernel>& kernels) {
+    edit_template(kernels.back(), [](TemplatePlan& plan) { plan.output().element = ElementType::bf16; });
+  });
   const LoadedPackage loaded(Device::open(0), package, "sample");
-  const Kernel kernel = loaded.kernel("conv2", 4);
+  const LoadedKernel kernel = loaded.kernel("conv2", 4);
   const ImageShape input = kernel.input_shape(), output = kernel.output_shape();
   CHECK(input.element == Element::f16);
   CHECK(output.element == Element::bf16);
@@ -320,7 +330,7 @@ TEST_CASE("elements: floats there and back, through unaligned memory") {
 TEST_CASE("launch: a grid of pairs of images") {
   FakeDriver fake;
   const LoadedPackage loaded(Device::open(0), half_sample_package(Precision::bf16), "sample");
-  const Kernel kernel = loaded.kernel("conv2", 4);  // 4 tiles for two images
+  const LoadedKernel kernel = loaded.kernel("conv2", 4);  // 4 tiles for two images
   CHECK(kernel.grid(1).tiles == 4);
   CHECK(kernel.grid(2).tiles == 4);
   CHECK(kernel.grid(3).tiles == 8);
@@ -357,7 +367,7 @@ TEST_CASE("image_shape: a value lies where the layout has it") {
 
 TEST_CASE("launch: residual") {
   Sample sample;
-  const Kernel kernel = sample.package.kernel("conv2", 1);
+  const LoadedKernel kernel = sample.package.kernel("conv2", 1);
   const auto launch = [&](const float* residual) {
     kernel.launch(nullptr, {&sample.input, &sample.output, residual, 1});  // needs no workspace
   };
@@ -371,7 +381,8 @@ TEST_CASE("launch: driver_failure names layer and geometry") {
   sample.fake.fail_call = "cuLaunchKernel";
   const Thrown error = BURIN_THROWN(device, sample.kernel.launch(nullptr, sample.io, sample.workspace));
   CHECK(error.has("cuLaunchKernel failed: CUDA_ERROR_OUT_OF_MEMORY"));
-  CHECK(error.has("conv1_b1 of layer conv1 with batch 1: 4 x 2 blocks of 64 threads, 100000 bytes"));
+  CHECK(error.has(
+      "kernel conv1_b1 of layer conv1, with batch 1: 4 x 4 blocks of 64 threads, 100000 bytes of shared memory"));
 }
 
 TEST_CASE("launch: into_a_graph") {
@@ -389,7 +400,7 @@ TEST_CASE("kernel: outlives_its_package") {
   FakeDriver fake;
   {
     auto package = std::make_unique<LoadedPackage>(Device::open(0), sample_package(), "sample");
-    const Kernel kernel = package->kernel("conv1", 1);
+    const LoadedKernel kernel = package->kernel("conv1", 1);
     package.reset();
     CHECK(kernel.layer() == "conv1");
     CHECK(kernel.input_shape().elements() == 8 * 14 * 14);
@@ -406,17 +417,18 @@ namespace {
 // conv1 with maps: cells of 2x7x7 in the input, the tiles in the output.
 struct WithMaps {
   static std::shared_ptr<Package> package_with_maps() {
-    std::shared_ptr<Package> package = sample_package();
-    LaunchGeometry& launch = package->manifest.kernels.front().launch;
-    launch.input_activity = ActivityMap{2, 7, 7};
-    launch.output_activity = ActivityMap{1, 7, 7};
-    return package;
+    return sample_package({}, [](std::vector<Kernel>& kernels) {
+      edit_baked(kernels.front(), [](KernelPlan& plan) {
+        plan.skips = ActivityMap{2, 7, 7};
+        plan.marks = true;
+      });
+    });
   }
 
   FakeDriver fake;
   Device device = Device::open(0);
   LoadedPackage package{device, package_with_maps(), "sample"};
-  Kernel kernel = package.kernel("conv1", 1);
+  LoadedKernel kernel = package.kernel("conv1", 1);
   Workspace workspace{device, kernel.workspace_size(8)};
   float input = 0, output = 0;
   std::uint8_t input_activity = 0, output_activity = 0;

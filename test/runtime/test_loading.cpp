@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 
 #include "runtime/burin/runtime.hpp"
 #include "runtime/select_binary.h"
+#include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/thrown.h"
@@ -82,9 +84,11 @@ TEST_CASE("loading: lazy_loads_when_asked_for, once") {
   FakeDriver fake;
   const LoadedPackage package(Device::open(0), sample_package(), "sample");
   CHECK(fake.calls_of("cuModuleLoadDataEx") == 0);
-  const Kernel kernel = package.kernel("conv1", 1);
+  const LoadedKernel kernel = package.kernel("conv1", 1);
   package.kernel("conv1", 1);
-  CHECK(fake.loaded_code() == std::vector<std::string>{"machine code for sm_90 of conv1_b1\n"});
+  CHECK(fake.loaded_code() ==
+        std::vector<std::string>{
+            "machine code for sm_90 of conv1_b1(input, output, residual, partials, counters, batch)\n"});
   CHECK(kernel.loaded_from() == LoadedFrom::cubin);
   CHECK(kernel.loaded_arch() == "sm_90");
   CHECK(kernel.attributes().registers == 40);
@@ -100,7 +104,7 @@ TEST_CASE("loading: jit_keeps_the_compilers_log") {
   FakeDriver fake;
   fake.jit_info_log = "ptxas info: 0 bytes stack frame\n";
   const LoadedPackage package(Device::open(0), sample_package({{}, {"sm_75"}}), "sample");
-  const Kernel kernel = package.kernel("conv1", 1);
+  const LoadedKernel kernel = package.kernel("conv1", 1);
   CHECK(kernel.loaded_from() == LoadedFrom::jit);
   CHECK(kernel.loaded_arch() == "sm_75");
   CHECK(kernel.load_log() == "ptxas info: 0 bytes stack frame");
@@ -171,6 +175,62 @@ TEST_CASE("loading: symbol_missing_from_the_code") {
   code = std::string(code.size(), '?');
   const LoadedPackage loaded(Device::open(0), package, "sample");
   CHECK(BURIN_THROWN(device, loaded.kernel("conv1", 1)).has("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND"));
+}
+
+namespace {
+
+// The sample whose conv2 has weights: 59 words of 7s.
+std::shared_ptr<Package> sample_with_weights() {
+  std::shared_ptr<Package> package = sample_package({}, [](std::vector<Kernel>& kernels) {
+    edit_template(kernels.back(), [](TemplatePlan& plan) { plan.weights() = flat_tensor(TensorRole::weights, 59); });
+    kernels.back().weights = "weights/conv2";
+  });
+  package->files["weights/conv2"] = std::string(59 * 4, '\7');
+  return package;
+}
+
+}  // namespace
+
+TEST_CASE("loading: weights_are_uploaded with the code, once") {
+  FakeDriver fake;
+  {
+    const LoadedPackage package(Device::open(0), sample_with_weights(), "sample");
+    package.kernel("conv1", 1);
+    CHECK(fake.allocations().empty());
+    const LoadedKernel kernel = package.kernel("conv2", 1);
+    package.kernel("conv2", 1);
+    CHECK(fake.allocations() == std::vector<std::size_t>{59 * 4});
+    const float value = 0;
+    float output = 0;
+    kernel.launch(nullptr, {.input = &value, .output = &output, .residual = &value});
+    const auto* weights = static_cast<const char*>(fake.launches().back().weights);
+    REQUIRE(weights != nullptr);
+    CHECK(std::all_of(weights, weights + 59 * 4, [](char byte) { return byte == 7; }));
+  }
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("loading: weights_that_do_not_fit_on_the_device") {
+  FakeDriver fake;
+  {
+    const LoadedPackage package(Device::open(0), sample_with_weights(), "sample");
+    fake.fail_call = "cuMemAlloc";
+    CHECK(BURIN_THROWN(device, package.kernel("conv2", 1)).has("cuMemAlloc failed: CUDA_ERROR_OUT_OF_MEMORY"));
+    fake.fail_call.clear();
+    CHECK(package.kernel("conv2", 1).symbol() == "conv2_b4");  // it can be tried again
+  }
+  CHECK(fake.live().empty());
+}
+
+TEST_CASE("loading: what_the_package_says_of_a_kernel") {
+  FakeDriver fake;
+  const LoadedPackage package(Device::open(0), sample_package(), "sample");
+  const LoadedKernel kernel = package.kernel("conv1", 8);
+  CHECK(&kernel.kernel() == &package.manifest().kernels[1]);
+  CHECK(kernel.layer() == "conv1");
+  CHECK(kernel.symbol() == "conv1_b8");
+  CHECK(kernel.shape() == package.manifest().kernels[1].layer->shape);
+  CHECK_FALSE(kernel.needs_residual());
 }
 
 TEST_CASE("loading: an_inconsistent_package is refused") {

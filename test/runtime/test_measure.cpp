@@ -14,7 +14,7 @@ struct Bench {
   FakeDriver fake;
   Device device = Device::open(0);
   Stream stream{device};
-  Kernel kernel = LoadedPackage(device, sample_package(), "sample").kernel("conv1", 1);
+  LoadedKernel kernel = LoadedPackage(device, sample_package(), "sample").kernel("conv1", 1);
   Workspace workspace{device, kernel.workspace_size(1)};
   float value = 0;
   std::vector<int> indices;

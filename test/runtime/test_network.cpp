@@ -9,6 +9,7 @@
 #include "runtime/network_schedule.h"
 #include "runtime/network_scratch.h"
 #include "test/package/sample_network.h"
+#include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/thrown.h"
@@ -27,7 +28,7 @@ struct Sample {
   FakeDriver fake;
   Device device = Device::open(0);
   LoadedPackage loaded;
-  Network network{loaded};
+  LoadedNetwork network{loaded};
   DeviceBuffer image{device, 32 * kSampleImageWords * 4}, shift{device, 32 * kSampleFeatures * 4};
   DeviceBuffer scores{device, 32 * kSampleFeatures * 4}, features{device, 32 * kSampleTensorWords * 4};
 
@@ -35,6 +36,9 @@ struct Sample {
 };
 
 const std::string& symbol_of(const FakeLaunch& launch) { return launch.function->symbol; }
+
+// Partial sums of left or right for an image: four tiles, four slices, eight channels, 64 threads.
+constexpr std::int64_t kSplitBytes = 4 * 4 * 8 * 64 * 4;
 
 const char* bytes_of(const void* pointer) { return static_cast<const char*>(pointer); }
 
@@ -94,7 +98,7 @@ TEST_CASE("network scratch: partial sums are shared by steps in an order, counte
 
 TEST_CASE("network: what a package says of it") {
   Sample sample;
-  const Network& network = sample.network;
+  const LoadedNetwork& network = sample.network;
   REQUIRE(network.inputs().size() == 2);
   CHECK(network.inputs()[0].name == "image");
   CHECK(network.inputs()[0].shape == std::vector<std::int64_t>{8, 14, 14});
@@ -109,7 +113,7 @@ TEST_CASE("network: what a package says of it") {
 TEST_CASE("network: a package of layers has none") {
   FakeDriver fake;
   const LoadedPackage layers(Device::open(0), sample_package(), "layers.burin");
-  CHECK(BURIN_THROWN(usage, Network(layers)).has("layers.burin holds layers and no network"));
+  CHECK(BURIN_THROWN(usage, LoadedNetwork(layers)).has("layers.burin holds layers and no network"));
 }
 
 TEST_CASE("network: the pointers of each step") {
@@ -124,6 +128,11 @@ TEST_CASE("network: the pointers of each step") {
   const char* a = bytes_of(nodes[kConv1].output);
   const char* concat = bytes_of(nodes[kLeft].output);
   const char* t = bytes_of(nodes[kFc].output);
+  for (const int step : {kConv1, kLeft, kRight}) CHECK(nodes[static_cast<std::size_t>(step)].weights == nullptr);
+  for (const int step : {kFc, kAdd, kCopy}) {
+    CHECK(nodes[static_cast<std::size_t>(step)].partials == nullptr);
+    CHECK(nodes[static_cast<std::size_t>(step)].counters == nullptr);
+  }
   CHECK(symbol_of(nodes[kConv1]) == "conv1_b8");
   CHECK(nodes[kConv1].input == sample.image.data());
   CHECK(nodes[kConv1].residual == nullptr);
@@ -135,7 +144,7 @@ TEST_CASE("network: the pointers of each step") {
   CHECK(nodes[kFc].residual == nullptr);
   CHECK(nodes[kAdd].input == t);
   CHECK(nodes[kAdd].residual == sample.shift.data());
-  CHECK(nodes[kAdd].partials == nullptr);  // it has no weights
+  CHECK(nodes[kAdd].weights == nullptr);  // it has none
   CHECK(nodes[kAdd].output == sample.scores.data());
   CHECK(nodes[kCopy].input == a);
   CHECK(nodes[kCopy].output == sample.features.data());
@@ -143,9 +152,9 @@ TEST_CASE("network: the pointers of each step") {
   CHECK(run.arena_bytes() == 8 * 3 * kSampleTensorWords * 4 + 512);
 
   // The weights are on the device, as the package has them.
-  REQUIRE(nodes[kFc].partials != nullptr);
-  CHECK(bytes_of(nodes[kFc].partials)[0] == 3);
-  CHECK(bytes_of(nodes[kFc].partials)[(6272 + 1) * 10 * 4 - 1] == 3);
+  REQUIRE(nodes[kFc].weights != nullptr);
+  CHECK(bytes_of(nodes[kFc].weights)[0] == 3);
+  CHECK(bytes_of(nodes[kFc].weights)[(6272 + 1) * 10 * 4 - 1] == 3);
   CHECK(sample.network.weight_bytes() == (6272 + 1) * 10 * 4);
 }
 
@@ -154,16 +163,18 @@ TEST_CASE("network: grids, shared memory and scratch") {
   const NetworkRun run = sample.network.bind(sample.io(8));
   const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
   using Geometry = std::array<unsigned, 6>;
-  CHECK(nodes[kConv1].geometry == Geometry{32, 2, 1, 64, 1, 1});
-  CHECK(nodes[kConv1].shared_bytes == 100'000);
+  CHECK(nodes[kConv1].geometry == Geometry{8, 4, 1, 224, 1, 1});
+  CHECK(nodes[kConv1].shared_bytes == 128 + 16 * 4 + 2 * (2 * 196 + 16) * 4);  // whole images, margins between them
+  CHECK(nodes[kLeft].geometry == Geometry{32, 4, 1, 64, 1, 1});
+  CHECK(nodes[kLeft].shared_bytes == 128 + 2 * 2 * 9 * 9 * 4);
   CHECK(nodes[kFc].geometry == Geometry{10, 1, 1, 256, 1, 1});  // 8 images a block
   CHECK(nodes[kCopy].geometry == Geometry{32, 1, 1, 256, 1, 1});
   CHECK(nodes[kCopy].shared_bytes == 0);
-  // 32 tiles of 4096 bytes each; left and right may run at the same time.
+  // left and right may run at the same time; conv1 is behind neither.
   CHECK(nodes[kLeft].partials != nodes[kRight].partials);
-  CHECK(std::abs(bytes_of(nodes[kLeft].partials) - bytes_of(nodes[kRight].partials)) == 32 * 4096);
+  CHECK(std::abs(bytes_of(nodes[kLeft].partials) - bytes_of(nodes[kRight].partials)) == 8 * kSplitBytes);
   CHECK((nodes[kConv1].partials == nodes[kLeft].partials || nodes[kConv1].partials == nodes[kRight].partials));
-  CHECK(run.scratch_bytes() == 3 * 256 + 2 * 32 * 4096);
+  CHECK(run.scratch_bytes() == 3 * 256 + 2 * 8 * kSplitBytes);
   std::vector<const void*> counters = {nodes[kConv1].counters, nodes[kLeft].counters, nodes[kRight].counters};
   for (const void* counter : counters) {
     CHECK(std::ranges::count(counters, counter) == 1);
@@ -188,9 +199,10 @@ TEST_CASE("network: a batch that is no compiled one takes the next larger progra
   REQUIRE(graph.nodes.size() == kSampleSteps);
   for (const FakeLaunch& node : graph.nodes) CHECK(node.batch == 5);
   CHECK(symbol_of(graph.nodes[kConv1]) == "conv1_b8");
-  CHECK(graph.nodes[kConv1].geometry[0] == 5 * 4);
+  CHECK(graph.nodes[kConv1].geometry[0] == 5);
+  CHECK(graph.nodes[kLeft].geometry[0] == 5 * 4);
   CHECK(run.arena_bytes() == 8 * 3 * kSampleTensorWords * 4 + 512);
-  CHECK(run.scratch_bytes() == 3 * 256 + 2 * 5 * 4 * 4096);  // of 5 images alone
+  CHECK(run.scratch_bytes() == 3 * 256 + 2 * 5 * kSplitBytes);  // of 5 images alone
 }
 
 TEST_CASE("network: several runs in one graph, one after the other") {
@@ -251,11 +263,11 @@ TEST_CASE("network: kernels are loaded for the batch that is bound, weights once
   CHECK(sample.fake.loaded_code().empty());
   const NetworkRun eight = sample.network.bind(sample.io(8));
   CHECK(sample.fake.loaded_code().size() == kSampleSteps);
-  const auto weights = sample.fake.graphs().front().nodes[kFc].partials;
+  const auto weights = sample.fake.graphs().front().nodes[kFc].weights;
   const NetworkRun two = sample.network.bind(sample.io(2));
   CHECK(sample.fake.loaded_code().size() == kSampleSteps + 3);  // the convolutions' for 2
   const FakeGraph graph = sample.fake.graphs().back();
-  CHECK(graph.nodes[kFc].partials == weights);
+  CHECK(graph.nodes[kFc].weights == weights);
   CHECK(graph.nodes[kConv1].output != sample.fake.graphs().front().nodes[kConv1].output);  // an arena of its own
   CHECK(two.arena_bytes() < eight.arena_bytes());
   const LoadedPackage eager(sample.device, shared_package(), "eager", {.eager = true});
@@ -300,6 +312,7 @@ TEST_CASE("network: one step by itself is the launch that the graph has") {
     CHECK(launches[i].input == nodes[i].input);
     CHECK(launches[i].output == nodes[i].output);
     CHECK(launches[i].residual == nodes[i].residual);
+    CHECK(launches[i].weights == nodes[i].weights);
     CHECK(launches[i].partials == nodes[i].partials);
     CHECK(launches[i].counters == nodes[i].counters);
     CHECK(launches[i].batch == nodes[i].batch);
@@ -322,7 +335,7 @@ TEST_CASE("network: programmatic launches are edges of that kind") {
 TEST_CASE("network: code that cannot await its launch is behind whole edges") {
   // fc has PTX for sm_75 alone: it is compiled for the device, and still does not wait.
   const std::shared_ptr<Package> package = shared_package();
-  std::vector<KernelBinary>& binaries = package->manifest.operators[0].binaries;
+  std::vector<KernelBinary>& binaries = package->manifest.kernels[6].binaries;
   package->files.erase(binaries[1].path);
   binaries.pop_back();
   Sample sample(package);
@@ -376,43 +389,51 @@ TEST_CASE("network: pointers that are missing, null, unaligned or overlap") {
 }
 
 TEST_CASE("network: a later run that begins at an address its kernels cannot take") {
-  // One convolution, for one image of 25 words: the second image begins at byte 100.
-  const std::shared_ptr<Package> package = shared_package();
-  Manifest& manifest = package->manifest;
-  manifest.kernels.resize(1);
-  manifest.operators.clear();
-  std::erase_if(package->files, [](const auto& file) { return file.first.find("conv1_b2") == std::string::npos; });
-  ConvShape& shape = manifest.kernels[0].shape;
-  shape.in_channels = shape.out_channels = 1;
-  shape.in_h = shape.in_w = 5;
-  manifest.kernels[0].nonzeros = 9;
+  // One convolution, for one image of 28 words: the second image begins at byte 112.
+  const std::shared_ptr<Package> package = std::make_shared<Package>();
+  package->manifest.tool_version = "0.1.0";
+  package->manifest.source = "small.onnx";
+  Kernel& kernel = package->manifest.kernels.emplace_back(sample_template_kernel("conv"));
+  kernel.layer->shape = ConvShape{};
+  kernel.layer->shape.in_h = 4;
+  kernel.layer->shape.in_w = 7;
+  kernel.layer->nonzeros = 1;
+  TemplatePlan plan = sample_template("conv_any", kernel.layer->shape);
+  plan.input().alignment = plan.output().alignment = 32;
+  set_plan(kernel, plan);
+  add_code(*package, kernel, {.kind = BinaryKind::cubin, .arch = "sm_90", .path = "kernels/conv.cubin"}, "code of ");
   NetworkProgram program;
   program.plan.batch = 1;
   const auto buffer = [](const char* name, BufferHome home) {
-    return Buffer{name, {1, 5, 5}, home, 0, ElementType::f32, TensorLayout::nchw, 100, 0, 0, 0};
+    return Buffer{name, {1, 4, 7}, home, 0, ElementType::f32, TensorLayout::nchw, 112, 0, 0, 0};
   };
   program.plan.buffers = {buffer("x", BufferHome::input), buffer("y", BufferHome::output)};
-  program.plan.steps = {{"conv1", "convolution", 0, "y", {{0, 0, 100, 100, 1, 0}}, {1, 0, 100, 100, 1, 0}, {}}};
-  program.kernels = {manifest.kernels[0].symbol};
-  manifest.network = NetworkRecord{{{"x", {1, 5, 5}}}, {{"y", {1, 5, 5}}}, {program}};
+  program.plan.steps = {{"conv", "convolution", 0, "y", {{0, 0, 112, 112, 1, 0}}, {1, 0, 112, 112, 1, 0}, {}}};
+  program.kernels = {kernel.symbol};
+  package->manifest.network = NetworkRecord{{{"x", {1, 4, 7}}}, {{"y", {1, 4, 7}}}, {program}};
 
   FakeDriver fake;
   const Device device = Device::open(0);
   const DeviceBuffer x(device, 4096), y(device, 4096);
-  const Network network(LoadedPackage(device, package, "small"));
+  const LoadedNetwork network(LoadedPackage(device, package, "small"));
   CHECK_NOTHROW(network.bind({{x.data()}, {y.data()}, 1}));
   CHECK(network.bind({{x.data()}, {y.data()}, 1}).arena_bytes() == 0);
   CHECK(BURIN_THROWN(unsupported, network.bind({{x.data()}, {y.data()}, 3})).text ==
-        "batch 3 runs as 3 x 1, and image 1 of input 'x' does not begin at a multiple of 16 bytes, which kernel "
-        "conv1_b2 relies on; run as many images as one program takes, or compile a larger batch");
+        "batch 3 runs as 3 x 1, and image 1 of input 'x' does not begin at a multiple of 32 bytes, which kernel "
+        "conv_b4 relies on; run as many images as one program takes, or compile a larger batch");
 }
 
-TEST_CASE("network: limits of a grid and of a graph") {
+TEST_CASE("network: the limit of a grid") {
   const std::shared_ptr<Package> package = shared_package();
-  package->manifest.operators.back().plan.group_blocks = 1 << 30;
+  edit_template(package->manifest.kernels.back(), [](TemplatePlan& plan) { plan.launch().tiles_per_image = 1 << 30; });
   Sample sample(package);
-  CHECK(BURIN_THROWN(unsupported, sample.network.bind(sample.io(8)))
-            .has("step 5, kernel operator_features of operator features, with batch 8 needs 8589934592 blocks"));
+  CHECK(BURIN_THROWN(unsupported, sample.network.bind(sample.io(8))).text ==
+        "batch 8 of operator features needs 8589934592 blocks (1073741824 per 1 images), more than a grid's "
+        "2147483647; launch fewer images at a time");
+}
+
+TEST_CASE("network: the limit of a graph") {
+  Sample sample;
   NetworkIo io = sample.io(300'000);
   // Nothing is read or written: addresses are enough.
   for (std::size_t i = 0; i < 2; ++i) {
@@ -438,12 +459,14 @@ TEST_CASE("network: driver failures name the step") {
   CHECK(
       BURIN_THROWN(device, sample.network.bind(sample.io(8)))
           .has("cuGraphAddKernelNode failed: CUDA_ERROR_OUT_OF_MEMORY (2): out of memory; while adding step 0, kernel "
-               "conv1_b8 of layer conv1, with batch 8"));
+               "conv1_b8 of layer conv1, with batch 8: 8 x 4 blocks of 224 threads, 3456 bytes of shared memory"));
   sample.fake.fail_call.clear();
   const NetworkRun run = sample.network.bind(sample.io(8));
   sample.fake.fail_call = "cuLaunchKernel";
-  CHECK(BURIN_THROWN(device, run.launch_step(kFc, nullptr))
-            .has("while launching step 3, kernel operator_fc of operator"));
+  CHECK(
+      BURIN_THROWN(device, run.launch_step(kFc, nullptr))
+          .has(
+              "while launching step 3, kernel operator_fc of operator fc, with batch 8: 10 x 1 blocks of 256 threads"));
   sample.fake.fail_call = "cuGraphLaunch";
   CHECK(BURIN_THROWN(device, run.launch(nullptr)).has("while launching a network"));
   sample.fake.fail_call.clear();
@@ -459,7 +482,7 @@ TEST_CASE("network: a run outlives what it was made from, and nothing is left be
       static float image[2 * kSampleImageWords], shift[2 * kSampleFeatures], scores[2 * kSampleFeatures];
       alignas(16) static float features[2 * kSampleTensorWords];
       const auto* aligned = image + (16 - reinterpret_cast<std::uintptr_t>(image) % 16) % 16 / 4;
-      const Network network(LoadedPackage(device, shared_package(), "sample"));
+      const LoadedNetwork network(LoadedPackage(device, shared_package(), "sample"));
       run = network.bind({{aligned, shift}, {scores, features}, 1});
     }
     run->launch(nullptr);

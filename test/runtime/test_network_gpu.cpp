@@ -9,6 +9,7 @@
 
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/network.hpp"
+#include "test/package/sample_plans.h"
 #include "test/runtime/double_kernel.h"
 #include "test/skip.h"
 
@@ -60,25 +61,27 @@ std::string awaiting(std::string ptx) {
 }
 
 void add_sum(Package& package, const std::string& arch, const std::string& ptx) {
-  OperatorRecord& record = package.manifest.operators.emplace_back();
-  record.symbol = "operator_sum";
-  record.op = "sum";
-  record.kind = "add";
-  record.second = 1;
-  record.plan.template_name = "combine";
-  record.plan.input = {.image_words = kDoublePixels, .offset = 0, .run_words = kDoublePixels};
-  record.plan.second = record.plan.output = record.plan.input;
-  record.plan.integers = {{"elements", kDoublePixels},
-                          {"plane", 1},
-                          {"per_channel", 0},
-                          {"multiply", 0},
-                          {"vector", 1},
-                          {"steps", 1},
-                          {"function", 0}};
-  record.plan.reals = {{"alpha", 0.0F}, {"beta", 0.0F}};
-  record.plan.threads = kDoublePixels;
-  record.source_hash = "0123456789abcdef";
-  record.binaries.push_back(
+  Kernel& kernel = package.manifest.kernels.emplace_back();
+  kernel.symbol = "operator_sum";
+  kernel.op = "sum";
+  kernel.kind = "add";
+  TemplatePlan plan;
+  plan.template_name = "combine";
+  plan.input() = flat_tensor(TensorRole::input, kDoublePixels);
+  plan.output() = flat_tensor(TensorRole::output, kDoublePixels);
+  plan.residual() = flat_tensor(TensorRole::residual, kDoublePixels);
+  plan.integers = {{"elements", kDoublePixels},
+                   {"plane", 1},
+                   {"per_channel", 0},
+                   {"multiply", 0},
+                   {"vector", 1},
+                   {"steps", 1},
+                   {"function", 0}};
+  plan.reals = {{"alpha", 0.0F}, {"beta", 0.0F}};
+  plan.launch().threads = kDoublePixels;
+  set_plan(kernel, plan);
+  kernel.source_hash = "0123456789abcdef";
+  kernel.binaries.push_back(
       {.kind = BinaryKind::ptx, .arch = arch, .path = "kernels/sum.ptx", .bytes = std::int64_t(ptx.size())});
   package.files["kernels/sum.ptx"] = ptx;
 }
@@ -135,7 +138,7 @@ int wrong_values(const DeviceBuffer& y, int batch, float start) {
 }
 
 // Every kind of batch, each launched again and again with other values.
-void run_all(const Device& device, const Network& network, const NetworkOptions& options) {
+void run_all(const Device& device, const LoadedNetwork& network, const NetworkOptions& options) {
   const Stream stream(device);
   for (const int batch : {1, 2, 5, 16, 17, 18, 40, 300}) {
     INFO(network.schedule(batch).text());
@@ -160,7 +163,7 @@ void run_all(const Device& device, const Network& network, const NetworkOptions&
 TEST_CASE("gpu network: every batch, launched again and again") {
   if (const std::string reason = missing_device(); !reason.empty()) BURIN_SKIP(reason);
   const Device device = Device::open(0);
-  const Network network(LoadedPackage(device, eightfold_package(false), "eightfold"));
+  const LoadedNetwork network(LoadedPackage(device, eightfold_package(false), "eightfold"));
   run_all(device, network, {});
   run_all(device, network, {.programmatic = true});  // without an effect: the code does not await its launch
 }
@@ -169,7 +172,7 @@ TEST_CASE("gpu network: programmatic launches") {
   if (const std::string reason = missing_device(); !reason.empty()) BURIN_SKIP(reason);
   const Device device = Device::open(0);
   if (device.info().compute() < 90) BURIN_SKIP("the device cannot launch kernels before others have ended");
-  const Network network(LoadedPackage(device, eightfold_package(true), "eightfold"));
+  const LoadedNetwork network(LoadedPackage(device, eightfold_package(true), "eightfold"));
   run_all(device, network, {});
   run_all(device, network, {.programmatic = true});
 }
@@ -178,7 +181,7 @@ TEST_CASE("gpu network: step by step") {
   if (const std::string reason = missing_device(); !reason.empty()) BURIN_SKIP(reason);
   constexpr int kBatch = 20;  // 16 + 4 of 16
   const Device device = Device::open(0);
-  const Network network(LoadedPackage(device, eightfold_package(false), "eightfold"));
+  const LoadedNetwork network(LoadedPackage(device, eightfold_package(false), "eightfold"));
   const std::vector<float> values = ramp(kBatch, 1);
   const DeviceBuffer x(device, std::span<const float>(values));
   DeviceBuffer y(device, x.bytes());
@@ -208,7 +211,7 @@ TEST_CASE("gpu network: two runs at the same time") {
   if (const std::string reason = missing_device(); !reason.empty()) BURIN_SKIP(reason);
   constexpr int kBatch = 16;
   const Device device = Device::open(0);
-  const Network network(LoadedPackage(device, eightfold_package(false), "eightfold"));
+  const LoadedNetwork network(LoadedPackage(device, eightfold_package(false), "eightfold"));
   const std::vector<float> values = ramp(kBatch, 1);
   const DeviceBuffer x(device, std::span<const float>(values));
   DeviceBuffer first(device, x.bytes()), second(device, x.bytes());

@@ -37,7 +37,7 @@ TEST_CASE("gpu: launches of several batch sizes with one workspace") {
   if (const std::string reason = missing_device(); !reason.empty()) BURIN_SKIP(reason);
   const Device device = Device::open(0);
   const LoadedPackage package(device, double_package(), "double");
-  const Kernel kernel = package.kernel("double", 1);
+  const LoadedKernel kernel = package.kernel("double", 1);
   CHECK(kernel.loaded_from() == LoadedFrom::jit);
   const Workspace workspace(device, kernel.workspace_size(300));
   const Stream stream(device);
@@ -56,7 +56,7 @@ TEST_CASE("gpu: a graph replays launches") {
   if (const std::string reason = missing_device(); !reason.empty()) BURIN_SKIP(reason);
   constexpr int kBatch = 16;
   const Device device = Device::open(0);
-  const Kernel kernel = LoadedPackage(device, double_package(), "double").kernel("double", kBatch);
+  const LoadedKernel kernel = LoadedPackage(device, double_package(), "double").kernel("double", kBatch);
   const Workspace workspace(device, kernel.workspace_size(kBatch));
   const Stream stream(device);
   const std::vector<float> values = ramp(kBatch, 1);
@@ -88,7 +88,7 @@ TEST_CASE("gpu: threads with their own streams and workspaces") {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
-      const Kernel kernel = package.kernel("double", kBatch);
+      const LoadedKernel kernel = package.kernel("double", kBatch);
       const Workspace workspace(device, kernel.workspace_size(kBatch));
       const Stream stream(device);
       const std::vector<float> values = ramp(kBatch, static_cast<float>(t));

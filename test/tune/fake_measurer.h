@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "compiler/packaged_kernel.h"
 #include "compiler/reference.h"
 #include "compiler/tune/measurer.h"
 #include "compiler/tune/tune.h"
 #include "ir/error.h"
+#include "ir/kernel_plans.h"
 
 namespace burin_test {
 
@@ -55,7 +55,7 @@ class FakeMeasurer : public burin::Measurer {
   }
   const burin::ConvLayer& layer_of(const burin::Package& package) const {
     for (const burin::ConvLayer& layer : network_.layers) {
-      if (layer.name == package.manifest.kernels.at(0).layer) return layer;
+      if (layer.name == package.manifest.kernels.at(0).op) return layer;
     }
     throw std::logic_error("a kernel of no layer");
   }
@@ -68,9 +68,24 @@ class FakeMeasurer : public burin::Measurer {
 inline burin::Package fake_compile(const burin::ConvLayer& layer, const burin::SparsePattern& pattern,
                                    const burin::KernelPlan& plan) {
   burin::Package package;
-  package.manifest.kernels.push_back(
-      burin::describe_kernel(layer, pattern, plan, burin::kernel_symbol(layer.name, plan)));
+  burin::Kernel& kernel = package.manifest.kernels.emplace_back();
+  kernel.symbol = burin::kernel_symbol(layer.name, plan);
+  kernel.op = layer.name;
+  kernel.kind = "convolution";
+  kernel.provider = burin::kBakedProvider;
+  kernel.precision = burin::to_string(plan.precision);
+  kernel.layer = burin::KernelLayer{.shape = layer.shape};
+  kernel.layer->nonzeros = static_cast<std::int64_t>(pattern.taps.size());
+  kernel.planned_batch = plan.batch;
+  kernel.predicted_us = plan.predicted_us;
+  kernel.plan = burin::print(plan);
+  burin::derive_form(kernel);
   return package;
+}
+
+// The plan that was chosen.
+inline burin::KernelPlan plan_of(const burin::TunedKernel& tuned) {
+  return burin::parse_kernel_plan(tuned.candidate.plan);
 }
 
 }  // namespace burin_test

@@ -1,9 +1,11 @@
 // Candidates that are really compiled: their code is that of the package.
 #include "compiler/tune/candidate.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "compiler/assemble/assemble.h"
+#include "compiler/compile.h"
 #include "compiler/plan/planner.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
@@ -25,6 +27,12 @@ Network small_network() {
   return network;
 }
 
+CompileOptions baked_alone() {
+  CompileOptions options;
+  options.kernels.all = kBakedProvider;
+  return options;
+}
+
 bool can_assemble() { return find_assembler().kind != AssemblerInfo::Kind::none; }
 
 }  // namespace
@@ -35,17 +43,17 @@ TEST_CASE("candidate: a package of one kernel with the device's machine code") {
   const SparsePattern pattern = analyse(network.layers[0]);
   const std::vector<std::string> archs = {"sm_90", "sm_80"};
   const KernelPlan plan = make_plan(network.layers[0], pattern, {1, archs});
-  const Package package = compile_candidate(network.layers[0], pattern, plan, archs, "sm_90");
+  const Package package = compile_candidate(network.layers[0], plan, archs, "sm_90");
   CHECK(verify(package).empty());
   REQUIRE(package.manifest.kernels.size() == 1);
-  REQUIRE(package.manifest.kernels[0].binaries.size() == 1);
-  const KernelBinary& binary = package.manifest.kernels[0].binaries[0];
-  CHECK(binary.kind == BinaryKind::cubin);
+  const std::vector<KernelBinary>& binaries = package.manifest.kernels[0].binaries;
+  REQUIRE(std::ranges::count(binaries, BinaryKind::cubin, &KernelBinary::kind) == 1);
+  const KernelBinary& binary = *std::ranges::find(binaries, BinaryKind::cubin, &KernelBinary::kind);
   CHECK(binary.arch == "sm_90");
   CHECK(binary.registers > 0);
 
   // What was measured is what is packed.
-  CompileOptions options;
+  CompileOptions options = baked_alone();
   options.archs = archs;
   const Package compiled = compile_network(network, options, {}).package;
   CHECK((compiled.files.at(binary.path) == package.files.at(binary.path)));
@@ -58,21 +66,34 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   measurer.cold_us = [](const KernelPlan& plan) { return 100.0 / plan.threads; };
   TuneOptions tune_options;
   tune_options.plans = 2;
-  CompileOptions options;
+  CompileOptions options = baked_alone();
   options.tuned = tune_network(network, tune_options,
                                [](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
-                                 return compile_candidate(layer, pattern, plan, {"sm_90"}, "sm_90");
+                                 return compile_candidate(layer, plan, {"sm_90"}, "sm_90");
                                },
                                measurer, {});
-  const TunedPlan tuned = options.tuned.at(0);
+  const TunedKernel tuned = options.tuned.at(0);
   const Package package = compile_network(network, options, {}).package;
   CHECK(verify(package).empty());
   REQUIRE(package.manifest.kernels.size() == 1);
-  const KernelRecord& kernel = package.manifest.kernels[0];
-  CHECK(kernel.plan == print(tuned.plan));
+  const Kernel& kernel = package.manifest.kernels[0];
+  CHECK(kernel.plan == tuned.candidate.plan);
+  CHECK(kernel.symbol == tuned.candidate.symbol);
   CHECK(kernel.tuning == tuned.evidence);
   CHECK(parse_manifest(print(package.manifest)) == package.manifest);
 
+  // Others are compared with what was measured.
+  options.kernels = {};
+  for (const double us : {0.001, 1e6}) {
+    CAPTURE(us);
+    options.tuned.front().candidate.estimate.us = us;
+    const Kernel chosen = compile_network(network, options, {}).package.manifest.kernels.at(0);
+    CHECK((chosen.plan == tuned.candidate.plan) == (us < 1));
+    CHECK(chosen.tuning.has_value() == (us < 1));
+  }
+
+  options = baked_alone();
+  options.tuned = {tuned};
   options.tuned.front().batch = 2;  // of no kernel
   CHECK_FALSE(compile_network(network, options, {}).package.manifest.kernels.at(0).tuning);
 }

@@ -17,6 +17,7 @@
 using namespace burin;
 using burin_test::fake_compile;
 using burin_test::FakeMeasurer;
+using burin_test::plan_of;
 
 namespace {
 
@@ -42,17 +43,21 @@ Network one_layer() { return network_of({layer_of("conv", 3)}); }
 // The candidates' plans are told apart by what --plan would take.
 std::string text_of(const KernelPlan& plan) { return print(constraints_of(plan)); }
 
-std::vector<TunedPlan> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options = {},
-                            const CandidateCompiler& compile = fake_compile) {
+std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options = {},
+                              const CandidateCompiler& compile = fake_compile) {
   return tune_network(network, options, compile, measurer, {});
 }
 
-void check_evidence(const TunedPlan& tuned) {
+void check_evidence(const TunedKernel& tuned) {
   const TuningRecord& evidence = tuned.evidence;
   REQUIRE(!evidence.candidates.empty());
   const TuningCandidate& chosen = evidence.candidates.at(static_cast<std::size_t>(evidence.chosen));
   CHECK(chosen.fault.empty());
-  CHECK(chosen.plan == text_of(tuned.plan));
+  CHECK(chosen.plan == text_of(plan_of(tuned)));
+  CHECK(tuned.candidate.provider == "conv_baked");
+  CHECK(tuned.candidate.symbol == kernel_symbol(tuned.layer, plan_of(tuned)));
+  CHECK(tuned.candidate.estimate.us == chosen.cold_us);
+  CHECK(tuned.candidate.estimate.source == Estimate::Source::measured);
   for (const TuningCandidate& candidate : evidence.candidates) {
     if (candidate.fault.empty()) CHECK(candidate.cold_us >= chosen.cold_us);
   }
@@ -65,14 +70,14 @@ TEST_CASE("tune: takes the fastest, and the planner's own is the first candidate
   const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
   FakeMeasurer measurer(network);
   measurer.cold_us = [&](const KernelPlan& plan) { return plan.groups.size() < own.groups.size() ? 3.0 : 4.0; };
-  const std::vector<TunedPlan> tuned = tune(network, measurer);
+  const std::vector<TunedKernel> tuned = tune(network, measurer);
   REQUIRE(tuned.size() == 1);
   check_evidence(tuned[0]);
   CHECK(tuned[0].layer == "conv");
   CHECK(tuned[0].batch == 1);
   CHECK(tuned[0].evidence.candidates[0].plan == text_of(own));
   CHECK(tuned[0].evidence.candidates[0].predicted_us == own.predicted_us);
-  CHECK(tuned[0].plan.groups.size() < own.groups.size());
+  CHECK(plan_of(tuned[0]).groups.size() < own.groups.size());
   CHECK(tuned[0].evidence.device == "Fake H200");
   CHECK(tuned[0].evidence.arch == "sm_90");
   CHECK(tuned[0].evidence.driver_version == 13000);
@@ -83,7 +88,7 @@ TEST_CASE("tune: takes the fastest, and the planner's own is the first candidate
     CHECK(candidate.samples == 50);
     CHECK(candidate.error <= 1);
   }
-  CHECK(verify(tuned[0].plan, network.layers[0].shape, analyse(network.layers[0])).empty());
+  CHECK(verify(plan_of(tuned[0]), network.layers[0].shape, analyse(network.layers[0])).empty());
 }
 
 TEST_CASE("tune: where all are equal the planner's own stays") {
@@ -100,9 +105,9 @@ TEST_CASE("tune: steps from the best as long as they help") {
   measurer.cold_us = [](const KernelPlan& plan) { return 10 + std::abs(std::log2(plan.load_ahead / 32.0)); };
   TuneOptions options;
   options.plans = 16;
-  const TunedPlan tuned = tune(network, measurer, options).at(0);
+  const TunedKernel tuned = tune(network, measurer, options).at(0);
   check_evidence(tuned);
-  CHECK(tuned.plan.load_ahead == 32);
+  CHECK(plan_of(tuned).load_ahead == 32);
   CHECK(static_cast<int>(tuned.evidence.candidates.size()) <= 2 * options.plans);
 }
 
@@ -119,7 +124,7 @@ TEST_CASE("tune: no plan is tried twice, and no more than twice the number asked
     };
     TuneOptions options;
     options.plans = plans;
-    const TunedPlan tuned = tune(network, measurer, options).at(0);
+    const TunedKernel tuned = tune(network, measurer, options).at(0);
     for (const std::string& plan : tried) CHECK(tried.count(plan) == 1);
     const std::size_t first = make_plans(network.layers[0], pattern, {}, static_cast<std::size_t>(plans)).size();
     CHECK(tried.size() == tuned.evidence.candidates.size());
@@ -137,10 +142,10 @@ TEST_CASE("tune: a plan that computes something else is reported and never chose
     fewest = std::min(fewest, plan.groups.size());
     return plan.groups.size() < 8;  // the fastest ones
   };
-  const TunedPlan tuned = tune(network, measurer).at(0);
+  const TunedKernel tuned = tune(network, measurer).at(0);
   check_evidence(tuned);
   REQUIRE(fewest < 8);
-  CHECK(tuned.plan.groups.size() >= 8);
+  CHECK(plan_of(tuned).groups.size() >= 8);
   int wrong = 0;
   for (const TuningCandidate& candidate : tuned.evidence.candidates) {
     if (candidate.fault.empty()) continue;
@@ -161,9 +166,9 @@ TEST_CASE("tune: a plan that does not assemble is recorded with what the assembl
       fail(ErrorKind::internal, "ptxas: too large\nand a log of many lines \x1b");
     return fake_compile(layer, pattern, plan);
   };
-  const TunedPlan tuned = tune(network, measurer, {}, compile).at(0);
+  const TunedKernel tuned = tune(network, measurer, {}, compile).at(0);
   check_evidence(tuned);
-  CHECK(tuned.plan.groups.size() != own.groups.size());
+  CHECK(plan_of(tuned).groups.size() != own.groups.size());
   const auto& candidates = tuned.evidence.candidates;
   CHECK(std::any_of(candidates.begin(), candidates.end(),
                     [](const TuningCandidate& candidate) { return candidate.fault == "ptxas: too large"; }));
@@ -190,7 +195,7 @@ TEST_CASE("tune: a launch that fails is recorded, as long as the device works on
   const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
   FakeMeasurer measurer(network);
   measurer.faults = [&](const KernelPlan& plan) { return plan.groups.size() == own.groups.size(); };
-  const TunedPlan tuned = tune(network, measurer).at(0);
+  const TunedKernel tuned = tune(network, measurer).at(0);
   check_evidence(tuned);
   const auto& candidates = tuned.evidence.candidates;
   CHECK(std::any_of(candidates.begin(), candidates.end(), [](const TuningCandidate& candidate) {
@@ -257,21 +262,21 @@ TEST_CASE("tune: every layer and batch size, in order, whatever the number of th
   TuneOptions options;
   options.batches = {1, 20};
   options.plans = 4;
-  std::vector<TunedPlan> first;
+  std::vector<TunedKernel> first;
   for (const int jobs : {1, 4}) {
     FakeMeasurer measurer(network);
     measurer.cold_us = [](const KernelPlan& plan) { return 1.0 + plan.threads % 7 + plan.splits; };
     options.jobs = jobs;
-    const std::vector<TunedPlan> tuned = tune(network, measurer, options);
+    const std::vector<TunedKernel> tuned = tune(network, measurer, options);
     REQUIRE(tuned.size() == 4);
     for (std::size_t i = 0; i < tuned.size(); ++i) {
       check_evidence(tuned[i]);
       CHECK(tuned[i].layer == (i < 2 ? "a" : "b"));
       CHECK(tuned[i].batch == (i % 2 == 0 ? 1 : 20));
-      CHECK(tuned[i].plan.batch == tuned[i].batch);
+      CHECK(plan_of(tuned[i]).batch == tuned[i].batch);
       if (first.empty()) continue;
       CHECK(tuned[i].evidence == first[i].evidence);
-      CHECK(tuned[i].plan == first[i].plan);
+      CHECK(tuned[i].candidate == first[i].candidate);
     }
     if (first.empty()) first = tuned;
   }

@@ -9,6 +9,7 @@
 
 #include "compiler/import/names.h"
 #include "compiler/import/onnx/node.h"
+#include "compiler/import/suggest.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
@@ -75,7 +76,7 @@ class Sorter {
     for (const auto& [known, maker] : makers_) names.push_back(known);
     std::sort(names.begin(), names.end());
     fail(ErrorKind::bad_input, "{} {}, which no node makes and which is neither an input nor an initializer{}",
-         reader(), in_quotes(name), suggestion(name, names));
+         reader(), in_quotes(name), did_you_mean(name, names));
   }
 
   void add_sources(int node) {

@@ -13,6 +13,7 @@
 #include "compiler/import/onnx/graph_inputs.h"
 #include "compiler/import/onnx/model_file.h"
 #include "compiler/import/onnx/node_order.h"
+#include "compiler/import/suggest.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
@@ -102,7 +103,7 @@ void keep_layers(Network& network, const ImportOptions& options) {
   if (network.layers.empty()) {
     if (names.empty()) fail(ErrorKind::usage, "{}: has no convolution that --layer could name", network.source);
     fail(ErrorKind::usage, "{}: no layer matches {}; there are {}{}", network.source, in_quotes(*options.layer_glob),
-         listed(names), suggestion(*options.layer_glob, names));
+         listed(names), did_you_mean(*options.layer_glob, names));
   }
   for (ConvLayer& layer : network.layers) {
     layer.shape.epilogue.activation = options.activation.value_or(layer.shape.epilogue.activation);

@@ -1,0 +1,82 @@
+#include "compiler/check_options.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "ir/arch.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+// What kernels of layers can do and whole networks cannot, yet.
+void check_graph_options(const CompileOptions& options) {
+  const auto refuse = [](const std::string& option) {
+    fail(
+        ErrorKind::unsupported,
+        "{}: a whole network is compiled in FP32, with nchw between its layers; --layer '*' compiles its convolutions, "
+        "each by itself",
+        option);
+  };
+  if (options.precision != Precision::fp32) refuse(fmt::format("--precision {}", to_string(options.precision)));
+  if (options.layout && *options.layout != TensorLayout::nchw) {
+    refuse(fmt::format("--layout {}", to_string(*options.layout)));
+  }
+  if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
+  if (options.from_file) refuse("--from " + *options.from_file);
+}
+
+void check_kinds(const Network& network, const KernelKinds& kinds) {
+  for (const auto& [name, kind] : kinds.of_layers) {
+    if (std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end()) continue;
+    fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'", network.source, name);
+  }
+}
+
+}  // namespace
+
+void check_options(const Network& network, const CompileOptions& options) {
+  BURIN_CHECK(!network.layers.empty() || network.has_graph(), "a network without layers was imported");
+  if (network.has_graph()) {
+    check_graph_options(options);
+  } else if (options.linear_storage != ElementType::f32) {
+    fail(ErrorKind::usage, "--linear-storage: only whole networks have fully connected layers");
+  }
+  check_kinds(network, options.kernels);
+  if (options.layout && !options.from_file && is_half(options.precision) != (images_together(*options.layout) == 2)) {
+    fail(ErrorKind::usage, "--layout {} with --precision {}: n2chw holds pairs of halves, the others hold FP32",
+         to_string(*options.layout), to_string(options.precision));
+  }
+  if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
+  for (const std::string& arch : options.archs) (void)arch_by_name(arch);
+  if (options.batches.empty()) fail(ErrorKind::usage, "--batch names no batch size");
+  for (const int batch : options.batches) {
+    if (batch < 1 || batch > kMaxBatch) {
+      fail(ErrorKind::usage, "--batch {}: a batch is 1 to {} images", batch, kMaxBatch);
+    }
+  }
+  if (options.stop_after &&
+      std::find(std::begin(kStageNames), std::end(kStageNames), *options.stop_after) == std::end(kStageNames)) {
+    std::string names;
+    for (const char* name : kStageNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+    fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, names);
+  }
+  const auto has_repeats = [](auto values) {
+    std::sort(values.begin(), values.end());
+    return std::adjacent_find(values.begin(), values.end()) != values.end();
+  };
+  if (has_repeats(options.archs)) fail(ErrorKind::usage, "--arch names an architecture twice");
+  if (has_repeats(options.batches)) fail(ErrorKind::usage, "--batch names a batch size twice");
+  if (options.from_file && options.from_file->ends_with(".ptx") && options.stop_after == "specialised") {
+    fail(ErrorKind::usage, "--stop-after specialised: PTX that is fed back with --from comes after that stage");
+  }
+  if (options.from_file && (network.layers.size() != 1 || options.batches.size() != 1)) {
+    fail(ErrorKind::usage,
+         "--from takes a file of one kernel, but {} layers and {} batch sizes are selected; choose with --layer and "
+         "--batch",
+         network.layers.size(), options.batches.size());
+  }
+}
+
+}  // namespace burin

@@ -1,0 +1,154 @@
+#include "compiler/choose/choose.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "compiler/program_tasks.h"
+#include "ir/arch.h"
+#include "ir/error.h"
+#include "ir/kernel_plans.h"
+
+namespace burin {
+namespace {
+
+// Those that may make the task's kernel, the ones whose proposals cost little first.
+std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
+  std::vector<const Provider*> allowed = providers();
+  std::string_view kind = options.kernels.of(task.name);
+  if (kind == kAutoKind && options.plan_constraints.any()) kind = kBakedProvider;  // they are of its plans
+  if (task.layer != nullptr && kind != kAutoKind) {
+    std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
+  }
+  std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
+  return allowed;
+}
+
+// All candidates, in the order of the providers. An error of one is the task's only where no other can do it.
+std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options,
+                                   const std::vector<const Provider*>& allowed) {
+  const TunedKernel* tuned = task.layer == nullptr ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const auto is_measured = [&](const Provider* provider) { return provider->name() == tuned->candidate.provider; };
+  if (tuned != nullptr && std::ranges::none_of(allowed, is_measured)) tuned = nullptr;
+  double worthwhile = tuned != nullptr ? tuned->candidate.estimate.us : std::numeric_limits<double>::infinity();
+  for (const Provider* provider : allowed) {
+    if (tuned == nullptr) worthwhile = std::min(worthwhile, provider->most_us(task));
+  }
+  std::vector<Candidate> candidates;
+  std::optional<Error> fault;
+  for (const Provider* provider : allowed) {
+    if (tuned != nullptr && is_measured(provider)) {
+      Candidate measured = tuned->candidate;
+      measured.plan = provider->placed(measured.plan, task);
+      candidates.push_back(std::move(measured));
+      continue;
+    }
+    ProposeOptions asked{.constraints = options.plan_constraints};
+    if (!std::isfinite(provider->most_us(task))) asked.worthwhile_us = worthwhile;
+    try {
+      for (Candidate& candidate : provider->propose(task, asked)) candidates.push_back(std::move(candidate));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      fault = error;
+    }
+  }
+  if (candidates.empty() && fault) throw *fault;
+  return candidates;
+}
+
+std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options) {
+  std::vector<Candidate> candidates = propose_all(task, options, allowed_providers(task, options));
+  const std::string& kind = options.kernels.of(task.name);
+  if (!candidates.empty() || task.layer == nullptr || kind == kAutoKind) return candidates;
+  if (options.kernels.of_layers.contains(task.name)) {
+    fail(ErrorKind::unsupported, "--kernels {}={}: {} cannot compute {}; baked code can", task.name,
+         kind.substr(kind.find('_') + 1), kind, describe(task.layer->shape));
+  }
+  return propose_all(task, options, {find_provider(kBakedProvider)});
+}
+
+// Launched, its input read and its output written.
+double pool_alone_us(const ConvShape& pooled, int batch, const ArchSpec& arch) {
+  constexpr double kClocksOfUs = 1e3;  // at 1 GHz
+  const double bytes = static_cast<double>(pooled.conv_elements() + pooled.output_elements()) * batch *
+                       static_cast<double>(sizeof(float));
+  return arch.launch_us + bytes / arch.device_bytes_per_clock / (arch.clock_ghz * kClocksOfUs);
+}
+
+double best_us(const std::vector<Candidate>& candidates) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const Candidate& candidate : candidates) best = std::min(best, candidate.estimate.us);
+  return best;
+}
+
+// Of all providers but the one whose proposals take their time; those that take less than `worthwhile_us`.
+std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) {
+  std::vector<Candidate> candidates;
+  for (const Provider* provider : providers()) {
+    if (std::isfinite(provider->most_us(task))) continue;
+    for (Candidate& candidate : provider->propose(task, {.worthwhile_us = worthwhile_us})) {
+      candidates.push_back(std::move(candidate));
+    }
+  }
+  return candidates;
+}
+
+bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
+  const std::string& kind = options.kernels.of(layer.name);
+  if (kind == kBakedProvider) return false;
+  ConvLayer pooled = layer;
+  pooled.shape.epilogue.pool = pool;
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  if (kind != kAutoKind) {
+    const Provider& provider = *find_provider(kind);
+    const auto can = [&](const ConvLayer& asked) {
+      return !provider.propose(task_of(op, asked, options.batches.front(), options), {}).empty();
+    };
+    return can(layer) && !can(pooled);
+  }
+  return std::ranges::all_of(options.batches, [&](int batch) {
+    const Task alone = task_of(op, layer, batch, options), together = task_of(op, pooled, batch, options);
+    const double pool_us = pool_alone_us(pooled.shape, batch, arch_by_name(lowest_arch(options.archs)));
+    const double most = find_provider(kBakedProvider)->most_us(together) - pool_us;
+    const double apart = best_us(quick_candidates(alone, most)) + pool_us;
+    if (!std::isfinite(apart) || !quick_candidates(together, apart).empty()) return false;
+    try {
+      return apart <
+             best_us(find_provider(kBakedProvider)->propose(together, {.constraints = options.plan_constraints}));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::unsupported) throw;
+      return true;
+    }
+  });
+}
+
+}  // namespace
+
+Choice choose(const Task& task, const CompileOptions& options) {
+  std::vector<Candidate> candidates = candidates_of(task, options);
+  if (candidates.empty()) {
+    fail(ErrorKind::unsupported, "operator '{}': no provider has a kernel for {}", task.name,
+         task.op == nullptr ? task.kind : std::string(kind_name(task.op->kind)));
+  }
+  std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) { return candidate.estimate.us; });
+  Choice choice;
+  for (const Candidate& candidate : candidates) {
+    choice.options.push_back(
+        {candidate.provider, candidate.estimate.us, candidate.estimate.source == Estimate::Source::measured});
+  }
+  choice.candidate = std::move(candidates.front());
+  return choice;
+}
+
+StaysApart pools_that_stay_apart(const CompileOptions& options) {
+  // simplify() asks in every round.
+  return [&options, known = std::map<std::pair<std::string, std::string>, bool>()](
+             const std::string& op, const ConvLayer& layer, const Pool& pool) mutable {
+    const auto [entry, is_new] = known.try_emplace({op, layer.name});
+    if (is_new) entry->second = stays_apart(layer, pool, options);
+    return entry->second;
+  };
+}
+
+}  // namespace burin

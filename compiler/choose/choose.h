@@ -1,0 +1,28 @@
+// Which kernel a task gets: the best of what all providers propose.
+#pragma once
+
+#include <vector>
+
+#include "compiler/network/passes.h"
+#include "compiler/options.h"
+#include "compiler/providers/provider.h"
+#include "compiler/task.h"
+#include "ir/package/network_record.h"
+
+namespace burin {
+
+struct Choice {
+  Candidate candidate;
+  std::vector<KernelOption> options;  // what was compared, the chosen one first; one where there was no choice
+};
+
+// By the estimates; a measured one holds for what was tuned. Throws Error(unsupported) where no provider can do the
+// task, or where CompileOptions::kernels names one for it that cannot.
+Choice choose(const Task& task, const CompileOptions& options);
+
+// Which pools behind a convolution are to be kernels of their own: most providers cannot pool. There the layer and the
+// pool apart are estimated to take less time together, for every batch size, than what can, or CompileOptions::kernels
+// asks for such a provider. `options` must outlive it.
+StaysApart pools_that_stay_apart(const CompileOptions& options);
+
+}  // namespace burin

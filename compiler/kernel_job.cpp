@@ -1,0 +1,154 @@
+#include "compiler/kernel_job.h"
+#include "ir/kernel_plans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include "compiler/kernel_cache.h"
+#include "compiler/network/memory_plan.h"
+#include "compiler/observer.h"
+#include "compiler/parallel_for.h"
+#include "compiler/program_tasks.h"
+
+namespace burin {
+namespace {
+
+// Gives out names, each once.
+class Names {
+ public:
+  // `name`, or with a number behind it.
+  std::string suffix(const std::string& name) {
+    std::string suffix;
+    for (int i = 2; !taken_.insert(name + suffix).second; ++i) suffix = fmt::format("_{}", i);
+    return suffix;
+  }
+
+ private:
+  std::set<std::string> taken_;
+};
+
+class JobList {
+ public:
+  JobList(const Network& network, const CompileOptions& options, const Reentry& reentry)
+      : network_(network), options_(options), reentry_(reentry) {}
+
+  KernelJobs run(const std::function<void(int, int, const std::string&)>& planned) {
+    if (network_.has_graph()) {
+      list_programs();
+    } else {
+      list_layers();
+    }
+    choose_all(planned);
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      const std::size_t kernel = kernel_of(tasks_[i], choices_[i].candidate);
+      if (!network_.has_graph()) continue;
+      ProgramJob& program = jobs_.programs[program_of_[i]];
+      program.kernels.push_back(kernel);
+      program.options.push_back(std::move(choices_[i].options));
+    }
+    return std::move(jobs_);
+  }
+
+ private:
+  void list_programs() {
+    std::vector<int> batches = options_.batches;
+    std::ranges::sort(batches);
+    for (const int batch : batches) jobs_.programs.push_back({plan_network(network_, batch), {}, {}});
+    for (std::size_t i = 0; i < jobs_.programs.size(); ++i) {
+      const NetworkPlan& plan = jobs_.programs[i].plan;
+      for (const Step& step : plan.steps) {
+        tasks_.push_back(task_of(network_, plan, step, options_));
+        program_of_.push_back(i);
+      }
+    }
+  }
+
+  void list_layers() {
+    jobs_.operators.reserve(network_.layers.size());  // tasks refer to them
+    for (std::size_t i = 0; i < network_.layers.size(); ++i) {
+      const ConvLayer& layer = network_.layers[i];
+      jobs_.operators.push_back({layer.name, Convolution{static_cast<int>(i)}, {}, 0});
+      for (const int batch : options_.batches) {
+        tasks_.push_back(task_of(jobs_.operators.back(), layer, batch, options_));
+      }
+    }
+  }
+
+  // Side by side: planning takes its time.
+  void choose_all(const std::function<void(int, int, const std::string&)>& planned) {
+    choices_.resize(tasks_.size());
+    std::mutex mutex;
+    int done = 0;
+    for_each_parallel(tasks_.size(), options_.jobs, [&](std::size_t i) {
+      choices_[i] = choose_cached(tasks_[i]);
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (planned) planned(done, static_cast<int>(tasks_.size()), tasks_[i].name);
+    });
+  }
+
+  Choice choose_cached(const Task& task) const {
+    if (!reentry_.plan.empty()) return reentry_choice(reentry_, task);
+    if (options_.cache == nullptr) return choose(task, options_);
+    const std::string key = choice_key(task, options_);
+    if (std::optional<Choice> found = options_.cache->find_choice(key)) return *std::move(found);
+    Choice choice = choose(task, options_);
+    options_.cache->store_choice(key, choice);
+    return choice;
+  }
+
+  static bool is_same(const KernelJob& job, const Task& task, const Candidate& candidate) {
+    return job.task.name == task.name && job.task.kind == task.kind && job.task.op == task.op &&
+           job.candidate == candidate && job.task.reads == task.reads && job.task.writes == task.writes;
+  }
+
+  std::size_t kernel_of(const Task& task, const Candidate& candidate) {
+    // Whoever launches a layer by itself asks for the kernel of a batch size.
+    for (const std::size_t i : kernels_of_[task.name]) {
+      if (network_.has_graph() && is_same(jobs_.kernels[i], task, candidate)) return i;
+    }
+    const std::size_t index = jobs_.kernels.size();
+    kernels_of_[task.name].push_back(index);
+    constexpr double kFixedWork = 500;
+    KernelJob& job = jobs_.kernels.emplace_back();
+    job.task = task;
+    job.candidate = candidate;
+    // What a kernel costs is in proportion to its nonzeros where each is an instruction, but for a part that all have.
+    const bool baked = candidate.provider == kBakedProvider;
+    job.work = kFixedWork + (baked ? static_cast<double>(nonzeros_of(task)) : 0);
+    job.folder = folder_of(task.name);
+    if (options_.batches.size() > 1) job.folder += fmt::format("/b{}", task.batch);
+    job.suffix = symbols_.suffix(candidate.symbol);
+    return index;
+  }
+
+  std::string folder_of(const std::string& op) {
+    const auto [entry, is_new] = folders_.try_emplace(op, folder_name(op));
+    if (is_new) entry->second += folder_names_.suffix(entry->second);
+    return entry->second;
+  }
+
+  const Network& network_;
+  const CompileOptions& options_;
+  const Reentry& reentry_;
+  std::vector<Task> tasks_;
+  std::vector<std::size_t> program_of_;  // of each task
+  std::vector<Choice> choices_;
+  std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
+  std::map<std::string, std::string> folders_;
+  Names symbols_, folder_names_;
+  KernelJobs jobs_;
+};
+
+}  // namespace
+
+KernelJobs list_kernels(const Network& network, const CompileOptions& options, const Reentry& reentry,
+                        const std::function<void(int, int, const std::string&)>& planned) {
+  return JobList(network, options, reentry).run(planned);
+}
+
+}  // namespace burin

@@ -1,0 +1,99 @@
+#include "compiler/make_kernel.h"
+
+#include "compiler/assemble/assemble.h"
+#include "compiler/emit/kernel_report.h"
+#include "compiler/emit/ptx.h"
+#include "compiler/observer.h"
+#include "compiler/source_hash.h"
+#include "compiler/specialise/specialise.h"
+#include "ir/error.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+namespace {
+
+std::string bytes_of_words(const std::vector<std::uint32_t>& words) {
+  return {reinterpret_cast<const char*>(words.data()), words.size() * sizeof(std::uint32_t)};
+}
+
+std::string print_pattern(const Task& task) {
+  if (task.layer != nullptr) return print(analyse(*task.layer));
+  return fmt::format("# {} nonzeros\n", nonzeros_of(task));
+}
+
+KernelLayer layer_of(const ConvLayer& layer) {
+  const SparsePattern pattern = analyse(layer);
+  return {layer.shape, pattern.statistics.nonzeros, pattern.statistics.dead_inputs, pattern.statistics.dead_outputs};
+}
+
+}  // namespace
+
+PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe,
+                               const std::string& symbol) {
+  PackagedKernel made;
+  Kernel& kernel = made.kernel;
+  kernel.symbol = symbol;
+  kernel.op = task.name;
+  kernel.kind = task.kind;
+  kernel.provider = candidate.provider;
+  kernel.precision = to_string(recipe.precision);
+  if (task.layer != nullptr) kernel.layer = layer_of(*task.layer);
+  kernel.plan = candidate.plan;
+  kernel.plan_short = recipe.plan_short;
+  kernel.planned_batch = task.batch;
+  kernel.predicted_us = candidate.estimate.us;
+  kernel.form = recipe.form;
+  if (!recipe.weights.empty()) {
+    kernel.weights = "weights/" + symbol + ".bin";
+    made.files.emplace_back(kernel.weights, bytes_of_words(recipe.weights));
+  }
+  return made;
+}
+
+void note_choice(Kernel& kernel, const Task& task, const Candidate& candidate, const CompileOptions& options) {
+  kernel.predicted_us = candidate.estimate.us;
+  kernel.tuning.reset();
+  const TunedKernel* tuned = find_tuned(options.tuned, task.name, task.batch);
+  if (tuned == nullptr || candidate.estimate.source != Estimate::Source::measured) return;
+  kernel.tuning = tuned->evidence;
+  kernel.predicted_us = tuned->evidence.candidates.at(static_cast<std::size_t>(tuned->evidence.chosen)).predicted_us;
+}
+
+std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& candidate, const std::string& symbol,
+                                          const CompileOptions& options, const Reentry& reentry,
+                                          const std::optional<std::string>& dump_folder) {
+  Observer observer(dump_folder, options.stop_after);
+  if (observer.observe("layer", "10-layer.txt", [&] { return print(task); })) return std::nullopt;
+  if (observer.observe("pattern", "20-pattern.txt", [&] { return print_pattern(task); })) return std::nullopt;
+
+  const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+  if (observer.observe("plan", "30-plan.txt", [&] { return candidate.plan; })) return std::nullopt;
+  if (observer.observe("template", "40-template.ll", recipe.template_text)) return std::nullopt;
+
+  PackagedKernel made = describe_kernel(task, candidate, recipe, symbol);
+  Kernel& kernel = made.kernel;
+  note_choice(kernel, task, candidate, options);
+  kernel.source_hash = source_hash(task, candidate.plan, reentry.module_text + reentry.ptx);
+  const std::string ptx_arch = lowest_arch(options.archs), path = "kernels/" + symbol;
+  std::string ptx = edited_ptx(reentry, symbol);
+  if (ptx.empty()) {
+    const SpecialisedModule specialised = reentry.module_text.empty()
+                                              ? recipe.specialise(symbol)
+                                              : parse_specialised(reentry.module_text, symbol, reentry.path);
+    if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
+    ptx = emit_ptx(specialised, ptx_arch);
+    if (options.keep_bitcode) add_file(made, BinaryKind::bitcode, "", path + ".bc", to_bitcode(specialised));
+  }
+  if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
+
+  if (find_assembler().kind != AssemblerInfo::Kind::none) {
+    for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
+      add_cubin(made, arch, reentry.ptx.empty() ? assemble(ptx, arch, symbol) : assemble_edited(reentry, arch, symbol));
+    }
+  }
+  observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });
+  add_file(made, BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
+  return made;
+}
+
+}  // namespace burin

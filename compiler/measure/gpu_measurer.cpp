@@ -1,0 +1,75 @@
+#include "compiler/measure/gpu_measurer.h"
+
+#include <algorithm>
+
+#include "compiler/execute/layer_executor.h"
+#include "compiler/measure/layer_times.h"
+#include "ir/error.h"
+#include "runtime/burin/device_memory.hpp"
+
+namespace burin {
+namespace {
+
+// Fewer than `bench` takes: a median of 50 replays of half a millisecond repeats within a percent.
+constexpr BenchOptions kBenchOptions = {.samples = 50, .copies = 8};
+
+int gpu_count() {
+  try {
+    return device_count();
+  } catch (const Error& error) {
+    fail(error.kind(), "--tune measures on a GPU: {}", error.what());
+  }
+}
+
+Device open_one_of(const std::vector<std::string>& archs) {
+  const int count = gpu_count();
+  if (count == 0) {
+    fail(ErrorKind::device, "--tune measures on a GPU, and none was found (burin doctor says what is missing)");
+  }
+  std::string found;
+  for (int i = 0; i < count; ++i) {
+    Device device = Device::open(i);
+    if (std::find(archs.begin(), archs.end(), device.info().arch()) != archs.end()) return device;
+    found += fmt::format("{}cuda:{} is {}", i == 0 ? "" : ", ", i, device.info().arch());
+  }
+  fail(ErrorKind::device, "--tune measures on a GPU of one of --arch {}, and {}; name its architecture, too",
+       fmt::join(archs, ","), found);
+}
+
+const Kernel& only_kernel(const Package& package) {
+  BURIN_CHECK(package.manifest.kernels.size() == 1, "{} kernels instead of one", package.manifest.kernels.size());
+  return package.manifest.kernels.front();
+}
+
+}  // namespace
+
+GpuMeasurer::GpuMeasurer(const std::vector<std::string>& archs) : device_(open_one_of(archs)) {}
+
+TuningDevice GpuMeasurer::device() const {
+  const DeviceInfo& info = device_.info();
+  return {info.name, info.arch(), info.driver_version, kBenchOptions.copies};
+}
+
+void GpuMeasurer::run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
+                      std::span<float> output) {
+  const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = device_.info().ordinal}, package);
+  executor->run(only_kernel(package), batch, input, residual, output);
+}
+
+LaunchTimes GpuMeasurer::time(const Package& package, int batch) {
+  const KernelTimes times = Bench(device_, package, kBenchOptions).time(only_kernel(package), batch);
+  return {times.cold.median_us, times.warm.median_us, kBenchOptions.samples};
+}
+
+bool GpuMeasurer::usable() {
+  try {
+    DeviceBuffer buffer(device_, sizeof(float));
+    buffer.fill(0);
+    device_.synchronize();
+    return true;
+  } catch (const Error&) {
+    return false;  // the fault that brought it here stays until the process ends
+  }
+}
+
+}  // namespace burin

@@ -1,0 +1,50 @@
+// Times the kernels of a package on a GPU.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/package/package.h"
+#include "runtime/bench/measure.h"
+
+namespace burin {
+
+struct BenchOptions {
+  int samples = 100;
+  int copies = 8;  // of the code, for the cold time
+};
+
+// Inputs take turns, so that no launch finds its own input in the nearest cache.
+inline constexpr int kInputBuffers = 4;
+
+struct KernelTimes {
+  Measurement warm;  // the same code again and again
+  Measurement cold;  // `copies` loaded copies of the code in turn: as in a network, where other code ran in between
+  std::string loaded_from;  // "sm_90 cubin" or "JIT of the PTX"
+  double skipped = 0;       // of all tiles and input channels, the share in which the channel was skipped
+};
+
+// Loads a package several times over, each time with its own copy of the code.
+class Bench {
+ public:
+  // `package` must outlive the bench.
+  Bench(const Device& device, const Package& package, const BenchOptions& options);
+
+  // One kernel at `batch` images, random inputs. With `dead`, this share of the (cell, channel) blocks of its input's
+  // activity map, which it must have, is zero, and the launches have maps; without, they have none.
+  KernelTimes time(const Kernel& record, int batch, std::optional<double> dead = {}) const;
+
+  const Stream& stream() const { return stream_; }
+
+ private:
+  Device device_;
+  BenchOptions options_;
+  Stream stream_;
+  std::vector<LoadedPackage> copies_;
+};
+
+// exp(mean(log)); 0 for no values.
+double geometric_mean(const std::vector<double>& values);
+
+}  // namespace burin

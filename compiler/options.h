@@ -1,0 +1,65 @@
+// What a compilation is asked for.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/kernel_kinds.h"
+#include "compiler/plan/constraints.h"
+#include "compiler/providers/provider.h"
+#include "ir/element_type.h"
+#include "ir/kernel.h"
+#include "ir/precision.h"
+#include "ir/tensor_layout.h"
+
+namespace burin {
+
+class KernelCache;  // compiler/kernel_cache.h
+
+// The stages of a kernel, in order; also what --stop-after takes.
+inline constexpr const char* kStageNames[] = {"layer", "pattern", "plan", "template", "specialised", "ptx", "cubin"};
+
+// A candidate that was chosen by measurement (compiler/tune/), and what was measured.
+struct TunedKernel {
+  std::string layer;
+  int batch = 1;
+  Candidate candidate;
+  TuningRecord evidence;
+};
+
+struct CompileOptions {
+  std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
+  std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
+  std::vector<int> batches = {1};
+  Precision precision = Precision::fp32;  // a plan in from_file has its own
+  // Of the inputs, outputs and residuals of all layers. Nothing: what the plan in from_file says, else nchw; with the
+  // half precisions it can only be n2chw.
+  std::optional<TensorLayout> layout;
+  std::optional<TensorLayout> output_layout;  // of outputs and residuals, where it is another
+  bool skip_dead_tiles = false;               // plans with activity maps; a plan in from_file has its own
+  float zero_threshold = 0;                   // recorded in the package; the importer has applied it
+  std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
+  std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
+  PlanConstraints plan_constraints;       // --plan: what is not left to the planner
+  std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only kernel
+  std::vector<TunedKernel> tuned;         // what was measured
+  KernelKinds kernels;                    // which providers may make the kernels of which convolutions
+  ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
+  const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                                   // threads; 0: as many as there are processors
+  bool keep_bitcode = true;
+};
+
+// Null when the layer's kernel was not chosen by measurement.
+const TunedKernel* find_tuned(const std::vector<TunedKernel>& kernels, const std::string& layer, int batch);
+
+struct CompileProgress {
+  int done = 0, total = 0;
+  int cached = 0;        // of those done, found in the cache
+  double work_done = 0;  // of all work that is not found in the cache, by an estimate from the nonzeros
+  std::string what;      // the kernel that was just finished
+};
+
+}  // namespace burin

@@ -1,0 +1,90 @@
+#include "compiler/program_tasks.h"
+
+#include <algorithm>
+
+namespace burin {
+namespace {
+
+Task start(const CompileOptions& options, int batch) {
+  Task task;
+  task.batch = batch;
+  task.archs = options.archs;
+  task.linear_storage = options.linear_storage;
+  return task;
+}
+
+// What a step reads or writes, as the kernel is given it. The place's beginning is as aligned as its offset in a buffer
+// is, and so are all images.
+KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place,
+                       const std::vector<std::int64_t>& shape) {
+  KernelTensor tensor = whole_tensor(role, shape, buffer.element, buffer.layout);
+  tensor.image_words = place.image_stride / kWordBytes;
+  tensor.run_words = place.run_bytes / kWordBytes;
+  tensor.runs = place.runs;
+  tensor.run_pitch = place.run_stride / kWordBytes;
+  // Part of a tensor that is moved is no image.
+  if (tensor.words() != image_elements(buffer.layout, tensor.channels, tensor.rows, tensor.cols)) {
+    tensor.channels = tensor.rows = tensor.cols = 0;
+  }
+  const bool wide = place.offset % kWideAccessBytes == 0 && place.image_stride % kWideAccessBytes == 0 &&
+                    place.run_stride % kWideAccessBytes == 0;
+  tensor.alignment = wide ? kWideAccessBytes : kWordBytes;
+  return tensor;
+}
+
+}  // namespace
+
+Task task_of(const Network& network, const NetworkPlan& plan, const Step& step, const CompileOptions& options) {
+  const auto buffer = [&](const Place& place) -> const Buffer& {
+    return plan.buffers[static_cast<std::size_t>(place.buffer)];
+  };
+  Task task = start(options, plan.batch);
+  task.name = step.name;
+  task.kind = step.kind;
+  if (step.is_copy()) {
+    task.inputs = {{step.reads[0].run_bytes / kWordBytes * step.reads[0].runs}};
+    task.output = task.inputs[0];
+  } else {
+    task.op = &network.operators[static_cast<std::size_t>(step.op)];
+    const auto shape = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].shape; };
+    for (const int input : task.op->inputs) task.inputs.push_back(shape(input));
+    task.output = shape(task.op->output);
+    task.description = describe(network, *task.op);
+    if (const auto* convolution = task.get<Convolution>()) {
+      task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
+    }
+  }
+  for (std::size_t i = 0; i < step.reads.size(); ++i) {
+    const TensorRole role = i == 0 ? TensorRole::input : TensorRole::residual;
+    task.reads.push_back(tensor_at(role, buffer(step.reads[i]), step.reads[i], task.inputs[i]));
+  }
+  task.writes = tensor_at(TensorRole::output, buffer(step.writes), step.writes, task.output);
+  return task;
+}
+
+Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
+  Task task = start(options, batch);
+  task.name = layer.name;
+  task.kind = kind_name(op.kind);
+  task.op = &op;
+  task.layer = &layer;
+  task.precision = options.precision;
+  task.activity_maps = options.skip_dead_tiles;
+  const ConvShape& shape = layer.shape;
+  const ElementType element = element_of(options.precision);
+  const TensorLayout layout =
+      is_half(options.precision) ? TensorLayout::n2chw : options.layout.value_or(TensorLayout::nchw);
+  const TensorLayout output_layout = options.output_layout.value_or(layout);
+  const auto image = [](int channels, int rows, int cols) { return std::vector<std::int64_t>{channels, rows, cols}; };
+  task.inputs = {image(shape.in_channels, shape.in_h, shape.in_w)};
+  if (shape.epilogue.residual) task.inputs.push_back(image(shape.out_channels, shape.conv_h(), shape.conv_w()));
+  task.output = image(shape.out_channels, shape.out_h(), shape.out_w());
+  task.reads = {whole_tensor(TensorRole::input, task.inputs[0], element, layout)};
+  if (task.inputs.size() > 1) {
+    task.reads.push_back(whole_tensor(TensorRole::residual, task.inputs[1], element, output_layout));
+  }
+  task.writes = whole_tensor(TensorRole::output, task.output, element, output_layout);
+  return task;
+}
+
+}  // namespace burin

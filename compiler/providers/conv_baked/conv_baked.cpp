@@ -1,0 +1,153 @@
+// Every nonzero is an instruction, every weight an immediate: the search for a plan is in compiler/plan, what fills the
+// template's holes in compiler/specialise.
+#include <cmath>
+#include <memory>
+
+#include "compiler/plan/planner.h"
+#include "compiler/providers/provider.h"
+#include "compiler/providers/template_provider.h"
+#include "compiler/specialise/specialise.h"
+#include "ir/error.h"
+#include "ir/kernel_plans.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+namespace {
+
+PlanRequest request_of(const Task& task, const ProposeOptions& options) {
+  PlanRequest request{task.batch, task.archs, options.constraints};
+  request.input_layout = task.reads[0].layout;
+  request.output_layout = task.writes.layout;
+  request.precision = task.precision;
+  request.skip_dead_tiles = task.activity_maps;
+  return request;
+}
+
+// Of a slice of a larger tensor, the words from image to image; 0: images follow one another.
+std::int64_t slice_words(const KernelTensor& tensor) {
+  return tensor.image_words == tensor.words() ? 0 : tensor.image_words;
+}
+
+// What follows from where the task's tensors lie.
+void place(KernelPlan& plan, const Task& task) {
+  plan.output_image_words = slice_words(task.writes);
+  plan.residual_image_words = task.reads.size() > 1 ? slice_words(task.reads[1]) : 0;
+}
+
+[[noreturn]] void refuse(const Task& task, const std::string& why) {
+  fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", task.name, why);
+}
+
+void check_weights(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
+  if (plan.precision != Precision::fp16x2) return;
+  for (const Tap& tap : pattern.taps) {
+    if (std::isfinite(rounded(ElementType::f16, tap.value))) continue;
+    fail(ErrorKind::unsupported,
+         "layer '{}': the weight of output {}, channel {}, tap ({}, {}) is {}, with fp16x2 the largest is {}: weights "
+         "are rounded to FP16; with fp16 they are not",
+         layer.name, tap.k, tap.c, tap.r, tap.s, tap.value, largest_of(ElementType::f16));
+  }
+}
+
+// That the plan is legal on all architectures and for exactly this task.
+void check_plan(const KernelPlan& plan, const Task& task, const SparsePattern& pattern) {
+  const ConvLayer& layer = *task.layer;
+  std::vector<std::string> faults = verify(plan, layer.shape, pattern);
+  for (std::size_t i = 0; faults.empty() && i < task.archs.size(); ++i) {
+    KernelPlan on_arch = plan;
+    on_arch.arch = task.archs[i];
+    faults = verify(on_arch, layer.shape);
+  }
+  std::string text;
+  for (const std::string& fault : faults) text += (text.empty() ? "" : "; ") + fault;
+  if (!text.empty()) refuse(task, text);
+  if (plan.batch != task.batch) {
+    refuse(task, fmt::format("it is for batch {}, and batch {} is asked for", plan.batch, task.batch));
+  }
+  const KernelForm form = form_of(plan, layer.shape);
+  const auto is_as = [](const KernelTensor& plans, const KernelTensor& tasks) {
+    KernelTensor aligned = tasks;
+    aligned.alignment = plans.alignment;
+    return aligned == plans && tasks.alignment >= plans.alignment;
+  };
+  const KernelTensor* residual = form.find(TensorRole::residual);
+  if (!is_as(form.input(), task.reads[0]) || !is_as(form.output(), task.writes) ||
+      (residual != nullptr && !is_as(*residual, task.reads.at(1)))) {
+    refuse(task, "it reads or writes tensors that lie elsewhere than the task's");
+  }
+  check_weights(plan, layer, pattern);
+}
+
+class ConvBakedProvider : public Provider {
+ public:
+  std::string_view name() const override { return kBakedProvider; }
+  std::string_view description() const override { return "every nonzero is an instruction, every weight an immediate"; }
+
+  // It is launched, its multiply-adds are issued, its code and its tensors are fetched, each at a fraction of the rate
+  // that it reaches.
+  double most_us(const Task& task) const override {
+    if (task.layer == nullptr) return std::numeric_limits<double>::infinity();
+    constexpr double kLaunches = 1.3, kIssues = 4, kFetches = 3, kTransfers = 3;  // times what each takes at best
+    constexpr double kClocksOfUs = 1e3;                                           // at 1 GHz
+    const ArchSpec& arch = arch_of(task);
+    const ConvShape& shape = task.layer->shape;
+    const double clocks = arch.clock_ghz * kClocksOfUs;
+    const auto code = static_cast<double>(nonzeros_of(task));
+    const double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w() * task.batch;
+    const double issue = code * pixels / (arch.fma_lanes_per_clock * arch.multiprocessors);
+    const double bytes = static_cast<double>(shape.input_elements() + shape.output_elements()) * task.batch *
+                         static_cast<double>(sizeof(float));
+    return kLaunches * arch.launch_us + (kIssues * issue + kFetches * code / arch.chip_fetch_per_clock +
+                                         kTransfers * bytes / arch.l2_bytes_per_clock) /
+                                            clocks;
+  }
+
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
+    if (task.layer == nullptr) return {};
+    const SparsePattern pattern = analyse(*task.layer);
+    std::vector<Candidate> candidates;
+    for (KernelPlan& plan :
+         make_plans(*task.layer, pattern, request_of(task, options), static_cast<std::size_t>(options.count))) {
+      if (plan.predicted_us >= options.worthwhile_us) continue;
+      place(plan, task);
+      candidates.push_back({std::string(name()),
+                            print(plan),
+                            kernel_symbol(task.layer->name, plan),
+                            {plan.predicted_us, Estimate::Source::model}});
+    }
+    return candidates;
+  }
+
+  std::string placed(const std::string& text, const Task& task) const override {
+    KernelPlan plan = parse_kernel_plan(text);
+    place(plan, task);
+    return print(plan);
+  }
+
+  Recipe make(const Task& task, const std::string& text) const override {
+    if (task.layer == nullptr) refuse(task, "it is a plan of a convolution");
+    const auto plan = std::make_shared<const KernelPlan>(parse_kernel_plan(text));
+    const auto pattern = std::make_shared<const SparsePattern>(analyse(*task.layer));
+    check_plan(*plan, task, *pattern);
+    const ConvLayer& layer = *task.layer;
+    Recipe recipe;
+    recipe.symbol = kernel_symbol(layer.name, *plan);
+    recipe.form = form_of(*plan, layer.shape);
+    recipe.plan_short = describe(*plan);
+    recipe.precision = plan->precision;
+    recipe.template_text = [plan, &layer] { return print_template(*plan, layer.shape); };
+    recipe.specialise = [plan, pattern, &layer](const std::string& symbol) {
+      return burin::specialise(layer, *pattern, *plan, symbol);
+    };
+    return recipe;
+  }
+};
+
+}  // namespace
+
+const Provider& conv_baked_provider() {
+  static const ConvBakedProvider provider;
+  return provider;
+}
+
+}  // namespace burin

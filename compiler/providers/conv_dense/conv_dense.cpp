@@ -1,0 +1,158 @@
+// Implicit matrix product, dense: all weights are streamed as data.
+#include <algorithm>
+#include <bit>
+
+#include "compiler/providers/conv_dense/tiles.h"
+#include "compiler/providers/template_provider.h"
+#include "ir/error.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/conv_dense/conv_dense.def"
+};
+
+// As conv_dense.cu reads them.
+std::vector<std::uint32_t> pack_panels(const ConvLayer& layer, const ConvDenseTiles& tiles) {
+  const ConvShape& shape = layer.shape;
+  const std::int64_t panels = shape.groups * tiles.output_tiles(shape) * tiles.chunks(shape);
+  const auto width = static_cast<std::size_t>(tiles.tile_outputs());
+  const auto depth = static_cast<std::size_t>(tiles.chunk_depth());
+  std::vector<std::uint32_t> words(static_cast<std::size_t>(panels) * depth * width);
+  std::size_t row = 0;
+  const auto add_chunk = [&](int first_output, int outputs, int channel, int r, int s) {
+    for (int c = 0; c < tiles.chunk_channels; ++c) {
+      for (int col = 0; col < tiles.chunk_cols; ++col, ++row) {
+        if (channel + c >= shape.channels_per_group() || s + col >= shape.kernel_w) continue;
+        for (int k = 0; k < outputs; ++k) {
+          const float weight = layer.weight(first_output + k, channel + c, r, s + col);
+          words[row * width + static_cast<std::size_t>(k)] = std::bit_cast<std::uint32_t>(weight);
+        }
+      }
+    }
+    row += depth - static_cast<std::size_t>(tiles.chunk_channels * tiles.chunk_cols);
+  };
+  for (int group = 0; group < shape.groups; ++group) {
+    for (int tile = 0; tile < shape.outputs_per_group(); tile += tiles.tile_outputs()) {
+      const int outputs = std::min(tiles.tile_outputs(), shape.outputs_per_group() - tile);
+      const int first = group * shape.outputs_per_group() + tile;
+      for (int channel = 0; channel < shape.channels_per_group(); channel += tiles.chunk_channels) {
+        for (int r = 0; r < shape.kernel_h; ++r) {
+          for (int s = 0; s < shape.kernel_w; s += tiles.chunk_cols) add_chunk(first, outputs, channel, r, s);
+        }
+      }
+    }
+  }
+  BURIN_CHECK(row * width == words.size(), "{} rows of {} were packed as {} words", row, width, words.size());
+  append_words(words, layer.bias);
+  return words;
+}
+
+// Four pixels lie next to each other in the input where they do in the output.
+int most_vector(const ConvShape& shape, const KernelTensor& input) {
+  const bool same = shape.kernel_h == 1 && shape.kernel_w == 1 && shape.stride_h == 1 && shape.stride_w == 1 &&
+                    shape.pad == Padding{};
+  return same && shape.in_h * shape.in_w % kVectorWords == 0 && is_wide(input) ? kVectorWords : 1;
+}
+
+// The tiles that a plan's constants describe.
+ConvDenseTiles tiles_of(const TemplatePlan& plan) {
+  const auto value = [&](const char* name) { return plan.integers.at(name); };
+  ConvDenseTiles tiles;
+  tiles.output_threads = value("output_threads");
+  tiles.output_quads = value("output_quads");
+  tiles.pixel_threads = value("pixel_threads");
+  tiles.pixel_quads = value("pixel_quads");
+  tiles.splits = value("splits");
+  tiles.chunk_channels = value("chunk_channels");
+  tiles.chunk_cols = value("chunk_cols");
+  tiles.buffers = value("buffers");
+  tiles.block_images = plan.launch().tile_images;
+  tiles.vector = value("vector");
+  return tiles;
+}
+
+class ConvDenseProvider : public TemplateProvider {
+ public:
+  ConvDenseProvider()
+      : TemplateProvider("conv_dense",
+                         "convolution, dense: weights and gathered activations are multiplied as matrices",
+                         kConstants) {}
+
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
+    if (!can(task)) return {};
+    const ConvShape& shape = task.layer->shape;
+    const bool depthwise = shape.groups > 1 && shape.channels_per_group() == 1;
+    if (depthwise) return {};  // most of each tile would be empty
+    const ArchSpec& arch = arch_of(task);
+    if (least_conv_dense_us(shape, task.batch, arch) >= options.worthwhile_us) return {};
+    std::vector<Candidate> candidates;
+    for (const ConvDenseTiles& tiles : choose_tiles(shape, task.batch, most_vector(shape, task.reads[0]), arch,
+                                                    static_cast<std::size_t>(options.count))) {
+      const double us = predict(tiles, shape, task.batch, arch);
+      if (us < options.worthwhile_us) candidates.push_back(candidate(task, plan_of(task, tiles), us));
+    }
+    return candidates;
+  }
+
+ protected:
+  bool can(const Task& task) const override {
+    return task.layer != nullptr && !task.layer->shape.epilogue.pool && task.precision == Precision::fp32 &&
+           !task.activity_maps && task.reads[0].layout == TensorLayout::nchw &&
+           task.writes.layout == TensorLayout::nchw;
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    ConvDenseTiles tiles = tiles_of(chosen);
+    tiles.vector = std::min(tiles.vector, most_vector(task.layer->shape, task.reads[0]));
+    return fits(tiles, arch_of(task)) ? plan_of(task, tiles) : start(task);
+  }
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
+    return pack_panels(*task.layer, tiles_of(plan));
+  }
+
+ private:
+  TemplatePlan plan_of(const Task& task, const ConvDenseTiles& tiles) const {
+    const ConvShape& shape = task.layer->shape;
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    plan.input().alignment = tiles.vector * kWordBytes;
+    set_convolution(plan, shape);
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = tiles.threads();
+    launch.shared_bytes = tiles.shared_bytes();
+    launch.tile_images = tiles.block_images;
+    launch.tiles_per_image = tiles.group_blocks(shape);
+    set_integers(plan, {{"group_channels", shape.channels_per_group()},
+                        {"group_outputs", shape.outputs_per_group()},
+                        {"out_rows", shape.out_h()},
+                        {"padded", shape.pad != Padding{}},
+                        {"chunk_channels", tiles.chunk_channels},
+                        {"chunk_cols", tiles.chunk_cols},
+                        {"chunk_depth", tiles.chunk_depth()},
+                        {"buffers", tiles.buffers},
+                        {"splits", tiles.splits},
+                        {"output_threads", tiles.output_threads},
+                        {"output_quads", tiles.output_quads},
+                        {"pixel_threads", tiles.pixel_threads},
+                        {"pixel_quads", tiles.pixel_quads},
+                        {"vector", tiles.vector},
+                        {"has_bias", shape.epilogue.bias}});
+    const std::int64_t panels = shape.groups * tiles.output_tiles(shape) * tiles.chunks(shape);
+    plan.weights().run_words =
+        panels * tiles.chunk_depth() * tiles.tile_outputs() + (shape.epilogue.bias ? shape.out_channels : 0);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& conv_dense_provider() {
+  static const ConvDenseProvider provider;
+  return provider;
+}
+
+}  // namespace burin

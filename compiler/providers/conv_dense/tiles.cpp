@@ -1,0 +1,234 @@
+#include "compiler/providers/conv_dense/tiles.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "compiler/providers/template_provider.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+#include "ir/kernel_plan.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+constexpr int kQuad = 4;
+constexpr int kMaxChunkDepth = 64;   // conv_dense.def
+constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without a loop
+constexpr int kMaxThreads = 512;
+
+// The terms of the cost. Estimates, but for the first two.
+constexpr double kClockGhz = 1.75;             // of an H200 under load
+constexpr double kIntakeBytesPerClock = 30;    // of one multiprocessor, from the L2 cache: 25 to 35
+constexpr double kIssueShare = 0.95;           // of what the instructions below would reach, with many warps
+constexpr double kIssueLag = 0.4;              // warps of a scheduler with which half of it would be reached
+constexpr double kSharedLoadClocks = 4;        // of four words for a warp: 128 bytes a clock
+constexpr double kOverlapLoss = 0.25;          // of shared-memory loads beside multiply-adds, of intake beside both
+constexpr double kCopyInstructions = 2;        // of a word: its address, the copy
+constexpr double kPaddedCopyInstructions = 6;  // and whether it lies inside the image
+constexpr double kChunkClocks = 60;            // barrier, and what is computed once in a chunk
+constexpr double kLatencyClocks = 800;         // of a copy from the L2 cache, under load
+constexpr double kResultInstructions = 12;     // bias, activation, store
+constexpr double kFillUs = 0.7;                // until the first chunk is there, and from the last to the results
+// Of a launch in a network, whose input another kernel has just written and whose code and first weights are read
+// before: SqueezeNet's 1x1 layers at batch 1 take 0.3 to 1.4 us less there than by themselves.
+constexpr double kAheadUs = 0.65;
+constexpr double kRegistersBesideSums = 64;  // of a thread; and fragments, an eighth of its sums
+constexpr double kUsPerClockOfGhz = 1e-3;
+
+int sums_of_thread(const ConvDenseTiles& tiles) { return kQuad * tiles.output_quads * kQuad * tiles.pixel_quads; }
+
+int resident_blocks(const ConvDenseTiles& tiles, const ArchSpec& arch) {
+  constexpr int kSharedOfBlock = 1024;  // that the driver takes
+  const double registers = sums_of_thread(tiles) * 9.0 / 8 + kRegistersBesideSums;
+  const int by_registers = static_cast<int>(arch.registers_per_multiprocessor / (registers * tiles.threads()));
+  const int by_shared = arch.max_shared_per_multiprocessor / (tiles.shared_bytes() + kSharedOfBlock);
+  return std::min({by_registers, by_shared, arch.max_threads_per_multiprocessor / tiles.threads()});
+}
+
+// Tries every choice that may be a good one.
+class Search {
+ public:
+  Search(const ConvShape& shape, int batch, int vector, const ArchSpec& arch)
+      : shape_(shape), batch_(batch), arch_(arch) {
+    tiles_.vector = vector;
+  }
+
+  std::vector<ConvDenseTiles> run(std::size_t count) {
+    for (tiles_.output_quads = 1; tiles_.output_quads <= 4; ++tiles_.output_quads) {
+      for (tiles_.pixel_quads = 1; tiles_.pixel_quads <= 2; ++tiles_.pixel_quads) {
+        for (const int outputs : {1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 14, 16}) {
+          if (is_too_much(outputs, tiles_.output_quads, shape_.outputs_per_group())) continue;
+          tiles_.output_threads = outputs;
+          try_pixels();
+        }
+      }
+    }
+    BURIN_CHECK(!best_.empty(), "no tiles for {}", describe(shape_));
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<ConvDenseTiles> result;
+    for (std::size_t i = 0; i < std::min(count, found.size()); ++i) result.push_back(found[i].tiles);
+    return result;
+  }
+
+ private:
+  struct Found {
+    ConvDenseTiles tiles;
+    double us = 0;
+  };
+
+  // Half of it would do.
+  static bool is_too_much(int threads, int quads, std::int64_t extent) {
+    return threads > 1 && std::int64_t{threads} / 2 * quads * kQuad >= extent;
+  }
+
+  // Where there are warps to choose from, a quarter of the last is worth a thought, no more.
+  bool is_idle() const {
+    const int used = tiles_.splits * tiles_.output_threads * tiles_.pixel_threads;
+    return used > kWarpSize && tiles_.threads() - used > kWarpSize / 4;
+  }
+
+  std::int64_t pixels() const { return std::int64_t{shape_.out_h()} * shape_.out_w(); }
+
+  void try_pixels() {
+    for (const int threads : {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16}) {
+      tiles_.pixel_threads = threads;
+      for (tiles_.block_images = 1; tiles_.block_images <= std::min(batch_, 32); tiles_.block_images *= 2) {
+        const std::int64_t pixels_of_block = pixels() * tiles_.block_images;
+        if (is_too_much(threads, tiles_.pixel_quads, pixels_of_block)) continue;
+        for (const int splits : {1, 2, 3, 4, 6, 8, 11, 12, 16}) {
+          tiles_.splits = splits;
+          if (tiles_.threads() <= kMaxThreads && !is_idle()) try_chunks();
+        }
+        // More images only help to fill the last tile.
+        if (pixels_of_block >= 16 * tiles_.tile_pixels()) break;
+      }
+    }
+  }
+
+  void try_chunks() {
+    const int channels = shape_.channels_per_group();
+    std::set<int> wanted = {std::min(channels, kMaxChunkDepth)};
+    for (const int some : {2, 4, 8, 16, 32}) {
+      if (some < channels) wanted.insert(some);
+    }
+    for (const int cols : std::set<int>{1, std::min(shape_.kernel_w, kMaxChunkDepth)}) {
+      for (const int some : wanted) {
+        tiles_.chunk_cols = cols;
+        tiles_.chunk_channels = some;
+        if (tiles_.chunk_depth() > kMaxChunkDepth) continue;
+        for (tiles_.buffers = 2; tiles_.buffers <= 4; ++tiles_.buffers) consider();
+      }
+    }
+  }
+
+  void consider() {
+    if (!fits(tiles_, arch_)) return;
+    const double us = predict(tiles_, shape_, batch_, arch_);
+    const auto [place, is_new] = best_.try_emplace({tiles_.output_quads, tiles_.pixel_quads, tiles_.splits});
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
+  }
+
+  const ConvShape& shape_;
+  int batch_;
+  const ArchSpec& arch_;
+  ConvDenseTiles tiles_;
+  std::map<std::array<int, 3>, Found> best_;  // of each kind: quads of outputs and pixels, splits
+};
+
+}  // namespace
+
+bool fits(const ConvDenseTiles& tiles, const ArchSpec& arch) {
+  const int threads = tiles.threads();
+  return threads <= kMaxThreads && tiles.tile_pixels() <= threads && tiles.chunk_depth() <= kMaxChunkDepth &&
+         tiles.chunk_depth() / tiles.splits <= kMaxRowsOfSplit && tiles.shared_bytes() <= arch.max_shared_per_block &&
+         resident_blocks(tiles, arch) >= 1;
+}
+
+int ConvDenseTiles::tile_outputs() const { return kQuad * output_quads * output_threads; }
+int ConvDenseTiles::tile_pixels() const { return kQuad * pixel_quads * pixel_threads; }
+int ConvDenseTiles::threads() const {
+  return static_cast<int>(round_up(splits * output_threads * pixel_threads, kWarpSize));
+}
+int ConvDenseTiles::chunk_depth() const { return static_cast<int>(round_up(chunk_channels * chunk_cols, splits)); }
+
+int ConvDenseTiles::shared_bytes() const {
+  const int copied = buffers * chunk_depth() * (tile_outputs() + tile_pixels());
+  const int exchanged = splits * tile_outputs() * tile_pixels();
+  return kSharedReserveBytes + std::max(copied, exchanged) * kWordBytes;
+}
+
+std::int64_t ConvDenseTiles::chunks(const ConvShape& shape) const {
+  return ceil_div(shape.channels_per_group(), chunk_channels) * shape.kernel_h * ceil_div(shape.kernel_w, chunk_cols);
+}
+
+std::int64_t ConvDenseTiles::output_tiles(const ConvShape& shape) const {
+  return ceil_div(shape.outputs_per_group(), tile_outputs());
+}
+
+std::int64_t ConvDenseTiles::pixel_tiles(const ConvShape& shape) const {
+  return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
+}
+
+std::int64_t ConvDenseTiles::group_blocks(const ConvShape& shape) const {
+  return shape.groups * output_tiles(shape) * pixel_tiles(shape);
+}
+
+double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
+  const auto blocks = static_cast<double>(tiles.group_blocks(shape) * ceil_div(batch, tiles.block_images));
+  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, arch));
+  const double warps = static_cast<double>(tiles.threads()) / kWarpSize;
+  const double together = warps * resident;
+  // Multiply-adds of a warp take its scheduler a clock each; loads from shared memory go one after the other.
+  const double of_scheduler = std::ceil(together / kSchedulersPerMultiprocessor);
+  const double idle_schedulers = of_scheduler * kSchedulersPerMultiprocessor / together;
+  const double multiply = static_cast<double>(sums_of_thread(tiles)) / kSchedulersPerMultiprocessor * idle_schedulers;
+  const double load = (tiles.output_quads + tiles.pixel_quads) * kSharedLoadClocks;
+  const double rows = static_cast<double>(tiles.chunks(shape)) * tiles.chunk_depth();
+  const double share = kIssueShare * of_scheduler / (of_scheduler + kIssueLag);
+  const double row_clocks = (std::max(multiply, load) + kOverlapLoss * std::min(multiply, load)) / share;
+  const double words = rows * tiles.tile_pixels() / tiles.vector;
+  const double of_copy = shape.pad == Padding{} ? kCopyInstructions : kPaddedCopyInstructions;
+  const double copying = words / kWarpSize * of_copy / kSchedulersPerMultiprocessor;
+  const double busy = row_clocks * rows * warps / tiles.splits + copying +
+                      static_cast<double>(tiles.chunks(shape)) * kChunkClocks / resident;
+  const double intake = rows * (tiles.tile_outputs() + tiles.tile_pixels()) * kWordBytes / kIntakeBytesPerClock;
+  const double under_way = (tiles.buffers - 1) * resident;  // chunks
+  const double waiting = static_cast<double>(tiles.chunks(shape)) * kLatencyClocks / under_way;
+  const double results = static_cast<double>(tiles.tile_outputs()) * tiles.tile_pixels();
+  const double epilogue =
+      results * (2.0 * tiles.splits + kResultInstructions / kSchedulersPerMultiprocessor) / kWarpSize * idle_schedulers;
+  const double slowest = std::max({busy, intake, waiting});
+  const double block_clocks = slowest + kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
+  return arch.launch_us - kAheadUs + kFillUs * std::ceil(of_multiprocessor / resident) +
+         of_multiprocessor * block_clocks * kUsPerClockOfGhz / kClockGhz;
+}
+
+std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch,
+                                         std::size_t count) {
+  return Search(shape, batch, vector, arch).run(count);
+}
+
+double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch) {
+  const double multiply_adds = static_cast<double>(shape.weight_elements()) * shape.out_h() * shape.out_w() * batch;
+  const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
+  return arch.launch_us - kAheadUs + kFillUs + clocks * kUsPerClockOfGhz / kClockGhz;
+}
+
+std::string describe(const ConvDenseTiles& tiles) {
+  return fmt::format("{}x{} sums, {} x {} threads, {} split{}, chunks of {} ch x {}, {} buffers, {} image{}",
+                     kQuad * tiles.output_quads, kQuad * tiles.pixel_quads, tiles.output_threads, tiles.pixel_threads,
+                     tiles.splits, tiles.splits == 1 ? "" : "s", tiles.chunk_channels, tiles.chunk_cols, tiles.buffers,
+                     tiles.block_images, tiles.block_images == 1 ? "" : "s");
+}
+
+}  // namespace burin

@@ -1,0 +1,116 @@
+// Convolution of each channel by itself, weights as data.
+#include <algorithm>
+#include <bit>
+
+#include "compiler/providers/template_provider.h"
+#include "ir/saturate.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/conv_depthwise/conv_depthwise.def"
+};
+
+constexpr int kMaxTaps = 25, kMaxThreadRows = 4;  // conv_depthwise.cu
+
+// As many outputs below each other as share rows of the input, where all multiprocessors are full without.
+int choose_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
+  if (shape.stride_h >= shape.kernel_h || shape.dilation_h > 1) return 1;
+  const std::int64_t full = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor;
+  const std::int64_t rounds = shape.output_elements() * batch / full;
+  for (int rows = kMaxThreadRows; rows > 1; rows /= 2) {
+    if (rounds >= 2 * rows && shape.out_h() >= rows) return rows;
+  }
+  return 1;
+}
+
+// Reading and writing at the rate of the L2 cache, or of memory where the tensors do not fit, and the loads that each
+// thread issues. Fitted to MobileNet's layers on an H200 (docs/experiments.md).
+double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch) {
+  constexpr double kLaunchUs = 1.6, kLoadsPerClock = 16;  // of a multiprocessor
+  constexpr double kCacheBytes = 10e6, kDeviceShare = 0.8;
+  const double clocks_of_us = arch.clock_ghz * 1e3;
+  const double outputs = static_cast<double>(shape.output_elements()) * batch;
+  const double bytes = kWordBytes * (outputs + static_cast<double>(shape.input_elements()) * batch);
+  const double rate = bytes < kCacheBytes ? arch.l2_bytes_per_clock : kDeviceShare * arch.device_bytes_per_clock;
+  const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
+  const double loads = outputs / rows * rows_read * shape.kernel_w;
+  return kLaunchUs + (bytes / rate + loads / (kLoadsPerClock * arch.multiprocessors)) / clocks_of_us;
+}
+
+// Words of a channel: its weights, then its bias.
+std::int64_t pitch_of(const ConvShape& shape) {
+  return round_up(std::int64_t{shape.kernel_h} * shape.kernel_w + 1, kVectorWords);
+}
+
+// As conv_depthwise.cu reads them.
+std::vector<std::uint32_t> pack_channels(const ConvLayer& layer) {
+  const auto taps = static_cast<std::size_t>(layer.shape.kernel_h * layer.shape.kernel_w);
+  const auto pitch = static_cast<std::size_t>(pitch_of(layer.shape));
+  std::vector<std::uint32_t> words(pitch * static_cast<std::size_t>(layer.shape.out_channels));
+  for (std::size_t k = 0; k < words.size() / pitch; ++k) {
+    for (std::size_t i = 0; i < taps; ++i) {
+      words[k * pitch + i] = std::bit_cast<std::uint32_t>(layer.weights[k * taps + i]);
+    }
+    words[k * pitch + taps] = std::bit_cast<std::uint32_t>(layer.bias.empty() ? 0.0F : layer.bias[k]);
+  }
+  return words;
+}
+
+class ConvDepthwiseProvider : public TemplateProvider {
+ public:
+  ConvDepthwiseProvider()
+      : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data", kConstants) {}
+
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
+    if (!can(task)) return {};
+    const ConvShape& shape = task.layer->shape;
+    const int rows = choose_rows(shape, task.batch, arch_of(task));
+    const double us = predict(shape, rows, task.batch, arch_of(task));
+    if (us >= options.worthwhile_us) return {};
+    return {candidate(task, plan_of(task, rows), us)};
+  }
+
+ protected:
+  bool can(const Task& task) const override {
+    if (task.layer == nullptr || task.precision != Precision::fp32 || task.activity_maps) return false;
+    const ConvShape& shape = task.layer->shape;
+    return shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w <= kMaxTaps &&
+           !shape.epilogue.pool && task.reads[0].layout == TensorLayout::nchw &&
+           task.writes.layout == TensorLayout::nchw;
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, chosen.integers.at("thread_rows"));
+  }
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan&) const override {
+    return pack_channels(*task.layer);
+  }
+
+ private:
+  TemplatePlan plan_of(const Task& task, int rows) const {
+    const ConvShape& shape = task.layer->shape;
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    set_convolution(plan, shape);
+    set_integers(plan, {{"channels", shape.out_channels},
+                        {"out_rows", shape.out_h()},
+                        {"thread_rows", rows},
+                        {"outputs_per_channel", shape.outputs_per_group()}});
+    set_items(plan, std::int64_t{shape.out_channels} * ceil_div(shape.out_h(), rows) * shape.out_w());
+    plan.weights().run_words = std::int64_t{shape.out_channels} * pitch_of(shape);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& conv_depthwise_provider() {
+  static const ConvDepthwiseProvider provider;
+  return provider;
+}
+
+}  // namespace burin

@@ -1,0 +1,99 @@
+// Convolution of few pixels, nonzeros and their places as data.
+#include "compiler/providers/conv_streamed/conv_streamed.h"
+
+#include "compiler/providers/template_provider.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/conv_streamed/conv_streamed.def"
+};
+
+ConvStreamed shares_of(const TemplatePlan& plan) {
+  return {.splits = plan.launch().cluster_tiles,
+          .block_rows = plan.integers.at("block_rows"),
+          .row_parts = plan.integers.at("row_parts"),
+          .bulk = plan.integers.at("bulk") != 0};
+}
+
+class ConvStreamedProvider : public TemplateProvider {
+ public:
+  ConvStreamedProvider()
+      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data", kConstants) {}
+
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
+    if (!can(task)) return {};
+    const auto best = choose_streamed(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task));
+    if (!best || best->predicted_us >= options.worthwhile_us) return {};
+    return {candidate_with(task, *best)};
+  }
+
+  Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
+    return candidate(task, plan_of(task, priced), priced.predicted_us);
+  }
+
+ protected:
+  bool can(const Task& task) const override {
+    return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&
+           task.reads[0].layout == TensorLayout::nchw && task.writes.layout == TensorLayout::nchw &&
+           can_stream(task.layer->shape, arch_of(task));
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    ConvStreamed shares = shares_of(chosen);
+    shares.bulk = shares.bulk && is_wide(task.reads[0]);
+    if (task.layer->shape.in_channels % shares.splits != 0) return start(task);
+    const auto priced = price_streamed(*task.layer, shares, task.batch, arch_of(task));
+    return priced ? plan_of(task, *priced) : start(task);
+  }
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
+    return pack_streamed(*task.layer, shares_of(plan), plan.integers.at("share_words"));
+  }
+
+ private:
+  TemplatePlan plan_of(const Task& task, const ConvStreamedWay& way) const {
+    const ConvShape& shape = task.layer->shape;
+    const ConvStreamed& shares = way.shares;
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    if (shares.bulk) plan.input().alignment = kWideAccessBytes;
+    set_convolution(plan, shape);
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = shares.warps() * kWarpSize;
+    launch.shared_bytes = static_cast<int>(shares.shared_bytes(shape, way.share_words));
+    launch.cluster_tiles = shares.splits;
+    launch.tiles_per_image = std::int64_t{shares.groups(shape)} * shares.splits;
+    set_integers(plan, {{"split_channels", shares.split_channels(shape)},
+                        {"out_channels", shape.out_channels},
+                        {"pixels", shape.conv_h() * shape.conv_w()},
+                        {"bulk", shares.bulk},
+                        {"compact", streams_compact(shape)},
+                        {"masked", shape.pad != Padding{}},
+                        {"margin_words", shares.margin_words(shape)},
+                        {"tail_words", shares.tail_words(shape)},
+                        {"block_rows", shares.block_rows},
+                        {"row_parts", shares.row_parts},
+                        {"share_words", way.share_words},
+                        {"means", takes_means(shape)}});
+    plan.weights().run_words = launch.tiles_per_image * way.share_words;
+    return plan;
+  }
+};
+
+}  // namespace
+
+static const ConvStreamedProvider& provider() {
+  static const ConvStreamedProvider the_only;
+  return the_only;
+}
+
+const Provider& conv_streamed_provider() { return provider(); }
+
+Candidate streamed_candidate(const Task& task, const ConvStreamedWay& priced) {
+  return provider().candidate_with(task, priced);
+}
+
+}  // namespace burin

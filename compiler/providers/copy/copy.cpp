@@ -1,0 +1,150 @@
+// Operators that only move values: as boxes of up to six axes, with as few axes as they can be described by.
+#include <array>
+
+#include "compiler/providers/template_provider.h"
+#include "ir/error.h"
+#include "ir/limits.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/copy/copy.def"
+};
+
+// An axis of the box: copy.cu.
+struct Axis {
+  std::int64_t extent = 1, in_extent = 1, before = 0, in_stride = 0, out_stride = 0;
+  bool whole() const { return before == 0 && in_extent == extent; }
+};
+
+struct Box {
+  std::vector<Axis> axes;
+  float value = 0;  // where there is no input
+};
+
+// Words from one step along each axis to the next.
+Shape strides_of(const Shape& shape) {
+  Shape strides(shape.size(), 1);
+  for (std::size_t axis = shape.size() - 1; axis > 0; --axis) strides[axis - 1] = strides[axis] * shape[axis];
+  return strides;
+}
+
+// Neighbouring axes that are one on both sides become one; axes of extent 1 go.
+std::vector<Axis> merged(const std::vector<Axis>& axes) {
+  std::vector<Axis> result;
+  for (const Axis& axis : axes) {
+    if (axis.extent == 1 && axis.whole()) continue;
+    if (!result.empty()) {
+      Axis& last = result.back();
+      const bool one = axis.whole() && last.whole() && last.in_stride == axis.extent * axis.in_stride &&
+                       last.out_stride == axis.extent * axis.out_stride;
+      if (one) {
+        last = {last.extent * axis.extent, last.extent * axis.extent, 0, axis.in_stride, axis.out_stride};
+        continue;
+      }
+    }
+    result.push_back(axis);
+  }
+  return result;
+}
+
+std::int64_t volume(const std::vector<Axis>& axes) {
+  std::int64_t words = 1;
+  for (const Axis& axis : axes) words *= axis.extent;
+  return words;
+}
+
+Box box_of(const Pad& op, const Task& task) {
+  const Shape &from = task.inputs[0], &to = task.output, in = strides_of(from), out = strides_of(to);
+  const std::array<std::int64_t, 3> before = {0, op.pad.top, op.pad.left};
+  Box box{.axes = {}, .value = op.value};
+  for (std::size_t i = 0; i < to.size(); ++i) box.axes.push_back({to[i], from[i], before[i], in[i], out[i]});
+  return box;
+}
+
+Box box_of(const Transpose& op, const Task& task) {
+  const Shape &to = task.output, in = strides_of(task.inputs[0]), out = strides_of(to);
+  Box box;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    box.axes.push_back({to[i], to[i], 0, in[static_cast<std::size_t>(op.order[i])], out[i]});
+  }
+  return box;
+}
+
+// The same words in runs of the same length.
+Box box_of(const KernelTensor& from, const KernelTensor& to) {
+  BURIN_CHECK(from.runs == to.runs && from.run_words == to.run_words, "{} runs of {} words become {} of {}", from.runs,
+              from.run_words, to.runs, to.run_words);
+  const auto pitch = [](const KernelTensor& tensor) { return tensor.runs > 1 ? tensor.run_pitch : tensor.run_words; };
+  return {{{from.runs, from.runs, 0, pitch(from), pitch(to)}, {from.run_words, from.run_words, 0, 1, 1}}, 0};
+}
+
+Box box_of(const Task& task) {
+  if (const Pad* pad = task.get<Pad>()) return box_of(*pad, task);
+  if (const Transpose* transpose = task.get<Transpose>()) return box_of(*transpose, task);
+  return box_of(task.reads[0], task.writes);
+}
+
+class CopyProvider : public PlainProvider {
+ public:
+  CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation", kConstants) {}
+
+ protected:
+  bool can(const Task& task) const override {
+    return task.is_copy() || task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr;
+  }
+  TemplatePlan plan(const Task& task) const override {
+    const Box box = box_of(task);
+    return plan_of(task, box, choose_steps(task, volume(box.axes), by_fours(start(task), box)));
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, box_of(task), chosen.integers.at("steps"));
+  }
+
+ private:
+  static bool is_flat(const Box& box) {
+    const std::vector<Axis> axes = merged(box.axes);
+    return axes.empty() || (axes.size() == 1 && axes[0].whole() && axes[0].in_stride == 1 && axes[0].out_stride == 1);
+  }
+  static bool by_fours(const TemplatePlan& plan, const Box& box) {
+    return is_flat(box) && volume(box.axes) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
+  }
+
+  TemplatePlan plan_of(const Task& task, const Box& box, int steps) const {
+    constexpr std::size_t kAxes = kMaxActivationRank;
+    const std::vector<Axis> axes = merged(box.axes);
+    BURIN_CHECK(axes.size() <= kAxes, "a box of {} axes", axes.size());
+    TemplatePlan plan = start(task);
+    plan.integers["flat"] = is_flat(box);
+    plan.reals["copy_value"] = box.value;
+    for (std::size_t i = 0; i < kAxes; ++i) {
+      const std::size_t filled = kAxes - axes.size();
+      const Axis axis = i < filled ? Axis{} : axes[i - filled];
+      const auto set = [&](const char* name, std::int64_t number) {
+        plan.integers[fmt::format("{}{}", name, i)] = static_cast<int>(number);
+      };
+      set("extent", axis.extent);
+      set("in_extent", axis.in_extent);
+      set("before", axis.before);
+      set("in_stride", axis.in_stride);
+      set("out_stride", axis.out_stride);
+    }
+    set_pieces(plan, volume(box.axes), by_fours(plan, box), steps);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& copy_provider() {
+  static const CopyProvider provider;
+  return provider;
+}
+
+}  // namespace burin

@@ -1,0 +1,46 @@
+// elementwise: a function of each value, or a factor and a summand for each channel and then the function. A thread has
+// `steps` pieces of one or four words, a block's width apart, which it loads before it stores any.
+//
+// Weights of the affine form: the factors of all channels, then the summands.
+#define BURIN_OPERATOR_DEF "compiler/providers/elementwise/elementwise.def"
+#include "templates/operators/function.h"
+
+constexpr i32 kMaxSteps = 8;
+
+// Of the word's channel; with one word for each channel, of four channels.
+BURIN_DEVICE f32x4 of_channels(const float* weights, u32 word, i64 table) {
+  if (plane() == 1) return load(vector(), weights, table + bytes_of(word));
+  const float value = burin_dev_global_load(weights, table + bytes_of(word / plane()));
+  return {value, value, value, value};
+}
+
+BURIN_DEVICE f32x4 transform(const float* weights, u32 word, f32x4 x) {
+  if (affine()) {
+    const f32x4 scale = of_channels(weights, word, 0);
+    const f32x4 shift = of_channels(weights, word, bytes_of(elements() / plane()));
+#pragma unroll
+    for (u32 i = 0; i < kQuadWords; ++i) x[i] = __builtin_fmaf(x[i], scale[i], shift[i]);
+  }
+  return apply4(x);
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32) {
+  burin_dev_await_launch();
+  const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
+  const float* from = input_of(input, first_image());
+  float* to = output_of(output, first_image());
+  const u32 pieces = elements() / vector();
+  f32x4 values[kMaxSteps];
+#pragma unroll
+  for (i32 i = 0; i < kMaxSteps; ++i) {
+    const u32 piece = first + i * block_threads();
+    if (i < steps()) values[i] = load(vector(), from, bytes_of(at_most(piece, pieces - 1) * vector()));
+  }
+#pragma unroll
+  for (i32 i = 0; i < kMaxSteps; ++i) {
+    const u32 piece = first + i * block_threads();
+    if (i >= steps() || piece >= pieces) continue;
+    const u32 word = piece * vector();
+    store(vector(), to, bytes_of(word), transform(weights, word, values[i]));
+  }
+}

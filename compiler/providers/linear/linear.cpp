@@ -1,0 +1,141 @@
+// Fully connected, dense: weights are streamed. How outputs, images and threads are shared out.
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <utility>
+
+#include "compiler/providers/linear/linear_weights.h"
+#include "compiler/providers/template_provider.h"
+#include "ir/kernel_plan.h"
+#include "ir/saturate.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/linear/linear.def"
+};
+
+constexpr int kMaxRows = 4, kMaxImages = 8;  // of a block: linear.cu
+constexpr int kPiecesAtOnce = 8;             // the same
+constexpr int kMaxThreads = 128;
+
+// Several rows of a block share their loads of the input; with one image, filling the GPU comes first.
+int choose_rows(const Linear& op, const Task& task) {
+  if (task.batch > 1) return kMaxRows;
+  constexpr int kBlocksOfMultiprocessor = 4;
+  const int wanted = op.out_features / (arch_of(task).multiprocessors * kBlocksOfMultiprocessor);
+  return wanted >= 4 ? 4 : wanted >= 2 ? 2 : 1;
+}
+
+// The most with which each has full rounds of loads, if possible without a rest.
+int choose_threads(std::int64_t pieces, int steps) {
+  const int most =
+      static_cast<int>(std::clamp<std::int64_t>(pieces / steps / kWarpSize * kWarpSize, kWarpSize, kMaxThreads));
+  for (int threads = most; threads >= 2 * kWarpSize; threads -= kWarpSize) {
+    if (pieces % (threads * steps) == 0) return threads;
+  }
+  return most;
+}
+
+// A row as linear.cu reads it.
+void append_row(std::vector<std::uint32_t>& words, std::span<const float> row, int vector, ElementType storage) {
+  if (storage == ElementType::f32) {
+    append_words(words, row);
+  } else if (vector == 1) {
+    for (std::size_t i = 0; i < row.size(); i += 2) {
+      words.push_back(half_word(storage, row[i], i + 1 < row.size() ? row[i + 1] : 0));
+    }
+  } else {
+    for (std::size_t first = 0; first < kVectorWords; first += 2) {
+      for (std::size_t i = first; i < row.size(); i += kVectorWords) {
+        words.push_back(half_word(storage, row[i], row[i + 1]));
+      }
+    }
+  }
+}
+
+struct Choices {
+  int rows = 1, images = 1, threads = kWarpSize;  // of a block
+};
+
+class LinearProvider : public TemplateProvider {
+ public:
+  LinearProvider() : TemplateProvider("linear", "fully connected, dense: weights are streamed", kConstants) {}
+
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
+    if (!can(task)) return {};
+    const Linear& op = *task.get<Linear>();
+    Choices choices;
+    choices.rows = choose_rows(op, task);
+    choices.images = std::min<int>(kMaxImages, static_cast<int>(std::bit_ceil(static_cast<unsigned>(task.batch))));
+    choices.threads = choose_threads(op.in_features / vector_of(task, start(task)), kPiecesAtOnce / choices.rows);
+    const TemplatePlan plan = plan_of(task, choices);
+    const double us = streaming_us(task, plan.weights().run_words * ceil_div(task.batch, choices.images));
+    if (us >= options.worthwhile_us) return {};
+    return {candidate(task, plan, us)};
+  }
+
+ protected:
+  bool can(const Task& task) const override { return task.get<Linear>() != nullptr; }
+
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, {chosen.integers.at("block_rows"), chosen.launch().tile_images, chosen.launch().threads});
+  }
+
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
+    const Linear op = stored_weights(*task.get<Linear>(), task);
+    std::vector<std::uint32_t> words;
+    words.reserve(static_cast<std::size_t>(plan.weights().run_words));
+    const auto features = static_cast<std::size_t>(op.in_features);
+    for (std::size_t first = 0; first < op.weights.size(); first += features) {
+      append_row(words, std::span(op.weights).subspan(first, features), plan.integers.at("vector"),
+                 task.linear_storage);
+    }
+    append_words(words, op.bias);
+    return words;
+  }
+
+ private:
+  static int vector_of(const Task& task, const TemplatePlan& plan) {
+    return task.get<Linear>()->in_features % kVectorWords == 0 && is_wide(plan.input()) ? kVectorWords : 1;
+  }
+
+  TemplatePlan plan_of(const Task& task, const Choices& choices) const {
+    const Linear& op = *task.get<Linear>();
+    TemplatePlan plan = start(task);
+    const int vector = vector_of(task, plan);
+    plan.output().alignment = kWordBytes;
+    if (vector == 1) plan.input().alignment = kWordBytes;
+    LaunchGeometry& launch = plan.launch();
+    launch.tile_images = choices.images;
+    launch.threads = choices.threads;
+    launch.tiles_per_image = ceil_div(op.out_features, choices.rows);
+    const std::int64_t exchanged =
+        std::int64_t{choices.rows} * choices.images * (choices.threads / kWarpSize) * kWordBytes;
+    launch.shared_bytes = static_cast<int>(round_up(kSharedReserveBytes + exchanged, kWideAccessBytes));
+    const std::int64_t row_words = ceil_div(op.in_features, elements_per_word(task.linear_storage));
+    set_integers(plan, {{"in_features", op.in_features},
+                        {"out_features", op.out_features},
+                        {"row_words", row_words},
+                        {"block_rows", choices.rows},
+                        {"has_bias", !op.bias.empty()},
+                        {"vector", vector},
+                        {"half_values", task.linear_storage != ElementType::f32}});
+    set_function(plan, op.activation, op.leaky_slope);
+    plan.weights().run_words = row_words * op.out_features + static_cast<std::int64_t>(op.bias.size());
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& linear_provider() {
+  static const LinearProvider provider;
+  return provider;
+}
+
+}  // namespace burin

@@ -1,0 +1,49 @@
+// Local response normalization across channels.
+#include <algorithm>
+
+#include "compiler/providers/template_provider.h"
+#include "ir/saturate.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/lrn/lrn.def"
+};
+
+class LrnProvider : public PlainProvider {
+ public:
+  LrnProvider() : PlainProvider("lrn", "local response normalization across channels", kConstants) {}
+
+ protected:
+  bool can(const Task& task) const override { return task.get<Lrn>() != nullptr; }
+  TemplatePlan plan(const Task& task) const override {
+    const Lrn& op = *task.get<Lrn>();
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    constexpr int kThreadChannels = 8, kMaxHeld = 40;  // lrn.cu
+    const std::int64_t channels = task.output[0], plane = values_of(task.output, 1);
+    const int held = op.size <= kMaxHeld - kThreadChannels ? kThreadChannels : 1;
+    const std::int64_t thread_channels = std::min<std::int64_t>(held, channels);
+    set_integers(plan,
+                 {{"channels", channels}, {"plane", plane}, {"size", op.size}, {"thread_channels", thread_channels}});
+    plan.reals["scale"] = op.alpha / static_cast<float>(op.size);
+    plan.reals["exponent"] = -op.beta;
+    plan.reals["bias"] = op.bias;
+    set_items(plan, ceil_div(channels, thread_channels) * plane);
+    return plan;
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
+};
+
+}  // namespace
+
+const Provider& lrn_provider() {
+  static const LrnProvider provider;
+  return provider;
+}
+
+}  // namespace burin

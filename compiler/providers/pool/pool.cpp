@@ -1,0 +1,81 @@
+// Largest or mean value of a window.
+#include "compiler/providers/template_provider.h"
+#include "ir/saturate.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/pool/pool.def"
+};
+
+// A mean over the whole image is another provider's (global_average).
+bool is_whole(const Pool& pool, const Task& task) {
+  const std::vector<std::int64_t>& in = task.inputs[0];
+  return pool.kind == PoolKind::average && pool.kernel_h == in[1] && pool.kernel_w == in[2] && pool.dilation_h == 1 &&
+         pool.dilation_w == 1 && pool.pad == Padding{} && values_of(task.output, 1) == 1;
+}
+
+// Several where windows overlap and the GPU is full all the same.
+int choose_rows(const Pool& pool, const Task& task) {
+  constexpr int kMaxWindow = 25;  // positions of a window without a loop: pool.cu
+  if (pool.stride_h >= pool.kernel_h || pool.dilation_h > 1 || pool.kernel_h * pool.kernel_w > kMaxWindow) return 1;
+  const ArchSpec& arch = arch_of(task);
+  const std::int64_t full = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor;
+  const std::int64_t rows = values_of(task.output) * task.batch / full;
+  return rows >= 8 && task.output[1] >= 4 ? 4 : rows >= 2 && task.output[1] >= 2 ? 2 : 1;
+}
+
+class PoolProvider : public PlainProvider {
+ public:
+  PoolProvider() : PlainProvider("pool", "largest or mean value of a window", kConstants) {}
+
+ protected:
+  bool can(const Task& task) const override {
+    const Pool* pool = task.get<Pool>();
+    return pool != nullptr && !is_whole(*pool, task);
+  }
+  TemplatePlan plan(const Task& task) const override { return plan_of(task, choose_rows(*task.get<Pool>(), task)); }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, chosen.integers.at("thread_rows"));
+  }
+
+ private:
+  TemplatePlan plan_of(const Task& task, int thread_rows) const {
+    const Pool& op = *task.get<Pool>();
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    set_integers(plan, {{"channels", task.inputs[0][0]},
+                        {"in_rows", task.inputs[0][1]},
+                        {"in_cols", task.inputs[0][2]},
+                        {"out_rows", task.output[1]},
+                        {"out_cols", task.output[2]},
+                        {"kernel_rows", op.kernel_h},
+                        {"kernel_cols", op.kernel_w},
+                        {"stride_rows", op.stride_h},
+                        {"stride_cols", op.stride_w},
+                        {"dilation_rows", op.dilation_h},
+                        {"dilation_cols", op.dilation_w},
+                        {"pad_top", op.pad.top},
+                        {"pad_bottom", op.pad.bottom},
+                        {"pad_left", op.pad.left},
+                        {"pad_right", op.pad.right},
+                        {"thread_rows", thread_rows},
+                        {"average", op.kind == PoolKind::average},
+                        {"count_padding", op.count_padding}});
+    set_items(plan, task.output[0] * ceil_div(task.output[1], thread_rows) * task.output[2]);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& pool_provider() {
+  static const PoolProvider provider;
+  return provider;
+}
+
+}  // namespace burin

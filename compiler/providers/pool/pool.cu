@@ -1,0 +1,99 @@
+// pool: largest or mean value of each window of a channel. A thread owns `thread_rows` outputs, one below the other,
+// and loads what their windows share once; neighbours in a row are neighbours in a warp.
+//
+// Positions beyond the image are loaded from the nearest one inside and then left out, so that all loads of a window
+// are in flight together.
+#define BURIN_OPERATOR_DEF "compiler/providers/pool/pool.def"
+#include "templates/operators/window.h"
+
+constexpr i32 kAtOnce = 8;           // loads in flight of a thread with a loop
+constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop
+
+// Positions of a window that begins at `begin` which lie in [low, high).
+BURIN_DEVICE i32 positions_between(i32 begin, i32 kernel, i32 dilation, i32 low, i32 high) {
+  const i32 skipped = begin < low ? (low - begin + dilation - 1) / dilation : 0;
+  const i32 reached = high <= begin ? 0 : (high - begin + dilation - 1) / dilation;
+  const i32 end = reached < kernel ? reached : kernel;
+  return end > skipped ? end - skipped : 0;
+}
+
+// Rounding up, a window may reach beyond the padding, which never counts.
+BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
+  const bool all_rows = inside_rows(out_rows()) || (count_padding() && (out_rows() - 1) * stride_rows() - pad_top() +
+                                                                               (kernel_rows() - 1) * dilation_rows() <
+                                                                           in_rows() + pad_bottom());
+  const bool all_cols = inside_cols() || (count_padding() && (out_cols() - 1) * stride_cols() - pad_left() +
+                                                                     (kernel_cols() - 1) * dilation_cols() <
+                                                                 in_cols() + pad_right());
+  if (all_rows && all_cols) return sum * (1.0f / (kernel_rows() * kernel_cols()));
+  const i32 before = count_padding() ? 1024 : 0;
+  const i32 rows =
+      positions_between(top, kernel_rows(), dilation_rows(), -before, in_rows() + (count_padding() ? pad_bottom() : 0));
+  const i32 cols =
+      positions_between(left, kernel_cols(), dilation_cols(), -before, in_cols() + (count_padding() ? pad_right() : 0));
+  return sum * burin_dev_reciprocal(static_cast<float>(rows * cols));
+}
+
+BURIN_DEVICE float with_value(float result, float value, bool inside) {
+  if (average()) return result + (inside ? value : 0.0f);
+  return inside ? larger(result, value) : result;
+}
+
+BURIN_DEVICE float with_row(const float* image, u32 plane, i32 top, i32 left, i32 r, float result) {
+  const i32 y = top + r * dilation_rows();
+  const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
+#pragma unroll
+  for (i32 s = 0; s < kernel_cols(); ++s) {
+    const i32 x = left + s * dilation_cols();
+    const i32 col = inside_cols() ? x : nearest(x, in_cols());
+    const float value = burin_dev_global_load(image, bytes_of(plane + row * in_cols() + col));
+    result = with_value(result, value, row == y && col == x);
+  }
+  return result;
+}
+
+BURIN_DEVICE float large_window(const float* image, u32 plane, i32 top, i32 left, float result) {
+#pragma nounroll
+  for (i32 r = 0; r < kernel_rows(); ++r) {
+    const i32 y = top + r * dilation_rows();
+    if (y < 0 || y >= in_rows()) continue;
+#pragma nounroll
+    for (i32 first = 0; first < kernel_cols(); first += kAtOnce) {
+#pragma unroll
+      for (i32 i = 0; i < kAtOnce; ++i) {
+        const i32 s = first + i, x = left + s * dilation_cols(), col = nearest(x, in_cols());
+        const float value = burin_dev_global_load(image, bytes_of(plane + y * in_cols() + col));
+        result = with_value(result, value, s < kernel_cols() && col == x);
+      }
+    }
+  }
+  return result;
+}
+
+// Whose window begins at (top, left).
+BURIN_DEVICE float window(const float* image, u32 plane, i32 top, i32 left) {
+  float result = average() ? 0.0f : -kInfinity;
+  if (kernel_rows() * kernel_cols() > kUnrolledWindow) {
+    result = large_window(image, plane, top, left, result);
+  } else {
+#pragma unroll
+    for (i32 r = 0; r < kUnrolledWindow; ++r) {
+      if (r < kernel_rows()) result = with_row(image, plane, top, left, r, result);
+    }
+  }
+  return average() ? mean_of(result, top, left) : result;
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
+  burin_dev_await_launch();
+  const WindowItem item = locate_item();
+  if (!item.exists) return;
+  const float* image = input_of(input, first_image());
+  const u32 plane = item.channel * (in_rows() * in_cols());
+  float results[kMaxThreadRows];
+#pragma unroll
+  for (i32 i = 0; i < kMaxThreadRows; ++i) {
+    if (i < thread_rows()) results[i] = window(image, plane, item.top + i * stride_rows(), item.left);
+  }
+  store_rows(output, item, results);
+}

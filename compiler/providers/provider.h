@@ -1,0 +1,82 @@
+// Provider: one way to make kernels, with its template, its constants, its plan, its cost and its packing. To add one
+// is a folder beside this file and a line in providers.def (docs/hacking.md).
+//
+// A provider has two verbs: it proposes candidates for a task, and makes the kernel of a candidate that was chosen.
+// Between them a candidate is plain text, which a person can read, edit and feed back.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/estimate.h"
+#include "compiler/plan/constraints.h"
+#include "compiler/task.h"
+#include "ir/kernel.h"
+
+namespace burin {
+
+struct SpecialisedModule;  // compiler/specialise/specialise.h
+
+// A provider's way to do a task.
+struct Candidate {
+  std::string provider;
+  std::string plan;    // its text
+  std::string symbol;  // of the kernel: "burin_NAME_..."
+  Estimate estimate;
+  bool operator==(const Candidate& other) const { return provider == other.provider && plan == other.plan; }
+};
+
+struct ProposeOptions {
+  // Candidates that take as much are not asked for: packing weights and searching plans take their time.
+  double worthwhile_us = std::numeric_limits<double>::infinity();
+  int count = 1;                     // at most; several for a tuner, unlike each other, the best first
+  PlanConstraints constraints = {};  // of baked plans: what is not left to the planner
+};
+
+// All that is needed to compile a kernel of a plan that was found legal. Functions may be called once each, in any
+// order; they hold references to the task.
+struct Recipe {
+  std::string symbol;  // the candidate's
+  KernelForm form;
+  std::string plan_short;
+  Precision precision = Precision::fp32;
+  std::vector<std::uint32_t> weights;  // as words
+  std::function<std::string()> template_text;
+  std::function<SpecialisedModule(const std::string& symbol)> specialise;
+};
+
+class Provider {
+ public:
+  virtual ~Provider() = default;
+  Provider() = default;
+  Provider(const Provider&) = delete;
+  Provider& operator=(const Provider&) = delete;
+
+  virtual std::string_view name() const = 0;
+  virtual std::string_view description() const = 0;
+
+  // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
+  virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }
+
+  // None where it cannot do the task, or not in the time. Throws Error(unsupported) or Error(usage) where nobody else
+  // could do better: a weight that its storage cannot hold, constraints that no plan keeps.
+  virtual std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const = 0;
+
+  // A plan that was measured on tensors with memory of their own, for the places of the task's tensors.
+  virtual std::string placed(const std::string& plan, const Task&) const { return plan; }
+
+  // Throws Error(bad_input) where `plan` cannot be read, Error(unsupported) where it is not legal, or not for this
+  // task.
+  virtual Recipe make(const Task& task, const std::string& plan) const = 0;
+};
+
+// All of them, in the order of providers.def.
+const std::vector<const Provider*>& providers();
+// Null: there is none of this name.
+const Provider* find_provider(std::string_view name);
+
+}  // namespace burin

@@ -1,0 +1,43 @@
+// Softmax of a whole image that is flat.
+#include <algorithm>
+
+#include "compiler/providers/template_provider.h"
+#include "ir/kernel_plan.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/softmax/softmax.def"
+};
+
+class SoftmaxProvider : public PlainProvider {
+ public:
+  SoftmaxProvider() : PlainProvider("softmax", "softmax of a whole image", kConstants) {}
+
+ protected:
+  bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) == 1; }
+  TemplatePlan plan(const Task& task) const override {
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    set_integers(plan, {{"elements", task.output[0]}});
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = static_cast<int>(std::min<std::int64_t>(kMaxThreadsPerBlock, round_up(task.output[0], kWarpSize)));
+    constexpr int kExchangedBytes = 2 * 32 * 4;  // a value of each warp, twice
+    launch.shared_bytes = launch.threads == kWarpSize ? 0 : kSharedReserveBytes + kExchangedBytes;
+    return plan;
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
+};
+
+}  // namespace
+
+const Provider& softmax_provider() {
+  static const SoftmaxProvider provider;
+  return provider;
+}
+
+}  // namespace burin

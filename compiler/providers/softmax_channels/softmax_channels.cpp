@@ -1,0 +1,38 @@
+// Softmax over the channels of each pixel.
+#include "compiler/providers/template_provider.h"
+// clang-format off
+#include "compiler/providers/template_constants.h"
+// clang-format on
+
+namespace burin {
+namespace {
+
+const std::vector<TemplateConstant> kConstants = {
+#include "compiler/providers/softmax_channels/softmax_channels.def"
+};
+
+class SoftmaxChannelsProvider : public PlainProvider {
+ public:
+  SoftmaxChannelsProvider()
+      : PlainProvider("softmax_channels", "softmax over the channels of each pixel", kConstants) {}
+
+ protected:
+  bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) > 1; }
+  TemplatePlan plan(const Task& task) const override {
+    TemplatePlan plan = start(task);
+    set_narrow(plan);
+    set_integers(plan, {{"channels", task.output[0]}, {"plane", values_of(task.output, 1)}});
+    set_items(plan, values_of(task.output, 1));
+    return plan;
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
+};
+
+}  // namespace
+
+const Provider& softmax_channels_provider() {
+  static const SoftmaxChannelsProvider provider;
+  return provider;
+}
+
+}  // namespace burin

@@ -1,0 +1,223 @@
+#include "compiler/providers/template_provider.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+
+#include "compiler/specialise/operator_module.h"
+#include "ir/error.h"
+#include "ir/faults.h"
+#include "ir/limits.h"
+#include "ir/printable.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+void set_function(TemplatePlan& plan, int function, float alpha, float beta) {
+  plan.integers["function"] = function;
+  plan.reals["alpha"] = alpha;
+  plan.reals["beta"] = beta;
+}
+
+void check_constant(Faults& faults, const TemplateConstant& constant, const TemplatePlan& plan) {
+  const std::string name(constant.name);
+  if (constant.real) {
+    const auto found = plan.reals.find(name);
+    if (found == plan.reals.end()) {
+      faults.add(fmt::format("the template {} needs a real '{}'", plan.template_name, name));
+    } else if (std::isnan(found->second)) {
+      faults.add(fmt::format("real {} is not a number", name));
+    }
+    return;
+  }
+  const auto found = plan.integers.find(name);
+  if (found == plan.integers.end()) {
+    faults.add(fmt::format("the template {} needs an integer '{}'", plan.template_name, name));
+  } else {
+    faults.require_range("integer " + name, found->second, constant.low, constant.high);
+  }
+}
+
+// All constants of the list, and no others.
+std::vector<std::string> check_constants(const TemplatePlan& plan, std::span<const TemplateConstant> constants) {
+  Faults faults;
+  for (const TemplateConstant& constant : constants) check_constant(faults, constant, plan);
+  const auto check_known = [&](const auto& values, bool real) {
+    for (const auto& [name, value] : values) {
+      const auto is_it = [&, &name = name](const TemplateConstant& c) { return c.real == real && c.name == name; };
+      if (std::ranges::any_of(constants, is_it)) continue;
+      faults.add(
+          fmt::format("the template {} has no {} {}", plan.template_name, real ? "real" : "integer", in_quotes(name)));
+    }
+  };
+  check_known(plan.integers, false);
+  check_known(plan.reals, true);
+  return faults.take();
+}
+
+// The first line of `text` that is not a line of `other`.
+std::string first_difference(const std::string& text, const std::string& other) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string line = text.substr(begin, end - begin) + "\n";
+    if (!line.starts_with("#") && other.find(line) == std::string::npos) return line.substr(0, line.size() - 1);
+    begin = end + 1;
+  }
+  return "";
+}
+
+[[noreturn]] void refuse(const Task& task, const std::string& why) {
+  fail(ErrorKind::unsupported, "{} '{}': this plan cannot be used: {}", task.layer != nullptr ? "layer" : "operator",
+       task.name, why);
+}
+
+}  // namespace
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return ceil_div(value, multiple) * multiple; }
+
+const ArchSpec& arch_of(const Task& task) { return arch_by_name(lowest_arch(task.archs)); }
+
+// ---- TemplateProvider
+
+TemplatePlan TemplateProvider::start(const Task& task) const {
+  TemplatePlan plan;
+  plan.template_name = name();
+  plan.arch = lowest_arch(task.archs);
+  plan.input() = task.reads.at(0);
+  if (task.reads.size() > 1) plan.residual() = task.reads.at(1);
+  plan.output() = task.writes;
+  return plan;
+}
+
+Candidate TemplateProvider::candidate(const Task& task, const TemplatePlan& plan, double us) const {
+  return {std::string(name()), print(plan), kernel_symbol(task.name, plan), {us, Estimate::Source::model}};
+}
+
+Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
+  const auto plan = std::make_shared<const TemplatePlan>(parse_template_plan(text));
+  if (plan->template_name != name()) {
+    refuse(task, fmt::format("it is of {}, not of {}", printable(plan->template_name), name()));
+  }
+  std::vector<std::string> faults = verify(*plan);
+  if (faults.empty()) faults = check_constants(*plan, constants_);
+  if (!faults.empty()) refuse(task, faults.front());
+  if (!can(task)) refuse(task, fmt::format("{} cannot compute it", name()));
+  if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
+    const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
+    refuse(task, fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));
+  }
+  Recipe recipe;
+  recipe.symbol = kernel_symbol(task.name, *plan);
+  recipe.form = plan->form;
+  recipe.plan_short = describe(*plan);
+  recipe.weights = pack(task, *plan);
+  BURIN_CHECK(static_cast<std::int64_t>(recipe.weights.size()) == plan->weights().run_words,
+              "{}: {} words of weights were packed, and the plan has {}", task.name, recipe.weights.size(),
+              plan->weights().run_words);
+  recipe.template_text = [plan] { return print_operator_template(*plan); };
+  recipe.specialise = [plan](const std::string& symbol) { return specialise_operator(*plan, symbol); };
+  return recipe;
+}
+
+std::vector<Candidate> PlainProvider::propose(const Task& task, const ProposeOptions& options) const {
+  if (!can(task)) return {};
+  const double us = transfer_us(task);
+  if (us >= options.worthwhile_us) return {};
+  return {candidate(task, plan(task), us)};
+}
+
+// ---- parts of plans
+
+bool is_wide(const KernelTensor& tensor) { return tensor.alignment >= kWideAccessBytes; }
+
+void set_narrow(TemplatePlan& plan) {
+  for (KernelTensor* tensor : {&plan.input(), &plan.residual(), &plan.output()}) tensor->alignment = kWordBytes;
+}
+
+void set_no_function(TemplatePlan& plan) { set_function(plan, 0, 0, 0); }
+
+void set_function(TemplatePlan& plan, const Elementwise& op) {
+  set_function(plan, static_cast<int>(op.function) + 1, op.alpha, op.beta);
+}
+
+void set_function(TemplatePlan& plan, Activation activation, float leaky_slope) {
+  constexpr float kSix = 6;
+  switch (activation) {
+    case Activation::none:
+      return set_no_function(plan);
+    case Activation::relu:
+      return set_function(plan, Elementwise{ElementFunction::relu, 0, 0});
+    case Activation::relu6:
+      return set_function(plan, Elementwise{ElementFunction::clip, 0, kSix});
+    case Activation::leaky_relu:
+      return set_function(plan, Elementwise{ElementFunction::leaky_relu, leaky_slope, 0});
+    case Activation::sigmoid:
+      return set_function(plan, Elementwise{ElementFunction::sigmoid, 0, 0});
+    case Activation::silu:
+      return set_function(plan, Elementwise{ElementFunction::silu, 0, 0});
+  }
+}
+
+void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values) {
+  for (const auto& [name, value] : values) plan.integers[name] = saturate_to_int(value);
+}
+
+int choose_steps(const Task& task, std::int64_t elements, bool vectors) {
+  const ArchSpec& arch = arch_of(task);
+  const std::int64_t pieces = elements / (vectors ? kVectorWords : 1);
+  // More pieces for a thread only where all multiprocessors are full without.
+  const std::int64_t at_once = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor / kBlockThreads;
+  const std::int64_t waves = ceil_div(pieces, kBlockThreads) * task.batch / at_once;
+  int steps = waves >= 4 ? 4 : waves >= 2 ? 2 : 1;
+  while (steps > 1 && pieces < std::int64_t{steps} * kBlockThreads) steps /= 2;
+  return steps;
+}
+
+void set_pieces(TemplatePlan& plan, std::int64_t elements, bool vectors, int steps) {
+  const int vector = vectors ? kVectorWords : 1;
+  if (!vectors) set_narrow(plan);
+  set_integers(plan, {{"elements", elements}, {"vector", vector}, {"steps", steps}});
+  set_items(plan, ceil_div(elements / vector, steps));
+}
+
+void set_items(TemplatePlan& plan, std::int64_t items) {
+  plan.launch().threads = static_cast<int>(std::min<std::int64_t>(kBlockThreads, round_up(items, kWarpSize)));
+  plan.launch().tiles_per_image = ceil_div(items, plan.launch().threads);
+}
+
+void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
+  set_integers(plan, {{"in_rows", shape.in_h},
+                      {"in_cols", shape.in_w},
+                      {"out_cols", shape.conv_w()},
+                      {"kernel_rows", shape.kernel_h},
+                      {"kernel_cols", shape.kernel_w},
+                      {"stride_rows", shape.stride_h},
+                      {"stride_cols", shape.stride_w},
+                      {"dilation_rows", shape.dilation_h},
+                      {"dilation_cols", shape.dilation_w},
+                      {"pad_top", shape.pad.top},
+                      {"pad_left", shape.pad.left},
+                      {"residual", shape.epilogue.residual}});
+  set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
+}
+
+double transfer_us(const Task& task) {
+  constexpr double kClocksOfUs = 1e3;  // at 1 GHz
+  const ArchSpec& arch = arch_of(task);
+  std::int64_t words = task.writes.words();
+  for (const KernelTensor& read : task.reads) words += read.words();
+  const double bytes = static_cast<double>(words) * task.batch * kWordBytes;
+  return arch.launch_us + bytes / arch.device_bytes_per_clock / (arch.clock_ghz * kClocksOfUs);
+}
+
+std::uint32_t half_word(ElementType type, float first, float second) {
+  return to_half(type, first) | static_cast<std::uint32_t>(to_half(type, second)) << 16;
+}
+
+void append_words(std::vector<std::uint32_t>& words, std::span<const float> values) {
+  for (const float value : values) words.push_back(std::bit_cast<std::uint32_t>(value));
+}
+
+}  // namespace burin

@@ -1,0 +1,96 @@
+// What the providers share whose kernels are templates with constants filled in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "compiler/providers/provider.h"
+#include "ir/arch.h"
+#include "ir/template_plan.h"
+
+namespace burin {
+
+inline constexpr int kVectorWords = 4;
+inline constexpr int kBlockThreads = 256;
+
+std::int64_t round_up(std::int64_t value, std::int64_t multiple);
+
+// A template's plans leave some choices open: constants such as the rows that a thread has, or a part of the launch.
+// All else follows from the task. plan_as() rebuilds the whole plan from the task and the choices that it finds in
+// another plan: so what a person has edited is legal where it is the same as its rebuilt form, and nothing is checked
+// twice.
+class TemplateProvider : public Provider {
+ public:
+  TemplateProvider(std::string_view name, std::string_view description, std::span<const TemplateConstant> constants)
+      : name_(name), description_(description), constants_(constants) {}
+
+  std::string_view name() const override { return name_; }
+  std::string_view description() const override { return description_; }
+  Recipe make(const Task& task, const std::string& plan) const override;
+
+ protected:
+  virtual bool can(const Task& task) const = 0;
+  // The task's plan with the choices of `chosen`, whose constants are all there and within their ranges.
+  virtual TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const = 0;
+  // The weights as the kernel reads them, `plan.weights().run_words` of them.
+  virtual std::vector<std::uint32_t> pack(const Task&, const TemplatePlan&) const { return {}; }
+
+  // Name, arch and tensors.
+  TemplatePlan start(const Task& task) const;
+  Candidate candidate(const Task& task, const TemplatePlan& plan, double us) const;
+
+ private:
+  std::string_view name_, description_;
+  std::span<const TemplateConstant> constants_;
+};
+
+// An operator for which the best choices are known at once.
+class PlainProvider : public TemplateProvider {
+ public:
+  using TemplateProvider::TemplateProvider;
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override;
+
+ protected:
+  virtual TemplatePlan plan(const Task& task) const = 0;
+};
+
+const ArchSpec& arch_of(const Task& task);
+
+// Whether four words may be accessed at once; and to say that they are not.
+bool is_wide(const KernelTensor& tensor);
+void set_narrow(TemplatePlan& plan);
+
+// The constants of templates/operators/function.def.
+void set_function(TemplatePlan& plan, const Elementwise& function);
+void set_function(TemplatePlan& plan, Activation activation, float leaky_slope);
+void set_no_function(TemplatePlan& plan);
+
+void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values);
+
+// For kernels whose threads have `steps` pieces of one or four words: sets "vector" where `vectors` says that four may
+// be taken at once, "steps", threads and blocks. Tensors that are then not accessed by fours are said to need no
+// alignment.
+void set_pieces(TemplatePlan& plan, std::int64_t elements, bool vectors, int steps);
+// As many steps as keep all multiprocessors full.
+int choose_steps(const Task& task, std::int64_t elements, bool vectors);
+
+// A block of kBlockThreads, or as many as are needed, for each so many of `items`.
+void set_items(TemplatePlan& plan, std::int64_t items);
+
+// The constants of a convolution that say what is computed: sizes, filter, stride, dilation, padding, whether there is
+// a residual; and its activation.
+void set_convolution(TemplatePlan& plan, const ConvShape& shape);
+
+// What moves its tensors at the rate of the L2 cache or of memory takes, launch included.
+double transfer_us(const Task& task);
+
+// Two values of a half type in a word, the first in its low half.
+std::uint32_t half_word(ElementType type, float first, float second);
+void append_words(std::vector<std::uint32_t>& words, std::span<const float> values);
+
+}  // namespace burin

@@ -1,0 +1,58 @@
+#include "compiler/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/arch.h"
+#include "ir/error.h"
+
+namespace burin {
+
+std::string lowest_arch(const std::vector<std::string>& archs) {
+  return *std::ranges::min_element(archs, {}, [](const std::string& name) { return arch_by_name(name).compute; });
+}
+
+std::int64_t values_of(const std::vector<std::int64_t>& shape, std::size_t first_axis) {
+  std::int64_t product = 1;
+  for (std::size_t axis = first_axis; axis < shape.size(); ++axis) product *= shape[axis];
+  return product;
+}
+
+std::int64_t nonzeros_of(const Task& task) {
+  const auto count = [](const std::vector<float>& weights) {
+    return static_cast<std::int64_t>(std::ranges::count_if(weights, [](float weight) { return weight != 0; }));
+  };
+  if (task.layer != nullptr) return count(task.layer->weights);
+  const Linear* linear = task.get<Linear>();
+  return linear == nullptr ? 0 : count(linear->weights);
+}
+
+KernelTensor whole_tensor(TensorRole role, const std::vector<std::int64_t>& shape, ElementType element,
+                          TensorLayout layout) {
+  KernelTensor tensor{
+      .role = role, .argument = role == TensorRole::residual ? 1 : 0, .element = element, .layout = layout};
+  tensor.run_words = values_of(shape);
+  if (shape.size() == 3) {
+    tensor.channels = static_cast<int>(shape[0]);
+    tensor.rows = static_cast<int>(shape[1]);
+    tensor.cols = static_cast<int>(shape[2]);
+    tensor.run_words = image_elements(layout, shape[0], shape[1], shape[2]);
+  }
+  tensor.image_words = tensor.run_words;
+  // Memory of its own begins where anything may; its images, where the one before ends.
+  const bool wide = tensor.image_words * kWordBytes % kWideAccessBytes == 0;
+  tensor.alignment = wide ? kWideAccessBytes : channels_together(layout) * kWordBytes;
+  return tensor;
+}
+
+std::string print(const Task& task) {
+  std::string text = fmt::format("name: {}\n", task.name);
+  if (task.layer != nullptr) return text + print(task.layer->shape);
+  text += fmt::format("kind: {}\n", task.kind);
+  if (!task.description.empty()) text += fmt::format("what: {}\n", task.description);
+  for (const auto& input : task.inputs) text += fmt::format("input: {}\n", shape_text(input));
+  return text + fmt::format("output: {}\n", shape_text(task.output));
+}
+
+}  // namespace burin

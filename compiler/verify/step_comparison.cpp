@@ -1,0 +1,181 @@
+#include "compiler/verify/step_comparison.h"
+
+#include <fmt/ranges.h>
+#include <algorithm>
+
+#include <bit>
+#include <limits>
+#include <map>
+#include <set>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "compiler/execute/network_executor.h"
+#include "compiler/network/operator_error.h"
+#include "compiler/network/reference_network.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+#include "ir/place_values.h"
+#include "ir/template_plan.h"
+
+namespace burin {
+namespace {
+
+const Activations& tensor(const Network& network, int index) {
+  return network.tensors[static_cast<std::size_t>(index)];
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return std::ranges::equal(
+      a, b, [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
+}
+
+std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes / kWordBytes; }
+
+}  // namespace
+
+std::vector<bool> steps_with_halves(const Manifest& manifest, const NetworkProgram& program) {
+  std::set<std::string_view> symbols;
+  for (const Kernel& kernel : manifest.kernels) {
+    if (!kernel.weights.empty() && stores_halves(parse_template_plan(kernel.plan))) symbols.insert(kernel.symbol);
+  }
+  std::vector<bool> halves;
+  for (const std::string& kernel : program.kernels) halves.push_back(symbols.contains(kernel));
+  return halves;
+}
+
+StepComparison::StepComparison(const Network& network, const NetworkProgram& program, int batch,
+                               std::vector<int> images, std::vector<bool> halves)
+    : network_(network),
+      program_(program),
+      batch_(batch),
+      images_(std::move(images)),
+      halves_(std::move(halves)),
+      written_(program.plan.buffers.size()) {
+  std::map<std::string, const Operator*> by_name;
+  for (const Operator& op : network.operators) by_name.emplace(op.name, &op);
+  for (const Step& step : program.plan.steps) {
+    if (step.is_copy()) {
+      operators_.push_back(nullptr);
+      continue;
+    }
+    const auto found = by_name.find(step.name);
+    const bool same = found != by_name.end() && kind_name(found->second->kind) == step.kind &&
+                      tensor(network, found->second->output).name == step.tensor &&
+                      found->second->inputs.size() == step.reads.size();
+    if (!same) {
+      fail(ErrorKind::bad_input, "{}: has no {} '{}' that makes '{}', which the package was compiled from",
+           network.source, step.kind, step.name, step.tensor);
+    }
+    operators_.push_back(found->second);
+  }
+}
+
+// What the step read must be what was written there last.
+std::string StepComparison::changed_input(const Step& step, const std::vector<std::vector<float>>& reads) {
+  const NetworkPlan& plan = program_.plan;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(step.reads[i].buffer)];
+    const std::vector<float>& written = written_[static_cast<std::size_t>(step.reads[i].buffer)];
+    if (buffer.home == BufferHome::input || written.empty()) continue;
+    if (same_bits(read_place(plan, step.reads[i], static_cast<int>(images_.size()), written), reads[i])) continue;
+    return fmt::format("its input {}, in the buffer of {}, was written over since the step that made it", i + 1,
+                       buffer.tensor);
+  }
+  return {};
+}
+
+void StepComparison::remember(const Place& place, const std::vector<float>& values) {
+  const Buffer& buffer = program_.plan.buffers[static_cast<std::size_t>(place.buffer)];
+  std::vector<float>& written = written_[static_cast<std::size_t>(place.buffer)];
+  if (written.empty()) {
+    const std::int64_t words = buffer.bytes / program_.plan.images(buffer) / kWordBytes;
+    written.assign(static_cast<std::size_t>(words) * images_.size(), std::numeric_limits<float>::quiet_NaN());
+  }
+  write_place(program_.plan, place, static_cast<int>(images_.size()), values, written);
+}
+
+StepResult StepComparison::compare_step(const Step& step, const std::vector<std::vector<float>>& reads,
+                                        const std::vector<float>& output) const {
+  StepResult result;
+  const auto index = static_cast<std::size_t>(&step - program_.plan.steps.data());
+  const Operator* const op = operators_[index];
+  const int count = static_cast<int>(images_.size());
+  if (op == nullptr) {
+    result.shape = {static_cast<std::int64_t>(output.size()) / count};
+    const std::vector<double> expected(reads[0].begin(), reads[0].end());
+    result.comparison = compare(output, expected, std::vector<double>(expected.size(), 0.0), {});
+    return result;
+  }
+  result.shape = tensor(network_, op->output).shape;
+  std::vector<std::span<const float>> inputs;
+  std::vector<std::vector<double>> exact;
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    const Activations& input = tensor(network_, op->inputs[i]);
+    if (static_cast<std::int64_t>(reads[i].size()) != count * input.elements()) {
+      fail(ErrorKind::bad_input, "{}: '{}' of {} has {} values for an image, of the package's step {}", network_.source,
+           input.name, op->name, input.elements(), reads[i].size() / images_.size());
+    }
+    inputs.emplace_back(reads[i]);
+    exact.emplace_back(reads[i].begin(), reads[i].end());
+  }
+  const std::vector<double> expected = run_reference_operator(network_, *op, count, {exact.begin(), exact.end()});
+  if (expected.size() != output.size()) {
+    fail(ErrorKind::bad_input, "{}: {} makes {} values of an image, the package's step {}", network_.source, op->name,
+         expected.size() / images_.size(), output.size() / images_.size());
+  }
+  result.longest_reduction = longest_reduction(network_, *op);
+  std::vector<double> allowance;
+  const auto* const linear = std::get_if<Linear>(&op->kind);
+  if (linear != nullptr && halves_[index]) allowance = storage_error(*linear, count, inputs[0]);
+  result.comparison = compare(output, expected, operator_magnitude(network_, *op, count, inputs, expected),
+                              {.longest_reduction = result.longest_reduction}, allowance);
+  return result;
+}
+
+void StepComparison::see(const StepValues& values, bool compared) {
+  const Step& step = program_.plan.steps[static_cast<std::size_t>(values.step)];
+  std::vector<std::vector<float>> reads;
+  for (const std::vector<float>& read : values.reads) reads.push_back(pick_images(read, batch_, images_));
+  const std::vector<float> output = pick_images(values.output, batch_, images_);
+  BURIN_CHECK(static_cast<std::int64_t>(values.output.size()) == batch_ * words_of(step.writes) ||
+                  program_.plan.buffers[static_cast<std::size_t>(step.writes.buffer)].layout != TensorLayout::nchw,
+              "step {}: {} values were seen", step.name, values.output.size());
+  if (compared) {
+    StepResult result;
+    result.fault = changed_input(step, reads);
+    if (result.fault.empty()) result = compare_step(step, reads, output);
+    result.step = values.step;
+    result.passed = result.fault.empty() && result.comparison.within;
+    results_.push_back(std::move(result));
+  }
+  remember(step.writes, output);
+  for (std::size_t i = 0; i < written_.size(); ++i) {
+    if (program_.plan.buffers[i].last <= values.step) written_[i] = {};
+  }
+}
+
+std::string describe_index(const std::vector<std::int64_t>& shape, const std::vector<int>& images, std::int64_t index) {
+  std::int64_t size = 1;
+  for (const std::int64_t extent : shape) size *= extent;
+  const int image = images.at(static_cast<std::size_t>(index / size));
+  std::vector<std::int64_t> at(shape.size());
+  std::int64_t rest = index % size;
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    at[axis] = rest % shape[axis];
+    rest /= shape[axis];
+  }
+  if (shape.size() == 3) return fmt::format("image {}, channel {}, row {}, col {}", image, at[0], at[1], at[2]);
+  if (shape.size() == 1) return fmt::format("image {}, feature {}", image, at[0]);
+  return fmt::format("image {}, index {}", image, fmt::join(at, ","));
+}
+
+std::string describe_worst(const Comparison& comparison, const std::string& fault,
+                           const std::vector<std::int64_t>& shape, const std::vector<int>& images) {
+  if (!fault.empty()) return fault;
+  return fmt::format("{}: {:.8g}, expected {:.8g} +- {:.2g}", describe_index(shape, images, comparison.worst_index),
+                     comparison.worst_value, comparison.worst_expected, comparison.worst_tolerance);
+}
+
+}  // namespace burin

@@ -1,0 +1,157 @@
+// Kernel: one compiled kernel, whichever provider made it. What runs, checks, measures or shows kernels knows this noun
+// and nothing of what kinds there are.
+//
+// A kernel's parameters are the addresses of its tensors, in their order, then the number of images as an int32_t.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/activity_map.h"
+#include "ir/conv_layer.h"
+#include "ir/element_type.h"
+#include "ir/kernel_binary.h"
+#include "ir/tensor_layout.h"
+
+namespace burin {
+
+// What an access to several values at once needs: a bulk copy, or four words that lie side by side.
+inline constexpr int kWideAccessBytes = 16;
+inline constexpr int kMaxKernelTensors = 16;
+
+enum class TensorRole {
+  input,       // a tensor that the launch reads
+  residual,    // another one, which is added to what the kernel computes
+  output,      // the tensor that the launch writes
+  weights,     // the kernel's own data, the same for every launch
+  partials,    // scratch memory: partial sums
+  counters,    // scratch memory: 32-bit arrival counters, zero before the first launch; every launch leaves them zero
+  input_map,   // the activity map of the input; may be absent at a launch
+  output_map,  // that of the output, which the kernel writes; may be absent at a launch
+};
+std::string_view to_string(TensorRole role);
+std::optional<TensorRole> parse_tensor_role(std::string_view text);
+
+// One of a kernel's tensors, from the address on that the kernel is given. Its values are counted in words of 4 bytes;
+// of the half types a word holds two. Of each image (in n2chw: of each pair of images) it has `runs` runs of
+// `run_words` words: a slice of a larger tensor has images that are further apart than its own words.
+struct KernelTensor {
+  TensorRole role = TensorRole::input;
+  int argument = 0;  // of an input or residual: which of the tensors that the launch reads
+  ElementType element = ElementType::f32;
+  TensorLayout layout = TensorLayout::nchw;
+  int channels = 0, rows = 0, cols = 0;  // of one image; all 0: what the words are is not said
+  std::int64_t image_words = 0;          // from one image to the next
+  std::int64_t run_words = 0;            // 0: the kernel has no such tensor, and is given a null pointer
+  std::int64_t runs = 1;
+  std::int64_t run_pitch = 0;           // words from one run to the next; 0 with one run
+  int alignment = kWordBytes;           // bytes that the address is a multiple of
+  std::optional<ActivityMap> map = {};  // of a map: its cells; channels, rows and cols are those of its tensor
+
+  bool exists() const { return run_words > 0 || map.has_value(); }
+  bool is_image() const { return channels > 0; }
+  std::int64_t words() const { return run_words * runs; }  // of one image
+  std::int64_t end() const { return (runs - 1) * run_pitch + run_words; }
+  bool contains(std::int64_t word) const;  // of an image
+  std::int64_t spanned_words(
+      std::int64_t batch) const;  // from the first word of the first image to the last; saturated
+  bool operator==(const KernelTensor&) const = default;
+};
+
+// Grid: ceil(batch / tile_images) * tiles_per_image blocks in x, rounded up to a multiple of cluster_tiles; `slices` in
+// y. Blocks that lie side by side in y compute the same tile of the output for other channels or other inputs.
+struct LaunchGeometry {
+  int threads = 0;
+  int shared_bytes = 0;  // dynamic
+  int slices = 1;
+  int tile_images = 1;
+  std::int64_t tiles_per_image = 1;
+  int cluster_tiles = 1;  // blocks in x that make a cluster
+  // Scratch that a launch needs for partial sums: per tile (block in x), all slices together. 0: none.
+  std::int64_t workspace_bytes_per_tile = 0;
+  int counters_per_tile = 0;
+  bool operator==(const LaunchGeometry&) const = default;
+};
+
+// Of batches up to kMaxBatch; saturated.
+std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch);
+// Blocks in x: those beyond the tiles end at once.
+std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch);
+
+// How a kernel is launched: all that a program must know to call it. It follows from the plan.
+struct KernelForm {
+  std::vector<KernelTensor> tensors;  // in the order of the parameters
+  LaunchGeometry launch;
+
+  const KernelTensor* find(TensorRole role) const;  // null: the kernel has no such tensor
+  bool has(TensorRole role) const { return find(role) != nullptr; }
+  // Of a kernel that has one.
+  const KernelTensor& input() const;
+  const KernelTensor& output() const;
+  bool has_maps() const { return has(TensorRole::input_map) || has(TensorRole::output_map); }
+  bool operator==(const KernelForm&) const = default;
+};
+
+// All faults, each a sentence; empty when a kernel of this form can be launched.
+std::vector<std::string> verify(const KernelForm& form);
+
+// A plan that was tried for a kernel on a GPU.
+struct TuningCandidate {
+  std::string plan;  // in short: what --plan takes
+  double predicted_us = 0;
+  std::string fault;  // why there are no figures, such as a wrong result; empty: measured, and right
+  // Medians of one launch: other code ran in between / the same code again and again.
+  double cold_us = 0, warm_us = 0;
+  int samples = 0;   // behind each median
+  double error = 0;  // of the worst element, as a share of its tolerance
+  bool operator==(const TuningCandidate&) const = default;
+};
+
+// How a kernel's plan was chosen by measurement. The first candidate is the cost model's choice.
+struct TuningRecord {
+  std::string device, arch;  // "NVIDIA H200", "sm_90"
+  int driver_version = 0;    // 13000: the driver supports CUDA 13.0
+  int code_copies = 1;       // loaded copies of the code that took turns for the cold times
+  std::vector<TuningCandidate> candidates;
+  int chosen = 0;  // index
+  bool operator==(const TuningRecord&) const = default;
+};
+
+// What a convolution's kernel computes, beside its weights.
+struct KernelLayer {
+  ConvShape shape;
+  std::int64_t nonzeros = 0;
+  int dead_inputs = 0, dead_outputs = 0;
+  bool operator==(const KernelLayer&) const = default;
+};
+
+struct Kernel {
+  std::string symbol;
+  std::string op;        // the operator that it computes; of a copy, its tensor
+  std::string kind;      // kind_name() of the operator, or kCopyKind
+  std::string provider;  // who made it
+  std::string precision = "fp32";
+  std::optional<KernelLayer> layer;    // of a convolution
+  std::string plan;                    // its text form
+  int planned_batch = 0;               // the batch that the plan was made for; 0: it is the same for all
+  double predicted_us = 0;             // of one launch with that batch; 0: nobody has said
+  std::optional<TuningRecord> tuning;  // nothing: the plan is the cost model's choice, or a person's
+  std::string weights;                 // path in the package of the weights' words, little-endian; empty: none
+  std::string source_hash;             // of everything the code was made from: tool version, weights, plan
+  std::vector<KernelBinary> binaries;
+
+  // What the plan implies (ir/kernel_plans.h); no file says it a second time.
+  std::string plan_short;  // for tables
+  KernelForm form;
+
+  // For messages: "layer conv1" of a convolution, "operator pool1".
+  std::string owner() const;
+  bool is_convolution() const { return layer.has_value(); }
+  bool operator==(const Kernel&) const = default;
+};
+inline constexpr std::string_view kCopyKind = "copy";
+
+}  // namespace burin

@@ -1,0 +1,169 @@
+#include "ir/kernel_form_text.h"
+
+#include <charconv>
+
+namespace burin {
+namespace {
+
+// An image: "input, f32 nchw 64x56x56, 200704 words[ of 401408][, 3 runs 100 apart][, aligned 16]"; where it is not
+// said what the words are: "input, f32 nchw, ...". Of a residual or second input "residual 1, ...".
+std::string print_activations(const KernelTensor& tensor) {
+  std::string text = fmt::format(", {} {}", to_string(tensor.element), to_string(tensor.layout));
+  if (tensor.is_image()) text += fmt::format(" {}x{}x{}", tensor.channels, tensor.rows, tensor.cols);
+  text += fmt::format(", {} words", tensor.run_words);
+  if (tensor.image_words != tensor.run_words) text += fmt::format(" of {}", tensor.image_words);
+  if (tensor.runs != 1) text += fmt::format(", {} runs {} apart", tensor.runs, tensor.run_pitch);
+  if (tensor.alignment != kWordBytes) text += fmt::format(", aligned {}", tensor.alignment);
+  return text;
+}
+
+std::string print_tensor(const KernelTensor& tensor) {
+  std::string text(to_string(tensor.role));
+  if (tensor.argument != 0) text += fmt::format(" {}", tensor.argument);
+  if (!tensor.exists()) return text + ", none";
+  if (tensor.map) {
+    return text + fmt::format(", {}x{}x{}, cells {}", tensor.channels, tensor.rows, tensor.cols, print(*tensor.map));
+  }
+  switch (tensor.role) {
+    case TensorRole::input:
+    case TensorRole::residual:
+    case TensorRole::output:
+      return text + print_activations(tensor);
+    default:
+      return text + fmt::format(", {} words", tensor.run_words);
+  }
+}
+
+class TensorParser {
+ public:
+  TensorParser(const KeyValueText& text, const TextLine& line) : text_(text), line_(line) {}
+
+  KernelTensor parse() {
+    const std::vector<std::string_view> parts = split(line_.value, ',');
+    parse_role(words(parts.front()));
+    if (parts.size() == 2 && parts[1] == "none") return tensor_;
+    for (std::size_t i = 1; i < parts.size(); ++i) parse_part(words(parts[i]));
+    if (tensor_.image_words == 0) tensor_.image_words = activations_ ? tensor_.run_words : 0;
+    if (!tensor_.exists()) wrong();
+    return tensor_;
+  }
+
+ private:
+  [[noreturn]] void wrong() const {
+    text_.fail_at(line_,
+                  "'{}' is not of the form 'ROLE[ ARGUMENT], ELEMENT LAYOUT[ CxHxW], N words[ of N][, N runs N "
+                  "apart][, aligned N]', 'ROLE, N words', 'ROLE, CxHxW, cells NxHxW' nor 'ROLE, none'",
+                  line_.value);
+  }
+
+  void parse_role(const std::vector<std::string_view>& part) {
+    if (part.empty() || part.size() > 2) wrong();
+    const std::optional<TensorRole> role = parse_tensor_role(part[0]);
+    if (!role) text_.fail_at(line_, "'{}' is no role of a tensor", part[0]);
+    tensor_.role = *role;
+    if (part.size() == 2) tensor_.argument = text_.integer32(line_, part[1]);
+  }
+
+  void parse_part(const std::vector<std::string_view>& part) {
+    if (part.empty()) wrong();
+    if (const std::optional<ElementType> element = parse_element_type(part[0])) {
+      parse_values(*element, part);
+    } else if (part[0] == "cells" && part.size() == 2) {
+      const std::vector<int> cells = extents(part[1]);
+      tensor_.map = ActivityMap{cells[0], cells[1], cells[2]};
+    } else if (part[0] == "aligned" && part.size() == 2) {
+      tensor_.alignment = text_.integer32(line_, part[1]);
+    } else if (part.size() == 4 && part[1] == "runs" && part[3] == "apart") {
+      tensor_.runs = text_.integer(line_, part[0]);
+      tensor_.run_pitch = text_.integer(line_, part[2]);
+    } else if (part.size() >= 2 && part[1] == "words") {
+      tensor_.run_words = text_.integer(line_, part[0]);
+      if (part.size() == 4 && part[2] == "of") {
+        tensor_.image_words = text_.integer(line_, part[3]);
+      } else if (part.size() != 2) {
+        wrong();
+      }
+    } else if (part.size() == 1) {
+      set_image(extents(part[0]));
+    } else {
+      wrong();
+    }
+  }
+
+  void parse_values(ElementType element, const std::vector<std::string_view>& part) {
+    const std::optional<TensorLayout> layout =
+        part.size() == 2 || part.size() == 3 ? parse_tensor_layout(part[1]) : std::nullopt;
+    if (!layout) wrong();
+    activations_ = true;
+    tensor_.element = element;
+    tensor_.layout = *layout;
+    if (part.size() == 3) set_image(extents(part[2]));
+  }
+
+  void set_image(const std::vector<int>& image) {
+    tensor_.channels = image[0];
+    tensor_.rows = image[1];
+    tensor_.cols = image[2];
+  }
+
+  std::vector<int> extents(std::string_view token) const {
+    std::vector<int> values;
+    for (const std::string_view extent : split(token, 'x')) values.push_back(text_.integer32(line_, extent));
+    if (values.size() != 3) wrong();
+    return values;
+  }
+
+  const KeyValueText& text_;
+  const TextLine& line_;
+  KernelTensor tensor_;
+  bool activations_ = false;
+};
+
+}  // namespace
+
+std::string print(const KernelForm& form) {
+  const LaunchGeometry& launch = form.launch;
+  std::string text;
+  const auto add = [&](std::string_view key, const auto& value) { text += fmt::format("{}: {}\n", key, value); };
+  add("threads", launch.threads);
+  add("shared_bytes", launch.shared_bytes);
+  add("tile_images", launch.tile_images);
+  add("tiles_per_image", launch.tiles_per_image);
+  if (launch.slices != 1) add("slices", launch.slices);
+  if (launch.cluster_tiles != 1) add("cluster_tiles", launch.cluster_tiles);
+  if (launch.workspace_bytes_per_tile != 0) add("workspace_bytes_per_tile", launch.workspace_bytes_per_tile);
+  if (launch.counters_per_tile != 0) add("counters_per_tile", launch.counters_per_tile);
+  for (std::size_t i = 0; i < form.tensors.size(); ++i) {
+    add(fmt::format("tensor {}", i), print_tensor(form.tensors[i]));
+  }
+  return text;
+}
+
+KernelForm parse_kernel_form(KeyValueText& text) {
+  KernelForm form;
+  LaunchGeometry& launch = form.launch;
+  const auto optional_integer = [&](const char* key, int otherwise) {
+    const TextLine* line = text.optional(key);
+    return line == nullptr ? otherwise : text.integer32(*line, line->value);
+  };
+  launch.threads = text.integer32("threads");
+  launch.shared_bytes = text.integer32("shared_bytes");
+  launch.tile_images = text.integer32("tile_images");
+  const TextLine& tiles = text.required("tiles_per_image");
+  launch.tiles_per_image = text.integer(tiles, tiles.value);
+  launch.slices = optional_integer("slices", 1);
+  launch.cluster_tiles = optional_integer("cluster_tiles", 1);
+  if (const TextLine* workspace = text.optional("workspace_bytes_per_tile")) {
+    launch.workspace_bytes_per_tile = text.integer(*workspace, workspace->value);
+  }
+  launch.counters_per_tile = optional_integer("counters_per_tile", 0);
+  for (const TextLine* line : text.with_first_word("tensor")) {
+    if (line->key != fmt::format("tensor {}", form.tensors.size())) {
+      text.fail_at(*line, "'{}' stands where 'tensor {}' is expected", line->key, form.tensors.size());
+    }
+    form.tensors.push_back(TensorParser(text, *line).parse());
+  }
+  return form;
+}
+
+}  // namespace burin

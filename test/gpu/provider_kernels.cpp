@@ -1,0 +1,207 @@
+// burin_provider_kernels: what the providers make, but for baked code, on a GPU and at the sizes of real networks.
+// Each kernel is compared with the float64 reference, then timed: with as many sets of tensors and weights, which take
+// turns, as the L2 cache cannot hold, and with one. A table on stdout; the exit code says whether all were right.
+//
+// burin_provider_kernels [DEVICE [NAME [COUNT]]]: the ordinal of the device (0), a part of the names of what is run
+// (all), and how many candidates each provider is asked for (1), best first by its model.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compiler/make_kernel.h"
+#include "compiler/network/reference_network.h"
+#include "compiler/reference.h"
+#include "ir/error.h"
+#include "ir/kernel_plans.h"
+#include "runtime/bench/measure.h"
+#include "runtime/burin/runtime.hpp"
+#include "test/providers/provider_cases.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+constexpr double kBytesBeyondCache = 256e6;
+constexpr int kMaxSets = 64;
+
+// An operator on random inputs of a batch, and what comes of it.
+struct Problem {
+  Problem(const OperatorCase& edge, int batch, const std::string& arch) : edge(edge), network(network_of(edge)) {
+    std::vector<std::vector<double>> values;
+    for (std::size_t i = 0; i < network.inputs.size(); ++i) {
+      inputs.push_back(random_tensor(network.tensors[i].elements() * batch, i + 1));
+      values.emplace_back(inputs.back().begin(), inputs.back().end());
+    }
+    const Operator& op = network.operators.back();
+    expected = run_reference_operator(network, op, batch, {values.begin(), values.end()});
+    task.name = edge.name;
+    task.kind = kind_name(op.kind);
+    task.op = &op;
+    if (const auto* convolution = task.get<Convolution>()) {
+      task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
+    }
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const auto& shape = network.tensors[static_cast<std::size_t>(op.inputs[i])].shape;
+      task.inputs.push_back(shape);
+      task.reads.push_back(
+          whole_tensor(i == 0 ? TensorRole::input : TensorRole::residual, shape, ElementType::f32, TensorLayout::nchw));
+    }
+    task.output = network.tensors[static_cast<std::size_t>(op.output)].shape;
+    task.writes = whole_tensor(TensorRole::output, task.output, ElementType::f32, TensorLayout::nchw);
+    task.batch = batch;
+    task.archs = {arch};
+  }
+  Problem(const Problem&) = delete;
+  Problem& operator=(const Problem&) = delete;
+
+  const OperatorCase& edge;
+  Network network;
+  Task task;
+  std::vector<std::vector<float>> inputs;
+  std::vector<double> expected;
+};
+
+// What a launch reads and writes; the kernel has the weights.
+struct Set {
+  std::vector<DeviceBuffer> inputs;
+  DeviceBuffer output;
+  LoadedKernel kernel;
+};
+
+class Case {
+ public:
+  Case(const Device& device, const Problem& problem, const Candidate& candidate)
+      : device_(device), stream_(device), problem_(problem), candidate_(candidate) {
+    CompileOptions options;
+    options.archs = problem.task.archs;
+    options.keep_bitcode = false;
+    PackagedKernel made = *make_kernel(problem.task, candidate, candidate.symbol, options, {}, std::nullopt);
+    for (const std::vector<float>& input : problem.inputs) bytes_ += static_cast<double>(input.size() * kWordBytes);
+    bytes_ += static_cast<double>(problem.expected.size() * kWordBytes);
+    if (const KernelTensor* weights = made.kernel.form.find(TensorRole::weights)) {
+      bytes_ += static_cast<double>(weights->run_words * kWordBytes);
+    }
+    plan_ = made.kernel.plan_short;
+    Package package;
+    package.manifest.tool_version = package.manifest.source = "burin_provider_kernels";
+    add_kernel(package, std::move(made));
+    package_ = std::make_shared<const Package>(std::move(package));
+  }
+
+  // Prints a line of the table. Whether the kernel is right.
+  bool run() {
+    sets_.push_back(make_set());
+    enqueue(stream_, 0);
+    stream_.synchronize();
+    const double error = largest_error(sets_.front().output.to_vector<float>());
+    const double warm_us = time_us();
+    const auto wanted = static_cast<int>(std::ceil(kBytesBeyondCache / bytes_));
+    while (static_cast<int>(sets_.size()) < std::min(wanted, kMaxSets)) sets_.push_back(make_set());
+    const double us = time_us();
+    const bool right = error <= problem_.edge.tolerance;
+    constexpr double kBytesOfMegabyte = 1e6;
+    fmt::print("{:24} {:18} {:5} {:9.2f} {:9.2f} {:9.2f} {:9.2f} {:8.0f} {:9.1e} {} {}\n", problem_.edge.name,
+               candidate_.provider, problem_.task.batch, bytes_ / kBytesOfMegabyte, us, warm_us, candidate_.estimate.us,
+               bytes_ / us / 1e3, error, right ? "right" : "WRONG", plan_);
+    return right;
+  }
+
+ private:
+  double time_us() const {
+    return measure(device_, stream_, [&](CUstream_st* stream, int i) { enqueue(stream, i); }).median_us;
+  }
+
+  Set make_set() const {
+    Set set{{},
+            DeviceBuffer(device_, problem_.expected.size() * kWordBytes),
+            LoadedPackage(device_, package_, "case").kernel_by_symbol(candidate_.symbol)};
+    for (const std::vector<float>& input : problem_.inputs) set.inputs.emplace_back(device_, std::span(input));
+    constexpr unsigned char kNaNByte = 0xFF;
+    set.output.fill(kNaNByte);
+    return set;
+  }
+
+  void enqueue(CUstream_st* stream, int i) const {
+    const Set& set = sets_[static_cast<std::size_t>(i) % sets_.size()];
+    set.kernel.launch(stream, {.input = set.inputs[0].data(),
+                               .output = set.output.data(),
+                               .residual = set.inputs.size() > 1 ? set.inputs[1].data() : nullptr,
+                               .batch = problem_.task.batch});
+  }
+
+  // Of an output, as a share of 1 + its magnitude.
+  double largest_error(const std::vector<float>& output) const {
+    const std::vector<double>& expected = problem_.expected;
+    double largest = 0;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const double error = std::abs(output[i] - expected[i]) / (1 + std::abs(expected[i]));
+      if (std::isnan(error)) return std::numeric_limits<double>::infinity();
+      largest = std::max(largest, error);
+    }
+    return largest;
+  }
+
+  const Device& device_;
+  Stream stream_;
+  const Problem& problem_;
+  Candidate candidate_;
+  std::string plan_;
+  std::shared_ptr<const Package> package_;
+  double bytes_ = 0;  // read and written at least once
+  std::vector<Set> sets_;
+};
+
+// Of all providers; of fully connected layers with weights in FP16 too.
+bool run_problem(const Device& device, Problem& problem, int count) {
+  bool right = true;
+  const auto run_all = [&] {
+    int cases = 0;
+    for (const Provider* provider : providers()) {
+      if (provider->name() == kBakedProvider) continue;
+      for (const Candidate& candidate : provider->propose(problem.task, {.count = count})) {
+        right &= Case(device, problem, candidate).run();
+        ++cases;
+      }
+    }
+    if (cases == 0) fail(ErrorKind::internal, "no provider has a kernel for {}", problem.edge.name);
+  };
+  run_all();
+  if (problem.task.get<Linear>() == nullptr) return right;
+  problem.task.linear_storage = ElementType::f16;
+  run_all();
+  return right;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    const Device device = Device::open(count > 1 ? std::atoi(arguments[1]) : 0);
+    const std::string part = count > 2 ? arguments[2] : "";
+    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "provider", "batch", "MB",
+               "us", "cached us", "model us", "GB/s", "error");
+    const int candidates = count > 3 ? std::atoi(arguments[3]) : 1;
+    bool right = true;
+    int problems = 0;
+    for (const OperatorCase& edge : network_cases()) {
+      if (edge.name.find(part) == std::string::npos) continue;
+      for (const int batch : {1, 32}) {
+        Problem problem(edge, batch, device.info().arch());
+        right &= run_problem(device, problem, candidates);
+        ++problems;
+      }
+    }
+    if (problems == 0) fail(ErrorKind::usage, "no name has the part '{}'", part);
+    return right ? EXIT_SUCCESS : EXIT_FAILURE;
+  } catch (const Error& error) {
+    fmt::print(stderr, "error: {}\n", error.what());
+    return EXIT_FAILURE;
+  }
+}

@@ -1,0 +1,305 @@
+#include "test/providers/provider_cases.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "compiler/reference.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+// One pixel, one channel, odd and prime extents, extents that vectors fit, many channels, a flat image.
+const std::vector<Shape> kImages = {{1, 1, 1}, {5, 1, 1},  {1, 7, 5},  {3, 11, 13},
+                                    {4, 4, 4}, {8, 6, 10}, {67, 3, 5}, {64, 8, 8}};
+const std::vector<Shape> kFlat = {{1}, {7}, {64}, {1000}};
+
+std::vector<float> weights(std::int64_t count, std::uint64_t seed, double density = 1) {
+  std::vector<float> values = random_tensor(count, seed);
+  const std::vector<float> chosen = random_tensor(count, seed + 1);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if ((chosen[i] + 1) / 2 >= density) values[i] = 0;
+  }
+  return values;
+}
+
+Linear linear(int in, int out, bool bias, Activation activation, double density = 1) {
+  Linear op;
+  op.in_features = in;
+  op.out_features = out;
+  op.weights = rounded(ElementType::f16, weights(std::int64_t{in} * out, 5, density));
+  if (bias) op.bias = weights(out, 6);
+  op.activation = activation;
+  op.leaky_slope = 0.125F;
+  return op;
+}
+
+Pool window(PoolKind kind, int kernel, int stride, int pad) {
+  Pool op;
+  op.kind = kind;
+  op.kernel_h = op.kernel_w = kernel;
+  op.stride_h = op.stride_w = stride;
+  op.pad = {pad, pad, pad, pad};
+  return op;
+}
+
+}  // namespace
+
+Network network_of(OperatorKind kind, const std::vector<Shape>& inputs) {
+  Network network;
+  Operator op{"tested", std::move(kind), {}, static_cast<int>(inputs.size())};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    network.tensors.push_back({fmt::format("input{}", i), inputs[i]});
+    network.inputs.push_back(static_cast<int>(i));
+  }
+  op.inputs = network.inputs;
+  std::vector<std::string> faults;
+  network.tensors.push_back({"output", output_shape(network, op, inputs, faults)});
+  BURIN_CHECK(faults.empty(), "a test's operator: {}", faults.front());
+  network.outputs = {op.output};
+  network.operators.push_back(std::move(op));
+  return network;
+}
+
+Network network_of(const ConvLayer& layer) {
+  const ConvShape& shape = layer.shape;
+  const Shape in = {shape.in_channels, shape.in_h, shape.in_w},
+              out = {shape.out_channels, shape.out_h(), shape.out_w()};
+  Network network;
+  network.layers = {layer};
+  network.tensors = {{"input", in}};
+  if (shape.epilogue.residual) {
+    network.tensors.push_back({"residual", {shape.out_channels, shape.conv_h(), shape.conv_w()}});
+  }
+  const int output = static_cast<int>(network.tensors.size());
+  for (int i = 0; i < output; ++i) network.inputs.push_back(i);
+  network.tensors.push_back({"output", out});
+  network.outputs = {output};
+  network.operators.push_back({"tested", Convolution{}, network.inputs, output});
+  return network;
+}
+
+Network network_of(const OperatorCase& edge) {
+  return edge.layer ? network_of(*edge.layer) : network_of(edge.kind, edge.inputs);
+}
+
+std::vector<OperatorCase> pool_cases() {
+  std::vector<OperatorCase> cases;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    const auto add = [&](const std::string& name, const Pool& op, const Shape& shape) {
+      cases.push_back({fmt::format("{}_{}", to_string(kind), name), op, {shape}});
+      if (kind == PoolKind::max) return;
+      Pool counting = op;
+      counting.count_padding = true;
+      cases.push_back({fmt::format("{}_{}_counting", to_string(kind), name), counting, {shape}});
+    };
+    const auto rounding_up = [](Pool op) {
+      op.round_up = true;
+      return op;
+    };
+    add("one_pixel", window(kind, 1, 1, 0), {3, 1, 1});
+    add("2x2", window(kind, 2, 2, 0), {5, 8, 12});
+    add("odd_width", window(kind, 2, 2, 0), {3, 7, 9});
+    add("prime_shape", window(kind, 3, 2, 1), {7, 13, 11});
+    add("one_channel", window(kind, 3, 1, 1), {1, 6, 5});
+    add("many_channels", window(kind, 3, 2, 1), {131, 6, 6});
+    add("ceil", rounding_up(window(kind, 3, 2, 0)), {5, 8, 7});
+    add("ceil_with_padding", rounding_up(window(kind, 3, 2, 1)), {5, 7, 8});
+    add("stride_over_kernel", window(kind, 2, 3, 0), {4, 11, 9});
+    add("larger_than_the_image", window(kind, 5, 1, 2), {3, 3, 2});
+    add("two_rows_a_thread", window(kind, 3, 2, 1), {64, 41, 37});
+    add("four_rows_a_thread", window(kind, 3, 1, 0), {64, 41, 37});
+    add("four_rows_with_padding", rounding_up(window(kind, 3, 2, 1)), {64, 72, 70});
+    add("whole_image", window(kind, 7, 1, 0), {9, 7, 7});
+    add("large_window", window(kind, 9, 4, 3), {2, 20, 17});
+    Pool uneven = window(kind, 3, 2, 0);
+    uneven.kernel_w = 2;
+    uneven.stride_w = 1;
+    uneven.pad = {1, 0, 0, 1};
+    add("uneven", uneven, {3, 9, 8});
+    Pool dilated = window(kind, 3, 1, 1);
+    dilated.dilation_h = 2;
+    dilated.dilation_w = 3;
+    add("dilated", dilated, {3, 9, 10});
+  }
+  return cases;
+}
+
+std::vector<OperatorCase> channel_cases() {
+  std::vector<OperatorCase> cases;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const Elementwise functions[] = {{ElementFunction::relu},
+                                   {ElementFunction::leaky_relu, 0.125F},
+                                   {ElementFunction::sigmoid},
+                                   {ElementFunction::hard_sigmoid, 0.2F, 0.5F},
+                                   {ElementFunction::hard_swish},
+                                   {ElementFunction::silu},
+                                   {ElementFunction::clip, -0.5F, 0.25F},
+                                   {ElementFunction::clip, 0, kInfinity}};
+  std::vector<Shape> shapes = kImages;
+  shapes.insert(shapes.end(), kFlat.begin(), kFlat.end());
+  for (const Shape& shape : shapes) {
+    std::string name;
+    for (const std::int64_t extent : shape) name += fmt::format("_{}", extent);
+    const bool all = shape == kImages[3] || shape == kImages[5];
+    for (const Elementwise& function : functions) {
+      if (all || function.function == ElementFunction::relu) {
+        cases.push_back({fmt::format("{}{}", to_string(function.function), name), function, {shape}});
+      }
+    }
+    ChannelAffine affine;
+    affine.scale = weights(shape[0], 3);
+    affine.shift = weights(shape[0], 4);
+    cases.push_back({"affine" + name, affine, {shape}});
+    for (const Combination combination : {Combination::add, Combination::multiply}) {
+      cases.push_back({fmt::format("{}{}", to_string(combination), name), Combine{combination}, {shape, shape}});
+      if (shape.size() < 3) continue;
+      const Shape per_channel = {shape[0], 1, 1};
+      cases.push_back(
+          {fmt::format("{}_channel{}", to_string(combination), name), Combine{combination}, {shape, per_channel}});
+    }
+    if (shape.size() == 3) cases.push_back({"global_average" + name, GlobalAveragePool{}, {shape}});
+  }
+  cases.push_back({"global_average_large", GlobalAveragePool{}, {{3, 33, 32}}});
+  cases.push_back({"relu_many_pieces", functions[0], {{64, 96, 96}}});
+  cases.push_back({"add_many_pieces", Combine{}, {{64, 96, 96}, {64, 96, 96}}});
+  return cases;
+}
+
+std::vector<OperatorCase> linear_cases() {
+  std::vector<OperatorCase> cases;
+  const auto add = [&](const std::string& name, const Linear& op) {
+    cases.push_back({"linear_" + name, op, {{op.in_features}}, 2e-6 * std::sqrt(1.0 + op.in_features / 64.0)});
+  };
+  add("one_feature", linear(1, 1, false, Activation::none));
+  add("one_output", linear(100, 1, true, Activation::none));
+  add("prime_shape", linear(97, 31, true, Activation::relu));
+  add("vectors", linear(256, 10, true, Activation::none));
+  add("with_a_rest", linear(1028, 37, false, Activation::leaky_relu));
+  add("odd_features", linear(1031, 5, true, Activation::sigmoid));
+  add("many_outputs", linear(33, 2113, true, Activation::silu));
+  add("sparse", linear(300, 40, true, Activation::relu, 0.1));
+  add("sparse_one_output", linear(1000, 1, false, Activation::none, 0.2));
+  add("sparse_many_outputs", linear(257, 3000, true, Activation::none, 0.15));
+  add("sparse_large", linear(9216, 70, true, Activation::relu, 0.09));
+  add("sparse_nearly_empty", linear(5000, 9, true, Activation::sigmoid, 0.002));
+  add("sparse_far_apart", linear(20000, 7, true, Activation::none, 0.0005));
+  add("sparse_too_large_for_four_images", linear(30000, 5, false, Activation::none, 0.05));
+  add("too_large_for_shared_memory", linear(70000, 3, false, Activation::none, 0.05));
+  add("half_zero", linear(512, 33, true, Activation::silu, 0.5));
+  add("all_zero", linear(64, 9, true, Activation::none, 0));
+  add("all_zero_without_bias", linear(65, 3, false, Activation::none, 0));
+  add("relu6", linear(64, 1100, true, Activation::relu6));
+  return cases;
+}
+
+std::vector<OperatorCase> normalization_cases() {
+  std::vector<OperatorCase> cases;
+  for (const Shape& shape : kImages) {
+    const std::string name = shape_text(shape);
+    cases.push_back({"lrn_" + name, Lrn{5, 0.5F, 0.75F, 1}, {shape}, 4e-6});
+    cases.push_back({"softmax_" + name, Softmax{}, {shape}, 4e-6});
+  }
+  cases.push_back({"lrn_even", Lrn{4, 2, 0.5F, 2}, {{9, 5, 5}}, 4e-6});
+  cases.push_back({"lrn_one_channel", Lrn{1, 1, 1, 1}, {{9, 5, 5}}, 4e-6});
+  cases.push_back({"lrn_large_window", Lrn{61, 1, 0.75F, 1}, {{67, 3, 5}}, 4e-6});
+  cases.push_back({"lrn_window_over_channels", Lrn{13, 1, 0.75F, 1}, {{3, 4, 4}}, 4e-6});
+  for (const std::int64_t features : {1, 31, 32, 33, 1000, 1024, 8192, 10007}) {
+    cases.push_back({fmt::format("softmax_{}", features), Softmax{}, {{features}}, 4e-6});
+  }
+  return cases;
+}
+
+std::vector<OperatorCase> copy_cases() {
+  const Shape image = {3, 5, 4};
+  Pad around{{1, 2, 3, 1}, 0.5F}, below{{0, 1, 0, 0}, 0};
+  return {
+      {"pad_around", around, {image}},
+      {"pad_below", below, {{1, 7, 5}}},
+      {"pad_nothing", Pad{}, {image}},
+      {"pad_many_channels", around, {{67, 3, 5}}},
+      {"transpose_rows", Transpose{{0, 2, 1}}, {image}},
+      {"transpose_to_nhwc", Transpose{{1, 2, 0}}, {{17, 5, 7}}},
+      {"transpose_nothing", Transpose{{0, 1, 2}}, {image}},
+      {"shuffle", Transpose{{1, 0, 2, 3}}, {{2, 4, 3, 5}}},
+      {"six_axes", Transpose{{5, 0, 3, 1, 4, 2}}, {{2, 3, 2, 3, 2, 3}}},
+  };
+}
+
+// Square images, filters, strides and padding.
+OperatorCase convolution(const std::string& name, int in, int out, int size, int filter, int stride, int pad,
+                         double density = 1, bool residual = false, int groups = 1) {
+  ConvShape shape;
+  shape.groups = groups;
+  shape.epilogue.residual = residual;
+  shape.in_channels = in;
+  shape.out_channels = out;
+  shape.in_h = shape.in_w = size;
+  shape.kernel_h = shape.kernel_w = filter;
+  shape.stride_h = shape.stride_w = stride;
+  shape.pad = {pad, pad, pad, pad};
+  shape.epilogue.bias = true;
+  shape.epilogue.activation = Activation::relu;
+  constexpr double kTolerance = 1e-4;
+  return {
+      name, {}, {}, kTolerance, ConvLayer{name, shape, weights(shape.weight_elements(), 5, density), weights(out, 6)}};
+}
+
+std::vector<OperatorCase> network_cases() {
+  Pool alexnet = window(PoolKind::max, 3, 2, 0);
+  Pool inception = window(PoolKind::average, 3, 1, 1);
+  const Shape stage = {256, 56, 56};
+  ChannelAffine affine;
+  affine.scale = affine.shift = weights(stage[0], 3);
+  constexpr double kSummed = 3e-5, kPowers = 1e-5;  // thousands of terms; approximate powers
+  return {
+      {"resnet_pool", window(PoolKind::max, 3, 2, 1), {{64, 112, 112}}},
+      {"alexnet_pool", alexnet, {{96, 55, 55}}},
+      {"average_pool", inception, {{288, 35, 35}}},
+      {"large_average_pool", window(PoolKind::average, 8, 8, 0), {{64, 64, 64}}},
+      {"resnet_average", GlobalAveragePool{}, {{2048, 7, 7}}},
+      {"mobilenet_average", GlobalAveragePool{}, {{1024, 14, 14}}},
+      {"relu", Elementwise{ElementFunction::relu}, {stage}},
+      {"silu", Elementwise{ElementFunction::silu}, {stage}},
+      {"affine", affine, {stage}},
+      {"residual", Combine{}, {stage, stage}},
+      {"squeeze", Combine{Combination::multiply}, {stage, {stage[0], 1, 1}}},
+      {"resnet_linear", linear(2048, 1000, true, Activation::none), {{2048}}, kSummed},
+      {"alexnet_linear", linear(9216, 4096, true, Activation::relu), {{9216}}, kSummed},
+      {"alexnet_lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}, kPowers},
+      {"softmax", Softmax{}, {{1000}}, kPowers},
+      {"segmentation_softmax", Softmax{}, {{21, 65, 65}}, kPowers},
+      {"transpose", Transpose{{1, 2, 0}}, {stage}},
+      {"pad", Pad{{1, 1, 1, 1}, 0}, {stage}},
+      {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}, kSummed},
+      {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}, kSummed},
+      convolution("squeezenet_conv_final", 512, 1000, 13, 1, 1, 1),
+      convolution("squeezenet_conv1", 3, 96, 227, 7, 2, 0),
+      convolution("resnet_conv1", 3, 64, 224, 7, 2, 3),
+      convolution("alexnet_conv1", 3, 96, 227, 11, 4, 0),
+      convolution("resnet_conv_1x1", 256, 64, 56, 1, 1, 0),
+      convolution("resnet_conv_3x3", 256, 256, 14, 3, 1, 1),
+      convolution("sparse_3x3_7", 512, 512, 7, 3, 1, 1, 0.1),
+      convolution("sparse_3x3_14_7", 512, 512, 14, 3, 2, 1, 0.1),
+      convolution("sparse_expand_7", 512, 2048, 7, 1, 1, 0, 0.1, true),
+      convolution("sparse_squeeze_7", 2048, 512, 7, 1, 1, 0, 0.1),
+      convolution("sparse_shortcut_7", 1024, 2048, 14, 1, 2, 0, 0.1),
+      convolution("mobilenet_7", 512, 1024, 7, 1, 1, 0, 0.33),
+      convolution("inception_8", 448, 384, 8, 3, 1, 1, 0.2),
+      convolution("depthwise_112", 32, 32, 112, 3, 1, 1, 1, false, 32),
+      convolution("depthwise_112_56", 64, 64, 112, 3, 2, 1, 1, false, 64),
+      convolution("depthwise_14", 512, 512, 14, 3, 1, 1, 1, false, 512),
+      convolution("depthwise_7", 1024, 1024, 7, 3, 1, 1, 1, false, 1024),
+      {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}, kSummed},
+  };
+}
+
+}  // namespace burin_test

@@ -1,0 +1,37 @@
+// The edge list: operators on the shapes that templates get wrong.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/network.h"
+#include "ir/operators.h"
+
+namespace burin_test {
+
+// A network of one operator, "tested", on inputs of these shapes.
+burin::Network network_of(burin::OperatorKind kind, const std::vector<std::vector<std::int64_t>>& inputs);
+
+// Of the layer alone.
+burin::Network network_of(const burin::ConvLayer& layer);
+
+struct OperatorCase {
+  std::string name;
+  burin::OperatorKind kind;
+  std::vector<std::vector<std::int64_t>> inputs;
+  double tolerance = 2e-6;
+  std::optional<burin::ConvLayer> layer = {};  // of a convolution, which then says all but the tolerance
+};
+burin::Network network_of(const OperatorCase& edge);
+
+std::vector<OperatorCase> pool_cases();
+std::vector<OperatorCase> channel_cases();
+std::vector<OperatorCase> linear_cases();
+std::vector<OperatorCase> normalization_cases();
+std::vector<OperatorCase> copy_cases();
+
+// One of each template, of the sizes that real networks have.
+std::vector<OperatorCase> network_cases();
+
+}  // namespace burin_test

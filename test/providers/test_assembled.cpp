@@ -1,0 +1,59 @@
+// What the assemblers make of operator kernels, at the sizes of real networks: everything stays in registers.
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+
+#include "compiler/assemble/assembler.h"
+#include "compiler/emit/ptx.h"
+#include "compiler/specialise/specialise.h"
+#include "test/assemble/kernels.h"
+#include "test/providers/provider_cases.h"
+#include "test/providers/provider_check.h"
+#include "test/skip.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+void check_report(AssemblerOutput output, const std::string& symbol) {
+  const AssembledKernel kernel = describe_assembled(std::move(output), symbol);
+  INFO(kernel.registers << " registers, " << kernel.spill_bytes << " bytes of spills, " << kernel.stack_bytes
+                        << " bytes of stack");
+  CHECK(kernel.spill_bytes == 0);
+  CHECK(kernel.stack_bytes == 0);
+  CHECK(kernel.registers > 0);
+}
+
+void check_assembled(const OperatorCase& sample, int batch, const std::string& arch) {
+  const auto nvjitlink = open_nvjitlink();
+  const auto ptxas = open_ptxas();
+  if (!nvjitlink && !ptxas) BURIN_SKIP("no assembler: neither nvJitLink nor ptxas");
+  const Network network = network_of(sample);
+  ProviderCheck options;
+  options.tuned_batch = batch;
+  options.arch = arch;
+  const Task task = task_of(network, network.operators.back(), options);
+  const std::vector<Candidate> candidates = candidates_of(task);
+  REQUIRE_FALSE(candidates.empty());
+  for (const Candidate& candidate : candidates) {
+    const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+    INFO(sample.name << ", batch " << batch << ", " << arch << ": " << recipe.plan_short);
+    const std::string ptx = emit_ptx(recipe.specialise(recipe.symbol), arch);
+    CHECK(ptx.find(".local") == std::string::npos);
+    if (nvjitlink) check_report(nvjitlink->assemble(ptx, arch), recipe.symbol);
+    if (ptxas) check_report(ptxas->assemble(ptx, arch), recipe.symbol);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("assembled templates: the largest of real networks") {
+  for (const OperatorCase& sample : network_cases()) {
+    for (const int batch : {1, 32}) check_assembled(sample, batch, "sm_90");
+  }
+}
+
+TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
+  for (const OperatorCase& sample : network_cases()) check_assembled(sample, 8, "sm_75");
+}

@@ -1,0 +1,177 @@
+// Convolutions whose weights are data, on the edge list and on random shapes: on the host executor, against the float64
+// reference.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "compiler/providers/conv_dense/tiles.h"
+#include "test/codegen/edge_cases.h"
+#include "test/ir/random_layers.h"
+#include "test/providers/provider_check.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+// Of an output, as a share of 1 + its magnitude: roundings of all its terms.
+double tolerance_of(const ConvLayer& layer) {
+  double largest = 0;
+  for (const float weight : layer.weights) largest = std::max(largest, std::abs(static_cast<double>(weight)));
+  const double terms = static_cast<double>(layer.weights.size()) / layer.shape.out_channels;
+  constexpr double kEpsilon = 1.2e-7;
+  return 2e-6 + kEpsilon * largest * std::sqrt(terms + 1) * 4;
+}
+
+std::string check_layer(const ConvLayer& layer, int batch) {
+  ProviderCheck check;
+  check.tolerance = tolerance_of(layer);
+  check.tuned_batch = batch;
+  check.batches = {batch};
+  return check_operator(network_of(layer), check);
+}
+
+// Whose activations are copied four at a time.
+ConvLayer by_fours() {
+  ConvShape shape;
+  shape.in_channels = 19;
+  shape.out_channels = 21;
+  shape.in_h = 6;
+  shape.in_w = 10;
+  shape.epilogue.bias = shape.epilogue.residual = true;
+  shape.epilogue.activation = Activation::silu;
+  return make_layer("by_fours", shape, 0.9);
+}
+
+std::set<std::string> names(const std::string& list) {
+  std::istringstream stream(list);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// The lists say by name which provider must compute an edge and which must refuse it; an edge that is in none of them
+// conv_dense and conv_streamed both compute.
+// conv_depthwise alone computes these.
+const std::set<std::string> kDepthwise =
+    names("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2");
+// Baked code alone computes these.
+const std::set<std::string> kPooled = names(
+    "max_2x2 max_3x3_stride_2 max_3x3_stride_2_padded max_3x3_stride_2_rounded_up max_3x3_stride_1 max_2x2_stride_3 "
+    "max_asymmetric_pad max_1x4 max_6x6 max_of_all average_2x2 average_3x3_padded average_counts_padding "
+    "average_rounded_up average_6x6 pooled_1x1 pooled_1x1_padded pooled_stride_2 pooled_many_tiles "
+    "pooled_rows_of_48_bytes pooled_batch_3 pooled_depthwise pooled_all_zero pooled_bias_relu pooled_residual_relu "
+    "pooled_bias_silu");
+// conv_streamed takes means of whole planes.
+const std::set<std::string> kMeans =
+    names("average_of_all average_of_all_1x1 average_of_all_batch_5 average_of_one_pixel averaged_residual_relu");
+// conv_streamed refuses more than 128 pixels, filters of more than 7 rows or columns, and groups.
+const std::set<std::string> kNotStreamed = names(
+    "odd_width wide_row many_tiles prime_shape pad_larger_than_kernel pad_larger_than_image "
+    "11x11_stride_4 3x11 "
+    "groups_2 groups_2_1x1 groups_of_one_output one_group_empty");
+
+std::set<std::string> providers_for(const std::string& edge) {
+  if (kPooled.contains(edge)) return {};
+  if (kMeans.contains(edge)) return {"conv_streamed"};
+  if (kDepthwise.contains(edge)) return {"conv_depthwise"};
+  if (kNotStreamed.contains(edge)) return {"conv_dense"};
+  return {"conv_dense", "conv_streamed"};
+}
+
+void check_edge(const char* name) {
+  const EdgeCase& edge = edge_case(name);
+  const ConvLayer layer = edge.make_layer();
+  ProviderCheck check;
+  check.tuned_batch = edge.batch;
+  const std::set<std::string> found = providers_of(network_of(layer), check);
+  CHECK(found == providers_for(name));
+  if (!found.empty()) CHECK(check_layer(layer, edge.batch) == "");
+}
+
+}  // namespace
+
+#define EDGE_CASE(name, batch, layer) \
+  TEST_CASE("convolution with weights as data: " #name) { check_edge(#name); }
+#include "test/codegen/edge_cases.def"
+#undef EDGE_CASE
+
+TEST_CASE("convolution with weights as data: what is said of edges is said of edges that there are") {
+  for (const std::set<std::string>* names : {&kDepthwise, &kPooled, &kMeans, &kNotStreamed}) {
+    for (const std::string& name : *names) CHECK(edge_case(name).name == name);
+  }
+}
+
+TEST_CASE("convolution with weights as data: other batches, and slices of other tensors") {
+  for (const char* name : {"3x3", "1x1", "groups_2", "bias_residual_silu", "one_pixel", "rows_of_48_bytes"}) {
+    const ConvLayer layer = edge_case(name).make_layer();
+    CHECK(check_everywhere({name, {}, {}, tolerance_of(layer), layer}) == "");
+  }
+}
+
+TEST_CASE("convolution with weights as data: four pixels at a time, where they lie together") {
+  const auto vector_of = [](const ConvLayer& layer, int before) {
+    const Network network = network_of(layer);
+    ProviderCheck check;
+    check.before = before;
+    return plan_of(network, "conv_dense", check).integers.at("vector");
+  };
+  const ConvLayer layer = by_fours();
+  CHECK(vector_of(layer, 0) == 4);
+  CHECK(vector_of(layer, 8) == 4);
+  CHECK(vector_of(layer, 2) == 1);
+  CHECK(check_everywhere({layer.name, {}, {}, tolerance_of(layer), layer}) == "");
+  ConvLayer padded = layer;
+  padded.shape.pad.left = 1;
+  CHECK(vector_of(padded, 0) == 1);
+}
+
+TEST_CASE("convolution with weights as data: random shapes") {
+  constexpr int kShapes = 60;
+  Random random(11);
+  int checked = 0;
+  for (int i = 0; i < kShapes; ++i) {
+    ConvShape shape = random_shape(random);
+    shape.in_h = std::min(shape.in_h, 20);
+    shape.in_w = std::min(shape.in_w, 20);
+    shape.epilogue.bias = random.chance(0.5);
+    shape.epilogue.residual = random.chance(0.3);
+    if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
+    // Depthwise filters of more positions than conv_depthwise takes are baked.
+    if (shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w > 25) continue;
+    INFO("shape " << i << ": " << describe(shape));
+    CHECK(check_layer(make_layer("random", shape, 0.5, static_cast<std::uint64_t>(i) + 1), random.integer(1, 5)) == "");
+    ++checked;
+  }
+  CHECK(checked >= 40);
+}
+
+TEST_CASE("convolution with weights as data: every kind of tile") {
+  for (const ConvLayer& layer : {edge_case("stride_2").make_layer(), by_fours()}) {
+    const Network network = network_of(layer);
+    const Operator& op = network.operators.back();
+    ProviderCheck check;
+    check.tolerance = tolerance_of(layer);
+    check.batches = {3};
+    check.tuned_batch = 8;
+    const Task task = task_of(network, op, check);
+    const std::vector<Candidate> all = find_provider("conv_dense")->propose(task, {.count = 1000});
+    CHECK(all.size() > 20);
+    for (const Candidate& candidate : all) CHECK(check_candidate(network, op, candidate, check) == "");
+  }
+}
+
+TEST_CASE("convolution with weights as data: nothing that takes longer than it may") {
+  const ConvLayer layer = edge_case("groups_2").make_layer();
+  const Network network = network_of(layer);
+  const Task task = task_of(network, network.operators.back(), {});
+  const std::vector<Candidate> candidates = candidates_of(task);
+  REQUIRE(candidates.size() == 1);
+  const double us = candidates[0].estimate.us;
+  CHECK(us > least_conv_dense_us(layer.shape, 1, arch_by_name("sm_90")));
+  CHECK(find_provider("conv_dense")->propose(task, {.worthwhile_us = us}).empty());
+  CHECK(find_provider("conv_dense")->propose(task, {.worthwhile_us = us + 1}).size() == 1);
+}

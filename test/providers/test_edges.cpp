@@ -1,0 +1,113 @@
+// Every provider of operators beside the convolutions on the edge list: on the host executor, against the float64
+// reference.
+#include <catch2/catch.hpp>
+
+#include <variant>
+
+#include "compiler/host/executor.h"
+#include "compiler/reference.h"
+#include "compiler/specialise/specialise.h"
+#include "test/network/random_graphs.h"
+#include "test/providers/provider_cases.h"
+#include "test/providers/provider_check.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+void check_all(const std::vector<OperatorCase>& cases) {
+  REQUIRE_FALSE(cases.empty());
+  for (const OperatorCase& edge : cases) {
+    INFO(edge.name);
+    CHECK(check_everywhere(edge) == "");
+  }
+}
+
+// What is no step of a program.
+bool moves_nothing(const Operator& op) {
+  return std::holds_alternative<Concat>(op.kind) || std::holds_alternative<Reshape>(op.kind) ||
+         std::holds_alternative<Identity>(op.kind);
+}
+
+}  // namespace
+
+TEST_CASE("providers: pools") { check_all(pool_cases()); }
+TEST_CASE("providers: element by element and channel by channel") { check_all(channel_cases()); }
+TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
+TEST_CASE("providers: copies") { check_all(copy_cases()); }
+TEST_CASE("providers: fully connected layers") { check_all(linear_cases()); }
+
+TEST_CASE("providers: those of random graphs") {
+  constexpr int kGraphs = 60;
+  ProviderCheck check;
+  check.before = 4;
+  check.behind = 1;
+  check.tolerance = 1e-5;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const Network network = random_graph(seed);
+    for (const Operator& op : network.operators) {
+      if (std::holds_alternative<Convolution>(op.kind) || moves_nothing(op)) continue;
+      INFO("graph " << seed << ", operator " << op.name);
+      check.batches = {1 + static_cast<int>(seed % 3)};
+      check.tuned_batch = check.batches.front();
+      CHECK(check_operator(network, op, check) == "");
+    }
+  }
+}
+
+namespace {
+
+// A copy of runs from one tensor to another, each of which has more words around them.
+struct MovedRuns {
+  std::int64_t run_words, runs, from_pitch, to_pitch;
+};
+
+std::string check_copy(const MovedRuns& moved, bool wide) {
+  const auto tensor = [&](TensorRole role, std::int64_t pitch) {
+    KernelTensor made{.role = role};
+    made.run_words = moved.run_words;
+    made.runs = moved.runs;
+    made.run_pitch = moved.runs == 1 ? 0 : pitch;
+    made.image_words = pitch * moved.runs;
+    made.alignment = wide ? kWideAccessBytes : kWordBytes;
+    return made;
+  };
+  Task task;
+  task.name = "moved";
+  task.kind = kCopyKind;
+  task.inputs = {{moved.run_words * moved.runs}};
+  task.output = task.inputs[0];
+  task.reads = {tensor(TensorRole::input, moved.from_pitch)};
+  task.writes = tensor(TensorRole::output, moved.to_pitch);
+  const Recipe recipe = find_provider("copy")->make(task, candidate_of(task, "copy").plan);
+  constexpr int kBatch = 3;
+  const std::vector<float> input = random_tensor(task.reads[0].spanned_words(kBatch), 7);
+  std::vector<float> output(static_cast<std::size_t>(task.writes.spanned_words(kBatch)), -99.0F), expected = output;
+  for (std::int64_t image = 0; image < kBatch; ++image) {
+    for (std::int64_t run = 0; run < moved.runs; ++run) {
+      for (std::int64_t i = 0; i < moved.run_words; ++i) {
+        const std::int64_t from = image * task.reads[0].image_words + run * moved.from_pitch + i;
+        const std::int64_t to = image * task.writes.image_words + run * moved.to_pitch + i;
+        expected[static_cast<std::size_t>(to)] = input[static_cast<std::size_t>(from)];
+      }
+    }
+  }
+  HostKernel host(to_bitcode(recipe.specialise("moved")), "moved", recipe.form);
+  host.run({.batch = kBatch, .input = input, .output = output});
+  return output == expected ? "" : "other values than were moved:\n" + recipe.plan_short;
+}
+
+}  // namespace
+
+TEST_CASE("providers: copies of runs") {
+  const MovedRuns all[] = {{1, 1, 1, 1},  {12, 1, 12, 20},      {12, 1, 16, 12},  {5, 4, 5, 9},
+                           {5, 4, 8, 11}, {16, 3, 16, 48},      {64, 7, 100, 64}, {784, 16, 784, 1568},
+                           {7, 1, 7, 7},  {1000, 1, 1000, 1000}};
+  for (const MovedRuns& moved : all) {
+    INFO(moved.runs << " runs of " << moved.run_words << ", " << moved.from_pitch << " apart, to " << moved.to_pitch);
+    CHECK(check_copy(moved, false) == "");
+    const bool wide = moved.from_pitch % 4 == 0 && moved.to_pitch % 4 == 0;
+    if (wide) CHECK(check_copy(moved, true) == "");
+  }
+}
