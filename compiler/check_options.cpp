@@ -19,10 +19,6 @@ void check_graph_options(const CompileOptions& options) {
         "each by itself",
         option);
   };
-  if (options.precision != Precision::fp32) refuse(fmt::format("--precision {}", to_string(options.precision)));
-  if (options.layout && *options.layout != TensorLayout::nchw) {
-    refuse(fmt::format("--layout {}", to_string(*options.layout)));
-  }
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
   if (options.from_file) refuse("--from " + *options.from_file);
 }

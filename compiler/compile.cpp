@@ -54,7 +54,7 @@ const TunedKernel* find_tuned(const std::vector<TunedKernel>& kernels, const std
   return found == kernels.end() ? nullptr : &*found;
 }
 
-Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const StaysApart& stays_apart) {
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices) {
   if (!network.has_graph()) return network;
   std::optional<std::string> folder;
   if (dump_dir) folder = (std::filesystem::path(*dump_dir) / "network").string();
@@ -64,7 +64,7 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
   const auto observe = [&](const std::string& pass, const Network& left, int) {
     observer.observe(pass, fmt::format("{:02}-{}.txt", ++number, pass), [&] { return print(left); });
   };
-  return simplify(std::move(network), observe, stays_apart);
+  return simplify(std::move(network), observe, choices);
 }
 
 // import (compiler/import) and simplify (prepare_graph) came before; place, propose and choose are list_kernels().

@@ -21,8 +21,9 @@ struct CompileResult {
 };
 
 // A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. A network without a
-// graph is returned as it is. `stays_apart`: which pools stay kernels of their own (compiler/network/passes.h).
-Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const StaysApart& stays_apart = {});
+// graph is returned as it is. `choices`: which pools stay kernels of their own, and in which formats convolutions
+// compute (compiler/network/passes.h).
+Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices = {});
 
 // Of a network with a graph, which has gone through prepare_graph(), all operators are compiled, and how they run
 // (Manifest::network); of layers without a graph, a kernel for each and every batch size. `progress` may be empty; it

@@ -42,7 +42,7 @@ Task task_of(const Network& network, const NetworkPlan& plan, const Step& step, 
   task.name = step.name;
   task.kind = step.kind;
   if (step.is_copy()) {
-    task.inputs = {{step.reads[0].run_bytes / kWordBytes * step.reads[0].runs}};
+    task.inputs = {{step.reads[0].run_bytes / kWordBytes * step.reads[0].runs}};  // words: what they hold is the same
     task.output = task.inputs[0];
   } else {
     task.op = &network.operators[static_cast<std::size_t>(step.op)];
@@ -52,6 +52,8 @@ Task task_of(const Network& network, const NetworkPlan& plan, const Step& step, 
     task.description = describe(network, *task.op);
     if (const auto* convolution = task.get<Convolution>()) {
       task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
+      const bool halves = buffer(step.writes).element != ElementType::f32;
+      task.precision = halves ? options.precision : Precision::fp32;
     }
   }
   for (std::size_t i = 0; i < step.reads.size(); ++i) {

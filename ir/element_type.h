@@ -42,6 +42,11 @@ constexpr ElementType element_of(Precision precision) {
   return ElementType::f16;
 }
 
+// With results in this type, sums and weights in FP32.
+constexpr Precision precision_of(ElementType type) {
+  return type == ElementType::f32 ? Precision::fp32 : type == ElementType::f16 ? Precision::fp16 : Precision::bf16;
+}
+
 // The distance from 1 to the next larger number.
 double epsilon_of(ElementType type);
 // The smallest positive number at all, and the largest finite one.

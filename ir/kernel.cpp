@@ -81,7 +81,7 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
 
 void check_wide(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const std::int64_t bytes = std::min(tensor.alignment, kWideAccessBytes);
-  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || tensor.layout != TensorLayout::nchw) return;
+  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || channels_together(tensor.layout) != 1) return;
   const std::int64_t words = bytes / kWordBytes;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
@@ -91,7 +91,7 @@ void check_wide(Faults& faults, const std::string& name, const KernelTensor& ten
   }
 }
 
-// Words of FP32 or of pairs of halves; a slice of a larger tensor is plain NCHW.
+// Words of FP32 or of pairs of halves; of a slice of a larger tensor, channels lie one after the other.
 void check_activations(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   check_element(faults, name, tensor);
   const std::size_t before = faults.list().size();
@@ -99,8 +99,8 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
   if (faults.list().size() != before) return;
   check_extents(faults, name, tensor);
   const bool is_slice = tensor.runs != 1 || tensor.image_words != tensor.run_words;
-  if (is_slice && tensor.layout != TensorLayout::nchw) {
-    faults.add(fmt::format("{} is a slice of a larger tensor, which lies in nchw and not in {}", name,
+  if (is_slice && channels_together(tensor.layout) != 1) {
+    faults.add(fmt::format("{} is a slice of a larger tensor, which lies in nchw or n2chw and not in {}", name,
                            to_string(tensor.layout)));
   }
 }

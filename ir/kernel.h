@@ -14,6 +14,7 @@
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
 #include "ir/kernel_binary.h"
+#include "ir/tensor_format.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
@@ -53,6 +54,7 @@ struct KernelTensor {
 
   bool exists() const { return run_words > 0 || map.has_value(); }
   bool is_image() const { return channels > 0; }
+  TensorFormat format() const { return {element, layout}; }
   std::int64_t words() const { return run_words * runs; }  // of one image
   std::int64_t end() const { return (runs - 1) * run_pitch + run_words; }
   bool contains(std::int64_t word) const;  // of an image

@@ -56,8 +56,8 @@ class PlanVerifier {
     if (words == 0) return;
     if (!has_tensor) {
       add("{} is {}, but the layer has no such tensor", attribute, words);
-    } else if (plan_.output_layout != TensorLayout::nchw) {
-      add("{} is {}: a slice of a larger tensor lies in nchw, not in {}", attribute, words,
+    } else if (channels_together(plan_.output_layout) != 1) {
+      add("{} is {}: a slice of a larger tensor lies in nchw or n2chw, not in {}", attribute, words,
           to_string(plan_.output_layout));
     } else {
       in_range(attribute, words, own, kMaxImageBytes / kWordBytes, "images must not overlap, and offsets have 32 bits");

@@ -30,7 +30,7 @@ std::string zeros_text(std::span<const float> weights) {
 
 class Describe {
  public:
-  explicit Describe(const Network& network) : network_(network) {}
+  Describe(const Network& network, const Operator& op) : network_(network), op_(op) {}
 
   std::string operator()(const Convolution& op) const {
     if (op.layer < 0 || op.layer >= static_cast<int>(network_.layers.size())) return fmt::format("layer {}", op.layer);
@@ -74,9 +74,14 @@ class Describe {
   std::string operator()(const Softmax&) const { return {}; }
   std::string operator()(const Reshape&) const { return {}; }
   std::string operator()(const Identity&) const { return {}; }
+  std::string operator()(const Convert&) const {
+    const bool known = op_.output >= 0 && op_.output < static_cast<int>(network_.tensors.size());
+    return known ? "to " + to_string(network_.tensors[static_cast<std::size_t>(op_.output)].format) : "";
+  }
 
  private:
   const Network& network_;
+  const Operator& op_;
 };
 
 }  // namespace
@@ -85,7 +90,7 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return shape.empty() ? "no axes" : fmt::format("{}", fmt::join(shape, "x"));
 }
 
-std::string describe(const Network& network, const Operator& op) { return std::visit(Describe(network), op.kind); }
+std::string describe(const Network& network, const Operator& op) { return std::visit(Describe(network, op), op.kind); }
 
 std::string print(const Network& network) {
   // A damaged graph must print as well: that is how its fault is found.
@@ -94,7 +99,10 @@ std::string print(const Network& network) {
     return text(network.tensors[static_cast<std::size_t>(index)]);
   };
   const auto name = [](const Activations& tensor) { return printable(tensor.name); };
-  const auto shape = [](const Activations& tensor) { return shape_text(tensor.shape); };
+  const auto shape = [](const Activations& tensor) {
+    const std::string text = shape_text(tensor.shape);
+    return tensor.format.is_plain() ? text : fmt::format("{} {}", text, to_string(tensor.format));
+  };
   const auto list = [&](const std::vector<int>& tensors, const auto& text) {
     std::vector<std::string> parts;
     for (const int index : tensors) parts.push_back(with_tensor(index, text));

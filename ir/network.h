@@ -7,6 +7,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/operators.h"
+#include "ir/tensor_format.h"
 
 namespace burin {
 
@@ -23,6 +24,7 @@ struct Activations {
   // Of one image: {channels, rows, columns} or {features}; around transposes also others, of up to kMaxActivationRank
   // axes.
   std::vector<std::int64_t> shape;
+  TensorFormat format = {};       // in memory
   std::int64_t elements() const;  // of one image
 };
 

@@ -207,9 +207,8 @@ class Verifier {
             place.runs, place.run_bytes, place.run_stride, place.offset, buffer_name(place.buffer));
       return;
     }
-    const int element = bytes_of(b.element);
-    if (place.offset % element != 0 || place.run_bytes % element != 0 || place.run_stride % element != 0) {
-      fault("{} parts of elements of {}", name, buffer_name(place.buffer));
+    if (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0) {
+      fault("{} parts of words of {}", name, buffer_name(place.buffer));
       return;
     }
     touches_[static_cast<std::size_t>(place.buffer)].push_back({step, &place, writes});

@@ -143,7 +143,36 @@ class GraphVerifier {
       }
       for (const std::string& fault : shape_faults) faults_.add(fault);
     }
+    if (shapes.size() == op.inputs.size() && is_tensor(op.output)) check_formats(op, faults);
     for (const std::string& fault : faults.list()) faults_.add(fault);
+  }
+
+  // Which formats an operator can read and write.
+  void check_formats(const Operator& op, Faults& faults) {
+    const TensorFormat& made = tensor(op.output).format;
+    const auto input = [&](std::size_t i) -> const TensorFormat& { return tensor(op.inputs[i]).format; };
+    const auto require = [&](bool holds, std::string_view what) {
+      if (!holds) faults.add(std::string(what));
+    };
+    if (std::holds_alternative<Convert>(op.kind)) {
+      require(op.inputs.size() == 1 && !(input(0) == made), "its output has the format of its input");
+    } else if (std::holds_alternative<Convolution>(op.kind)) {
+      require(op.inputs.empty() || input(0).element == made.element, "its input is of another element type");
+      require(op.inputs.size() < 2 || input(1) == made, "what it adds has another format than its output");
+    } else {
+      const bool is_concat = std::holds_alternative<Concat>(op.kind) && channels_together(made.layout) == 1;
+      require(made.is_plain() || is_concat, fmt::format("it cannot write {}", to_string(made)));
+      for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+        require(input(i) == made, fmt::format("it cannot read {} and write {}", to_string(input(i)), to_string(made)));
+      }
+      const auto* concat = std::get_if<Concat>(&op.kind);
+      require(made.is_plain() || concat == nullptr || concat->axis == 0,
+              fmt::format("it joins {} along another axis than the channels", to_string(made)));
+    }
+    require((made.images_together() == 2) == (made.element != ElementType::f32),
+            fmt::format("{} is no format: n2chw holds halves, the others float32", to_string(made)));
+    require(made.is_plain() || tensor(op.output).shape.size() == 3,
+            fmt::format("its output is no image, and is {}", to_string(made)));
   }
 
   void check_producers() {

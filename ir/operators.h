@@ -83,8 +83,11 @@ struct Transpose {
 // What changes nothing: ONNX's Identity, Dropout.
 struct Identity {};
 
+// The same values in another format: that of its output.
+struct Convert {};
+
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
-                                  Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity>;
+                                  Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity, Convert>;
 
 // "convolution", "linear", ...
 std::string_view kind_name(const OperatorKind& kind);

@@ -9,13 +9,16 @@
 
 namespace burin {
 
-// Words from the beginning of the buffer to the last of the place, for `batch` images.
-std::int64_t words_until_end(const Place& place, int batch);
+// How many pieces, image_stride apart, `batch` images are: as many as images, but where two share words.
+std::int64_t image_groups(const NetworkPlan& plan, const Place& place, int batch);
 
-// `memory` begins where the buffer does and holds at least words_until_end(). The buffer must be of float32. What a
-// layout fills up is left out.
+// Words from the beginning of the buffer to the last of the place, for `batch` images.
+std::int64_t words_until_end(const NetworkPlan& plan, const Place& place, int batch);
+
+// `memory` begins where the buffer does and holds at least words_until_end(). Halves become float32, and what a layout
+// fills up is left out.
 std::vector<float> read_place(const NetworkPlan& plan, const Place& place, int batch, std::span<const float> memory);
-// The other way round; what fills up becomes NaN.
+// The other way round; values are rounded to the element type, and what fills up becomes NaN.
 void write_place(const NetworkPlan& plan, const Place& place, int batch, std::span<const float> values,
                  std::span<float> memory);
 

@@ -151,4 +151,14 @@ StaysApart pools_that_stay_apart(const CompileOptions& options) {
   };
 }
 
+FormatsOf convolution_formats(const CompileOptions& options) {
+  const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
+  const TensorFormat output = format_of(options.precision, options.output_layout.value_or(input.layout));
+  if (input.is_plain() && output.is_plain()) return {};
+  return [&options, formats = ConvolutionFormats{input, output}](const Operator&, const ConvLayer& layer) {
+    const std::string& kind = options.kernels.of(layer.name);
+    return kind == kAutoKind || kind == kBakedProvider ? formats : ConvolutionFormats{};
+  };
+}
+
 }  // namespace burin

@@ -25,4 +25,12 @@ Choice choose(const Task& task, const CompileOptions& options);
 // asks for such a provider. `options` must outlive it.
 StaysApart pools_that_stay_apart(const CompileOptions& options);
 
+// In which formats convolutions compute: as CompileOptions::precision and the layouts ask for. One whose kernel is
+// asked of a provider that knows FP32 alone stays in FP32. `options` must outlive it.
+FormatsOf convolution_formats(const CompileOptions& options);
+
+inline GraphChoices graph_choices(const CompileOptions& options) {
+  return {pools_that_stay_apart(options), convolution_formats(options)};
+}
+
 }  // namespace burin

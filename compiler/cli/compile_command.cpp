@@ -204,7 +204,7 @@ int compile(CompileArguments arguments) {
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
   options.archs = resolve_archs(arguments.archs);
-  network = prepare_graph(std::move(network), options.dump_dir, pools_that_stay_apart(options));
+  network = prepare_graph(std::move(network), options.dump_dir, graph_choices(options));
   network.notes.clear();  // printed already; compile_network would hand them on
   if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);
 

@@ -93,8 +93,9 @@ std::string steps_verdict(const NetworkResult& result) {
 void print_text(const NetworkVerification& verification, const NetworkRecord& network) {
   std::string rounding =
       fmt::format("2^-23 * sqrt({} terms on the deepest path)", with_separators(verification.deepest_reduction));
-  if (verification.halves > 0) {
-    rounding = fmt::format("({} + 2^-11 * sqrt({} layers stored in FP16))", rounding, verification.halves);
+  if (verification.half_steps > 0) {
+    rounding = fmt::format("({} + {:.1e} of {} step{} in half precision)", rounding, verification.half_rounding,
+                           verification.half_steps, verification.half_steps == 1 ? "" : "s");
   }
   print_data(fmt::format("tolerance of an output: {:g} * {} * max |expected|\n", kNetworkToleranceFactor, rounding));
   print_data(print_outputs(verification, network));
@@ -103,7 +104,7 @@ void print_text(const NetworkVerification& verification, const NetworkRecord& ne
     print_data(
         fmt::format("\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n",
                     result.batch, tolerance_text(Precision::fp32),
-                    verification.halves > 0 ? "; of layers stored in FP16, + sum |rounding of weight * input|" : ""));
+                    verification.half_steps > 0 ? "; in half precision, + the rounding of weights, sums and outputs" : ""));
     print_data(print_steps(result));
     const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
     print_data(coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n");

@@ -45,7 +45,7 @@ class BoundNetwork {
 
   // What a step reads or writes; the buffer's words up to its end come from the device.
   std::vector<float> values(const Place& place) const {
-    std::vector<float> memory(static_cast<std::size_t>(words_until_end(place, batch_)));
+    std::vector<float> memory(static_cast<std::size_t>(words_until_end(program_.plan, place, batch_)));
     copy_from_device(device_, memory.data(), address(place.buffer), memory.size() * sizeof(float));
     return read_place(program_.plan, place, batch_, memory);
   }

@@ -13,6 +13,7 @@
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/place_values.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -36,6 +37,8 @@ class Memory {
         outputs_(outputs),
         arena_(static_cast<std::size_t>(plan.arena_bytes / kWordBytes), kPoison) {}
 
+  const NetworkPlan& plan() const { return plan_; }
+
   // The words of `batch` images.
   std::span<float> writable(int index) {
     const Buffer& buffer = plan_.buffers[static_cast<std::size_t>(index)];
@@ -51,7 +54,8 @@ class Memory {
 
  private:
   std::size_t words(const Buffer& buffer) const {
-    return static_cast<std::size_t>(buffer.bytes / plan_.images(buffer) * batch_ / kWordBytes);
+    const std::int64_t groups = ceil_div(batch_, images_together(buffer.layout));
+    return static_cast<std::size_t>(buffer.bytes / plan_.images(buffer) * groups / kWordBytes);
   }
 
   const NetworkPlan& plan_;
@@ -107,10 +111,10 @@ struct HostNetwork::Impl {
 
   void launch(const Step& step, HostStepKernel& kernel, int batch, Memory& memory) {
     // A kernel's pointers are where its tensors begin.
-    const auto part = [batch](auto words, const Place& place) {
+    const auto part = [&](auto words, const Place& place) {
       const std::int64_t begin = place.offset / kWordBytes;
       return words.subspan(static_cast<std::size_t>(begin),
-                           static_cast<std::size_t>(words_until_end(place, batch) - begin));
+                           static_cast<std::size_t>(words_until_end(memory.plan(), place, batch) - begin));
     };
     HostLaunchArguments arguments{.batch = batch,
                                   .input = {},

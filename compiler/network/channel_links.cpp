@@ -31,6 +31,7 @@ class FindLinks {
   Links operator()(const GlobalAveragePool&) { return link_all(0); }
   Links operator()(const Pad&) { return link_all(0); }
   Links operator()(const Identity&) { return link_all(0); }
+  Links operator()(const Convert&) { return link_all(0); }
   Links operator()(const Combine&) {
     link_all(0);
     return link_all(1);

@@ -35,6 +35,7 @@ class ConstantOutput {
   std::optional<double> operator()(const Reshape&) const { return value_; }
   std::optional<double> operator()(const Transpose&) const { return value_; }
   std::optional<double> operator()(const Identity&) const { return value_; }
+  std::optional<double> operator()(const Convert&) const { return value_; }
   // These have functions of their own, or mix channels.
   std::optional<double> operator()(const Convolution&) const { return std::nullopt; }
   std::optional<double> operator()(const Linear&) const { return std::nullopt; }

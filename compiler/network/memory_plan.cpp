@@ -15,7 +15,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// What a step moves of each image, in elements. Of most operators, all.
+// What a step moves of each image, or of the images that share words, in words. Of most operators, all.
 struct Part {
   std::int64_t begin = 0;  // in the tensor that is written
   std::int64_t run = 0, runs = 1, run_stride = 0;
@@ -131,8 +131,12 @@ class MemoryPlanner {
     }
   }
 
+  // Words of an image, or of as many images as share words.
+  std::int64_t words(int index) const { return image_words(tensor(index).format, tensor(index).shape); }
+
   std::int64_t bytes(int index) const {
-    return saturating_product({plan_.batch, tensor(index).elements(), bytes_of(ElementType::f32)});
+    const std::int64_t groups = ceil_div(plan_.batch, tensor(index).format.images_together());
+    return saturating_product({groups, words(index), kWordBytes});
   }
 
   int add_buffer(int index, BufferHome home, int argument) {
@@ -141,8 +145,8 @@ class MemoryPlanner {
       fail(ErrorKind::unsupported, "tensor {}: a batch of {} takes {} bytes; at most {} are allowed",
            tensor(index).name, plan_.batch, size, kMaxArenaBytes);
     }
-    plan_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, ElementType::f32,
-                             TensorLayout::nchw, size, 0, -1, -1});
+    plan_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, tensor(index).format.element,
+                             tensor(index).format.layout, size, 0, -1, -1});
     return static_cast<int>(plan_.buffers.size()) - 1;
   }
 
@@ -171,10 +175,10 @@ class MemoryPlanner {
   Place place(int index, const Part& part) const {
     const int buffer = buffer_of_root_[at(placement_.root(index))];
     const Buffer& b = plan_.buffers[at(buffer)];
-    const std::int64_t size = bytes_of(b.element), stride = b.bytes / plan_.images(b);
-    return {buffer,    (placement_.offset(index) + part.begin) * size,
-            stride,    part.run * size,
-            part.runs, part.run_stride * size};
+    const std::int64_t stride = b.bytes / plan_.images(b);
+    return {buffer,    (placement_.offset(index) + part.begin) * kWordBytes,
+            stride,    part.run * kWordBytes,
+            part.runs, part.run_stride * kWordBytes};
   }
 
   void use(int step, const Place& place) {
@@ -188,7 +192,7 @@ class MemoryPlanner {
     for (std::size_t i = 0; i < drafts_.size(); ++i) {
       Draft& draft = drafts_[i];
       Step& step = draft.step;
-      const auto whole = [&](int index) { return Part{0, tensor(index).elements(), 1, 0}; };
+      const auto whole = [&](int index) { return Part{0, words(index), 1, 0}; };
       for (const int input : draft.reads) {
         const Part read = {0, draft.part.run, draft.part.runs, draft.part.runs > 1 ? draft.part.run : 0};
         step.reads.push_back(place(input, step.is_copy() ? read : whole(input)));

@@ -93,6 +93,7 @@ class Magnitude {
   Values operator()(const Reshape&) const { return exact(); }
   Values operator()(const Transpose&) const { return exact(); }
   Values operator()(const Identity&) const { return exact(); }
+  Values operator()(const Convert&) const { return exact(); }
 
  private:
   Values exact() const { return Values(expected_.size(), 0.0); }
@@ -184,9 +185,9 @@ std::int64_t deepest_reduction(const Network& network) {
   return deepest;
 }
 
-double network_tolerance(std::int64_t deepest_reduction, double largest, int halves) {
-  const double rounding = epsilon_of(ElementType::f32) * std::sqrt(static_cast<double>(deepest_reduction)) +
-                          epsilon_of(ElementType::f16) / 2 * std::sqrt(static_cast<double>(halves));
+double network_tolerance(std::int64_t deepest_reduction, double largest, double half_rounding) {
+  const double rounding =
+      epsilon_of(ElementType::f32) * std::sqrt(static_cast<double>(deepest_reduction)) + half_rounding;
   const double tolerance = kNetworkToleranceFactor * rounding * largest;
   return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
 }

@@ -35,8 +35,9 @@ std::int64_t deepest_reduction(const Network& network);
 // earlier ones: networks of up to 50 layers come to a hundredth of it.
 inline constexpr double kNetworkToleranceFactor = 4.0;
 //
-// `halves`: how many of the operators have weights that were rounded to FP16. Each adds up errors of up to 2^-11 of its
-// terms; those of several are independent as well. Beside the rest: the factor * 2^-11 * sqrt(halves) * largest.
-double network_tolerance(std::int64_t deepest_reduction, double largest, int halves = 0);
+// `half_rounding`: what operators round to half precision, weights, sums or outputs, as shares of their terms. Errors of
+// several are independent as well, so that it is the root of the sum of their squares. Beside the rest:
+// the factor * half_rounding * largest.
+double network_tolerance(std::int64_t deepest_reduction, double largest, double half_rounding = 0);
 
 }  // namespace burin

@@ -57,4 +57,22 @@ Rewritten remove_dead_channels(Network network);
 using StaysApart = std::function<bool(const std::string& op, const ConvLayer& layer, const Pool& pool)>;
 Rewritten fuse_pools(Network network, const StaysApart& stays_apart);
 
+// What a convolution reads, and what it writes and adds.
+struct ConvolutionFormats {
+  TensorFormat input, output;
+};
+using FormatsOf = std::function<ConvolutionFormats(const Operator& op, const ConvLayer& layer)>;
+
+// The last one: each tensor is in the format in which it is made, and where it is read in another, a Convert stands.
+// Convolutions have the formats that they are asked for, a concat along the channels that of its parts if it is the
+// same one, all others float32 in nchw, and so have the network's inputs and outputs. Without `formats` nothing
+// changes.
+Rewritten assign_formats(Network network, const FormatsOf& formats);
+
+// What of a graph depends on the kernels that will be made for it.
+struct GraphChoices {
+  StaysApart stays_apart;
+  FormatsOf formats;
+};
+
 }  // namespace burin

@@ -169,6 +169,7 @@ class Interpreter {
 
   Values operator()(const Reshape&) const { return copy(); }
   Values operator()(const Identity&) const { return copy(); }
+  Values operator()(const Convert&) const { return copy(); }
 
   Values operator()(const Transpose& op) const {
     const Shape from = pitches(input_shape(0)), to = pitches(output_);

@@ -14,7 +14,7 @@ struct Pass {
 
 }  // namespace
 
-Network simplify(Network network, const PassObserver& observe, const StaysApart& stays_apart) {
+Network simplify(Network network, const PassObserver& observe, const GraphChoices& choices) {
   const Pass passes[] = {
       {"drop_unread", drop_unread},
       {"drop_identities", drop_identities},
@@ -22,7 +22,7 @@ Network simplify(Network network, const PassObserver& observe, const StaysApart&
       {"fold_affine", fold_affine},
       {"fuse_epilogues", fuse_epilogues},
       {"remove_dead_channels", remove_dead_channels},
-      {"fuse_pools", [&](Network graph) { return fuse_pools(std::move(graph), stays_apart); }},
+      {"fuse_pools", [&](Network graph) { return fuse_pools(std::move(graph), choices.stays_apart); }},
   };
   if (!network.has_graph()) return network;
   bool changed = true;
@@ -35,6 +35,9 @@ Network simplify(Network network, const PassObserver& observe, const StaysApart&
       if (observe && (first || changes > 0)) observe(pass.name, network, changes);
     }
   }
+  auto [formatted, conversions] = assign_formats(std::move(network), choices.formats);
+  network = std::move(formatted);
+  if (observe && choices.formats) observe("assign_formats", network, conversions);
   const std::vector<std::string> faults = verify(network);
   BURIN_CHECK(faults.empty(), "a simplified network is not legal: {}", faults.front());
   return network;

@@ -12,9 +12,10 @@ namespace burin {
 using PassObserver = std::function<void(const std::string& pass, const Network& network, int changes)>;
 
 // Runs the passes of passes.h in their order, and again until none finds anything more to do; of those later rounds
-// the observer hears only what changed something. `stays_apart` is fuse_pools()'s; with none every pool goes that can.
+// the observer hears only what changed something. Formats are assigned at the end. Without choices every pool goes into
+// a convolution that can, and all tensors are float32 in nchw.
 // The network must be one that verify() finds no fault with, and the result is one. A network without a graph is
 // returned as it is.
-Network simplify(Network network, const PassObserver& observe = {}, const StaysApart& stays_apart = {});
+Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 
 }  // namespace burin

@@ -91,6 +91,12 @@ TemplatePlan TemplateProvider::start(const Task& task) const {
   return plan;
 }
 
+bool TemplateProvider::takes(const Task& task) const {
+  const auto is_plain = [](const KernelTensor& tensor) { return tensor.format().is_plain(); };
+  const bool plain = std::ranges::all_of(task.reads, is_plain) && is_plain(task.writes);
+  return (plain || knows_formats()) && can(task);
+}
+
 Candidate TemplateProvider::candidate(const Task& task, const TemplatePlan& plan, double us) const {
   return {std::string(name()), print(plan), kernel_symbol(task.name, plan), {us, Estimate::Source::model}};
 }
@@ -103,7 +109,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   std::vector<std::string> faults = verify(*plan);
   if (faults.empty()) faults = check_constants(*plan, constants_);
   if (!faults.empty()) refuse(task, faults.front());
-  if (!can(task)) refuse(task, fmt::format("{} cannot compute it", name()));
+  if (!takes(task)) refuse(task, fmt::format("{} cannot compute it", name()));
   if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
     const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
     refuse(task, fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));
@@ -122,7 +128,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
 }
 
 std::vector<Candidate> PlainProvider::propose(const Task& task, const ProposeOptions& options) const {
-  if (!can(task)) return {};
+  if (!takes(task)) return {};
   const double us = transfer_us(task);
   if (us >= options.worthwhile_us) return {};
   return {candidate(task, plan(task), us)};

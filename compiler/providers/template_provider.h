@@ -34,7 +34,11 @@ class TemplateProvider : public Provider {
   Recipe make(const Task& task, const std::string& plan) const override;
 
  protected:
+  // Whether it can do the task, whose tensors are float32 in nchw unless it knows_formats().
   virtual bool can(const Task& task) const = 0;
+  // Whether it knows tensors of other element types and layouts.
+  virtual bool knows_formats() const { return false; }
+  bool takes(const Task& task) const;
   // The task's plan with the choices of `chosen`, whose constants are all there and within their ranges.
   virtual TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const = 0;
   // The weights as the kernel reads them, `plan.weights().run_words` of them.

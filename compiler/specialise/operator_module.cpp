@@ -20,6 +20,8 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["in_image_words"] = plan.input().image_words;
   values["residual_image_words"] = plan.residual().image_words;
   values["out_image_words"] = plan.output().image_words;
+  values["in_word_images"] = images_together(plan.input().layout);
+  values["out_word_images"] = images_together(plan.output().layout);
   values["block_threads"] = plan.launch().threads;
   values["block_images"] = plan.launch().tile_images;
   values["group_blocks"] = plan.launch().tiles_per_image;

@@ -37,12 +37,12 @@ void check_arguments(const Network& model, const char* what, const std::vector<i
 
 // Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
 OutputResult compare_output(const std::vector<float>& output, int batch, const std::vector<int>& images,
-                            const std::vector<double>& expected, std::int64_t deepest, int halves) {
+                            const std::vector<double>& expected, std::int64_t deepest, double half_rounding) {
   double largest = 0;
   for (const double value : expected) largest = std::max(largest, std::abs(value));
   OutputResult result;
   result.comparison =
-      compare_within(pick_images(output, batch, images), expected, network_tolerance(deepest, largest, halves));
+      compare_within(pick_images(output, batch, images), expected, network_tolerance(deepest, largest, half_rounding));
   const auto unwritten = std::ranges::find_if(output, [](float value) { return std::isnan(value); });
   if (result.comparison.within && unwritten != output.end()) {
     const auto image = (unwritten - output.begin()) / (static_cast<std::ptrdiff_t>(output.size()) / batch);
@@ -50,6 +50,24 @@ OutputResult compare_output(const std::vector<float>& output, int batch, const s
   }
   result.passed = result.comparison.within && result.fault.empty();
   return result;
+}
+
+// What the plan was made by.
+GraphChoices choices_of(const NetworkPlan& plan) {
+  const auto find_step = [&plan](const std::string& op) {
+    return std::ranges::find_if(plan.steps, [&](const Step& step) { return step.name == op; });
+  };
+  const auto format = [&plan](const Place& place) {
+    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(place.buffer)];
+    return TensorFormat{buffer.element, buffer.layout};
+  };
+  return {// A pool that has a step of its own was compiled as one.
+          [=, &plan](const std::string& op, const ConvLayer&, const Pool&) { return find_step(op) != plan.steps.end(); },
+          [=, &plan](const Operator& op, const ConvLayer&) {
+            const auto step = find_step(op.name);
+            if (step == plan.steps.end()) return ConvolutionFormats{};
+            return ConvolutionFormats{format(step->reads.front()), format(step->writes)};
+          }};
 }
 
 bool same_bits(const NetworkTensors& a, const NetworkTensors& b) {
@@ -82,9 +100,6 @@ class NetworkVerifier {
         deepest_(deepest_reduction(model)) {}
 
   std::int64_t deepest() const { return deepest_; }
-  int half_steps(const NetworkProgram& program) const {
-    return static_cast<int>(std::ranges::count(steps_with_halves(manifest_, program), true));
-  }
 
   NetworkResult verify(const NetworkProgram& program, int batch) {
     NetworkResult result;
@@ -105,21 +120,17 @@ class NetworkVerifier {
     for (const std::vector<float>& input : inputs) chosen.push_back(pick_images(input, result.batch, result.images));
     const std::vector<std::vector<double>> expected =
         run_reference(model_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
-    const int halves = half_steps(*result.program);
+    const double rounding = half_rounding(arithmetic_of(manifest_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      result.outputs.push_back(compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, halves));
+      result.outputs.push_back(compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, rounding));
     }
   }
 
   void look_at_steps(NetworkResult& result, const NetworkTensors& inputs, const NetworkTensors& outputs) {
     const std::vector<Step>& steps = result.program->plan.steps;
-    // A pool that has a step of its own was compiled as one.
-    const auto stays_apart = [&](const std::string& op, const ConvLayer&, const Pool&) {
-      return std::ranges::any_of(steps, [&](const Step& step) { return step.name == op; });
-    };
-    if (!compiled_) compiled_ = prepare_graph(model_, std::nullopt, stays_apart);
+    if (!compiled_) compiled_ = prepare_graph(model_, std::nullopt, choices_of(result.program->plan));
     StepComparison comparison(*compiled_, *result.program, result.batch, result.images,
-                              steps_with_halves(manifest_, *result.program));
+                              arithmetic_of(manifest_, *result.program));
     result.stepped = true;
     result.step_fault = fault_of([&] {
       const NetworkTensors again = executor_.run(*result.program, result.batch, inputs, [&](const StepValues& values) {
@@ -208,7 +219,10 @@ NetworkVerification verify_network(const Package& package, const Network& model,
   NetworkVerifier verifier(package, model, options, executor, progress);
   NetworkVerification verification;
   verification.deepest_reduction = verifier.deepest();
-  verification.halves = verifier.half_steps(network.programs.front());
+  const std::vector<StepArithmetic> steps = arithmetic_of(package.manifest, network.programs.front());
+  verification.half_rounding = half_rounding(steps);
+  verification.half_steps = static_cast<int>(
+      std::ranges::count_if(steps, [](const StepArithmetic& step) { return step.half_rounding() > 0; }));
   if (!options.batch) {
     for (const NetworkProgram& program : network.programs) {
       verification.results.push_back(verifier.verify(program, program.plan.batch));

@@ -47,7 +47,9 @@ struct NetworkResult {
 
 struct NetworkVerification {
   std::int64_t deepest_reduction = 0;
-  int halves = 0;                      // operators whose weights are FP16 numbers: the same in all programs
+  // Steps that round to half precision, and what they round together: the same in all programs.
+  int half_steps = 0;
+  double half_rounding = 0;
   std::vector<NetworkResult> results;  // one for each program that was run
   bool passed() const;
 };

@@ -4,16 +4,16 @@
 #include <algorithm>
 
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <map>
-#include <set>
 #include <span>
-#include <string_view>
 #include <utility>
 
 #include "compiler/execute/network_executor.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
+#include "compiler/verify/layer_verification.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/place_values.h"
@@ -35,14 +35,38 @@ std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes 
 
 }  // namespace
 
-std::vector<bool> steps_with_halves(const Manifest& manifest, const NetworkProgram& program) {
-  std::set<std::string_view> symbols;
-  for (const Kernel& kernel : manifest.kernels) {
-    if (!kernel.weights.empty() && stores_halves(parse_template_plan(kernel.plan))) symbols.insert(kernel.symbol);
+double StepArithmetic::half_rounding() const {
+  const double half = epsilon_of(ElementType::f16) / 2;
+  double squares = half_weights ? half * half : 0;
+  const ElementType element = element_of(arithmetic.precision);
+  if (element != ElementType::f32) squares += std::pow(epsilon_of(element) / 2, 2);
+  // Weights are rounded, and sums of so many terms.
+  if (arithmetic.precision == Precision::fp16x2) squares += half * half * (2.0 + arithmetic.promote_every);
+  return std::sqrt(squares);
+}
+
+std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const NetworkProgram& program) {
+  std::vector<StepArithmetic> steps;
+  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
+    const Kernel* kernel = find_kernel(manifest, program.kernels[i]);
+    BURIN_CHECK(kernel != nullptr, "a package with a kernel '{}' that is not there was read", program.kernels[i]);
+    StepArithmetic step{.arithmetic = arithmetic_of(*kernel)};
+    step.half_weights = !kernel->weights.empty() && stores_halves(parse_template_plan(kernel->plan));
+    // What is no convolution computes in FP32, and rounds what it writes.
+    const Place& written = program.plan.steps[i].writes;
+    if (!kernel->is_convolution()) {
+      step.arithmetic.precision =
+          precision_of(program.plan.buffers[static_cast<std::size_t>(written.buffer)].element);
+    }
+    steps.push_back(step);
   }
-  std::vector<bool> halves;
-  for (const std::string& kernel : program.kernels) halves.push_back(symbols.contains(kernel));
-  return halves;
+  return steps;
+}
+
+double half_rounding(const std::vector<StepArithmetic>& steps) {
+  double squares = 0;
+  for (const StepArithmetic& step : steps) squares += std::pow(step.half_rounding(), 2);
+  return std::sqrt(squares);
 }
 
 StepComparison::StepComparison(const Network& network, const NetworkProgram& program, int batch,
@@ -51,7 +75,7 @@ StepComparison::StepComparison(const Network& network, const NetworkProgram& pro
       program_(program),
       batch_(batch),
       images_(std::move(images)),
-      halves_(std::move(halves)),
+      arithmetic_(std::move(arithmetic)),
       written_(program.plan.buffers.size()) {
   std::map<std::string, const Operator*> by_name;
   for (const Operator& op : network.operators) by_name.emplace(op.name, &op);
@@ -128,9 +152,11 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
   result.longest_reduction = longest_reduction(network_, *op);
   std::vector<double> allowance;
   const auto* const linear = std::get_if<Linear>(&op->kind);
-  if (linear != nullptr && halves_[index]) allowance = storage_error(*linear, count, inputs[0]);
-  result.comparison = compare(output, expected, operator_magnitude(network_, *op, count, inputs, expected),
-                              {.longest_reduction = result.longest_reduction}, allowance);
+  if (linear != nullptr && arithmetic_[index].half_weights) allowance = storage_error(*linear, count, inputs[0]);
+  Arithmetic arithmetic = arithmetic_[index].arithmetic;
+  arithmetic.longest_reduction = result.longest_reduction;
+  result.comparison =
+      compare(output, expected, operator_magnitude(network_, *op, count, inputs, expected), arithmetic, allowance);
   return result;
 }
 

@@ -23,18 +23,28 @@ struct StepResult {
   std::vector<std::int64_t> shape;  // of one image of what the step writes; comparison.worst_index is into it
 };
 
-// Of each step of the program, whether its kernel's weights are FP16 numbers.
-std::vector<bool> steps_with_halves(const Manifest& manifest, const NetworkProgram& program);
+// How a step's kernel computes.
+struct StepArithmetic {
+  Arithmetic arithmetic;      // but for longest_reduction, which the weights say
+  bool half_weights = false;  // weights of a fully connected layer that were rounded to FP16
+  // What it rounds to half precision, as a share of its terms.
+  double half_rounding() const;
+};
+
+// Of each step of the program.
+std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const NetworkProgram& program);
+// Of all together: the root of the sum of the squares.
+double half_rounding(const std::vector<StepArithmetic>& steps);
 
 // Of one run of a program.
 class StepComparison {
  public:
-  // `halves`: for each step of the program, whether its kernel's weights are FP16 numbers (steps_with_halves()).
+  // `arithmetic`: of each step of the program.
   // `network`: the graph that was compiled, which has the steps' operators under the same names. `images` of the
   // `batch` that runs are compared, ascending. Both must outlive this. Throws Error(bad_input) where the graph lacks an
   // operator, or has one with other tensors.
   StepComparison(const Network& network, const NetworkProgram& program, int batch, std::vector<int> images,
-                 std::vector<bool> halves);
+                 std::vector<StepArithmetic> arithmetic);
 
   // After each step, in their order. `compared`: false leaves a step out of the results, but for what it writes.
   void see(const StepValues& values, bool compared = true);
@@ -51,7 +61,7 @@ class StepComparison {
   const NetworkProgram& program_;
   int batch_;
   std::vector<int> images_;
-  std::vector<bool> halves_;
+  std::vector<StepArithmetic> arithmetic_;
   std::vector<const Operator*> operators_;   // of each step; null: a copy
   std::vector<std::vector<float>> written_;  // of each buffer, what steps have written there; empty outside its life
   std::vector<StepResult> results_;

@@ -134,22 +134,26 @@ struct ImageShape {
   int alignment = sizeof(float);  // bytes: what the tensor's address must be a multiple of
   int images_together = 1;        // 1; 2: "n2chw", which all tensors of f16 and bf16 have
   Element element = Element::f32;
-  std::int64_t image_pitch = 0;  // elements from one image to the next, where it is a slice of a larger tensor; else 0
+  // Where it is a slice of a larger tensor, elements from one image, or group of images that lie side by side, to the
+  // next; else 0.
+  std::int64_t image_pitch = 0;
   std::int64_t channel_blocks() const { return (channels + channels_together - std::int64_t{1}) / channels_together; }
   // Of one image, filling channels included.
   std::int64_t elements() const { return channel_blocks() * channels_together * height * width; }
   // Of a whole tensor, all filling included: what memory must be there. An odd batch of n2chw has one image more.
   std::int64_t tensor_elements(int batch) const {
-    if (image_pitch != 0) return (batch - std::int64_t{1}) * image_pitch + elements();
-    return (batch + images_together - std::int64_t{1}) / images_together * images_together * elements();
+    const std::int64_t groups = (batch + images_together - std::int64_t{1}) / images_together;
+    const std::int64_t pitch = image_pitch != 0 ? image_pitch : images_together * elements();
+    return (groups - 1) * pitch + images_together * elements();
   }
   std::int64_t tensor_bytes(int batch) const { return tensor_elements(batch) * bytes_of(element); }
   // Where a value lies, counted in elements from the start of the tensor.
   std::int64_t index(int image, int channel, int row, int col) const {
-    if (image_pitch != 0) return image * image_pitch + (std::int64_t{channel} * height + row) * width + col;
-    const std::int64_t block = image / images_together * channel_blocks() + channel / channels_together;
+    const std::int64_t pitch = image_pitch != 0 ? image_pitch : images_together * elements();
+    const std::int64_t block = channel / channels_together;
     const std::int64_t pixel = (block * height + row) * width + col;
-    return (pixel * channels_together + channel % channels_together) * images_together + image % images_together;
+    return image / images_together * pitch +
+           (pixel * channels_together + channel % channels_together) * images_together + image % images_together;
   }
 };
 

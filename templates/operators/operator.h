@@ -32,14 +32,14 @@ constexpr u32 kSharedStart = 128;
 BURIN_DEVICE u32 block_of_group() { return burin_dev_block_x() % group_blocks(); }
 BURIN_DEVICE u32 first_image() { return burin_dev_block_x() / group_blocks() * block_images(); }
 
-// The operator's first word of an image.
+// The operator's first word of an image. Where images share words, of the first of them.
 BURIN_DEVICE const float* input_of(const float* input, u32 image) {
-  return input + static_cast<i64>(image) * in_image_words();
+  return input + static_cast<i64>(image / in_word_images()) * in_image_words();
 }
 BURIN_DEVICE const float* residual_of(const float* residual, u32 image) {
   return residual + static_cast<i64>(image) * residual_image_words();
 }
-BURIN_DEVICE float* output_of(float* output, u32 image) { return output + static_cast<i64>(image) * out_image_words(); }
+BURIN_DEVICE float* output_of(float* output, u32 image) { return output + static_cast<i64>(image / out_word_images()) * out_image_words(); }
 // Offsets within an image, or within weights, have 32 bits: added to an address that is the same for all threads, they
 // need no arithmetic of 64.
 BURIN_DEVICE i64 bytes_of(u32 words) { return static_cast<i64>(words * static_cast<u32>(kWordBytes)); }

@@ -70,8 +70,8 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
   const Outcome outcome = verify(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.out, Contains("2^-11 * sqrt(1 layers stored in FP16)) * max |expected|"));
-  CHECK_THAT(outcome.out, Contains("of layers stored in FP16, + sum |rounding of weight * input|"));
+  CHECK_THAT(outcome.out, Contains("4.9e-04 of 1 step in half precision) * max |expected|"));
+  CHECK_THAT(outcome.out, Contains("in half precision, + the rounding of weights, sums and outputs"));
   CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified"));
   const auto error_of_fc = [](const ScratchFolder& of) {
     const auto document = nlohmann::json::parse(verify(of, {"--layers", "--json"}).out);

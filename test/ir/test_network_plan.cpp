@@ -55,7 +55,7 @@ TEST_CASE("network_plan: places") {
              Contains("which do not lie within an image of buffer 3 (concat)"));
   CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes = {3, 0, 256, 32, 1 << 30, 1 << 30}; }),
              Contains("which do not lie within an image of buffer 3 (concat)"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.run_bytes = 63; }), Contains("parts of elements"));
+  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.run_bytes = 63; }), Contains("parts of words"));
   CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[4].writes.buffer = 0; }),
              Contains("step 4 (last) writes to an input of the network"));
   CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[4].reads[0].run_bytes = 128; }),

@@ -29,17 +29,17 @@ std::vector<float> counted(std::size_t count) {
 TEST_CASE("place values: a whole buffer") {
   const NetworkPlan plan = plan_of({2, 1, 2});
   const Place place = {0, 0, 16, 16, 1, 0};
-  CHECK(words_until_end(place, 2) == 8);
+  CHECK(words_until_end(plan, place, 2) == 8);
   CHECK(read_place(plan, place, 2, counted(8)) == counted(8));
 }
 
 TEST_CASE("place values: a slice of each image, and runs of one") {
   const NetworkPlan plan = plan_of({4, 1, 2});
   const Place slice = {0, 8, 32, 8, 1, 0};
-  CHECK(words_until_end(slice, 2) == 12);
+  CHECK(words_until_end(plan, slice, 2) == 12);
   CHECK(read_place(plan, slice, 2, counted(12)) == std::vector<float>{2, 3, 10, 11});
   const Place runs = {0, 4, 32, 4, 2, 16};
-  CHECK(words_until_end(runs, 2) == 14);
+  CHECK(words_until_end(plan, runs, 2) == 14);
   CHECK(read_place(plan, runs, 2, counted(16)) == std::vector<float>{1, 5, 9, 13});
   std::vector<float> memory(16, -1.0F);
   write_place(plan, runs, 2, std::vector<float>{7, 8, 9, 10}, memory);

@@ -90,6 +90,6 @@ TEST_CASE("operator_error: the deepest path of reductions") {
   CHECK(deepest_reduction(network) == (2 + 1) + (1 + 1));
   CHECK(network_tolerance(16, 2.0) == kNetworkToleranceFactor * std::ldexp(1.0, -23) * 4 * 2);
   CHECK(network_tolerance(16, 0) > 0);
-  CHECK(network_tolerance(16, 2.0, 9) ==
+  CHECK(network_tolerance(16, 2.0, 3 * std::ldexp(1.0, -11)) ==
         Approx(kNetworkToleranceFactor * (std::ldexp(4.0, -23) + std::ldexp(3.0, -11)) * 2).epsilon(1e-12));
 }

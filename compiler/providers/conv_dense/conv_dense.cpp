@@ -84,7 +84,7 @@ class ConvDenseProvider : public TemplateProvider {
                          kConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!can(task)) return {};
+    if (!takes(task)) return {};
     const ConvShape& shape = task.layer->shape;
     const bool depthwise = shape.groups > 1 && shape.channels_per_group() == 1;
     if (depthwise) return {};  // most of each tile would be empty

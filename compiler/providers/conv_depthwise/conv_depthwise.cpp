@@ -67,7 +67,7 @@ class ConvDepthwiseProvider : public TemplateProvider {
       : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data", kConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!can(task)) return {};
+    if (!takes(task)) return {};
     const ConvShape& shape = task.layer->shape;
     const int rows = choose_rows(shape, task.batch, arch_of(task));
     const double us = predict(shape, rows, task.batch, arch_of(task));

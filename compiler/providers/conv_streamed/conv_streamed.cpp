@@ -26,7 +26,7 @@ class ConvStreamedProvider : public TemplateProvider {
       : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data", kConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!can(task)) return {};
+    if (!takes(task)) return {};
     const auto best = choose_streamed(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task));
     if (!best || best->predicted_us >= options.worthwhile_us) return {};
     return {candidate_with(task, *best)};

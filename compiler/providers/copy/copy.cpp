@@ -96,8 +96,11 @@ class CopyProvider : public PlainProvider {
   CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation", kConstants) {}
 
  protected:
+  bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
-    return task.is_copy() || task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr;
+    if (task.is_copy()) return task.reads[0].format() == task.writes.format();
+    const bool plain = task.reads[0].format().is_plain() && task.writes.format().is_plain();
+    return plain && (task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr);
   }
   TemplatePlan plan(const Task& task) const override {
     const Box box = box_of(task);
@@ -136,6 +139,7 @@ class CopyProvider : public PlainProvider {
       set("out_stride", axis.out_stride);
     }
     set_pieces(plan, volume(box.axes), by_fours(plan, box), steps);
+    plan.launch().tile_images = images_together(task.writes.layout);
     return plan;
   }
 };

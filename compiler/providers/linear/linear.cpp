@@ -67,7 +67,7 @@ class LinearProvider : public TemplateProvider {
   LinearProvider() : TemplateProvider("linear", "fully connected, dense: weights are streamed", kConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!can(task)) return {};
+    if (!takes(task)) return {};
     const Linear& op = *task.get<Linear>();
     Choices choices;
     choices.rows = choose_rows(op, task);

@@ -55,7 +55,7 @@ class LinearSparseProvider : public TemplateProvider {
       : TemplateProvider("linear_sparse", "fully connected, sparse: values and distances are streamed", kConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!can(task)) return {};
+    if (!takes(task)) return {};
     const Linear& op = *task.get<Linear>();
     constexpr int kWorthwhile = 8;  // below an eighth of zeros the distances alone take more
     const Linear stored = stored_weights(op, task);

@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include "compiler/network/passes.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+class FormatAssigner {
+ public:
+  FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
+    for (const Operator& op : network_.operators) operator_names_.insert(op.name);
+    for (const Activations& tensor : network_.tensors) tensor_names_.insert(tensor.name);
+    outputs_.insert(network_.outputs.begin(), network_.outputs.end());
+  }
+
+  Rewritten run() {
+    std::vector<Operator> operators = std::exchange(network_.operators, {});
+    for (Operator& op : operators) add(std::move(op));
+    return {std::move(network_), conversions_};
+  }
+
+ private:
+  struct Formats {
+    TensorFormat input, output;
+  };
+
+  Formats formats_of(const Operator& op) const {
+    if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+      const ConvolutionFormats asked = formats_(op, network_.layers[at(convolution->layer)]);
+      return {asked.input, asked.output};
+    }
+    const auto* concat = std::get_if<Concat>(&op.kind);
+    if (concat == nullptr || concat->axis != 0 || network_.tensors[at(op.output)].shape.size() != 3) return {};
+    // A tensor of which all parts are made in one format has it, too.
+    const TensorFormat first = made_in(op.inputs[0]);
+    for (const int input : op.inputs) {
+      if (made_in(input) != first) return {};
+    }
+    return channels_together(first.layout) == 1 ? Formats{first, first} : Formats{};
+  }
+
+  TensorFormat made_in(int tensor) const {
+    const auto found = made_as_.find(tensor);
+    return network_.tensors[at(found == made_as_.end() ? tensor : found->second)].format;
+  }
+
+  void add(Operator op) {
+    const Formats formats = formats_of(op);
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      op.inputs[i] = in_format(op.inputs[i], i == 0 || !is_convolution(op) ? formats.input : formats.output);
+    }
+    const int output = op.output;
+    if (!outputs_.contains(output) || formats.output.is_plain()) {
+      network_.tensors[at(output)].format = formats.output;
+      network_.operators.push_back(std::move(op));
+      return;
+    }
+    // The network's outputs are plain.
+    op.output = made_as_[output] = add_tensor(output, formats.output);
+    network_.operators.push_back(std::move(op));
+    add_conversion(made_as_[output], output);
+  }
+
+  static bool is_convolution(const Operator& op) { return std::holds_alternative<Convolution>(op.kind); }
+
+  // The tensor, or a copy in the format.
+  int in_format(int tensor, const TensorFormat& format) {
+    if (network_.tensors[at(tensor)].format == format) return tensor;
+    const auto made = made_as_.find(tensor);
+    if (made != made_as_.end() && network_.tensors[at(made->second)].format == format) return made->second;
+    const auto [entry, is_new] = converted_.try_emplace({tensor, to_string(format)});
+    if (is_new) {
+      // Between two formats that are not plain ones a plain copy stands.
+      const int from = network_.tensors[at(tensor)].format.is_plain() || format.is_plain() ? tensor : in_format(tensor, {});
+      entry->second = add_tensor(tensor, format);
+      add_conversion(from, entry->second);
+    }
+    return entry->second;
+  }
+
+  static std::string unique(const std::string& name, std::set<std::string>& taken) {
+    std::string result = name.size() <= kMaxLayerNameBytes ? name : name.substr(0, kMaxLayerNameBytes / 2);
+    const std::string stem = result;
+    for (int i = 2; !taken.insert(result).second; ++i) result = fmt::format("{}_{}", stem, i);
+    return result;
+  }
+
+  int add_tensor(int like, const TensorFormat& format) {
+    const Activations& tensor = network_.tensors[at(like)];
+    const std::string name =
+        fmt::format("{}.{}", tensor.name, format.is_plain() ? to_string(format.element) : to_string(format.layout));
+    network_.tensors.push_back({unique(name, tensor_names_), tensor.shape, format});
+    return static_cast<int>(network_.tensors.size()) - 1;
+  }
+
+  void add_conversion(int from, int to) {
+    const std::string name = fmt::format("{}.convert", network_.tensors[at(to)].name);
+    network_.operators.push_back({unique(name, operator_names_), Convert{}, {from}, to});
+    ++conversions_;
+  }
+
+  Network network_;
+  const FormatsOf& formats_;
+  std::set<int> outputs_;
+  std::set<std::string> operator_names_, tensor_names_;
+  std::map<int, int> made_as_;  // of a network output, the tensor that it is converted from
+  std::map<std::pair<int, std::string>, int> converted_;
+  int conversions_ = 0;
+};
+
+}  // namespace
+
+Rewritten assign_formats(Network network, const FormatsOf& formats) {
+  if (!formats) return {std::move(network), 0};
+  return FormatAssigner(std::move(network), formats).run();
+}
+
+}  // namespace burin
