@@ -118,7 +118,7 @@ std::string print(const PlanConstraints& constraints) {
   return text;
 }
 
-PlanConstraints constraints_of(const KernelPlan& plan) {
+PlanConstraints constraints_of(const BakedPlan& plan) {
   PlanConstraints constraints;
   constraints.staging = plan.staging;
   constraints.tile = plan.tile;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 
 namespace burin {
 
@@ -33,6 +33,6 @@ std::string print(const PlanConstraints& constraints);
 
 // What `plan` chose, as far as constraints can say it: planning with them gives it again, or one that differs in
 // details.
-PlanConstraints constraints_of(const KernelPlan& plan);
+PlanConstraints constraints_of(const BakedPlan& plan);
 
 }  // namespace burin

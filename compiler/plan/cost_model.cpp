@@ -5,8 +5,8 @@
 
 #include "compiler/plan/search.h"
 #include "compiler/plan/shared_layout.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -286,7 +286,7 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
   figures.traffic_bytes = images * elements * sizeof(float);
 }
 
-void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan, const ConvShape& shape) {
+void set_precision_figures(LaunchFigures& figures, const BakedPlan& plan, const ConvShape& shape) {
   constexpr double kJump = 3;     // over the multiply-adds of a filter position, and together again
   constexpr double kUnpack = 2;   // a word's two values
   constexpr double kPromote = 4;  // two values unpacked, two sums
@@ -308,7 +308,7 @@ void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan, const
   }
 }
 
-LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work) {
+LaunchFigures figures_of(const BakedPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work) {
   LaunchFigures figures;
   figures.tiles = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape);
   figures.slices = static_cast<int>(plan.slices.size());
@@ -345,7 +345,7 @@ LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const s
   return figures;
 }
 
-CostBreakdown predict(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern,
+CostBreakdown predict(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern,
                       const ArchSpec& arch) {
   const std::vector<std::string> faults = verify(plan, shape);
   if (!faults.empty()) fail(ErrorKind::bad_input, "a plan with faults has no cost: {}", faults.front());

@@ -51,8 +51,8 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
 
 // Sets what follows from the plan's precision (and of `plan` reads no more): what a nonzero, a load, a stage and a
 // channel take. figures.staging must be set.
-void set_precision_figures(LaunchFigures& figures, const KernelPlan& plan, const ConvShape& shape);
+void set_precision_figures(LaunchFigures& figures, const BakedPlan& plan, const ConvShape& shape);
 
-LaunchFigures figures_of(const KernelPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work);
+LaunchFigures figures_of(const BakedPlan& plan, const ConvShape& shape, const std::vector<SliceWork>& work);
 
 }  // namespace burin

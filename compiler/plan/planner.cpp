@@ -9,9 +9,9 @@
 #include "compiler/plan/search.h"
 #include "compiler/plan/shared_layout.h"
 #include "compiler/plan/variety.h"
+#include "ir/baked_plan_activity.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
-#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -31,7 +31,7 @@ struct Dealt {
 };
 
 struct ScoredPlan {
-  KernelPlan plan;
+  BakedPlan plan;
   double score = 0;  // plan_score()
 };
 
@@ -56,7 +56,7 @@ class Planner {
     if (request_.skip_dead_tiles) limits_.shared_bytes -= most_activity_bytes(shape_);
   }
 
-  std::vector<KernelPlan> run(std::size_t count) {
+  std::vector<BakedPlan> run(std::size_t count) {
     const ArchSpec& arch = arch_by_name(request_.archs.front());
     options_ = group_options(shape_, pattern_);
     const std::int64_t nonzeros = std::max<std::int64_t>(1, pattern_.statistics.nonzeros);
@@ -78,7 +78,7 @@ class Planner {
     if (found.empty()) fail_no_room();
     if (count > 1) add_others(found, finish(search_unlike_plans(space, kLooksPerPlan * count), arch), count);
     found.resize(std::min(found.size(), count));
-    std::vector<KernelPlan> plans;
+    std::vector<BakedPlan> plans;
     for (ScoredPlan& scored : found) {
       check_plan(scored.plan);
       plans.push_back(std::move(scored.plan));
@@ -131,7 +131,7 @@ class Planner {
   std::vector<ScoredPlan> finish(const std::vector<PlanCandidate>& candidates, const ArchSpec& arch) {
     std::vector<ScoredPlan> found;
     for (const PlanCandidate& candidate : candidates) {
-      std::optional<KernelPlan> plan = build(candidate, arch);
+      std::optional<BakedPlan> plan = build(candidate, arch);
       if (!plan) continue;
       const std::vector<SliceWork> work = slice_work_of(*plan, candidate.option);
       plan->predicted_us = launch_cost(figures_of(*plan, shape_, work), arch).total_us;
@@ -178,7 +178,7 @@ class Planner {
   }
 
   // Terms of the longest sum that one slice adds up.
-  int longest_slice_sum(const KernelPlan& plan) const {
+  int longest_slice_sum(const BakedPlan& plan) const {
     const std::vector<int> group_of = group_of_outputs(plan.groups, shape_.out_channels);
     const auto splits = static_cast<std::size_t>(plan.splits), groups = plan.groups.size();
     std::vector<int> split_of(groups * static_cast<std::size_t>(shape_.in_channels), 0);
@@ -207,9 +207,9 @@ class Planner {
   }
 
   // Nothing when the exact channel counts need more stages than fit.
-  std::optional<KernelPlan> build(const PlanCandidate& candidate, const ArchSpec& arch) {
+  std::optional<BakedPlan> build(const PlanCandidate& candidate, const ArchSpec& arch) {
     const Dealt& deal = dealt(candidate.option);
-    KernelPlan plan;
+    BakedPlan plan;
     plan.arch = arch.name;
     plan.precision = request_.precision;
     plan.batch = request_.batch;
@@ -264,13 +264,13 @@ class Planner {
     return plan;
   }
 
-  DirectLoads direct_loads(const KernelPlan& plan, std::int64_t blocks) const {
+  DirectLoads direct_loads(const BakedPlan& plan, std::int64_t blocks) const {
     return {blocks, saturating_product({shape_.input_elements(), plan.batch, static_cast<std::int64_t>(sizeof(float))}),
             plan.tiles_per_image(shape_)};
   }
 
   // The candidate's stages were made for expected channel counts; the fullest slice may have some more.
-  bool set_staging(KernelPlan& plan, const PlanCandidate& candidate, int most_channels) const {
+  bool set_staging(BakedPlan& plan, const PlanCandidate& candidate, int most_channels) const {
     if (plan.staging == Staging::direct) {
       plan.stage_channels = std::max(1, most_channels);
       plan.buffers = 1;
@@ -292,7 +292,7 @@ class Planner {
     return false;
   }
 
-  std::vector<SliceWork> slice_work_of(const KernelPlan& plan, std::size_t option) {
+  std::vector<SliceWork> slice_work_of(const BakedPlan& plan, std::size_t option) {
     const Dealt& deal = dealt(option);
     std::vector<SliceWork> work(plan.slices.size());
     std::vector<int> split_of(static_cast<std::size_t>(shape_.in_channels), 0);
@@ -324,9 +324,9 @@ class Planner {
         2 * rows * cols * sizeof(float), limits_.shared_bytes - kSharedReserveBytes, names);
   }
 
-  void check_plan(const KernelPlan& plan) const {
+  void check_plan(const BakedPlan& plan) const {
     for (const std::string& name : request_.archs) {
-      KernelPlan on_arch = plan;
+      BakedPlan on_arch = plan;
       on_arch.arch = name;
       const std::vector<std::string> faults =
           name == plan.arch ? verify(on_arch, shape_, pattern_) : verify(on_arch, shape_);
@@ -345,12 +345,12 @@ class Planner {
 
 }  // namespace
 
-KernelPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request) {
+BakedPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request) {
   return std::move(Planner(layer, pattern, request).run(1).front());
 }
 
-std::vector<KernelPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
-                                   std::size_t count) {
+std::vector<BakedPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
+                                  std::size_t count) {
   BURIN_CHECK(count > 0, "no plan of layer '{}' was asked for", layer.name);
   return Planner(layer, pattern, request).run(count);
 }

@@ -1,11 +1,11 @@
-// Chooses a KernelPlan by searching plans with the cost model of ir/arch.h. Needs no GPU.
+// Chooses a BakedPlan by searching plans with the cost model of ir/arch.h. Needs no GPU.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "compiler/plan/constraints.h"
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -35,16 +35,16 @@ struct CostBreakdown {
   double total_us = 0;
 };
 
-CostBreakdown predict(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern,
+CostBreakdown predict(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern,
                       const ArchSpec& arch);
 
 // The best plan by predict(); it verifies. Throws Error(unsupported) that names layer, attribute, value and what helps.
-KernelPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request);
+BakedPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request);
 
 // Up to `count` plans that are worth measuring, at least one: make_plan()'s first, then others that are unlike it and
 // each other (variety.h) and that predict() does not rule out, best first. All verify, and no two are equal. Throws
 // what make_plan() throws.
-std::vector<KernelPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
-                                   std::size_t count);
+std::vector<BakedPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
+                                  std::size_t count);
 
 }  // namespace burin

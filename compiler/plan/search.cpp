@@ -9,7 +9,7 @@
 
 #include "compiler/plan/tiles.h"
 #include "compiler/plan/variety.h"
-#include "ir/kernel_plan_pool.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -300,7 +300,7 @@ class Search {
     figures.splits = candidate.splits;
     figures.threads = threads_of(candidate.tile);
     figures.group_capacity = option.capacity;
-    KernelPlan arithmetic;  // what the precision makes of a channel
+    BakedPlan arithmetic;  // what the precision makes of a channel
     arithmetic.precision = space_.precision;
     if (space_.precision == Precision::fp16x2) {
       arithmetic.promote_every =

@@ -80,7 +80,7 @@ int loaded_ahead(Staging staging, int load_ahead, int together);
 // And those of halves that have been unpacked, ahead of their use as the assembler likes it.
 int unpacked_ahead(Precision precision);
 int threads_of(const PixelTile& tile);
-// KernelPlan::promote_every of Precision::fp16x2, where a thread adds up at most `terms`: with few, FP16 sums need no
+// BakedPlan::promote_every of Precision::fp16x2, where a thread adds up at most `terms`: with few, FP16 sums need no
 // FP32 ones beside them.
 int choose_promotion(int terms, const PlanConstraints& constraints);
 int barrier_cadence(int threads, Staging staging);

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 
 namespace burin {
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "ir/kernel_plan_pool.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 

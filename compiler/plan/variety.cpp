@@ -16,7 +16,7 @@ bool same_kind(const PlanTraits& a, const PlanTraits& b) {
 
 }  // namespace
 
-PlanTraits traits_of(const KernelPlan& plan) {
+PlanTraits traits_of(const BakedPlan& plan) {
   return {plan.staging, plan.reduction, plan.threads, static_cast<int>(plan.groups.size()), plan.splits, plan.cluster};
 }
 

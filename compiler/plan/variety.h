@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 
 namespace burin {
 
@@ -18,7 +18,7 @@ struct PlanTraits {
   bool operator==(const PlanTraits&) const = default;
 };
 
-PlanTraits traits_of(const KernelPlan& plan);
+PlanTraits traits_of(const BakedPlan& plan);
 
 // Same kind, and the same clusters, and nearly the same number of threads, groups and splits.
 bool alike(const PlanTraits& a, const PlanTraits& b);

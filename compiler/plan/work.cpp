@@ -34,7 +34,7 @@ std::vector<int> group_of_outputs(const std::vector<std::vector<int>>& groups, i
   return group_of;
 }
 
-std::vector<SliceWork> slice_work(const KernelPlan& plan, const SparsePattern& pattern) {
+std::vector<SliceWork> slice_work(const BakedPlan& plan, const SparsePattern& pattern) {
   const std::vector<int> group_of = group_of_outputs(plan.groups, pattern.out_channels);
   const auto by_group = count_work(pattern, group_of, plan.groups.size(), channels_together(plan.input_layout));
   std::vector<SliceWork> work(plan.slices.size());

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -31,6 +31,6 @@ std::vector<std::vector<ChannelWork>> count_work(const SparsePattern& pattern, c
 std::vector<int> group_of_outputs(const std::vector<std::vector<int>>& groups, int out_channels);
 
 // One entry per slice, in the plan's order. Channels that the plan stages count even where no nonzero reads them.
-std::vector<SliceWork> slice_work(const KernelPlan& plan, const SparsePattern& pattern);
+std::vector<SliceWork> slice_work(const BakedPlan& plan, const SparsePattern& pattern);
 
 }  // namespace burin

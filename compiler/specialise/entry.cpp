@@ -36,7 +36,7 @@ Function* dispatch(TemplateHoles& holes, const std::vector<Function*>& slices) {
 }
 
 // The body of a hole that gives each slice a number: a choice by split where all groups agree.
-Function* slice_numbers(TemplateHoles& holes, llvm::StringRef hole, const KernelPlan& plan,
+Function* slice_numbers(TemplateHoles& holes, llvm::StringRef hole, const BakedPlan& plan,
                         const std::vector<std::uint32_t>& numbers) {
   Function* body = holes.open(hole);
   llvm::IRBuilder<> builder(&body->front());
@@ -77,7 +77,7 @@ void fill_hole(TemplateHoles& holes, llvm::StringRef name, Function* body) {
 }
 
 // Bulk copies of the first stages begin before the slice's own code.
-void fill_channel_holes(TemplateHoles& holes, const KernelPlan& plan) {
+void fill_channel_holes(TemplateHoles& holes, const BakedPlan& plan) {
   if (plan.staging != Staging::bulk) return;
   const int together = channels_together(plan.input_layout);
   std::vector<std::uint32_t> first, count;
@@ -90,7 +90,7 @@ void fill_channel_holes(TemplateHoles& holes, const KernelPlan& plan) {
 }
 
 // Whose activity the entry looks up.
-void fill_activity_holes(TemplateHoles& holes, const KernelPlan& plan) {
+void fill_activity_holes(TemplateHoles& holes, const BakedPlan& plan) {
   if (!plan.skips) return;
   std::vector<std::uint32_t> first, count;
   for (const Slice& slice : plan.slices) {
@@ -103,7 +103,7 @@ void fill_activity_holes(TemplateHoles& holes, const KernelPlan& plan) {
 
 }  // namespace
 
-void build_entry(TemplateHoles& holes, const KernelPlan& plan, const std::vector<Function*>& slices) {
+void build_entry(TemplateHoles& holes, const BakedPlan& plan, const std::vector<Function*>& slices) {
   fill_hole(holes, "slices", dispatch(holes, slices));
   fill_channel_holes(holes, plan);
   fill_activity_holes(holes, plan);
@@ -136,7 +136,7 @@ void set_entry(llvm::Module& module, const std::string& symbol, int threads) {
   annotate(kernel, "maxntidx", threads);
 }
 
-void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan) {
+void set_entry(llvm::Module& module, const std::string& symbol, const BakedPlan& plan) {
   set_entry(module, symbol, plan.threads);
   Function* kernel = module.getFunction(symbol);
   if (plan.max_registers < 255) annotate(kernel, "maxnreg", plan.max_registers);

@@ -13,7 +13,7 @@ using llvm::Function;
 namespace {
 
 // About what the assembler will make of a slice.
-std::int64_t code_bytes(const KernelPlan& plan, const SliceProgram& program) {
+std::int64_t code_bytes(const BakedPlan& plan, const SliceProgram& program) {
   constexpr std::int64_t kInstructionBytes = 16;
   constexpr std::int64_t kCopyInstructions = 30, kFrameInstructions = 200, kPromoteInstructions = 4;
   std::int64_t copies = 0;

@@ -8,7 +8,7 @@ namespace burin {
 
 class SliceBuilder {
  public:
-  SliceBuilder(TemplateHoles& holes, const ConvLayer& layer, const KernelPlan& plan)
+  SliceBuilder(TemplateHoles& holes, const ConvLayer& layer, const BakedPlan& plan)
       : parts_(holes, layer, plan), taps_(parts_) {}
 
   llvm::Function* build(const SliceProgram& program);

@@ -5,7 +5,7 @@ namespace burin {
 using llvm::Function;
 using llvm::Value;
 
-SliceParts::SliceParts(TemplateHoles& holes_, const ConvLayer& layer_, const KernelPlan& plan_)
+SliceParts::SliceParts(TemplateHoles& holes_, const ConvLayer& layer_, const BakedPlan& plan_)
     : holes(holes_),
       layer(layer_),
       plan(plan_),

@@ -23,11 +23,11 @@ struct RunningSum {
 };
 
 struct SliceParts {
-  SliceParts(TemplateHoles& holes, const ConvLayer& layer, const KernelPlan& plan);
+  SliceParts(TemplateHoles& holes, const ConvLayer& layer, const BakedPlan& plan);
 
   TemplateHoles& holes;
   const ConvLayer& layer;
-  const KernelPlan& plan;
+  const BakedPlan& plan;
   SourceMapBuilder source_map;
   llvm::DISubprogram* scope = nullptr;  // of the slice that is being built
   llvm::Type *f32, *i32, *i64;

@@ -14,7 +14,7 @@ namespace {
 struct AccumulatorIndex {
   std::vector<int> group, position;
 
-  AccumulatorIndex(const KernelPlan& plan, int out_channels) : group(out_channels, -1), position(out_channels, -1) {
+  AccumulatorIndex(const BakedPlan& plan, int out_channels) : group(out_channels, -1), position(out_channels, -1) {
     for (std::size_t g = 0; g < plan.groups.size(); ++g) {
       for (std::size_t j = 0; j < plan.groups[g].size(); ++j) {
         group[plan.groups[g][j]] = static_cast<int>(g);
@@ -121,7 +121,7 @@ std::int64_t SliceProgram::shared_loads() const {
   return sum;
 }
 
-std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
+std::vector<SliceProgram> lower_plan(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
   const AccumulatorIndex accumulators(plan, shape.out_channels);
   const std::vector<std::size_t> starts = channel_starts(pattern);
   const int together = channels_together(plan.input_layout);

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ir/baked_plan.h"
 #include "ir/element_type.h"
-#include "ir/kernel_plan.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
 
@@ -55,6 +55,6 @@ struct SliceProgram {
 };
 
 // One program per slice, in the order of plan.slices. Plan, shape and pattern must verify together.
-std::vector<SliceProgram> lower_plan(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern);
+std::vector<SliceProgram> lower_plan(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern);
 
 }  // namespace burin

@@ -325,7 +325,7 @@ Function* numbers(SliceParts& parts, const std::vector<int>& group, const Share&
 Share added_here(const SliceParts& parts, const SliceProgram& program) {
   const auto size = static_cast<int>(parts.group(program).size());
   if (parts.plan.reduction != Reduction::cluster) return {0, size};
-  const int share = parts.plan.share_channels(program.group);
+  const int share = parts.plan.added_channels(program.group);
   return {std::min(program.split * share, size), std::min((program.split + 1) * share, size)};
 }
 

@@ -76,7 +76,7 @@ void check_module(const llvm::Module& module, ErrorKind kind, const std::string&
 
 }  // namespace
 
-SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
+SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan,
                              const std::string& symbol) {
   SpecialisedModule result;
   result.context = std::make_unique<llvm::LLVMContext>();
@@ -100,7 +100,7 @@ SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& patter
   return result;
 }
 
-std::string print_template(const KernelPlan& plan, const ConvShape& shape) {
+std::string print_template(const BakedPlan& plan, const ConvShape& shape) {
   llvm::LLVMContext context;
   std::string text;
   llvm::raw_string_ostream(text) << *load_template(context, plan, shape);

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -23,11 +23,11 @@ struct SpecialisedModule {
 };
 
 // `layer`'s plan and pattern must verify together. `symbol` becomes the entry's name.
-SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan,
+SpecialisedModule specialise(const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan,
                              const std::string& symbol);
 
 // The template as it is before its holes are filled: the dump's 40-template.ll.
-std::string print_template(const KernelPlan& plan, const ConvShape& shape);
+std::string print_template(const BakedPlan& plan, const ConvShape& shape);
 
 std::string print(const SpecialisedModule& specialised);
 // An edited print() from `file`. Throws Error(bad_input) with LLVM's message, or when the entry is not in it.

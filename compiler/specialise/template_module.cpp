@@ -7,9 +7,9 @@
 #include "compiler/specialise/constants.h"
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/slice_program.h"
+#include "ir/baked_plan_activity.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
-#include "ir/kernel_plan_pool.h"
 #include "ir/saturate.h"
 #include "templates/embedded.h"
 
@@ -20,7 +20,7 @@ namespace {
 Pool pool_of(const ConvShape& shape) { return shape.epilogue.pool.value_or(Pool{}); }
 
 // The values of the template's constants.
-std::map<std::string, std::int64_t> plan_constants(const KernelPlan& plan, const ConvShape& shape) {
+std::map<std::string, std::int64_t> plan_constants(const BakedPlan& plan, const ConvShape& shape) {
   return {
 #define BURIN_CONSTANT(name, value) {#name, static_cast<std::int64_t>(value)},
 #include "templates/conv_baked.def"
@@ -29,7 +29,7 @@ std::map<std::string, std::int64_t> plan_constants(const KernelPlan& plan, const
 }
 
 // The template has an entry for kernels without activity maps and one for those with them.
-void choose_entry(llvm::Module& module, const KernelPlan& plan) {
+void choose_entry(llvm::Module& module, const BakedPlan& plan) {
   llvm::Function* plain = module.getFunction("burin_kernel");
   llvm::Function* with_activity = module.getFunction("burin_kernel_with_activity");
   BURIN_CHECK(plain != nullptr && with_activity != nullptr, "the template lacks an entry");
@@ -43,8 +43,7 @@ void choose_entry(llvm::Module& module, const KernelPlan& plan) {
 
 }  // namespace
 
-std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const KernelPlan& plan,
-                                            const ConvShape& shape) {
+std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const BakedPlan& plan, const ConvShape& shape) {
   if (embedded_bitcode(plan.template_name).empty())
     fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
   std::unique_ptr<llvm::Module> module = parse_embedded(context, plan.template_name);

@@ -6,12 +6,12 @@
 
 #include <memory>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 
 namespace burin {
 
 // The template of `plan.template_name`. Throws Error(unsupported) when there is none of that name.
-std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const KernelPlan& plan, const ConvShape& shape);
+std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const BakedPlan& plan, const ConvShape& shape);
 
 }  // namespace burin

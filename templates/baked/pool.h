@@ -11,7 +11,7 @@
 
 #include "../device.h"
 
-constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop (ir/kernel_plan_pool.cpp)
+constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop (ir/baked_plan_pool.cpp)
 constexpr i32 kPositionsAtOnce = 8;  // whose loads are in flight together, in a loop
 
 BURIN_DEVICE u32 values_start() { return partials_start(); }

@@ -26,7 +26,7 @@ constexpr u32 kWarpThreads = 32;
 constexpr i32 kWordBytes = 4;
 constexpr u32 kQuadWords = 4;
 constexpr float kInfinity = __builtin_inff();
-// Shared memory before it is the broadcast's and the gates' (ir/kernel_plan.h: kSharedReserveBytes).
+// Shared memory before it is the broadcast's and the gates' (ir/kernel.h: kSharedReserveBytes).
 constexpr u32 kSharedStart = 128;
 
 BURIN_DEVICE u32 block_of_group() { return burin_dev_block_x() % group_blocks(); }

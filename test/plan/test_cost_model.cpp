@@ -141,7 +141,7 @@ TEST_CASE("cost_model: residency is bounded by threads, registers and shared mem
 TEST_CASE("predict: monotone in the nonzeros of one plan") {
   const ConvShape shape = burin_test::small_shape();
   const ConvLayer dense = burin_test::make_layer("layer", shape, 1);
-  const KernelPlan plan = make_plan(dense, analyse(dense), {3, {"sm_90"}});
+  const BakedPlan plan = make_plan(dense, analyse(dense), {3, {"sm_90"}});
   ConvLayer pruned = dense;
   burin_test::Random random(62);
   double before = predict(plan, shape, analyse(dense), h200()).total_us;
@@ -158,7 +158,7 @@ TEST_CASE("predict: monotone in the nonzeros of one plan") {
 
 TEST_CASE("predict: a plan with faults is refused") {
   const ConvLayer layer = burin_test::make_layer("layer", burin_test::small_shape(), 0.5);
-  KernelPlan plan = burin_test::small_plan();
+  BakedPlan plan = burin_test::small_plan();
   CHECK(predict(plan, layer.shape, analyse(layer), h200()).total_us > 0);
   plan.threads = 0;
   CHECK_THROWS_WITH(predict(plan, layer.shape, analyse(layer), h200()), Catch::Contains("threads is 0"));

@@ -44,7 +44,7 @@ void check_plans(const ConvLayer& layer, const std::vector<int>& batches = {1, 3
     for (const std::vector<std::string>& archs : arch_lists) {
       INFO(layer.name << ": " << describe(layer.shape) << ", " << pattern.taps.size() << " nonzeros, batch " << batch
                       << ", " << archs.front());
-      const KernelPlan plan = make_plan(layer, pattern, {batch, archs});
+      const BakedPlan plan = make_plan(layer, pattern, {batch, archs});
       INFO(print(plan));
       CHECK(verify(plan, layer.shape, pattern).empty());
       CHECK(plan.arch == archs.front());
@@ -53,7 +53,7 @@ void check_plans(const ConvLayer& layer, const std::vector<int>& batches = {1, 3
       for (const std::string& name : archs) {
         CHECK(plan.shared_bytes() <= arch_by_name(name).max_shared_per_block);
       }
-      CHECK(parse_kernel_plan(print(plan)) == plan);
+      CHECK(parse_baked_plan(print(plan)) == plan);
     }
   }
 }
@@ -145,14 +145,14 @@ TEST_CASE("plan: a large dense layer keeps its slices small enough to assemble")
   const ConvLayer layer = layer_of("dense", {512, 1000, 1, 1, 7, 7}, 1);
   const SparsePattern pattern = analyse(layer);
   for (const int batch : {1, 32}) {
-    const KernelPlan plan = make_plan(layer, pattern, {batch, {"sm_90"}});
+    const BakedPlan plan = make_plan(layer, pattern, {batch, {"sm_90"}});
     for (const SliceWork& slice : slice_work(plan, pattern)) CHECK(slice.multiply_adds <= 1.1 * kMaxSliceMultiplyAdds);
   }
 }
 
 TEST_CASE("plan: batch 1 spreads a large layer over the multiprocessors") {
   const ConvLayer layer = layer_of("b1", {256, 256, 3, 3, 14, 14, 1, 1}, 0.09);
-  const KernelPlan plan = make_plan(layer, analyse(layer), {1, {"sm_90"}});
+  const BakedPlan plan = make_plan(layer, analyse(layer), {1, {"sm_90"}});
   const auto blocks = static_cast<int>(plan.slices.size()) * plan.tiles_per_image(layer.shape);
   CHECK(blocks >= 64);
   CHECK(blocks <= 132);
@@ -160,7 +160,7 @@ TEST_CASE("plan: batch 1 spreads a large layer over the multiprocessors") {
 
 TEST_CASE("plan: a batch of 32 gives blocks many warps that run the same code") {
   const ConvLayer layer = layer_of("b32", {256, 256, 3, 3, 14, 14, 1, 1}, 0.09);
-  const KernelPlan plan = make_plan(layer, analyse(layer), {32, {"sm_90"}});
+  const BakedPlan plan = make_plan(layer, analyse(layer), {32, {"sm_90"}});
   CHECK(plan.tile.images > 1);
   CHECK(plan.threads >= 384);
   CHECK(plan.group_capacity() >= 16);
@@ -182,7 +182,7 @@ TEST_CASE("plan: direct loads are kept together where a multiprocessor has sever
 TEST_CASE("plan: the slices of a plan have nearly the same work") {
   const ConvLayer layer = layer_of("balance", {256, 256, 3, 3, 14, 14, 1, 1}, 0.09);
   const SparsePattern pattern = analyse(layer);
-  const KernelPlan plan = make_plan(layer, pattern, {1, {"sm_90"}});
+  const BakedPlan plan = make_plan(layer, pattern, {1, {"sm_90"}});
   double total = 0, most = 0;
   for (const SliceWork& slice : slice_work(plan, pattern)) {
     const double work = slice.multiply_adds + 2 * slice.loads;

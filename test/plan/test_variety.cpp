@@ -72,16 +72,16 @@ TEST_CASE("make_plans: the planner's choice first, all legal, none twice, at mos
     for (const int batch : {1, 32}) {
       INFO(describe(layer.shape) << ", batch " << batch);
       const PlanRequest request{.batch = batch};
-      const std::vector<KernelPlan> plans = make_plans(layer, pattern, request, 12);
+      const std::vector<BakedPlan> plans = make_plans(layer, pattern, request, 12);
       REQUIRE(!plans.empty());
       CHECK(plans.size() <= 12);
       CHECK(plans.front() == make_plan(layer, pattern, request));
-      CHECK(make_plans(layer, pattern, request, 1) == std::vector<KernelPlan>{plans.front()});
+      CHECK(make_plans(layer, pattern, request, 1) == std::vector<BakedPlan>{plans.front()});
       for (std::size_t i = 0; i < plans.size(); ++i) {
         CHECK(verify(plans[i], layer.shape, pattern).empty());
         CHECK(std::count(plans.begin(), plans.end(), plans[i]) == 1);
         CHECK(std::count_if(plans.begin(), plans.end(),
-                            [&](const KernelPlan& other) { return traits_of(other) == traits_of(plans[i]); }) <= 2);
+                            [&](const BakedPlan& other) { return traits_of(other) == traits_of(plans[i]); }) <= 2);
       }
     }
   }
@@ -89,10 +89,10 @@ TEST_CASE("make_plans: the planner's choice first, all legal, none twice, at mos
 
 TEST_CASE("make_plans: a 1x1 layer has direct and staged plans among them") {
   const ConvLayer layer = layer_of(128, 1, 14, 0.1);
-  const std::vector<KernelPlan> plans = make_plans(layer, analyse(layer), {}, 12);
+  const std::vector<BakedPlan> plans = make_plans(layer, analyse(layer), {}, 12);
   CHECK(plans.size() == 12);
   for (const Staging staging : {Staging::shared, Staging::direct, Staging::bulk}) {
-    CHECK(std::any_of(plans.begin(), plans.end(), [&](const KernelPlan& plan) { return plan.staging == staging; }));
+    CHECK(std::any_of(plans.begin(), plans.end(), [&](const BakedPlan& plan) { return plan.staging == staging; }));
   }
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("make_plans: constraints hold for every plan") {
   PlanRequest request;
   request.constraints.splits = 2;
   request.constraints.load_ahead = 4;
-  for (const KernelPlan& plan : make_plans(layer, analyse(layer), request, 6)) {
+  for (const BakedPlan& plan : make_plans(layer, analyse(layer), request, 6)) {
     CHECK(plan.splits == 2);
     CHECK(plan.load_ahead == 4);
   }

@@ -10,8 +10,8 @@
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
 #include "compiler/specialise/specialise.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 
 using namespace burin;
 

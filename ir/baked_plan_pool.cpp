@@ -1,4 +1,4 @@
-#include "ir/kernel_plan_pool.h"
+#include "ir/baked_plan_pool.h"
 
 #include <fmt/format.h>
 
@@ -81,7 +81,7 @@ int window_lanes(std::int64_t positions, std::int64_t windows, int threads) {
   return lanes;
 }
 
-int window_lanes(const KernelPlan& plan, const ConvShape& shape) {
+int window_lanes(const BakedPlan& plan, const ConvShape& shape) {
   const std::optional<Pool>& pool = shape.epilogue.pool;
   if (!pool || !plan.outputs) return 1;
   const std::int64_t channels = plan.reduction == Reduction::cluster
@@ -91,7 +91,7 @@ int window_lanes(const KernelPlan& plan, const ConvShape& shape) {
   return window_lanes(std::int64_t{pool->kernel_h} * pool->kernel_w, windows, plan.threads);
 }
 
-std::vector<std::string> pool_faults(const KernelPlan& plan, const ConvShape& shape) {
+std::vector<std::string> pool_faults(const BakedPlan& plan, const ConvShape& shape) {
   const std::optional<Pool>& pool = shape.epilogue.pool;
   std::vector<std::string> faults;
   const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 
 namespace burin {
 
-// Of plans whose slices are groups x splits.
-std::vector<std::string> cluster_faults(const KernelPlan& plan);
+// Faults of a plan whose slices are groups x splits.
+std::vector<std::string> cluster_faults(const BakedPlan& plan);
 
 }  // namespace burin

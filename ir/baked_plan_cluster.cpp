@@ -1,4 +1,4 @@
-#include "ir/kernel_plan_cluster.h"
+#include "ir/baked_plan_cluster.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 namespace burin {
 namespace {
 
-void check_splits(const KernelPlan& plan, std::vector<std::string>& faults) {
+void check_splits(const BakedPlan& plan, std::vector<std::string>& faults) {
   const int needed = plan.reduction == Reduction::cluster ? plan.splits : 1;
   if (plan.cluster.splits == needed) return;
   faults.push_back(fmt::format("cluster is {}, with reduction {} and {} split{} it must hold {} of them: {}",
@@ -19,7 +19,7 @@ void check_splits(const KernelPlan& plan, std::vector<std::string>& faults) {
 
 }  // namespace
 
-std::vector<std::string> cluster_faults(const KernelPlan& plan) {
+std::vector<std::string> cluster_faults(const BakedPlan& plan) {
   const ClusterShape& cluster = plan.cluster;
   std::vector<std::string> faults;
   if (cluster.tiles < 1 || cluster.splits < 1) {

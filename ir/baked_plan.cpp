@@ -1,12 +1,12 @@
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "ir/baked_plan_pool.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 #include "ir/text.h"
@@ -16,7 +16,7 @@ namespace {
 
 // Partial sums that the blocks of a cluster read from each other take the buffers' place, and so do the values that are
 // to be pooled: those that a block of a cluster has summed up take that of its own partial sums.
-std::int64_t exchange_bytes_of(const KernelPlan& plan) {
+std::int64_t exchange_bytes_of(const BakedPlan& plan) {
   if (plan.reduction != Reduction::cluster && !plan.outputs) return 0;
   const std::int64_t sums =
       plan.outputs ? bytes_of_values(plan.group_capacity(), plan.threads)
@@ -86,64 +86,64 @@ std::optional<Staging> parse_staging(std::string_view text) {
   return std::nullopt;
 }
 
-int KernelPlan::group_capacity() const {
+int BakedPlan::group_capacity() const {
   std::size_t most = 0;
   for (const std::vector<int>& group : groups) most = std::max(most, group.size());
   return static_cast<int>(most);
 }
 
-int KernelPlan::tile_images() const { return saturate_to_int(saturating_product({tile.images, word_images()})); }
+int BakedPlan::tile_images() const { return saturate_to_int(saturating_product({tile.images, word_images()})); }
 
-int KernelPlan::registers_per_channel() const {
+int BakedPlan::registers_per_channel() const {
   // A word of two running sums, and the FP32 sums that they go over to.
   if (precision == Precision::fp16x2) return promote_every == 0 ? 1 : 1 + sums_per_channel();
   return sums_per_channel();
 }
 
-int KernelPlan::accumulator_registers() const { return group_capacity() * registers_per_channel(); }
+int BakedPlan::accumulator_registers() const { return group_capacity() * registers_per_channel(); }
 
-int KernelPlan::stage_bytes() const { return saturate_to_int(bytes_of_stage(staging, tile, shared, stage_channels)); }
-int KernelPlan::staging_bytes() const {
+int BakedPlan::stage_bytes() const { return saturate_to_int(bytes_of_stage(staging, tile, shared, stage_channels)); }
+int BakedPlan::staging_bytes() const {
   const std::int64_t bytes = bytes_of_staging(staging, tile, shared, stage_channels, buffers);
   return saturate_to_int(std::min(bytes, kSaturated - activity_bytes()) + activity_bytes());
 }
-int KernelPlan::shared_bytes() const { return std::max(staging_bytes(), saturate_to_int(exchange_bytes_of(*this))); }
+int BakedPlan::shared_bytes() const { return std::max(staging_bytes(), saturate_to_int(exchange_bytes_of(*this))); }
 
-int KernelPlan::share_channels(int group) const {
+int BakedPlan::added_channels(int group) const {
   return static_cast<int>(ceil_div(static_cast<std::int64_t>(groups[group].size()), std::max(1, splits)));
 }
 
-int KernelPlan::slice_stages(const Slice& slice) const {
+int BakedPlan::slice_stages(const Slice& slice) const {
   return saturate_to_int(ceil_div(static_cast<std::int64_t>(slice.channels.size()), std::max(1, stage_channels)));
 }
 
-int KernelPlan::shared_start() const {
+int BakedPlan::shared_start() const {
   return saturate_to_int(kSharedReserveBytes + activity_bytes() + saturating_product({shared.margin, kWordBytes}));
 }
 
-int KernelPlan::stages_ahead() const {
+int BakedPlan::stages_ahead() const {
   int most = 0;
   for (const Slice& slice : slices) most = std::max(most, slice_stages(slice));
   if (most <= buffers) return std::max(1, most);
   return std::max(1, buffers - 1);
 }
 
-int KernelPlan::tiles_per_image(const ConvShape& shape) const {
+int BakedPlan::tiles_per_image(const ConvShape& shape) const {
   if (tile.rows < 1 || tile.cols < 1) return 0;
   return saturate_to_int(burin::tiles_per_image(tile, shape));
 }
 
-std::int64_t output_image_words(const KernelPlan& plan, const ConvShape& shape) {
+std::int64_t output_image_words(const BakedPlan& plan, const ConvShape& shape) {
   if (plan.output_image_words != 0) return plan.output_image_words;
   return image_elements(plan.output_layout, shape.out_channels, shape.out_h(), shape.out_w());
 }
 
-std::int64_t residual_image_words(const KernelPlan& plan, const ConvShape& shape) {
+std::int64_t residual_image_words(const BakedPlan& plan, const ConvShape& shape) {
   if (plan.residual_image_words != 0) return plan.residual_image_words;
   return image_elements(plan.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
 }
 
-std::string describe(const KernelPlan& plan) {
+std::string describe(const BakedPlan& plan) {
   std::string text = fmt::format("tile {}x{}x{}", plan.tile.images, plan.tile.rows, plan.tile.cols);
   if (plan.outputs) text += fmt::format(" to {}x{}", plan.outputs->rows, plan.outputs->cols);
   text +=
@@ -155,7 +155,7 @@ std::string describe(const KernelPlan& plan) {
   return text + fmt::format(", {} ch x {}", plan.stage_channels, plan.buffers);
 }
 
-std::string kernel_symbol(const std::string& layer, const KernelPlan& plan) {
+std::string kernel_symbol(const std::string& layer, const BakedPlan& plan) {
   std::string name;
   for (const char c : layer) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -168,7 +168,7 @@ std::string kernel_symbol(const std::string& layer, const KernelPlan& plan) {
   return symbol;
 }
 
-std::string print(const KernelPlan& plan) {
+std::string print(const BakedPlan& plan) {
   std::string text = fmt::format("# {}\n", describe(plan));
   const auto add = [&](std::string_view key, const auto& value, std::string_view comment = {}) {
     text += fmt::format("{}: {}", key, value);
@@ -233,9 +233,9 @@ std::string print(const KernelPlan& plan) {
   return text;
 }
 
-KernelPlan parse_kernel_plan(std::string_view text) {
+BakedPlan parse_baked_plan(std::string_view text) {
   KeyValueText reader(text, "kernel plan");
-  KernelPlan plan;
+  BakedPlan plan;
   plan.template_name = reader.required("template").value;
   plan.arch = reader.required("arch").value;
   const TextLine& precision = reader.required("precision");

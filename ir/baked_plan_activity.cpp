@@ -1,4 +1,4 @@
-#include "ir/kernel_plan_activity.h"
+#include "ir/baked_plan_activity.h"
 
 #include <fmt/format.h>
 
@@ -16,25 +16,25 @@ constexpr int kRowOfBanks = 128;  // bytes
 
 }  // namespace
 
-int KernelPlan::first_live_word(const Slice& slice) const {
+int BakedPlan::first_live_word(const Slice& slice) const {
   if (slice.channels.empty()) return 0;
   return *std::min_element(slice.channels.begin(), slice.channels.end()) / kMaskBits;
 }
 
-int KernelPlan::live_words(const Slice& slice) const {
+int BakedPlan::live_words(const Slice& slice) const {
   if (!skips || slice.channels.empty()) return 0;
   return *std::max_element(slice.channels.begin(), slice.channels.end()) / kMaskBits - first_live_word(slice) + 1;
 }
 
-int KernelPlan::live_words() const {
+int BakedPlan::live_words() const {
   int most = 0;
   for (const Slice& slice : slices) most = std::max(most, live_words(slice));
   return most;
 }
 
-int KernelPlan::mark_words() const { return marks ? static_cast<int>(ceil_div(group_capacity(), kMaskBits)) : 0; }
+int BakedPlan::mark_words() const { return marks ? static_cast<int>(ceil_div(group_capacity(), kMaskBits)) : 0; }
 
-int KernelPlan::activity_bytes() const {
+int BakedPlan::activity_bytes() const {
   const std::int64_t words = std::int64_t{live_words()} + mark_words();
   return saturate_to_int(ceil_div(words * kWordBytes, kRowOfBanks) * kRowOfBanks);
 }
@@ -52,12 +52,12 @@ ActivityExtent output_extent(const ConvShape& shape, int batch) {
   return {batch, shape.out_channels, shape.out_h(), shape.out_w()};
 }
 
-std::vector<std::string> activity_faults(const KernelPlan& plan, const ConvShape& shape) {
+std::vector<std::string> activity_faults(const BakedPlan& plan, const ConvShape& shape) {
   if (!plan.skips) return {};
   return verify(*plan.skips, input_extent(shape, plan.batch), plan.word_images(), "skips");
 }
 
-ActivityMap default_cell(const KernelPlan& plan, const ConvShape& shape) {
+ActivityMap default_cell(const BakedPlan& plan, const ConvShape& shape) {
   const auto covered = [](int tile, int stride, int extent) {
     return static_cast<int>(std::min(saturating_product({tile, stride}), std::int64_t{extent}));
   };
@@ -69,7 +69,7 @@ int input_reach(int tile, int stride, int kernel, int dilation) {
   return saturate_to_int((std::int64_t{tile} - 1) * stride + (std::int64_t{kernel} - 1) * dilation + 1);
 }
 
-ActivityMap cells_read(const KernelPlan& plan, const ConvShape& shape) {
+ActivityMap cells_read(const BakedPlan& plan, const ConvShape& shape) {
   if (!plan.skips) return {};
   const ActivityMap& cell = *plan.skips;
   // A window at every place where a tile of images can begin: as many as make the pattern repeat.

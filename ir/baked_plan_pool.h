@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 
 namespace burin {
 
@@ -23,7 +23,8 @@ PixelTile pixel_tile(const OutputTile& outputs, int images, const ConvShape& sha
 
 std::int64_t tiles_per_image(const PixelTile& tile, const ConvShape& shape);
 
-// Of one axis: pixel that the first tile begins with (0, or before the image), and pixels from one tile to the next.
+// Along one axis, the pixel that the first tile begins with (0, or before the image) and the pixels from a tile to the
+// next.
 struct TileSteps {
   int first = 0, step = 1;
 };
@@ -40,8 +41,8 @@ std::int64_t bytes_of_values(int channels, int threads);
 // Threads that share a window, neighbours in a warp: 1, or a power of two where windows are large and few. `windows`:
 // that a block of so many threads has.
 int window_lanes(std::int64_t positions, std::int64_t windows, int threads);
-int window_lanes(const KernelPlan& plan, const ConvShape& shape);
+int window_lanes(const BakedPlan& plan, const ConvShape& shape);
 
-std::vector<std::string> pool_faults(const KernelPlan& plan, const ConvShape& shape);
+std::vector<std::string> pool_faults(const BakedPlan& plan, const ConvShape& shape);
 
 }  // namespace burin

@@ -1,14 +1,14 @@
-// The rules of a KernelPlan, each with the reason why it exists.
+// The rules of a BakedPlan, each with the reason why it exists.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "ir/baked_plan.h"
+#include "ir/baked_plan_activity.h"
+#include "ir/baked_plan_cluster.h"
+#include "ir/baked_plan_pool.h"
+#include "ir/baked_plan_precision.h"
 #include "ir/element_type.h"
-#include "ir/kernel_plan.h"
-#include "ir/kernel_plan_activity.h"
-#include "ir/kernel_plan_cluster.h"
-#include "ir/kernel_plan_pool.h"
-#include "ir/kernel_plan_precision.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 class PlanVerifier {
  public:
-  PlanVerifier(const KernelPlan& plan, const ConvShape& shape) : plan_(plan), shape_(shape) {}
+  PlanVerifier(const BakedPlan& plan, const ConvShape& shape) : plan_(plan), shape_(shape) {}
 
   std::vector<std::string> run() {
     for (const std::string& fault : verify(shape_)) add("the layer's shape: {}", fault);
@@ -425,14 +425,14 @@ class PlanVerifier {
     }
   }
 
-  const KernelPlan& plan_;
+  const BakedPlan& plan_;
   const ConvShape& shape_;
   std::vector<std::string> faults_;
   bool tile_legal_ = false;
 };
 
 // Only for plans that are legal by themselves.
-void check_coverage(const KernelPlan& plan, const SparsePattern& pattern, std::vector<std::string>& faults) {
+void check_coverage(const BakedPlan& plan, const SparsePattern& pattern, std::vector<std::string>& faults) {
   const std::size_t groups = plan.groups.size();
   std::vector<int> group_of(static_cast<std::size_t>(pattern.out_channels), 0);
   for (std::size_t g = 0; g < groups; ++g) {
@@ -466,11 +466,11 @@ void check_coverage(const KernelPlan& plan, const SparsePattern& pattern, std::v
 
 }  // namespace
 
-std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape) {
+std::vector<std::string> verify(const BakedPlan& plan, const ConvShape& shape) {
   return PlanVerifier(plan, shape).run();
 }
 
-std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
+std::vector<std::string> verify(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
   std::vector<std::string> faults = verify(plan, shape);
   if (pattern.in_channels != shape.in_channels || pattern.out_channels != shape.out_channels ||
       pattern.kernel_h != shape.kernel_h || pattern.kernel_w != shape.kernel_w) {

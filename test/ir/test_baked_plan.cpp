@@ -1,15 +1,15 @@
 #include <catch2/catch.hpp>
 
+#include "ir/baked_plan.h"
 #include "ir/error.h"
-#include "ir/kernel_plan.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
 using burin_test::small_plan;
 using burin_test::small_shape;
 
-TEST_CASE("kernel_plan: derived sizes") {
-  const KernelPlan plan = small_plan();
+TEST_CASE("baked_plan: derived sizes") {
+  const BakedPlan plan = small_plan();
   CHECK(plan.group_capacity() == 16);
   CHECK(plan.stage_bytes() == 2 * 1061 * 4);
   CHECK(plan.shared_start() == 128);
@@ -17,29 +17,29 @@ TEST_CASE("kernel_plan: derived sizes") {
   CHECK(plan.shared_bytes() == plan.staging_bytes());
   CHECK(plan.slice_stages(plan.slices[0]) == 2);
   CHECK(plan.tiles_per_image(small_shape()) == 1);
-  KernelPlan tiled = plan;
+  BakedPlan tiled = plan;
   tiled.tile = {1, 4, 5};
   CHECK(tiled.tiles_per_image(small_shape()) == 4 * 3);
   CHECK(verify(plan, small_shape()).empty());
 }
 
-TEST_CASE("kernel_plan: the blocks of a cluster share a group's channels") {
-  KernelPlan plan = small_plan();
+TEST_CASE("baked_plan: the blocks of a cluster share a group's channels") {
+  BakedPlan plan = small_plan();
   const int staging = plan.staging_bytes();
   CHECK(plan.shared_bytes() == staging);
   plan.reduction = Reduction::cluster;
   plan.cluster.splits = 2;
   CHECK(verify(plan, small_shape()).empty());
-  CHECK(plan.share_channels(0) == 8);
+  CHECK(plan.added_channels(0) == 8);
   plan.splits = 3;
-  CHECK(plan.share_channels(0) == 6);
+  CHECK(plan.added_channels(0) == 6);
   plan.stage_channels = 1;  // small buffers: 16 partial sums of each thread need more
   CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * plan.threads * 4);
   CHECK(plan.staging_bytes() < plan.shared_bytes());
 }
 
-TEST_CASE("kernel_plan: what a precision changes") {
-  KernelPlan plan = burin_test::small_half_plan(Precision::fp16);
+TEST_CASE("baked_plan: what a precision changes") {
+  BakedPlan plan = burin_test::small_half_plan(Precision::fp16);
   CHECK(verify(plan, small_shape()).empty());
   CHECK(plan.tile_images() == 4);
   CHECK(plan.sums_per_channel() == 2);
@@ -51,7 +51,7 @@ TEST_CASE("kernel_plan: what a precision changes") {
   CHECK(plan.shared_bytes() == kSharedReserveBytes + 2 * 16 * plan.threads * 4);
   CHECK(verify(plan, small_shape()).empty());
 
-  KernelPlan wide = burin_test::small_half_plan(Precision::fp16x2);
+  BakedPlan wide = burin_test::small_half_plan(Precision::fp16x2);
   wide.promote_every = 16;
   CHECK(verify(wide, small_shape()).empty());
   CHECK(wide.accumulator_registers() == 3 * 16);
@@ -64,8 +64,8 @@ TEST_CASE("kernel_plan: what a precision changes") {
   CHECK(small_plan().accumulator_registers() == 16);
 }
 
-TEST_CASE("kernel_plan: short forms") {
-  KernelPlan plan = small_plan();
+TEST_CASE("baked_plan: short forms") {
+  BakedPlan plan = small_plan();
   CHECK(describe(plan) == "tile 2x14x14, 2 groups of 16, 2 splits, 4 ch x 2");
   CHECK(kernel_symbol("features.3/conv", plan) == "burin_features_3_conv_conv_baked_fp32_b2_t2x14x14_g2s2");
   plan.cluster.splits = 2;
@@ -79,11 +79,11 @@ TEST_CASE("kernel_plan: short forms") {
   CHECK(describe(plan) == "tile 2x14x14, 1 group of 16, 4 ch x 2");
 }
 
-TEST_CASE("kernel_plan: text form round trip") {
-  CHECK(parse_kernel_plan(print(small_plan())) == small_plan());
+TEST_CASE("baked_plan: text form round trip") {
+  CHECK(parse_baked_plan(print(small_plan())) == small_plan());
   burin_test::Random random(31);
   for (int i = 0; i < 100; ++i) {
-    KernelPlan plan;
+    BakedPlan plan;
     plan.template_name = random.chance(0.5) ? "conv_baked" : "other_2";
     plan.arch = random.chance(0.5) ? "sm_75" : "sm_90";
     plan.precision = kPrecisions[static_cast<std::size_t>(random.integer(0, 3))];
@@ -119,17 +119,17 @@ TEST_CASE("kernel_plan: text form round trip") {
     plan.max_registers = random.integer(32, 255);
     plan.predicted_us = random.real() * 100;
     INFO("seed 31, case " << i << "\n" << print(plan));
-    CHECK(parse_kernel_plan(print(plan)) == plan);
+    CHECK(parse_baked_plan(print(plan)) == plan);
   }
 }
 
-TEST_CASE("kernel_plan: faults of the text name the line") {
+TEST_CASE("baked_plan: faults of the text name the line") {
   const std::string text = print(small_plan());
   const auto expect = [&](const std::string& from, const std::string& to, const std::string& part) {
     std::string edited = text;
     REQUIRE(edited.find(from) != std::string::npos);
     edited.replace(edited.find(from), from.size(), to);
-    CHECK_THROWS_WITH(parse_kernel_plan(edited), Catch::Contains(part));
+    CHECK_THROWS_WITH(parse_baked_plan(edited), Catch::Contains(part));
   };
   expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
   expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");
@@ -146,9 +146,9 @@ TEST_CASE("kernel_plan: faults of the text name the line") {
   expect("splits: 2", "splits: 2\nwarps: 3", "unknown key 'warps'");
 }
 
-TEST_CASE("kernel_plan: the predicted time may be left out of the text") {
+TEST_CASE("baked_plan: the predicted time may be left out of the text") {
   std::string text = print(small_plan());
   const std::size_t start = text.find("predicted_us");
   text.erase(start, text.find('\n', start) - start);
-  CHECK(parse_kernel_plan(text).predicted_us == 0);
+  CHECK(parse_baked_plan(text).predicted_us == 0);
 }

@@ -1,9 +1,9 @@
-#include "ir/kernel_plans.h"
+#include "ir/derive_form.h"
 
 #include <algorithm>
 
+#include "ir/baked_plan_activity.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -35,7 +35,7 @@ KernelTensor map_tensor(TensorRole role, const std::optional<ActivityMap>& map, 
   return tensor;
 }
 
-LaunchGeometry launch_of(const KernelPlan& plan, const ConvShape& shape) {
+LaunchGeometry launch_of(const BakedPlan& plan, const ConvShape& shape) {
   LaunchGeometry launch;
   launch.threads = plan.threads;
   launch.shared_bytes = plan.shared_bytes();
@@ -59,7 +59,7 @@ std::string join(const std::vector<std::string>& faults) {
 
 void derive_baked(Kernel& kernel) {
   if (!kernel.layer) fail(ErrorKind::bad_input, "it is no convolution, which {} kernels are", kBakedProvider);
-  const KernelPlan plan = parse_kernel_plan(kernel.plan);
+  const BakedPlan plan = parse_baked_plan(kernel.plan);
   if (const auto faults = verify(plan, kernel.layer->shape); !faults.empty()) {
     fail(ErrorKind::bad_input, "{}", join(faults));
   }
@@ -89,7 +89,7 @@ void derive_template(Kernel& kernel) {
 
 }  // namespace
 
-KernelForm form_of(const KernelPlan& plan, const ConvShape& shape) {
+KernelForm form_of(const BakedPlan& plan, const ConvShape& shape) {
   const ElementType element = element_of(plan.precision);
   KernelForm form{.tensors = {}, .launch = launch_of(plan, shape)};
   KernelTensor input =

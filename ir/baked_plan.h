@@ -1,4 +1,4 @@
-// KernelPlan: every choice that is made for one kernel, in one validated type.
+// BakedPlan: every choice that is made for one baked kernel, in one validated type.
 //
 // A kernel computes one layer for one batch size it was tuned for (it is correct for any). Its grid is
 // (pixel tiles) x (slices). A slice is one output-channel group and one split of the input channels: the code that a
@@ -14,15 +14,13 @@
 #include "ir/activity_map.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
+#include "ir/kernel.h"
 #include "ir/precision.h"
 #include "ir/sparse_pattern.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
 
-// Dynamic shared memory begins with this many bytes: a word to broadcast one value, and the gates of bulk copies. Words
-// for activity maps follow, if the plan has any, then the buffers, on a boundary of all banks.
-inline constexpr int kSharedReserveBytes = 128;
 // Registers of a thread beside its accumulators: addresses, loop state and activations loaded ahead of their use.
 inline constexpr int kRegisterOverhead = 25;
 // Below this many the assembler must spill.
@@ -30,14 +28,14 @@ inline constexpr int kMinRegisterOverhead = 10;
 inline constexpr int kMaxLoadAhead = 64;
 inline constexpr int kMaxBuffers = 8;
 inline constexpr int kMaxPromoteEvery = 1024;
-// Of Precision::fp16x2, unless a plan says otherwise.
+// A plan of Precision::fp16x2 has it unless it says otherwise.
 inline constexpr int kDefaultPromoteEvery = 32;
 
 // How the splits of a group become one sum.
 enum class Reduction {
   none,        // one split: nothing to add
   last_block,  // partial sums in scratch; the last block to arrive adds them in the order of the splits
-  cluster,     // the splits' blocks run together and read each other's shared memory; each adds its share of channels
+  cluster,  // the splits' blocks run together and read each other's shared memory; each adds up a part of the channels
 };
 std::string_view to_string(Reduction reduction);
 std::optional<Reduction> parse_reduction(std::string_view text);
@@ -70,7 +68,7 @@ struct PixelTile {
   bool operator==(const PixelTile&) const = default;
 };
 
-// Of a layer that pools: what a tile stores of each of its images (ir/kernel_plan_pool.h).
+// What a tile of a layer that pools stores of each of its images (ir/baked_plan_pool.h).
 struct OutputTile {
   int rows = 1, cols = 1;
   bool operator==(const OutputTile&) const = default;
@@ -85,7 +83,7 @@ struct OutputTile {
 // column phases as the stride, neighbouring outputs read neighbouring words. Staging::bulk: the image's own rows and
 // columns, an image's channels side by side (image_pitch spans the stage); a tile of whole images holds the image's
 // rows, any other the rows that it reads, where those beyond the image stay unwritten. The buffers lie behind
-// kSharedReserveBytes and a margin.
+// kSharedReserveBytes, words for activity maps where the plan has any, and a margin, on a boundary of all banks.
 struct SharedLayout {
   int patch_rows = 0, patch_cols = 0;  // input patch of one image of the tile
   int margin = 0;            // words before the buffers and behind each: lanes that look beyond the image reach
@@ -111,7 +109,7 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-struct KernelPlan {
+struct BakedPlan {
   std::string template_name = "conv_baked";
   std::string arch = "sm_90";  // the architecture whose limits and costs it was made for
   Precision precision = Precision::fp32;
@@ -161,8 +159,8 @@ struct KernelPlan {
   int staging_bytes() const;  // kSharedReserveBytes, activity_bytes(), margins and all buffers
   // Dynamic shared memory of a block: staging, or what its threads or a cluster's blocks exchange after it.
   int shared_bytes() const;
-  // With Reduction::cluster each block adds so many channels of its group: split i those from i * share_channels() on.
-  int share_channels(int group) const;
+  // With Reduction::cluster each block adds so many channels of its group: split i those from i * added_channels() on.
+  int added_channels(int group) const;
   int slice_stages(const Slice& slice) const;
   // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another.
   int stages_ahead() const;
@@ -177,27 +175,27 @@ struct KernelPlan {
   int live_words() const;                         // of any slice; 0: the plan skips nothing
   int mark_words() const;                         // 0: the plan marks nothing
   int activity_bytes() const;                     // both, on a boundary of all banks
-  bool operator==(const KernelPlan&) const = default;
+  bool operator==(const BakedPlan&) const = default;
 };
 
 // Words from one image of the tensor to the next, with the half precisions from one pair to the next.
-std::int64_t output_image_words(const KernelPlan& plan, const ConvShape& shape);
-std::int64_t residual_image_words(const KernelPlan& plan, const ConvShape& shape);
+std::int64_t output_image_words(const BakedPlan& plan, const ConvShape& shape);
+std::int64_t residual_image_words(const BakedPlan& plan, const ConvShape& shape);
 
 // All faults, each a sentence that says why the rule exists; empty when the plan can be specialised.
-std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape);
+std::vector<std::string> verify(const BakedPlan& plan, const ConvShape& shape);
 // The same, and that every nonzero is computed exactly once: its input channel is in one split of its group.
-std::vector<std::string> verify(const KernelPlan& plan, const ConvShape& shape, const SparsePattern& pattern);
+std::vector<std::string> verify(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern);
 
 // "key: value" lines with comments; parse() of print() gives the same plan. Throws Error(bad_input) naming the line.
-std::string print(const KernelPlan& plan);
-KernelPlan parse_kernel_plan(std::string_view text);
+std::string print(const BakedPlan& plan);
+BakedPlan parse_baked_plan(std::string_view text);
 
 // In short, for tables: "tile 4x14x14, 16 groups of 16, 2 splits, 8 ch x 3".
-std::string describe(const KernelPlan& plan);
+std::string describe(const BakedPlan& plan);
 
 // "burin_<layer>_conv_baked_fp32_b1_t1x14x14_g16s4", and "_c2x4" where clusters hold more than splits: a profile
 // needs no lookup. Layer names are reduced to [A-Za-z0-9_].
-std::string kernel_symbol(const std::string& layer, const KernelPlan& plan);
+std::string kernel_symbol(const std::string& layer, const BakedPlan& plan);
 
 }  // namespace burin

@@ -1,10 +1,10 @@
-#include "ir/kernel_plan_precision.h"
+#include "ir/baked_plan_precision.h"
 
 #include <fmt/format.h>
 
 namespace burin {
 
-std::vector<std::string> precision_faults(const KernelPlan& plan) {
+std::vector<std::string> precision_faults(const BakedPlan& plan) {
   std::vector<std::string> faults;
   const auto check_layout = [&](std::string_view tensor, TensorLayout layout) {
     const bool pairs = images_together(layout) == 2;
