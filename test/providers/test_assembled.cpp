@@ -1,4 +1,4 @@
-// What the assemblers make of operator kernels, at the sizes of real networks: everything stays in registers.
+// What the assemblers make of template kernels, at the sizes of real networks: everything stays in registers.
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>

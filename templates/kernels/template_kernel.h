@@ -1,8 +1,9 @@
-// What the operator kernels share. A kernel defines BURIN_OPERATOR_DEF, the list of its constants, before it includes
-// this; each constant is then a function of its name, which the specialiser replaces by its value.
+// What all templates but that of baked kernels are made with. A template defines BURIN_TEMPLATE_DEF, the list of its
+// constants, before it includes this; each constant is then a function of its name, which the specialiser replaces by
+// its value.
 //
-// A block works on `block_images` images, and `group_blocks` blocks share them. Words of an image are counted in
-// 32 bits, which ir/limits.h sees to.
+// A block works on `block_images` images, and `image_blocks` blocks work on the same ones. Words of an image are
+// counted in 32 bits, which ir/limits.h sees to.
 #pragma once
 
 #include "../device.h"
@@ -10,7 +11,7 @@
 #define BURIN_INTEGER(name, low, high) BURIN_PRIMITIVE i32 burin_const_##name() __attribute__((const));
 #define BURIN_REAL(name) BURIN_PRIMITIVE float burin_real_##name() __attribute__((const));
 #include "common.def"
-#include BURIN_OPERATOR_DEF
+#include BURIN_TEMPLATE_DEF
 #undef BURIN_INTEGER
 #undef BURIN_REAL
 #define BURIN_INTEGER(name, low, high) \
@@ -18,7 +19,7 @@
 #define BURIN_REAL(name) \
   BURIN_DEVICE float name() { return burin_real_##name(); }
 #include "common.def"
-#include BURIN_OPERATOR_DEF
+#include BURIN_TEMPLATE_DEF
 #undef BURIN_INTEGER
 #undef BURIN_REAL
 
@@ -29,10 +30,10 @@ constexpr float kInfinity = __builtin_inff();
 // Shared memory before it is the broadcast's and the gates' (ir/kernel.h: kSharedReserveBytes).
 constexpr u32 kSharedStart = 128;
 
-BURIN_DEVICE u32 block_of_group() { return burin_dev_block_x() % group_blocks(); }
-BURIN_DEVICE u32 first_image() { return burin_dev_block_x() / group_blocks() * block_images(); }
+BURIN_DEVICE u32 block_of_image() { return burin_dev_block_x() % image_blocks(); }
+BURIN_DEVICE u32 first_image() { return burin_dev_block_x() / image_blocks() * block_images(); }
 
-// The operator's first word of an image.
+// The first word of an image that the kernel reads, or writes.
 BURIN_DEVICE const float* input_of(const float* input, u32 image) {
   return input + static_cast<i64>(image) * in_image_words();
 }

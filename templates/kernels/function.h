@@ -1,7 +1,7 @@
 // What is applied to each result, by the constants of function.def.
 #pragma once
 
-#include "operator.h"
+#include "template_kernel.h"
 
 // ir/operators.h's ElementFunction, counted from 1.
 enum { kNoFunction, kRelu, kLeakyRelu, kSigmoid, kHardSigmoid, kHardSwish, kSilu, kClip };

@@ -2,7 +2,7 @@
 // neighbours in a row are neighbours in a warp.
 #pragma once
 
-#include "operator.h"
+#include "template_kernel.h"
 
 constexpr i32 kMaxThreadRows = 4;
 
@@ -24,13 +24,13 @@ struct WindowItem {
 };
 
 BURIN_DEVICE WindowItem locate_item() {
-  const u32 number = block_of_group() * block_threads() + burin_dev_thread();
-  const u32 row_groups = divide_up(out_rows(), thread_rows());
+  const u32 number = block_of_image() * block_threads() + burin_dev_thread();
+  const u32 thread_places = divide_up(out_rows(), thread_rows());
   WindowItem item;
-  item.exists = number < channels() * row_groups * out_cols();
+  item.exists = number < channels() * thread_places * out_cols();
   item.col = number % out_cols();
-  item.first_row = number / out_cols() % row_groups * thread_rows();
-  item.channel = number / (out_cols() * row_groups);
+  item.first_row = number / out_cols() % thread_places * thread_rows();
+  item.channel = number / (out_cols() * thread_places);
   item.top = static_cast<i32>(item.first_row) * stride_rows() - pad_top();
   item.left = static_cast<i32>(item.col) * stride_cols() - pad_left();
   return item;

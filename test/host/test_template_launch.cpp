@@ -69,13 +69,13 @@ const std::string kHalve = R"(
 
 }  // namespace
 
-TEST_CASE("operator launch: a slice of each image, and weights") {
+TEST_CASE("template launch: a slice of each image, and weights") {
   std::vector<float> output;
   CHECK(fault_of_slice(kHalve, output) == "no error");
   CHECK(output == std::vector<float>{1, 1.5, 2, 2.5, -1, -1, -1, -1, 5, 5.5, 6, 6.5});
 }
 
-TEST_CASE("operator launch: a word beside the slice") {
+TEST_CASE("template launch: a word beside the slice") {
   const auto fault_at = [](int bytes) {
     std::vector<float> output;
     return fault_of_slice(fmt::format(R"(
@@ -91,7 +91,7 @@ TEST_CASE("operator launch: a word beside the slice") {
                                Catch::Contains("element 7 (image 0, word 7), which is not the kernel's"));
 }
 
-TEST_CASE("operator launch: several runs of each image") {
+TEST_CASE("template launch: several runs of each image") {
   // Words 0 and 1, 4 and 5.
   KernelForm form = form_of_slice(2);
   for (KernelTensor* tensor : {&form.tensors[0], &form.tensors[1]}) {
@@ -109,19 +109,19 @@ TEST_CASE("operator launch: several runs of each image") {
              Catch::Contains("output element 4 (image 0, word 4) was not written by any thread; 4 of 14"));
 }
 
-TEST_CASE("operator launch: nothing is written") {
+TEST_CASE("template launch: nothing is written") {
   std::vector<float> output;
   CHECK_THAT(fault_of_slice("", output),
              Catch::Contains("output element 0 (image 0, word 0) was not written by any thread; 8 of 12"));
 }
 
-TEST_CASE("operator launch: weights beyond their end") {
+TEST_CASE("template launch: weights beyond their end") {
   std::vector<float> output;
   CHECK_THAT(fault_of_slice("  %w = call float @burin_dev_global_load(ptr %weights, i64 4)\n", output),
              Catch::Contains("load from weights out of bounds: element 1, past the 1 of the launch"));
 }
 
-TEST_CASE("operator launch: weights are copied before the launch is awaited, and nothing else is") {
+TEST_CASE("template launch: weights are copied before the launch is awaited, and nothing else is") {
   const auto copied_from = [](const std::string& source) {
     return "  call void @burin_dev_copy_async(i32 0, i32 0, ptr " + source + R"(, i64 0, i32 1)
   call void @burin_dev_copy_commit()
@@ -140,7 +140,7 @@ TEST_CASE("operator launch: weights are copied before the launch is awaited, and
   CHECK_THAT(fault("%in"), Catch::Contains("asynchronous copy before the thread has awaited its launch"));
 }
 
-TEST_CASE("operator launch: weights of another number") {
+TEST_CASE("template launch: weights of another number") {
   HostKernel host(kernel_of(kHalve), "k", form_of_slice());
   const std::vector<float> input(12);
   std::vector<float> output(12);
@@ -150,7 +150,7 @@ TEST_CASE("operator launch: weights of another number") {
   CHECK_THAT(error_of([&] { host.run({2, input, output}); }), Catch::Contains("tensor 'weights' has 0 words"));
 }
 
-TEST_CASE("operator launch: a kernel of another form") {
+TEST_CASE("template launch: a kernel of another form") {
   const std::string fault =
       error_of([] { HostKernel(assemble_kernel(kStoreOne + "  ret void\n"), "k", form_of_slice()); });
   CHECK_THAT(fault,

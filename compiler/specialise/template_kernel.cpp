@@ -1,4 +1,4 @@
-#include "compiler/specialise/operator_module.h"
+#include "compiler/specialise/template_kernel.h"
 
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
@@ -14,7 +14,7 @@
 namespace burin {
 namespace {
 
-// The template's own constants, and those of templates/operators/common.def.
+// The template's own constants, and those of templates/kernels/common.def.
 std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   std::map<std::string, std::int64_t> values(plan.integers.begin(), plan.integers.end());
   values["in_image_words"] = plan.input().image_words;
@@ -22,25 +22,25 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["out_image_words"] = plan.output().image_words;
   values["block_threads"] = plan.launch().threads;
   values["block_images"] = plan.launch().tile_images;
-  values["group_blocks"] = plan.launch().tiles_per_image;
+  values["image_blocks"] = plan.launch().tiles_per_image;
   values["cluster_blocks"] = plan.launch().cluster_tiles;
   return values;
 }
 
 }  // namespace
 
-std::string print_operator_template(const TemplatePlan& plan) {
+std::string print_template(const TemplatePlan& plan) {
   llvm::LLVMContext context;
   std::string text;
   llvm::raw_string_ostream(text) << *parse_embedded(context, plan.template_name);
   return text;
 }
 
-SpecialisedModule specialise_operator(const TemplatePlan& plan, const std::string& symbol) {
+SpecialisedModule specialise_template(const TemplatePlan& plan, const std::string& symbol) {
   if (const auto faults = verify(plan); !faults.empty()) {
     std::string all;
     for (const std::string& fault : faults) all += (all.empty() ? "" : "; ") + fault;
-    fail(ErrorKind::bad_input, "operator kernel '{}': {}", symbol, all);
+    fail(ErrorKind::bad_input, "template kernel '{}': {}", symbol, all);
   }
   SpecialisedModule result;
   result.context = std::make_unique<llvm::LLVMContext>();
