@@ -1,6 +1,5 @@
 #include "compiler/specialise/template_kernel.h"
 
-#include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <map>
@@ -56,10 +55,7 @@ SpecialisedModule specialise_template(const TemplatePlan& plan, const std::strin
     set_cluster(*result.module->getFunction(symbol), {plan.launch().cluster_tiles, 1});
   result.module->setModuleIdentifier(symbol);
   result.module->setSourceFileName(plan.template_name);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  BURIN_CHECK(!llvm::verifyModule(*result.module, &stream), "the module of '{}' is not valid LLVM IR: {}", symbol,
-              text);
+  check_module(*result.module, ErrorKind::internal, fmt::format("the module of '{}'", symbol));
   return result;
 }
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "compiler/plan/constraints.h"
-#include "compiler/plan/grouping.h"
+#include "compiler/providers/conv_baked/plan/constraints.h"
+#include "compiler/providers/conv_baked/plan/grouping.h"
 
 namespace burin {
 

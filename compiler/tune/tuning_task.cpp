@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/plan/grouping.h"
+#include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/tune/neighbours.h"
 #include "ir/derive_form.h"
 #include "ir/printable.h"

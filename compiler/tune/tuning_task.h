@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/options.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/tune/measurer.h"
 #include "ir/error.h"
 #include "ir/sparse_pattern.h"

@@ -7,9 +7,9 @@
 
 #include "compiler/dead_channels.h"
 #include "compiler/host/executor.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/reference.h"
-#include "compiler/specialise/specialise.h"
 #include "ir/baked_plan_activity.h"
 #include "ir/derive_form.h"
 #include "ir/element_type.h"
@@ -111,7 +111,7 @@ std::string check_against(const ConvLayer& reference, const ConvLayer& layer, co
       return fmt::format("{}: the plan is not legal: {}\n{}", layer.name, fault, print(plan));
     }
     const std::string symbol = kernel_symbol(layer.name, plan);
-    const SpecialisedModule specialised = specialise(layer, pattern, plan, symbol);
+    const SpecialisedModule specialised = specialise_baked(layer, pattern, plan, symbol);
     HostKernel kernel(to_bitcode(specialised), symbol, form_of(plan, layer.shape));
     const int longest = longest_reduction(pattern, layer.shape.epilogue);
     for (const int batch : batches) {

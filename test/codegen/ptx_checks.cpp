@@ -13,9 +13,9 @@
 
 #include "compiler/emit/kernel_map.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/specialise/slice_program.h"
-#include "compiler/specialise/slice_stages.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/providers/conv_baked/slices/slice_program.h"
+#include "compiler/providers/conv_baked/slices/slice_stages.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/codegen/ptx_taps.h"
 
 using namespace burin;
@@ -342,7 +342,7 @@ void check_map(const Emitted& made) {
 Emitted emit(const ConvLayer& layer, const BakedPlan& plan, const std::string& arch) {
   Emitted made{layer, analyse(layer), plan, kernel_symbol(layer.name, plan), {}, {}};
   REQUIRE(verify(plan, layer.shape, made.pattern).empty());
-  made.ptx = emit_ptx(specialise(layer, made.pattern, plan, made.symbol), arch);
+  made.ptx = emit_ptx(specialise_baked(layer, made.pattern, plan, made.symbol), arch);
   made.text = read_ptx(made.ptx);
   return made;
 }

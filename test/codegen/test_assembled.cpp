@@ -6,8 +6,8 @@
 #include "compiler/assemble/assembler.h"
 #include "compiler/assemble/cubin_info.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/plan/planner.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/assemble/kernels.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
@@ -96,7 +96,7 @@ void check_assembled(const Sample& sample, int batch, const std::string& arch = 
   const BakedPlan plan = make_plan(layer, pattern, request);
   INFO(sample.name << ", " << to_string(precision) << ", batch " << batch << ": " << describe(plan));
   const std::string symbol = kernel_symbol(layer.name, plan);
-  const std::string ptx = emit_ptx(specialise(layer, pattern, plan, symbol), arch);
+  const std::string ptx = emit_ptx(specialise_baked(layer, pattern, plan, symbol), arch);
   if (nvjitlink) check_report("nvJitLink " + nvjitlink->version(), nvjitlink->assemble(ptx, arch), symbol, plan);
   if (ptxas && (!nvjitlink || pattern.statistics.nonzeros < kManyNonzeros))
     check_report("ptxas " + ptxas->version(), ptxas->assemble(ptx, arch), symbol, plan);

@@ -7,8 +7,8 @@
 
 #include "compiler/emit/ptx.h"
 #include "compiler/host/executor.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/reference.h"
-#include "compiler/specialise/specialise.h"
 #include "ir/derive_form.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
@@ -38,7 +38,7 @@ void check_edge(const char* name) {
 }
 
 std::vector<float> host_output(const ConvLayer& layer, const BakedPlan& plan) {
-  const SpecialisedModule module = specialise(layer, analyse(layer), plan, "kernel");
+  const SpecialisedModule module = specialise_baked(layer, analyse(layer), plan, "kernel");
   HostKernel kernel(to_bitcode(module), "kernel", form_of(plan, layer.shape));
   const std::vector<float> input = random_tensor(layer.shape.input_elements(), 1);
   const std::vector<float> residual = random_tensor(layer.shape.output_elements(), 2);
@@ -48,7 +48,7 @@ std::vector<float> host_output(const ConvLayer& layer, const BakedPlan& plan) {
 }
 
 SpecialisedModule specialised(const ConvLayer& layer, const BakedPlan& plan) {
-  return specialise(layer, analyse(layer), plan, kernel_symbol(layer.name, plan));
+  return specialise_baked(layer, analyse(layer), plan, kernel_symbol(layer.name, plan));
 }
 
 }  // namespace

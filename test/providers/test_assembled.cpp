@@ -5,7 +5,7 @@
 
 #include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/specialise/specialised_module.h"
 #include "test/assemble/kernels.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"

@@ -6,7 +6,7 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/compile.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
 #include "test/tune/fake_measurer.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/error.h"
 #include "test/ir/random_layers.h"
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <set>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
 #include "test/ir/random_layers.h"

@@ -3,10 +3,10 @@
 #include <cmath>
 #include <memory>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/providers/provider.h"
 #include "compiler/providers/template_provider.h"
-#include "compiler/specialise/specialise.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/sparse_pattern.h"
@@ -137,7 +137,7 @@ class ConvBakedProvider : public Provider {
     recipe.precision = plan->precision;
     recipe.template_text = [plan, &layer] { return print_template(*plan, layer.shape); };
     recipe.specialise = [plan, pattern, &layer](const std::string& symbol) {
-      return burin::specialise(layer, *pattern, *plan, symbol);
+      return specialise_baked(layer, *pattern, *plan, symbol);
     };
     return recipe;
   }
