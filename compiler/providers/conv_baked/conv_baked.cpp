@@ -1,5 +1,5 @@
-// Every nonzero is an instruction, every weight an immediate: the search for a plan is in compiler/plan, what fills the
-// template's holes in compiler/specialise.
+// Every nonzero is an instruction, every weight an immediate: the search for a plan is in plan/, what fills the holes
+// of the template (conv_baked.cu, template/) in slices/.
 #include <cmath>
 #include <memory>
 
@@ -23,7 +23,7 @@ PlanRequest request_of(const Task& task, const ProposeOptions& options) {
   return request;
 }
 
-// Of a slice of a larger tensor, the words from image to image; 0: images follow one another.
+// The words from image to image of a slice of a larger tensor; 0: images follow one another.
 std::int64_t slice_words(const KernelTensor& tensor) {
   return tensor.image_words == tensor.words() ? 0 : tensor.image_words;
 }
@@ -49,7 +49,7 @@ void check_weights(const BakedPlan& plan, const ConvLayer& layer, const SparsePa
   }
 }
 
-// That the plan is legal on all architectures and for exactly this task.
+// Checks that the plan is legal on all architectures and for exactly this task.
 void check_plan(const BakedPlan& plan, const Task& task, const SparsePattern& pattern) {
   const ConvLayer& layer = *task.layer;
   std::vector<std::string> faults = verify(plan, layer.shape, pattern);

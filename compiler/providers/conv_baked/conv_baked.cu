@@ -30,7 +30,7 @@
 #include "compiler/providers/conv_baked/conv_baked.def"
 #undef BURIN_CONSTANT
 
-// Of the slice that is being specialised.
+// These are of the slice that is being specialised.
 BURIN_PRIMITIVE u32 burin_slice_group() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_split() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_first_output() __attribute__((const));  // accumulators whose sums it completes
@@ -81,10 +81,11 @@ struct Tile {
 struct Pixel {
   float* output;  // channel 0; null: the tile reaches beyond the image or the batch; with a pool the whole tensor
   const float* residual;
-  u32 meant;  // bits of a stored word that mean something and are not a sign; with a pool 0: the tile reaches beyond
+  u32 value_bits;  // bits of a stored word that belong to its images and are no signs; with a pool 0: the tile reaches
+                   // beyond
 };
 
-BURIN_DEVICE bool exists(const Pixel& pixel) { return pools() ? pixel.meant != 0 : pixel.output != nullptr; }
+BURIN_DEVICE bool exists(const Pixel& pixel) { return pools() ? pixel.value_bits != 0 : pixel.output != nullptr; }
 
 // What a launch passes; the order is part of the package format.
 struct Launch {
@@ -107,7 +108,7 @@ BURIN_PRIMITIVE void burin_hole_direct(float* sums, const float* source);
 BURIN_PRIMITIVE void burin_hole_clear(float* sums);
 BURIN_PRIMITIVE void burin_hole_publish(float* sums, float* partials);
 BURIN_PRIMITIVE void burin_hole_gather(float* sums, const float* partials);
-BURIN_PRIMITIVE void burin_hole_share(float* sums, u32 place);
+BURIN_PRIMITIVE void burin_hole_leave(float* sums, u32 place);
 BURIN_PRIMITIVE void burin_hole_collect(float* sums, u32 place, u32 first_rank);
 BURIN_PRIMITIVE void burin_hole_outputs(float* sums, const Pixel* pixel, u32* live);
 BURIN_PRIMITIVE void burin_hole_keep(float* sums, const Pixel* pixel, u32 place);
@@ -116,7 +117,7 @@ BURIN_PRIMITIVE u32 burin_hole_first_block(u32 slice);
 BURIN_PRIMITIVE u32 burin_hole_blocks(u32 slice);
 BURIN_PRIMITIVE void burin_hole_slices(u32 slice, u32 lane, u32 outside, const float* source, u32 target, u32 copies,
                                        u32 bytes, float* partials, u32* counters, u8* marks, i32 batch, float* output,
-                                       const float* residual, u32 meant);
+                                       const float* residual, u32 value_bits);
 
 BURIN_DEVICE i32 at_most(i32 value, i32 limit) { return value < limit ? value : limit; }
 
@@ -198,7 +199,7 @@ BURIN_DEVICE i32 existing_col(i32 col) {
   return at_most(reached, conv_cols() - 1);
 }
 
-// For bulk copies. A thread whose pixel does not exist stands in for one that does.
+// This is for bulk copies. A thread whose pixel does not exist stands in for one that does.
 BURIN_DEVICE Tile locate_bulk_tile(const Launch& launch) {
   const TileOrigin origin = locate_origin();
   Tile tile;
@@ -264,10 +265,10 @@ BURIN_DEVICE Pixel locate_pixel(const Launch& launch) {
   pixel.residual =
       has_residual() ? launch.residual + static_cast<i64>(image) * residual_image_words() + within_image : nullptr;
   constexpr u32 kBoth = 0x7FFF7FFF, kFirst = 0x00007FFF;
-  pixel.meant = image * word_images() + 1 < launch.images ? kBoth : kFirst;
+  pixel.value_bits = image * word_images() + 1 < launch.images ? kBoth : kFirst;
   if (pools()) {
     pixel.output = launch.output;
-    pixel.meant = owned;
+    pixel.value_bits = owned;
   }
   return pixel;
 }
@@ -288,9 +289,9 @@ BURIN_DEVICE void finish_pixel(float* sums, const Pixel* pixel, u32* live) {
 // end.
 BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u32 target, u32 copies, u32 bytes,
                                    float* partials, u32* counters, u8* marks, i32 batch, float* output,
-                                   const float* residual, u32 meant) {
+                                   const float* residual, u32 value_bits) {
   burin_dev_prefetch_code(burin_slice_code(), burin_slice_code_bytes(), block_threads());
-  const Pixel pixel = {output, residual, meant};
+  const Pixel pixel = {output, residual, value_bits};
   u32 live[kMaxMarkWords];
   clear_live(live);
   float sums[kMaxSums];
@@ -318,7 +319,7 @@ BURIN_PIECE void burin_piece_slice(u32 lane, u32 outside, const float* source, u
   if (clustered()) {
     burin_dev_barrier();  // the partial sums take the buffers' place
     const u32 place = partials_start() + burin_dev_thread() * kWordBytes;
-    burin_hole_share(sums, place);
+    burin_hole_leave(sums, place);
     burin_dev_cluster_barrier();
     if (exists(pixel)) {
       burin_hole_collect(sums, place, rank_of_first_split());
@@ -374,7 +375,7 @@ BURIN_DEVICE void run_block(const Launch& launch, const u8* activity, u8* marks)
   }
   const Pixel pixel = locate_pixel(launch);
   burin_hole_slices(slice, tile.lane, tile.outside, tile.source, tile.target, tile.copies, tile.bytes, launch.partials,
-                    launch.counters, marks, launch.batch, pixel.output, pixel.residual, pixel.meant);
+                    launch.counters, marks, launch.batch, pixel.output, pixel.residual, pixel.value_bits);
 }
 
 // The entries: the plan decides which is kept, under the kernel's symbol.

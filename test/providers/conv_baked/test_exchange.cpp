@@ -62,7 +62,7 @@ Groups round_robin(int channels, int groups) {
 
 }  // namespace
 
-TEST_CASE("sharing: channels that read the same come together") {
+TEST_CASE("exchange: channels that read the same come together") {
   constexpr int kKinds = 6, kAlike = 8;
   std::vector<std::vector<int>> rows;
   for (int i = 0; i < kKinds * kAlike; ++i) {
@@ -75,7 +75,7 @@ TEST_CASE("sharing: channels that read the same come together") {
     const int kind = k / kAlike;
     groups[k % kAlike == 3 ? kind ^ 1 : kind].push_back(k);  // each kind has a stray with its neighbour
   }
-  const Groups shared = share_loads(pattern, groups, kKinds, kAlike, kEnough);
+  const Groups shared = exchange_channels(pattern, groups, kKinds, kAlike, kEnough);
   const std::int64_t each = kAlike * 3 + kLoadWeight * 3;
   CHECK((deal_cost(pattern, shared) == DealCost{each, kKinds * each}));
   for (const std::vector<int>& group : shared) {
@@ -83,13 +83,13 @@ TEST_CASE("sharing: channels that read the same come together") {
   }
 }
 
-TEST_CASE("sharing: a channel moves where there is room") {
+TEST_CASE("exchange: a channel moves where there is room") {
   const SparsePattern pattern = pattern_of({{0, 1}, {4, 5, 6, 7}, {4, 5, 6, 7}, {4, 5, 6, 7}, {0, 1}, {0, 1}}, 8);
   const Groups start = {{0, 1, 2, 5}, {3, 4}};
-  CHECK(share_loads(pattern, start, 2, 4, kEnough) == Groups{{1, 2, 3}, {0, 4, 5}});
+  CHECK(exchange_channels(pattern, start, 2, 4, kEnough) == Groups{{1, 2, 3}, {0, 4, 5}});
 }
 
-TEST_CASE("sharing: random patterns and groups") {
+TEST_CASE("exchange: random patterns and groups") {
   burin_test::Random random(61);
   for (int i = 0; i < 150; ++i) {
     const ConvShape shape = shape_of(random.integer(1, 20), random.integer(1, 40), random.integer(1, 3));
@@ -108,8 +108,8 @@ TEST_CASE("sharing: random patterns and groups") {
     const std::int64_t effort = random.chance(0.3) ? random.integer(0, 20'000) : kEnough;
     INFO("seed 61, case " << i << ": " << describe(shape) << ", " << count << " groups, effort " << effort);
 
-    const Groups shared = share_loads(pattern, groups, count, capacity, effort);
-    CHECK(share_loads(pattern, groups, count, capacity, effort) == shared);
+    const Groups shared = exchange_channels(pattern, groups, count, capacity, effort);
+    CHECK(exchange_channels(pattern, groups, count, capacity, effort) == shared);
     const DealCost before = deal_cost(pattern, groups), after = deal_cost(pattern, shared);
     CHECK(after.heaviest <= before.heaviest);
     CHECK(after.total <= before.total);
@@ -125,16 +125,16 @@ TEST_CASE("sharing: random patterns and groups") {
   }
 }
 
-TEST_CASE("sharing: a pattern without order gains, too") {
+TEST_CASE("exchange: a pattern without order gains, too") {
   const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape_of(64, 128, 3), 0.09));
   const Groups plain = round_robin(128, 8);
   const DealCost before = deal_cost(pattern, plain);
-  const DealCost after = deal_cost(pattern, share_loads(pattern, plain, 8, 16, kEnough));
+  const DealCost after = deal_cost(pattern, exchange_channels(pattern, plain, 8, 16, kEnough));
   CHECK(static_cast<double>(after.heaviest) <= 0.97 * static_cast<double>(before.heaviest));
   CHECK(static_cast<double>(after.total) <= 0.98 * static_cast<double>(before.total));
 }
 
-TEST_CASE("sharing: channels stay in their family") {
+TEST_CASE("exchange: channels stay in their family") {
   const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape_of(16, 60, 3), 0.1));
   Groups groups;
   for (int first = 0; first < 60; first += 20) {
@@ -143,29 +143,29 @@ TEST_CASE("sharing: channels stay in their family") {
       for (const int k : group) groups.back().push_back(first + k);
     }
   }
-  const Groups shared = share_loads(pattern, groups, 4, 5, kEnough);
+  const Groups shared = exchange_channels(pattern, groups, 4, 5, kEnough);
   CHECK(shared != groups);
   for (std::size_t g = 0; g < shared.size(); ++g) {
     for (const int k : shared[g]) CHECK(k / 20 == static_cast<int>(g) / 4);
   }
 }
 
-TEST_CASE("sharing: more groups than the effort suffices for are looked at in parts") {
+TEST_CASE("exchange: more groups than the effort suffices for are looked at in parts") {
   const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape_of(32, 512), 0.1));
   const Groups plain = round_robin(512, 128);
   constexpr std::int64_t kLittle = 100'000;  // all 128 at once would be set up only
-  const Groups shared = share_loads(pattern, plain, 128, 4, kLittle);
+  const Groups shared = exchange_channels(pattern, plain, 128, 4, kLittle);
   CHECK(deal_cost(pattern, shared) < deal_cost(pattern, plain));
 }
 
-TEST_CASE("sharing: nothing to share") {
+TEST_CASE("exchange: nothing in common") {
   const SparsePattern empty = pattern_of({{}, {}, {}, {}}, 3);
-  CHECK(share_loads(empty, round_robin(4, 2), 2, 2, kEnough) == round_robin(4, 2));
+  CHECK(exchange_channels(empty, round_robin(4, 2), 2, 2, kEnough) == round_robin(4, 2));
   CHECK(deal_cost(empty, round_robin(4, 2)) == DealCost{0, 0});
   const SparsePattern dense = pattern_of({{0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {0, 1, 2}}, 3);
-  CHECK(share_loads(dense, round_robin(4, 2), 2, 2, kEnough) == round_robin(4, 2));
-  CHECK(share_loads(dense, {{0, 1, 2, 3}}, 1, 4, kEnough) == Groups{{0, 1, 2, 3}});
+  CHECK(exchange_channels(dense, round_robin(4, 2), 2, 2, kEnough) == round_robin(4, 2));
+  CHECK(exchange_channels(dense, {{0, 1, 2, 3}}, 1, 4, kEnough) == Groups{{0, 1, 2, 3}});
   const SparsePattern one = pattern_of({{0, 2}}, 3);
-  CHECK(share_loads(one, {{0}}, 1, 1, kEnough) == Groups{{0}});
-  CHECK(share_loads(one, {{0}}, 1, 1, 0) == Groups{{0}});
+  CHECK(exchange_channels(one, {{0}}, 1, 1, kEnough) == Groups{{0}});
+  CHECK(exchange_channels(one, {{0}}, 1, 1, 0) == Groups{{0}});
 }

@@ -33,7 +33,7 @@ using Indices = std::vector<std::size_t>;
 
 }  // namespace
 
-TEST_CASE("variety: what is nearly the same is alike") {
+TEST_CASE("unlike plans: what is nearly the same is alike") {
   CHECK(alike(shared(896, 16, 1), shared(896, 16, 1)));
   CHECK(alike(shared(896, 16, 1), shared(1024, 15, 1)));
   CHECK_FALSE(alike(shared(896, 16, 1), shared(896, 16, 2)));
@@ -42,7 +42,7 @@ TEST_CASE("variety: what is nearly the same is alike") {
   CHECK_FALSE(alike(shared(896, 16, 1), direct(896, 16, 1)));
 }
 
-TEST_CASE("variety: the best comes first, then what is unlike it") {
+TEST_CASE("unlike plans: the best comes first, then what is unlike it") {
   const std::vector<PlanTraits> plans = {shared(896, 16, 1), shared(928, 16, 1), shared(960, 17, 1),
                                          shared(448, 16, 1), shared(448, 17, 1), shared(896, 16, 2)};
   CHECK(pick_unlike(plans, 1) == Indices{0});
@@ -52,14 +52,14 @@ TEST_CASE("variety: the best comes first, then what is unlike it") {
   CHECK(pick_unlike({}, 3).empty());
 }
 
-TEST_CASE("variety: every kind has its best looked at") {
+TEST_CASE("unlike plans: every kind has its best looked at") {
   const std::vector<PlanTraits> plans = {shared(896, 16, 1), shared(448, 16, 1), shared(224, 16, 1), shared(896, 64, 1),
                                          direct(896, 16, 1)};
   CHECK(pick_unlike(plans, 3) == Indices{0, 1, 4});
   CHECK(pick_unlike(plans, 1) == Indices{0});
 }
 
-TEST_CASE("variety: at most two differ in details alone") {
+TEST_CASE("unlike plans: at most two differ in details alone") {
   const std::vector<PlanTraits> plans(5, shared(896, 16, 1));
   CHECK(pick_unlike(plans, 4) == Indices{0, 1});
 }

@@ -30,8 +30,8 @@ constexpr int kRegistersPerHeldPosition = 4;  // 64-bit source, target, validity
 constexpr int kSchedulers = 4;                // of a multiprocessor, each issues one warp per clock
 constexpr double kIssueLanes = 128;           // lanes that all schedulers issue per clock
 
-// Beside the constants of ArchSpec: from H200 measurements of the baked prototype where a figure is given, else fitted
-// to 38 measured plans (docs/performance.md).
+// These stand beside the constants of ArchSpec. They are from H200 measurements of the baked prototype where a figure
+// is given, and else fitted to 38 measured plans (docs/experiments.md).
 constexpr double kOverlapLoss = 0.5;        // copies contend with arithmetic: 1x1 512@14 b32 10.8 + 32.9 -> 38.8 us
 constexpr double kPairedFetchLoss = 1.15;   // of two multiprocessors on one code: 6.4 to 7.4 clocks, by codes in flight
 constexpr double kBulkOverlapLoss = 0.25;   // copies that no thread issues, and direct loads
@@ -42,7 +42,7 @@ constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or 
 constexpr double kBlockStartUs = 1.0;        // a following block's first copies, when no other block covers them
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
-constexpr double kColdShare = 0.6;           // of the time to device memory that arithmetic does not hide
+constexpr double kColdPart = 0.6;            // of the time to device memory that arithmetic does not hide
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
 // What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
 // which the model made too much.
@@ -74,7 +74,7 @@ int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec
 
 namespace {
 
-// Shares of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
+// The parts of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
 class LaunchModel {
  public:
   LaunchModel(const LaunchFigures& figures, const ArchSpec& arch) : f_(figures), arch_(arch) {
@@ -125,8 +125,8 @@ class LaunchModel {
     cost.waves = blocks_ / (reachable_ * capacity_);
     cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
     // Activations come from device memory, and go there.
-    cost.staging_us += kColdShare * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
-    cost.total_us += kColdShare * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
+    cost.staging_us += kColdPart * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
+    cost.total_us += kColdPart * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
     if (f_.traffic_bytes > kCachedBytes) {
       const double least = arch_.launch_us + f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
       cost.staging_us += std::max(0.0, least - cost.total_us);
@@ -136,10 +136,10 @@ class LaunchModel {
   }
 
  private:
-  // Of few blocks the fullest slice decides, of many nearly the mean.
+  // The fullest slice decides where there are few blocks, and nearly the mean where there are many.
   double typical(double mean, double fullest) const { return mean + (fullest - mean) / per_sm_; }
 
-  // Around the multiply-adds: outputs, and with splits publishing and the loop that gathers.
+  // What stands around the multiply-adds: outputs, and with splits publishing and the loop that gathers.
   double frame() const {
     if (clustered_) {  // of each channel one block makes the output
       const double passed = kPartialInstructions * (f_.splits - 1);
@@ -165,10 +165,10 @@ class LaunchModel {
 
   // All instructions of one block without waiting for anything.
   double issue_clocks() const {
-    const double lanes_share = kIssueLanes / arch_.fma_lanes_per_clock;
+    const double slots_per_instruction = kIssueLanes / arch_.fma_lanes_per_clock;
     const double loads = loads_ * f_.load_conflict;
-    const double alone = instructions_ * lanes_share / arch_.sustained_issue;
-    const double mixed = instructions_ * lanes_share + arch_.shared_load_cost * loads;
+    const double alone = instructions_ * slots_per_instruction / arch_.sustained_issue;
+    const double mixed = instructions_ * slots_per_instruction + arch_.shared_load_cost * loads;
     const double load_bound =
         kSchedulers * loads * f_.load_words;  // one per clock and multiprocessor, whatever else is issued
     const double addresses = held_ ? 0 : stages_ * positions_per_thread_ * kLocateInstructions;
@@ -237,7 +237,7 @@ class LaunchModel {
                        std::max(read_bytes / (kScratchReadGain * sm_bytes_per_clock_), read_instructions);
   }
 
-  // Every block loads its share of the sums of the others.
+  // Every block loads the others' sums of the channels that it adds up.
   double cluster_clocks() const {
     return per_sm_ * partial_bytes_ * (f_.splits - 1) / f_.splits / arch_.cluster_bytes_per_clock;
   }

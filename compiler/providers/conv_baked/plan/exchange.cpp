@@ -27,10 +27,10 @@ struct DealCost {
 };
 
 // Local search over the groups of one family. Channels and columns have numbers of their own here.
-class Exchange {
+class FamilySearch {
  public:
   // `columns` lists those of each channel, all below `column_count`.
-  Exchange(Lists columns, std::size_t column_count, std::vector<std::vector<int>> groups, int capacity)
+  FamilySearch(Lists columns, std::size_t column_count, std::vector<std::vector<int>> groups, int capacity)
       : columns_(std::move(columns)),
         readers_(columns_.inverse(column_count)),
         members_(std::move(groups)),
@@ -189,7 +189,7 @@ class Exchange {
     return change(x, from, candidate.y, candidate.to, kept_from, kept_to);
   }
 
-  void exchange(int x, int from, int y, int to) {
+  void search(int x, int from, int y, int to) {
     take(x);
     if (y >= 0) {
       take(y);
@@ -286,31 +286,31 @@ Lists columns_of_outputs(const SparsePattern& pattern, std::size_t& column_count
 }
 
 // Works on some of the groups at a time.
-class Sharing {
+class ChannelExchange {
  public:
-  Sharing(const SparsePattern& pattern, std::vector<std::vector<int>>& groups, int capacity)
+  ChannelExchange(const SparsePattern& pattern, std::vector<std::vector<int>>& groups, int capacity)
       : groups_(groups),
         capacity_(capacity),
         columns_(columns_of_outputs(pattern, column_count_)),
         number_of_(column_count_),
         numbered_by_(column_count_, -1) {}
 
-  void share(std::size_t first, std::size_t last, std::int64_t effort) {
+  void work_on(std::size_t first, std::size_t last, std::int64_t effort) {
     if (last - first < 2) return;
     std::size_t nonzeros = 0;
     for (std::size_t g = first; g < last; ++g) nonzeros += nonzeros_of(g);
-    const std::int64_t setup = Exchange::setup_steps(nonzeros, last - first);
-    if (setup > effort / kSetupShare && last - first >= 4) {
+    const std::int64_t setup = FamilySearch::setup_steps(nonzeros, last - first);
+    if (setup > effort / kSetupPart && last - first >= 4) {
       const std::size_t middle = first + (last - first) / 2;
-      share(first, middle, effort / 2);
-      share(middle, last, effort / 2);
+      work_on(first, middle, effort / 2);
+      work_on(middle, last, effort / 2);
       return;
     }
-    exchange(first, last, effort);
+    search(first, last, effort);
   }
 
  private:
-  static constexpr int kSetupShare = 4;  // of the effort is spent on setting up, at most
+  static constexpr int kSetupPart = 4;  // a fourth of the effort is spent on setting up, at most
 
   std::size_t nonzeros_of(std::size_t group) const {
     std::size_t sum = 0;
@@ -318,7 +318,7 @@ class Sharing {
     return sum;
   }
 
-  void exchange(std::size_t first, std::size_t last, std::int64_t effort) {
+  void search(std::size_t first, std::size_t last, std::int64_t effort) {
     ++turn_;
     int columns = 0;
     Lists numbered;
@@ -339,12 +339,12 @@ class Sharing {
         numbered.end_list();
       }
     }
-    auto shared =
-        Exchange(std::move(numbered), static_cast<std::size_t>(columns), std::move(members), capacity_).run(effort);
-    if (!shared) return;
+    auto better =
+        FamilySearch(std::move(numbered), static_cast<std::size_t>(columns), std::move(members), capacity_).run(effort);
+    if (!better) return;
     for (std::size_t g = first; g < last; ++g) {
       groups_[g].clear();
-      for (const int member : (*shared)[g - first]) groups_[g].push_back(channels[member]);
+      for (const int member : (*better)[g - first]) groups_[g].push_back(channels[member]);
       std::sort(groups_[g].begin(), groups_[g].end());
     }
   }
@@ -359,12 +359,12 @@ class Sharing {
 
 }  // namespace
 
-std::vector<std::vector<int>> share_loads(const SparsePattern& pattern, std::vector<std::vector<int>> groups,
-                                          int family, int capacity, std::int64_t effort) {
-  Sharing sharing(pattern, groups, capacity);
+std::vector<std::vector<int>> exchange_channels(const SparsePattern& pattern, std::vector<std::vector<int>> groups,
+                                                int family, int capacity, std::int64_t effort) {
+  ChannelExchange exchange(pattern, groups, capacity);
   const std::size_t step = static_cast<std::size_t>(family);
   for (std::size_t first = 0; first < groups.size(); first += step) {
-    sharing.share(first, first + step, effort / static_cast<std::int64_t>(groups.size() / step));
+    exchange.work_on(first, first + step, effort / static_cast<std::int64_t>(groups.size() / step));
   }
   return groups;
 }

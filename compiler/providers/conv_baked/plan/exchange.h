@@ -1,4 +1,4 @@
-// Output channels exchanged between groups, so that those of a group read the same activations.
+// Output channels are exchanged between groups, so that those of a group read the same activations.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ inline constexpr std::int64_t kLoadWeight = 2;
 // less than `capacity`; no group becomes empty, and those that change are ascending. The cost of a family's heaviest
 // group does not rise, nor that of all. Looks for as long as `effort` memory accesses take, a few nanoseconds each; the
 // result depends on nothing else.
-std::vector<std::vector<int>> share_loads(const SparsePattern& pattern, std::vector<std::vector<int>> groups,
-                                          int family, int capacity, std::int64_t effort);
+std::vector<std::vector<int>> exchange_channels(const SparsePattern& pattern, std::vector<std::vector<int>> groups,
+                                                int family, int capacity, std::int64_t effort);
 
 }  // namespace burin

@@ -21,9 +21,9 @@ constexpr std::int64_t kChannelWeight = 4;
 // Up to so many channels in a row that the group does not read are copied nevertheless: that keeps a stage's channels
 // consecutive.
 constexpr int kMostDeadChannels = 3;
-// Of a deal's search for shared loads: at most about 0.1 s. Ten times as much gains 3 % for 1024 output channels, else
-// less than 1 %.
-constexpr std::int64_t kSharingEffort = 30'000'000;
+// A deal's search for loads in common takes at most about 0.1 s. Ten times as much gains 3 % for 1024 output channels,
+// else less than 1 %.
+constexpr std::int64_t kExchangeEffort = 30'000'000;
 // How much heavier the heaviest group may be when it packs consecutive convolution groups.
 constexpr double kConsecutiveLoss = 1.1;
 
@@ -220,7 +220,7 @@ std::vector<std::vector<int>> deal_outputs(const ConvShape& shape, const SparseP
       groups.push_back(std::move(members));
     }
   }
-  return share_loads(pattern, std::move(groups), option.parts, option.capacity, kSharingEffort);
+  return exchange_channels(pattern, std::move(groups), option.parts, option.capacity, kExchangeEffort);
 }
 
 std::vector<std::vector<int>> deal_channels(const std::vector<ChannelWork>& work, int in_channels, int splits,

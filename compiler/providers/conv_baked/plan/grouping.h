@@ -19,7 +19,7 @@ struct GroupOption {
   SliceWork mean;  // of a group; loads and channels as expected of a pattern without order
 };
 
-// All ways with at most kMaxGroupChannels accumulators, largest groups first; none empty.
+// All options with at most kMaxGroupChannels accumulators, those with the largest groups first; no group is empty.
 std::vector<GroupOption> group_options(const ConvShape& shape, const SparsePattern& pattern);
 
 // Output channels dealt so that the groups cost nearly the same, and little because the channels of a group read the

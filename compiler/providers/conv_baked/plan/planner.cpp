@@ -200,7 +200,7 @@ class Planner {
 
   int together() const { return channels_together(request_.input_layout); }
 
-  // As if all output channels were one group.
+  // The plan is made as if all output channels were one group.
   std::vector<ChannelWork> work_of_all() const {
     return count_work(pattern_, std::vector<int>(static_cast<std::size_t>(shape_.out_channels), 0), 1, together())
         .front();

@@ -42,8 +42,8 @@ CostBreakdown predict(const BakedPlan& plan, const ConvShape& shape, const Spars
 BakedPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request);
 
 // Up to `count` plans that are worth measuring, at least one: make_plan()'s first, then others that are unlike it and
-// each other (variety.h) and that predict() does not rule out, best first. All verify, and no two are equal. Throws
-// what make_plan() throws.
+// each other (unlike_plans.h) and that predict() does not rule out, best first. All verify, and no two are equal.
+// Throws what make_plan() throws.
 std::vector<BakedPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
                                   std::size_t count);
 

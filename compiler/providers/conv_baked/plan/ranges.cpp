@@ -61,7 +61,7 @@ class RangeCutter {
     return needed_[0];
   }
 
-  // The reach of every piece is known. Each range takes its share of what is left, as far as the others can do the
+  // The reach of every piece is known. Each range takes its part of what is left, as far as the others can do the
   // rest.
   std::vector<std::size_t> even_ends(std::int64_t most, int ranges) {
     ranges_needed(most);
@@ -73,7 +73,7 @@ class RangeCutter {
       if (pieces > others) longest = std::min(longest, count_ - others);
       std::size_t end = std::min(first + 1, count_);
       const auto must_grow = [&] { return needed_[end] > left - 1; };
-      // Grows while the larger range is at least as close to the share.
+      // The range grows while the larger one is at least as close to its part.
       const auto is_light = [&] {
         return (weight(first, end) + weight(first, end + 1)) * left <= 2 * weight(first, count_);
       };

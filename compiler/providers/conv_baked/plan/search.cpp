@@ -153,7 +153,7 @@ class Search {
     return staging == Staging::shared || (s.kernel_h == 1 && s.kernel_w == 1 && s.pad == Padding{});
   }
 
-  // Without any padding: what does not fit so never fits.
+  // The layout has no padding: what does not fit so never fits.
   SharedLayout least_layout(const PixelTile& tile) const {
     const ConvShape& s = space_.shape;
     SharedLayout layout;
@@ -342,7 +342,7 @@ class Search {
     return true;
   }
 
-  // Of a group. A load that brings several channels is needed when any of them is.
+  // Says how many loads a group has. A load that brings several channels is needed when any of them is.
   double loads_of(const GroupOption& option) const {
     const ConvShape& s = space_.shape;
     const int together = channels_together(space_.input);

@@ -57,7 +57,7 @@ struct SearchSpace {
 
 // The `count` best, best first, no two of the same tile, option and splits. Empty when nothing fits the limits.
 std::vector<PlanCandidate> search_plans(const SearchSpace& space, std::size_t count);
-// The same, but unlike each other (variety.h) instead of nearly the best alone.
+// The same, but unlike each other (unlike_plans.h) instead of nearly the best alone.
 std::vector<PlanCandidate> search_unlike_plans(const SearchSpace& space, std::size_t count);
 
 // Activations that a thread without staging loads ahead: enough to hide the way to L2.

@@ -65,7 +65,7 @@ Function* SliceBuilder::build(const SliceProgram& program) {
   slice->setSubprogram(parts_.scope);
   bind(*slice, "burin_slice_group", parts_.word(program.group));
   bind(*slice, "burin_slice_split", parts_.word(program.split));
-  const Share own = added_here(parts_, program);
+  const AddedRange own = added_here(parts_, program);
   bind(*slice, "burin_slice_first_output", parts_.word(own.first));
   bind(*slice, "burin_slice_outputs", parts_.word(own.end - own.first));
   bind(*slice, "burin_slice_code", slice);

@@ -63,7 +63,7 @@ std::vector<std::span<const LoadedTap>> by_channel(std::span<const LoadedTap> lo
   return regions;
 }
 
-// Per accumulator of the slice.
+// Counts the terms that the loads add to each accumulator of the slice.
 std::vector<int> terms_of(std::span<const LoadedTap> loads, std::size_t accumulators) {
   std::vector<int> terms(accumulators, 0);
   for (const LoadedTap& load : loads) {

@@ -1,4 +1,4 @@
-// What the builders of a slice's parts share: the template, the plan, and short names for constants.
+// What the builders of a slice's parts have in common: the template, the plan, and short names for constants.
 #pragma once
 
 #include <llvm/IR/IRBuilder.h>
@@ -13,10 +13,10 @@
 
 namespace burin {
 
-// Of the thread's array of sums in the template.
+// The thread's array of sums in the template has so many.
 inline constexpr int kSumSlots = 3 * kMaxGroupChannels;
 
-// Of one accumulator with Precision::fp16x2, at the end of a slice's multiply-adds.
+// What one accumulator holds with Precision::fp16x2, at the end of a slice's multiply-adds.
 struct RunningSum {
   int terms = 0;          // in the FP16 sums
   bool promoted = false;  // whether the FP32 sums hold earlier terms

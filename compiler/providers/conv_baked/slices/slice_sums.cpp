@@ -90,15 +90,15 @@ Function* gather(SliceParts& parts, int sums) {
 }
 
 // What other blocks of the cluster will read.
-Function* share(SliceParts& parts, int sums, const Share& own, const std::vector<RunningSum>& running) {
-  Function* body = parts.holes.open("share");
+Function* leave(SliceParts& parts, int sums, const AddedRange& own, const std::vector<RunningSum>& running) {
+  Function* body = parts.holes.open("leave");
   llvm::IRBuilder<> builder(&body->front());
   const FinalSums final_sums(parts, builder, body, running);
   for (int j = 0; j < sums; ++j) {
     if (own.has(j)) continue;
     for (int image = 0; image < parts.plan.word_images(); ++image) {
       Value* sum = final_sums.get(j, image);
-      parts.holes.splice(builder, parts.holes.piece("share"), {body->getArg(1), partial_offset(parts, j, image), sum});
+      parts.holes.splice(builder, parts.holes.piece("leave"), {body->getArg(1), partial_offset(parts, j, image), sum});
     }
   }
   builder.CreateRetVoid();
@@ -106,7 +106,7 @@ Function* share(SliceParts& parts, int sums, const Share& own, const std::vector
 }
 
 // The sums of some of the own channels. All loads come first, since they take long.
-void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, int split, const Share& some,
+void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, int split, const AddedRange& some,
                   const FinalSums& final_sums) {
   Function* load = parts.holes.piece("collect");
   Function* add = parts.holes.piece("add");
@@ -132,8 +132,8 @@ void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body,
   }
 }
 
-// As many channels at once as the registers of the sums hold, of which those that were shared are free.
-Function* collect(SliceParts& parts, int split, const Share& own, const std::vector<RunningSum>& running) {
+// As many channels at once as the registers of the sums hold, of which those that were left for other blocks are free.
+Function* collect(SliceParts& parts, int split, const AddedRange& own, const std::vector<RunningSum>& running) {
   Function* body = parts.holes.open("collect");
   llvm::IRBuilder<> builder(&body->front());
   const FinalSums final_sums(parts, builder, body, running);
@@ -155,7 +155,7 @@ bool side_by_side(const std::vector<int>& group, int j, int end) {
   return true;
 }
 
-constexpr int kMarkBits = 32;  // accumulators whose marks share a word
+constexpr int kMarkBits = 32;  // accumulators whose marks stand in one word
 
 // Which of a thread's outputs are live: a bit for each accumulator, in the words of the array `live`.
 class LiveBits {
@@ -186,7 +186,7 @@ class LiveBits {
 };
 
 // The map's bytes of the block's own channels. A warp holds the bits of 32 channels, each thread that of one.
-Function* marks(SliceParts& parts, const std::vector<int>& group, const Share& own) {
+Function* marks(SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
   Function* body = parts.holes.open("marks");
   llvm::IRBuilder<> builder(&body->front());
   Value *cell = body->getArg(0), *lane = body->getArg(1), *bits = nullptr;
@@ -207,7 +207,7 @@ struct Store {
   Value* offset = nullptr;
 };
 
-std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& group, const Share& own) {
+std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
   const ConvShape& shape = parts.layer.shape;
   const std::int64_t plane = static_cast<std::int64_t>(shape.conv_h()) * shape.conv_w();
   const int together = channels_together(parts.plan.output_layout);
@@ -309,7 +309,7 @@ class OutputBuilder {
 };
 
 // The channels of the block's own accumulators.
-Function* numbers(SliceParts& parts, const std::vector<int>& group, const Share& own) {
+Function* numbers(SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
   Function* body = parts.holes.open("numbers");
   llvm::IRBuilder<> builder(&body->front());
   for (int j = own.first; j < own.end; ++j) {
@@ -322,18 +322,18 @@ Function* numbers(SliceParts& parts, const std::vector<int>& group, const Share&
 
 }  // namespace
 
-Share added_here(const SliceParts& parts, const SliceProgram& program) {
+AddedRange added_here(const SliceParts& parts, const SliceProgram& program) {
   const auto size = static_cast<int>(parts.group(program).size());
   if (parts.plan.reduction != Reduction::cluster) return {0, size};
-  const int share = parts.plan.added_channels(program.group);
-  return {std::min(program.split * share, size), std::min((program.split + 1) * share, size)};
+  const int added = parts.plan.added_channels(program.group);
+  return {std::min(program.split * added, size), std::min((program.split + 1) * added, size)};
 }
 
 void build_sums(SliceParts& parts, const SliceProgram& program, const std::vector<RunningSum>& running,
                 HoleBodies& bodies) {
   const std::vector<int>& group = parts.group(program);
   const auto sums = static_cast<int>(group.size());
-  const Share own = added_here(parts, program);
+  const AddedRange own = added_here(parts, program);
   const std::vector<RunningSum> none(group.size());
   bodies.emplace_back("clear", clear(parts, sums));
   bodies.emplace_back(
@@ -342,7 +342,7 @@ void build_sums(SliceParts& parts, const SliceProgram& program, const std::vecto
   if (parts.plan.outputs) bodies.emplace_back("numbers", numbers(parts, group, own));
   if (parts.plan.marks) bodies.emplace_back("marks", marks(parts, group, own));
   if (parts.plan.reduction == Reduction::cluster) {
-    bodies.emplace_back("share", share(parts, sums, own, running));
+    bodies.emplace_back("leave", leave(parts, sums, own, running));
     bodies.emplace_back("collect", collect(parts, program.split, own, running));
   } else if (parts.plan.splits > 1) {
     bodies.emplace_back("publish", publish(parts, sums, running));

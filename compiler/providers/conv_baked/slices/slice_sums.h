@@ -6,11 +6,11 @@
 namespace burin {
 
 // The accumulators of a group whose final sums a slice computes.
-struct Share {
+struct AddedRange {
   int first = 0, end = 0;
   bool has(int j) const { return first <= j && j < end; }
 };
-Share added_here(const SliceParts& parts, const SliceProgram& program);
+AddedRange added_here(const SliceParts& parts, const SliceProgram& program);
 
 // Adds the bodies of `clear`, of the plan's reduction and of `outputs` or what a pool needs. `running`: what the
 // multiply-adds left, per accumulator.

@@ -43,8 +43,8 @@ class TapBuilder {
   // Loads that begin together. Direct loads take long, and left alone the assembler may wait for each as soon as the
   // few after it have begun; across the borders of batches it moves nothing.
   std::size_t batch() const;
-  // Of the loads from `first` to `end`: those that come before the first multiply-add, and the multiply-adds, each with
-  // the load that comes as many loads ahead.
+  // load_first() builds those of the loads from `first` to `end` that come before the first multiply-add; multiply(),
+  // the multiply-adds, each with the load that comes as many loads ahead.
   void load_first(Walk& walk, std::size_t first, std::size_t end);
   void load_batch(Walk& walk, std::size_t first, std::size_t end);
   void multiply(Walk& walk, std::size_t first, std::size_t end);

@@ -1,5 +1,5 @@
 // The template's open end: its pieces are cloned, its holes get bodies. What goes into them is the affair of
-// slice_builder.cpp and entry.cpp.
+// slice_builder.cpp and entry_holes.cpp.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>

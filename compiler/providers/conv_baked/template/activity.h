@@ -29,7 +29,7 @@ BURIN_DEVICE void clear_activity() {
 // ---- the map of the input
 BURIN_DEVICE i32 within(i32 place, i32 extent) { return place < 0 ? 0 : place >= extent ? extent - 1 : place; }
 
-// Of an axis: the first cell that a tile reads, and the last. What lies beyond the image counts as the nearest cell,
+// The first cell along an axis that a tile reads, and the last. What lies beyond the image counts as the nearest cell,
 // which can only bring a dead channel to life.
 struct Cells {
   i32 first, last;

@@ -76,8 +76,8 @@ BURIN_PIECE void burin_piece_stage(const Tile* tile, float* sums) {
   burin_hole_taps(sums, tile->lane, 0);
 }
 
-// The same with bulk copies. A stage after which no buffer is filled needs no barrier for it, but many warps share
-// fetches of code only as long as they keep together.
+// The same with bulk copies. A stage after which no buffer is filled needs no barrier for it, but many warps use
+// the same fetches of code only as long as they keep together.
 BURIN_PIECE void burin_piece_bulk_stage(const Tile* tile, float* sums, u32 gate, u32 phase) {
   burin_dev_gate_wait(gate, phase);
   burin_dev_barrier();

@@ -52,7 +52,7 @@ BURIN_DEVICE float with_position(const ChannelWindow& window, i32 r, i32 s, bool
   return inside ? joined(result, value) : result;
 }
 
-// Of an average; rounding up, a window may reach beyond the padding, which never counts.
+// Counts what an average divides by: rounding up, a window may reach beyond the padding, which never counts.
 BURIN_DEVICE i32 counted(i32 begin, i32 kernel, i32 extent, i32 pad_behind) {
   const i32 first = begin < 0 && !pool_counts_padding() ? 0 : begin;
   return at_most(begin + kernel, extent + (pool_counts_padding() ? pad_behind : 0)) - first;

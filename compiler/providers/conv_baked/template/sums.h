@@ -25,9 +25,9 @@ BURIN_DEVICE bool last_to_arrive(u32* counter) {
   return order == last;
 }
 
-// Or the splits are the blocks of a cluster: each leaves its partial sums in its shared memory and adds its share of
-// the group's channels, again in the order of the splits.
-BURIN_PIECE void burin_piece_share(u32 place, u32 offset, float sum) { burin_dev_shared_store(place, offset, sum); }
+// Or the splits are the blocks of a cluster: each leaves its partial sums in its shared memory and adds up a part
+// of the group's channels, again in the order of the splits.
+BURIN_PIECE void burin_piece_leave(u32 place, u32 offset, float sum) { burin_dev_shared_store(place, offset, sum); }
 
 // Between the ranks of neighbouring splits are those of the cluster's other tiles.
 BURIN_PIECE float burin_piece_collect(u32 place, u32 offset, u32 first_rank, u32 split) {
@@ -93,7 +93,7 @@ BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, con
   }
   const u32 word = pack_halves(activate(low), activate(high));
   burin_dev_global_store_word(pixel->output, channel_bytes, word);
-  return (word & pixel->meant) != 0 ? 1u : 0u;
+  return (word & pixel->value_bits) != 0 ? 1u : 0u;
 }
 
 // With nchw4, four accumulators whose channels lie side by side.
