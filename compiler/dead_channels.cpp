@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "compiler/reference.h"
+#include "ir/baked_plan_activity.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
 #include "ir/saturate.h"
 
 namespace burin {

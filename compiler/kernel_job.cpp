@@ -1,5 +1,5 @@
 #include "compiler/kernel_job.h"
-#include "ir/kernel_plans.h"
+#include "ir/derive_form.h"
 
 #include <fmt/format.h>
 

@@ -5,7 +5,7 @@
 #include "compiler/emit/ptx.h"
 #include "compiler/observer.h"
 #include "compiler/source_hash.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/specialise/specialised_module.h"
 #include "ir/error.h"
 #include "ir/sparse_pattern.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/kernel_kinds.h"
-#include "compiler/plan/constraints.h"
+#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/provider.h"
 #include "ir/element_type.h"
 #include "ir/kernel.h"

@@ -4,8 +4,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 #include "ir/printable.h"
 #include "ir/text.h"
 
@@ -76,7 +76,7 @@ CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
     }
     return options;
   }
-  const KernelPlan plan = in_file(reentry.plan_path, [&] { return parse_kernel_plan(reentry.plan); });
+  const BakedPlan plan = in_file(reentry.plan_path, [&] { return parse_baked_plan(reentry.plan); });
   if (options.precision != Precision::fp32 && options.precision != plan.precision) {
     fail(ErrorKind::usage,
          "--precision {}: the plan for '{}' computes in {}; leave --precision out, or make a new plan",

@@ -41,7 +41,7 @@ struct Comparison {
 // How the outputs came about; the tolerance follows from it.
 struct Arithmetic {
   Precision precision = Precision::fp32;
-  int promote_every = 0;      // KernelPlan::promote_every
+  int promote_every = 0;      // BakedPlan::promote_every
   int longest_reduction = 0;  // terms
 };
 

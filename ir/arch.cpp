@@ -118,7 +118,7 @@ constexpr ArchSpec ada() {
   return arch;
 }
 
-// Measured on one H200; docs/performance.md says how.
+// This was measured on one H200; docs/experiments.md has the figures.
 constexpr ArchSpec hopper() {
   ArchSpec arch;
   arch.name = "sm_90";

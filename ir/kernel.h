@@ -21,6 +21,9 @@ namespace burin {
 
 // What an access to several values at once needs: a bulk copy, or four words that lie side by side.
 inline constexpr int kWideAccessBytes = 16;
+// Dynamic shared memory begins with so many bytes, which hold a word to broadcast one value and the gates of bulk
+// copies.
+inline constexpr int kSharedReserveBytes = 128;
 inline constexpr int kMaxKernelTensors = 16;
 
 enum class TensorRole {
@@ -145,7 +148,7 @@ struct Kernel {
   std::string source_hash;             // of everything the code was made from: tool version, weights, plan
   std::vector<KernelBinary> binaries;
 
-  // What the plan implies (ir/kernel_plans.h); no file says it a second time.
+  // What the plan implies (ir/derive_form.h); no file says it a second time.
   std::string plan_short;  // for tables
   KernelForm form;
 

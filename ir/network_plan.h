@@ -1,5 +1,5 @@
 // NetworkPlan: how a network runs for one batch size: where every tensor lies and which step waits for which. It is
-// plain data; what the steps launch is in plans of their own (KernelPlan for convolutions).
+// plain data; what the steps launch is in plans of their own (BakedPlan for convolutions).
 //
 // Tensors lie in buffers. Those of the network's inputs and outputs are the caller's memory, plain NCHW; all others are
 // parts of one arena, where buffers that never live at the same time share bytes. Several tensors can lie in one

@@ -14,7 +14,7 @@ enum class Precision {
   fp16,    // tensors in FP16; weights, products and sums in FP32
   bf16,    // tensors in BF16; weights, products and sums in FP32
   fp16x2,  // tensors and weights in FP16; multiply-adds of two halves at once, each rounded to FP16; their sums go over
-           // to FP32 ones every so many terms (KernelPlan::promote_every)
+           // to FP32 ones every so many terms (BakedPlan::promote_every)
 };
 
 inline constexpr std::array kPrecisions = {Precision::fp32, Precision::fp16, Precision::bf16, Precision::fp16x2};

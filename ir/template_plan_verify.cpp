@@ -6,7 +6,7 @@
 
 #include "ir/arch.h"
 #include "ir/faults.h"
-#include "ir/kernel_plan.h"
+#include "ir/kernel.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/template_plan.h"

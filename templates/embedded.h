@@ -1,4 +1,4 @@
-// The bitcode that the build made of this folder.
+// The bitcode that the build made of the providers' templates and of the device primitives.
 #pragma once
 
 #include <string_view>

@@ -7,8 +7,8 @@
 
 #include "compiler/program_tasks.h"
 #include "ir/arch.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 
 namespace burin {
 namespace {

@@ -39,7 +39,7 @@ std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOption
     ProgressBar progress("tuning");
     tuned = tune_network(
         network, tune_options,
-        [&](const ConvLayer& layer, const SparsePattern&, const KernelPlan& plan) {
+        [&](const ConvLayer& layer, const SparsePattern&, const BakedPlan& plan) {
           return compile_candidate(layer, plan, options.archs, arch);
         },
         measurer,

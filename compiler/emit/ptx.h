@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "compiler/specialise/specialise.h"
+#include "compiler/specialise/specialised_module.h"
 
 namespace burin {
 

@@ -4,9 +4,9 @@
 
 #include "compiler/dead_channels.h"
 #include "compiler/reference.h"
+#include "ir/baked_plan_activity.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
 
 namespace burin {
 namespace {

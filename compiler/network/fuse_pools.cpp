@@ -7,7 +7,7 @@
 
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
-#include "ir/kernel_plan_pool.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/limits.h"
 
 namespace burin {

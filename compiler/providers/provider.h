@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "compiler/estimate.h"
-#include "compiler/plan/constraints.h"
+#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/task.h"
 #include "ir/kernel.h"
 
 namespace burin {
 
-struct SpecialisedModule;  // compiler/specialise/specialise.h
+struct SpecialisedModule;  // compiler/specialise/specialised_module.h
 
 // A provider's way to do a task.
 struct Candidate {

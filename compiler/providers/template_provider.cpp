@@ -5,7 +5,7 @@
 #include <cmath>
 #include <memory>
 
-#include "compiler/specialise/operator_module.h"
+#include "compiler/specialise/template_kernel.h"
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/limits.h"
@@ -122,8 +122,8 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   BURIN_CHECK(static_cast<std::int64_t>(recipe.weights.size()) == plan->weights().run_words,
               "{}: {} words of weights were packed, and the plan has {}", task.name, recipe.weights.size(),
               plan->weights().run_words);
-  recipe.template_text = [plan] { return print_operator_template(*plan); };
-  recipe.specialise = [plan](const std::string& symbol) { return specialise_operator(*plan, symbol); };
+  recipe.template_text = [plan] { return print_template(*plan); };
+  recipe.specialise = [plan](const std::string& symbol) { return specialise_template(*plan, symbol); };
   return recipe;
 }
 

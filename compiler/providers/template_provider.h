@@ -69,7 +69,7 @@ const ArchSpec& arch_of(const Task& task);
 bool is_wide(const KernelTensor& tensor);
 void set_narrow(TemplatePlan& plan);
 
-// The constants of templates/operators/function.def.
+// The constants of templates/kernels/function.def.
 void set_function(TemplatePlan& plan, const Elementwise& function);
 void set_function(TemplatePlan& plan, Activation activation, float leaky_slope);
 void set_no_function(TemplatePlan& plan);

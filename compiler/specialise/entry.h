@@ -1,19 +1,16 @@
-// The kernel's entry: what all slices share, and the jump to the block's own.
+// The finished kernel's entry.
 #pragma once
 
-#include <string>
-#include <vector>
+#include <llvm/IR/Module.h>
 
-#include "compiler/specialise/template_holes.h"
-#include "ir/kernel_plan.h"
+#include <string>
 
 namespace burin {
 
-// Fills the holes of the entry. `slices` are in the order of the plan's.
-void build_entry(TemplateHoles& holes, const KernelPlan& plan, const std::vector<llvm::Function*>& slices);
-// The finished entry's name, and what the assembler must know of the launch.
-void set_entry(llvm::Module& module, const std::string& symbol, const KernelPlan& plan);
-// The same of a kernel of which no more is known than the threads of its blocks.
-void set_entry(llvm::Module& module, const std::string& symbol, int threads);
+inline constexpr int kAllRegisters = 255;  // of a thread
+
+// Names the entry, and says what the assembler must know of the launch: the threads of a block, and a cap on each
+// thread's registers where it is less than all of them.
+void set_entry(llvm::Module& module, const std::string& symbol, int threads, int max_registers = kAllRegisters);
 
 }  // namespace burin

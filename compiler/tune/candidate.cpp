@@ -2,11 +2,11 @@
 
 #include "compiler/make_kernel.h"
 #include "compiler/program_tasks.h"
-#include "ir/kernel_plans.h"
+#include "ir/derive_form.h"
 
 namespace burin {
 
-Package compile_candidate(const ConvLayer& layer, const KernelPlan& plan, const std::vector<std::string>& archs,
+Package compile_candidate(const ConvLayer& layer, const BakedPlan& plan, const std::vector<std::string>& archs,
                           const std::string& arch) {
   CompileOptions options;
   options.archs = archs;

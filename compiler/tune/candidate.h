@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 #include "ir/package/package.h"
 
 namespace burin {
 
 // `archs`: of the package that is tuned for; `arch`: the one of them that it is measured on. Throws Error. Thread-safe.
-Package compile_candidate(const ConvLayer& layer, const KernelPlan& plan, const std::vector<std::string>& archs,
+Package compile_candidate(const ConvLayer& layer, const BakedPlan& plan, const std::vector<std::string>& archs,
                           const std::string& arch);
 
 }  // namespace burin

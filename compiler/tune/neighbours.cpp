@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ir/arch.h"
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -26,7 +26,7 @@ std::vector<int> group_steps(int groups, const std::vector<GroupOption>& options
 }
 
 // Twice or half as many tiles in a cluster.
-std::vector<ClusterShape> cluster_steps(const KernelPlan& plan) {
+std::vector<ClusterShape> cluster_steps(const BakedPlan& plan) {
   std::vector<ClusterShape> steps;
   if (!arch_by_name(plan.arch).clusters) return steps;
   for (const int tiles : {plan.cluster.tiles * 2, plan.cluster.tiles / 2}) {
@@ -38,7 +38,7 @@ std::vector<ClusterShape> cluster_steps(const KernelPlan& plan) {
 
 }  // namespace
 
-std::vector<PlanConstraints> neighbours_of(const KernelPlan& plan, const PlanConstraints& fixed,
+std::vector<PlanConstraints> neighbours_of(const BakedPlan& plan, const PlanConstraints& fixed,
                                            const std::vector<GroupOption>& options) {
   const PlanConstraints here = constraints_of(plan);
   std::vector<PlanConstraints> found;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/options.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/tune/measurer.h"
 #include "ir/network.h"
 
@@ -32,7 +32,7 @@ struct TuneProgress {
 
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
 using CandidateCompiler =
-    std::function<Package(const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan)>;
+    std::function<Package(const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan)>;
 
 // One plan for each layer and batch size, in the network's order. `progress` may be empty. A candidate that cannot be
 // compiled or launched, or computes something else than the reference, is recorded with its fault and never chosen.

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "compiler/plan/grouping.h"
+#include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/tune/neighbours.h"
-#include "ir/kernel_plans.h"
+#include "ir/derive_form.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -35,7 +35,7 @@ std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}"
 
 std::vector<std::size_t> TuningTask::next_round() {
   BURIN_CHECK(round_is_over(), "{}: a round of tuning is not over", name());
-  std::vector<KernelPlan> plans;
+  std::vector<BakedPlan> plans;
   if (plans_.empty()) {
     plans = make_plans(layer_, pattern_, request_, static_cast<std::size_t>(most_first_));
   } else {
@@ -46,7 +46,7 @@ std::vector<std::size_t> TuningTask::next_round() {
     steps_left_ -= static_cast<int>(plans.size());
   }
   std::vector<std::size_t> added;
-  for (KernelPlan& plan : plans) {
+  for (BakedPlan& plan : plans) {
     added.push_back(plans_.size());
     TuningCandidate candidate;
     candidate.plan = print(constraints_of(plan));
@@ -58,16 +58,16 @@ std::vector<std::size_t> TuningTask::next_round() {
 }
 
 // Those of the best that were not tried before, as many as there are steps left.
-std::vector<KernelPlan> TuningTask::neighbours() const {
+std::vector<BakedPlan> TuningTask::neighbours() const {
   const std::vector<GroupOption> options = group_options(layer_.shape, pattern_);
-  std::vector<KernelPlan> found;
+  std::vector<BakedPlan> found;
   for (const PlanConstraints& constraints : neighbours_of(plans_[*best_], request_.constraints, options)) {
     if (static_cast<int>(found.size()) == steps_left_) break;
     PlanRequest request = request_;
     request.constraints = constraints;
     try {
-      KernelPlan plan = make_plan(layer_, pattern_, request);
-      const auto known = [&](const std::vector<KernelPlan>& plans) {
+      BakedPlan plan = make_plan(layer_, pattern_, request);
+      const auto known = [&](const std::vector<BakedPlan>& plans) {
         return std::find(plans.begin(), plans.end(), plan) != plans.end();
       };
       if (!known(plans_) && !known(found)) found.push_back(std::move(plan));
@@ -106,7 +106,7 @@ TunedKernel TuningTask::result() const {
     fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), plans_.size(),
          evidence_.candidates.front().plan, first_fault_->what());
   }
-  const KernelPlan& plan = plans_[*best_];
+  const BakedPlan& plan = plans_[*best_];
   TunedKernel result{layer_.name,
                      request_.batch,
                      {std::string(kBakedProvider),

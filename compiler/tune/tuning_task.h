@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/options.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/tune/measurer.h"
 #include "ir/error.h"
 #include "ir/sparse_pattern.h"
@@ -29,7 +29,7 @@ class TuningTask {
   int batch() const { return request_.batch; }
   Precision precision() const { return request_.precision; }
   std::string name() const;  // "layer 'conv1', batch 32"
-  const KernelPlan& plan(std::size_t candidate) const { return plans_[candidate]; }
+  const BakedPlan& plan(std::size_t candidate) const { return plans_[candidate]; }
 
   void measured(std::size_t candidate, const LaunchTimes& times, double error);
   void failed(std::size_t candidate, const Error& fault);
@@ -44,7 +44,7 @@ class TuningTask {
   TunedKernel result() const;
 
  private:
-  std::vector<KernelPlan> neighbours() const;
+  std::vector<BakedPlan> neighbours() const;
   const TuningCandidate& outcome(std::size_t candidate) const { return evidence_.candidates[candidate]; }
 
   const ConvLayer& layer_;
@@ -52,7 +52,7 @@ class TuningTask {
   const PlanRequest request_;
   const int most_first_;
   int steps_left_;
-  std::vector<KernelPlan> plans_;  // one for each candidate of the evidence
+  std::vector<BakedPlan> plans_;  // one for each candidate of the evidence
   TuningRecord evidence_;
   std::optional<std::size_t> best_;
   double best_of_last_round_ = 0;

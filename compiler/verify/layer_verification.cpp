@@ -7,10 +7,10 @@
 #include "compiler/dead_channels.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
+#include "ir/baked_plan.h"
+#include "ir/baked_plan_activity.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan.h"
-#include "ir/kernel_plan_activity.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -85,7 +85,7 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
   Arithmetic arithmetic{.precision = *precision};
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {
-    arithmetic.promote_every = parse_kernel_plan(kernel.plan).promote_every;
+    arithmetic.promote_every = parse_baked_plan(kernel.plan).promote_every;
   } catch (const Error& error) {
     fail(ErrorKind::bad_input,
          "layer '{}': the package's plan says how often sums go over to FP32, and cannot be read: {}", kernel.op,

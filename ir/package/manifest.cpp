@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "ir/arch_name.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 #include "ir/limits.h"
 #include "ir/package/manifest_checks.h"
 #include "ir/package/names.h"

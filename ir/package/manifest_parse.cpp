@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 #include "ir/limits.h"
 #include "ir/package/manifest_json.h"
 #include "ir/package/names.h"

@@ -265,7 +265,7 @@ namespace {
 // The sample's conv1 with maps, in cells of 1x7x7.
 std::shared_ptr<Package> sample_with_maps() {
   return sample_package({}, [](std::vector<Kernel>& kernels) {
-    edit_baked(kernels.front(), [](KernelPlan& plan) {
+    edit_baked(kernels.front(), [](BakedPlan& plan) {
       plan.skips = ActivityMap{1, 7, 7};
       plan.marks = true;
     });

@@ -1,9 +1,9 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/verify/layer_verification.h"
+#include "ir/derive_form.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 
 using namespace burin;
 
@@ -25,7 +25,7 @@ Manifest manifest_of(const ConvLayer& layer, Precision precision = Precision::fp
   Kernel kernel;
   kernel.op = layer.name;
   kernel.precision = to_string(precision);
-  KernelPlan plan;
+  BakedPlan plan;
   plan.precision = precision;
   if (precision == Precision::fp16x2) plan.promote_every = 12;
   kernel.plan = print(plan);

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "ir/kernel_plan_pool.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -21,7 +21,7 @@ int patch_extent(int tile, int stride, int kernel, int dilation) {
   return (tile - 1) * stride + (kernel - 1) * dilation + 1;
 }
 
-SharedLayout patch_layout(const KernelPlan& plan, const ConvShape& shape, const HandPlan& hand) {
+SharedLayout patch_layout(const BakedPlan& plan, const ConvShape& shape, const HandPlan& hand) {
   SharedLayout shared;
   shared.patch_rows = patch_extent(plan.tile.rows, shape.stride_h, shape.kernel_h, shape.dilation_h);
   shared.patch_cols = patch_extent(plan.tile.cols, shape.stride_w, shape.kernel_w, shape.dilation_w);
@@ -34,9 +34,9 @@ SharedLayout patch_layout(const KernelPlan& plan, const ConvShape& shape, const 
 }
 
 // ---- bulk
-bool whole_planes(const KernelPlan& plan, const ConvShape& shape) { return plan.tile.rows == shape.conv_h(); }
+bool whole_planes(const BakedPlan& plan, const ConvShape& shape) { return plan.tile.rows == shape.conv_h(); }
 
-SharedLayout bulk_layout(const KernelPlan& plan, const ConvShape& shape, const HandPlan& hand) {
+SharedLayout bulk_layout(const BakedPlan& plan, const ConvShape& shape, const HandPlan& hand) {
   const int together = channels_together(plan.input_layout);
   SharedLayout shared;
   shared.patch_rows = whole_planes(plan, shape)
@@ -54,7 +54,7 @@ SharedLayout bulk_layout(const KernelPlan& plan, const ConvShape& shape, const H
 }
 
 // Where a run of channels may begin.
-int bulk_multiple(const KernelPlan& plan, const ConvShape& shape) {
+int bulk_multiple(const BakedPlan& plan, const ConvShape& shape) {
   const int together = channels_together(plan.input_layout);
   if (together > 1 || !whole_planes(plan, shape)) return together;
   return kBulkWords / std::gcd(shape.in_h * shape.in_w, kBulkWords);
@@ -72,9 +72,9 @@ std::vector<int> run_of_channels(const std::set<int>& read, int split, int split
 
 }  // namespace
 
-KernelPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std::string& arch_name) {
+BakedPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std::string& arch_name) {
   const ConvShape& shape = layer.shape;
-  KernelPlan plan;
+  BakedPlan plan;
   plan.arch = arch_name;
   plan.input_layout = hand.input_layout;
   plan.output_layout = hand.output_layout;

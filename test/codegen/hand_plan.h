@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 #include "test/ir/random_layers.h"
 
 namespace burin_test {
@@ -39,7 +39,7 @@ struct HandPlan {
 // The tile is cut to the output. Channels are dealt to the splits in turn. With bulk staging, where only whole rows and
 // runs of channels can be copied, the tile gets all columns, one image if it has not all rows, and the splits get runs
 // of channels; these and the stages are rounded up to what bulk copies can bring.
-burin::KernelPlan plan_by_hand(const burin::ConvLayer& layer, const HandPlan& hand, const std::string& arch = "sm_90");
+burin::BakedPlan plan_by_hand(const burin::ConvLayer& layer, const HandPlan& hand, const std::string& arch = "sm_90");
 
 // A legal one, every attribute drawn but the layouts and the precision.
 HandPlan random_hand_plan(const burin::ConvLayer& layer, Random& random, const std::string& arch = "sm_90",

@@ -7,13 +7,13 @@
 
 #include "compiler/dead_channels.h"
 #include "compiler/host/executor.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/reference.h"
-#include "compiler/specialise/specialise.h"
+#include "ir/baked_plan_activity.h"
+#include "ir/derive_form.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
-#include "ir/kernel_plans.h"
 
 using namespace burin;
 
@@ -21,7 +21,7 @@ namespace burin_test {
 namespace {
 
 // A tensor as the plan's kernel has it in memory, with NaN in all that fills up: a sum that takes one in is NaN.
-std::vector<float> words_of(const KernelPlan& plan, TensorLayout layout, const std::vector<float>& nchw, int channels,
+std::vector<float> words_of(const BakedPlan& plan, TensorLayout layout, const std::vector<float>& nchw, int channels,
                             int rows, int cols) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
   return pack_words(element_of(plan.precision), from_nchw(layout, nchw, channels, rows, cols, kNaN));
@@ -33,7 +33,7 @@ struct Maps {
 };
 
 // Of `reference_input`, which is what the kernel should take `input` for.
-std::string run_on(HostKernel& kernel, const ConvLayer& layer, const KernelPlan& plan, int longest_reduction, int batch,
+std::string run_on(HostKernel& kernel, const ConvLayer& layer, const BakedPlan& plan, int longest_reduction, int batch,
                    const std::vector<float>& input, const std::vector<float>& reference_input,
                    const std::vector<float>& residual, Maps maps) {
   constexpr std::uint8_t kUnwritten = 0xA5;
@@ -61,7 +61,7 @@ std::string run_on(HostKernel& kernel, const ConvLayer& layer, const KernelPlan&
   return map_fault(plan.output_map(), output_extent(shape, batch), maps.output, output, kUnwritten);
 }
 
-std::string run_once(HostKernel& kernel, const ConvLayer& layer, const KernelPlan& plan, int longest_reduction,
+std::string run_once(HostKernel& kernel, const ConvLayer& layer, const BakedPlan& plan, int longest_reduction,
                      int batch, std::uint64_t seed) {
   const ConvShape& shape = layer.shape;
   const ElementType element = element_of(plan.precision);
@@ -96,12 +96,12 @@ std::string run_once(HostKernel& kernel, const ConvLayer& layer, const KernelPla
 
 }  // namespace
 
-std::string check_on_host(const ConvLayer& layer, const KernelPlan& plan, const std::vector<int>& batches,
+std::string check_on_host(const ConvLayer& layer, const BakedPlan& plan, const std::vector<int>& batches,
                           std::uint64_t seed) {
   return check_against(layer, layer, plan, batches, seed);
 }
 
-std::string check_against(const ConvLayer& reference, const ConvLayer& layer, const KernelPlan& plan,
+std::string check_against(const ConvLayer& reference, const ConvLayer& layer, const BakedPlan& plan,
                           const std::vector<int>& batches, std::uint64_t seed) {
   if (batches.empty()) return layer.name + ": there is no batch to check";
   std::string what = "making the code";
@@ -111,7 +111,7 @@ std::string check_against(const ConvLayer& reference, const ConvLayer& layer, co
       return fmt::format("{}: the plan is not legal: {}\n{}", layer.name, fault, print(plan));
     }
     const std::string symbol = kernel_symbol(layer.name, plan);
-    const SpecialisedModule specialised = specialise(layer, pattern, plan, symbol);
+    const SpecialisedModule specialised = specialise_baked(layer, pattern, plan, symbol);
     HostKernel kernel(to_bitcode(specialised), symbol, form_of(plan, layer.shape));
     const int longest = longest_reduction(pattern, layer.shape.epilogue);
     for (const int batch : batches) {

@@ -13,9 +13,9 @@
 
 #include "compiler/emit/kernel_map.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/specialise/slice_program.h"
-#include "compiler/specialise/slice_stages.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/providers/conv_baked/slices/slice_program.h"
+#include "compiler/providers/conv_baked/slices/slice_stages.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/codegen/ptx_taps.h"
 
 using namespace burin;
@@ -42,18 +42,18 @@ bool is_clustered(const Emitted& made) { return made.plan.reduction == Reduction
 int added_here(const Emitted& made, const Slice& slice) {
   const auto outputs = static_cast<int>(made.plan.groups[static_cast<std::size_t>(slice.group)].size());
   if (!is_clustered(made)) return outputs;
-  const int share = made.plan.share_channels(slice.group);
+  const int share = made.plan.added_channels(slice.group);
   return std::clamp(outputs - slice.split * share, 0, share);
 }
 
 bool is_async(const Emitted& made) { return made.text.directives[1] != ".target sm_75"; }
 
-bool held(const KernelPlan& plan) {
+bool held(const BakedPlan& plan) {
   return plan.tile.images * plan.shared.patch_rows * plan.shared.patch_cols <= 4 * plan.threads;
 }
 
 // Places in the code that copy one channel: one for each position whose address is held, else one in a loop.
-int copying_places(const KernelPlan& plan) {
+int copying_places(const BakedPlan& plan) {
   const int positions = plan.tile.images * plan.shared.patch_rows * plan.shared.patch_cols;
   return held(plan) ? (positions + plan.threads - 1) / plan.threads : 1;
 }
@@ -339,10 +339,10 @@ void check_map(const Emitted& made) {
 
 }  // namespace
 
-Emitted emit(const ConvLayer& layer, const KernelPlan& plan, const std::string& arch) {
+Emitted emit(const ConvLayer& layer, const BakedPlan& plan, const std::string& arch) {
   Emitted made{layer, analyse(layer), plan, kernel_symbol(layer.name, plan), {}, {}};
   REQUIRE(verify(plan, layer.shape, made.pattern).empty());
-  made.ptx = emit_ptx(specialise(layer, made.pattern, plan, made.symbol), arch);
+  made.ptx = emit_ptx(specialise_baked(layer, made.pattern, plan, made.symbol), arch);
   made.text = read_ptx(made.ptx);
   return made;
 }

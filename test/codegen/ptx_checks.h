@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 #include "ir/sparse_pattern.h"
 #include "test/codegen/ptx_text.h"
 
@@ -15,12 +15,12 @@ namespace burin_test {
 struct Emitted {
   burin::ConvLayer layer;
   burin::SparsePattern pattern;
-  burin::KernelPlan plan;
+  burin::BakedPlan plan;
   std::string symbol, ptx;
   PtxText text;
 };
 
-Emitted emit(const burin::ConvLayer& layer, const burin::KernelPlan& plan, const std::string& arch = "sm_90");
+Emitted emit(const burin::ConvLayer& layer, const burin::BakedPlan& plan, const std::string& arch = "sm_90");
 
 // The loads of activations, which say their tap.
 std::vector<PtxInstruction> activation_loads(const PtxFunction& function);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 
-#include "compiler/plan/grouping.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/grouping.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_pool.h"
 #include "test/codegen/hand_plan.h"
 #include "test/ir/random_layers.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 
 namespace burin_test {
 
@@ -29,7 +29,7 @@ struct RandomCase {
   bool precision_was_given = false;
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner, fp32: of input, output and residual
   std::string constraints;  // constrained: as for --plan; the planner has found a plan that keeps them
-  burin::KernelPlan plan;   // by_hand
+  burin::BakedPlan plan;    // by_hand
 
   // "--seed 1 --only 17": draws the same case again.
   std::string arguments() const;

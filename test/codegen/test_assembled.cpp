@@ -6,8 +6,8 @@
 #include "compiler/assemble/assembler.h"
 #include "compiler/assemble/cubin_info.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/plan/planner.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/assemble/kernels.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
@@ -50,7 +50,7 @@ ConvLayer layer_of(const Sample& sample) {
 constexpr int kArgumentBytes = 40;
 
 // The entry passes some of a slice's arguments on the stack; a slice has no frame.
-void check_frames(const CubinInfo& info, const std::string& symbol, const KernelPlan& plan) {
+void check_frames(const CubinInfo& info, const std::string& symbol, const BakedPlan& plan) {
   int slices = 0;
   for (const CubinFunction& function : info.functions) {
     INFO(function.name << ": " << function.frame_bytes << " bytes of frame");
@@ -63,7 +63,7 @@ void check_frames(const CubinInfo& info, const std::string& symbol, const Kernel
 }
 
 void check_report(const std::string& assembler, AssemblerOutput output, const std::string& symbol,
-                  const KernelPlan& plan) {
+                  const BakedPlan& plan) {
   const CubinInfo info = read_cubin(output.cubin);
   const AssembledKernel kernel = describe_assembled(std::move(output), symbol);
   INFO(assembler << ": " << kernel.registers << " registers of " << plan.max_registers << ", " << kernel.spill_bytes
@@ -93,10 +93,10 @@ void check_assembled(const Sample& sample, int batch, const std::string& arch = 
   request.batch = batch;
   request.archs = {arch};
   request.precision = precision;
-  const KernelPlan plan = make_plan(layer, pattern, request);
+  const BakedPlan plan = make_plan(layer, pattern, request);
   INFO(sample.name << ", " << to_string(precision) << ", batch " << batch << ": " << describe(plan));
   const std::string symbol = kernel_symbol(layer.name, plan);
-  const std::string ptx = emit_ptx(specialise(layer, pattern, plan, symbol), arch);
+  const std::string ptx = emit_ptx(specialise_baked(layer, pattern, plan, symbol), arch);
   if (nvjitlink) check_report("nvJitLink " + nvjitlink->version(), nvjitlink->assemble(ptx, arch), symbol, plan);
   if (ptxas && (!nvjitlink || pattern.statistics.nonzeros < kManyNonzeros))
     check_report("ptxas " + ptxas->version(), ptxas->assemble(ptx, arch), symbol, plan);

@@ -42,15 +42,15 @@ HandPlan rows(int count, HandPlan hand = {}) {
   return hand;
 }
 
-KernelPlan check(const ConvLayer& layer, const HandPlan& hand, const std::vector<int>& batches = {1}) {
-  const KernelPlan plan = plan_by_hand(layer, hand);
+BakedPlan check(const ConvLayer& layer, const HandPlan& hand, const std::vector<int>& batches = {1}) {
+  const BakedPlan plan = plan_by_hand(layer, hand);
   REQUIRE(plan.staging == Staging::bulk);
   CHECK(check_on_host(layer, plan, batches) == "");
   return plan;
 }
 
 // The longest slice's stages.
-int most_stages(const KernelPlan& plan) {
+int most_stages(const BakedPlan& plan) {
   int most = 0;
   for (const Slice& slice : plan.slices) most = std::max(most, plan.slice_stages(slice));
   return most;
@@ -68,7 +68,7 @@ TEST_CASE("bulk plan: whole planes") {
 TEST_CASE("bulk plan: planes of several images, the last tile not full") {
   const ConvLayer layer = layer_of("3x3");
   for (const int images : {2, 3, 7}) {
-    const KernelPlan plan = check(layer, planes(layer.shape, {.tile = {images, 1, 1}}), {1, images, images + 1, 9});
+    const BakedPlan plan = check(layer, planes(layer.shape, {.tile = {images, 1, 1}}), {1, images, images + 1, 9});
     CHECK(plan.tile.images == images);
   }
 }
@@ -81,7 +81,7 @@ TEST_CASE("bulk plan: more images than a warp has threads") {
 TEST_CASE("bulk plan: rows of one image") {
   const ConvLayer layer = layer_of(shape_of(11, 12));
   for (int count = 1; count <= 10; ++count) {
-    const KernelPlan plan = check(layer, rows(count), {1, 2});
+    const BakedPlan plan = check(layer, rows(count), {1, 2});
     CHECK(plan.shared.patch_rows == count + 2);
     CHECK(plan.shared.patch_cols == 12);
   }
@@ -93,7 +93,7 @@ TEST_CASE("bulk plan: planes of an odd number of pixels are copied four channels
     shape.in_channels = 20;
     const ConvLayer layer = layer_of(shape);
     for (const int channels : {1, 4, 5, 20}) {
-      const KernelPlan plan = check(layer, planes(shape, {.tile = {3, 1, 1}, .stage_channels = channels}), {1, 4});
+      const BakedPlan plan = check(layer, planes(shape, {.tile = {3, 1, 1}, .stage_channels = channels}), {1, 4});
       CHECK(plan.stage_channels % multiple == 0);
     }
     check(layer, planes(shape, {.splits = 3, .stage_channels = 4}), {2});
@@ -114,7 +114,7 @@ TEST_CASE("bulk plan: an image that is no multiple of 16 bytes cannot be copied"
 TEST_CASE("bulk plan: room between images and around the buffers") {
   const ConvLayer layer = layer_of("asymmetric_pad");
   for (const int words : {0, 1, 4, 29, 64}) {
-    const KernelPlan plan = check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .padding_words = words}), {3});
+    const BakedPlan plan = check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .padding_words = words}), {3});
     CHECK(plan.shared.margin >= words);
     check(layer_of(shape_of(9, 8)), rows(4, {.padding_words = words}));
   }
@@ -122,7 +122,7 @@ TEST_CASE("bulk plan: room between images and around the buffers") {
 
 TEST_CASE("bulk plan: a margin too small is refused") {
   const ConvShape shape = shape_of(9, 8);
-  KernelPlan plan = plan_by_hand(layer_of(shape), rows(4));
+  BakedPlan plan = plan_by_hand(layer_of(shape), rows(4));
   CHECK(plan.shared.margin == 12);  // a row and a pixel
   plan.shared.margin = 8;
   CHECK(any_contains(verify(plan, shape), "margin is 8, it must be at least 9"));
@@ -179,7 +179,7 @@ TEST_CASE("bulk plan: one to eight buffers, the last stage not full") {
   check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .stage_channels = 16, .buffers = 1}), {3});
   for (int buffers = 2; buffers <= kMaxBuffers; ++buffers) {
     for (const int channels : {1, 3, 5}) {
-      const KernelPlan plan = check(layer, rows(2, {.stage_channels = channels, .buffers = buffers}));
+      const BakedPlan plan = check(layer, rows(2, {.stage_channels = channels, .buffers = buffers}));
       CHECK(most_stages(plan) == (16 + channels - 1) / channels);
       check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .stage_channels = channels, .buffers = buffers}), {3});
     }

@@ -7,9 +7,9 @@
 
 #include "compiler/emit/ptx.h"
 #include "compiler/host/executor.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/reference.h"
-#include "compiler/specialise/specialise.h"
-#include "ir/kernel_plans.h"
+#include "ir/derive_form.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -26,7 +26,7 @@ ConvLayer layer_of(const char* edge) { return edge_case(edge).make_layer(); }
 
 void check(const ConvLayer& layer, HandPlan hand, const std::vector<int>& batches = {1}) {
   hand.cluster = true;
-  const KernelPlan plan = plan_by_hand(layer, hand);
+  const BakedPlan plan = plan_by_hand(layer, hand);
   REQUIRE(plan.reduction == Reduction::cluster);
   CHECK(check_on_host(layer, plan, batches) == "");
 }
@@ -37,8 +37,8 @@ void check_edge(const char* name) {
   check(edge.make_layer(), {.splits = 2, .cluster_tiles = 2}, {edge.batch});
 }
 
-std::vector<float> host_output(const ConvLayer& layer, const KernelPlan& plan) {
-  const SpecialisedModule module = specialise(layer, analyse(layer), plan, "kernel");
+std::vector<float> host_output(const ConvLayer& layer, const BakedPlan& plan) {
+  const SpecialisedModule module = specialise_baked(layer, analyse(layer), plan, "kernel");
   HostKernel kernel(to_bitcode(module), "kernel", form_of(plan, layer.shape));
   const std::vector<float> input = random_tensor(layer.shape.input_elements(), 1);
   const std::vector<float> residual = random_tensor(layer.shape.output_elements(), 2);
@@ -47,8 +47,8 @@ std::vector<float> host_output(const ConvLayer& layer, const KernelPlan& plan) {
   return output;
 }
 
-SpecialisedModule specialised(const ConvLayer& layer, const KernelPlan& plan) {
-  return specialise(layer, analyse(layer), plan, kernel_symbol(layer.name, plan));
+SpecialisedModule specialised(const ConvLayer& layer, const BakedPlan& plan) {
+  return specialise_baked(layer, analyse(layer), plan, kernel_symbol(layer.name, plan));
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ TEST_CASE("clusters: threads without a pixel take part in the barriers") {
 
 TEST_CASE("clusters: partial sums need more room than the buffers") {
   const HandPlan hand = {.group_channels = 24, .splits = 3, .cluster = true, .stage_channels = 1};
-  const KernelPlan plan = plan_by_hand(layer_of("3x3"), hand);
+  const BakedPlan plan = plan_by_hand(layer_of("3x3"), hand);
   CHECK(plan.shared_bytes() > plan.staging_bytes());
   CHECK(plan.shared_bytes() == kSharedReserveBytes + 24 * 32 * 4);
   check(layer_of("3x3"), hand, {2});
@@ -116,7 +116,7 @@ TEST_CASE("clusters: several tiles, with each staging") {
 
 TEST_CASE("clusters: the ranks of several tiles are found by one register and constants") {
   const ConvLayer layer = layer_of("3x3");
-  const KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true, .cluster_tiles = 2});
+  const BakedPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true, .cluster_tiles = 2});
   const std::string ptx = emit_ptx(specialised(layer, plan), "sm_90");
   CHECK_THAT(ptx, Contains("\n.explicitcluster\n.reqnctapercluster 2, 4, 1\n{\n"));
   const PtxText text = read_ptx(ptx);
@@ -133,7 +133,7 @@ TEST_CASE("clusters: the ranks of several tiles are found by one register and co
 
 TEST_CASE("clusters: the result is the same as the last block's") {
   const ConvLayer layer = layer_of("bias_residual_silu");
-  KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true});
+  BakedPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true});
   const std::vector<float> clustered = host_output(layer, plan);
   plan.reduction = Reduction::last_block;
   plan.cluster = {};
@@ -142,7 +142,7 @@ TEST_CASE("clusters: the result is the same as the last block's") {
 
 TEST_CASE("clusters: the PTX has the directive and uses no scratch memory") {
   const ConvLayer layer = layer_of("bias_residual_silu");
-  KernelPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true});
+  BakedPlan plan = plan_by_hand(layer, {.splits = 4, .cluster = true});
   const std::string ptx = emit_ptx(specialised(layer, plan), "sm_90");
   CHECK_THAT(ptx, Contains(fmt::format("\n.maxntid {}, 1, 1\n", plan.threads)));
   CHECK_THAT(ptx, Contains("\n.explicitcluster\n.reqnctapercluster 1, 4, 1\n{\n"));
@@ -152,7 +152,7 @@ TEST_CASE("clusters: the PTX has the directive and uses no scratch memory") {
   for (const Slice& slice : plan.slices) {
     const PtxFunction& function = text.slice(slice.group, slice.split);
     const auto channels = static_cast<int>(plan.groups[static_cast<std::size_t>(slice.group)].size());
-    const int share = plan.share_channels(slice.group);
+    const int share = plan.added_channels(slice.group);
     const int own = std::clamp(channels - slice.split * share, 0, share);
     CHECK(function.count("st.shared.f32") == channels - own);
     CHECK(function.count("ld.shared::cluster.f32") == own * (plan.splits - 1));
@@ -168,7 +168,7 @@ TEST_CASE("clusters: the PTX has the directive and uses no scratch memory") {
 
 TEST_CASE("clusters: an edited module keeps its directive") {
   const ConvLayer layer = layer_of("3x3");
-  const KernelPlan plan = plan_by_hand(layer, {.splits = 2, .cluster = true});
+  const BakedPlan plan = plan_by_hand(layer, {.splits = 2, .cluster = true});
   const SpecialisedModule module = specialised(layer, plan);
   const SpecialisedModule parsed = parse_specialised(print(module), module.symbol, "x.ll");
   CHECK((emit_ptx(parsed, "sm_90") == emit_ptx(module, "sm_90")));

@@ -9,8 +9,8 @@
 #include "compiler/compile.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/scratch_folder.h"
@@ -133,7 +133,7 @@ TEST_CASE("compile: a package holds what its manifest says") {
     CHECK(kernel.layer->shape == tiny_shape());
     CHECK(kernel.layer->nonzeros == analyse(network.layers[i / 2]).statistics.nonzeros);
     CHECK(kernel.source_hash.size() == 64);
-    const KernelPlan plan = parse_kernel_plan(kernel.plan);
+    const BakedPlan plan = parse_baked_plan(kernel.plan);
     CHECK(kernel.symbol == kernel_symbol(kernel.op, plan));
     CHECK(kernel.form == form_of(plan, tiny_shape()));
     CHECK(kernel.form.launch.threads == plan.threads);
@@ -344,8 +344,8 @@ TEST_CASE("compile: every stage is dumped") {
   CHECK_THAT(dumped.text("10-layer.txt"), Contains("name: conv"));
   const SparsePattern pattern = parse_sparse_pattern(dumped.text("20-pattern.txt"));
   CHECK((pattern.taps == analyse(dumped.network.layers[0]).taps));
-  CHECK(parse_kernel_plan(dumped.text("30-plan.txt")) ==
-        parse_kernel_plan(dumped.result.package.manifest.kernels[0].plan));
+  CHECK(parse_baked_plan(dumped.text("30-plan.txt")) ==
+        parse_baked_plan(dumped.result.package.manifest.kernels[0].plan));
   CHECK_THAT(dumped.text("40-template.ll"), Contains("burin_hole_taps"));
   CHECK_THAT(dumped.text("50-specialised.ll"), !Contains("burin_hole_") && Contains("burin_dev_barrier"));
   CHECK((dumped.text("60-kernel.ptx") == file_of(dumped.result, 0, BinaryKind::ptx)));
@@ -359,7 +359,7 @@ TEST_CASE("compile: with several batch sizes each has a folder of its own") {
   options.stop_after = "plan";
   compile(network_of({"a", "b"}), options);
   for (const char* name : {"a/b1", "a/b4", "b/b1", "b/b4"}) {
-    const KernelPlan plan = parse_kernel_plan(read_file(folder / ("d/" + std::string(name) + "/30-plan.txt")));
+    const BakedPlan plan = parse_baked_plan(read_file(folder / ("d/" + std::string(name) + "/30-plan.txt")));
     CHECK(plan.batch == name[3] - '0');
   }
 }
@@ -412,12 +412,12 @@ TEST_CASE("compile: each stage that goes back in gives the same PTX") {
 
 TEST_CASE("compile: an edited plan changes the code") {
   const Dumped dumped;
-  const KernelPlan plan = parse_kernel_plan(dumped.text("30-plan.txt"));
+  const BakedPlan plan = parse_baked_plan(dumped.text("30-plan.txt"));
   const std::string file =
       dumped.edited("30-plan.txt", fmt::format("barrier_every: {}", plan.barrier_every), "barrier_every: 1");
   const CompileResult changed = compile(dumped.network, from(file));
   CHECK((file_of(changed, 0, BinaryKind::ptx) != file_of(dumped.result, 0, BinaryKind::ptx)));
-  CHECK(parse_kernel_plan(changed.package.manifest.kernels[0].plan).barrier_every == 1);
+  CHECK(parse_baked_plan(changed.package.manifest.kernels[0].plan).barrier_every == 1);
   CHECK(changed.package.manifest.kernels[0].source_hash != dumped.result.package.manifest.kernels[0].source_hash);
 }
 
@@ -496,7 +496,7 @@ TEST_CASE("compile: a plan that is no plan") {
 
 TEST_CASE("compile: a plan must be legal on every architecture") {
   const Dumped dumped;
-  const KernelPlan plan = parse_kernel_plan(dumped.text("30-plan.txt"));
+  const BakedPlan plan = parse_baked_plan(dumped.text("30-plan.txt"));
   CompileOptions options = from(
       dumped.edited("30-plan.txt", fmt::format("channel_pitch: {}", plan.shared.channel_pitch), "channel_pitch: 5000"));
   options.archs = {"sm_90"};
@@ -550,7 +550,7 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   CHECK(compile(network, options).cached == 1);
 
   const Kernel kernel = compile(network).package.manifest.kernels[0];
-  KernelPlan plan = parse_kernel_plan(kernel.plan);
+  BakedPlan plan = parse_baked_plan(kernel.plan);
   TuningRecord evidence;
   evidence.device = "A";
   evidence.arch = "sm_90";

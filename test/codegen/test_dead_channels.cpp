@@ -164,7 +164,7 @@ TEST_CASE("dead channels by hand: clusters of tiles") {
 
 namespace {
 
-KernelPlan skipping_plan(const ConvLayer& layer, HandPlan hand) {
+BakedPlan skipping_plan(const ConvLayer& layer, HandPlan hand) {
   hand.skips = hand.tile;
   hand.marks = true;
   return plan_by_hand(layer, hand);

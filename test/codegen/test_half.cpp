@@ -104,7 +104,7 @@ TEST_CASE("half: a weight that is left out, doubled or moved is found") {
   const ConvLayer layer = layer_of("3x3");
   for (const Precision precision : kHalves) {
     INFO(to_string(precision));
-    const KernelPlan plan = plan_by_hand(layer, {.precision = precision});
+    const BakedPlan plan = plan_by_hand(layer, {.precision = precision});
     std::size_t nonzero = layer.weights.size() / 2;
     while (layer.weights[nonzero] == 0 || layer.weights[nonzero + 1] != 0) ++nonzero;
     ConvLayer other = layer;

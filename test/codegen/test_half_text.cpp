@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/ptx_checks.h"

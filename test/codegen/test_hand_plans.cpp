@@ -21,7 +21,7 @@ void check(const ConvLayer& layer, const HandPlan& hand, const std::vector<int>&
 ConvLayer layer_of(const char* edge) { return edge_case(edge).make_layer(); }
 
 // Patch positions that each thread copies per channel.
-std::int64_t positions_per_thread(const KernelPlan& plan) {
+std::int64_t positions_per_thread(const BakedPlan& plan) {
   const std::int64_t positions = std::int64_t{plan.tile.images} * plan.shared.patch_rows * plan.shared.patch_cols;
   return (positions + plan.threads - 1) / plan.threads;
 }
@@ -157,11 +157,11 @@ TEST_CASE("hand plan: wrong code is noticed") {
   const ConvLayer layer = layer_of("3x3");
   ConvLayer other = layer;
   *std::find_if(other.weights.begin() + 1000, other.weights.end(), [](float w) { return w != 0; }) *= 1.001F;
-  const KernelPlan plan = plan_by_hand(layer, {});
+  const BakedPlan plan = plan_by_hand(layer, {});
   CHECK(check_against(layer, layer, plan, {1}) == "");
   CHECK_THAT(check_against(other, layer, plan, {1}), Catch::Contains("3x3, batch 1: image 0, channel"));
 
-  KernelPlan lossy = plan;
+  BakedPlan lossy = plan;
   lossy.slices[1].channels.pop_back();
   CHECK_THAT(check_on_host(layer, lossy, {1}), Catch::Contains("the plan is not legal: group 1 loses"));
 }

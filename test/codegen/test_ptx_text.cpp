@@ -6,8 +6,8 @@
 
 #include "compiler/emit/kernel_map.h"
 #include "compiler/emit/ptx.h"
-#include "compiler/plan/planner.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/ptx_checks.h"
@@ -167,8 +167,8 @@ TEST_CASE("ptx: the same input gives the same bytes") {
     const Emitted first = emit_planned(layer_of(name), 3);
     const Emitted second = emit_planned(layer_of(name), 3);
     CHECK((first.ptx == second.ptx));
-    const SpecialisedModule module = specialise(first.layer, first.pattern, first.plan, first.symbol);
-    CHECK((to_bitcode(module) == to_bitcode(specialise(first.layer, first.pattern, first.plan, first.symbol))));
+    const SpecialisedModule module = specialise_baked(first.layer, first.pattern, first.plan, first.symbol);
+    CHECK((to_bitcode(module) == to_bitcode(specialise_baked(first.layer, first.pattern, first.plan, first.symbol))));
     const std::string before = print(module);
     CHECK((emit_ptx(module, "sm_90") == emit_ptx(module, "sm_90")));
     CHECK((print(module) == before));
@@ -186,7 +186,7 @@ TEST_CASE("ptx: names of layers that look like ours") {
     CHECK(made.text.entry().name == made.symbol);
     CHECK(made.symbol.starts_with("burin_"));
     CHECK(made.text.functions.size() == made.plan.slices.size() + 1);
-    CHECK(read_ptx(emit_ptx(parse_specialised(print(specialise(layer, made.pattern, made.plan, made.symbol)),
+    CHECK(read_ptx(emit_ptx(parse_specialised(print(specialise_baked(layer, made.pattern, made.plan, made.symbol)),
                                               made.symbol, "x.ll"),
                             "sm_90"))
               .entry()

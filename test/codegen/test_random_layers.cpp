@@ -5,7 +5,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 
-#include "compiler/plan/constraints.h"
+#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "ir/sparse_pattern.h"
 #include "test/codegen/random_case.h"
 

@@ -5,8 +5,8 @@
 
 #include "compiler/compile.h"
 #include "compiler/verify/layer_verification.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 
 using namespace burin;
 
@@ -73,7 +73,7 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   const Package package = compile(drawn);
   const Kernel& kernel = package.manifest.kernels.front();
   CaseOutcome outcome;
-  outcome.plan = parse_kernel_plan(kernel.plan);
+  outcome.plan = parse_baked_plan(kernel.plan);
   const VerificationTask task{&kernel, drawn.layer, drawn.batch};
   VerificationResult result;
   if (device_.host) {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "compiler/execute/layer_executor.h"
-#include "ir/kernel_plan.h"
+#include "ir/baked_plan.h"
 #include "test/codegen/random_case.h"
 #include "test/scratch_folder.h"
 
@@ -15,10 +15,10 @@ namespace burin_test {
 
 struct CaseOutcome {
   enum class Kind { right, unsupported, wrong } kind = Kind::wrong;
-  std::string text;                       // why it is not right
-  std::optional<burin::KernelPlan> plan;  // where there is code
-  double worst_ratio = 0;                 // largest error / tolerance
-  bool device_lost = false;               // the driver refuses all work after such an error
+  std::string text;                      // why it is not right
+  std::optional<burin::BakedPlan> plan;  // where there is code
+  double worst_ratio = 0;                // largest error / tolerance
+  bool device_lost = false;              // the driver refuses all work after such an error
 };
 
 class CaseRunner {

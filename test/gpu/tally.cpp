@@ -51,7 +51,7 @@ void Tally::add(const RandomCase& drawn, const CaseOutcome& outcome) {
   }
 }
 
-void Tally::count_features(const RandomCase& drawn, const KernelPlan& plan) {
+void Tally::count_features(const RandomCase& drawn, const BakedPlan& plan) {
   const ConvShape& s = drawn.layer.shape;
   const PatternStatistics statistics = analyse(drawn.layer).statistics;
   const auto count = [&](const char* heading, const std::string& feature, bool has = true) {

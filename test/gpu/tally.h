@@ -21,7 +21,7 @@ class Tally {
   std::string print() const;
 
  private:
-  void count_features(const RandomCase& drawn, const burin::KernelPlan& plan);
+  void count_features(const RandomCase& drawn, const burin::BakedPlan& plan);
 
   struct Reason {
     int cases = 0;

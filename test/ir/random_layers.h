@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/baked_plan.h"
 #include "ir/conv_layer.h"
-#include "ir/kernel_plan.h"
 
 namespace burin_test {
 
@@ -77,8 +77,8 @@ inline burin::ConvShape small_shape() {
 }
 
 // A legal plan for small_shape(): 2 groups, 2 splits, 2 stages in 2 buffers.
-inline burin::KernelPlan small_plan() {
-  burin::KernelPlan plan;
+inline burin::BakedPlan small_plan() {
+  burin::BakedPlan plan;
   plan.batch = 2;
   plan.tile = {2, 14, 14};
   plan.threads = 416;
@@ -105,8 +105,8 @@ inline burin::KernelPlan small_plan() {
 }
 
 // The same, of pairs of images.
-inline burin::KernelPlan small_half_plan(burin::Precision precision) {
-  burin::KernelPlan plan = small_plan();
+inline burin::BakedPlan small_half_plan(burin::Precision precision) {
+  burin::BakedPlan plan = small_plan();
   plan.precision = precision;
   plan.input_layout = plan.output_layout = burin::TensorLayout::n2chw;
   return plan;

@@ -1,8 +1,8 @@
 #include <catch2/catch.hpp>
 
 #include "ir/activity_map.h"
+#include "ir/baked_plan_activity.h"
 #include "ir/error.h"
-#include "ir/kernel_plan_activity.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 #include "test/ir/random_layers.h"
@@ -61,7 +61,7 @@ TEST_CASE("activity_map: cells that cannot be") {
 }
 
 TEST_CASE("activity_map: what a plan makes of it") {
-  KernelPlan plan = small_plan();
+  BakedPlan plan = small_plan();
   const ConvShape shape = small_shape();
   const int before = plan.shared_bytes(), start = plan.shared_start();
   CHECK_FALSE(plan.uses_activity());
@@ -77,7 +77,7 @@ TEST_CASE("activity_map: what a plan makes of it") {
   CHECK(plan.activity_bytes() <= most_activity_bytes(shape));
 
   const std::string text = print(plan);
-  CHECK(parse_kernel_plan(text) == plan);
+  CHECK(parse_baked_plan(text) == plan);
   CHECK(text.find("\nskips: " + print(*plan.skips) + "  #") != text.npos);
   CHECK(text.find("\nmarks: yes") != text.npos);
   CHECK(print(small_plan()).find("skips") == std::string::npos);
@@ -89,7 +89,7 @@ TEST_CASE("activity_map: what a plan makes of it") {
 }
 
 TEST_CASE("activity_map: bits begin with the slice's lowest channel, whatever the order") {
-  KernelPlan plan = small_plan();
+  BakedPlan plan = small_plan();
   plan.skips = ActivityMap{};
   Slice slice{0, 0, {70, 100, 65}};
   CHECK(plan.first_live_word(slice) == 2);
@@ -103,11 +103,11 @@ TEST_CASE("activity_map: bits begin with the slice's lowest channel, whatever th
 }
 
 TEST_CASE("activity_map: a plan's text with a bad cell") {
-  KernelPlan plan = small_plan();
+  BakedPlan plan = small_plan();
   plan.skips = ActivityMap{1, 2, 3};
   std::string text = print(plan);
   text.replace(text.find("1x2x3"), 5, "1x2");
-  CHECK(BURIN_THROWN(bad_input, parse_kernel_plan(text)).has("skips"));
+  CHECK(BURIN_THROWN(bad_input, parse_baked_plan(text)).has("skips"));
   text = print(small_plan()) + "marks: perhaps\n";
-  CHECK(BURIN_THROWN(bad_input, parse_kernel_plan(text)).has("neither 'yes' nor 'no'"));
+  CHECK(BURIN_THROWN(bad_input, parse_baked_plan(text)).has("neither 'yes' nor 'no'"));
 }

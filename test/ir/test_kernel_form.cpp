@@ -3,9 +3,9 @@
 #include <functional>
 #include <limits>
 
+#include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/kernel_form_text.h"
-#include "ir/kernel_plans.h"
 #include "ir/limits.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
@@ -386,7 +386,7 @@ TEST_CASE("kernel form: tiles, blocks and words") {
 }
 
 TEST_CASE("kernel form: what a baked plan implies") {
-  const KernelPlan plan = small_plan();
+  const BakedPlan plan = small_plan();
   const KernelForm form = form_of(plan, small_shape());
   CHECK(verify(form) == Faults{});
   const LaunchGeometry launch = {.threads = 416,
@@ -419,7 +419,7 @@ TEST_CASE("kernel form: what a baked plan implies") {
 }
 
 TEST_CASE("kernel form: a baked plan without scratch memory, with a slice as its output, and with maps") {
-  KernelPlan plan = small_plan();
+  BakedPlan plan = small_plan();
   plan.reduction = Reduction::cluster;
   plan.cluster = {2, 2};
   plan.output_image_words = 2 * small_shape().output_elements();

@@ -54,9 +54,9 @@ int read_mutations(const std::string& text, std::uint64_t seed, Read read) {
 
 TEST_CASE("mutated text: kernel plans") {
   const int readable = read_mutations(print(burin_test::small_plan()), 81, [](const std::string& text) {
-    const KernelPlan plan = parse_kernel_plan(text);
+    const BakedPlan plan = parse_baked_plan(text);
     verify(plan, burin_test::small_shape());
-    if (!(parse_kernel_plan(print(plan)) == plan)) FAIL("no round trip");
+    if (!(parse_baked_plan(print(plan)) == plan)) FAIL("no round trip");
   });
   CHECK(readable > 100);
   CHECK(readable < 4900);

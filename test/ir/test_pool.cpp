@@ -1,7 +1,7 @@
 // Convolutions that pool their outputs: shapes, tiles of pixels and of outputs, and the rules of both.
 #include <catch2/catch.hpp>
 
-#include "ir/kernel_plan_pool.h"
+#include "ir/baked_plan_pool.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -26,8 +26,8 @@ ConvShape padded_3x3() {
   return pooled(pool);
 }
 
-KernelPlan whole_plan() {
-  KernelPlan plan = small_plan();  // whole images of 14x14
+BakedPlan whole_plan() {
+  BakedPlan plan = small_plan();  // whole images of 14x14
   plan.outputs = OutputTile{7, 7};
   return plan;
 }
@@ -102,15 +102,15 @@ TEST_CASE("pool: without one an output is a pixel") {
 }
 
 TEST_CASE("pool: a plan says what its tiles store, and has room for their values") {
-  const KernelPlan plan = whole_plan();
+  const BakedPlan plan = whole_plan();
   CHECK(verify(plan, padded_3x3()).empty());
-  CHECK(parse_kernel_plan(print(plan)) == plan);
+  CHECK(parse_baked_plan(print(plan)) == plan);
   CHECK(describe(plan).starts_with("tile 2x14x14 to 7x7, 2 groups of 16"));
   CHECK(plan.shared_bytes() == kSharedReserveBytes + 16 * (plan.threads + 1) * 4);
 }
 
 TEST_CASE("pool: lanes share a window where windows are large and few") {
-  KernelPlan plan = whole_plan();
+  BakedPlan plan = whole_plan();
   plan.outputs = OutputTile{1, 1};
   const ConvShape mean = pooled({.kind = PoolKind::average, .kernel_h = 14, .kernel_w = 14});
   CHECK(window_lanes(plan, mean) == 8);  // 416 threads for 16 channels of 2 images
@@ -121,22 +121,22 @@ TEST_CASE("pool: lanes share a window where windows are large and few") {
 
 TEST_CASE("pool: rules of a plan") {
   const auto expect = [](auto change, const std::string& part) {
-    KernelPlan plan = whole_plan();
+    BakedPlan plan = whole_plan();
     ConvShape shape = padded_3x3();
     change(plan, shape);
     const std::vector<std::string> faults = verify(plan, shape);
     INFO(part << " in " << (faults.empty() ? "nothing" : faults.front()));
     CHECK(any_contains(faults, part));
   };
-  expect([](KernelPlan& p, ConvShape&) { p.outputs.reset(); }, "outputs is missing, it must be 7x7");
-  expect([](KernelPlan& p, ConvShape&) { p.outputs->rows = 6; }, "outputs is 6x7, it must be 7x7");
-  expect([](KernelPlan&, ConvShape& s) { s.epilogue.pool.reset(); }, "outputs is 7x7, but the layer has no pool");
-  expect([](KernelPlan& p, ConvShape&) { p.tile.rows = 4; },
+  expect([](BakedPlan& p, ConvShape&) { p.outputs.reset(); }, "outputs is missing, it must be 7x7");
+  expect([](BakedPlan& p, ConvShape&) { p.outputs->rows = 6; }, "outputs is 6x7, it must be 7x7");
+  expect([](BakedPlan&, ConvShape& s) { s.epilogue.pool.reset(); }, "outputs is 7x7, but the layer has no pool");
+  expect([](BakedPlan& p, ConvShape&) { p.tile.rows = 4; },
          "tile rows are 4, they must be all 14 of the convolution, or 3 and a multiple of 2 more");
-  expect([](KernelPlan& p, ConvShape&) { p.tile.cols = 2; }, "tile columns are 2");
-  expect([](KernelPlan& p, ConvShape&) { p.marks = true; }, "skips and marks are for layers without a pool");
-  expect([](KernelPlan& p, ConvShape&) { p.precision = Precision::fp16; }, "which is done in fp32 alone");
-  expect([](KernelPlan& p, ConvShape&) { p.output_layout = TensorLayout::nchw4; }, "which are stored in nchw alone");
-  expect([](KernelPlan& p, ConvShape&) { p.threads = 1024, p.groups[0].resize(60, 0); },
+  expect([](BakedPlan& p, ConvShape&) { p.tile.cols = 2; }, "tile columns are 2");
+  expect([](BakedPlan& p, ConvShape&) { p.marks = true; }, "skips and marks are for layers without a pool");
+  expect([](BakedPlan& p, ConvShape&) { p.precision = Precision::fp16; }, "which is done in fp32 alone");
+  expect([](BakedPlan& p, ConvShape&) { p.output_layout = TensorLayout::nchw4; }, "which are stored in nchw alone");
+  expect([](BakedPlan& p, ConvShape&) { p.threads = 1024, p.groups[0].resize(60, 0); },
          "the values of 1024 threads x 60 channels (the fullest group) that are to be pooled take 246000 bytes");
 }

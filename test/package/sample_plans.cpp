@@ -50,8 +50,8 @@ std::vector<int> part_of(int channels, int i, int parts) {
 
 }  // namespace
 
-KernelPlan sample_plan(const ConvShape& shape, const SamplePlan& wanted) {
-  KernelPlan plan;
+BakedPlan sample_plan(const ConvShape& shape, const SamplePlan& wanted) {
+  BakedPlan plan;
   plan.precision = wanted.precision;
   plan.batch = wanted.batch;
   if (is_half(plan.precision)) plan.input_layout = plan.output_layout = TensorLayout::n2chw;
@@ -112,7 +112,7 @@ KernelTensor flat_tensor(TensorRole role, std::int64_t words, int alignment) {
   return tensor;
 }
 
-void set_plan(Kernel& kernel, const KernelPlan& plan) {
+void set_plan(Kernel& kernel, const BakedPlan& plan) {
   kernel.provider = kBakedProvider;
   kernel.precision = to_string(plan.precision);
   kernel.planned_batch = plan.batch;
@@ -126,8 +126,8 @@ void set_plan(Kernel& kernel, const TemplatePlan& plan) {
   derive_form(kernel);
 }
 
-void edit_baked(Kernel& kernel, const std::function<void(KernelPlan&)>& edit) {
-  KernelPlan plan = parse_kernel_plan(kernel.plan);
+void edit_baked(Kernel& kernel, const std::function<void(BakedPlan&)>& edit) {
+  BakedPlan plan = parse_baked_plan(kernel.plan);
   edit(plan);
   set_plan(kernel, plan);
 }

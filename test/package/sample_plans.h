@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "ir/kernel_plans.h"
+#include "ir/derive_form.h"
 #include "ir/package/package.h"
 
 namespace burin_test {
@@ -24,7 +24,7 @@ struct SamplePlan {
   bool marks = false;
   int channel_pitch = 0;  // words; 0: as few as can be. Shared memory grows with it
 };
-burin::KernelPlan sample_plan(const burin::ConvShape& shape, const SamplePlan& wanted);
+burin::BakedPlan sample_plan(const burin::ConvShape& shape, const SamplePlan& wanted);
 
 // A plan of a template without constants whose kernel has images as tensors: those of the layer, plain and in FP32.
 burin::TemplatePlan sample_template(const std::string& name, const burin::ConvShape& shape);
@@ -37,9 +37,9 @@ burin::KernelTensor image_tensor(burin::TensorRole role, int channels, int rows,
 burin::KernelTensor flat_tensor(burin::TensorRole role, std::int64_t words, int alignment = burin::kWordBytes);
 
 // Give the kernel a plan and all that follows from it. Throw as derive_form() does.
-void set_plan(burin::Kernel& kernel, const burin::KernelPlan& plan);
+void set_plan(burin::Kernel& kernel, const burin::BakedPlan& plan);
 void set_plan(burin::Kernel& kernel, const burin::TemplatePlan& plan);
-void edit_baked(burin::Kernel& kernel, const std::function<void(burin::KernelPlan&)>& edit);
+void edit_baked(burin::Kernel& kernel, const std::function<void(burin::BakedPlan&)>& edit);
 void edit_template(burin::Kernel& kernel, const std::function<void(burin::TemplatePlan&)>& edit);
 
 // "conv1_b8(input, output, residual, partials, counters, batch)": what stands for the code of a kernel. The fake driver

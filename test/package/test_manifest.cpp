@@ -48,7 +48,7 @@ std::string fault(Edit edit) {
 template <typename Edit>
 std::string plan_fault(Edit edit) {
   return fault([&](Manifest& m) {
-    KernelPlan plan = parse_kernel_plan(m.kernels[1].plan);
+    BakedPlan plan = parse_baked_plan(m.kernels[1].plan);
     edit(plan);
     m.kernels[1].plan = print(plan);
   });
@@ -408,19 +408,19 @@ TEST_CASE("manifest: a faulty manifest can still be printed") {
 TEST_CASE("manifest: a baked plan's limits of a launch") {
   const std::string path = "kernels[1].plan: ";
   CHECK(
-      plan_fault([](KernelPlan& p) { p.threads = 1056; }).starts_with(path + "threads is 1056, allowed is 32 to 1024"));
-  CHECK(plan_fault([](KernelPlan& p) { p.threads = 0; }).starts_with(path + "threads is 0, allowed is 32 to"));
-  CHECK(plan_fault([](KernelPlan& p) { p.threads = 225; }).starts_with(path + "threads is 225, it must be a multiple"));
-  CHECK(plan_fault([](KernelPlan& p) { p.shared.channel_pitch = 20'000; }).find("2 buffers of 160000 bytes") !=
+      plan_fault([](BakedPlan& p) { p.threads = 1056; }).starts_with(path + "threads is 1056, allowed is 32 to 1024"));
+  CHECK(plan_fault([](BakedPlan& p) { p.threads = 0; }).starts_with(path + "threads is 0, allowed is 32 to"));
+  CHECK(plan_fault([](BakedPlan& p) { p.threads = 225; }).starts_with(path + "threads is 225, it must be a multiple"));
+  CHECK(plan_fault([](BakedPlan& p) { p.shared.channel_pitch = 20'000; }).find("2 buffers of 160000 bytes") !=
         std::string::npos);
-  CHECK(plan_fault([](KernelPlan& p) { p.tile.images = 0; }).starts_with(path + "tile images is 0"));
-  CHECK(plan_fault([](KernelPlan& p) { p.cluster.tiles = 9; }).starts_with(path + "cluster is 9x1, allowed are 8"));
-  CHECK(plan_fault([](KernelPlan& p) { p.splits = 65'536; }).starts_with(path + "splits is 65536, allowed is 1 to"));
-  CHECK(plan_fault([](KernelPlan& p) { p.batch = 8; }) ==
+  CHECK(plan_fault([](BakedPlan& p) { p.tile.images = 0; }).starts_with(path + "tile images is 0"));
+  CHECK(plan_fault([](BakedPlan& p) { p.cluster.tiles = 9; }).starts_with(path + "cluster is 9x1, allowed are 8"));
+  CHECK(plan_fault([](BakedPlan& p) { p.splits = 65'536; }).starts_with(path + "splits is 65536, allowed is 1 to"));
+  CHECK(plan_fault([](BakedPlan& p) { p.batch = 8; }) ==
         path + "it is for batch 8, and the kernel is said to be for 32");
-  CHECK(plan_fault([](KernelPlan& p) { p.precision = Precision::bf16; }).find("input_layout is nchw with bf16") !=
+  CHECK(plan_fault([](BakedPlan& p) { p.precision = Precision::bf16; }).find("input_layout is nchw with bf16") !=
         std::string::npos);
-  CHECK(plan_fault([](KernelPlan& p) {
+  CHECK(plan_fault([](BakedPlan& p) {
           p.skips = ActivityMap{0, 1, 1};
         }).starts_with(path + "skips: cell images is 0, allowed is 1 to"));
 }
@@ -518,7 +518,7 @@ TEST_CASE("manifest: the grid of the largest batch and image does not overflow")
 TEST_CASE("manifest: an image that only its filling makes too large") {
   Manifest manifest = large_image();
   Kernel& kernel = manifest.kernels[1];
-  const auto fill = [](KernelPlan& plan) { plan.output_layout = TensorLayout::nchw4; };
+  const auto fill = [](BakedPlan& plan) { plan.output_layout = TensorLayout::nchw4; };
   CHECK(error_of([&] { edit_baked(kernel, fill); }).find("(kMaxImageBytes)") != std::string::npos);
 }
 
@@ -618,7 +618,7 @@ TEST_CASE("manifest: pools survive, and are left out where there are none") {
 TEST_CASE("manifest: activity maps survive, and are left out where there are none") {
   Manifest manifest = sample_manifest();
   CHECK_FALSE(manifest.kernels[0].form.has_maps());
-  edit_baked(manifest.kernels[0], [](KernelPlan& plan) {
+  edit_baked(manifest.kernels[0], [](BakedPlan& plan) {
     plan.skips = ActivityMap{3, 2, 1};
     plan.marks = true;
   });
@@ -628,14 +628,14 @@ TEST_CASE("manifest: activity maps survive, and are left out where there are non
   CHECK(form.find(TensorRole::input_map)->map == ActivityMap{3, 2, 1});
   CHECK(form.find(TensorRole::output_map)->map == ActivityMap{1, 14, 14});
   CHECK(parse_manifest(print(manifest)) == manifest);
-  edit_baked(manifest.kernels[0], [](KernelPlan& plan) { plan.marks = false; });
+  edit_baked(manifest.kernels[0], [](BakedPlan& plan) { plan.marks = false; });
   CHECK_FALSE(manifest.kernels[0].form.has(TensorRole::output_map));
   CHECK(manifest.kernels[0].form.tensors.size() == 7);  // both stand there, one of them as a null pointer
   CHECK(parse_manifest(print(manifest)) == manifest);
 }
 
 TEST_CASE("manifest: activity maps that cannot be") {
-  const auto map_fault = [](ActivityMap map) { return plan_fault([&](KernelPlan& plan) { plan.skips = map; }); };
+  const auto map_fault = [](ActivityMap map) { return plan_fault([&](BakedPlan& plan) { plan.skips = map; }); };
   const std::string path = "kernels[1].plan: skips: cell ";
   CHECK(map_fault({0, 1, 1}).starts_with(path + "images is 0, allowed is 1 to"));
   CHECK(map_fault({1, -1, 1}).starts_with(path + "rows is -1"));
@@ -648,7 +648,7 @@ TEST_CASE("manifest: activity maps that cannot be") {
 }
 
 TEST_CASE("manifest: an activity map of a half tensor keeps pairs of images together") {
-  CHECK(plan_fault([](KernelPlan& plan) {
+  CHECK(plan_fault([](BakedPlan& plan) {
           plan.precision = Precision::fp16;
           plan.input_layout = plan.output_layout = TensorLayout::n2chw;
           plan.skips = ActivityMap{1, 1, 1};

@@ -46,7 +46,7 @@ Kernel& kernel_of(Manifest& manifest, const std::string& symbol) {
 Faults kernel_faults(const std::string& symbol, const std::function<void(Kernel&)>& edit) {
   return faults_after([&](Manifest& manifest) { edit(kernel_of(manifest, symbol)); });
 }
-Faults baked_faults(const std::string& symbol, const std::function<void(KernelPlan&)>& edit) {
+Faults baked_faults(const std::string& symbol, const std::function<void(BakedPlan&)>& edit) {
   return kernel_faults(symbol, [&](Kernel& kernel) { edit_baked(kernel, edit); });
 }
 Faults template_faults(const std::string& symbol, const std::function<void(TemplatePlan&)>& edit) {
@@ -281,20 +281,20 @@ TEST_CASE("network record: what a layer's kernel takes lies where the step has i
         Faults{left + "its step reads 1 tensors, and the kernel takes others"});
   CHECK(program_faults([](NetworkProgram& p) { p.kernels[kRight] = "left_b2"; }) ==
         Faults{right + "its step reads 2 tensors, and the kernel takes others"});
-  CHECK(baked_faults("left_b2", [](KernelPlan& p) { p.output_image_words = 0; }) ==
+  CHECK(baked_faults("left_b2", [](BakedPlan& p) { p.output_image_words = 0; }) ==
         Faults{left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
                       "apart"});
-  CHECK(baked_faults("right_b2", [](KernelPlan& p) { p.residual_image_words = 2 * kSampleTensorWords; }) ==
+  CHECK(baked_faults("right_b2", [](BakedPlan& p) { p.residual_image_words = 2 * kSampleTensorWords; }) ==
         Faults{right + "its residual has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 1 x 12544, 25088 "
                        "apart"});
-  CHECK(baked_faults("conv1_b2", [](KernelPlan& p) { p.output_layout = TensorLayout::nchw4; }) ==
+  CHECK(baked_faults("conv1_b2", [](BakedPlan& p) { p.output_layout = TensorLayout::nchw4; }) ==
         Faults{conv1 + "its output lies in nchw as f32, and the kernel takes nchw4 as f32"});
   CHECK(replaced_faults("right_b2", [](TemplatePlan& p) { p.output().alignment = 256; }) == Faults{});  // 12544 is one
   CHECK(program_faults([](NetworkProgram& p) {
           p.plan.steps[kLeft].writes.offset = kSampleTensorWords * 4;
           p.plan.steps[kRight].writes.offset = 0;
         }) == Faults{});
-  CHECK(baked_faults("conv1_b2", [](KernelPlan& p) { p.skips = ActivityMap{1, 7, 7}; }) ==
+  CHECK(baked_faults("conv1_b2", [](BakedPlan& p) { p.skips = ActivityMap{1, 7, 7}; }) ==
         Faults{conv1 + "is a kernel with activity maps, which networks have none of"});
   // Halves as pairs of images.
   const Faults half = kernel_faults("conv1_b2", [](Kernel& k) {

@@ -9,9 +9,9 @@
 #include "compiler/host/executor.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/specialise/specialised_module.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 
 using namespace burin;
 

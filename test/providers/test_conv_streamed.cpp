@@ -8,7 +8,7 @@
 #include "compiler/host/executor.h"
 #include "compiler/providers/conv_streamed/conv_streamed.h"
 #include "compiler/providers/template_provider.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/specialise/specialised_module.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"

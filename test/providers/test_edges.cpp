@@ -6,7 +6,7 @@
 
 #include "compiler/host/executor.h"
 #include "compiler/reference.h"
-#include "compiler/specialise/specialise.h"
+#include "compiler/specialise/specialised_module.h"
 #include "test/network/random_graphs.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"

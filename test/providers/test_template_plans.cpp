@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "compiler/host/executor.h"
-#include "compiler/specialise/operator_module.h"
+#include "compiler/specialise/template_kernel.h"
 #include "ir/operators.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"
@@ -47,7 +47,7 @@ std::string fault_of_run(const TemplatePlan& plan, const TemplatePlan& told, int
   const std::vector<float> input(static_cast<std::size_t>(told.input().spanned_words(batch)), 1.0F);
   std::vector<float> output(static_cast<std::size_t>(told.output().spanned_words(batch)),
                             std::numeric_limits<float>::quiet_NaN());
-  HostKernel host(to_bitcode(specialise_operator(plan, "tested")), "tested", told.form);
+  HostKernel host(to_bitcode(specialise_template(plan, "tested")), "tested", told.form);
   return error_of([&] { host.run({.batch = batch, .input = input, .output = output}); }, ErrorKind::verification);
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("template plan: the launch") {
   TemplatePlan plan = relu_plan();
   plan.launch().threads = 48;
   CHECK(has(faults_of(plan), "threads is 48, whole warps of 32 are needed"));
-  CHECK(has(error_of([&] { specialise_operator(plan, "tested"); }), "operator kernel 'tested': threads is 48"));
+  CHECK(has(error_of([&] { specialise_template(plan, "tested"); }), "template kernel 'tested': threads is 48"));
   plan = relu_plan();
   plan.launch().shared_bytes = 60;
   CHECK(has(faults_of(plan), "shared_bytes is 60: 0, or a multiple of 16 above the 128 that are reserved"));
@@ -198,7 +198,7 @@ TEST_CASE("template kernel: weights that it does not have") {
 
 TEST_CASE("template kernel: a launch of other sizes") {
   const TemplatePlan plan = pool_plan();
-  HostKernel host(to_bitcode(specialise_operator(plan, "tested")), "tested", plan.form);
+  HostKernel host(to_bitcode(specialise_template(plan, "tested")), "tested", plan.form);
   std::vector<float> output(48);
   const std::vector<float> input(100);
   CHECK(has(error_of([&] { host.run({.batch = 1, .input = input, .output = output}); }),

@@ -321,7 +321,7 @@ TEST_CASE("c_api: errors_belong_to_a_thread") {
 TEST_CASE("c_api: activity_maps") {
   FakeDriver fake;
   const auto package = sample_package({}, [](std::vector<burin::Kernel>& kernels) {
-    edit_baked(kernels.front(), [](burin::KernelPlan& plan) { plan.skips = burin::ActivityMap{2, 7, 7}; });
+    edit_baked(kernels.front(), [](burin::BakedPlan& plan) { plan.skips = burin::ActivityMap{2, 7, 7}; });
   });
   const PackageFile file(*package);
   burin_device* device = nullptr;

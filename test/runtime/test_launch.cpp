@@ -418,7 +418,7 @@ namespace {
 struct WithMaps {
   static std::shared_ptr<Package> package_with_maps() {
     return sample_package({}, [](std::vector<Kernel>& kernels) {
-      edit_baked(kernels.front(), [](KernelPlan& plan) {
+      edit_baked(kernels.front(), [](BakedPlan& plan) {
         plan.skips = ActivityMap{2, 7, 7};
         plan.marks = true;
       });

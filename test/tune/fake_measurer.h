@@ -9,8 +9,8 @@
 #include "compiler/reference.h"
 #include "compiler/tune/measurer.h"
 #include "compiler/tune/tune.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 
 namespace burin_test {
 
@@ -18,11 +18,11 @@ class FakeMeasurer : public burin::Measurer {
  public:
   explicit FakeMeasurer(const burin::Network& network) : network_(network) {}
 
-  std::function<double(const burin::KernelPlan&)> cold_us = [](const burin::KernelPlan& plan) {
+  std::function<double(const burin::BakedPlan&)> cold_us = [](const burin::BakedPlan& plan) {
     return plan.predicted_us;
   };
-  std::function<bool(const burin::KernelPlan&)> is_wrong = [](const burin::KernelPlan&) { return false; };
-  std::function<bool(const burin::KernelPlan&)> faults = [](const burin::KernelPlan&) { return false; };
+  std::function<bool(const burin::BakedPlan&)> is_wrong = [](const burin::BakedPlan&) { return false; };
+  std::function<bool(const burin::BakedPlan&)> faults = [](const burin::BakedPlan&) { return false; };
   bool a_fault_ends_all = false;
   int runs = 0, timings = 0;
 
@@ -31,7 +31,7 @@ class FakeMeasurer : public burin::Measurer {
   void run(const burin::Package& package, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override {
     ++runs;
-    const burin::KernelPlan plan = plan_of(package);
+    const burin::BakedPlan plan = plan_of(package);
     if (faults(plan)) {
       faulted_ = true;
       burin::fail(burin::ErrorKind::device, "cuLaunchKernel: the fake faults");
@@ -50,8 +50,8 @@ class FakeMeasurer : public burin::Measurer {
   bool usable() override { return !(faulted_ && a_fault_ends_all); }
 
  private:
-  static burin::KernelPlan plan_of(const burin::Package& package) {
-    return burin::parse_kernel_plan(package.manifest.kernels.at(0).plan);
+  static burin::BakedPlan plan_of(const burin::Package& package) {
+    return burin::parse_baked_plan(package.manifest.kernels.at(0).plan);
   }
   const burin::ConvLayer& layer_of(const burin::Package& package) const {
     for (const burin::ConvLayer& layer : network_.layers) {
@@ -66,7 +66,7 @@ class FakeMeasurer : public burin::Measurer {
 
 // A package without code: enough for the fake.
 inline burin::Package fake_compile(const burin::ConvLayer& layer, const burin::SparsePattern& pattern,
-                                   const burin::KernelPlan& plan) {
+                                   const burin::BakedPlan& plan) {
   burin::Package package;
   burin::Kernel& kernel = package.manifest.kernels.emplace_back();
   kernel.symbol = burin::kernel_symbol(layer.name, plan);
@@ -84,8 +84,8 @@ inline burin::Package fake_compile(const burin::ConvLayer& layer, const burin::S
 }
 
 // The plan that was chosen.
-inline burin::KernelPlan plan_of(const burin::TunedKernel& tuned) {
-  return burin::parse_kernel_plan(tuned.candidate.plan);
+inline burin::BakedPlan plan_of(const burin::TunedKernel& tuned) {
+  return burin::parse_baked_plan(tuned.candidate.plan);
 }
 
 }  // namespace burin_test

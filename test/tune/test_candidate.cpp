@@ -6,7 +6,7 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/compile.h"
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
 #include "test/tune/fake_measurer.h"
@@ -42,7 +42,7 @@ TEST_CASE("candidate: a package of one kernel with the device's machine code") {
   const Network network = small_network();
   const SparsePattern pattern = analyse(network.layers[0]);
   const std::vector<std::string> archs = {"sm_90", "sm_80"};
-  const KernelPlan plan = make_plan(network.layers[0], pattern, {1, archs});
+  const BakedPlan plan = make_plan(network.layers[0], pattern, {1, archs});
   const Package package = compile_candidate(network.layers[0], plan, archs, "sm_90");
   CHECK(verify(package).empty());
   REQUIRE(package.manifest.kernels.size() == 1);
@@ -63,12 +63,12 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   if (!can_assemble()) BURIN_SKIP("no assembler");
   const Network network = small_network();
   burin_test::FakeMeasurer measurer(network);
-  measurer.cold_us = [](const KernelPlan& plan) { return 100.0 / plan.threads; };
+  measurer.cold_us = [](const BakedPlan& plan) { return 100.0 / plan.threads; };
   TuneOptions tune_options;
   tune_options.plans = 2;
   CompileOptions options = baked_alone();
   options.tuned = tune_network(network, tune_options,
-                               [](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
+                               [](const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan) {
                                  return compile_candidate(layer, plan, {"sm_90"}, "sm_90");
                                },
                                measurer, {});

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/error.h"
 #include "test/ir/random_layers.h"
 
@@ -37,7 +37,7 @@ struct Fixture {
   ConvLayer layer;
   SparsePattern pattern;
   PlanConstraints fixed;
-  KernelPlan plan;
+  BakedPlan plan;
   std::vector<PlanConstraints> found;
 };
 
@@ -47,11 +47,11 @@ TEST_CASE("constraints_of: planning with them gives the plan's traits again") {
   for (const int kernel : {1, 3}) {
     const ConvLayer layer = layer_of(kernel);
     const SparsePattern pattern = analyse(layer);
-    for (const KernelPlan& plan : make_plans(layer, pattern, {.batch = 32}, 12)) {
+    for (const BakedPlan& plan : make_plans(layer, pattern, {.batch = 32}, 12)) {
       const PlanConstraints constraints = constraints_of(plan);
       INFO(print(constraints));
       CHECK(print(parse_plan_constraints(print(constraints))) == print(constraints));
-      const KernelPlan again = make_plan(layer, pattern, {.batch = 32, .archs = {"sm_90"}, .constraints = constraints});
+      const BakedPlan again = make_plan(layer, pattern, {.batch = 32, .archs = {"sm_90"}, .constraints = constraints});
       CHECK(again.staging == plan.staging);
       CHECK(again.reduction == plan.reduction);
       CHECK(again.tile == plan.tile);
@@ -149,7 +149,7 @@ TEST_CASE("neighbours: the planner finds most of them") {
   int plans = 0;
   for (const PlanConstraints& constraints : f.found) {
     try {
-      const KernelPlan plan =
+      const BakedPlan plan =
           make_plan(f.layer, f.pattern, {.batch = 32, .archs = {"sm_90"}, .constraints = constraints});
       CHECK(verify(plan, f.layer.shape, f.pattern).empty());
       plans += plan != f.plan ? 1 : 0;

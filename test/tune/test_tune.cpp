@@ -7,7 +7,7 @@
 #include <new>
 #include <set>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
 #include "test/ir/random_layers.h"
@@ -41,7 +41,7 @@ Network network_of(std::vector<ConvLayer> layers) {
 Network one_layer() { return network_of({layer_of("conv", 3)}); }
 
 // The candidates' plans are told apart by what --plan would take.
-std::string text_of(const KernelPlan& plan) { return print(constraints_of(plan)); }
+std::string text_of(const BakedPlan& plan) { return print(constraints_of(plan)); }
 
 std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options = {},
                               const CandidateCompiler& compile = fake_compile) {
@@ -67,9 +67,9 @@ void check_evidence(const TunedKernel& tuned) {
 
 TEST_CASE("tune: takes the fastest, and the planner's own is the first candidate") {
   const Network network = one_layer();
-  const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
+  const BakedPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
   FakeMeasurer measurer(network);
-  measurer.cold_us = [&](const KernelPlan& plan) { return plan.groups.size() < own.groups.size() ? 3.0 : 4.0; };
+  measurer.cold_us = [&](const BakedPlan& plan) { return plan.groups.size() < own.groups.size() ? 3.0 : 4.0; };
   const std::vector<TunedKernel> tuned = tune(network, measurer);
   REQUIRE(tuned.size() == 1);
   check_evidence(tuned[0]);
@@ -94,7 +94,7 @@ TEST_CASE("tune: takes the fastest, and the planner's own is the first candidate
 TEST_CASE("tune: where all are equal the planner's own stays") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  measurer.cold_us = [](const KernelPlan&) { return 5.0; };
+  measurer.cold_us = [](const BakedPlan&) { return 5.0; };
   CHECK(tune(network, measurer).at(0).evidence.chosen == 0);
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("tune: steps from the best as long as they help") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
   // No first candidate loads 32 ahead; 8 -> 16 -> 32 are two steps.
-  measurer.cold_us = [](const KernelPlan& plan) { return 10 + std::abs(std::log2(plan.load_ahead / 32.0)); };
+  measurer.cold_us = [](const BakedPlan& plan) { return 10 + std::abs(std::log2(plan.load_ahead / 32.0)); };
   TuneOptions options;
   options.plans = 16;
   const TunedKernel tuned = tune(network, measurer, options).at(0);
@@ -118,7 +118,7 @@ TEST_CASE("tune: no plan is tried twice, and no more than twice the number asked
     CAPTURE(plans);
     FakeMeasurer measurer(network);
     std::multiset<std::string> tried;
-    measurer.cold_us = [&](const KernelPlan& plan) {
+    measurer.cold_us = [&](const BakedPlan& plan) {
       tried.insert(print(plan));
       return 100.0 / static_cast<double>(tried.size());  // each step seems to help
     };
@@ -136,9 +136,9 @@ TEST_CASE("tune: no plan is tried twice, and no more than twice the number asked
 TEST_CASE("tune: a plan that computes something else is reported and never chosen") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  measurer.cold_us = [](const KernelPlan& plan) { return static_cast<double>(plan.groups.size()); };
+  measurer.cold_us = [](const BakedPlan& plan) { return static_cast<double>(plan.groups.size()); };
   std::size_t fewest = 1000;
-  measurer.is_wrong = [&](const KernelPlan& plan) {
+  measurer.is_wrong = [&](const BakedPlan& plan) {
     fewest = std::min(fewest, plan.groups.size());
     return plan.groups.size() < 8;  // the fastest ones
   };
@@ -159,9 +159,9 @@ TEST_CASE("tune: a plan that computes something else is reported and never chose
 
 TEST_CASE("tune: a plan that does not assemble is recorded with what the assembler said") {
   const Network network = one_layer();
-  const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
+  const BakedPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
   FakeMeasurer measurer(network);
-  const auto compile = [&](const ConvLayer& layer, const SparsePattern& pattern, const KernelPlan& plan) {
+  const auto compile = [&](const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan) {
     if (plan.groups.size() == own.groups.size())
       fail(ErrorKind::internal, "ptxas: too large\nand a log of many lines \x1b");
     return fake_compile(layer, pattern, plan);
@@ -178,13 +178,13 @@ TEST_CASE("tune: where no plan is left there is one clear error") {
   const Network network = one_layer();
   {
     FakeMeasurer measurer(network);
-    measurer.is_wrong = [](const KernelPlan&) { return true; };
+    measurer.is_wrong = [](const BakedPlan&) { return true; };
     const auto thrown = BURIN_THROWN(verification, tune(network, measurer));
     CHECK_THAT(thrown.text, Catch::StartsWith("layer 'conv', batch 1: none of ") &&
                                 Catch::Contains("plans can be used") && Catch::Contains("wrong: image 0"));
   }
   FakeMeasurer measurer(network);
-  const auto compile = [](const ConvLayer&, const SparsePattern&, const KernelPlan&) -> Package {
+  const auto compile = [](const ConvLayer&, const SparsePattern&, const BakedPlan&) -> Package {
     fail(ErrorKind::unsupported, "the assembler does not know sm_90");
   };
   CHECK(BURIN_THROWN(unsupported, tune(network, measurer, {}, compile)).has("the assembler does not know sm_90"));
@@ -192,9 +192,9 @@ TEST_CASE("tune: where no plan is left there is one clear error") {
 
 TEST_CASE("tune: a launch that fails is recorded, as long as the device works on") {
   const Network network = one_layer();
-  const KernelPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
+  const BakedPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
   FakeMeasurer measurer(network);
-  measurer.faults = [&](const KernelPlan& plan) { return plan.groups.size() == own.groups.size(); };
+  measurer.faults = [&](const BakedPlan& plan) { return plan.groups.size() == own.groups.size(); };
   const TunedKernel tuned = tune(network, measurer).at(0);
   check_evidence(tuned);
   const auto& candidates = tuned.evidence.candidates;
@@ -213,7 +213,7 @@ TEST_CASE("tune: a launch that fails is recorded, as long as the device works on
 TEST_CASE("tune: what is no fault of a plan ends it all") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  const auto compile = [](const ConvLayer&, const SparsePattern&, const KernelPlan&) -> Package {
+  const auto compile = [](const ConvLayer&, const SparsePattern&, const BakedPlan&) -> Package {
     throw std::bad_alloc();
   };
   CHECK_THROWS_AS(tune(network, measurer, {}, compile), std::bad_alloc);
@@ -233,7 +233,7 @@ TEST_CASE("tune: constraints hold for every candidate") {
   TuneOptions options;
   options.request.constraints = parse_plan_constraints("splits=2,ahead=4,barrier=256");
   int seen = 0;
-  measurer.cold_us = [&](const KernelPlan& plan) {
+  measurer.cold_us = [&](const BakedPlan& plan) {
     CHECK(plan.splits == 2);
     CHECK(plan.load_ahead == 4);
     CHECK(plan.barrier_every == 256);
@@ -249,7 +249,7 @@ TEST_CASE("tune: every candidate reads and writes the layouts asked for") {
   TuneOptions options;
   options.plans = 3;
   options.request.input_layout = options.request.output_layout = TensorLayout::nchw4;
-  measurer.cold_us = [&](const KernelPlan& plan) {
+  measurer.cold_us = [&](const BakedPlan& plan) {
     CHECK(plan.input_layout == TensorLayout::nchw4);
     CHECK(plan.output_layout == TensorLayout::nchw4);
     return 5.0;
@@ -265,7 +265,7 @@ TEST_CASE("tune: every layer and batch size, in order, whatever the number of th
   std::vector<TunedKernel> first;
   for (const int jobs : {1, 4}) {
     FakeMeasurer measurer(network);
-    measurer.cold_us = [](const KernelPlan& plan) { return 1.0 + plan.threads % 7 + plan.splits; };
+    measurer.cold_us = [](const BakedPlan& plan) { return 1.0 + plan.threads % 7 + plan.splits; };
     options.jobs = jobs;
     const std::vector<TunedKernel> tuned = tune(network, measurer, options);
     REQUIRE(tuned.size() == 4);

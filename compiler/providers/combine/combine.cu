@@ -1,7 +1,7 @@
 // combine: sum or product of two tensors, then a function of it. The second may have one value for each channel. A
 // thread has `steps` pieces of one or four words, a block's width apart, which it loads before it stores any.
-#define BURIN_OPERATOR_DEF "compiler/providers/combine/combine.def"
-#include "templates/operators/function.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/combine/combine.def"
+#include "templates/kernels/function.h"
 
 constexpr i32 kMaxSteps = 8;
 
@@ -13,7 +13,7 @@ BURIN_DEVICE f32x4 load_other(const float* other, u32 word) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float*, i32) {
   burin_dev_await_launch();
-  const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
+  const u32 first = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   const float* others = residual_of(other, first_image());
   float* to = output_of(output, first_image());

@@ -1,14 +1,14 @@
-// Every nonzero is an instruction, every weight an immediate: the search for a plan is in compiler/plan, what fills the
-// template's holes in compiler/specialise.
+// Every nonzero is an instruction, every weight an immediate: the search for a plan is in plan/, what fills the holes
+// of the template (conv_baked.cu, template/) in slices/.
 #include <cmath>
 #include <memory>
 
-#include "compiler/plan/planner.h"
+#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/providers/provider.h"
 #include "compiler/providers/template_provider.h"
-#include "compiler/specialise/specialise.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_plans.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -23,13 +23,13 @@ PlanRequest request_of(const Task& task, const ProposeOptions& options) {
   return request;
 }
 
-// Of a slice of a larger tensor, the words from image to image; 0: images follow one another.
+// The words from image to image of a slice of a larger tensor; 0: images follow one another.
 std::int64_t slice_words(const KernelTensor& tensor) {
   return tensor.image_words == tensor.words() ? 0 : tensor.image_words;
 }
 
 // What follows from where the task's tensors lie.
-void place(KernelPlan& plan, const Task& task) {
+void place(BakedPlan& plan, const Task& task) {
   plan.output_image_words = slice_words(task.writes);
   plan.residual_image_words = task.reads.size() > 1 ? slice_words(task.reads[1]) : 0;
 }
@@ -38,7 +38,7 @@ void place(KernelPlan& plan, const Task& task) {
   fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", task.name, why);
 }
 
-void check_weights(const KernelPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
+void check_weights(const BakedPlan& plan, const ConvLayer& layer, const SparsePattern& pattern) {
   if (plan.precision != Precision::fp16x2) return;
   for (const Tap& tap : pattern.taps) {
     if (std::isfinite(rounded(ElementType::f16, tap.value))) continue;
@@ -49,12 +49,12 @@ void check_weights(const KernelPlan& plan, const ConvLayer& layer, const SparseP
   }
 }
 
-// That the plan is legal on all architectures and for exactly this task.
-void check_plan(const KernelPlan& plan, const Task& task, const SparsePattern& pattern) {
+// Checks that the plan is legal on all architectures and for exactly this task.
+void check_plan(const BakedPlan& plan, const Task& task, const SparsePattern& pattern) {
   const ConvLayer& layer = *task.layer;
   std::vector<std::string> faults = verify(plan, layer.shape, pattern);
   for (std::size_t i = 0; faults.empty() && i < task.archs.size(); ++i) {
-    KernelPlan on_arch = plan;
+    BakedPlan on_arch = plan;
     on_arch.arch = task.archs[i];
     faults = verify(on_arch, layer.shape);
   }
@@ -106,7 +106,7 @@ class ConvBakedProvider : public Provider {
     if (task.layer == nullptr) return {};
     const SparsePattern pattern = analyse(*task.layer);
     std::vector<Candidate> candidates;
-    for (KernelPlan& plan :
+    for (BakedPlan& plan :
          make_plans(*task.layer, pattern, request_of(task, options), static_cast<std::size_t>(options.count))) {
       if (plan.predicted_us >= options.worthwhile_us) continue;
       place(plan, task);
@@ -119,14 +119,14 @@ class ConvBakedProvider : public Provider {
   }
 
   std::string placed(const std::string& text, const Task& task) const override {
-    KernelPlan plan = parse_kernel_plan(text);
+    BakedPlan plan = parse_baked_plan(text);
     place(plan, task);
     return print(plan);
   }
 
   Recipe make(const Task& task, const std::string& text) const override {
     if (task.layer == nullptr) refuse(task, "it is a plan of a convolution");
-    const auto plan = std::make_shared<const KernelPlan>(parse_kernel_plan(text));
+    const auto plan = std::make_shared<const BakedPlan>(parse_baked_plan(text));
     const auto pattern = std::make_shared<const SparsePattern>(analyse(*task.layer));
     check_plan(*plan, task, *pattern);
     const ConvLayer& layer = *task.layer;
@@ -137,7 +137,7 @@ class ConvBakedProvider : public Provider {
     recipe.precision = plan->precision;
     recipe.template_text = [plan, &layer] { return print_template(*plan, layer.shape); };
     recipe.specialise = [plan, pattern, &layer](const std::string& symbol) {
-      return burin::specialise(layer, *pattern, *plan, symbol);
+      return specialise_baked(layer, *pattern, *plan, symbol);
     };
     return recipe;
   }

@@ -125,7 +125,7 @@ class ConvDenseProvider : public TemplateProvider {
     launch.threads = tiles.threads();
     launch.shared_bytes = tiles.shared_bytes();
     launch.tile_images = tiles.block_images;
-    launch.tiles_per_image = tiles.group_blocks(shape);
+    launch.tiles_per_image = tiles.image_blocks(shape);
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},

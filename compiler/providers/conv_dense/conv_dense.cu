@@ -8,8 +8,8 @@
 // the splits have is added up at the end.
 //
 // Weights: for each tile of output channels, for each chunk, `chunk_depth` rows of the tile's width. Then the biases.
-#define BURIN_OPERATOR_DEF "compiler/providers/conv_dense/conv_dense.def"
-#include "templates/operators/function.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/conv_dense/conv_dense.def"
+#include "templates/kernels/function.h"
 
 constexpr i32 kMaxOutputQuads = 4, kMaxPixelQuads = 2;
 constexpr u32 kResultsAtOnce = 8;  // of a thread, whose residuals are loaded together
@@ -20,7 +20,7 @@ BURIN_DEVICE u32 tile_pixels() { return kQuadWords * pixel_quads() * pixel_threa
 BURIN_DEVICE u32 output_tiles() { return divide_up(group_outputs(), tile_outputs()); }
 BURIN_DEVICE u32 image_pixels() { return out_rows() * out_cols(); }
 BURIN_DEVICE u32 pixel_tiles() { return divide_up(block_images() * image_pixels(), tile_pixels()); }
-BURIN_DEVICE u32 groups() { return group_blocks() / (output_tiles() * pixel_tiles()); }
+BURIN_DEVICE u32 groups() { return image_blocks() / (output_tiles() * pixel_tiles()); }
 BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
 BURIN_DEVICE u32 chunks() {
   return divide_up(group_channels(), chunk_channels()) * kernel_rows() * divide_up(kernel_cols(), chunk_cols());
@@ -30,9 +30,9 @@ BURIN_DEVICE u32 weight_words() { return chunk_depth() * tile_outputs(); }
 BURIN_DEVICE u32 buffer_bytes() { return chunk_depth() * (tile_outputs() + tile_pixels()) * kWordBytes; }
 
 // ---- where the block stands: neighbours share their pixels
-BURIN_DEVICE u32 output_tile() { return block_of_group() % output_tiles(); }
-BURIN_DEVICE u32 pixel_tile() { return block_of_group() / output_tiles() % pixel_tiles(); }
-BURIN_DEVICE u32 group() { return block_of_group() / (output_tiles() * pixel_tiles()); }
+BURIN_DEVICE u32 output_tile() { return block_of_image() % output_tiles(); }
+BURIN_DEVICE u32 pixel_tile() { return block_of_image() / output_tiles() % pixel_tiles(); }
+BURIN_DEVICE u32 group() { return block_of_image() / (output_tiles() * pixel_tiles()); }
 
 // One of the tile's pixels.
 struct Pixel {

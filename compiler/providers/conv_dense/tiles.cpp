@@ -11,7 +11,7 @@
 #include "compiler/providers/template_provider.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan.h"
+#include "ir/kernel.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -178,12 +178,12 @@ std::int64_t ConvDenseTiles::pixel_tiles(const ConvShape& shape) const {
   return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
 }
 
-std::int64_t ConvDenseTiles::group_blocks(const ConvShape& shape) const {
+std::int64_t ConvDenseTiles::image_blocks(const ConvShape& shape) const {
   return shape.groups * output_tiles(shape) * pixel_tiles(shape);
 }
 
 double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
-  const auto blocks = static_cast<double>(tiles.group_blocks(shape) * ceil_div(batch, tiles.block_images));
+  const auto blocks = static_cast<double>(tiles.image_blocks(shape) * ceil_div(batch, tiles.block_images));
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
   const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, arch));
   const double warps = static_cast<double>(tiles.threads()) / kWarpSize;

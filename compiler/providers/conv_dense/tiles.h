@@ -29,7 +29,7 @@ struct ConvDenseTiles {
   std::int64_t chunks(const ConvShape& shape) const;
   std::int64_t output_tiles(const ConvShape& shape) const;  // of one of its groups
   std::int64_t pixel_tiles(const ConvShape& shape) const;
-  std::int64_t group_blocks(const ConvShape& shape) const;
+  std::int64_t image_blocks(const ConvShape& shape) const;
   bool operator==(const ConvDenseTiles&) const = default;
 };
 

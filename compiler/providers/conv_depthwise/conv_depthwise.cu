@@ -2,9 +2,9 @@
 // below the other, and loads what their windows share once. All blocks run the same code, so little of it is fetched.
 //
 // Weights: for each output channel the filter, then the bias, filled up to a multiple of four words.
-#define BURIN_OPERATOR_DEF "compiler/providers/conv_depthwise/conv_depthwise.def"
-#include "templates/operators/function.h"
-#include "templates/operators/window.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/conv_depthwise/conv_depthwise.def"
+#include "templates/kernels/function.h"
+#include "templates/kernels/window.h"
 
 constexpr i32 kMaxTaps = 25;
 constexpr u32 kMaxQuads = (kMaxTaps + 1 + kQuadWords - 1) / kQuadWords;

@@ -11,8 +11,8 @@
 // one ends; the biases of the block's outputs; filled up to a multiple of four; then pairs of a value and a word of its
 // place: the bytes, and above them a bit for each row and each column of the filter. A strip has a multiple of four
 // pairs; what fills it up points at a channel of zeros behind the others.
-#define BURIN_OPERATOR_DEF "compiler/providers/conv_streamed/conv_streamed.def"
-#include "templates/operators/function.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/conv_streamed/conv_streamed.def"
+#include "templates/kernels/function.h"
 
 constexpr i32 kMaxLaneWords = 4;  // pixels of a thread
 constexpr i32 kMaxFilter = 7;     // rows and columns
@@ -88,7 +88,7 @@ BURIN_DEVICE void begin_share(const float* weights, u32 thread) {
   if (thread != 0) return;
   const u32 bytes = share_words() * kWordBytes;
   burin_dev_gate_expect(kShareGate, bytes);
-  burin_dev_bulk_copy(share_start(), 0, weights, static_cast<i64>(block_of_group()) * bytes, bytes, kShareGate);
+  burin_dev_bulk_copy(share_start(), 0, weights, static_cast<i64>(block_of_image()) * bytes, bytes, kShareGate);
 }
 
 BURIN_DEVICE void begin_input(const float* image, u32 split, u32 thread) {
@@ -221,7 +221,7 @@ BURIN_DEVICE void store_means(float* output, const float* other, u32 split, u32 
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
-  const u32 split = block_of_group() % splits(), group = block_of_group() / splits();
+  const u32 split = block_of_image() % splits(), group = block_of_image() / splits();
   if (thread < 2) burin_dev_gate_init(thread);
   clear_words(kSharedStart, margin_words(), thread);
   clear_words(zeros_start(), staged_words() + tail_words(), thread);

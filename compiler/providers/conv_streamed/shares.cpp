@@ -9,7 +9,7 @@
 #include "compiler/providers/template_provider.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/kernel_plan.h"
+#include "ir/kernel.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 

@@ -3,8 +3,8 @@
 //
 // Between float32 and halves a block has the two images that share words: a piece is one or four words of halves, and
 // as many of each image. Between nchw and nchw4 a piece is one float.
-#define BURIN_OPERATOR_DEF "compiler/providers/convert/convert.def"
-#include "templates/operators/operator.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
+#include "templates/kernels/template_kernel.h"
 
 constexpr i32 kMaxSteps = 8;
 constexpr u32 kChannelsTogether = 4;
@@ -95,7 +95,7 @@ BURIN_DEVICE void move_fours(const float* from, float* to, u32 start) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
   burin_dev_await_launch();
-  const u32 start = block_of_group() * steps() * block_threads() + burin_dev_thread();
+  const u32 start = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const u32 image = first_image();
   const u32 last = batch - 1;
   if (to_halves()) {

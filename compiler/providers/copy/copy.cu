@@ -4,8 +4,8 @@
 //
 // The box is `extent`; an element lies in the output at the sum of index * out_stride; in the input at the sum of
 // (index - before) * in_stride where each of these is in [0, in_extent), and is `copy_value` elsewhere.
-#define BURIN_OPERATOR_DEF "compiler/providers/copy/copy.def"
-#include "templates/operators/operator.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/copy/copy.def"
+#include "templates/kernels/template_kernel.h"
 
 constexpr i32 kMaxSteps = 8;
 
@@ -38,7 +38,7 @@ BURIN_DEVICE Element locate(u32 item) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
-  const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
+  const u32 first = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());
   const u32 pieces = elements() / vector();

@@ -2,8 +2,8 @@
 // `steps` pieces of one or four words, a block's width apart, which it loads before it stores any.
 //
 // Weights of the affine form: the factors of all channels, then the summands.
-#define BURIN_OPERATOR_DEF "compiler/providers/elementwise/elementwise.def"
-#include "templates/operators/function.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/elementwise/elementwise.def"
+#include "templates/kernels/function.h"
 
 constexpr i32 kMaxSteps = 8;
 
@@ -26,7 +26,7 @@ BURIN_DEVICE f32x4 transform(const float* weights, u32 word, f32x4 x) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32) {
   burin_dev_await_launch();
-  const u32 first = block_of_group() * steps() * block_threads() + burin_dev_thread();
+  const u32 first = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());
   const u32 pieces = elements() / vector();

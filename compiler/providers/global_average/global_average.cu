@@ -1,13 +1,13 @@
 // global_average: the mean of each channel, a warp for each.
-#define BURIN_OPERATOR_DEF "compiler/providers/global_average/global_average.def"
-#include "templates/operators/operator.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/global_average/global_average.def"
+#include "templates/kernels/template_kernel.h"
 
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
-  const u32 wanted = block_of_group() * (block_threads() / kWarpThreads) + thread / kWarpThreads;
+  const u32 wanted = block_of_image() * (block_threads() / kWarpThreads) + thread / kWarpThreads;
   const u32 channel = at_most(wanted, channels() - 1);
   const u32 pieces = plane() / vector();
   const float* image = input_of(input, first_image());

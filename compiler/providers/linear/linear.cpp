@@ -6,7 +6,7 @@
 
 #include "compiler/providers/linear/linear_weights.h"
 #include "compiler/providers/template_provider.h"
-#include "ir/kernel_plan.h"
+#include "ir/kernel.h"
 #include "ir/saturate.h"
 // clang-format off
 #include "compiler/providers/template_constants.h"

@@ -5,8 +5,8 @@
 // Weights: `out_features` rows of `row_words` words, then the biases. With `half_values` a row's weights are FP16: with
 // pieces of one, word i has those of features 2 i and 2 i + 1; with pieces of four, whose two words would lie apart for
 // neighbouring threads, the first words of all pieces come before the second.
-#define BURIN_OPERATOR_DEF "compiler/providers/linear/linear.def"
-#include "templates/operators/function.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/linear/linear.def"
+#include "templates/kernels/function.h"
 
 constexpr i32 kMaxRows = 4, kMaxImages = 8;
 constexpr i32 kMaxWarps = 32;
@@ -113,7 +113,7 @@ BURIN_DEVICE void finish(const float* weights, float* output, i32 batch, u32 fir
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32 batch) {
   burin_dev_await_launch();
-  const u32 first_row = block_of_group() * block_rows();
+  const u32 first_row = block_of_image() * block_rows();
   Block block;
   float sums[kMaxRows][kMaxImages];
 #pragma unroll

@@ -7,8 +7,8 @@
 // steps: for each lane four values, then for each lane the distances of these values' features from those before them,
 // as four numbers in one word or in two, the second words of all lanes behind the first. A distance that does not fit
 // is split up by zeros. With `half_values` the values are FP16, in two words that lie as those of distances do.
-#define BURIN_OPERATOR_DEF "compiler/providers/linear_sparse/linear_sparse.def"
-#include "templates/operators/function.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/linear_sparse/linear_sparse.def"
+#include "templates/kernels/function.h"
 
 constexpr u32 kSteps = 4;  // of a group
 constexpr u32 kGroupsAtOnce = 4;
@@ -104,7 +104,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   burin_dev_await_launch();
   begin_staging(input, batch);
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads, warps = block_threads() / kWarpThreads;
-  const u32 first = block_of_group() * warp_rows() * warps + thread / kWarpThreads;
+  const u32 first = block_of_image() * warp_rows() * warps + thread / kWarpThreads;
   burin_dev_copy_wait(0);
   burin_dev_barrier();
 #pragma nounroll

@@ -2,8 +2,8 @@
 // them and those that their windows reach beyond them once, all together.
 //
 // `scale` is alpha / size, `exponent` is -beta.
-#define BURIN_OPERATOR_DEF "compiler/providers/lrn/lrn.def"
-#include "templates/operators/operator.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/lrn/lrn.def"
+#include "templates/kernels/template_kernel.h"
 
 constexpr i32 kMaxChannels = 8;
 constexpr i32 kMaxHeld = 40;  // values of a thread in registers: its channels and their windows
@@ -60,7 +60,7 @@ BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, u
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
-  const u32 item = block_of_group() * block_threads() + burin_dev_thread();
+  const u32 item = block_of_image() * block_threads() + burin_dev_thread();
   const i32 first = item / plane() * thread_channels();
   if (first >= channels()) return;
   const float* from = input_of(input, first_image());

@@ -3,8 +3,8 @@
 //
 // Positions beyond the image are loaded from the nearest one inside and then left out, so that all loads of a window
 // are in flight together.
-#define BURIN_OPERATOR_DEF "compiler/providers/pool/pool.def"
-#include "templates/operators/window.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/pool/pool.def"
+#include "templates/kernels/window.h"
 
 constexpr i32 kAtOnce = 8;           // loads in flight of a thread with a loop
 constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "compiler/providers/template_provider.h"
-#include "ir/kernel_plan.h"
+#include "ir/kernel.h"
 // clang-format off
 #include "compiler/providers/template_constants.h"
 // clang-format on

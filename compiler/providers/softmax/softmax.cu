@@ -1,6 +1,6 @@
 // softmax: of a whole image, a block for each. What a thread has read once it keeps, up to kHeld values.
-#define BURIN_OPERATOR_DEF "compiler/providers/softmax/softmax.def"
-#include "templates/operators/operator.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/softmax/softmax.def"
+#include "templates/kernels/template_kernel.h"
 
 constexpr u32 kHeld = 8;  // values of a thread that stay in registers
 constexpr u32 kMaxWarps = 32;

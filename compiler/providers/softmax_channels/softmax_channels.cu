@@ -1,6 +1,6 @@
 // softmax_channels: over the channels of each pixel, a thread for each.
-#define BURIN_OPERATOR_DEF "compiler/providers/softmax_channels/softmax_channels.def"
-#include "templates/operators/operator.h"
+#define BURIN_TEMPLATE_DEF "compiler/providers/softmax_channels/softmax_channels.def"
+#include "templates/kernels/template_kernel.h"
 
 constexpr u32 kAtOnce = 4;  // loads of a thread in flight
 
@@ -24,7 +24,7 @@ BURIN_DEVICE void for_each_channel(const float* from, u32 pixel, Visit visit) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
-  const u32 pixel = block_of_group() * block_threads() + burin_dev_thread();
+  const u32 pixel = block_of_image() * block_threads() + burin_dev_thread();
   if (pixel >= static_cast<u32>(plane())) return;
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());

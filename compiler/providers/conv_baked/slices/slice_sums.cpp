@@ -1,0 +1,353 @@
+#include "compiler/providers/conv_baked/slices/slice_sums.h"
+
+#include <algorithm>
+
+#include "ir/saturate.h"
+
+namespace burin {
+
+using llvm::Function;
+using llvm::Value;
+
+namespace {
+
+Function* clear(SliceParts& parts, int sums) {
+  Function* body = parts.holes.open("clear");
+  llvm::IRBuilder<> builder(&body->front());
+  const auto start_at = [&](int slot, Value* zero) {
+    builder.CreateStore(zero, parts.sum_address(builder, body, slot));
+  };
+  const bool pairs = parts.plan.precision == Precision::fp16x2;
+  Value* zero = parts.holes.splice(builder, parts.holes.piece("start"), {});
+  Value* zeros = pairs ? parts.holes.splice(builder, parts.holes.piece("pair_start"), {}) : nullptr;
+  for (int j = 0; j < sums; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) start_at(parts.sum_slot(j, image), zero);
+    if (pairs) start_at(parts.running_slot(j), zeros);
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+// The FP32 sums that a thread has when its multiply-adds are done, where `body` asks for them.
+class FinalSums {
+ public:
+  FinalSums(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, const std::vector<RunningSum>& running)
+      : parts_(parts), builder_(builder), body_(body), running_(running) {}
+
+  Value* get(int j, int image) const {
+    const auto fp32_sum = [&] { return parts_.load_sum(builder_, body_, parts_.sum_slot(j, image)); };
+    if (parts_.plan.precision != Precision::fp16x2 || running_[j].terms == 0) return fp32_sum();
+    Value* pair = parts_.load_sum(builder_, body_, parts_.running_slot(j));
+    Value* part = parts_.holes.splice(builder_, parts_.holes.piece(image == 0 ? "low" : "high"), {pair});
+    if (!running_[j].promoted) return part;
+    return parts_.holes.splice(builder_, parts_.holes.piece("add"), {fp32_sum(), part});
+  }
+
+ private:
+  SliceParts& parts_;
+  llvm::IRBuilder<>& builder_;
+  Function* body_;
+  const std::vector<RunningSum>& running_;
+};
+
+// Where a sum of all threads is exchanged, in words.
+std::int64_t partial_words(const SliceParts& parts, int j, int image) {
+  return std::int64_t{parts.sum_slot(j, image)} * parts.plan.threads;
+}
+Value* partial_offset(const SliceParts& parts, int j, int image) {
+  return parts.word(partial_words(parts, j, image) * kWordBytes);
+}
+
+Function* publish(SliceParts& parts, int sums, const std::vector<RunningSum>& running) {
+  Function* body = parts.holes.open("publish");
+  llvm::IRBuilder<> builder(&body->front());
+  const FinalSums final_sums(parts, builder, body, running);
+  for (int j = 0; j < sums; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* sum = final_sums.get(j, image);
+      parts.holes.splice(builder, parts.holes.piece("publish"),
+                         {body->getArg(1), parts.word_offset(partial_words(parts, j, image)), sum});
+    }
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+Function* gather(SliceParts& parts, int sums) {
+  Function* body = parts.holes.open("gather");
+  llvm::IRBuilder<> builder(&body->front());
+  for (int j = 0; j < sums; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      const int slot = parts.sum_slot(j, image);
+      Value* sum = parts.holes.splice(
+          builder, parts.holes.piece("gather"),
+          {body->getArg(1), parts.word_offset(partial_words(parts, j, image)), parts.load_sum(builder, body, slot)});
+      builder.CreateStore(sum, parts.sum_address(builder, body, slot));
+    }
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+// What other blocks of the cluster will read.
+Function* leave(SliceParts& parts, int sums, const AddedRange& own, const std::vector<RunningSum>& running) {
+  Function* body = parts.holes.open("leave");
+  llvm::IRBuilder<> builder(&body->front());
+  const FinalSums final_sums(parts, builder, body, running);
+  for (int j = 0; j < sums; ++j) {
+    if (own.has(j)) continue;
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* sum = final_sums.get(j, image);
+      parts.holes.splice(builder, parts.holes.piece("leave"), {body->getArg(1), partial_offset(parts, j, image), sum});
+    }
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+// The sums of some of the own channels. All loads come first, since they take long.
+void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, int split, const AddedRange& some,
+                  const FinalSums& final_sums) {
+  Function* load = parts.holes.piece("collect");
+  Function* add = parts.holes.piece("add");
+  std::vector<Value*> partials;
+  for (int j = some.first; j < some.end; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* place = partial_offset(parts, j, image);
+      for (int other = 0; other < parts.plan.splits; ++other) {
+        partials.push_back(
+            other == split
+                ? final_sums.get(j, image)
+                : parts.holes.splice(builder, load, {body->getArg(1), place, body->getArg(2), parts.word(other)}));
+      }
+    }
+  }
+  auto partial = partials.begin();
+  for (int j = some.first; j < some.end; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) {
+      Value* sum = *partial++;
+      for (int other = 1; other < parts.plan.splits; ++other) sum = parts.holes.splice(builder, add, {sum, *partial++});
+      builder.CreateStore(sum, parts.sum_address(builder, body, parts.sum_slot(j, image)));
+    }
+  }
+}
+
+// As many channels at once as the registers of the sums hold, of which those that were left for other blocks are free.
+Function* collect(SliceParts& parts, int split, const AddedRange& own, const std::vector<RunningSum>& running) {
+  Function* body = parts.holes.open("collect");
+  llvm::IRBuilder<> builder(&body->front());
+  const FinalSums final_sums(parts, builder, body, running);
+  const auto at_once = static_cast<int>(
+      ceil_div(parts.plan.accumulator_registers(), std::int64_t{parts.plan.splits} * parts.plan.sums_per_channel()));
+  for (int first = own.first; first < own.end; first += at_once) {
+    collect_some(parts, builder, body, split, {first, std::min(first + at_once, own.end)}, final_sums);
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+// Whether the accumulators j to j + 3 are the channels of one block.
+bool side_by_side(const std::vector<int>& group, int j, int end) {
+  if (j + 4 > end || group[j] % 4 != 0) return false;
+  for (int i = 1; i < 4; ++i) {
+    if (group[j + i] != group[j] + i) return false;
+  }
+  return true;
+}
+
+constexpr int kMarkBits = 32;  // accumulators whose marks stand in one word
+
+// Which of a thread's outputs are live: a bit for each accumulator, in the words of the array `live`.
+class LiveBits {
+ public:
+  explicit LiveBits(SliceParts& parts) : parts_(parts), words_(parts.plan.mark_words(), nullptr) {}
+
+  // `bits`: of the accumulators from j on, as a piece gave them.
+  void add(llvm::IRBuilder<>& builder, int j, int count, Value* bits) {
+    if (!parts_.plan.marks) return;
+    for (int i = 0; i < count; ++i) {
+      Value* bit = count == 1 ? bits : builder.CreateAnd(builder.CreateLShr(bits, i), 1);
+      Value*& word = words_[static_cast<std::size_t>((j + i) / kMarkBits)];
+      bit = builder.CreateShl(bit, (j + i) % kMarkBits);
+      word = word == nullptr ? bit : builder.CreateOr(word, bit);
+    }
+  }
+
+  void store(llvm::IRBuilder<>& builder, Value* live) const {
+    for (std::size_t i = 0; i < words_.size(); ++i) {
+      if (words_[i] == nullptr) continue;
+      builder.CreateStore(words_[i], builder.CreateConstInBoundsGEP1_32(parts_.i32, live, static_cast<unsigned>(i)));
+    }
+  }
+
+ private:
+  SliceParts& parts_;
+  std::vector<Value*> words_;  // null: none of its accumulators is the block's
+};
+
+// The map's bytes of the block's own channels. A warp holds the bits of 32 channels, each thread that of one.
+Function* marks(SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
+  Function* body = parts.holes.open("marks");
+  llvm::IRBuilder<> builder(&body->front());
+  Value *cell = body->getArg(0), *lane = body->getArg(1), *bits = nullptr;
+  for (int j = own.first; j < own.end; ++j) {
+    if (bits == nullptr || j % kMarkBits == 0) {
+      bits = parts.holes.splice(builder, parts.holes.piece("mark_word"), {parts.word(j / kMarkBits)});
+    }
+    parts.holes.splice(builder, parts.holes.piece("mark"),
+                       {cell, lane, bits, parts.word(j % kMarkBits), parts.wide(group[j])});
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+// One store: accumulators whose channels lie side by side, and where they go.
+struct Store {
+  int first = 0, count = 1;
+  Value* offset = nullptr;
+};
+
+std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
+  const ConvShape& shape = parts.layer.shape;
+  const std::int64_t plane = static_cast<std::int64_t>(shape.conv_h()) * shape.conv_w();
+  const int together = channels_together(parts.plan.output_layout);
+  std::vector<Store> stores;
+  for (int j = own.first; j < own.end; j += stores.back().count) {
+    const int count = together == 4 && side_by_side(group, j, own.end) ? 4 : 1;
+    stores.push_back({j, count, parts.word_offset(group[j] / together * plane * together + group[j] % together)});
+  }
+  return stores;
+}
+
+// The assembler moves no load across a store, which may be to the same place for all it knows. So residuals are loaded
+// in batches, of as many words as registers are left beside the sums.
+int residuals_at_once(const SliceParts& parts) {
+  constexpr int kLeast = 4, kMost = 32;
+  const int left = parts.plan.max_registers - parts.plan.accumulator_registers() - kMinRegisterOverhead;
+  return std::clamp(left, kLeast, kMost);
+}
+
+// Outputs, or where the layer pools, values that are kept for it.
+class OutputBuilder {
+ public:
+  OutputBuilder(SliceParts& parts, const std::vector<int>& group, const std::vector<RunningSum>& running)
+      : parts_(parts),
+        group_(group),
+        body_(parts.holes.open(parts.plan.outputs ? "keep" : "outputs")),
+        builder_(&body_->front()),
+        sums_(parts, builder_, body_, running),
+        live_(parts) {}
+
+  Function* build(const std::vector<Store>& stores) {
+    const auto words = [](const Store& store) { return store.count; };
+    const int at_once = residuals_at_once(parts_);
+    for (std::size_t begin = 0, end = 0; begin < stores.size(); begin = end) {
+      std::vector<Value*> residuals;
+      int loaded = 0;
+      for (; end < stores.size() && (end == begin || loaded + words(stores[end]) <= at_once); ++end) {
+        residuals.push_back(residual(stores[end]));
+        loaded += words(stores[end]);
+      }
+      for (std::size_t i = begin; i < end; ++i) {
+        if (parts_.plan.outputs) {
+          keep(stores[i].first, residuals[i - begin]);
+          continue;
+        }
+        live_.add(builder_, stores[i].first, stores[i].count, store(stores[i], residuals[i - begin]));
+      }
+    }
+    live_.store(builder_, body_->getArg(2));
+    builder_.CreateRetVoid();
+    return body_;
+  }
+
+ private:
+  bool pairs() const { return parts_.plan.word_images() == 2; }
+  Value* pixel() const { return body_->getArg(1); }
+
+  Value* residual(const Store& store) {
+    if (parts_.layer.shape.epilogue.residual) {
+      const char* piece = store.count == 4 ? "residual4" : pairs() ? "residual_pair" : "residual";
+      return parts_.holes.splice(builder_, parts_.holes.piece(piece), {pixel(), store.offset});
+    }
+    llvm::Type* type = pairs() ? parts_.i32 : parts_.f32;
+    return llvm::Constant::getNullValue(store.count == 4 ? llvm::FixedVectorType::get(type, 4) : type);
+  }
+
+  Value* bias(int j) const {
+    return llvm::ConstantFP::get(parts_.f32, parts_.layer.bias.empty() ? 0.0F : parts_.layer.bias[group_[j]]);
+  }
+
+  void keep(int j, Value* residual) {
+    parts_.holes.splice(builder_, parts_.holes.piece("keep"),
+                        {sums_.get(j, 0), residual, body_->getArg(2), partial_offset(parts_, j, 0), bias(j)});
+  }
+
+  // The bits that say which are live.
+  Value* store(const Store& store, Value* residual) {
+    const int j = store.first;
+    const auto sum = [&](int i) { return sums_.get(i, 0); };
+    if (store.count == 4) {
+      return parts_.holes.splice(builder_, parts_.holes.piece("output4"),
+                                 {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), residual, pixel(), store.offset, bias(j),
+                                  bias(j + 1), bias(j + 2), bias(j + 3)});
+    }
+    if (pairs()) {
+      return parts_.holes.splice(builder_, parts_.holes.piece("output_pair"),
+                                 {sum(j), sums_.get(j, 1), residual, pixel(), store.offset, bias(j)});
+    }
+    return parts_.holes.splice(builder_, parts_.holes.piece("output"),
+                               {sum(j), residual, pixel(), store.offset, bias(j)});
+  }
+
+  SliceParts& parts_;
+  const std::vector<int>& group_;
+  Function* body_;
+  llvm::IRBuilder<> builder_;
+  FinalSums sums_;
+  LiveBits live_;
+};
+
+// The channels of the block's own accumulators.
+Function* numbers(SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
+  Function* body = parts.holes.open("numbers");
+  llvm::IRBuilder<> builder(&body->front());
+  for (int j = own.first; j < own.end; ++j) {
+    parts.holes.splice(builder, parts.holes.piece("number"),
+                       {body->getArg(0), parts.word((j - own.first) * kWordBytes), parts.word(group[j])});
+  }
+  builder.CreateRetVoid();
+  return body;
+}
+
+}  // namespace
+
+AddedRange added_here(const SliceParts& parts, const SliceProgram& program) {
+  const auto size = static_cast<int>(parts.group(program).size());
+  if (parts.plan.reduction != Reduction::cluster) return {0, size};
+  const int added = parts.plan.added_channels(program.group);
+  return {std::min(program.split * added, size), std::min((program.split + 1) * added, size)};
+}
+
+void build_sums(SliceParts& parts, const SliceProgram& program, const std::vector<RunningSum>& running,
+                HoleBodies& bodies) {
+  const std::vector<int>& group = parts.group(program);
+  const auto sums = static_cast<int>(group.size());
+  const AddedRange own = added_here(parts, program);
+  const std::vector<RunningSum> none(group.size());
+  bodies.emplace_back("clear", clear(parts, sums));
+  bodies.emplace_back(
+      parts.plan.outputs ? "keep" : "outputs",
+      OutputBuilder(parts, group, parts.plan.splits > 1 ? none : running).build(stores_of(parts, group, own)));
+  if (parts.plan.outputs) bodies.emplace_back("numbers", numbers(parts, group, own));
+  if (parts.plan.marks) bodies.emplace_back("marks", marks(parts, group, own));
+  if (parts.plan.reduction == Reduction::cluster) {
+    bodies.emplace_back("leave", leave(parts, sums, own, running));
+    bodies.emplace_back("collect", collect(parts, program.split, own, running));
+  } else if (parts.plan.splits > 1) {
+    bodies.emplace_back("publish", publish(parts, sums, running));
+    bodies.emplace_back("gather", gather(parts, sums));
+  }
+}
+
+}  // namespace burin

@@ -1,0 +1,42 @@
+// The template's open end: its pieces are cloned, its holes get bodies. What goes into them is the affair of
+// slice_builder.cpp and entry_holes.cpp.
+#pragma once
+
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/StringRef.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <utility>
+#include <vector>
+
+namespace burin {
+
+// What fills each hole of a piece, by the hole's name.
+using HoleBodies = std::vector<std::pair<llvm::StringRef, llvm::Function*>>;
+
+// Names are without the template's prefixes burin_piece_ and burin_hole_. A name that the template does not have is an
+// internal error.
+class TemplateHoles {
+ public:
+  explicit TemplateHoles(llvm::Module& module) : module_(module) {}
+
+  llvm::Module& module() { return module_; }
+  llvm::LLVMContext& context() { return module_.getContext(); }
+
+  llvm::Function* piece(llvm::StringRef name);
+
+  // A function with the signature of hole `name`, to be filled and then bound with instantiate().
+  llvm::Function* open(llvm::StringRef name);
+
+  // A clone of piece `name` whose calls to holes go to the given bodies.
+  llvm::Function* instantiate(llvm::StringRef name, const HoleBodies& bodies);
+
+  // The instructions of a piece at the builder's position, with its parameters replaced: a clone, not a call.
+  llvm::Value* splice(llvm::IRBuilder<>& builder, llvm::Function* piece, llvm::ArrayRef<llvm::Value*> arguments);
+
+ private:
+  llvm::Module& module_;
+};
+
+}  // namespace burin

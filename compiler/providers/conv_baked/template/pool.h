@@ -1,0 +1,130 @@
+// The pool behind the activation: threads keep their pixels' values in shared memory, and then the same threads make
+// outputs of them.
+//
+// All values of one accumulator lie side by side, thread after thread, in the place of a cluster's partial sums: what a
+// block has summed up no other block reads. Behind them lie the numbers of the channels, since a group's may be any.
+//
+// A window's positions beyond the image are loaded from the nearest one inside, which lies in the window too.
+//
+// For conv_baked.cu, which defines the plan's constants, the holes and the tile's place before.
+#pragma once
+
+#include "templates/device.h"
+
+constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop (ir/baked_plan_pool.cpp)
+constexpr i32 kPositionsAtOnce = 8;  // whose loads are in flight together, in a loop
+
+BURIN_DEVICE u32 values_start() { return partials_start(); }
+BURIN_DEVICE u32 channel_bytes() { return block_threads() * kWordBytes; }
+
+// ---- what a thread keeps
+BURIN_PIECE void burin_piece_keep(float sum, float residual, u32 place, u32 offset, float bias) {
+  if (has_bias()) sum += bias;
+  if (has_residual()) sum += residual;
+  burin_dev_shared_store(place, offset, activate(sum));
+}
+
+BURIN_PIECE void burin_piece_number(u32 place, u32 offset, u32 channel) {
+  burin_dev_shared_store_word(place, offset, channel);
+}
+
+// ---- windows
+BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent ? extent - 1 : at; }
+
+BURIN_DEVICE float joined(float result, float value) {
+  return pool_averages() ? result + value : __builtin_fmaxf(result, value);
+}
+
+// A window of one channel of one image.
+struct ChannelWindow {
+  i32 top, left;  // first position
+  u32 first;      // where its value is, if it lies inside
+};
+
+BURIN_DEVICE float with_position(const ChannelWindow& window, i32 r, i32 s, bool counts, float result) {
+  // What is the same for all windows becomes part of the load.
+  const i32 rows = windows_leave_rows() ? nearest(window.top + r, conv_rows()) - window.top : 0;
+  const i32 cols = windows_leave_cols() ? nearest(window.left + s, conv_cols()) - window.left : 0;
+  const i32 fixed_rows = windows_leave_rows() ? 0 : r, fixed_cols = windows_leave_cols() ? 0 : s;
+  const float value = burin_dev_shared_load(window.first + (rows * tile_cols() + cols) * kWordBytes,
+                                            (fixed_rows * tile_cols() + fixed_cols) * kWordBytes);
+  const bool inside = counts && (!pool_averages() || (rows + fixed_rows == r && cols + fixed_cols == s));
+  return inside ? joined(result, value) : result;
+}
+
+// Counts what an average divides by: rounding up, a window may reach beyond the padding, which never counts.
+BURIN_DEVICE i32 counted(i32 begin, i32 kernel, i32 extent, i32 pad_behind) {
+  const i32 first = begin < 0 && !pool_counts_padding() ? 0 : begin;
+  return at_most(begin + kernel, extent + (pool_counts_padding() ? pad_behind : 0)) - first;
+}
+
+BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
+  if (!windows_leave_rows() && !windows_leave_cols()) return sum * (1.0f / (pool_rows() * pool_cols()));
+  const i32 rows = counted(top, pool_rows(), conv_rows(), pool_pad_bottom());
+  const i32 cols = counted(left, pool_cols(), conv_cols(), pool_pad_right());
+  return sum * burin_dev_reciprocal(static_cast<float>(rows * cols));
+}
+
+// With several lanes to a window, those of its positions that are this lane's, and then the others'.
+BURIN_DEVICE float pool_window(const ChannelWindow& window, u32 lane) {
+  float result = pool_averages() ? 0.0f : -__builtin_inff();
+  const i32 positions = pool_rows() * pool_cols();
+  if (positions <= kUnrolledWindow) {
+#pragma unroll
+    for (i32 i = 0; i < kUnrolledWindow; ++i) {
+      if (i < positions) result = with_position(window, i / pool_cols(), i % pool_cols(), true, result);
+    }
+  } else {
+#pragma nounroll
+    for (i32 first = lane; first < positions; first += kPositionsAtOnce * window_lanes()) {
+#pragma unroll
+      for (i32 i = 0; i < kPositionsAtOnce; ++i) {
+        const i32 wanted = first + i * window_lanes();
+        const u32 position = at_most(wanted, positions - 1);
+        result = with_position(window, position / pool_cols(), position % pool_cols(), wanted < positions, result);
+      }
+    }
+#pragma unroll
+    for (u32 distance = kWarpThreads / 2; distance > 0; distance /= 2) {
+      if (distance < static_cast<u32>(window_lanes())) {
+        result = joined(result, burin_dev_shuffle_xor(result, distance));
+      }
+    }
+  }
+  return pool_averages() ? mean_of(result, window.top, window.left) : result;
+}
+
+// All threads of a block, whose pixels' values are kept: the outputs of the block's own channels. An output that does
+// not exist is computed as the last one, since all lanes pass what they have.
+BURIN_DEVICE void pool_outputs(float* output, i32 images) {
+  if (burin_dev_thread() == 0) burin_hole_numbers(numbers_start());
+  burin_dev_barrier();
+  const TileOrigin origin = locate_origin();
+  const u32 of_image = tile_out_rows() * tile_out_cols(), of_channel = tile_images() * of_image;
+  const u32 outputs = burin_slice_outputs() * of_channel;
+  const u32 lanes = window_lanes(), lane = burin_dev_thread() % lanes;
+#pragma nounroll
+  for (u32 first = 0; first < outputs; first += block_threads() / lanes) {
+    const u32 wanted = first + burin_dev_thread() / lanes;
+    const u32 item = wanted < outputs ? wanted : outputs - 1;
+    const u32 own = item / of_channel, within_channel = item % of_channel, within_image = within_channel % of_image;
+    const i32 image_of_tile = within_channel / of_image;
+    const i32 image = origin.image + image_of_tile;
+    const i32 row = origin.out_row + within_image / tile_out_cols();
+    const i32 col = origin.out_col + within_image % tile_out_cols();
+    const bool exists = wanted < outputs && image < images && row < out_rows() && col < out_cols();
+    const i32 existing_image = tile_images() == 1 ? 0 : at_most(image_of_tile, images - 1 - origin.image);
+    ChannelWindow window;
+    window.top = at_most(row, out_rows() - 1) * pool_stride_rows() - pool_pad_top();
+    window.left = at_most(col, out_cols() - 1) * pool_stride_cols() - pool_pad_left();
+    window.first = values_start() + (burin_slice_first_output() + own) * channel_bytes() +
+                   ((existing_image * tile_rows() + window.top - origin.row) * tile_cols() + window.left - origin.col) *
+                       kWordBytes;
+    const float value = pool_window(window, lane);
+    if (!exists || lane != 0) continue;
+    const u32 channel = burin_dev_shared_load_word(numbers_start() + own * kWordBytes, 0);
+    const i64 word =
+        static_cast<i64>(image) * out_image_words() + channel * (out_rows() * out_cols()) + row * out_cols() + col;
+    burin_dev_global_store(output, word * kWordBytes, value);
+  }
+}

@@ -1,0 +1,14 @@
+// The rules of a plan's clusters; verify() asks for them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/baked_plan.h"
+
+namespace burin {
+
+// Faults of a plan whose slices are groups x splits.
+std::vector<std::string> cluster_faults(const BakedPlan& plan);
+
+}  // namespace burin
