@@ -15,18 +15,29 @@ void check_graph_options(const CompileOptions& options) {
   const auto refuse = [](const std::string& option) {
     fail(
         ErrorKind::unsupported,
-        "{}: a whole network is compiled in FP32, with nchw between its layers; --layer '*' compiles its convolutions, "
-        "each by itself",
+        "{}: whole networks do not have it yet; --layer '*' compiles the convolutions of one, each by itself",
         option);
   };
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
-  if (options.from_file) refuse("--from " + *options.from_file);
 }
 
 void check_kinds(const Network& network, const KernelKinds& kinds) {
   for (const auto& [name, kind] : kinds.of_layers) {
     if (std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end()) continue;
     fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'", network.source, name);
+  }
+}
+
+// What is fed back is of one kernel.
+void check_reentry(const Network& network, const CompileOptions& options) {
+  if (options.from_op.empty() && (network.has_graph() || network.layers.size() != 1)) {
+    fail(ErrorKind::usage, "--from {}: it is of one kernel, and {} has {} {}; say which: --from NAME=FILE",
+         *options.from_file, network.source, network.has_graph() ? network.operators.size() : network.layers.size(),
+         network.has_graph() ? "operators" : "layers");
+  }
+  if (options.batches.size() != 1) {
+    fail(ErrorKind::usage, "--from {}: it is of one kernel, and {} batch sizes are asked for; choose with --batch",
+         *options.from_file, options.batches.size());
   }
 }
 
@@ -67,12 +78,7 @@ void check_options(const Network& network, const CompileOptions& options) {
   if (options.from_file && options.from_file->ends_with(".ptx") && options.stop_after == "specialised") {
     fail(ErrorKind::usage, "--stop-after specialised: PTX that is fed back with --from comes after that stage");
   }
-  if (options.from_file && (network.layers.size() != 1 || options.batches.size() != 1)) {
-    fail(ErrorKind::usage,
-         "--from takes a file of one kernel, but {} layers and {} batch sizes are selected; choose with --layer and "
-         "--batch",
-         network.layers.size(), options.batches.size());
-  }
+  if (options.from_file) check_reentry(network, options);
 }
 
 }  // namespace burin

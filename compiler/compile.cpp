@@ -71,7 +71,8 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
 CompileResult compile_network(const Network& network, const CompileOptions& asked,
                               const std::function<void(const CompileProgress&)>& progress) {
   check_options(network, asked);
-  const Reentry reentry = asked.from_file ? read_reentry(*asked.from_file) : Reentry{};
+  Reentry reentry = asked.from_file ? read_reentry(*asked.from_file) : Reentry{};
+  reentry.op = asked.from_op;
   const CompileOptions options = with_reentry(asked, reentry);
   const KernelJobs jobs = list_kernels(network, options, reentry, [&](int done, int all, const std::string& what) {
     if (progress) progress({0, all, 0, 0, fmt::format("planned {} ({} of {})", what, done, all)});

@@ -92,7 +92,7 @@ class JobList {
   }
 
   Choice choose_cached(const Task& task) const {
-    if (!reentry_.plan.empty()) return reentry_choice(reentry_, task);
+    if (reentry_.is_for(task) && !reentry_.plan.empty()) return reentry_choice(reentry_, task);
     if (options_.cache == nullptr) return choose(task, options_);
     const std::string key = choice_key(task, options_);
     if (std::optional<Choice> found = options_.cache->find_choice(key)) return *std::move(found);

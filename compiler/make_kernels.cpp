@@ -29,14 +29,14 @@ class KernelMaker {
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return jobs_[i].work; });
     for_each_parallel(order.size(), options_.jobs, [&](std::size_t i) { make(order[i]); });
-    if (uses_cache()) options_.cache->trim();
+    if (options_.cache != nullptr) options_.cache->trim();
     return std::move(made_);
   }
 
  private:
   // Whoever wants to see or to change the stages gets a kernel that goes through them.
-  bool uses_cache() const {
-    return options_.cache != nullptr && !options_.dump_dir && !options_.stop_after && !options_.from_file;
+  bool uses_cache(const KernelJob& job) const {
+    return options_.cache != nullptr && !options_.dump_dir && !options_.stop_after && !reentry_.is_for(job.task);
   }
 
   std::optional<std::string> dump_folder(const KernelJob& job) const {
@@ -49,7 +49,7 @@ class KernelMaker {
     const KernelJob& job = jobs_[i];
     const std::string symbol = job.candidate.symbol + job.suffix;
     std::string key;
-    if (uses_cache()) {
+    if (uses_cache(job)) {
       key = kernel_key(job.task, job.candidate, symbol, options_);
       made_.kernels[i] = options_.cache->find(key);
       if (made_.kernels[i]) {
@@ -57,8 +57,9 @@ class KernelMaker {
         return true;
       }
     }
-    made_.kernels[i] = make_kernel(job.task, job.candidate, symbol, options_, reentry_, dump_folder(job));
-    if (uses_cache() && made_.kernels[i] && !options_.cache->store(key, *made_.kernels[i])) {
+    made_.kernels[i] = make_kernel(job.task, job.candidate, symbol, options_,
+                                    reentry_.is_for(job.task) ? reentry_ : Reentry{}, dump_folder(job));
+    if (uses_cache(job) && made_.kernels[i] && !options_.cache->store(key, *made_.kernels[i])) {
       const std::lock_guard lock(mutex_);
       made_.cache_failed = true;
     }

@@ -43,7 +43,8 @@ struct CompileOptions {
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
   PlanConstraints plan_constraints;       // --plan: what is not left to the planner
-  std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx) of the only kernel
+  std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx)
+  std::string from_op;                    // the operator whose kernel it is of; empty: of the only one
   std::vector<TunedKernel> tuned;         // what was measured
   KernelKinds kernels;                    // which providers may make the kernels of which convolutions
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16

@@ -65,7 +65,7 @@ Reentry read_reentry(const std::string& path) {
 }
 
 CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
-  if (reentry.plan.empty()) return options;
+  if (reentry.plan.empty() || !reentry.op.empty()) return options;
   const std::string name = in_file(reentry.plan_path, [&] { return template_of(reentry.plan); });
   if (name != kBakedProvider) {
     // The plans of templates say nothing of these, and are of FP32 tensors in nchw.

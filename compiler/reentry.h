@@ -11,19 +11,22 @@
 namespace burin {
 
 struct Reentry {
-  std::string path;
+  std::string op;           // whose kernel it is of; empty: of the only one
+  std::string path;         // empty: nothing is fed back
   std::string plan;         // the text of a plan; empty: there is none
   std::string plan_path;    // the file that it is in
   std::string module_text;  // an edited 50-specialised.ll
   std::string ptx;          // an edited 60-kernel.ptx
+
+  bool is_for(const Task& task) const { return !path.empty() && (op.empty() || op == task.name); }
 };
 
 // FILE ends in .txt (a plan), .ll or .ptx. A module or PTX was made for a plan: 30-plan.txt beside it is read too;
 // where there is none the planner's own plan is taken. Throws Error(usage) or Error(bad_input).
 Reentry read_reentry(const std::string& path);
 
-// Precision, layout and activity maps are those of a plan that was fed back. Throws Error(usage) where something else
-// was asked for.
+// Where it is of the only kernel, precision, layout and activity maps are those of a plan that was fed back. Throws
+// Error(usage) where something else was asked for.
 CompileOptions with_reentry(CompileOptions options, const Reentry& reentry);
 
 // The plan that was fed back, by the provider that it names. Throws Error(bad_input) where it cannot be read,

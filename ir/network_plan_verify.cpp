@@ -128,6 +128,11 @@ class Verifier {
       fault("{} has {} bytes; allowed are 1 to {}", buffer_name(index), b.bytes, kMaxArenaBytes);
       return;
     }
+    if ((b.element == ElementType::f32) != (images_together(b.layout) == 1)) {
+      fault("{} holds {} in {}: n2chw holds halves, the others float32", buffer_name(index), to_string(b.element),
+            to_string(b.layout));
+      return;
+    }
     const std::int64_t images = plan_.images(b);
     std::int64_t elements = images * images_together(b.layout);
     for (std::size_t axis = 0; axis < b.shape.size(); ++axis) {

@@ -14,8 +14,11 @@
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
 #include "compiler/execute/layer_executor.h"
+#include "compiler/execute/network_executor.h"
+#include "compiler/import/suggest.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/verify/layer_verification.h"
+#include "compiler/verify/network_verification.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -138,29 +141,81 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
   return text;
 }
 
+// --from FILE, or NAME=FILE of an operator or a layer. Both may hold a '='.
+void parse_from(CompileOptions& options, const Network& network) {
+  const std::string text = *options.from_file;
+  std::vector<std::string> names;
+  for (const Operator& op : network.operators) names.push_back(op.name);
+  for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
+  const auto found = std::ranges::find_if(names, [&](const std::string& name) { return text.starts_with(name + "="); });
+  if (found != names.end()) {
+    options.from_op = *found;
+    options.from_file = text.substr(found->size() + 1);
+  } else if (text.find('=') != std::string::npos && !std::filesystem::exists(text)) {
+    const std::string name = text.substr(0, text.find('='));
+    fail(ErrorKind::usage, "--from {}: {} has nothing named '{}'{}", text, network.source, name,
+         did_you_mean(name, names));
+  }
+}
+
+// What is wrong with the kernels of the layers; empty: nothing is.
+std::string fault_of_layers(const Package& package, const Network& network, const std::string& layer, int batch,
+                            const DeviceChoice& device, std::uint64_t seed) {
+  const std::unique_ptr<Executor> executor = make_executor(device, package);
+  for (const VerificationTask& task : pair_with_weights(package.manifest, network, layer, batch)) {
+    const VerificationResult result = verify_kernel(task, seed, *executor);
+    if (!result.passed) return describe_worst(task, result);
+  }
+  return {};
+}
+
+// The same of an operator of a network.
+std::string fault_of_step(const Package& package, const Network& model, const std::string& op, int batch,
+                          const DeviceChoice& device, std::uint64_t seed) {
+  const std::unique_ptr<NetworkExecutor> executor = make_network_executor(device, package);
+  NetworkVerifyOptions options;
+  options.batch = batch;
+  options.seed = seed;
+  options.steps = true;
+  options.layer = op;
+  const NetworkVerification verification = verify_network(package, model, options, *executor);
+  for (const NetworkResult& result : verification.results) {
+    if (!result.fault.empty()) return result.fault;
+    if (const StepResult* failed = result.first_failed()) {
+      return describe_worst(failed->comparison, failed->fault, failed->shape, result.images);
+    }
+    if (!result.passed()) return result.step_fault.empty() ? "the network's outputs are wrong" : result.step_fault;
+  }
+  return {};
+}
+
 // What a person edited is verified before it is packed: on the host executor, or, where there is no bitcode (edited
-// PTX), on the first GPU. Throws Error(verification) when it does not compute what the weights say.
-void verify_edited(const Package& package, const Network& network, const std::string& edited) {
+// PTX), on the first GPU. Throws Error(verification) when it does not compute what `model`, as it was imported, says.
+void verify_edited(const Package& package, const Network& model, const CompileOptions& options) {
   constexpr int kMostImages = 4;  // more tell no more, and the host takes its time
-  const std::vector<KernelBinary>& binaries = package.manifest.kernels.front().binaries;
-  const bool on_host = std::any_of(binaries.begin(), binaries.end(),
-                                   [](const KernelBinary& binary) { return binary.kind == BinaryKind::bitcode; });
+  const std::string& edited = *options.from_file;
+  const auto kernel = std::ranges::find_if(package.manifest.kernels, [&](const Kernel& made) {
+    return options.from_op.empty() || made.op == options.from_op;
+  });
+  BURIN_CHECK(kernel != package.manifest.kernels.end(), "no kernel was made of {}", edited);
+  const bool on_host = std::ranges::any_of(
+      kernel->binaries, [](const KernelBinary& binary) { return binary.kind == BinaryKind::bitcode; });
   if (!on_host && !native_arch()) {
     print_note(fmt::format("{}: not verified: PTX runs on a GPU only, and none was found", edited));
     return;
   }
-  const std::unique_ptr<Executor> executor = make_executor(device_for(on_host ? "host" : "cuda"), package);
-  const int batch = std::min(package.manifest.kernels.front().planned_batch, kMostImages);
-  for (const VerificationTask& task : pair_with_weights(package.manifest, network, std::nullopt, batch)) {
-    const std::uint64_t seed = std::random_device()();
-    const VerificationResult result = verify_kernel(task, seed, *executor);
-    if (!result.passed) {
-      fail(ErrorKind::verification,
-           "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",
-           edited, describe_worst(task, result));
-    }
-    print_note(fmt::format("{}: verified on {}, batch {}, seed {}", edited, executor->name(), batch, seed));
+  const DeviceChoice device = device_for(on_host ? "host" : "cuda");
+  const int batch = std::min(options.batches.front(), kMostImages);
+  const std::uint64_t seed = std::random_device()();
+  const std::string fault = (package.manifest.network ? fault_of_step : fault_of_layers)(package, model, kernel->op,
+                                                                                          batch, device, seed);
+  if (!fault.empty()) {
+    fail(ErrorKind::verification,
+         "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",
+         edited, fault);
   }
+  print_note(fmt::format("{}: verified on {}, batch {}, seed {}", edited, on_host ? "host" : "the first GPU", batch,
+                         seed));
 }
 
 ElementType parse_linear_storage(const std::string& text) {
@@ -204,6 +259,9 @@ int compile(CompileArguments arguments) {
   options.keep_bitcode = !arguments.no_bitcode;
   Network network = arguments.import.import(arguments.input);
   options.archs = resolve_archs(arguments.archs);
+  if (options.from_file) parse_from(options, network);
+  const std::optional<Network> imported =
+      options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
   network = prepare_graph(std::move(network), options.dump_dir, graph_choices(options));
   network.notes.clear();  // printed already; compile_network would hand them on
   if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);
@@ -224,7 +282,7 @@ int compile(CompileArguments arguments) {
                            options.stop_after.value_or("")));
     return 0;
   }
-  if (options.from_file && !arguments.no_verify) verify_edited(result.package, network, *options.from_file);
+  if (imported) verify_edited(result.package, *imported, options);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   write_package(result.package, output);
   if (arguments.tune > 0) print_data(tuning_summary(result.package.manifest));
@@ -292,8 +350,8 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("STAGE");
   command
       ->add_option("--from", arguments->options.from_file,
-                   "Go on from an edited stage file of one layer: a plan, .ll or .ptx")
-      ->type_name("FILE");
+                   "Go on from an edited stage file of one kernel: a plan, .ll or .ptx; NAME=FILE where there are several")
+      ->type_name("[NAME=]FILE");
   command->add_option("--jobs", arguments->options.jobs, "Kernels at once (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));

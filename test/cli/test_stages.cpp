@@ -123,4 +123,8 @@ TEST_CASE("from_needs_one_layer_and_one_batch_size") {
   CHECK(compile(folder, {"-o", folder / "q.burin", "--from", plan}).exit_code == 2);
   CHECK(compile(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a", "--batch", "1,2"}).exit_code == 2);
   CHECK(compile(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a"}).exit_code == 0);
+  const Outcome named = compile(folder, {"-o", folder / "q.burin", "--from", "a=" + plan});
+  CAPTURE(named.err);
+  CHECK(named.exit_code == 0);
+  CHECK_THAT(named.err, Contains("verified on host"));
 }

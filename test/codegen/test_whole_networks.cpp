@@ -1,6 +1,9 @@
 // Random graphs, compiled as they are for a package, run as a whole on the host executor and step by step.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
+#include "compiler/choose/choose.h"
 #include "compiler/compile.h"
 #include "compiler/verify/network_verification.h"
 #include "ir/error.h"
@@ -11,10 +14,8 @@ using namespace burin_test;
 
 namespace {
 
-Package compile_model(const Network& model, std::vector<int> batches) {
-  CompileOptions options;
-  options.batches = std::move(batches);
-  return compile_network(prepare_graph(model, std::nullopt), options, {}).package;
+Package compile_model(const Network& model, const CompileOptions& options) {
+  return compile_network(prepare_graph(model, std::nullopt, graph_choices(options)), options, {}).package;
 }
 
 // What is wrong, in words.
@@ -38,10 +39,22 @@ std::string first_fault(const NetworkVerification& verification) {
   return {};
 }
 
-std::string fault_of_seed(std::uint64_t seed) {
+// What compiled networks consisted of.
+struct Seen {
+  int conversions = 0, halves = 0;  // steps, buffers
+};
+
+std::string fault_of_seed(std::uint64_t seed, CompileOptions compile_options, Seen& seen) {
   Network model = RandomGraph(seed).make();
   model.source = "random.onnx";
-  const Package package = compile_model(model, {1, 3});
+  compile_options.batches = {1, 3};
+  const Package package = compile_model(model, compile_options);
+  for (const NetworkProgram& program : package.manifest.network->programs) {
+    seen.conversions +=
+        static_cast<int>(std::ranges::count(program.plan.steps, std::string(kind_name(Convert{})), &Step::kind));
+    seen.halves += static_cast<int>(std::ranges::count_if(
+        program.plan.buffers, [](const Buffer& buffer) { return buffer.element != ElementType::f32; }));
+  }
   if (const auto faults = verify(package); !faults.empty()) return faults.front();
   const std::unique_ptr<NetworkExecutor> executor = make_network_executor({.host = true}, package);
   NetworkVerifyOptions options;
@@ -53,8 +66,26 @@ std::string fault_of_seed(std::uint64_t seed) {
 }  // namespace
 
 TEST_CASE("random_networks_compute_what_the_graph_says_as_a_whole_and_step_by_step") {
+  Seen seen;
   for (std::uint64_t seed = 1; seed <= 25; ++seed) {
     INFO("RandomGraph(" << seed << ")");
-    CHECK(fault_of_seed(seed) == "");
+    CHECK(fault_of_seed(seed, {}, seen) == "");
+  }
+  CHECK(seen.conversions == 0);
+}
+
+TEST_CASE("random_networks_compute_in_half_precision_and_in_other_layouts") {
+  constexpr std::uint64_t kGraphs = 8;
+  for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2, Precision::fp32}) {
+    CompileOptions options;
+    options.precision = precision;
+    if (precision == Precision::fp32) options.layout = TensorLayout::nchw4;
+    Seen seen;
+    for (std::uint64_t seed = 1; seed <= kGraphs; ++seed) {
+      INFO("RandomGraph(" << seed << "), " << to_string(precision));
+      CHECK(fault_of_seed(seed, options, seen) == "");
+    }
+    CHECK(seen.conversions > 20);
+    CHECK((seen.halves > 20) == is_half(precision));
   }
 }

@@ -33,7 +33,7 @@ const BrokenRule kBrokenRules[] = {
      "output_image_words is 1, allowed"},
     {"a slice in another layout than nchw",
      [](BakedPlan& p) { p.output_layout = TensorLayout::nchw4, p.output_image_words = 1 << 20; },
-     "output_image_words is 1048576: a slice of a larger tensor lies in nchw, not in nchw4"},
+     "output_image_words is 1048576: a slice of a larger tensor lies in nchw or n2chw, not in nchw4"},
     {"a residual that the layer has not", [](BakedPlan& p) { p.residual_image_words = 1 << 20; },
      "residual_image_words is 1048576, but the layer has no such tensor"},
     {"pairs of images in fp32", [](BakedPlan& p) { p.output_layout = TensorLayout::n2chw; },

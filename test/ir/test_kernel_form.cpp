@@ -326,7 +326,7 @@ TEST_CASE("kernel form: slices of larger tensors lie in nchw") {
           t.image_words = 400;
           t.layout = TensorLayout::nchw4;
           t.alignment = 16;
-        }) == Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw and not in nchw4"});
+        }) == Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw or n2chw and not in nchw4"});
 }
 
 TEST_CASE("kernel form: activity maps that cannot be") {

@@ -11,10 +11,11 @@ using namespace burin;
 
 namespace {
 
-NetworkPlan plan_of(std::vector<std::int64_t> shape, TensorLayout layout = TensorLayout::nchw) {
+NetworkPlan plan_of(std::vector<std::int64_t> shape, TensorLayout layout = TensorLayout::nchw,
+                    ElementType element = ElementType::f32) {
   NetworkPlan plan;
   plan.batch = 2;
-  plan.buffers.push_back({"t", std::move(shape), BufferHome::arena, -1, ElementType::f32, layout, 0, 0, 0, 0});
+  plan.buffers.push_back({"t", std::move(shape), BufferHome::arena, -1, element, layout, 0, 0, 0, 0});
   return plan;
 }
 
@@ -56,4 +57,17 @@ TEST_CASE("place values: what a layout fills up is left out") {
   CHECK(memory[1] == 2);  // the second channel of the first pixel
   CHECK(std::isnan(memory[3]));
   CHECK(read_place(plan, place, 2, memory) == counted(12));
+}
+
+TEST_CASE("place values: of halves, two images share words") {
+  const NetworkPlan plan = plan_of({4, 1, 2}, TensorLayout::n2chw, ElementType::f16);
+  const Place slice = {0, 8, 32, 16, 1, 0};  // channels 1 and 2 of 4
+  CHECK(words_until_end(plan, slice, 2) == 6);
+  CHECK(words_until_end(plan, slice, 3) == 14);
+  std::vector<float> memory(16, -1.0F);
+  const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // of three images
+  write_place(plan, slice, 3, values, memory);
+  CHECK(read_place(plan, slice, 3, memory) == values);
+  CHECK(unpack_words(ElementType::f16, std::vector<float>{memory[2]}) == std::vector<float>{1, 5});
+  CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 8);
 }

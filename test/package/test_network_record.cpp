@@ -257,16 +257,21 @@ TEST_CASE("network record: programs") {
   CHECK(program_faults([](NetworkProgram& p) { p.plan.buffers[kA].element = ElementType::f16; }).size() == 1);
 }
 
-TEST_CASE("network record: buffers hold float32") {
+TEST_CASE("network record: a buffer holds what its layout is for, and what kernels take") {
   // As two halves to a word the bytes would be right.
+  CHECK(program_faults([](NetworkProgram& p) {
+          Buffer& t = p.plan.buffers[kT];
+          t.element = ElementType::f16;
+          t.shape = {2 * kSampleFeatures};
+        }) == Faults{kProgram + ".plan: buffer 6 (t) holds f16 in nchw: n2chw holds halves, the others float32"});
+  const std::string halves = " lies in n2chw as f16, and the kernel takes nchw as f32";
   const Faults faults = program_faults([](NetworkProgram& p) {
-    Buffer& t = p.plan.buffers[kT];
-    t.element = ElementType::f16;
-    t.shape = {2 * kSampleFeatures};
+    Buffer& a = p.plan.buffers[kA];
+    a.element = ElementType::f16;
+    a.layout = TensorLayout::n2chw;
+    a.bytes /= p.plan.batch;
   });
-  const std::string halves = " lies in nchw as f16, and the kernel takes nchw as f32";
-  CHECK(faults == Faults{kProgram + ".plan: buffer 6: holds no float32 values",
-                         kProgram + ".kernels[3]: its output" + halves, kProgram + ".kernels[4]: its input" + halves});
+  CHECK(std::ranges::any_of(faults, [&](const std::string& fault) { return fault.ends_with(halves); }));
 }
 
 TEST_CASE("network record: what a layer's kernel takes lies where the step has it") {

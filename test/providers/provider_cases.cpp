@@ -88,7 +88,10 @@ Network network_of(const ConvLayer& layer) {
 }
 
 Network network_of(const OperatorCase& edge) {
-  return edge.layer ? network_of(*edge.layer) : network_of(edge.kind, edge.inputs);
+  Network network = edge.layer ? network_of(*edge.layer) : network_of(edge.kind, edge.inputs);
+  for (const int input : network.inputs) network.tensors[static_cast<std::size_t>(input)].format = edge.from;
+  network.tensors[static_cast<std::size_t>(network.outputs.front())].format = edge.to;
+  return network;
 }
 
 std::vector<OperatorCase> pool_cases() {
@@ -232,6 +235,28 @@ std::vector<OperatorCase> copy_cases() {
       {"shuffle", Transpose{{1, 0, 2, 3}}, {{2, 4, 3, 5}}},
       {"six_axes", Transpose{{5, 0, 3, 1, 4, 2}}, {{2, 3, 2, 3, 2, 3}}},
   };
+}
+
+std::vector<OperatorCase> convert_cases() {
+  const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},
+                                  {ElementType::bf16, TensorLayout::n2chw},
+                                  {ElementType::f32, TensorLayout::nchw4}};
+  std::vector<Shape> shapes = kImages;
+  shapes.push_back({64, 96, 96});  // several pieces a thread
+  std::vector<OperatorCase> cases;
+  for (const Shape& shape : shapes) {
+    for (const TensorFormat& format : formats) {
+      const std::string name = fmt::format("{}_{}", to_string(format), shape_text(shape));
+      OperatorCase into{.name = "to_" + name, .kind = Convert{}, .inputs = {shape}};
+      OperatorCase back = into;
+      into.to = format;
+      back.name = "from_" + name;
+      back.from = format;
+      cases.push_back(into);
+      cases.push_back(back);
+    }
+  }
+  return cases;
 }
 
 // Square images, filters, strides and padding.

@@ -22,6 +22,7 @@ struct OperatorCase {
   std::vector<std::vector<std::int64_t>> inputs;
   double tolerance = 2e-6;
   std::optional<burin::ConvLayer> layer = {};  // of a convolution, which then says all but the tolerance
+  burin::TensorFormat from = {}, to = {};      // of its inputs and of its output
 };
 burin::Network network_of(const OperatorCase& edge);
 
@@ -30,6 +31,7 @@ std::vector<OperatorCase> channel_cases();
 std::vector<OperatorCase> linear_cases();
 std::vector<OperatorCase> normalization_cases();
 std::vector<OperatorCase> copy_cases();
+std::vector<OperatorCase> convert_cases();
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();

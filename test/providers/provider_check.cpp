@@ -11,7 +11,9 @@
 #include "compiler/reference.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/derive_form.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/saturate.h"
 
 using namespace burin;
 
@@ -39,8 +41,10 @@ auto part_of(auto& buffer, const KernelTensor& tensor, int batch, const Provider
 }
 
 KernelTensor tensor_of(const Network& network, int index, TensorRole role, const ProviderCheck& check) {
+  const Activations& activations = network.tensors[static_cast<std::size_t>(index)];
   KernelTensor tensor =
-      whole_tensor(role, network.tensors[static_cast<std::size_t>(index)].shape, ElementType::f32, TensorLayout::nchw);
+      whole_tensor(role, activations.shape, activations.format.element, activations.format.layout);
+  if (channels_together(tensor.layout) != 1) return tensor;  // it cannot be a slice
   tensor.image_words = check.before + tensor.words() + check.behind;
   const bool wide =
       tensor.image_words * kWordBytes % kWideAccessBytes == 0 && check.before * kWordBytes % kWideAccessBytes == 0;
@@ -48,53 +52,99 @@ KernelTensor tensor_of(const Network& network, int index, TensorRole role, const
   return tensor;
 }
 
-std::string compare(const std::vector<double>& expected, const std::vector<float>& buffer, std::int64_t words,
-                    const ProviderCheck& check) {
+// Whole tensors as the words that are in memory, and back.
+std::vector<float> in_words(const Activations& tensor, const std::vector<float>& values) {
+  if (tensor.format.is_plain()) return values;
+  const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
+  return pack_words(tensor.format.element,
+                    from_nchw(tensor.format.layout, values, extent(0), extent(1), extent(2), kNaN));
+}
+
+std::vector<float> from_words(const Activations& tensor, const std::vector<float>& words, int batch) {
+  if (tensor.format.is_plain()) return words;
+  const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
+  return to_nchw(tensor.format.layout, unpack_words(tensor.format.element, words), extent(0), extent(1), extent(2),
+                 batch);
+}
+
+// The words of a tensor from its buffer. `fault`: what is around them was written.
+std::vector<float> without_surroundings(const std::vector<float>& buffer, std::int64_t words,
+                                        const ProviderCheck& check, std::string& fault) {
   const std::int64_t pitch = check.before + words + check.behind;
+  std::vector<float> inner;
   for (std::size_t i = 0; i < buffer.size(); ++i) {
-    const std::int64_t image = static_cast<std::int64_t>(i) / pitch;
     const std::int64_t word = static_cast<std::int64_t>(i) % pitch - check.before;
-    if (word < 0 || word >= words) {
-      if (!std::isnan(buffer[i])) return fmt::format("word {} around the output was written", i);
-      continue;
+    if (word >= 0 && word < words) {
+      inner.push_back(buffer[i]);
+    } else if (!std::isnan(buffer[i])) {
+      fault = fmt::format("word {} around the output was written", i);
     }
-    const double wanted = expected[static_cast<std::size_t>(image * words + word)];
-    if (std::isinf(wanted) ? buffer[i] == wanted
-                           : std::abs(buffer[i] - wanted) <= check.tolerance * (1 + std::abs(wanted))) {
-      continue;
-    }
-    return fmt::format("image {}, word {} is {}, expected {}", image, word, buffer[i], wanted);
+  }
+  return inner;
+}
+
+std::string compare(const std::vector<double>& expected, const std::vector<float>& values, const Activations& tensor,
+                    double tolerance) {
+  const ElementType element = tensor.format.element;
+  const double rounding = element == ElementType::f32 ? 0 : epsilon_of(element) / 2;
+  const double smallest = element == ElementType::f32 ? 0 : smallest_of(element) / 2;
+  if (values.size() != expected.size()) return fmt::format("{} values, expected {}", values.size(), expected.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double wanted = expected[i];
+    const double allowed = tolerance * (1 + std::abs(wanted)) + rounding * std::abs(wanted) + smallest;
+    if (std::isinf(wanted) ? values[i] == wanted : std::abs(values[i] - wanted) <= allowed) continue;
+    const auto image = static_cast<std::int64_t>(i) / tensor.elements();
+    return fmt::format("image {}, value {} is {}, expected {}", image, static_cast<std::int64_t>(i) % tensor.elements(),
+                       values[i], wanted);
   }
   return {};
 }
 
 std::string run_batch(const Network& network, const Operator& op, const Recipe& recipe, int batch,
-                      const ProviderCheck& check) {
-  const auto words_of = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].elements(); };
+                      const ProviderCheck& asked) {
+  const auto tensor_at = [&](int tensor) -> const Activations& {
+    return network.tensors[static_cast<std::size_t>(tensor)];
+  };
+  const auto words_of = [&](int tensor) { return image_words(tensor_at(tensor).format, tensor_at(tensor).shape); };
+  // Around tensors that cannot be slices there is nothing.
+  const auto check_of = [&](int tensor) {
+    ProviderCheck check = asked;
+    if (channels_together(tensor_at(tensor).format.layout) != 1) check.before = check.behind = 0;
+    return check;
+  };
   std::vector<std::vector<float>> buffers;
   std::vector<std::vector<double>> values;
   std::vector<std::span<const double>> inputs;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    const std::vector<float> tensor = random_tensor(words_of(op.inputs[i]) * batch, 17 * i + 1);
+    const int input = op.inputs[i];
+    const std::vector<float> tensor = rounded(tensor_at(input).format.element,
+                                              random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
     values.emplace_back(tensor.begin(), tensor.end());
-    buffers.push_back(surrounded(tensor, words_of(op.inputs[i]), check));
+    buffers.push_back(surrounded(in_words(tensor_at(input), tensor), words_of(input), check_of(input)));
   }
   for (const auto& tensor : values) inputs.emplace_back(tensor);
-  const std::int64_t words = words_of(op.output);
-  std::vector<float> output(static_cast<std::size_t>(batch * (words + check.before + check.behind)), kNaN);
+  const Activations& made = tensor_at(op.output);
+  const ProviderCheck check = check_of(op.output);
+  const std::int64_t words = words_of(op.output), groups = ceil_div(batch, made.format.images_together());
+  std::vector<float> output(static_cast<std::size_t>(groups * (words + check.before + check.behind)), kNaN);
   HostLaunchArguments arguments{.batch = batch,
                                 .input = {},
                                 .output = part_of(output, recipe.form.output(), batch, check),
                                 .weights = recipe.weights};
   for (const KernelTensor& tensor : recipe.form.tensors) {
     const auto given = [&] {
-      return part_of(std::as_const(buffers[static_cast<std::size_t>(tensor.argument)]), tensor, batch, check);
+      const auto argument = static_cast<std::size_t>(tensor.argument);
+      return part_of(std::as_const(buffers[argument]), tensor, batch, check_of(op.inputs[argument]));
     };
     if (tensor.exists() && tensor.role == TensorRole::input) arguments.input = given();
     if (tensor.exists() && tensor.role == TensorRole::residual) arguments.residual = given();
   }
   HostKernel(to_bitcode(recipe.specialise(recipe.symbol)), recipe.symbol, recipe.form).run(arguments);
-  return compare(run_reference_operator(network, op, batch, inputs), output, words, check);
+  std::string fault;
+  const std::vector<float> inner = without_surroundings(output, words, check, fault);
+  if (!fault.empty()) return fault;
+  return compare(run_reference_operator(network, op, batch, inputs), from_words(made, inner, batch), made,
+                 check.tolerance);
 }
 
 // What a package says of the kernel implies the recipe's form.

@@ -1,0 +1,135 @@
+// In which format each tensor of a graph is, and where conversions stand.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <string>
+
+#include "compiler/network/memory_plan.h"
+#include "compiler/network/passes.h"
+#include "test/ir/small_network.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+// 3x3, of the same size.
+ConvLayer conv(const std::string& name, int in, int out) {
+  ConvLayer layer;
+  layer.name = name;
+  layer.shape.in_channels = in;
+  layer.shape.out_channels = out;
+  layer.shape.kernel_h = layer.shape.kernel_w = 3;
+  layer.shape.pad = {1, 1, 1, 1};
+  layer.weights.assign(static_cast<std::size_t>(in * out * 9), 0.5F);
+  return layer;
+}
+
+constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw};
+
+Rewritten in_halves(Network network) {
+  return assign_formats(std::move(network),
+                        [](const Operator&, const ConvLayer&) { return ConvolutionFormats{kHalf, kHalf}; });
+}
+
+// The operators in their order, by their names.
+std::string names(const Network& network) {
+  std::string text;
+  for (const Operator& op : network.operators) text += (text.empty() ? "" : " ") + op.name;
+  return text;
+}
+
+const Activations& tensor(const Network& network, const std::string& name) {
+  const auto found = std::ranges::find(network.tensors, name, &Activations::name);
+  REQUIRE(found != network.tensors.end());
+  return *found;
+}
+
+}  // namespace
+
+TEST_CASE("assign_formats: convolutions hand on halves, and what others read is converted") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {a});
+  const int average = graph.add("average", GlobalAveragePool{}, {b});
+  const Network network = graph.finish({average});
+  REQUIRE(verify(network).empty());
+  const auto [formatted, conversions] = in_halves(network);
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 2);
+  const std::string input = network.tensors[static_cast<std::size_t>(x)].name;
+  const std::string made = network.tensors[static_cast<std::size_t>(b)].name;
+  CHECK(names(formatted) == input + ".n2chw.convert a b " + made + ".f32.convert average");
+  CHECK(tensor(formatted, made).format == kHalf);
+  CHECK(tensor(formatted, input).format.is_plain());
+}
+
+TEST_CASE("assign_formats: a tensor is converted once for all who read it") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {x});
+  const int sum = graph.add("sum", Combine{}, {a, b});
+  const auto [formatted, conversions] = in_halves(graph.finish({sum, a}));
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  // The input; the output `a`, which the sum reads as well; `b`.
+  CHECK(conversions == 3);
+}
+
+TEST_CASE("assign_formats: the network's outputs keep their names and are plain") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {a});
+  const Network network = graph.finish({a, b});
+  const auto [formatted, conversions] = in_halves(network);
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 3);
+  CHECK(formatted.outputs == network.outputs);
+  for (const int output : formatted.outputs) {
+    const Activations& is = formatted.tensors[static_cast<std::size_t>(output)];
+    CHECK(is.format.is_plain());
+    CHECK(is.name == network.tensors[static_cast<std::size_t>(output)].name);
+  }
+  // `b` reads what `a` made, not the converted output.
+  const auto op = std::ranges::find(formatted.operators, "b", &Operator::name);
+  REQUIRE(op != formatted.operators.end());
+  CHECK(formatted.tensors[static_cast<std::size_t>(op->inputs.front())].format == kHalf);
+}
+
+TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.convolution(conv("b", 2, 3), {x});
+  const int both = graph.add("both", Concat{0}, {a, b});
+  const int out = graph.convolution(conv("out", 4, 1), {both});
+  const auto [formatted, conversions] = in_halves(graph.finish({out}));
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 2);
+  const NetworkPlan plan = plan_network(formatted, 3);
+  CHECK(std::ranges::none_of(plan.steps, &Step::is_copy));
+  const auto step = std::ranges::find(plan.steps, "b", &Step::name);
+  REQUIRE(step != plan.steps.end());
+  // Two groups of images, of which each has four channels of 4 x 4 words.
+  CHECK(step->writes.offset == 1 * 16 * 4);
+  CHECK(step->writes.image_stride == 4 * 16 * 4);
+  CHECK(plan.buffers[static_cast<std::size_t>(step->writes.buffer)].bytes == 2 * 4 * 16 * 4);
+}
+
+TEST_CASE("assign_formats: a concat of which one part is plain is plain") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 1), {x});
+  const int both = graph.add("both", Concat{0}, {a, x});
+  const auto [formatted, conversions] = in_halves(graph.finish({both}));
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 2);
+}
+
+TEST_CASE("network: formats that an operator cannot have are faults") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int pooled = graph.add("average", GlobalAveragePool{}, {x});
+  Network network = graph.finish({pooled});
+  network.tensors[static_cast<std::size_t>(x)].format = kHalf;
+  CHECK(verify(network) == std::vector<std::string>{
+                               "operator 'average' (global_average_pool): it cannot read f16 n2chw and write f32 nchw"});
+}
