@@ -68,14 +68,9 @@ class JobList {
   }
 
   void list_layers() {
-    jobs_.operators.reserve(network_.layers.size());  // tasks refer to them
-    for (std::size_t i = 0; i < network_.layers.size(); ++i) {
-      const ConvLayer& layer = network_.layers[i];
-      jobs_.operators.push_back({layer.name, Convolution{static_cast<int>(i)}, {}, 0});
-      for (const int batch : options_.batches) {
-        tasks_.push_back(task_of(jobs_.operators.back(), layer, batch, options_));
-      }
-    }
+    LayerTasks layers = layer_tasks(network_, options_);
+    jobs_.operators = std::move(layers.operators);
+    tasks_ = std::move(layers.tasks);
   }
 
   // Side by side: planning takes its time.

@@ -64,29 +64,59 @@ Task task_of(const Network& network, const NetworkPlan& plan, const Step& step, 
   return task;
 }
 
-Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
+namespace {
+
+Task layer_task(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
+                int batch, const CompileOptions& options) {
   Task task = start(options, batch);
-  task.name = layer.name;
+  task.name = op.name;
   task.kind = kind_name(op.kind);
   task.op = &op;
   task.layer = &layer;
-  task.precision = options.precision;
+  task.precision = output.element == ElementType::f32 ? Precision::fp32 : options.precision;
   task.activity_maps = options.skip_dead_tiles;
   const ConvShape& shape = layer.shape;
-  const ElementType element = element_of(options.precision);
-  const TensorLayout layout =
-      is_half(options.precision) ? TensorLayout::n2chw : options.layout.value_or(TensorLayout::nchw);
-  const TensorLayout output_layout = options.output_layout.value_or(layout);
   const auto image = [](int channels, int rows, int cols) { return std::vector<std::int64_t>{channels, rows, cols}; };
   task.inputs = {image(shape.in_channels, shape.in_h, shape.in_w)};
   if (shape.epilogue.residual) task.inputs.push_back(image(shape.out_channels, shape.conv_h(), shape.conv_w()));
   task.output = image(shape.out_channels, shape.out_h(), shape.out_w());
-  task.reads = {whole_tensor(TensorRole::input, task.inputs[0], element, layout)};
+  task.reads = {whole_tensor(TensorRole::input, task.inputs[0], input.element, input.layout)};
   if (task.inputs.size() > 1) {
-    task.reads.push_back(whole_tensor(TensorRole::residual, task.inputs[1], element, output_layout));
+    task.reads.push_back(whole_tensor(TensorRole::residual, task.inputs[1], output.element, output.layout));
   }
-  task.writes = whole_tensor(TensorRole::output, task.output, element, output_layout);
+  task.writes = whole_tensor(TensorRole::output, task.output, output.element, output.layout);
   return task;
+}
+
+}  // namespace
+
+Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
+  const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
+  const TensorFormat output = format_of(options.precision, options.output_layout.value_or(input.layout));
+  return layer_task(op, layer, input, output, batch, options);
+}
+
+LayerTasks layer_tasks(const Network& network, const CompileOptions& options) {
+  LayerTasks made;
+  const auto format = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].format; };
+  for (const Operator& op : network.operators) {
+    const auto* convolution = std::get_if<Convolution>(&op.kind);
+    if (convolution == nullptr) continue;
+    const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+    for (const int batch : options.batches) {
+      made.tasks.push_back(layer_task(op, layer, format(op.inputs.front()), format(op.output), batch, options));
+    }
+  }
+  if (network.has_graph()) return made;
+  made.operators.reserve(network.layers.size());  // tasks refer to them
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const ConvLayer& layer = network.layers[i];
+    made.operators.push_back({layer.name, Convolution{static_cast<int>(i)}, {}, 0});
+    for (const int batch : options.batches) {
+      made.tasks.push_back(task_of(made.operators.back(), layer, batch, options));
+    }
+  }
+  return made;
 }
 
 }  // namespace burin

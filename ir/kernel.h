@@ -105,7 +105,8 @@ std::vector<std::string> verify(const KernelForm& form);
 
 // A plan that was tried for a kernel on a GPU.
 struct TuningCandidate {
-  std::string plan;  // in short: what --plan takes
+  std::string provider;
+  std::string plan;  // in short: of baked code, what --plan takes
   double predicted_us = 0;
   std::string fault;  // why there are no figures, such as a wrong result; empty: measured, and right
   // Medians of one launch: other code ran in between / the same code again and again.
@@ -115,7 +116,7 @@ struct TuningCandidate {
   bool operator==(const TuningCandidate&) const = default;
 };
 
-// How a kernel's plan was chosen by measurement. The first candidate is the cost model's choice.
+// How a kernel was chosen by measurement. The first candidate is the models' choice.
 struct TuningRecord {
   std::string device, arch;  // "NVIDIA H200", "sm_90"
   int driver_version = 0;    // 13000: the driver supports CUDA 13.0

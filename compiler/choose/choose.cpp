@@ -13,38 +13,44 @@
 namespace burin {
 namespace {
 
-// Those that may make the task's kernel, the ones whose proposals cost little first.
-std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
-  std::vector<const Provider*> allowed = providers();
-  std::string_view kind = options.kernels.of(task.name);
-  if (kind == kAutoKind && options.plan_constraints.any()) kind = kBakedProvider;  // they are of its plans
-  if (task.layer != nullptr && kind != kAutoKind) {
-    std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
+// What was measured for the task; null: nothing, or of a provider that may not make its kernel.
+const TunedKernel* tuned_for(const Task& task, const CompileOptions& options) {
+  const TunedKernel* tuned = task.layer == nullptr ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  if (tuned == nullptr) return nullptr;
+  const auto is_measured = [&](const Provider* provider) { return provider->name() == tuned->candidate.provider; };
+  return std::ranges::any_of(allowed_providers(task, options), is_measured) ? tuned : nullptr;
+}
+
+// The fastest of each provider, by measurement.
+Choice measured_choice(const Task& task, const TunedKernel& tuned) {
+  Choice choice;
+  choice.candidate = tuned.candidate;
+  choice.candidate.plan = find_provider(tuned.candidate.provider)->placed(tuned.candidate.plan, task);
+  choice.options = {{tuned.candidate.provider, tuned.candidate.estimate.us, true}};
+  for (const TuningCandidate& candidate : tuned.evidence.candidates) {
+    if (!candidate.fault.empty()) continue;
+    const auto known = std::ranges::find(choice.options, candidate.provider, &KernelOption::provider);
+    if (known == choice.options.end()) {
+      choice.options.push_back({candidate.provider, candidate.cold_us, true});
+    } else {
+      known->us = std::min(known->us, candidate.cold_us);
+    }
   }
-  std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
-  return allowed;
+  std::ranges::stable_sort(choice.options.begin() + 1, choice.options.end(), {}, &KernelOption::us);
+  return choice;
 }
 
 // All candidates, in the order of the providers. An error of one is the task's only where no other can do it.
-std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options,
+std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options, const ProposeOptions& wanted,
                                    const std::vector<const Provider*>& allowed) {
-  const TunedKernel* tuned = task.layer == nullptr ? nullptr : find_tuned(options.tuned, task.name, task.batch);
-  const auto is_measured = [&](const Provider* provider) { return provider->name() == tuned->candidate.provider; };
-  if (tuned != nullptr && std::ranges::none_of(allowed, is_measured)) tuned = nullptr;
-  double worthwhile = tuned != nullptr ? tuned->candidate.estimate.us : std::numeric_limits<double>::infinity();
-  for (const Provider* provider : allowed) {
-    if (tuned == nullptr) worthwhile = std::min(worthwhile, provider->most_us(task));
+  double worthwhile = wanted.worthwhile_us;
+  if (wanted.count == 1) {
+    for (const Provider* provider : allowed) worthwhile = std::min(worthwhile, provider->most_us(task));
   }
   std::vector<Candidate> candidates;
   std::optional<Error> fault;
   for (const Provider* provider : allowed) {
-    if (tuned != nullptr && is_measured(provider)) {
-      Candidate measured = tuned->candidate;
-      measured.plan = provider->placed(measured.plan, task);
-      candidates.push_back(std::move(measured));
-      continue;
-    }
-    ProposeOptions asked{.constraints = options.plan_constraints};
+    ProposeOptions asked{.count = wanted.count, .constraints = options.plan_constraints};
     if (!std::isfinite(provider->most_us(task))) asked.worthwhile_us = worthwhile;
     try {
       for (Candidate& candidate : provider->propose(task, asked)) candidates.push_back(std::move(candidate));
@@ -57,15 +63,15 @@ std::vector<Candidate> propose_all(const Task& task, const CompileOptions& optio
   return candidates;
 }
 
-std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options) {
-  std::vector<Candidate> candidates = propose_all(task, options, allowed_providers(task, options));
+std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options, const ProposeOptions& wanted) {
+  std::vector<Candidate> candidates = propose_all(task, options, wanted, allowed_providers(task, options));
   const std::string& kind = options.kernels.of(task.name);
   if (!candidates.empty() || task.layer == nullptr || kind == kAutoKind) return candidates;
   if (options.kernels.of_layers.contains(task.name)) {
     fail(ErrorKind::unsupported, "--kernels {}={}: {} cannot compute {}; baked code can", task.name,
          kind.substr(kind.find('_') + 1), kind, describe(task.layer->shape));
   }
-  return propose_all(task, options, {find_provider(kBakedProvider)});
+  return propose_all(task, options, wanted, {find_provider(kBakedProvider)});
 }
 
 // Launched, its input read and its output written.
@@ -125,17 +131,33 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
 
 }  // namespace
 
-Choice choose(const Task& task, const CompileOptions& options) {
-  std::vector<Candidate> candidates = candidates_of(task, options);
+std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
+  std::vector<const Provider*> allowed = providers();
+  std::string_view kind = options.kernels.of(task.name);
+  if (kind == kAutoKind && options.plan_constraints.any()) kind = kBakedProvider;  // they are of its plans
+  if (task.layer != nullptr && kind != kAutoKind) {
+    std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
+  }
+  std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
+  return allowed;
+}
+
+std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count) {
+  std::vector<Candidate> candidates = candidates_of(task, options, {.count = count});
   if (candidates.empty()) {
     fail(ErrorKind::unsupported, "operator '{}': no provider has a kernel for {}", task.name,
          task.op == nullptr ? task.kind : std::string(kind_name(task.op->kind)));
   }
   std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) { return candidate.estimate.us; });
+  return candidates;
+}
+
+Choice choose(const Task& task, const CompileOptions& options) {
+  if (const TunedKernel* tuned = tuned_for(task, options)) return measured_choice(task, *tuned);
+  std::vector<Candidate> candidates = all_candidates(task, options, 1);
   Choice choice;
   for (const Candidate& candidate : candidates) {
-    choice.options.push_back(
-        {candidate.provider, candidate.estimate.us, candidate.estimate.source == Estimate::Source::measured});
+    choice.options.push_back({candidate.provider, candidate.estimate.us});
   }
   choice.candidate = std::move(candidates.front());
   return choice;

@@ -16,7 +16,15 @@ struct Choice {
   std::vector<KernelOption> options;  // what was compared, the chosen one first; one where there was no choice
 };
 
-// By the estimates; a measured one holds for what was tuned. Throws Error(unsupported) where no provider can do the
+// Those that may make the task's kernel, by CompileOptions::kernels and the constraints of plans; the ones whose
+// proposals cost little first.
+std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options);
+
+// Up to `count` candidates of each that may make the task's kernel, those with the least estimates first. Throws
+// Error(unsupported) where there is none.
+std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count);
+
+// By the estimates; where candidates were measured, the fastest of these. Throws Error(unsupported) where no provider can do the
 // task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <random>
 
 #include "compiler/choose/choose.h"
@@ -43,7 +44,8 @@ struct CompileArguments {
   std::string plan;
   std::string kernels = std::string(kAutoKind);
   std::string linear_storage = std::string(to_string(Precision::fp32));
-  int tune = 0;  // plans to measure; 0: the planner chooses
+  int tune = 0;  // plans to measure; 0: the models choose
+  std::optional<std::string> tune_budget;
   ImportArguments import;
   CacheArguments cache;
   CompileOptions options;
@@ -101,9 +103,27 @@ void check_stages(const CompileOptions& options) {
          *options.stop_after);
 }
 
+// "90s", "5m", "1h".
+double tuning_seconds(const CompileArguments& arguments) {
+  constexpr int kMostDigits = 6;
+  const std::string text = arguments.tune_budget.value_or(fmt::format("{}m", kDefaultTuningMinutes));
+  const std::map<char, double> units = {{'s', 1}, {'m', 60}, {'h', 3600}};
+  const std::string digits = text.substr(0, text.empty() ? 0 : text.size() - 1);
+  const bool is_number = !digits.empty() && digits.size() <= kMostDigits &&
+                         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  const auto unit = text.empty() ? units.end() : units.find(text.back());
+  const double seconds = is_number && unit != units.end() ? std::stod(digits) * unit->second : 0;
+  if (seconds <= 0) fail(ErrorKind::usage, "--tune-budget '{}': is no time such as 90s, 5m or 1h", text);
+  return seconds;
+}
+
 // What a person chose, or what ends before there is a plan, leaves nothing to tune.
 void check_tuning(const CompileArguments& arguments) {
-  if (arguments.tune == 0) return;
+  if (arguments.tune == 0) {
+    if (arguments.tune_budget) fail(ErrorKind::usage, "--tune-budget: nothing is measured without --tune");
+    return;
+  }
+  (void)tuning_seconds(arguments);
   if (arguments.options.from_file)
     fail(ErrorKind::usage, "--tune chooses a plan, and --from {} brings one", *arguments.options.from_file);
   const std::optional<std::string>& stop = arguments.options.stop_after;
@@ -264,7 +284,7 @@ int compile(CompileArguments arguments) {
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
   network = prepare_graph(std::move(network), options.dump_dir, graph_choices(options));
   network.notes.clear();  // printed already; compile_network would hand them on
-  if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune);
+  if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune, tuning_seconds(arguments));
 
   const std::unique_ptr<KernelCache> cache = open_cache(arguments.cache);
   options.cache = cache.get();
@@ -320,12 +340,18 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command
       ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->tune,
-                 fmt::format("Measure N plans of each kernel on the GPU, and steps from the best; keep the fastest "
-                             "(default {})",
+                 fmt::format("Measure N candidates for each convolution on the GPU, of all kinds, and steps from the "
+                             "best; keep the fastest (default {})",
                              kDefaultTuningPlans))
       ->type_name("[=N]")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->check(whole_number(1, kMaxTuningPlans));
+  command
+      ->add_option("--tune-budget", arguments->tune_budget,
+                   fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
+                               "most work comes first",
+                               kDefaultTuningMinutes))
+      ->type_name("TIME");
   command
       ->add_option("--precision", arguments->precision,
                    "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "

@@ -4,6 +4,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/table.h"
 #include "compiler/measure/gpu_measurer.h"
+#include "compiler/program_tasks.h"
 #include "compiler/tune/candidate.h"
 #include "compiler/tune/tune.h"
 #include "ir/error.h"
@@ -15,33 +16,29 @@ void note_faults(const std::vector<TunedKernel>& tuned) {
   for (const TunedKernel& kernel : tuned) {
     for (const TuningCandidate& candidate : kernel.evidence.candidates) {
       if (candidate.fault.empty()) continue;
-      print_note(fmt::format("layer '{}', batch {}: plan {} was left out: {}", kernel.layer, kernel.batch,
-                             candidate.plan, candidate.fault));
+      print_note(fmt::format("layer '{}', batch {}: {} {} was left out: {}", kernel.layer, kernel.batch,
+                             candidate.provider, candidate.plan, candidate.fault));
     }
   }
 }
 
 }  // namespace
 
-std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOptions& options, int plans) {
+std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOptions& options, int plans,
+                                     double budget_s) {
   GpuMeasurer measurer(options.archs);
   if (find_assembler().kind == AssemblerInfo::Kind::none) {
     fail(ErrorKind::unsupported, "--tune measures machine code, and there is no assembler: {}", find_assembler().note);
   }
-  PlanRequest request{1, options.archs, options.plan_constraints};
-  request.input_layout = request.output_layout = options.layout.value_or(TensorLayout::nchw);
-  request.skip_dead_tiles = options.skip_dead_tiles;
-  request.precision = options.precision;
-  const TuneOptions tune_options{request, options.batches, plans, options.jobs};
+  const TuneOptions tune_options{.plans = plans, .budget_s = budget_s, .jobs = options.jobs};
   const std::string arch = measurer.device().arch;
+  const LayerTasks layers = layer_tasks(network, options);
   std::vector<TunedKernel> tuned;
   {
     ProgressBar progress("tuning");
-    tuned = tune_network(
-        network, tune_options,
-        [&](const ConvLayer& layer, const SparsePattern&, const BakedPlan& plan) {
-          return compile_candidate(layer, plan, options.archs, arch);
-        },
+    tuned = tune_tasks(
+        layers.tasks, options, tune_options,
+        [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
         measurer,
         [&](const TuneProgress& state) {
           std::string what = fmt::format("{} b{}, plan {}/{}", state.layer, state.batch, state.plans_done, state.plans);
@@ -50,6 +47,11 @@ std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOption
         });
   }
   note_faults(tuned);
+  if (tuned.size() < layers.tasks.size()) {
+    print_note(fmt::format("--tune-budget: the time sufficed for {} of {} kernels, those with the most work; the others "
+                           "are the models' choice",
+                           tuned.size(), layers.tasks.size()));
+  }
   return tuned;
 }
 

@@ -9,8 +9,11 @@ namespace burin {
 
 inline constexpr int kDefaultTuningPlans = 12;
 
-// Plans for all of `network` and options.batches. Throws Error(device) without a GPU of one of options.archs,
-// Error(unsupported) without an assembler. Candidates that compute wrong results become notes.
-std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOptions& options, int plans);
+inline constexpr int kDefaultTuningMinutes = 5;
+
+// Kernels for all convolutions of `network` and options.batches, as many as `budget_s` seconds suffice for. Throws
+// Error(device) without a GPU of one of options.archs, Error(unsupported) without an assembler. Candidates that compute
+// wrong results, and kernels that were not measured, become notes.
+std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOptions& options, int plans, double budget_s);
 
 }  // namespace burin

@@ -14,7 +14,7 @@ namespace {
 
 using Align = Table::Align;
 
-// The planner's time over the chosen plan's; nothing where the planner's own plan has a fault.
+// The time of the models' choice over the chosen one's; nothing where the models' choice has a fault.
 std::optional<double> gain_of(const TuningRecord& tuning) {
   const TuningCandidate& own = tuning.candidates.front();
   if (!own.fault.empty() || chosen(tuning).cold_us <= 0) return std::nullopt;
@@ -39,7 +39,7 @@ std::string driver_text(int version) {
 std::string remark_on(const TuningRecord& tuning, std::size_t candidate) {
   std::string text = tuning.candidates[candidate].fault;
   const auto add = [&](std::string_view remark) { text += fmt::format("{}{}", text.empty() ? "" : "; ", remark); };
-  if (candidate == 0) add("the planner's own");
+  if (candidate == 0) add("the models' choice");
   if (static_cast<int>(candidate) == tuning.chosen) add("chosen");
   return text;
 }
@@ -53,10 +53,11 @@ const TuningCandidate& chosen(const TuningRecord& tuning) {
 std::string tuning_summary(const Manifest& manifest) {
   Table table({{"layer"},
                {"batch", Align::right},
+               {"provider"},
                {"plan"},
                {"model us", Align::right},
                {"tuned us", Align::right},
-               {"planner's us", Align::right},
+               {"models' us", Align::right},
                {"gain", Align::right},
                {"plans", Align::right}});
   std::vector<double> gains;
@@ -66,11 +67,11 @@ std::string tuning_summary(const Manifest& manifest) {
     const TuningCandidate& own = tuning.candidates.front();
     const std::optional<double> gain = gain_of(tuning);
     if (gain) gains.push_back(*gain);
-    table.add({kernel.op, fmt::format("{}", kernel.planned_batch), kernel.plan_short,
+    table.add({kernel.op, fmt::format("{}", kernel.planned_batch), kernel.provider, kernel.plan_short,
                microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).cold_us),
                own.fault.empty() ? microseconds_text(own.cold_us) : "-", gain_text(gain), tried_text(tuning)});
   }
-  table.add_footer({"geometric mean", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
+  table.add_footer({"geometric mean", "", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
   return table.print();
 }
 
@@ -82,7 +83,8 @@ std::string tuning_table(const TuningRecord& tuning) {
     const bool a_failed = !candidates[a].fault.empty(), b_failed = !candidates[b].fault.empty();
     return a_failed != b_failed ? b_failed : candidates[a].cold_us < candidates[b].cold_us;
   });
-  Table table({{"plan"},
+  Table table({{"provider"},
+               {"plan"},
                {"model us", Align::right},
                {"cold us", Align::right},
                {"warm us", Align::right},
@@ -91,7 +93,7 @@ std::string tuning_table(const TuningRecord& tuning) {
   for (const std::size_t i : order) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();
-    table.add({c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.cold_us) : "-",
+    table.add({c.provider, c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.cold_us) : "-",
                measured ? microseconds_text(c.warm_us) : "-", measured ? fmt::format("{:.3f}", c.error) : "-",
                remark_on(tuning, i)});
   }
@@ -104,7 +106,7 @@ std::string tuning_table(const TuningRecord& tuning) {
 nlohmann::ordered_json to_json(const TuningRecord& tuning) {
   nlohmann::ordered_json candidates = nlohmann::ordered_json::array();
   for (const TuningCandidate& c : tuning.candidates) {
-    nlohmann::ordered_json entry = {{"plan", c.plan}, {"predicted_us", c.predicted_us}};
+    nlohmann::ordered_json entry = {{"provider", c.provider}, {"plan", c.plan}, {"predicted_us", c.predicted_us}};
     if (c.fault.empty()) {
       entry.update({{"cold_us", c.cold_us}, {"warm_us", c.warm_us}, {"samples", c.samples}, {"error", c.error}});
     } else {

@@ -66,6 +66,14 @@ class Provider {
   // could do better: a weight that its storage cannot hold, constraints that no plan keeps.
   virtual std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const = 0;
 
+  // Plans one step away from one that was measured, what promises most first, as many as are asked for at most. None
+  // where all that is worth a try was proposed.
+  virtual std::vector<Candidate> neighbours(const Task&, const std::string& /*plan*/, const ProposeOptions&) const {
+    return {};
+  }
+  // What tells a plan from others of the same task, in a line for people.
+  virtual std::string brief(const std::string& plan) const = 0;
+
   // A plan that was measured on tensors with memory of their own, for the places of the task's tensors.
   virtual std::string placed(const std::string& plan, const Task&) const { return plan; }
 

@@ -31,6 +31,7 @@ class TemplateProvider : public Provider {
 
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
+  std::string brief(const std::string& plan) const override { return describe(parse_template_plan(plan)); }
   Recipe make(const Task& task, const std::string& plan) const override;
 
  protected:

@@ -1,17 +1,16 @@
-// A plan into a package of one kernel that can be measured: exactly the code that the plan would get in a package.
+// A candidate into a package of one kernel that can be measured: exactly the code that it would get in a package.
 #pragma once
 
 #include <string>
-#include <vector>
 
-#include "ir/baked_plan.h"
-#include "ir/conv_layer.h"
+#include "compiler/options.h"
+#include "compiler/task.h"
 #include "ir/package/package.h"
 
 namespace burin {
 
-// `archs`: of the package that is tuned for; `arch`: the one of them that it is measured on. Throws Error. Thread-safe.
-Package compile_candidate(const ConvLayer& layer, const BakedPlan& plan, const std::vector<std::string>& archs,
+// `arch`: the one of the options' architectures that it is measured on. Throws Error. Thread-safe.
+Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
                           const std::string& arch);
 
 }  // namespace burin

@@ -1,11 +1,14 @@
 #include "compiler/tune/tune.h"
 
 #include <algorithm>
-#include <deque>
+#include <chrono>
 #include <limits>
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 
+#include "compiler/kernel_arithmetic.h"
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
 #include "compiler/tune/tuning_task.h"
@@ -22,81 +25,156 @@ int compile_threads(int jobs) {
   return std::max(1, wanted - 1);
 }
 
+double system_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What a task's share of the network's time grows with: multiply-adds, and values that are moved.
+double work_of(const Task& task) {
+  const ConvShape& shape = task.layer->shape;
+  const double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w();
+  return task.batch * (static_cast<double>(nonzeros_of(task)) * pixels +
+                       static_cast<double>(shape.input_elements() + shape.output_elements()));
+}
+
+// The search for one task's kernel, and what its candidates are run on.
+struct Search {
+  SparsePattern pattern;
+  TuningTask task;
+  std::optional<ExpectedOutput> expected;
+
+  Search(const Task& asked, const CompileOptions& options, int plans, const TuningDevice& device)
+      : pattern(analyse(*asked.layer)), task(asked, options, plans, device) {}
+};
+
 // The outcome of one candidate that was compiled.
-void measure(TuningTask& task, std::size_t candidate, const Package& package, const ExpectedOutput& expected,
-             Measurer& measurer) {
-  std::vector<float> output(static_cast<std::size_t>(expected.elements()), std::numeric_limits<float>::quiet_NaN());
+void measure(Search& search, std::size_t candidate, const Package& package, Measurer& measurer) {
+  TuningTask& task = search.task;
+  const Task& asked = task.task();
+  if (!search.expected) search.expected.emplace(*asked.layer, search.pattern, asked.batch, asked.precision);
+  std::vector<float> output(static_cast<std::size_t>(search.expected->elements()),
+                            std::numeric_limits<float>::quiet_NaN());
   try {
-    measurer.run(package, task.batch(), expected.input(), expected.residual(), output);
-    const ExpectedOutput::Verdict verdict = expected.judge(output, task.plan(candidate).promote_every);
+    measurer.run(package, asked.batch, search.expected->input(), search.expected->residual(), output);
+    const Arithmetic arithmetic = arithmetic_of(package.manifest.kernels.front());
+    const ExpectedOutput::Verdict verdict = search.expected->judge(output, arithmetic.promote_every);
     if (!verdict.fault.empty()) throw Error(ErrorKind::verification, verdict.fault);
-    task.measured(candidate, measurer.time(package, task.batch()), verdict.error);
+    task.measured(candidate, measurer.time(package, asked.batch), verdict.error);
   } catch (const Error& error) {
     if (!measurer.usable()) {
-      fail(ErrorKind::device, "{}, plan {}: {}; the device cannot be used any more, so tuning ends", task.name(),
-           print(constraints_of(task.plan(candidate))), error.what());
+      fail(ErrorKind::device, "{}, {}: {}; the device cannot be used any more, so tuning ends", task.name(),
+           task.describe(candidate), error.what());
     }
     task.failed(candidate, error);
   }
 }
 
-}  // namespace
+class Tuner {
+ public:
+  Tuner(const std::vector<Task>& tasks, const CompileOptions& options, const TuneOptions& tune_options,
+        const CandidateCompiler& compile, Measurer& measurer, const std::function<void(const TuneProgress&)>& progress)
+      : tasks_(tasks),
+        options_(options),
+        tune_options_(tune_options),
+        compile_(compile),
+        measurer_(measurer),
+        progress_(progress),
+        device_(measurer.device()),
+        end_(tune_options.budget_s > 0 ? now() + tune_options.budget_s : std::numeric_limits<double>::infinity()),
+        order_(tasks.size()),
+        searches_(tasks.size()),
+        results_(tasks.size()),
+        at_once_(compile_threads(tune_options.jobs) + 1),
+        pool_(compile_threads(tune_options.jobs)) {
+    std::iota(order_.begin(), order_.end(), std::size_t{0});
+    std::ranges::stable_sort(order_, std::greater<>(), [&](std::size_t i) { return work_of(tasks_[i]); });
+  }
 
-std::vector<TunedKernel> tune_network(const Network& network, const TuneOptions& options,
-                                      const CandidateCompiler& compile, Measurer& measurer,
-                                      const std::function<void(const TuneProgress&)>& progress) {
-  BURIN_CHECK(options.plans >= 1 && options.plans <= kMaxTuningPlans, "{} plans to tune", options.plans);
-  const TuningDevice device = measurer.device();
-  std::deque<SparsePattern> patterns;
-  std::deque<TuningTask> tasks;  // does not move what it holds
-  for (const ConvLayer& layer : network.layers) {
-    patterns.push_back(analyse(layer));
-    for (const int batch : options.batches) {
-      PlanRequest request = options.request;
-      request.batch = batch;
-      tasks.emplace_back(layer, patterns.back(), std::move(request), options.plans, device);
+  std::vector<TunedKernel> run() {
+    start_more();
+    while (open_ > 0) {
+      step(pool_.next());
+      start_more();
+    }
+    std::vector<TunedKernel> kernels;
+    for (std::optional<TunedKernel>& result : results_) {
+      if (result) kernels.push_back(*std::move(result));
+    }
+    return kernels;
+  }
+
+ private:
+  double now() const { return tune_options_.seconds ? tune_options_.seconds() : system_seconds(); }
+  bool is_time_left() const { return now() < end_; }
+
+  // As many kernels as keep the compiling threads busy while one is measured.
+  void start_more() {
+    while (open_ < at_once_ && next_ < order_.size() && is_time_left()) {
+      const std::size_t place = next_++;
+      const Task& task = tasks_[order_[place]];
+      searches_[place] = std::make_unique<Search>(task, options_, tune_options_.plans, device_);
+      ++open_;
+      start_round(place);
     }
   }
 
-  CompilePool pool(compile_threads(options.jobs));
-  const auto start_round = [&](std::size_t index) {
-    TuningTask& task = tasks[index];
-    const std::vector<std::size_t> round = task.next_round();
+  // False where there is nothing more to try.
+  bool start_round(std::size_t place) {
+    const TuningTask& task = searches_[place]->task;
+    const std::vector<std::size_t> round = searches_[place]->task.next_round();
     for (const std::size_t candidate : round) {
-      pool.add({index, candidate},
-               [&compile, &task, plan = task.plan(candidate)] { return compile(task.layer(), task.pattern(), plan); });
+      pool_.add({place, candidate}, [this, &task, candidate = task.candidate(candidate)] {
+        return compile_(task.task(), candidate);
+      });
     }
     return !round.empty();
-  };
-  for (std::size_t i = 0; i < tasks.size(); ++i) start_round(i);
+  }
 
-  std::vector<std::optional<ExpectedOutput>> expected(tasks.size());
-  std::vector<std::optional<TunedKernel>> results(tasks.size());
-  std::size_t done = 0;
-  while (done < tasks.size()) {
-    const CompilePool::Result compiled = pool.next();
-    const auto [index, candidate] = compiled.key;
-    TuningTask& task = tasks[index];
+  void step(const CompilePool::Result& compiled) {
+    const auto [place, candidate] = compiled.key;
+    Search& search = *searches_[place];
+    TuningTask& task = search.task;
     if (compiled.fault) {
       task.failed(candidate, *compiled.fault);
     } else {
-      if (!expected[index]) expected[index].emplace(task.layer(), task.pattern(), task.batch(), task.precision());
-      measure(task, candidate, compiled.package, *expected[index], measurer);
+      measure(search, candidate, compiled.package, measurer_);
     }
-    const TuneProgress state{static_cast<int>(done), static_cast<int>(tasks.size()),
-                             task.layer().name,      task.batch(),
-                             task.tried(),           task.known(),
-                             task.best_us()};
-    if (progress) progress(state);
-    if (!task.round_is_over() || start_round(index)) continue;
-    results[index] = task.result();
-    expected[index].reset();
-    ++done;
+    if (progress_) {
+      progress_({done_, static_cast<int>(tasks_.size()), task.task().name, task.task().batch, task.tried(),
+                 task.known(), task.best_us()});
+    }
+    if (!task.round_is_over()) return;
+    if (is_time_left() && start_round(place)) return;
+    results_[order_[place]] = task.result();
+    searches_[place].reset();
+    --open_;
+    ++done_;
   }
 
-  std::vector<TunedKernel> kernels;
-  for (std::optional<TunedKernel>& result : results) kernels.push_back(*std::move(result));
-  return kernels;
+  const std::vector<Task>& tasks_;
+  const CompileOptions& options_;
+  const TuneOptions& tune_options_;
+  const CandidateCompiler& compile_;
+  Measurer& measurer_;
+  const std::function<void(const TuneProgress&)>& progress_;
+  const TuningDevice device_;
+  const double end_;
+  std::vector<std::size_t> order_;  // the tasks, those with the most work first
+  std::vector<std::unique_ptr<Search>> searches_;
+  std::vector<std::optional<TunedKernel>> results_;  // of each task
+  const int at_once_;
+  std::size_t next_ = 0;
+  int open_ = 0, done_ = 0;
+  CompilePool pool_;  // goes first: what it compiles refers to the rest
+};
+
+}  // namespace
+
+std::vector<TunedKernel> tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options,
+                                    const TuneOptions& tune_options, const CandidateCompiler& compile,
+                                    Measurer& measurer, const std::function<void(const TuneProgress&)>& progress) {
+  BURIN_CHECK(tune_options.plans >= 1 && tune_options.plans <= kMaxTuningPlans, "{} plans to tune", tune_options.plans);
+  return Tuner(tasks, options, tune_options, compile, measurer, progress).run();
 }
 
 }  // namespace burin

@@ -1,7 +1,7 @@
-// Plans by measurement: for each layer and batch size a handful of plans is compiled, checked against the float64
-// reference and timed on a GPU; the fastest is taken, and the evidence goes into the package.
+// Kernels by measurement: for each convolution and batch size candidates of every provider are compiled, checked against
+// the float64 reference and timed on a GPU; the fastest is taken, and the evidence goes into the package.
 //
-// Stands before compile_network(), which takes the plans that come out of it. docs/pipeline.md tells how it goes.
+// Stands before compile_network(), which takes the candidates that come out of it. docs/pipeline.md tells how it goes.
 #pragma once
 
 #include <functional>
@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "compiler/options.h"
-#include "compiler/providers/conv_baked/plan/planner.h"
+#include "compiler/task.h"
 #include "compiler/tune/measurer.h"
-#include "ir/network.h"
+#include "ir/package/package.h"
 
 namespace burin {
 
 struct TuneOptions {
-  PlanRequest request;  // of every candidate, at each of `batches`; the measurer's architecture is one of its `archs`
-  std::vector<int> batches = {1};
-  int plans = 12;  // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
-  int jobs = 0;    // threads; 0: as many as there are processors
+  int plans = 12;       // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
+  double budget_s = 0;  // after so much time nothing new is tried; 0: there is time for all
+  int jobs = 0;         // threads; 0: as many as there are processors
+  std::function<double()> seconds = {};  // a clock; empty: the system's
 };
 
 struct TuneProgress {
@@ -31,15 +31,15 @@ struct TuneProgress {
 };
 
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
-using CandidateCompiler =
-    std::function<Package(const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan)>;
+using CandidateCompiler = std::function<Package(const Task& task, const Candidate& candidate)>;
 
-// One plan for each layer and batch size, in the network's order. `progress` may be empty. A candidate that cannot be
-// compiled or launched, or computes something else than the reference, is recorded with its fault and never chosen.
-// Throws Error where no candidate of a kernel is left, where a layer cannot be planned, and Error(device) where a
-// candidate's fault leaves the device unusable.
-std::vector<TunedKernel> tune_network(const Network& network, const TuneOptions& options,
-                                      const CandidateCompiler& compile, Measurer& measurer,
-                                      const std::function<void(const TuneProgress&)>& progress);
+// The fastest kernel for each task, in their order; those with the most work are measured first, and those that the time
+// did not suffice for are left out. The measurer's architecture is one of `options.archs`. `progress` may be empty. A
+// candidate that cannot be compiled or launched, or computes something else than the reference, is recorded with its
+// fault and never chosen. Throws Error where no candidate of a kernel is left, where nobody has one, and Error(device)
+// where a candidate's fault leaves the device unusable.
+std::vector<TunedKernel> tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options,
+                                    const TuneOptions& tune_options, const CandidateCompiler& compile,
+                                    Measurer& measurer, const std::function<void(const TuneProgress&)>& progress);
 
 }  // namespace burin

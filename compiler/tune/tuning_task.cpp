@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/providers/conv_baked/plan/grouping.h"
-#include "compiler/tune/neighbours.h"
-#include "ir/derive_form.h"
+#include "compiler/choose/choose.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -22,59 +20,76 @@ std::string in_one_line(std::string text) {
 
 }  // namespace
 
-TuningTask::TuningTask(const ConvLayer& layer, const SparsePattern& pattern, PlanRequest request, int plans,
-                       const TuningDevice& device)
-    : layer_(layer), pattern_(pattern), request_(std::move(request)), most_first_(plans), steps_left_(plans) {
+TuningTask::TuningTask(const Task& task, const CompileOptions& options, int plans, const TuningDevice& device)
+    : task_(task), options_(options), most_first_(plans), steps_left_(plans) {
   evidence_.device = device.name;
   evidence_.arch = device.arch;
   evidence_.driver_version = device.driver_version;
   evidence_.code_copies = device.code_copies;
 }
 
-std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}", layer_.name, request_.batch); }
+std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}", task_.name, task_.batch); }
+
+std::string TuningTask::describe(std::size_t index) const { return "plan " + outcome(index).plan; }
+
+bool TuningTask::is_known(const Candidate& candidate) const {
+  return std::ranges::find(candidates_, candidate) != candidates_.end();
+}
+
+std::vector<Candidate> TuningTask::first() const {
+  constexpr double kFarBehind = 4;  // times the best estimate: models are not that wrong
+  std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
+  const double worthwhile = kFarBehind * all.front().estimate.us;
+  std::vector<Candidate> chosen, others;
+  for (Candidate& candidate : all) {
+    const bool has_one = std::ranges::find(chosen, candidate.provider, &Candidate::provider) != chosen.end();
+    const bool is_close = candidate.estimate.us <= worthwhile;
+    if (!has_one && is_close && static_cast<int>(chosen.size()) < most_first_) {
+      chosen.push_back(std::move(candidate));
+    } else if (is_close || candidate.provider == chosen.front().provider) {
+      others.push_back(std::move(candidate));
+    }
+  }
+  for (Candidate& candidate : others) {
+    if (static_cast<int>(chosen.size()) == most_first_) break;
+    chosen.push_back(std::move(candidate));
+  }
+  return chosen;
+}
 
 std::vector<std::size_t> TuningTask::next_round() {
   BURIN_CHECK(round_is_over(), "{}: a round of tuning is not over", name());
-  std::vector<BakedPlan> plans;
-  if (plans_.empty()) {
-    plans = make_plans(layer_, pattern_, request_, static_cast<std::size_t>(most_first_));
+  std::vector<Candidate> round;
+  if (candidates_.empty()) {
+    round = first();
   } else {
     const bool improved = best_ && (best_of_last_round_ == 0 || best_us() < kWorthAnotherRound * best_of_last_round_);
     if (!improved) return {};
     best_of_last_round_ = best_us();
-    plans = neighbours();
-    steps_left_ -= static_cast<int>(plans.size());
+    round = neighbours();
+    steps_left_ -= static_cast<int>(round.size());
   }
   std::vector<std::size_t> added;
-  for (BakedPlan& plan : plans) {
-    added.push_back(plans_.size());
-    TuningCandidate candidate;
-    candidate.plan = print(constraints_of(plan));
-    candidate.predicted_us = plan.predicted_us;
-    evidence_.candidates.push_back(std::move(candidate));
-    plans_.push_back(std::move(plan));
+  for (Candidate& candidate : round) {
+    added.push_back(candidates_.size());
+    TuningCandidate& record = evidence_.candidates.emplace_back();
+    record.provider = candidate.provider;
+    record.plan = find_provider(candidate.provider)->brief(candidate.plan);
+    record.predicted_us = candidate.estimate.us;
+    candidates_.push_back(std::move(candidate));
   }
   return added;
 }
 
 // Those of the best that were not tried before, as many as there are steps left.
-std::vector<BakedPlan> TuningTask::neighbours() const {
-  const std::vector<GroupOption> options = group_options(layer_.shape, pattern_);
-  std::vector<BakedPlan> found;
-  for (const PlanConstraints& constraints : neighbours_of(plans_[*best_], request_.constraints, options)) {
-    if (static_cast<int>(found.size()) == steps_left_) break;
-    PlanRequest request = request_;
-    request.constraints = constraints;
-    try {
-      BakedPlan plan = make_plan(layer_, pattern_, request);
-      const auto known = [&](const std::vector<BakedPlan>& plans) {
-        return std::find(plans.begin(), plans.end(), plan) != plans.end();
-      };
-      if (!known(plans_) && !known(found)) found.push_back(std::move(plan));
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::usage) throw;  // no plan keeps these constraints: there is no such neighbour
-    }
-  }
+std::vector<Candidate> TuningTask::neighbours() const {
+  if (steps_left_ <= 0) return {};
+  const Candidate& best = candidates_[*best_];
+  std::vector<Candidate> found = find_provider(best.provider)
+                                     ->neighbours(task_, best.plan,
+                                                  {.count = steps_left_ + known(), .constraints = options_.plan_constraints});
+  std::erase_if(found, [&](const Candidate& candidate) { return is_known(candidate); });
+  if (static_cast<int>(found.size()) > steps_left_) found.resize(static_cast<std::size_t>(steps_left_));
   return found;
 }
 
@@ -103,17 +118,11 @@ double TuningTask::best_us() const { return best_ ? outcome(*best_).cold_us : 0;
 TunedKernel TuningTask::result() const {
   if (!best_) {
     BURIN_CHECK(first_fault_, "{}: no plan was tried", name());
-    fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), plans_.size(),
+    fail(first_fault_->kind(), "{}: none of {} plans can be used; the first, {}: {}", name(), candidates_.size(),
          evidence_.candidates.front().plan, first_fault_->what());
   }
-  const BakedPlan& plan = plans_[*best_];
-  TunedKernel result{layer_.name,
-                     request_.batch,
-                     {std::string(kBakedProvider),
-                      print(plan),
-                      kernel_symbol(layer_.name, plan),
-                      {best_us(), Estimate::Source::measured}},
-                     evidence_};
+  TunedKernel result{task_.name, task_.batch, candidates_[*best_], evidence_};
+  result.candidate.estimate = {best_us(), Estimate::Source::measured};
   result.evidence.chosen = static_cast<int>(*best_);
   return result;
 }

@@ -7,7 +7,6 @@
 #include "compiler/dead_channels.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
-#include "ir/baked_plan.h"
 #include "ir/baked_plan_activity.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -77,21 +76,6 @@ std::vector<VerificationTask> pair_with_weights(const Manifest& manifest, const 
   }
   if (tasks.empty() && layer_glob) fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *layer_glob);
   return tasks;
-}
-
-Arithmetic arithmetic_of(const Kernel& kernel) {
-  const std::optional<Precision> precision = parse_precision(kernel.precision);
-  BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
-  Arithmetic arithmetic{.precision = *precision};
-  if (arithmetic.precision != Precision::fp16x2) return arithmetic;
-  try {
-    arithmetic.promote_every = parse_baked_plan(kernel.plan).promote_every;
-  } catch (const Error& error) {
-    fail(ErrorKind::bad_input,
-         "layer '{}': the package's plan says how often sums go over to FP32, and cannot be read: {}", kernel.op,
-         error.what());
-  }
-  return arithmetic;
 }
 
 std::string tolerance_text(Precision precision) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "compiler/execute/layer_executor.h"
+#include "compiler/kernel_arithmetic.h"
 #include "compiler/reference.h"
 #include "ir/network.h"
 
@@ -28,10 +29,6 @@ struct VerificationResult {
 
 // Of a random tensor: FNV-1a of its name, batch size and number, mixed with the seed; the same on every machine.
 std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, int tensor);
-
-// How the kernel computes, but for longest_reduction, which the weights say. Throws Error(bad_input) where the plan
-// that says it cannot be read.
-Arithmetic arithmetic_of(const Kernel& kernel);
 
 // The tolerance of an element as a formula, for people.
 std::string tolerance_text(Precision precision);

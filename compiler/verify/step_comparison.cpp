@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "compiler/execute/network_executor.h"
+#include "compiler/kernel_arithmetic.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
-#include "compiler/verify/layer_verification.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/place_values.h"

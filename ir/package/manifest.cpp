@@ -96,6 +96,7 @@ void check_binary(Checker& check, const std::string& path, const KernelBinary& b
 }
 
 void check_candidate(Checker& check, const std::string& path, const TuningCandidate& candidate) {
+  check.text(path + ".provider", candidate.provider, kMaxShortTextBytes);
   check.text(path + ".plan", candidate.plan, kMaxNameBytes);
   check.finite(path + ".predicted_us", candidate.predicted_us);
   if (!candidate.fault.empty()) {

@@ -189,6 +189,7 @@ KernelBinary parse_binary(const Field& field) {
 
 TuningCandidate parse_candidate(const Field& field) {
   TuningCandidate candidate;
+  get(candidate.provider, field, "provider");
   get(candidate.plan, field, "plan");
   get(candidate.predicted_us, field, "predicted_us");
   if (field.has("fault")) {

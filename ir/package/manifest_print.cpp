@@ -79,7 +79,8 @@ ordered_json binary_json(const KernelBinary& binary) {
 }
 
 ordered_json candidate_json(const TuningCandidate& candidate) {
-  ordered_json result = {{"plan", candidate.plan}, {"predicted_us", candidate.predicted_us}};
+  ordered_json result = {
+      {"provider", candidate.provider}, {"plan", candidate.plan}, {"predicted_us", candidate.predicted_us}};
   if (!candidate.fault.empty()) {
     result["fault"] = candidate.fault;
     return result;

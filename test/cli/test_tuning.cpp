@@ -41,6 +41,7 @@ TuningRecord sample_tuning() {
   tuning.code_copies = 8;
   const auto add = [&](const std::string& plan, double cold_us, const std::string& fault = "") {
     TuningCandidate candidate;
+    candidate.provider = "conv_baked";
     candidate.plan = plan;
     candidate.predicted_us = 7;
     candidate.fault = fault;
@@ -154,7 +155,7 @@ TEST_CASE("the_table_of_plans_is_fastest_first_with_the_faults_last") {
   CHECK(wrong < text.size());
   const auto line = [&](std::size_t start) { return text.substr(start, text.find('\n', start) - start); };
   CHECK_THAT(line(best), Contains("chosen") && Contains("8.00") && Contains("4.00") && Contains("0.250"));
-  CHECK_THAT(line(own), Contains("the planner's own"));
+  CHECK_THAT(line(own), Contains("the models' choice"));
   CHECK_THAT(line(wrong), Contains("wrong: image 0"));
 }
 

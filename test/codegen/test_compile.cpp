@@ -555,6 +555,7 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   evidence.device = "A";
   evidence.arch = "sm_90";
   TuningCandidate& candidate = evidence.candidates.emplace_back();
+  candidate.provider = kBakedProvider;
   candidate.plan = "tile=1x7x7";
   candidate.cold_us = 3;
   candidate.samples = 9;

@@ -105,16 +105,18 @@ TEST_CASE("kernel choice: a tuned kernel counts with the time that was measured"
   options.kernels = {};
   tuned.candidate.estimate = {100, Estimate::Source::measured};
   options.tuned = {tuned};
-  const Choice slow = choose(layer, options);
-  CHECK(slow.candidate.provider != "conv_baked");
-  CHECK(slow.options.back() == KernelOption{"conv_baked", 100, true});
-  CHECK_FALSE(slow.options.front().measured);
-  CHECK(choose(layer, options, 2).options.back().us != 100);  // it was measured for batch 1
-  options.tuned[0].candidate.estimate.us = 1;
-  const Choice fast = choose(layer, options);
-  CHECK(fast.candidate == tuned.candidate);
-  REQUIRE(fast.options.size() == 1);
-  CHECK(fast.options[0] == KernelOption{"conv_baked", 1, true});
+  options.tuned[0].evidence.candidates = {{.provider = "conv_dense", .plan = "a", .cold_us = 300},
+                                          {.provider = "conv_baked", .plan = "b", .cold_us = 100},
+                                          {.provider = "conv_dense", .plan = "c", .cold_us = 200},
+                                          {.provider = "conv_streamed", .plan = "d", .fault = "wrong"}};
+  const Choice measured = choose(layer, options);
+  CHECK(measured.candidate == tuned.candidate);
+  CHECK(measured.options ==
+        std::vector<KernelOption>{{"conv_baked", 100, true}, {"conv_dense", 200, true}});
+  const Choice other = choose(layer, options, 2);  // nothing was measured for this batch size
+  CHECK_FALSE(other.options.front().measured);
+  options.kernels = parse_kernel_kinds("dense");
+  CHECK(choose(layer, options).candidate.provider == "conv_dense");
 }
 
 TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
@@ -127,7 +129,7 @@ TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
   tuned.layer = layer.name;
   tuned.candidate = burin::choose(task, options).candidate;
   tuned.candidate.estimate = {1, Estimate::Source::measured};
-  tuned.evidence.candidates = {{.plan = "group=4", .predicted_us = 7}};
+  tuned.evidence.candidates = {{.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .cold_us = 1, .samples = 9}};
   options.tuned = {tuned};
   task.writes.image_words += 50 * task.writes.run_words;
   const Choice choice = burin::choose(task, options);

@@ -117,8 +117,10 @@ TEST_CASE("streamed convolution: what it does not compute") {
 TEST_CASE("streamed convolution: more channels than shared memory holds are split") {
   const ConvLayer layer = make_layer("streamed", square(2048, 8, 7, 1, 1, 0), 0.02, 1);
   CHECK_FALSE(price_streamed(layer, {1, 8, 1, true}, 1, arch()));
-  const auto way = choose_streamed(layer, 1, true, arch());
-  REQUIRE(way);
-  CHECK(way->shares.splits > 1);
-  CHECK(check_shares(layer, way->shares) == "");
+  const auto ways = streamed_ways(layer, 1, true, arch());
+  REQUIRE_FALSE(ways.empty());
+  CHECK(ways.front().shares.splits > 1);
+  CHECK(std::ranges::is_sorted(ways, {}, &ConvStreamedWay::predicted_us));
+  CHECK(check_shares(layer, ways.front().shares) == "");
+  CHECK(check_shares(layer, ways.back().shares) == "");
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/program_tasks.h"
 #include "compiler/reference.h"
 #include "compiler/tune/measurer.h"
 #include "compiler/tune/tune.h"
@@ -21,6 +22,9 @@ class FakeMeasurer : public burin::Measurer {
   std::function<double(const burin::BakedPlan&)> cold_us = [](const burin::BakedPlan& plan) {
     return plan.predicted_us;
   };
+  std::function<double(const burin::Kernel&)> others_us = [](const burin::Kernel& kernel) {
+    return kernel.predicted_us;
+  };  // of kernels that are not baked
   std::function<bool(const burin::BakedPlan&)> is_wrong = [](const burin::BakedPlan&) { return false; };
   std::function<bool(const burin::BakedPlan&)> faults = [](const burin::BakedPlan&) { return false; };
   bool a_fault_ends_all = false;
@@ -31,25 +35,28 @@ class FakeMeasurer : public burin::Measurer {
   void run(const burin::Package& package, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override {
     ++runs;
-    const burin::BakedPlan plan = plan_of(package);
-    if (faults(plan)) {
+    const bool baked = is_baked(package);
+    if (baked && faults(plan_of(package))) {
       faulted_ = true;
       burin::fail(burin::ErrorKind::device, "cuLaunchKernel: the fake faults");
     }
     const std::vector<double> right = burin::reference_convolution(layer_of(package), batch, input, residual);
     for (std::size_t i = 0; i < output.size(); ++i) output[i] = static_cast<float>(right[i]);
-    if (is_wrong(plan)) output[output.size() / 2] += 1;
+    if (baked && is_wrong(plan_of(package))) output[output.size() / 2] += 1;
   }
 
   burin::LaunchTimes time(const burin::Package& package, int batch) override {
     ++timings;
-    const double cold = cold_us(plan_of(package));
+    const double cold = is_baked(package) ? cold_us(plan_of(package)) : others_us(package.manifest.kernels.at(0));
     return {cold, cold / 2, 50};
   }
 
   bool usable() override { return !(faulted_ && a_fault_ends_all); }
 
  private:
+  static bool is_baked(const burin::Package& package) {
+    return package.manifest.kernels.at(0).provider == burin::kBakedProvider;
+  }
   static burin::BakedPlan plan_of(const burin::Package& package) {
     return burin::parse_baked_plan(package.manifest.kernels.at(0).plan);
   }
@@ -65,22 +72,27 @@ class FakeMeasurer : public burin::Measurer {
 };
 
 // A package without code: enough for the fake.
-inline burin::Package fake_compile(const burin::ConvLayer& layer, const burin::SparsePattern& pattern,
-                                   const burin::BakedPlan& plan) {
+inline burin::Package fake_compile(const burin::Task& task, const burin::Candidate& candidate) {
   burin::Package package;
   burin::Kernel& kernel = package.manifest.kernels.emplace_back();
-  kernel.symbol = burin::kernel_symbol(layer.name, plan);
-  kernel.op = layer.name;
-  kernel.kind = "convolution";
-  kernel.provider = burin::kBakedProvider;
-  kernel.precision = burin::to_string(plan.precision);
-  kernel.layer = burin::KernelLayer{.shape = layer.shape};
-  kernel.layer->nonzeros = static_cast<std::int64_t>(pattern.taps.size());
-  kernel.planned_batch = plan.batch;
-  kernel.predicted_us = plan.predicted_us;
-  kernel.plan = burin::print(plan);
+  kernel.symbol = candidate.symbol;
+  kernel.op = task.name;
+  kernel.kind = task.kind;
+  kernel.provider = candidate.provider;
+  kernel.precision = burin::to_string(task.precision);
+  kernel.layer = burin::KernelLayer{.shape = task.layer->shape};
+  kernel.layer->nonzeros = burin::nonzeros_of(task);
+  kernel.planned_batch = task.batch;
+  kernel.predicted_us = candidate.estimate.us;
+  kernel.plan = candidate.plan;
   burin::derive_form(kernel);
   return package;
+}
+
+inline burin::CompileOptions baked_alone() {
+  burin::CompileOptions options;
+  options.kernels.all = burin::kBakedProvider;
+  return options;
 }
 
 // The plan that was chosen.

@@ -5,13 +5,14 @@
 #include <catch2/catch.hpp>
 
 #include "compiler/assemble/assemble.h"
+#include "compiler/choose/choose.h"
 #include "compiler/compile.h"
-#include "compiler/providers/conv_baked/plan/planner.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
 #include "test/tune/fake_measurer.h"
 
 using namespace burin;
+using burin_test::baked_alone;
 
 namespace {
 
@@ -27,12 +28,6 @@ Network small_network() {
   return network;
 }
 
-CompileOptions baked_alone() {
-  CompileOptions options;
-  options.kernels.all = kBakedProvider;
-  return options;
-}
-
 bool can_assemble() { return find_assembler().kind != AssemblerInfo::Kind::none; }
 
 }  // namespace
@@ -40,10 +35,11 @@ bool can_assemble() { return find_assembler().kind != AssemblerInfo::Kind::none;
 TEST_CASE("candidate: a package of one kernel with the device's machine code") {
   if (!can_assemble()) BURIN_SKIP("no assembler");
   const Network network = small_network();
-  const SparsePattern pattern = analyse(network.layers[0]);
-  const std::vector<std::string> archs = {"sm_90", "sm_80"};
-  const BakedPlan plan = make_plan(network.layers[0], pattern, {1, archs});
-  const Package package = compile_candidate(network.layers[0], plan, archs, "sm_90");
+  CompileOptions options = baked_alone();
+  options.archs = {"sm_90", "sm_80"};
+  const LayerTasks layers = layer_tasks(network, options);
+  const Candidate candidate = choose(layers.tasks.at(0), options).candidate;
+  const Package package = compile_candidate(layers.tasks.at(0), candidate, options, "sm_90");
   CHECK(verify(package).empty());
   REQUIRE(package.manifest.kernels.size() == 1);
   const std::vector<KernelBinary>& binaries = package.manifest.kernels[0].binaries;
@@ -53,8 +49,6 @@ TEST_CASE("candidate: a package of one kernel with the device's machine code") {
   CHECK(binary.registers > 0);
 
   // What was measured is what is packed.
-  CompileOptions options = baked_alone();
-  options.archs = archs;
   const Package compiled = compile_network(network, options, {}).package;
   CHECK((compiled.files.at(binary.path) == package.files.at(binary.path)));
 }
@@ -67,11 +61,13 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   TuneOptions tune_options;
   tune_options.plans = 2;
   CompileOptions options = baked_alone();
-  options.tuned = tune_network(network, tune_options,
-                               [](const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan) {
-                                 return compile_candidate(layer, plan, {"sm_90"}, "sm_90");
-                               },
-                               measurer, {});
+  const LayerTasks layers = layer_tasks(network, options);
+  options.tuned = tune_tasks(
+      layers.tasks, baked_alone(), tune_options,
+      [&](const Task& task, const Candidate& candidate) {
+        return compile_candidate(task, candidate, options, "sm_90");
+      },
+      measurer, {});
   const TunedKernel tuned = options.tuned.at(0);
   const Package package = compile_network(network, options, {}).package;
   CHECK(verify(package).empty());
@@ -82,15 +78,14 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   CHECK(kernel.tuning == tuned.evidence);
   CHECK(parse_manifest(print(package.manifest)) == package.manifest);
 
-  // Others are compared with what was measured.
+  // Models have no say where there are measurements; a person has.
   options.kernels = {};
-  for (const double us : {0.001, 1e6}) {
-    CAPTURE(us);
-    options.tuned.front().candidate.estimate.us = us;
-    const Kernel chosen = compile_network(network, options, {}).package.manifest.kernels.at(0);
-    CHECK((chosen.plan == tuned.candidate.plan) == (us < 1));
-    CHECK(chosen.tuning.has_value() == (us < 1));
-  }
+  options.tuned.front().candidate.estimate.us = 1e6;
+  const Kernel chosen = compile_network(network, options, {}).package.manifest.kernels.at(0);
+  CHECK(chosen.plan == tuned.candidate.plan);
+  CHECK(chosen.tuning.has_value());
+  options.kernels.all = "conv_dense";
+  CHECK_FALSE(compile_network(network, options, {}).package.manifest.kernels.at(0).tuning);
 
   options = baked_alone();
   options.tuned = {tuned};

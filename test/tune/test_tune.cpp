@@ -7,6 +7,7 @@
 #include <new>
 #include <set>
 
+#include "compiler/choose/choose.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
@@ -15,6 +16,7 @@
 #include "test/tune/fake_measurer.h"
 
 using namespace burin;
+using burin_test::baked_alone;
 using burin_test::fake_compile;
 using burin_test::FakeMeasurer;
 using burin_test::plan_of;
@@ -44,8 +46,15 @@ Network one_layer() { return network_of({layer_of("conv", 3)}); }
 std::string text_of(const BakedPlan& plan) { return print(constraints_of(plan)); }
 
 std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options = {},
-                              const CandidateCompiler& compile = fake_compile) {
-  return tune_network(network, options, compile, measurer, {});
+                              const CandidateCompiler& compile = fake_compile,
+                              const CompileOptions& compile_options = baked_alone()) {
+  const LayerTasks layers = layer_tasks(network, compile_options);
+  return tune_tasks(layers.tasks, compile_options, options, compile, measurer, {});
+}
+
+std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options,
+                              const CompileOptions& compile_options) {
+  return tune(network, measurer, options, fake_compile, compile_options);
 }
 
 void check_evidence(const TunedKernel& tuned) {
@@ -59,8 +68,15 @@ void check_evidence(const TunedKernel& tuned) {
   CHECK(tuned.candidate.estimate.us == chosen.cold_us);
   CHECK(tuned.candidate.estimate.source == Estimate::Source::measured);
   for (const TuningCandidate& candidate : evidence.candidates) {
+    CHECK(candidate.provider == "conv_baked");
     if (candidate.fault.empty()) CHECK(candidate.cold_us >= chosen.cold_us);
   }
+}
+
+std::set<std::string> providers_of(const TunedKernel& tuned) {
+  std::set<std::string> names;
+  for (const TuningCandidate& candidate : tuned.evidence.candidates) names.insert(candidate.provider);
+  return names;
 }
 
 }  // namespace
@@ -161,10 +177,10 @@ TEST_CASE("tune: a plan that does not assemble is recorded with what the assembl
   const Network network = one_layer();
   const BakedPlan own = make_plan(network.layers[0], analyse(network.layers[0]), {});
   FakeMeasurer measurer(network);
-  const auto compile = [&](const ConvLayer& layer, const SparsePattern& pattern, const BakedPlan& plan) {
-    if (plan.groups.size() == own.groups.size())
+  const auto compile = [&](const Task& task, const Candidate& candidate) {
+    if (parse_baked_plan(candidate.plan).groups.size() == own.groups.size())
       fail(ErrorKind::internal, "ptxas: too large\nand a log of many lines \x1b");
-    return fake_compile(layer, pattern, plan);
+    return fake_compile(task, candidate);
   };
   const TunedKernel tuned = tune(network, measurer, {}, compile).at(0);
   check_evidence(tuned);
@@ -184,7 +200,7 @@ TEST_CASE("tune: where no plan is left there is one clear error") {
                                 Catch::Contains("plans can be used") && Catch::Contains("wrong: image 0"));
   }
   FakeMeasurer measurer(network);
-  const auto compile = [](const ConvLayer&, const SparsePattern&, const BakedPlan&) -> Package {
+  const auto compile = [](const Task&, const Candidate&) -> Package {
     fail(ErrorKind::unsupported, "the assembler does not know sm_90");
   };
   CHECK(BURIN_THROWN(unsupported, tune(network, measurer, {}, compile)).has("the assembler does not know sm_90"));
@@ -213,7 +229,7 @@ TEST_CASE("tune: a launch that fails is recorded, as long as the device works on
 TEST_CASE("tune: what is no fault of a plan ends it all") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  const auto compile = [](const ConvLayer&, const SparsePattern&, const BakedPlan&) -> Package {
+  const auto compile = [](const Task&, const Candidate&) -> Package {
     throw std::bad_alloc();
   };
   CHECK_THROWS_AS(tune(network, measurer, {}, compile), std::bad_alloc);
@@ -222,16 +238,16 @@ TEST_CASE("tune: what is no fault of a plan ends it all") {
 TEST_CASE("tune: a layer that cannot be planned is the planner's error") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  TuneOptions options;
-  options.request.constraints.splits = 33;  // of 32 channels
-  CHECK(BURIN_THROWN(usage, tune(network, measurer, options)).has("no plan keeps --plan splits=33"));
+  CompileOptions options = baked_alone();
+  options.plan_constraints.splits = 33;  // of 32 channels
+  CHECK(BURIN_THROWN(usage, tune(network, measurer, {}, options)).has("no plan keeps --plan splits=33"));
 }
 
 TEST_CASE("tune: constraints hold for every candidate") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  TuneOptions options;
-  options.request.constraints = parse_plan_constraints("splits=2,ahead=4,barrier=256");
+  CompileOptions options = baked_alone();
+  options.plan_constraints = parse_plan_constraints("splits=2,ahead=4,barrier=256");
   int seen = 0;
   measurer.cold_us = [&](const BakedPlan& plan) {
     CHECK(plan.splits == 2);
@@ -239,35 +255,35 @@ TEST_CASE("tune: constraints hold for every candidate") {
     CHECK(plan.barrier_every == 256);
     return 100.0 - ++seen;
   };
-  check_evidence(tune(network, measurer, options).at(0));
+  check_evidence(tune(network, measurer, {}, options).at(0));
   CHECK(seen > 3);
 }
 
 TEST_CASE("tune: every candidate reads and writes the layouts asked for") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  TuneOptions options;
-  options.plans = 3;
-  options.request.input_layout = options.request.output_layout = TensorLayout::nchw4;
+  CompileOptions options = baked_alone();
+  options.layout = TensorLayout::nchw4;
   measurer.cold_us = [&](const BakedPlan& plan) {
     CHECK(plan.input_layout == TensorLayout::nchw4);
     CHECK(plan.output_layout == TensorLayout::nchw4);
     return 5.0;
   };
-  check_evidence(tune(network, measurer, options).at(0));
+  check_evidence(tune(network, measurer, {.plans = 3}, options).at(0));
 }
 
 TEST_CASE("tune: every layer and batch size, in order, whatever the number of threads") {
   const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
   TuneOptions options;
-  options.batches = {1, 20};
   options.plans = 4;
+  CompileOptions compile_options = baked_alone();
+  compile_options.batches = {1, 20};
   std::vector<TunedKernel> first;
   for (const int jobs : {1, 4}) {
     FakeMeasurer measurer(network);
     measurer.cold_us = [](const BakedPlan& plan) { return 1.0 + plan.threads % 7 + plan.splits; };
     options.jobs = jobs;
-    const std::vector<TunedKernel> tuned = tune(network, measurer, options);
+    const std::vector<TunedKernel> tuned = tune(network, measurer, options, compile_options);
     REQUIRE(tuned.size() == 4);
     for (std::size_t i = 0; i < tuned.size(); ++i) {
       check_evidence(tuned[i]);
@@ -286,8 +302,9 @@ TEST_CASE("tune: progress counts up to the end") {
   const Network network = network_of({layer_of("a", 3), layer_of("b", 1)});
   FakeMeasurer measurer(network);
   std::vector<TuneProgress> seen;
-  tune_network(network, {.request = {}, .batches = {1}, .plans = 3, .jobs = 2}, fake_compile, measurer,
-               [&](const TuneProgress& state) { seen.push_back(state); });
+  const CompileOptions options = baked_alone();
+  tune_tasks(layer_tasks(network, options).tasks, options, {.plans = 3, .jobs = 2}, fake_compile, measurer,
+             [&](const TuneProgress& state) { seen.push_back(state); });
   REQUIRE(static_cast<int>(seen.size()) == measurer.timings);
   for (const TuneProgress& state : seen) {
     CHECK(state.kernels == 2);
@@ -297,4 +314,61 @@ TEST_CASE("tune: progress counts up to the end") {
     CHECK(state.best_us > 0);
   }
   CHECK(seen.back().plans_done == seen.back().plans);
+}
+
+TEST_CASE("tune: candidates of every provider are measured, and the fastest one is taken") {
+  const Network network = one_layer();
+  CompileOptions options;
+  for (const std::string fastest : {"conv_baked", "conv_dense", "conv_streamed"}) {
+    CAPTURE(fastest);
+    FakeMeasurer measurer(network);
+    measurer.cold_us = [&](const BakedPlan&) { return fastest == "conv_baked" ? 1.0 : 5.0; };
+    measurer.others_us = [&](const Kernel& kernel) { return fastest == kernel.provider ? 1.0 : 5.0; };
+    const std::vector<TunedKernel> tuned = tune(network, measurer, {}, options);
+    REQUIRE(tuned.size() == 1);
+    CHECK(tuned[0].candidate.provider == fastest);
+    CHECK(tuned[0].candidate.estimate.us == 1.0);
+    CHECK(providers_of(tuned[0]) == std::set<std::string>{"conv_baked", "conv_dense", "conv_streamed"});
+    CHECK(tuned[0].evidence.candidates.size() >= 12);
+  }
+  // What a person wants is what is measured.
+  options.kernels.all = "conv_streamed";
+  FakeMeasurer measurer(network);
+  CHECK(providers_of(tune(network, measurer, {}, options).at(0)) == std::set<std::string>{"conv_streamed"});
+}
+
+TEST_CASE("tune: the first candidate is what the models choose") {
+  const Network network = one_layer();
+  const CompileOptions options;
+  const LayerTasks layers = layer_tasks(network, options);
+  const Choice choice = choose(layers.tasks.at(0), options);
+  FakeMeasurer measurer(network);
+  const TunedKernel tuned = tune(network, measurer, {}, options).at(0);
+  CHECK(tuned.evidence.candidates.at(0).provider == choice.candidate.provider);
+  CHECK(tuned.evidence.candidates.at(0).predicted_us == choice.candidate.estimate.us);
+}
+
+TEST_CASE("tune: when the time is up nothing new is tried, and what has the most work came first") {
+  // 1x1 filters have a ninth of the work.
+  const Network network = network_of({layer_of("small", 1), layer_of("large", 3), layer_of("other", 1)});
+  double now = 0;
+  TuneOptions options;
+  options.plans = 4;
+  options.jobs = 1;
+  options.budget_s = 100;
+  options.seconds = [&now] { return now; };
+  FakeMeasurer measurer(network);
+  measurer.cold_us = [&](const BakedPlan&) {
+    now += 60;  // what one measurement takes
+    return 1000.0 - now;
+  };
+  const std::vector<TunedKernel> tuned = tune(network, measurer, options);
+  // Two are in work at once. Neither steps from its best, though each measurement is better than the one before.
+  REQUIRE(tuned.size() == 2);
+  CHECK(tuned[0].layer == "small");
+  CHECK(tuned[1].layer == "large");
+  for (const TunedKernel& kernel : tuned) CHECK(kernel.evidence.candidates.size() <= 4);
+  now = 0;
+  options.budget_s = 0;
+  CHECK(tune(network, measurer, options).size() == 3);
 }

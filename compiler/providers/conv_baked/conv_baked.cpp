@@ -1,8 +1,11 @@
 // Every nonzero is an instruction, every weight an immediate: the search for a plan is in plan/, what fills the holes
 // of the template (conv_baked.cu, template/) in slices/.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 
+#include "compiler/providers/conv_baked/plan/grouping.h"
+#include "compiler/providers/conv_baked/plan/neighbours.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/providers/provider.h"
@@ -110,13 +113,36 @@ class ConvBakedProvider : public Provider {
          make_plans(*task.layer, pattern, request_of(task, options), static_cast<std::size_t>(options.count))) {
       if (plan.predicted_us >= options.worthwhile_us) continue;
       place(plan, task);
-      candidates.push_back({std::string(name()),
-                            print(plan),
-                            kernel_symbol(task.layer->name, plan),
-                            {plan.predicted_us, Estimate::Source::model}});
+      candidates.push_back(candidate_of(task, plan));
     }
     return candidates;
   }
+
+  std::vector<Candidate> neighbours(const Task& task, const std::string& text,
+                                    const ProposeOptions& options) const override {
+    const SparsePattern pattern = analyse(*task.layer);
+    const BakedPlan here = parse_baked_plan(text);
+    std::vector<Candidate> candidates;
+    for (const PlanConstraints& constraints :
+         neighbours_of(here, options.constraints, group_options(task.layer->shape, pattern))) {
+      if (static_cast<int>(candidates.size()) >= options.count) break;
+      PlanRequest request = request_of(task, options);
+      request.constraints = constraints;
+      try {
+        BakedPlan plan = make_plan(*task.layer, pattern, request);
+        place(plan, task);
+        Candidate candidate = candidate_of(task, plan);
+        if (candidate.plan != text && std::ranges::find(candidates, candidate) == candidates.end()) {
+          candidates.push_back(std::move(candidate));
+        }
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::usage) throw;  // no plan keeps these constraints: there is no such neighbour
+      }
+    }
+    return candidates;
+  }
+
+  std::string brief(const std::string& text) const override { return print(constraints_of(parse_baked_plan(text))); }
 
   std::string placed(const std::string& text, const Task& task) const override {
     BakedPlan plan = parse_baked_plan(text);
@@ -140,6 +166,14 @@ class ConvBakedProvider : public Provider {
       return specialise_baked(layer, *pattern, *plan, symbol);
     };
     return recipe;
+  }
+
+ private:
+  Candidate candidate_of(const Task& task, const BakedPlan& plan) const {
+    return {std::string(name()),
+            print(plan),
+            kernel_symbol(task.layer->name, plan),
+            {plan.predicted_us, Estimate::Source::model}};
   }
 };
 

@@ -69,10 +69,18 @@ class ConvDepthwiseProvider : public TemplateProvider {
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};
     const ConvShape& shape = task.layer->shape;
-    const int rows = choose_rows(shape, task.batch, arch_of(task));
-    const double us = predict(shape, rows, task.batch, arch_of(task));
-    if (us >= options.worthwhile_us) return {};
-    return {candidate(task, plan_of(task, rows), us)};
+    const int chosen = choose_rows(shape, task.batch, arch_of(task));
+    std::vector<int> all = {chosen};
+    for (int rows = 1; rows <= kMaxThreadRows && shape.dilation_h == 1; rows *= 2) {
+      if (rows != chosen && rows <= shape.out_h()) all.push_back(rows);
+    }
+    std::vector<Candidate> candidates;
+    for (const int rows : all) {
+      const double us = predict(shape, rows, task.batch, arch_of(task));
+      if (us >= options.worthwhile_us || static_cast<int>(candidates.size()) == options.count) break;
+      candidates.push_back(candidate(task, plan_of(task, rows), us));
+    }
+    return candidates;
   }
 
  protected:

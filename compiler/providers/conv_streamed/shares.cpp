@@ -167,9 +167,9 @@ std::optional<ConvStreamedWay> price_streamed(const ConvLayer& layer, const Conv
   return price(layer.shape, shares, count_nonzeros(layer, shares.splits), batch, arch);
 }
 
-std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch, bool aligned, const ArchSpec& arch) {
+std::vector<ConvStreamedWay> streamed_ways(const ConvLayer& layer, int batch, bool aligned, const ArchSpec& arch) {
   const ConvShape& shape = layer.shape;
-  std::optional<ConvStreamedWay> best;
+  std::vector<ConvStreamedWay> ways;
   for (const int splits : {1, 2, 4, 8}) {
     if (shape.in_channels % splits != 0) continue;
     ConvStreamed shares;
@@ -182,10 +182,11 @@ std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch
     for (int parts = 1; parts <= kMaxParts && (parts == 1 || parts * shares.block_rows <= kMaxWarps); ++parts) {
       shares.row_parts = parts;
       const auto way = price(shape, shares, nonzeros, batch, arch);
-      if (way && (!best || way->predicted_us < best->predicted_us)) best = way;
+      if (way) ways.push_back(*way);
     }
   }
-  return best;
+  std::ranges::stable_sort(ways, {}, &ConvStreamedWay::predicted_us);
+  return ways;
 }
 
 std::vector<std::uint32_t> pack_streamed(const ConvLayer& layer, const ConvStreamed& shares, std::int64_t share_words) {

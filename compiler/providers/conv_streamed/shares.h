@@ -44,8 +44,8 @@ struct ConvStreamedWay {
 // Nothing where the shares do not fit a block.
 std::optional<ConvStreamedWay> price_streamed(const ConvLayer& layer, const ConvStreamed& shares, int batch,
                                               const ArchSpec& arch);
-// The best by its predicted time; nothing where none fits. `aligned`: the input allows copies of 16 bytes.
-std::optional<ConvStreamedWay> choose_streamed(const ConvLayer& layer, int batch, bool aligned, const ArchSpec& arch);
+// All that fit, the best by its predicted time first. `aligned`: the input allows copies of 16 bytes.
+std::vector<ConvStreamedWay> streamed_ways(const ConvLayer& layer, int batch, bool aligned, const ArchSpec& arch);
 
 // The shares of all blocks, `share_words` each.
 std::vector<std::uint32_t> pack_streamed(const ConvLayer& layer, const ConvStreamed& shares, std::int64_t share_words);

@@ -1,4 +1,4 @@
-#include "compiler/tune/neighbours.h"
+#include "compiler/providers/conv_baked/plan/neighbours.h"
 
 #include <catch2/catch.hpp>
 
