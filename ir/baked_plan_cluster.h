@@ -8,7 +8,7 @@
 
 namespace burin {
 
-// Faults of a plan whose slices are groups x splits.
+// Returns the faults of a plan whose slices are groups x splits.
 std::vector<std::string> cluster_faults(const BakedPlan& plan);
 
 }  // namespace burin

@@ -23,8 +23,7 @@ PixelTile pixel_tile(const OutputTile& outputs, int images, const ConvShape& sha
 
 std::int64_t tiles_per_image(const PixelTile& tile, const ConvShape& shape);
 
-// Along one axis, the pixel that the first tile begins with (0, or before the image) and the pixels from a tile to the
-// next.
+// Along one axis the first tile begins with pixel `first` (0, or before the image), and tiles are `step` pixels apart.
 struct TileSteps {
   int first = 0, step = 1;
 };

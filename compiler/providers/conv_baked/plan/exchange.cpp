@@ -189,7 +189,7 @@ class FamilySearch {
     return change(x, from, candidate.y, candidate.to, kept_from, kept_to);
   }
 
-  void search(int x, int from, int y, int to) {
+  void exchange(int x, int from, int y, int to) {
     take(x);
     if (y >= 0) {
       take(y);
