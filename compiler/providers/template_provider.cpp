@@ -106,7 +106,8 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   if (!can(task)) refuse_choices(task, fmt::format("{} cannot compute it", name()));
   if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
     const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
-    refuse_choices(task, fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));
+    refuse_choices(task,
+                   fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));
   }
   Recipe recipe;
   recipe.symbol = kernel_symbol(task.name, *plan);

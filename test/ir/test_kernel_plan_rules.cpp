@@ -1,9 +1,9 @@
 // Every rule of verify(KernelPlan), broken once.
-#include <catch2/catch.hpp>
 #include <functional>
 #include <limits>
 
 #include "ir/kernel_plan.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
