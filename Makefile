@@ -4,20 +4,22 @@
 
 JOBS ?= $(shell nproc)
 FUZZERS = fuzz_npy fuzz_npz fuzz_onnx fuzz_package fuzz_safetensors
-# Presets ask for ccache; without it they are configured without a launcher.
-LAUNCHER := $(if $(shell command -v ccache),,-DCMAKE_CXX_COMPILER_LAUNCHER=)
+# Presets ask for ccache; without it they are configured without a launcher. The recipes ask, since set-up installs it.
+LAUNCHER = $$(command -v ccache >/dev/null || echo -DCMAKE_CXX_COMPILER_LAUNCHER=)
 SOURCES = git ls-files '*.h' '*.hpp' '*.c' '*.cpp' '*.cu' '*.cuh'
 export CTEST_PARALLEL_LEVEL ?= $(JOBS)
 
 setup:
 	@.ci/setup.sh
 
+# The tool and the examples, no tests.
 build: setup
 	@cmake --preset release $(LAUNCHER) --log-level=WARNING
-	@cmake --build build -j $(JOBS)
+	@cmake --build build -j $(JOBS) --target burin burin_examples
 
 # Ends with one line "N passed, N failed, N skipped".
 test: build
+	@cmake --build build -j $(JOBS)
 	@.ci/setup.sh models
 	@.ci/test.sh build
 

@@ -28,6 +28,10 @@ bool suits_better(int a, int b, int batch) {
 
 }  // namespace
 
+std::shared_ptr<const Package> open_package(const std::string& path) {
+  return std::make_shared<const Package>(read_package(path));
+}
+
 LoadedPackage::LoadedPackage(const Device& device, std::shared_ptr<const Package> package, const std::string& name,
                              const LoadOptions& options)
     : state_(std::make_shared<PackageState>(device)) {
@@ -46,7 +50,7 @@ LoadedPackage::LoadedPackage(const Device& device, std::shared_ptr<const Package
 }
 
 LoadedPackage::LoadedPackage(const Device& device, const std::string& path, const LoadOptions& options)
-    : LoadedPackage(device, std::make_shared<const Package>(read_package(path)), path, options) {}
+    : LoadedPackage(device, open_package(path), path, options) {}
 
 const Device& LoadedPackage::device() const { return state_->device; }
 const Manifest& LoadedPackage::manifest() const { return state_->package->manifest; }

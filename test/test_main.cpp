@@ -1,8 +1,7 @@
 #define CATCH_CONFIG_RUNNER
-#include <catch2/catch.hpp>
-
 #include <cstdio>
 
+#include "test/catch.h"
 #include "test/skip.h"
 
 namespace {
@@ -20,8 +19,7 @@ int main(int argc, char** argv) {
   Catch::Session session;
   // Catch2 would pass a run that no test matches, such as one asked for by a name that CMake has split at a ';', and a
   // test case or section that checks nothing.
-  session.configData().warnings =
-      static_cast<Catch::WarnAbout::What>(Catch::WarnAbout::NoTests | Catch::WarnAbout::NoAssertions);
+  session.configData().warnings = burin_test::kStrict;
   const int failed = session.run(argc, argv);
   return failed == 0 && skips > 0 ? kSkipExitCode : failed;
 }

@@ -1,11 +1,11 @@
 // What a call throws, as text and kind.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <optional>
 #include <string>
 
 #include "ir/error.h"
+#include "test/catch.h"
 
 namespace burin_test {
 

@@ -34,11 +34,11 @@ struct BenchArguments {
 struct BenchRow {
   const Kernel* kernel = nullptr;
   int batch = 1;
-  std::optional<double> dead;  // share of the input's activity map; nothing: launched without maps
-  KernelTimes times;
-  double without_us = 0;         // of `dead`: the cold time of the same kernel without maps
-  std::vector<CudnnMode> modes;  // of cuDNN that it is compared with
-  CudnnBaseline baseline;
+  std::optional<double> dead = {};  // share of the input's activity map; nothing: launched without maps
+  KernelTimes times = {};
+  double without_us = 0;              // of `dead`: the cold time of the same kernel without maps
+  std::vector<CudnnMode> modes = {};  // of cuDNN that it is compared with
+  CudnnBaseline baseline = {};
 
   bool compared_with(CudnnMode mode) const { return std::find(modes.begin(), modes.end(), mode) != modes.end(); }
   // cuDNN's time over ours, cold, where there is one: above 1 is faster than cuDNN.

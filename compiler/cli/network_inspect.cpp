@@ -40,7 +40,7 @@ std::string arguments_text(const std::vector<NetworkArgument>& arguments) {
 }
 
 // What is not known leaves its cell empty.
-std::string count_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
+std::string figure_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
 
 std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
                         const std::optional<std::string>& arch) {
@@ -66,8 +66,8 @@ std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
     const std::vector<KernelOption> options = options_of(program, i);
     predicted += kernel.predicted_us;
     table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(options),
-               count_text(cubin != nullptr ? cubin->registers : -1),
-               count_text(cubin != nullptr ? cubin->spill_bytes : -1), code_bytes < 0 ? "" : bytes_text(code_bytes),
+               figure_text(cubin != nullptr ? cubin->registers : -1),
+               figure_text(cubin != nullptr ? cubin->spill_bytes : -1), code_bytes < 0 ? "" : bytes_text(code_bytes),
                weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
                kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});

@@ -15,8 +15,8 @@ namespace burin {
 // What --device accepts.
 struct DeviceChoice {
   bool host = true;
-  int ordinal = 0;   // of the GPU
-  std::string note;  // what was taken instead of a GPU that is not there; empty: what was asked for
+  int ordinal = 0;        // of the GPU
+  std::string note = {};  // what was taken instead of a GPU that is not there; empty: what was asked for
 };
 
 // "auto", "host", "cuda" or "cuda:N". "auto" takes the first GPU, or, saying so, the host executor where there is

@@ -14,9 +14,9 @@ namespace burin {
 namespace {
 
 // Closes the descriptor on every way out; the mapping lives on without it.
-struct Descriptor {
+struct FileDescriptor {
   int value = -1;
-  ~Descriptor() {
+  ~FileDescriptor() {
     if (value >= 0) ::close(value);
   }
 };
@@ -27,7 +27,7 @@ std::string reason(int error) { return std::generic_category().message(error); }
 
 MappedFile::MappedFile(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for its writer; for a regular file it changes nothing.
-  const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
+  const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.value < 0) {
     if (errno == ENOENT) fail(ErrorKind::bad_input, "{}: no such file", path);
     fail(ErrorKind::bad_input, "{}: cannot be opened: {}", path, reason(errno));

@@ -135,12 +135,12 @@ class DictReader {
   std::size_t position_ = 0;
 };
 
-struct TypeRow {
+struct NpyTypeRow {
   std::string_view code;  // without the byte order
   StoredType type;
   int bytes;
 };
-constexpr TypeRow kTypes[] = {
+constexpr NpyTypeRow kNpyTypes[] = {
     {"f2", StoredType::f16, 2},     {"f4", StoredType::f32, 4},     {"f8", StoredType::f64, 8},
     {"b1", StoredType::boolean, 1}, {"i1", StoredType::i8, 1},      {"u1", StoredType::u8, 1},
     {"i2", StoredType::i16, 2},     {"u2", StoredType::u16, 2},     {"i4", StoredType::i32, 4},
@@ -156,7 +156,7 @@ void set_type(const std::string& descr, NpyHeader& header, const std::string& wh
   const bool known_order = !descr.empty() && std::string_view("<>|=").find(descr[0]) != std::string_view::npos;
   if (known_order) {
     tensor.big_endian = descr[0] == '>';
-    for (const TypeRow& row : kTypes) {
+    for (const NpyTypeRow& row : kNpyTypes) {
       if (row.code != code) continue;
       tensor.type = row.type;
       tensor.element_bytes = row.bytes;

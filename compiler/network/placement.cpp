@@ -5,7 +5,7 @@
 namespace burin {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+std::size_t as_index(int index) { return static_cast<std::size_t>(index); }
 
 bool moves_nothing(const Operator& op) {
   return std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind);
@@ -22,17 +22,17 @@ Placement::Placement(const Network& network)
   for (std::size_t i = 0; i < network.tensors.size(); ++i) members_[i] = {static_cast<int>(i)};
   for (std::size_t i = 0; i < network.operators.size(); ++i) {
     const Operator& op = network.operators[i];
-    for (const int input : op.inputs) readers_[at(input)].push_back(static_cast<int>(i));
+    for (const int input : op.inputs) readers_[as_index(input)].push_back(static_cast<int>(i));
     in_place_.emplace_back(op.inputs.size());
     if (moves_nothing(op)) place(op.output, root(op.inputs[0]), 0);
   }
-  for (const int tensor : network.inputs) argument_[at(root(tensor))] = true;
-  for (const int tensor : network.outputs) argument_[at(root(tensor))] = true;
+  for (const int tensor : network.inputs) argument_[as_index(root(tensor))] = true;
+  for (const int tensor : network.outputs) argument_[as_index(root(tensor))] = true;
   for (std::size_t i = 0; i < network.operators.size(); ++i) {
     const auto* concat = std::get_if<Concat>(&network.operators[i].kind);
     if (concat == nullptr) continue;
     const Operator& op = network.operators[i];
-    const std::vector<std::int64_t>& shape = network.tensors[at(op.output)].shape;
+    const std::vector<std::int64_t>& shape = network.tensors[as_index(op.output)].shape;
     if (std::any_of(shape.begin(), shape.begin() + concat->axis, [](std::int64_t extent) { return extent != 1; })) {
       continue;
     }
@@ -43,41 +43,41 @@ Placement::Placement(const Network& network)
         place(root(tensor), op.output, begin);
         in_place_[i][input] = true;
       }
-      begin += network.tensors[at(tensor)].elements();
+      begin += network.tensors[as_index(tensor)].elements();
     }
   }
 }
 
 int Placement::root(int tensor) const {
-  while (in_[at(tensor)] >= 0) tensor = in_[at(tensor)];
+  while (in_[as_index(tensor)] >= 0) tensor = in_[as_index(tensor)];
   return tensor;
 }
 
 std::int64_t Placement::offset(int tensor) const {
   std::int64_t sum = 0;
-  for (; in_[at(tensor)] >= 0; tensor = in_[at(tensor)]) sum += offset_[at(tensor)];
+  for (; in_[as_index(tensor)] >= 0; tensor = in_[as_index(tensor)]) sum += offset_[as_index(tensor)];
   return sum;
 }
 
-bool Placement::is_in_place(int op, std::size_t input) const { return in_place_[at(op)][input]; }
+bool Placement::is_in_place(int op, std::size_t input) const { return in_place_[as_index(op)][input]; }
 
 bool Placement::can_lie_in_concat(const Network& network, int tensor, int concat) const {
   const int whole = root(tensor);
-  if (argument_[at(whole)] || whole == root(network.operators[at(concat)].output)) return false;
+  if (argument_[as_index(whole)] || whole == root(network.operators[as_index(concat)].output)) return false;
   // A part of another concat.
-  if (network.tensors[at(whole)].elements() != network.tensors[at(tensor)].elements()) return false;
-  return std::ranges::all_of(members_[at(whole)], [&](int member) {
-    return std::ranges::all_of(readers_[at(member)], [&](int reader) {
-      return !std::holds_alternative<Convolution>(network.operators[at(reader)].kind);
+  if (network.tensors[as_index(whole)].elements() != network.tensors[as_index(tensor)].elements()) return false;
+  return std::ranges::all_of(members_[as_index(whole)], [&](int member) {
+    return std::ranges::all_of(readers_[as_index(member)], [&](int reader) {
+      return !std::holds_alternative<Convolution>(network.operators[as_index(reader)].kind);
     });
   });
 }
 
 void Placement::place(int tensor, int in, std::int64_t offset) {
-  in_[at(tensor)] = in;
-  offset_[at(tensor)] = offset;
-  std::vector<int>& members = members_[at(root(in))];
-  members.insert(members.end(), members_[at(tensor)].begin(), members_[at(tensor)].end());
+  in_[as_index(tensor)] = in;
+  offset_[as_index(tensor)] = offset;
+  std::vector<int>& members = members_[as_index(root(in))];
+  members.insert(members.end(), members_[as_index(tensor)].begin(), members_[as_index(tensor)].end());
 }
 
 }  // namespace burin

@@ -68,7 +68,7 @@ std::string first_difference(const std::string& text, const std::string& other) 
   return "";
 }
 
-[[noreturn]] void refuse(const Task& task, const std::string& why) {
+[[noreturn]] void refuse_choices(const Task& task, const std::string& why) {
   fail(ErrorKind::unsupported, "{} '{}': this plan cannot be used: {}", task.layer != nullptr ? "layer" : "operator",
        task.name, why);
 }
@@ -104,15 +104,16 @@ Candidate TemplateProvider::candidate(const Task& task, const TemplatePlan& plan
 Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   const auto plan = std::make_shared<const TemplatePlan>(parse_template_plan(text));
   if (plan->template_name != name()) {
-    refuse(task, fmt::format("it is of {}, not of {}", printable(plan->template_name), name()));
+    refuse_choices(task, fmt::format("it is of {}, not of {}", printable(plan->template_name), name()));
   }
   std::vector<std::string> faults = verify(*plan);
   if (faults.empty()) faults = check_constants(*plan, constants_);
-  if (!faults.empty()) refuse(task, faults.front());
-  if (!takes(task)) refuse(task, fmt::format("{} cannot compute it", name()));
+  if (!faults.empty()) refuse_choices(task, faults.front());
+  if (!takes(task)) refuse_choices(task, fmt::format("{} cannot compute it", name()));
   if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
     const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
-    refuse(task, fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));
+    refuse_choices(task,
+                   fmt::format("'{}' does not follow from the operator and the other choices; '{}' would", is, should));
   }
   Recipe recipe;
   recipe.symbol = kernel_symbol(task.name, *plan);

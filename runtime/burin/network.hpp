@@ -17,11 +17,11 @@
 
 namespace burin {
 
-struct NetworkProgram;   // ir/package/network_record.h
+struct NetworkProgram;   // package.hpp
 struct NetworkRunState;  // internal
 struct NetworkState;     // internal
-struct Place;            // ir/network_plan.h
-struct Step;             // ir/network_plan.h
+struct Place;            // package.hpp
+struct Step;             // package.hpp
 
 // An input or output of the network: float32 in NCHW, images one after the other.
 struct NetworkTensor {

@@ -29,12 +29,12 @@ struct CUstream_st;
 namespace burin {
 
 class DeviceBuffer;   // device_memory.hpp
-struct ConvShape;     // ir/conv_layer.h
+struct ConvShape;     // package.hpp
 struct DeviceState;   // internal
-struct Kernel;        // ir/kernel.h
+struct Kernel;        // package.hpp
 struct LoadedCode;    // internal
-struct Manifest;      // ir/package/manifest.h
-struct Package;       // ir/package/package.h
+struct Manifest;      // package.hpp
+struct Package;       // package.hpp
 struct PackageState;  // internal
 
 // The status code of an exception, the same as in the C API: 1 verification, 2 usage, 3 bad input, 4 unsupported,
@@ -248,6 +248,9 @@ struct LoadOptions {
   bool eager = false;      // load every kernel now; default: each when it is first asked for
   bool force_jit = false;  // compile the PTX even where a cubin fits
 };
+
+// Reads a package and checks it; needs neither a device nor a driver. package.hpp says what a Package is.
+BURIN_API std::shared_ptr<const Package> open_package(const std::string& path);
 
 // A package on one device. Safe to use from several threads.
 class BURIN_API LoadedPackage {

@@ -1,4 +1,3 @@
-#include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -10,13 +9,14 @@
 #include "compiler/assemble/run_program.h"
 #include "ir/error.h"
 #include "test/assemble/kernels.h"
+#include "test/catch.h"
 #include "test/scoped_variable.h"
 #include "test/skip.h"
 #include "test/thrown.h"
 
 using burin::AssembledKernel;
 using burin::ErrorKind;
-using Catch::Matchers::Contains;
+using burin_test::Contains;
 
 namespace {
 

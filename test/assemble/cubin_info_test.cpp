@@ -1,18 +1,17 @@
 #include "compiler/assemble/cubin_info.h"
 
-#include <catch2/catch.hpp>
-
 #include <random>
 
 #include "ir/error.h"
 #include "test/assemble/cubin_builder.h"
 #include "test/assemble/kernels.h"
+#include "test/catch.h"
 #include "test/skip.h"
 
 using burin::CubinInfo;
 using burin::read_cubin;
+using burin_test::Contains;
 using burin_test::CubinBuilder;
-using Catch::Matchers::Contains;
 
 namespace {
 

@@ -1,12 +1,11 @@
 #include "compiler/assemble/locate.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
 #include "compiler/assemble/run_program.h"
+#include "test/catch.h"
 #include "test/scoped_variable.h"
 
 namespace fs = std::filesystem;

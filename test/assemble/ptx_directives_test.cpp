@@ -1,6 +1,5 @@
 #include "compiler/assemble/ptx_directives.h"
-
-#include <catch2/catch.hpp>
+#include "test/catch.h"
 
 #include <string>
 

@@ -1,6 +1,5 @@
 #include "compiler/assemble/ptxas_log.h"
-
-#include <catch2/catch.hpp>
+#include "test/catch.h"
 
 using burin::AssemblerUsage;
 using burin::parse_ptxas_log;

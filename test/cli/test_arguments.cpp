@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/execute/layer_executor.h"
 #include "ir/error.h"
+#include "test/catch.h"
 
 using namespace burin;
 

@@ -1,14 +1,14 @@
 // Files that are not what they should be: exit code 3, the file named, nothing written.
-#include <catch2/catch.hpp>
 
 #include <cmath>
 #include <limits>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

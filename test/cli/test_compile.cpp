@@ -1,15 +1,15 @@
 // compile and inspect: what comes out, and that it comes out the same.
-#include <catch2/catch.hpp>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "ir/package/package.h"
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

@@ -1,7 +1,7 @@
 // What is said of the time that is left.
-#include <catch2/catch.hpp>
 
 #include "compiler/cli/console.h"
+#include "test/catch.h"
 
 using burin::remaining_text;
 

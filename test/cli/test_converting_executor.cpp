@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,6 +11,7 @@
 
 #include "compiler/reference.h"
 #include "ir/element_type.h"
+#include "test/catch.h"
 
 using namespace burin;
 

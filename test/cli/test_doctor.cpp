@@ -1,14 +1,14 @@
-#include <catch2/catch.hpp>
 
 #include <deque>
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/doctor.h"
+#include "test/catch.h"
 #include "test/scoped_variable.h"
 
 using burin::DoctorPiece;
 using burin::DoctorReport;
-using Catch::Matchers::Contains;
+using burin_test::Contains;
 
 namespace {
 

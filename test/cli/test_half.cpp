@@ -1,8 +1,6 @@
 // Half precision through the tool, on the host executor.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/npy_writer.h"
@@ -12,11 +10,12 @@
 #include "compiler/reference.h"
 #include "ir/element_type.h"
 #include "ir/package/package.h"
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
@@ -24,14 +23,14 @@ constexpr burin::Precision kHalves[] = {burin::Precision::fp16, burin::Precision
 
 std::string name_of(burin::Precision precision) { return std::string(to_string(precision)); }
 
-Outcome compile(const ScratchFolder& folder, const std::vector<std::string>& more) {
+Outcome compile_half(const ScratchFolder& folder, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90",
                                         "-o",      folder / "p.burin"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_burin(arguments);
 }
 
-Outcome run_layer(const ScratchFolder& folder, const std::vector<std::string>& more = {}) {
+Outcome run_half_layer(const ScratchFolder& folder, const std::vector<std::string>& more = {}) {
   std::vector<std::string> arguments = {"run",      folder / "p.burin", "--layer",  "conv", "--input", folder / "x.npy",
                                         "--output", folder / "y.npy",   "--device", "host"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -53,7 +52,7 @@ TEST_CASE("half_packages_say_what_their_tensors_are_and_verify") {
   for (const burin::Precision precision : kHalves) {
     const std::string name = name_of(precision);
     CAPTURE(name);
-    const Outcome compiled = compile(folder, {"--precision", name, "--batch", "1,2"});
+    const Outcome compiled = compile_half(folder, {"--precision", name, "--batch", "1,2"});
     CAPTURE(compiled.err);
     REQUIRE(compiled.exit_code == 0);
     const burin::Manifest manifest = burin::read_package(folder / "p.burin").manifest;
@@ -89,7 +88,7 @@ TEST_CASE("half_kernels_of_other_weights_fail") {
   write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
   write_safetensors(folder / "other.safetensors", {TestLayer{}}, 2);
   for (const burin::Precision precision : kHalves) {
-    REQUIRE(compile(folder, {"--precision", name_of(precision)}).exit_code == 0);
+    REQUIRE(compile_half(folder, {"--precision", name_of(precision)}).exit_code == 0);
     const Outcome outcome =
         run_burin({"verify", folder / "p.burin", "--against", folder / "other.safetensors", "--device", "host"});
     CHECK(outcome.exit_code == 1);
@@ -110,8 +109,8 @@ TEST_CASE("run_gives_float32_of_half_kernels") {
   const burin::ConvLayer source = burin::import_network(folder / "w.safetensors").layers.at(0);
   for (const burin::Precision precision : kHalves) {
     CAPTURE(name_of(precision));
-    REQUIRE(compile(folder, {"--precision", name_of(precision), "--plan", "groups=1"}).exit_code == 0);
-    const Outcome outcome = run_layer(folder, {"--residual", folder / "r.npy"});
+    REQUIRE(compile_half(folder, {"--precision", name_of(precision), "--plan", "groups=1"}).exit_code == 0);
+    const Outcome outcome = run_half_layer(folder, {"--residual", folder / "r.npy"});
     CAPTURE(outcome.err);
     REQUIRE(outcome.exit_code == 0);
     CHECK(outcome.out ==
@@ -135,18 +134,18 @@ TEST_CASE("run_says_when_values_become_infinite") {
   x[7] = 70000;
   x[9] = -1e30F;
   burin::write_npy(folder / "x.npy", {4, 8, 8}, x);
-  REQUIRE(compile(folder, {"--precision", "fp16"}).exit_code == 0);
-  const Outcome outcome = run_layer(folder);
+  REQUIRE(compile_half(folder, {"--precision", "fp16"}).exit_code == 0);
+  const Outcome outcome = run_half_layer(folder);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.err, Contains("2 of 256 values become infinite") && Contains("f16") && Contains("65504"));
-  REQUIRE(compile(folder, {"--precision", "bf16"}).exit_code == 0);
-  CHECK(run_layer(folder).err == "");
+  REQUIRE(compile_half(folder, {"--precision", "bf16"}).exit_code == 0);
+  CHECK(run_half_layer(folder).err == "");
 }
 
 TEST_CASE("inspect_shows_the_precision") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  REQUIRE(compile(folder, {"--precision", "fp16x2"}).exit_code == 0);
+  REQUIRE(compile_half(folder, {"--precision", "fp16x2"}).exit_code == 0);
   for (const std::vector<std::string>& of :
        {std::vector<std::string>{folder / "p.burin"},
         std::vector<std::string>{folder / "w.safetensors", "--precision", "fp16x2"}}) {
@@ -178,7 +177,7 @@ TEST_CASE("layouts_that_a_precision_cannot_have") {
     refused(command, "bf16", "nchw4");
     refused(command, "fp32", "n2chw");
   }
-  CHECK(compile(folder, {"--precision", "fp16", "--layout", "n2chw"}).exit_code == 0);
+  CHECK(compile_half(folder, {"--precision", "fp16", "--layout", "n2chw"}).exit_code == 0);
   const Outcome unknown = run_burin({"inspect", folder / "w.safetensors", "--precision", "fp8"});
   CHECK(unknown.exit_code == 4);
   CHECK_THAT(unknown.err, Contains("--precision fp8: known are fp32, fp16, bf16, fp16x2"));
@@ -187,11 +186,11 @@ TEST_CASE("layouts_that_a_precision_cannot_have") {
 TEST_CASE("promotion_is_for_fp16x2_alone") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  REQUIRE(compile(folder, {"--precision", "fp16x2", "--plan", "promote=7"}).exit_code == 0);
+  REQUIRE(compile_half(folder, {"--precision", "fp16x2", "--plan", "promote=7"}).exit_code == 0);
   CHECK_THAT(burin::read_package(folder / "p.burin").manifest.kernels.at(0).plan,
              Contains("promote_every: 7\n") || Contains("promote_every: 7 "));
   for (const char* precision : {"fp32", "fp16", "bf16"}) {
-    const Outcome outcome = compile(folder, {"--precision", precision, "--plan", "promote=7"});
+    const Outcome outcome = compile_half(folder, {"--precision", precision, "--plan", "promote=7"});
     CHECK(outcome.exit_code == 2);
     CHECK_THAT(outcome.err, Contains("--plan promote=7 is for fp16x2 alone") && Contains(precision));
   }

@@ -1,18 +1,18 @@
 // compile --kernels: which convolutions of a network have their weights as data.
-#include <catch2/catch.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/small_model.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
-Outcome compile(const ScratchFolder& folder, const std::vector<std::string>& more) {
+Outcome compile_branched(const ScratchFolder& folder, const std::vector<std::string>& more) {
   folder.write("m.onnx", branched_model().bytes());
   std::vector<std::string> arguments = {"compile", folder / "m.onnx",  "--arch",    "sm_90",
                                         "-o",      folder / "p.burin", "--no-cache"};
@@ -41,7 +41,7 @@ std::vector<std::pair<std::string, nlohmann::json>> convolutions(const ScratchFo
 
 TEST_CASE("kernels_with_weights_as_data_compute_a_network") {
   const ScratchFolder folder;
-  const Outcome compiled = compile(folder, {"--batch", "1,3", "--kernels", "dense"});
+  const Outcome compiled = compile_branched(folder, {"--batch", "1,3", "--kernels", "dense"});
   CAPTURE(compiled.err);
   REQUIRE(compiled.exit_code == 0);
   const auto found = convolutions(folder);
@@ -64,7 +64,7 @@ TEST_CASE("kernels_with_weights_as_data_compute_a_network") {
 
 TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
   const ScratchFolder folder;
-  REQUIRE(compile(folder, {"--kernels", "baked,conv3=dense"}).exit_code == 0);
+  REQUIRE(compile_branched(folder, {"--kernels", "baked,conv3=dense"}).exit_code == 0);
   const auto found = convolutions(folder);
   REQUIRE(found.size() == 3);
   CHECK(found[0].first == "conv_baked");
@@ -79,7 +79,7 @@ TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
 
 TEST_CASE("small_sparse_convolutions_stay_baked") {
   const ScratchFolder folder;
-  REQUIRE(compile(folder, {}).exit_code == 0);
+  REQUIRE(compile_branched(folder, {}).exit_code == 0);
   const auto found = convolutions(folder);
   REQUIRE(found.size() == 3);
   for (const auto& [kernel, options] : found) {
@@ -91,7 +91,7 @@ TEST_CASE("small_sparse_convolutions_stay_baked") {
 TEST_CASE("kernels_that_there_are_not") {
   const ScratchFolder folder;
   const auto fault = [&](const std::vector<std::string>& arguments) {
-    const Outcome outcome = compile(folder, arguments);
+    const Outcome outcome = compile_branched(folder, arguments);
     CHECK(outcome.exit_code == 2);
     return outcome.err;
   };

@@ -2,17 +2,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
 
 #include "compiler/import/import.h"
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin;
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

@@ -1,11 +1,11 @@
 // Commands that are given an ONNX model: what they say of the network, and of its layers.
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

@@ -1,6 +1,5 @@
 // Whole networks on the driver that counts and fails on request.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -8,6 +7,7 @@
 #include "compiler/execute/network_executor.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
 #include "test/scratch_folder.h"
@@ -15,7 +15,7 @@
 
 using namespace burin;
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

@@ -1,5 +1,4 @@
 // run of packages that hold a whole network.
-#include <catch2/catch.hpp>
 
 #include <cmath>
 
@@ -8,17 +7,18 @@
 #include "compiler/import/import.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/small_model.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
 using burin::random_tensor;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
-void compile(const ScratchFolder& folder, const OnnxModel& model, const std::string& batches) {
+void compile_for_batches(const ScratchFolder& folder, const OnnxModel& model, const std::string& batches) {
   folder.write("m.onnx", model.bytes());
   const Outcome outcome = run_burin(
       {"compile", folder / "m.onnx", "--arch", "sm_90", "-o", folder / "p.burin", "--batch", batches, "--no-cache"});
@@ -44,7 +44,7 @@ void check_near(const std::vector<float>& values, const std::vector<double>& exp
 
 TEST_CASE("run_computes_a_network_for_any_number_of_images") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), "1,2");
+  compile_for_batches(folder, branched_model(), "1,2");
   const burin::Network model = burin::import_network(folder / "m.onnx");
   for (const int batch : {1, 2, 5}) {  // 5: the program for 2 images runs three times
     CAPTURE(batch);
@@ -62,7 +62,7 @@ TEST_CASE("run_computes_a_network_for_any_number_of_images") {
 
 TEST_CASE("run_takes_one_image_of_a_network_without_a_batch_axis") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), "4");
+  compile_for_batches(folder, branched_model(), "4");
   burin::write_npy(folder / "x.npy", {3, 12, 12}, random_tensor(3 * 12 * 12, 2));
   CHECK(run(folder, {"--input", folder / "x.npy", "--output", folder / "y.npy"}).exit_code == 0);
   CHECK(burin::read_npy(folder / "y.npy").shape == std::vector<std::int64_t>{5});
@@ -70,7 +70,7 @@ TEST_CASE("run_takes_one_image_of_a_network_without_a_batch_axis") {
 
 TEST_CASE("run_takes_and_gives_tensors_by_name") {
   const ScratchFolder folder;
-  compile(folder, model_of_two_inputs(), "1");
+  compile_for_batches(folder, model_of_two_inputs(), "1");
   const std::vector<float> a = random_tensor(2 * 6 * 6, 1), b = random_tensor(2 * 6 * 6, 2);
   burin::write_npy(folder / "a.npy", {1, 2, 6, 6}, a);
   burin::write_npy(folder / "b.npy", {1, 2, 6, 6}, b);
@@ -102,7 +102,7 @@ TEST_CASE("run_takes_and_gives_tensors_by_name") {
 
 TEST_CASE("run_of_a_network_refuses_what_is_not_its_input") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), "1");
+  compile_for_batches(folder, branched_model(), "1");
   burin::write_npy(folder / "x.npy", {1, 3, 12, 11}, random_tensor(3 * 12 * 11, 1));
   const Outcome outcome = run(folder, {"--input", folder / "x.npy", "--output", folder / "y.npy"});
   CHECK(outcome.exit_code == 3);
@@ -121,7 +121,7 @@ TEST_CASE("run_of_a_package_of_layers_needs_one") {
 
 TEST_CASE("run_of_a_layer_of_a_network") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), "2");
+  compile_for_batches(folder, branched_model(), "2");
   burin::write_npy(folder / "x.npy", {2, 8, 12, 12}, random_tensor(2 * 8 * 12 * 12, 1));
   const Outcome outcome = run(folder, {"--layer", "conv3", "--input", folder / "x.npy", "--output", folder / "y.npy"});
   CAPTURE(outcome.err);

@@ -1,5 +1,4 @@
 // verify and inspect of packages that hold a whole network, on the host executor.
-#include <catch2/catch.hpp>
 
 #include <fmt/format.h>
 
@@ -7,16 +6,17 @@
 
 #include <nlohmann/json.hpp>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/small_model.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
-void compile(const ScratchFolder& folder, const OnnxModel& model, std::vector<std::string> more = {}) {
+void compile_model(const ScratchFolder& folder, const OnnxModel& model, std::vector<std::string> more = {}) {
   folder.write("m.onnx", model.bytes());
   std::vector<std::string> arguments = {"compile", folder / "m.onnx",  "--arch",    "sm_90",
                                         "-o",      folder / "p.burin", "--no-cache"};
@@ -26,7 +26,8 @@ void compile(const ScratchFolder& folder, const OnnxModel& model, std::vector<st
   REQUIRE(outcome.exit_code == 0);
 }
 
-Outcome verify(const ScratchFolder& folder, std::vector<std::string> more = {}, const std::string& model = "m.onnx") {
+Outcome verify_model(const ScratchFolder& folder, std::vector<std::string> more = {},
+                     const std::string& model = "m.onnx") {
   std::vector<std::string> arguments = {"verify", folder / "p.burin", "--against", folder / model, "--device", "host"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_burin(arguments);
@@ -36,8 +37,8 @@ Outcome verify(const ScratchFolder& folder, std::vector<std::string> more = {}, 
 
 TEST_CASE("verify_compares_each_program_of_a_network_with_the_model") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--batch", "1,4"});
-  const Outcome outcome = verify(folder, {"--seed", "3"});
+  compile_model(folder, branched_model(), {"--batch", "1,4"});
+  const Outcome outcome = verify_model(folder, {"--seed", "3"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("on host, seed 3") && Contains("terms on the deepest path) * max |expected|"));
@@ -48,35 +49,35 @@ TEST_CASE("verify_compares_each_program_of_a_network_with_the_model") {
 
 TEST_CASE("verify_layers_shows_each_step_on_what_was_computed_before_it") {
   const ScratchFolder folder;
-  compile(folder, branched_model());
-  const Outcome outcome = verify(folder, {"--layers"});
+  compile_model(folder, branched_model());
+  const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   for (const char* name : {"conv1  ", "conv2  ", "conv3  ", "pool  ", "fc  ", "softmax  "}) {
     CHECK_THAT(outcome.out, Contains(name));
   }
   CHECK_THAT(outcome.out, Contains("every step is right") && Contains("the network verified"));
-  const Outcome chosen = verify(folder, {"--layer", "conv?"});
+  const Outcome chosen = verify_model(folder, {"--layer", "conv?"});
   CHECK(chosen.exit_code == 0);
   CHECK_THAT(chosen.out, Contains("conv3  ") && !Contains("softmax  "));
-  const Outcome none = verify(folder, {"--layer", "deconv"});
+  const Outcome none = verify_model(folder, {"--layer", "deconv"});
   CHECK(none.exit_code == 2);
   CHECK_THAT(none.err, Contains("--layer 'deconv'"));
 }
 
 TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--batch", "1,4", "--linear-storage", "fp16"});
+  compile_model(folder, branched_model(), {"--batch", "1,4", "--linear-storage", "fp16"});
   CHECK_THAT(run_burin({"inspect", folder / "p.burin"}).out,
              Contains("linear fp16, ") || Contains("linear_sparse fp16, "));
-  const Outcome outcome = verify(folder, {"--layers"});
+  const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("4.9e-04 of 1 step in half precision) * max |expected|"));
   CHECK_THAT(outcome.out, Contains("in half precision, + the rounding of weights, sums and outputs"));
   CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified"));
   const auto error_of_fc = [](const ScratchFolder& of) {
-    const auto document = nlohmann::json::parse(verify(of, {"--layers", "--json"}).out);
+    const auto document = nlohmann::json::parse(verify_model(of, {"--layers", "--json"}).out);
     double error = -1;
     for (const auto& step : document["network"][0]["steps"]) {
       if (step["operator"] == "fc") error = step["relative_error"];
@@ -84,7 +85,7 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
     return error;
   };
   CHECK(error_of_fc(folder) > 1e-6);  // the weights are rounded
-  compile(folder, branched_model(), {"--linear-storage", "fp32"});
+  compile_model(folder, branched_model(), {"--linear-storage", "fp32"});
   CHECK(error_of_fc(folder) < 1e-6);
   const auto fault = [&](const std::vector<std::string>& more) {
     std::vector<std::string> arguments = {"compile", folder / "m.onnx", "--arch", "sm_90", "-o", folder / "q.burin"};
@@ -100,25 +101,25 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
 
 TEST_CASE("verify_takes_fewer_images_than_a_program_is_for_and_compares_some_of_many") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--batch", "12"});
-  const Outcome all = verify(folder, {"--batch", "3"});
+  compile_model(folder, branched_model(), {"--batch", "12"});
+  const Outcome all = verify_model(folder, {"--batch", "3"});
   CAPTURE(all.out, all.err);
   CHECK(all.exit_code == 0);
   CHECK_THAT(all.out, Contains("program") && Contains("3       12  all"));
-  const auto document = nlohmann::json::parse(verify(folder, {"--images", "5", "--json"}).out);
+  const auto document = nlohmann::json::parse(verify_model(folder, {"--images", "5", "--json"}).out);
   const std::vector<int> images = document["network"][0]["images"];
   REQUIRE(images.size() == 5);
   CHECK(images.front() == 0);
   CHECK(images.back() == 11);
-  const Outcome many = verify(folder, {"--batch", "13"});
+  const Outcome many = verify_model(folder, {"--batch", "13"});
   CHECK(many.exit_code == 2);
   CHECK_THAT(many.err, Contains("largest program is for 12 images"));
 }
 
 TEST_CASE("verify_json_holds_outputs_and_steps") {
   const ScratchFolder folder;
-  compile(folder, branched_model());
-  const auto document = nlohmann::json::parse(verify(folder, {"--layers", "--json", "--seed", "1"}).out);
+  compile_model(folder, branched_model());
+  const auto document = nlohmann::json::parse(verify_model(folder, {"--layers", "--json", "--seed", "1"}).out);
   CHECK(document["passed"] == true);
   CHECK(document["deepest_reduction"] > 50);
   const auto& result = document["network"][0];
@@ -134,9 +135,9 @@ TEST_CASE("verify_json_holds_outputs_and_steps") {
 
 TEST_CASE("a_network_with_another_layer_fails_with_1_and_its_step_is_named") {
   const ScratchFolder folder;
-  compile(folder, branched_model());
+  compile_model(folder, branched_model());
   folder.write("other.onnx", branched_model(1.01F).bytes());
-  const Outcome outcome = verify(folder, {"--seed", "1"}, "other.onnx");
+  const Outcome outcome = verify_model(folder, {"--seed", "1"}, "other.onnx");
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 1);
   CHECK_THAT(outcome.out, Contains("the network FAILED"));
@@ -146,8 +147,8 @@ TEST_CASE("a_network_with_another_layer_fails_with_1_and_its_step_is_named") {
 
 TEST_CASE("a_network_of_two_inputs_and_outputs_verifies") {
   const ScratchFolder folder;
-  compile(folder, model_of_two_inputs(), {"--batch", "2"});
-  const Outcome outcome = verify(folder, {"--layers"});
+  compile_model(folder, model_of_two_inputs(), {"--batch", "2"});
+  const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("\ns  ") && Contains("\nr  "));
@@ -170,16 +171,16 @@ TEST_CASE("seed_models_verify_step_by_step") {
 
 TEST_CASE("what_is_not_the_model_of_a_network_is_bad_input") {
   const ScratchFolder folder;
-  compile(folder, branched_model());
+  compile_model(folder, branched_model());
   folder.write("two.onnx", model_of_two_inputs().bytes());
-  Outcome outcome = verify(folder, {}, "two.onnx");
+  Outcome outcome = verify_model(folder, {}, "two.onnx");
   CHECK(outcome.exit_code != 0);
   CHECK(outcome.exit_code != 1);
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  outcome = verify(folder, {}, "w.safetensors");
+  outcome = verify_model(folder, {}, "w.safetensors");
   CHECK(outcome.exit_code == 3);
   CHECK_THAT(outcome.err, Contains("is no .onnx file"));
-  outcome = verify(folder, {"--geometry", "g.json"});
+  outcome = verify_model(folder, {"--geometry", "g.json"});
   CHECK(outcome.exit_code == 2);
   CHECK_THAT(outcome.err, Contains("--geometry"));
 }
@@ -189,7 +190,7 @@ TEST_CASE("layers_and_images_are_for_networks") {
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
   REQUIRE(run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"}).exit_code == 0);
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--layers"}, {"--images", "2"}}) {
-    const Outcome outcome = verify(folder, more, "w.safetensors");
+    const Outcome outcome = verify_model(folder, more, "w.safetensors");
     CHECK(outcome.exit_code == 2);
     CHECK_THAT(outcome.err, Contains(more.front()) && Contains("not a whole network"));
   }
@@ -197,15 +198,15 @@ TEST_CASE("layers_and_images_are_for_networks") {
 
 TEST_CASE("a_network_without_bitcode_cannot_run_on_the_host") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--no-bitcode"});
-  const Outcome outcome = verify(folder);
+  compile_model(folder, branched_model(), {"--no-bitcode"});
+  const Outcome outcome = verify_model(folder);
   CHECK(outcome.exit_code == 4);
   CHECK_THAT(outcome.err, Contains("no bitcode for the host executor"));
 }
 
 TEST_CASE("inspect_shows_the_steps_of_a_network_and_what_they_launch") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--batch", "1,4"});
+  compile_model(folder, branched_model(), {"--batch", "1,4"});
   const Outcome outcome = run_burin({"inspect", folder / "p.burin"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);

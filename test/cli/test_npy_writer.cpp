@@ -1,4 +1,3 @@
-#include <catch2/catch.hpp>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
 #include "ir/error.h"
+#include "test/catch.h"
 
 using namespace burin;
 
@@ -43,7 +43,7 @@ TEST_CASE("npy_writer_and_reader_agree") {
 TEST_CASE("npy_writer_names_a_file_it_cannot_write") {
   const std::vector<float> values = {1.0F};
   CHECK_THROWS_WITH(write_npy("/nonexistent-folder/y.npy", {1}, values),
-                    Catch::Contains("/nonexistent-folder/y.npy") && Catch::Contains("No such file"));
+                    burin_test::Contains("/nonexistent-folder/y.npy") && burin_test::Contains("No such file"));
 }
 
 TEST_CASE("npy_writer_refuses_a_shape_of_another_size") {

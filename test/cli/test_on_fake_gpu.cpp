@@ -1,5 +1,4 @@
 // The parts that need a GPU, on the driver that counts and fails on request.
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include "compiler/measure/layer_times.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"

@@ -1,16 +1,16 @@
 // run: tensors in and out as .npy.
-#include <catch2/catch.hpp>
 
 #include "compiler/cli/npy_writer.h"
 #include "compiler/import/import.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
 #include "compiler/reference.h"
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

@@ -1,24 +1,24 @@
 // --dump-dir, --stop-after and --from: every stage can be read, and an edited one goes back in.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
 const std::vector<std::string> kFiles = {"10-layer.txt",      "20-pattern.txt", "30-plan.txt",   "40-template.ll",
                                          "50-specialised.ll", "60-kernel.ptx",  "70-kernel.json"};
 
-Outcome compile(const ScratchFolder& folder, std::vector<std::string> more) {
+Outcome compile_stages(const ScratchFolder& folder, std::vector<std::string> more) {
   std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return run_burin(arguments);
 }
 
-Outcome verify(const ScratchFolder& folder, const std::string& package) {
+Outcome verify_package(const ScratchFolder& folder, const std::string& package) {
   return run_burin(
       {"verify", folder / package, "--against", folder / "w.safetensors", "--device", "host", "--seed", "1"});
 }
@@ -28,8 +28,8 @@ Outcome verify(const ScratchFolder& folder, const std::string& package) {
 TEST_CASE("dump_dir_holds_every_stage_and_changes_nothing") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  REQUIRE(compile(folder, {"-o", folder / "1.burin"}).exit_code == 0);
-  REQUIRE(compile(folder, {"-o", folder / "2.burin", "--dump-dir", folder / "d"}).exit_code == 0);
+  REQUIRE(compile_stages(folder, {"-o", folder / "1.burin"}).exit_code == 0);
+  REQUIRE(compile_stages(folder, {"-o", folder / "2.burin", "--dump-dir", folder / "d"}).exit_code == 0);
   CHECK((read_file(folder / "1.burin") == read_file(folder / "2.burin")));
   for (const std::string& file : kFiles) {
     CAPTURE(file);
@@ -44,7 +44,8 @@ TEST_CASE("stop_after_stops_and_writes_no_package") {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     CAPTURE(stages[i]);
     const std::string dump = folder / ("d" + stages[i]);
-    const Outcome outcome = compile(folder, {"-o", folder / "p.burin", "--dump-dir", dump, "--stop-after", stages[i]});
+    const Outcome outcome =
+        compile_stages(folder, {"-o", folder / "p.burin", "--dump-dir", dump, "--stop-after", stages[i]});
     CHECK(outcome.exit_code == 0);
     CHECK_THAT(outcome.out, Contains("stopped after stage '" + stages[i] + "'"));
     CHECK_FALSE(std::filesystem::exists(folder / "p.burin"));
@@ -58,17 +59,17 @@ TEST_CASE("stop_after_stops_and_writes_no_package") {
 TEST_CASE("stages_go_back_in") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  REQUIRE(compile(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
+  REQUIRE(compile_stages(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
   for (const char* file : {"30-plan.txt", "50-specialised.ll"}) {
     const Outcome outcome =
-        compile(folder, {"-o", folder / "again.burin", "--from", folder / (std::string("d/conv/") + file)});
+        compile_stages(folder, {"-o", folder / "again.burin", "--from", folder / (std::string("d/conv/") + file)});
     CAPTURE(file, outcome.err);
     REQUIRE(outcome.exit_code == 0);
-    const Outcome verified = verify(folder, "again.burin");
+    const Outcome verified = verify_package(folder, "again.burin");
     CAPTURE(verified.out, verified.err);
     CHECK(verified.exit_code == 0);
   }
-  const Outcome ptx = compile(
+  const Outcome ptx = compile_stages(
       folder, {"-o", folder / "ptx.burin", "--from", folder / "d/conv/60-kernel.ptx", "--dump-dir", folder / "e"});
   CAPTURE(ptx.err);
   REQUIRE(ptx.exit_code == 0);
@@ -81,21 +82,24 @@ TEST_CASE("an_edited_module_that_is_wrong_does_not_verify") {
   layer.weights.assign(8 * 4 * 9, 0.0F);
   layer.weights[13] = 0.25F;  // the one nonzero, easy to find and to change
   write_safetensors(folder / "w.safetensors", {layer});
-  REQUIRE(compile(folder, {"-o", folder / "p.burin", "--kernels", "baked", "--dump-dir", folder / "d"}).exit_code == 0);
+  REQUIRE(
+      compile_stages(folder, {"-o", folder / "p.burin", "--kernels", "baked", "--dump-dir", folder / "d"}).exit_code ==
+      0);
   std::string module = read_file(folder / "d/conv/50-specialised.ll");
   const std::string weight = "float 2.500000e-01";
   const std::size_t at = module.find(weight);
   REQUIRE(at != std::string::npos);
   module.replace(at, weight.size(), "float 5.000000e-01");
   write_file(folder / "d/conv/edited.ll", module);
-  const Outcome refused = compile(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll"});
+  const Outcome refused =
+      compile_stages(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll"});
   CHECK(refused.exit_code == 1);
   CHECK_THAT(refused.err, Contains("edited.ll") && Contains("does not compute what the weights say"));
   CHECK_FALSE(std::filesystem::exists(folder / "edited.burin"));
-  REQUIRE(compile(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll", "--no-verify"})
+  REQUIRE(compile_stages(folder, {"-o", folder / "edited.burin", "--from", folder / "d/conv/edited.ll", "--no-verify"})
               .exit_code == 0);
-  CHECK(verify(folder, "p.burin").exit_code == 0);
-  CHECK(verify(folder, "edited.burin").exit_code == 1);
+  CHECK(verify_package(folder, "p.burin").exit_code == 0);
+  CHECK(verify_package(folder, "edited.burin").exit_code == 1);
 }
 
 TEST_CASE("stage_files_that_cannot_be_are_refused") {
@@ -104,13 +108,13 @@ TEST_CASE("stage_files_that_cannot_be_are_refused") {
   write_file(folder / "plan.txt", "this is no plan\n");
   write_file(folder / "module.ll", "this is no module\n");
   write_file(folder / "stage.xyz", "what is this\n");
-  const Outcome plan = compile(folder, {"-o", folder / "p.burin", "--from", folder / "plan.txt"});
+  const Outcome plan = compile_stages(folder, {"-o", folder / "p.burin", "--from", folder / "plan.txt"});
   CHECK(plan.exit_code == 3);
   CHECK_THAT(plan.err, Contains("plan.txt"));
-  const Outcome module = compile(folder, {"-o", folder / "p.burin", "--from", folder / "module.ll"});
+  const Outcome module = compile_stages(folder, {"-o", folder / "p.burin", "--from", folder / "module.ll"});
   CHECK(module.exit_code == 3);
-  CHECK(compile(folder, {"-o", folder / "p.burin", "--from", folder / "stage.xyz"}).exit_code == 2);
-  CHECK(compile(folder, {"-o", folder / "p.burin", "--from", folder / "absent.txt"}).exit_code == 3);
+  CHECK(compile_stages(folder, {"-o", folder / "p.burin", "--from", folder / "stage.xyz"}).exit_code == 2);
+  CHECK(compile_stages(folder, {"-o", folder / "p.burin", "--from", folder / "absent.txt"}).exit_code == 3);
   CHECK_FALSE(std::filesystem::exists(folder / "p.burin"));
 }
 
@@ -118,12 +122,12 @@ TEST_CASE("from_needs_one_layer_and_one_batch_size") {
   const ScratchFolder folder;
   const TestLayer a{.name = "a"}, b{.name = "b"};
   write_safetensors(folder / "w.safetensors", {a, b});
-  REQUIRE(compile(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
+  REQUIRE(compile_stages(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
   const std::string plan = folder / "d/a/30-plan.txt";
-  CHECK(compile(folder, {"-o", folder / "q.burin", "--from", plan}).exit_code == 2);
-  CHECK(compile(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a", "--batch", "1,2"}).exit_code == 2);
-  CHECK(compile(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a"}).exit_code == 0);
-  const Outcome named = compile(folder, {"-o", folder / "q.burin", "--from", "a=" + plan});
+  CHECK(compile_stages(folder, {"-o", folder / "q.burin", "--from", plan}).exit_code == 2);
+  CHECK(compile_stages(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a", "--batch", "1,2"}).exit_code == 2);
+  CHECK(compile_stages(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a"}).exit_code == 0);
+  const Outcome named = compile_stages(folder, {"-o", folder / "q.burin", "--from", "a=" + plan});
   CAPTURE(named.err);
   CHECK(named.exit_code == 0);
   CHECK_THAT(named.err, Contains("verified on host"));

@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "compiler/cli/table.h"
 #include "ir/error.h"
+#include "test/catch.h"
 
 using namespace burin;
 

@@ -1,5 +1,4 @@
 // compile --tune where no GPU is needed: the measurer on the driver that fakes one, and the reports.
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include "compiler/cli/tuning_report.h"
 #include "compiler/measure/gpu_measurer.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
@@ -18,7 +18,7 @@
 
 using namespace burin;
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
@@ -148,7 +148,7 @@ TEST_CASE("the_summary_shows_the_gain_over_the_planners_choice") {
 
 TEST_CASE("the_table_of_plans_is_fastest_first_with_the_faults_last") {
   const std::string text = tuning_table(sample_tuning());
-  CHECK_THAT(text, Catch::StartsWith("3 plans on NVIDIA H200 (sm_90, driver for CUDA 13.2); cold: 8 copies"));
+  CHECK_THAT(text, burin_test::StartsWith("3 plans on NVIDIA H200 (sm_90, driver for CUDA 13.2); cold: 8 copies"));
   const std::size_t best = text.find("tile=3x3x3"), own = text.find("tile=1x1x1"), wrong = text.find("tile=2x2x2");
   CHECK(best < own);
   CHECK(own < wrong);

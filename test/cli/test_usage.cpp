@@ -1,10 +1,10 @@
 // What was typed wrong: exit code 2, one line that names it, and the nearest that would be right.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
@@ -13,7 +13,7 @@ void check_usage_error(const std::vector<std::string>& arguments, const std::str
   CAPTURE(arguments, outcome.out, outcome.err);
   CHECK(outcome.exit_code == 2);
   CHECK(outcome.out.empty());
-  CHECK_THAT(outcome.err, Catch::StartsWith("burin: error: ") && Contains(text));
+  CHECK_THAT(outcome.err, burin_test::StartsWith("burin: error: ") && Contains(text));
 }
 
 }  // namespace
@@ -33,7 +33,7 @@ TEST_CASE("help_goes_to_stdout_and_names_every_command") {
 TEST_CASE("version_is_one_line") {
   const Outcome outcome = run_burin({"--version"});
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.out, Catch::StartsWith("burin ") && Catch::EndsWith("\n"));
+  CHECK_THAT(outcome.out, burin_test::StartsWith("burin ") && burin_test::EndsWith("\n"));
 }
 
 TEST_CASE("no_command_shows_help_on_stderr") {

@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 
 #include "compiler/verify/layer_verification.h"
 #include "ir/derive_form.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "test/catch.h"
 
 using namespace burin;
 
@@ -114,7 +114,7 @@ TEST_CASE("a_plan_that_cannot_be_read_is_bad_input_where_the_tolerance_depends_o
     FAIL("no error");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::bad_input);
-    CHECK_THAT(error.what(), Catch::Contains("layer 'conv'") && Catch::Contains("kernel plan"));
+    CHECK_THAT(error.what(), burin_test::Contains("layer 'conv'") && burin_test::Contains("kernel plan"));
   }
   kernel.precision = "fp16";
   CHECK(arithmetic_of(kernel).promote_every == 0);
@@ -155,7 +155,7 @@ TEST_CASE("weights_of_another_shape_are_refused") {
   other.shape.kernel_h = 1;
   network.layers = {other};
   CHECK_THROWS_WITH(pair_with_weights(manifest, network, std::nullopt, std::nullopt),
-                    Catch::Contains("[3,2,1,3]") && Catch::Contains("[3,2,3,3]"));
+                    burin_test::Contains("[3,2,1,3]") && burin_test::Contains("[3,2,3,3]"));
 }
 
 TEST_CASE("a_layer_that_the_weights_lack_is_named") {
@@ -163,8 +163,9 @@ TEST_CASE("a_layer_that_the_weights_lack_is_named") {
   Network network;
   network.source = "net.safetensors";
   network.layers = {small_layer("conv2"), small_layer("other")};
-  CHECK_THROWS_WITH(pair_with_weights(manifest, network, std::nullopt, std::nullopt),
-                    Catch::Contains("net.safetensors") && Catch::Contains("'conv1'") && Catch::Contains("'conv2'"));
+  CHECK_THROWS_WITH(
+      pair_with_weights(manifest, network, std::nullopt, std::nullopt),
+      burin_test::Contains("net.safetensors") && burin_test::Contains("'conv1'") && burin_test::Contains("'conv2'"));
 }
 
 TEST_CASE("one_layer_is_paired_with_one_layer_of_any_name") {
@@ -178,5 +179,5 @@ TEST_CASE("a_glob_without_a_match_is_a_usage_error") {
   const ConvLayer layer = small_layer("conv");
   Network network;
   network.layers = {layer};
-  CHECK_THROWS_WITH(pair_with_weights(manifest_of(layer), network, "x*", std::nullopt), Catch::Contains("'x*'"));
+  CHECK_THROWS_WITH(pair_with_weights(manifest_of(layer), network, "x*", std::nullopt), burin_test::Contains("'x*'"));
 }

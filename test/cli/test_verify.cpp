@@ -1,17 +1,17 @@
 // verify on the host executor: what passes, what fails, what is said of it.
-#include <catch2/catch.hpp>
 
 #include <nlohmann/json.hpp>
 
+#include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 
-void compile(const ScratchFolder& folder, std::vector<std::string> more = {}) {
+void compile_weights(const ScratchFolder& folder, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments = {"compile", folder / "w.safetensors", "--arch", "sm_90",
                                         "-o",      folder / "p.burin"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -20,7 +20,7 @@ void compile(const ScratchFolder& folder, std::vector<std::string> more = {}) {
   REQUIRE(outcome.exit_code == 0);
 }
 
-Outcome verify(const ScratchFolder& folder, const std::string& weights, std::vector<std::string> more = {}) {
+Outcome verify_weights(const ScratchFolder& folder, const std::string& weights, std::vector<std::string> more = {}) {
   std::vector<std::string> arguments = {"verify",         folder / "p.burin", "--against",
                                         folder / weights, "--device",         "host"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -35,8 +35,8 @@ TEST_CASE("the_demo_network_compiles_and_verifies") {
   const Outcome made = run_program({"python3", script, folder / "w.safetensors"});
   CAPTURE(made.err);
   REQUIRE(made.exit_code == 0);
-  compile(folder);
-  const Outcome outcome = verify(folder, "w.safetensors", {"--seed", "3"});
+  compile_weights(folder);
+  const Outcome outcome = verify_weights(folder, "w.safetensors", {"--seed", "3"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("on host, seed 3") && Contains("all 6 kernels verified"));
@@ -55,8 +55,8 @@ TEST_CASE("other_weights_fail_with_1_and_the_worst_element_is_named") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
   write_safetensors(folder / "other.safetensors", {TestLayer{}}, 2);
-  compile(folder);
-  const Outcome outcome = verify(folder, "other.safetensors", {"--seed", "5"});
+  compile_weights(folder);
+  const Outcome outcome = verify_weights(folder, "other.safetensors", {"--seed", "5"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 1);
   CHECK_THAT(outcome.out, Contains("FAILED") && Contains("channel ") && Contains("expected"));
@@ -71,22 +71,22 @@ TEST_CASE("one_weight_that_differs_a_little_fails") {
   write_safetensors(folder / "w.safetensors", {layer});
   layer.weights[40] = 0.5001F;
   write_safetensors(folder / "other.safetensors", {layer});
-  compile(folder);
-  CHECK(verify(folder, "w.safetensors").exit_code == 0);
-  CHECK(verify(folder, "other.safetensors").exit_code == 1);
+  compile_weights(folder);
+  CHECK(verify_weights(folder, "w.safetensors").exit_code == 0);
+  CHECK(verify_weights(folder, "other.safetensors").exit_code == 1);
 }
 
 TEST_CASE("a_seed_repeats_a_run_and_is_printed_when_drawn") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  compile(folder);
-  const Outcome first = verify(folder, "w.safetensors", {"--seed", "11"});
-  const Outcome second = verify(folder, "w.safetensors", {"--seed", "11"});
+  compile_weights(folder);
+  const Outcome first = verify_weights(folder, "w.safetensors", {"--seed", "11"});
+  const Outcome second = verify_weights(folder, "w.safetensors", {"--seed", "11"});
   CHECK(first.exit_code == 0);
   CHECK(first.out == second.out);
-  const nlohmann::json drawn = nlohmann::json::parse(verify(folder, "w.safetensors", {"--json"}).out);
+  const nlohmann::json drawn = nlohmann::json::parse(verify_weights(folder, "w.safetensors", {"--json"}).out);
   const Outcome repeated =
-      verify(folder, "w.safetensors", {"--json", "--seed", std::to_string(drawn["seed"].get<std::uint64_t>())});
+      verify_weights(folder, "w.safetensors", {"--json", "--seed", std::to_string(drawn["seed"].get<std::uint64_t>())});
   CHECK(nlohmann::json::parse(repeated.out) == drawn);
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("verify_json_says_what_the_table_says") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}}, 1);
   write_safetensors(folder / "other.safetensors", {TestLayer{}}, 2);
-  compile(folder, {"--batch", "1,3"});
-  const Outcome good = verify(folder, "w.safetensors", {"--json", "--seed", "1"});
+  compile_weights(folder, {"--batch", "1,3"});
+  const Outcome good = verify_weights(folder, "w.safetensors", {"--json", "--seed", "1"});
   CHECK(good.exit_code == 0);
   nlohmann::json document = nlohmann::json::parse(good.out);
   CHECK(document["passed"] == true);
@@ -103,7 +103,7 @@ TEST_CASE("verify_json_says_what_the_table_says") {
   REQUIRE(document["kernels"].size() == 2);
   CHECK(document["kernels"][1]["batch"] == 3);
   CHECK(document["kernels"][1]["error_over_tolerance"].get<double>() <= 1.0);
-  const Outcome bad = verify(folder, "other.safetensors", {"--json"});
+  const Outcome bad = verify_weights(folder, "other.safetensors", {"--json"});
   CHECK(bad.exit_code == 1);
   CHECK(nlohmann::json::parse(bad.out)["passed"] == false);
 }
@@ -111,9 +111,9 @@ TEST_CASE("verify_json_says_what_the_table_says") {
 TEST_CASE("a_kernel_is_right_for_other_batch_sizes_than_its_own") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  compile(folder, {"--batch", "4"});
+  compile_weights(folder, {"--batch", "4"});
   for (const char* batch : {"1", "3", "5"}) {
-    const Outcome outcome = verify(folder, "w.safetensors", {"--batch", batch});
+    const Outcome outcome = verify_weights(folder, "w.safetensors", {"--batch", batch});
     CAPTURE(batch, outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
   }
@@ -124,8 +124,8 @@ TEST_CASE("a_residual_layer_verifies") {
   TestLayer layer;
   layer.more_geometry = R"({"residual": true, "activation": "relu"})";
   write_safetensors(folder / "w.safetensors", {layer});
-  compile(folder);
-  const Outcome outcome = verify(folder, "w.safetensors");
+  compile_weights(folder);
+  const Outcome outcome = verify_weights(folder, "w.safetensors");
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
 }
@@ -134,12 +134,12 @@ TEST_CASE("verify_takes_layers_by_glob") {
   const ScratchFolder folder;
   const TestLayer a{.name = "a"}, b{.name = "b"};
   write_safetensors(folder / "w.safetensors", {a, b});
-  compile(folder);
+  compile_weights(folder);
   const nlohmann::json document =
-      nlohmann::json::parse(verify(folder, "w.safetensors", {"--layer", "b*", "--json"}).out);
+      nlohmann::json::parse(verify_weights(folder, "w.safetensors", {"--layer", "b*", "--json"}).out);
   REQUIRE(document["kernels"].size() == 1);
   CHECK(document["kernels"][0]["layer"] == "b");
-  CHECK(verify(folder, "w.safetensors", {"--layer", "c*"}).exit_code == 2);
+  CHECK(verify_weights(folder, "w.safetensors", {"--layer", "c*"}).exit_code == 2);
 }
 
 TEST_CASE("weights_of_another_network_are_bad_input") {
@@ -148,8 +148,8 @@ TEST_CASE("weights_of_another_network_are_bad_input") {
   TestLayer wider;
   wider.shape = {8, 5, 3, 3};
   write_safetensors(folder / "wider.safetensors", {wider});
-  compile(folder);
-  const Outcome outcome = verify(folder, "wider.safetensors");
+  compile_weights(folder);
+  const Outcome outcome = verify_weights(folder, "wider.safetensors");
   CHECK(outcome.exit_code == 3);
   CHECK_THAT(outcome.err, Contains("[8,5,3,3]") && Contains("[8,4,3,3]"));
 }
@@ -157,8 +157,8 @@ TEST_CASE("weights_of_another_network_are_bad_input") {
 TEST_CASE("a_package_without_bitcode_needs_a_gpu") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  compile(folder, {"--no-bitcode"});
-  const Outcome outcome = verify(folder, "w.safetensors");
+  compile_weights(folder, {"--no-bitcode"});
+  const Outcome outcome = verify_weights(folder, "w.safetensors");
   CHECK(outcome.exit_code == 4);
   CHECK_THAT(outcome.err, Contains("--no-bitcode"));
 }
@@ -166,7 +166,7 @@ TEST_CASE("a_package_without_bitcode_needs_a_gpu") {
 TEST_CASE("a_gpu_that_is_not_there_exits_with_5") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  compile(folder);
+  compile_weights(folder);
   const std::vector<std::vector<std::string>> commands = {
       {"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "cuda:0"},
       {"bench", folder / "p.burin"}};
@@ -174,14 +174,14 @@ TEST_CASE("a_gpu_that_is_not_there_exits_with_5") {
     const Outcome outcome = run_burin_without_gpu(command);
     CAPTURE(command, outcome.out, outcome.err);
     CHECK(outcome.exit_code == 5);
-    CHECK_THAT(outcome.err, Catch::StartsWith("burin: error: "));
+    CHECK_THAT(outcome.err, burin_test::StartsWith("burin: error: "));
   }
 }
 
 TEST_CASE("auto_without_a_gpu_says_that_it_takes_the_host") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  compile(folder);
+  compile_weights(folder);
   const Outcome outcome = run_burin_without_gpu({"verify", folder / "p.burin", "--against", folder / "w.safetensors"});
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.err, Contains("burin: note: no GPU found") && Contains("host executor"));

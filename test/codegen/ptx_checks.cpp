@@ -1,10 +1,10 @@
 #include "test/codegen/ptx_checks.h"
+#include "test/catch.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <cstdio>
 #include <map>
 #include <set>
@@ -328,7 +328,7 @@ void check_map(const Emitted& made) {
     }
     of_slice.push_back(range.channel);
     const std::string& first = made.text.lines[static_cast<std::size_t>(range.first_line) - 1];
-    CHECK_THAT(first, Catch::Contains(fmt::format("channel {} tap", range.channel)));
+    CHECK_THAT(first, burin_test::Contains(fmt::format("channel {} tap", range.channel)));
   }
   REQUIRE(last <= static_cast<int>(made.text.lines.size()));
   // In the order in which the slice reads them; those without a nonzero in the group have no lines.

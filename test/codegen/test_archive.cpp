@@ -3,12 +3,12 @@
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 
 #include "compiler/import/import.h"
+#include "test/catch.h"
 #include "test/codegen/host_check.h"
 #include "test/scratch_folder.h"
 #include "test/skip.h"

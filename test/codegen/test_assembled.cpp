@@ -1,14 +1,13 @@
 // What the assemblers make of the code: everything stays in registers, as many as the plan allows.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include "compiler/assemble/assembler.h"
 #include "compiler/assemble/cubin_info.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/assemble/kernels.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
 

@@ -1,9 +1,9 @@
 // Plans set by hand with bulk staging, on the host executor: what is copied, where it lies, what is left out.
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -42,7 +42,7 @@ HandPlan rows(int count, HandPlan hand = {}) {
   return hand;
 }
 
-BakedPlan check(const ConvLayer& layer, const HandPlan& hand, const std::vector<int>& batches = {1}) {
+BakedPlan check_bulk(const ConvLayer& layer, const HandPlan& hand, const std::vector<int>& batches = {1}) {
   const BakedPlan plan = plan_by_hand(layer, hand);
   REQUIRE(plan.staging == Staging::bulk);
   CHECK(check_on_host(layer, plan, batches) == "");
@@ -61,27 +61,28 @@ int most_stages(const BakedPlan& plan) {
 TEST_CASE("bulk plan: whole planes") {
   for (const char* edge : {"3x3", "1x7", "7x1", "5x5", "bias_residual_silu", "full_dense", "one_pixel", "no_pad"}) {
     const ConvLayer layer = layer_of(edge);
-    check(layer, planes(layer.shape));
+    check_bulk(layer, planes(layer.shape));
   }
 }
 
 TEST_CASE("bulk plan: planes of several images, the last tile not full") {
   const ConvLayer layer = layer_of("3x3");
   for (const int images : {2, 3, 7}) {
-    const BakedPlan plan = check(layer, planes(layer.shape, {.tile = {images, 1, 1}}), {1, images, images + 1, 9});
+    const BakedPlan plan =
+        check_bulk(layer, planes(layer.shape, {.tile = {images, 1, 1}}), {1, images, images + 1, 9});
     CHECK(plan.tile.images == images);
   }
 }
 
 TEST_CASE("bulk plan: more images than a warp has threads") {
   const ConvShape shape = shape_of(3, 4);
-  check(layer_of(shape), planes(shape, {.tile = {40, 1, 1}}), {1, 32, 33, 41});
+  check_bulk(layer_of(shape), planes(shape, {.tile = {40, 1, 1}}), {1, 32, 33, 41});
 }
 
 TEST_CASE("bulk plan: rows of one image") {
   const ConvLayer layer = layer_of(shape_of(11, 12));
   for (int count = 1; count <= 10; ++count) {
-    const BakedPlan plan = check(layer, rows(count), {1, 2});
+    const BakedPlan plan = check_bulk(layer, rows(count), {1, 2});
     CHECK(plan.shared.patch_rows == count + 2);
     CHECK(plan.shared.patch_cols == 12);
   }
@@ -93,13 +94,13 @@ TEST_CASE("bulk plan: planes of an odd number of pixels are copied four channels
     shape.in_channels = 20;
     const ConvLayer layer = layer_of(shape);
     for (const int channels : {1, 4, 5, 20}) {
-      const BakedPlan plan = check(layer, planes(shape, {.tile = {3, 1, 1}, .stage_channels = channels}), {1, 4});
+      const BakedPlan plan = check_bulk(layer, planes(shape, {.tile = {3, 1, 1}, .stage_channels = channels}), {1, 4});
       CHECK(plan.stage_channels % multiple == 0);
     }
-    check(layer, planes(shape, {.splits = 3, .stage_channels = 4}), {2});
+    check_bulk(layer, planes(shape, {.splits = 3, .stage_channels = 4}), {2});
   }
   ConvShape even = shape_of(7, 6);  // 42 pixels: two channels at a time
-  CHECK(check(layer_of(even), planes(even, {.stage_channels = 5})).stage_channels == 6);
+  CHECK(check_bulk(layer_of(even), planes(even, {.stage_channels = 5})).stage_channels == 6);
 }
 
 TEST_CASE("bulk plan: an image that is no multiple of 16 bytes cannot be copied") {
@@ -114,9 +115,9 @@ TEST_CASE("bulk plan: an image that is no multiple of 16 bytes cannot be copied"
 TEST_CASE("bulk plan: room between images and around the buffers") {
   const ConvLayer layer = layer_of("asymmetric_pad");
   for (const int words : {0, 1, 4, 29, 64}) {
-    const BakedPlan plan = check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .padding_words = words}), {3});
+    const BakedPlan plan = check_bulk(layer, planes(layer.shape, {.tile = {2, 1, 1}, .padding_words = words}), {3});
     CHECK(plan.shared.margin >= words);
-    check(layer_of(shape_of(9, 8)), rows(4, {.padding_words = words}));
+    check_bulk(layer_of(shape_of(9, 8)), rows(4, {.padding_words = words}));
   }
 }
 
@@ -140,8 +141,8 @@ TEST_CASE("bulk plan: stride and dilation") {
     shape.dilation_w = walk.dilation_w;
     shape.pad = {walk.dilation_h, walk.dilation_h, walk.dilation_w, walk.dilation_w};
     const ConvLayer layer = layer_of(shape);
-    check(layer, planes(shape, {.tile = {2, 1, 1}}), {1, 3});
-    for (const int count : {1, 2}) check(layer, rows(count), {1, 2});
+    check_bulk(layer, planes(shape, {.tile = {2, 1, 1}}), {1, 3});
+    for (const int count : {1, 2}) check_bulk(layer, rows(count), {1, 2});
   }
 }
 
@@ -150,8 +151,8 @@ TEST_CASE("bulk plan: padding as wide as it can be") {
     ConvShape shape = shape_of(7, 8);
     shape.pad = pad;
     const ConvLayer layer = layer_of(shape);
-    check(layer, planes(shape), {2});
-    for (const int count : {1, 2, 3}) check(layer, rows(count));
+    check_bulk(layer, planes(shape), {2});
+    for (const int count : {1, 2, 3}) check_bulk(layer, rows(count));
   }
 }
 
@@ -162,26 +163,26 @@ TEST_CASE("bulk plan: a tile wholly in the padding copies nothing") {
   shape.pad = {8, 8, 4, 4};
   const ConvLayer layer = layer_of(shape);
   for (const int count : {1, 2, 3, 4}) {
-    check(layer, rows(count), {1, 2});
-    check(layer, rows(count, {.stage_channels = 3, .buffers = 3}));
-    check(layer, rows(count, {.splits = 2, .stage_channels = 2}));
+    check_bulk(layer, rows(count), {1, 2});
+    check_bulk(layer, rows(count, {.stage_channels = 3, .buffers = 3}));
+    check_bulk(layer, rows(count, {.splits = 2, .stage_channels = 2}));
   }
   ConvLayer biased = layer;
   biased.shape.epilogue.bias = true;
   biased.bias.assign(24, 0.5F);
-  check(biased, rows(3));
-  check(layer, rows(2, {.input_layout = TensorLayout::nchw4, .output_layout = TensorLayout::nchw4}));
+  check_bulk(biased, rows(3));
+  check_bulk(layer, rows(2, {.input_layout = TensorLayout::nchw4, .output_layout = TensorLayout::nchw4}));
 }
 
 TEST_CASE("bulk plan: one to eight buffers, the last stage not full") {
   const ConvLayer layer = layer_of(shape_of(9, 12));
-  check(layer, rows(2, {.stage_channels = 16, .buffers = 1}));
-  check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .stage_channels = 16, .buffers = 1}), {3});
+  check_bulk(layer, rows(2, {.stage_channels = 16, .buffers = 1}));
+  check_bulk(layer, planes(layer.shape, {.tile = {2, 1, 1}, .stage_channels = 16, .buffers = 1}), {3});
   for (int buffers = 2; buffers <= kMaxBuffers; ++buffers) {
     for (const int channels : {1, 3, 5}) {
-      const BakedPlan plan = check(layer, rows(2, {.stage_channels = channels, .buffers = buffers}));
+      const BakedPlan plan = check_bulk(layer, rows(2, {.stage_channels = channels, .buffers = buffers}));
       CHECK(most_stages(plan) == (16 + channels - 1) / channels);
-      check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .stage_channels = channels, .buffers = buffers}), {3});
+      check_bulk(layer, planes(layer.shape, {.tile = {2, 1, 1}, .stage_channels = channels, .buffers = buffers}), {3});
     }
   }
 }
@@ -190,29 +191,31 @@ TEST_CASE("bulk plan: splits") {
   const ConvLayer layer = layer_of(shape_of(9, 12));
   for (const bool cluster : {false, true}) {
     for (const int splits : {2, 3, 5, 8}) {
-      check(layer, rows(2, {.splits = splits, .cluster = cluster, .stage_channels = 2}), {2});
-      check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .splits = splits, .cluster = cluster, .stage_channels = 3}),
-            {1, 3});
+      check_bulk(layer, rows(2, {.splits = splits, .cluster = cluster, .stage_channels = 2}), {2});
+      check_bulk(layer,
+                 planes(layer.shape, {.tile = {2, 1, 1}, .splits = splits, .cluster = cluster, .stage_channels = 3}),
+                 {1, 3});
     }
   }
   ConvShape few = shape_of(9, 12);
   few.in_channels = 2;
-  check(layer_of(few), rows(2, {.splits = 4}), {2});  // some have no channel
+  check_bulk(layer_of(few), rows(2, {.splits = 4}), {2});  // some have no channel
 }
 
 TEST_CASE("bulk plan: groups that read different channels") {
   for (const char* edge : {"groups_2", "one_group_empty", "depthwise", "one_nonzero", "all_zero", "channel_empty"}) {
     const ConvLayer layer = layer_of(edge);
-    check(layer, planes(layer.shape, {.group_channels = 4, .stage_channels = 2}), {2});
-    check(layer, planes(layer.shape, {.splits = 2, .all_channels = true, .backwards = true}));
+    check_bulk(layer, planes(layer.shape, {.group_channels = 4, .stage_channels = 2}), {2});
+    check_bulk(layer, planes(layer.shape, {.splits = 2, .all_channels = true, .backwards = true}));
   }
 }
 
 TEST_CASE("bulk plan: barriers within a stage, loads far ahead, threads without a pixel") {
   const ConvLayer layer = layer_of(shape_of(9, 12));
-  check(layer, rows(3, {.idle_warps = 3, .barrier_every = 5}), {2});
-  check(layer, rows(3, {.load_ahead = kMaxLoadAhead}));
-  check(layer, planes(layer.shape, {.tile = {2, 1, 1}, .idle_warps = 1, .barrier_every = 1, .load_ahead = 1}), {3});
+  check_bulk(layer, rows(3, {.idle_warps = 3, .barrier_every = 5}), {2});
+  check_bulk(layer, rows(3, {.load_ahead = kMaxLoadAhead}));
+  check_bulk(layer, planes(layer.shape, {.tile = {2, 1, 1}, .idle_warps = 1, .barrier_every = 1, .load_ahead = 1}),
+             {3});
 }
 
 TEST_CASE("bulk plan: four channels side by side") {
@@ -221,8 +224,8 @@ TEST_CASE("bulk plan: four channels side by side") {
     ConvShape shape = shape_of(7, 7);  // rows of any width
     shape.in_channels = in_channels;
     const ConvLayer layer = layer_of(shape);
-    check(layer, planes(shape, {.tile = {2, 1, 1}, .input_layout = four, .output_layout = four}), {1, 3});
-    check(layer, rows(2, {.splits = 2, .stage_channels = 4, .buffers = 3, .input_layout = four}), {2});
-    check(layer, rows(3, {.stage_channels = 8, .padding_words = 5, .input_layout = four, .output_layout = four}));
+    check_bulk(layer, planes(shape, {.tile = {2, 1, 1}, .input_layout = four, .output_layout = four}), {1, 3});
+    check_bulk(layer, rows(2, {.splits = 2, .stage_channels = 4, .buffers = 3, .input_layout = four}), {2});
+    check_bulk(layer, rows(3, {.stage_channels = 8, .padding_words = 5, .input_layout = four, .output_layout = four}));
   }
 }

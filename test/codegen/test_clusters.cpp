@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "compiler/emit/ptx.h"
 #include "compiler/host/executor.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "compiler/reference.h"
 #include "ir/derive_form.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -18,7 +18,7 @@
 
 using namespace burin;
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

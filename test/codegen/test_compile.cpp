@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "compiler/assemble/assemble.h"
@@ -11,6 +10,7 @@
 #include "compiler/observer.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/scratch_folder.h"
@@ -18,7 +18,7 @@
 
 using namespace burin;
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

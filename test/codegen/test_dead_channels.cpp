@@ -1,6 +1,6 @@
 // Kernels that skip dead channels and mark those of their output, on the host executor.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -18,7 +18,8 @@ void check_edge(std::string_view name) {
   const ConvLayer layer = edge.make_layer();
   const std::string fault = check_skipping_on_host(layer, edge.batch, {edge.batch, edge.batch + 1});
   if (layer.shape.epilogue.pool) {  // refused, with the reason
-    CHECK_THAT(fault, Catch::Contains("it pools its outputs") && Catch::Contains("is for layers that do not"));
+    CHECK_THAT(fault,
+               burin_test::Contains("it pools its outputs") && burin_test::Contains("is for layers that do not"));
   } else {
     CHECK(fault == "");
   }

@@ -1,8 +1,8 @@
 // Every edge case, planned by the planner, on the host executor.
-#include <catch2/catch.hpp>
 
 #include <set>
 
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/host_check.h"
 

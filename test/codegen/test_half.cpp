@@ -1,6 +1,6 @@
 // Half precision on the host executor: every edge case with the planner's plans, and plans set by hand.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -22,7 +22,7 @@ void check_edge(std::string_view name) {
     const std::string fault =
         check_planned_on_host(layer, edge.batch, {edge.batch, edge.batch + 1}, "sm_90", 1, precision);
     if (layer.shape.epilogue.pool) {  // refused, with the reason
-      CHECK_THAT(fault, Catch::Contains("it pools its outputs") && Catch::Contains("cannot; fp32 can"));
+      CHECK_THAT(fault, burin_test::Contains("it pools its outputs") && burin_test::Contains("cannot; fp32 can"));
     } else {
       CHECK(fault == "");
     }

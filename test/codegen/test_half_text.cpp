@@ -1,9 +1,8 @@
 // What stands in the PTX of the half precisions.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include "compiler/providers/conv_baked/plan/planner.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/ptx_checks.h"
@@ -15,7 +14,7 @@ namespace {
 
 constexpr Precision kHalves[] = {Precision::fp16, Precision::bf16, Precision::fp16x2};
 
-ConvLayer layer_of(const char* edge) { return edge_case(edge).make_layer(); }
+ConvLayer half_layer_of(const char* edge) { return edge_case(edge).make_layer(); }
 
 void check_planned(const ConvLayer& layer, int batch = 1, const std::string& arch = "sm_90") {
   for (const Precision precision : kHalves) {
@@ -39,30 +38,30 @@ int loads_of(const PtxFunction& slice) { return static_cast<int>(activation_load
 
 }  // namespace
 
-TEST_CASE("ptx half: 3x3") { check_planned(layer_of("3x3"), 2); }
-TEST_CASE("ptx half: 1x1") { check_planned(layer_of("1x1"), 2); }
-TEST_CASE("ptx half: depthwise") { check_planned(layer_of("depthwise"), 3); }
-TEST_CASE("ptx half: all_zero") { check_planned(layer_of("all_zero")); }
-TEST_CASE("ptx half: bias_residual_silu") { check_planned(layer_of("bias_residual_silu"), 5); }
+TEST_CASE("ptx half: 3x3") { check_planned(half_layer_of("3x3"), 2); }
+TEST_CASE("ptx half: 1x1") { check_planned(half_layer_of("1x1"), 2); }
+TEST_CASE("ptx half: depthwise") { check_planned(half_layer_of("depthwise"), 3); }
+TEST_CASE("ptx half: all_zero") { check_planned(half_layer_of("all_zero")); }
+TEST_CASE("ptx half: bias_residual_silu") { check_planned(half_layer_of("bias_residual_silu"), 5); }
 TEST_CASE("ptx half: older GPUs") {
-  check_planned(layer_of("3x3"), 3, "sm_75");
-  check_planned(layer_of("3x3"), 3, "sm_80");
+  check_planned(half_layer_of("3x3"), 3, "sm_75");
+  check_planned(half_layer_of("3x3"), 3, "sm_80");
 }
 TEST_CASE("ptx half: patches, splits, a residual") {
-  const ConvLayer layer = layer_of("bias_residual_leaky_relu");
+  const ConvLayer layer = half_layer_of("bias_residual_leaky_relu");
   for (const bool cluster : {false, true}) check_by_hand(layer, {.splits = 3, .cluster = cluster});
 }
 TEST_CASE("ptx half: bulk copies") {
-  check_by_hand(layer_of("3x3"), {.tile = {2, 9, 10}, .staging = Staging::bulk});
-  check_by_hand(layer_of("3x3"), {.tile = {2, 9, 10}, .splits = 3, .cluster = true, .staging = Staging::bulk});
+  check_by_hand(half_layer_of("3x3"), {.tile = {2, 9, 10}, .staging = Staging::bulk});
+  check_by_hand(half_layer_of("3x3"), {.tile = {2, 9, 10}, .splits = 3, .cluster = true, .staging = Staging::bulk});
 }
 TEST_CASE("ptx half: activations straight from global memory") {
-  check_by_hand(layer_of("1x1"), {.splits = 2, .staging = Staging::direct});
+  check_by_hand(half_layer_of("1x1"), {.splits = 2, .staging = Staging::direct});
 }
 
 TEST_CASE("ptx half: each word is unpacked once") {
   for (const Precision precision : {Precision::fp16, Precision::bf16}) {
-    const Emitted made = emit(layer_of("3x3"), plan_by_hand(layer_of("3x3"), {.precision = precision}));
+    const Emitted made = emit(half_layer_of("3x3"), plan_by_hand(half_layer_of("3x3"), {.precision = precision}));
     for (const Slice& slice : made.plan.slices) {
       const PtxFunction& function = made.text.slice(slice.group, slice.split);
       const int loads = loads_of(function);
@@ -79,7 +78,7 @@ TEST_CASE("ptx half: each word is unpacked once") {
 }
 
 TEST_CASE("ptx half: sums of pairs go over to FP32 every so many terms") {
-  const ConvLayer layer = layer_of("full_dense");
+  const ConvLayer layer = half_layer_of("full_dense");
   constexpr int kEvery = 20;
   for (const bool promotes : {false, true}) {
     const Emitted made =
@@ -98,7 +97,7 @@ TEST_CASE("ptx half: sums of pairs go over to FP32 every so many terms") {
 }
 
 TEST_CASE("ptx half: pairs jump over what lies beyond the image, once for each filter position of a stage") {
-  const ConvLayer layer = layer_of("full_dense");
+  const ConvLayer layer = half_layer_of("full_dense");
   const Emitted made = emit(
       layer,
       plan_by_hand(

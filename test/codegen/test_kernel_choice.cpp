@@ -1,5 +1,4 @@
 // Which convolutions of a network are baked, and which have their weights as data.
-#include <catch2/catch.hpp>
 
 #include "compiler/choose/choose.h"
 #include "compiler/compile.h"
@@ -9,6 +8,7 @@
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/template_plan.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 

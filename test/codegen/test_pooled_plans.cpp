@@ -1,7 +1,7 @@
 // Convolutions that pool their outputs, with plans set by hand: tiles that windows leave, whole planes, every
 // reduction.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/host_check.h"
@@ -11,7 +11,7 @@ using namespace burin_test;
 
 namespace {
 
-void check(const char* edge, const HandPlan& hand, const std::vector<int>& batches = {1}) {
+void check_pooled(const char* edge, const HandPlan& hand, const std::vector<int>& batches = {1}) {
   const ConvLayer layer = edge_case(edge).make_layer();
   CHECK(check_on_host(layer, plan_by_hand(layer, hand), batches) == "");
 }
@@ -24,56 +24,60 @@ TEST_CASE("pooled plan: tiles of some outputs and of all") {
                            "average_3x3_padded", "average_counts_padding", "average_rounded_up"}) {
     for (const PixelTile tile :
          {PixelTile{1, 1, 1}, PixelTile{1, 2, 3}, PixelTile{1, 3, 99}, PixelTile{1, 99, 2}, PixelTile{1, 99, 99}}) {
-      check(edge, {.tile = tile}, {1, 2});
+      check_pooled(edge, {.tile = tile}, {1, 2});
     }
   }
 }
 
 TEST_CASE("pooled plan: large windows, with as many lanes as there are") {
   for (const char* edge : {"max_6x6", "average_6x6"}) {
-    check(edge, {.tile = {1, 1, 1}, .group_channels = 2});
-    check(edge, {.tile = {1, 2, 2}, .idle_warps = 1, .group_channels = 1});
-    check(edge, {.tile = {1, 99, 99}, .group_channels = 24});
+    check_pooled(edge, {.tile = {1, 1, 1}, .group_channels = 2});
+    check_pooled(edge, {.tile = {1, 2, 2}, .idle_warps = 1, .group_channels = 1});
+    check_pooled(edge, {.tile = {1, 99, 99}, .group_channels = 24});
   }
   for (const char* edge : {"max_of_all", "average_of_all", "averaged_residual_relu"}) {
-    for (const int channels : {1, 2, 5, 24}) check(edge, {.tile = {1, 1, 1}, .group_channels = channels}, {1, 2});
-    check(edge, {.tile = {3, 1, 1}, .idle_warps = 2}, {1, 4});
+    for (const int channels : {1, 2, 5, 24})
+      check_pooled(edge, {.tile = {1, 1, 1}, .group_channels = channels}, {1, 2});
+    check_pooled(edge, {.tile = {3, 1, 1}, .idle_warps = 2}, {1, 4});
   }
 }
 
 TEST_CASE("pooled plan: bulk copies of rows and of planes") {
   for (const char* edge : {"average_of_all", "pooled_stride_2", "max_3x3_stride_2_rounded_up"}) {
-    check(edge, {.tile = {2, 99, 99}, .stage_channels = 8, .staging = Staging::bulk}, {1, 3});
+    check_pooled(edge, {.tile = {2, 99, 99}, .stage_channels = 8, .staging = Staging::bulk}, {1, 3});
   }
-  check("max_3x3_stride_2_rounded_up", {.tile = {1, 2, 99}, .staging = Staging::bulk}, {1, 2});
-  check("pooled_rows_of_48_bytes", {.tile = {1, 1, 99}, .staging = Staging::bulk}, {1, 2});
-  check("pooled_rows_of_48_bytes", {.tile = {1, 2, 99}, .splits = 2, .cluster = true, .staging = Staging::bulk}, {2});
+  check_pooled("max_3x3_stride_2_rounded_up", {.tile = {1, 2, 99}, .staging = Staging::bulk}, {1, 2});
+  check_pooled("pooled_rows_of_48_bytes", {.tile = {1, 1, 99}, .staging = Staging::bulk}, {1, 2});
+  check_pooled("pooled_rows_of_48_bytes", {.tile = {1, 2, 99}, .splits = 2, .cluster = true, .staging = Staging::bulk},
+               {2});
 }
 
 TEST_CASE("pooled plan: activations straight from global memory") {
-  check("pooled_1x1", {.tile = {1, 2, 2}, .staging = Staging::direct}, {1, 2});
-  check("pooled_1x1_padded", {.tile = {2, 2, 3}, .splits = 2, .staging = Staging::direct}, {1, 3});
-  check("average_of_all_1x1", {.tile = {3, 1, 1}, .splits = 3, .cluster = true, .staging = Staging::direct}, {1, 5});
+  check_pooled("pooled_1x1", {.tile = {1, 2, 2}, .staging = Staging::direct}, {1, 2});
+  check_pooled("pooled_1x1_padded", {.tile = {2, 2, 3}, .splits = 2, .staging = Staging::direct}, {1, 3});
+  check_pooled("average_of_all_1x1", {.tile = {3, 1, 1}, .splits = 3, .cluster = true, .staging = Staging::direct},
+               {1, 5});
 }
 
 TEST_CASE("pooled plan: splits are added by the last block") {
   for (const int splits : {2, 3, 5}) {
-    check("pooled_residual_relu", {.tile = {1, 2, 2}, .splits = splits}, {1, 3});
-    check("average_of_all", {.tile = {1, 1, 1}, .splits = splits}, {1, 3});
+    check_pooled("pooled_residual_relu", {.tile = {1, 2, 2}, .splits = splits}, {1, 3});
+    check_pooled("average_of_all", {.tile = {1, 1, 1}, .splits = splits}, {1, 3});
   }
 }
 
 TEST_CASE("pooled plan: splits are the blocks of a cluster") {
   for (const int splits : {2, 3, 5}) {
     for (const int channels : {1, 8, 24}) {
-      check("pooled_residual_relu", {.tile = {1, 2, 2}, .group_channels = channels, .splits = splits, .cluster = true},
-            {1, 3});
+      check_pooled("pooled_residual_relu",
+                   {.tile = {1, 2, 2}, .group_channels = channels, .splits = splits, .cluster = true}, {1, 3});
     }
-    check("average_of_all", {.tile = {2, 1, 1}, .splits = splits, .cluster = true}, {1, 3});
+    check_pooled("average_of_all", {.tile = {2, 1, 1}, .splits = splits, .cluster = true}, {1, 3});
   }
-  check("max_3x3_stride_2_padded", {.tile = {1, 2, 3}, .splits = 2, .cluster = true, .cluster_tiles = 2}, {1, 3});
+  check_pooled("max_3x3_stride_2_padded", {.tile = {1, 2, 3}, .splits = 2, .cluster = true, .cluster_tiles = 2},
+               {1, 3});
 }
 
 TEST_CASE("pooled plan: channels in another order, more threads than pixels") {
-  check("pooled_bias_relu", {.tile = {1, 2, 2}, .idle_warps = 3, .backwards = true}, {1, 2});
+  check_pooled("pooled_bias_relu", {.tile = {1, 2, 2}, .idle_warps = 3, .backwards = true}, {1, 2});
 }

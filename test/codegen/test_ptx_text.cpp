@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "compiler/emit/kernel_map.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/codegen/hand_plan.h"
 #include "test/codegen/ptx_checks.h"
@@ -157,7 +157,7 @@ TEST_CASE("ptx: every line of the map belongs to one range of its slice") {
         return r.first_line <= load.line && load.line <= r.last_line;
       });
       REQUIRE(range != ranges.end());
-      CHECK_THAT(load.comment, Catch::StartsWith(fmt::format("channel {} ", range->channel)));
+      CHECK_THAT(load.comment, burin_test::StartsWith(fmt::format("channel {} ", range->channel)));
     }
   }
 }

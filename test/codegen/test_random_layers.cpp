@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 
 #include "compiler/providers/conv_baked/plan/constraints.h"
 #include "ir/sparse_pattern.h"
+#include "test/catch.h"
 #include "test/codegen/random_case.h"
 
 using namespace burin;

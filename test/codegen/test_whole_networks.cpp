@@ -1,5 +1,4 @@
 // Random graphs, compiled as they are for a package, run as a whole on the host executor and step by step.
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 
@@ -7,6 +6,7 @@
 #include "compiler/compile.h"
 #include "compiler/verify/network_verification.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/network/random_graphs.h"
 
 using namespace burin;

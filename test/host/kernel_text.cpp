@@ -1,4 +1,5 @@
 #include "test/host/kernel_text.h"
+#include "test/catch.h"
 
 #include <llvm/AsmParser/Parser.h>
 #include <llvm/Bitcode/BitcodeWriter.h>
@@ -7,7 +8,6 @@
 #include <llvm/Support/SourceMgr.h>
 #include <llvm/Support/raw_ostream.h>
 
-#include <catch2/catch.hpp>
 #include <limits>
 #include <stdexcept>
 
@@ -193,7 +193,7 @@ Run run_kernel(const std::string& body, const RunOptions& options) {
 
 std::string fault_of(const std::string& body, const RunOptions& options) {
   const std::string fault = run_kernel(body, options).fault;
-  CHECK_THAT(fault, Catch::StartsWith("kernel 'k'"));
+  CHECK_THAT(fault, burin_test::StartsWith("kernel 'k'"));
   return fault;
 }
 

@@ -1,11 +1,11 @@
 // Bitcode that the executor must not run: each is refused with its reason.
-#include <catch2/catch.hpp>
 #include <random>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin_test;
 
 namespace {

@@ -1,10 +1,10 @@
 // Activity maps on the host executor: kernels that misuse them, or the bits of shared memory that are made of them.
-#include <catch2/catch.hpp>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin;
 using namespace burin_test;
 

@@ -1,13 +1,13 @@
 // Bulk copies and gates: kernels that use them rightly, and kernels that misuse them in one way each.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
 #include <vector>
 
 #include "compiler/host/shared_memory.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin_test;
 
 namespace {
@@ -43,12 +43,12 @@ std::string copy(int target, int source, int bytes, int gate) {
 std::string load(const std::string& name, int address) {
   return fmt::format("  %{} = call float @burin_dev_shared_load(i32 %t4, i32 {})\n", name, address);
 }
-const std::string kBarrier = "  call void @burin_dev_barrier()\n";
+const std::string kBlockBarrier = "  call void @burin_dev_barrier()\n";
 const std::string kEnd = "  ret void";
 // Gate 0 is there, and a thread has announced and started a copy of the input's first 16 bytes. Threads run in the
 // order 3, 2, 1, 0 here: it is turned round by the barrier.
 std::string started_by(int thread) {
-  return by(0, "init", init(0)) + kBarrier + by(thread, "start", expect(0, 16) + copy(kTarget, 0, 16, 0));
+  return by(0, "init", init(0)) + kBlockBarrier + by(thread, "start", expect(0, 16) + copy(kTarget, 0, 16, 0));
 }
 const std::string kStarted = started_by(0);
 
@@ -59,11 +59,11 @@ std::string bulk_fault(const std::string& body) { return fault_of(body + kEnd, w
 // ---- right
 
 TEST_CASE("three phases of one gate, the last into the first one's place") {
-  const Run run = run_kernel(by(0, "init", init(3)) + kBarrier +                                //
+  const Run run = run_kernel(by(0, "init", init(3)) + kBlockBarrier +                           //
                                  by(0, "one", expect(3, 16) + copy(kTarget, 0, 16, 3)) +        //
-                                 wait(3, 0) + load("x", kTarget) + kBarrier +                   //
+                                 wait(3, 0) + load("x", kTarget) + kBlockBarrier +              //
                                  by(0, "two", expect(3, 16) + copy(kTarget + 16, 16, 16, 3)) +  //
-                                 wait(3, 1) + load("y1", kTarget + 16) + kBarrier +             //
+                                 wait(3, 1) + load("y1", kTarget + 16) + kBlockBarrier +        //
                                  by(0, "three", expect(3, 32) + copy(kTarget, 0, 32, 3)) +      //
                                  wait(3, 0) + load("z", kTarget + 16) + R"(
   %xy = call float @llvm.fma.f32(float %x, float 100.0, float %y1)
@@ -81,7 +81,7 @@ TEST_CASE("three phases of one gate, the last into the first one's place") {
 TEST_CASE("several threads start the copies of one phase, before and after it is announced") {
   for (const int announcer : {0, 3}) {
     const Run run = run_kernel(
-        by(1, "init", init(0)) + kBarrier + by(announcer, "expect", expect(0, 32)) +
+        by(1, "init", init(0)) + kBlockBarrier + by(announcer, "expect", expect(0, 32)) +
             by(1, "copy1", copy(kTarget, 0, 16, 0)) + by(2, "copy2", copy(kTarget + 16, 16, 16, 0)) + wait(0, 0) +
             load("x", kTarget + 16) + "  call void @burin_dev_global_store(ptr %out, i64 %off, float %x)\n" + kEnd,
         with_gates());
@@ -93,7 +93,7 @@ TEST_CASE("several threads start the copies of one phase, before and after it is
 }
 
 TEST_CASE("a barrier after one thread's wait is enough for the others") {
-  const Run run = run_kernel(kStarted + by(2, "wait", wait(0, 0)) + kBarrier + load("x", kTarget) +
+  const Run run = run_kernel(kStarted + by(2, "wait", wait(0, 0)) + kBlockBarrier + load("x", kTarget) +
                                  "  call void @burin_dev_global_store(ptr %out, i64 %off, float %x)\n" + kEnd,
                              with_gates());
   REQUIRE(run.fault.empty());
@@ -130,7 +130,7 @@ TEST_CASE("gates and flights of one block are gone in the next") {
 // ---- the copy
 
 TEST_CASE("bulk copy from beyond the input") {
-  const std::string ready = by(0, "init", init(0)) + kBarrier;
+  const std::string ready = by(0, "init", init(0)) + kBlockBarrier;
   CHECK_THAT(
       bulk_fault(ready + by(0, "copy", copy(kTarget, 16, 32, 0))),
       Contains("block (0, 0), thread 0: bulk copy from input out of bounds: 32 bytes from element 4 on, of the 8 "
@@ -147,7 +147,7 @@ TEST_CASE("bulk copy from beyond the input") {
 }
 
 TEST_CASE("misaligned bulk copy") {
-  const std::string ready = by(0, "init", init(0)) + kBarrier;
+  const std::string ready = by(0, "init", init(0)) + kBlockBarrier;
   CHECK_THAT(bulk_fault(ready + by(0, "copy", copy(kTarget, 4, 16, 0))),
              Contains("misaligned bulk copy from input at byte 4, which is not a multiple of 16"));
   CHECK_THAT(bulk_fault(ready + by(0, "copy", copy(kTarget + 8, 0, 16, 0))),
@@ -159,7 +159,7 @@ TEST_CASE("misaligned bulk copy") {
 }
 
 TEST_CASE("bulk copy to past shared memory") {
-  const std::string ready = by(0, "init", init(0)) + kBarrier;
+  const std::string ready = by(0, "init", init(0)) + kBlockBarrier;
   for (const int target : {kBytes - 16, kBytes, 1 << 20}) {
     CHECK_THAT(bulk_fault(ready + by(0, "copy", copy(target, 0, 32, 0))),
                Contains(fmt::format("bulk copy of 32 bytes into shared memory at byte {}, which does not fit the 256 "
@@ -169,21 +169,21 @@ TEST_CASE("bulk copy to past shared memory") {
 }
 
 TEST_CASE("bulk copy over what another thread may still read") {
-  CHECK_THAT(bulk_fault(kStarted + wait(0, 0) + kBarrier + load("x", kTarget) +
+  CHECK_THAT(bulk_fault(kStarted + wait(0, 0) + kBlockBarrier + load("x", kTarget) +
                         by(3, "again", expect(0, 16) + copy(kTarget, 0, 16, 0))),
              Contains("thread 3: race on shared memory at byte 128: bulk copy into it by thread 3 after a load by "
                       "thread 0, without a barrier in between"));
 }
 
 TEST_CASE("bulk copy over what its own thread has just read") {
-  CHECK_THAT(bulk_fault(kStarted + wait(0, 0) + kBarrier +
+  CHECK_THAT(bulk_fault(kStarted + wait(0, 0) + kBlockBarrier +
                         by(0, "again", load("x", kTarget) + expect(0, 16) + copy(kTarget, 0, 16, 0))),
              Contains("thread 0: race on shared memory at byte 128: bulk copy into it by thread 0 without a barrier "
                       "since its last use"));
 }
 
 TEST_CASE("bulk copy over one in flight") {
-  CHECK_THAT(bulk_fault(kStarted + by(0, "init1", init(1)) + kBarrier + by(2, "again", copy(kTarget, 0, 16, 1))),
+  CHECK_THAT(bulk_fault(kStarted + by(0, "init1", init(1)) + kBlockBarrier + by(2, "again", copy(kTarget, 0, 16, 1))),
              Contains("thread 2: bulk copy into shared memory at byte 128 while a copy into it, issued by a bulk copy "
                       "at gate 0, is in flight"));
 }
@@ -194,7 +194,7 @@ TEST_CASE("bulk copy over what a thread has written") {
                            fmt::format("  call void @burin_dev_shared_store(i32 "
                                        "{}, i32 0, float 1.0)\n",
                                        kTarget + 4)) +
-                        kBarrier + by(0, "copy", expect(0, 16) + copy(kTarget, 0, 16, 0))),
+                        kBlockBarrier + by(0, "copy", expect(0, 16) + copy(kTarget, 0, 16, 0))),
              Contains("thread 0: bulk copy into shared memory at byte 132, which thread 1 has written itself"));
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("store over a bulk copy in flight") {
 }
 
 TEST_CASE("load of a bulk copy that nobody has waited for") {
-  CHECK_THAT(bulk_fault(kStarted + kBarrier + load("x", kTarget)),
+  CHECK_THAT(bulk_fault(kStarted + kBlockBarrier + load("x", kTarget)),
              Contains("load from shared memory at byte 128 while a bulk copy into it is in flight: nobody has waited "
                       "for phase 0 of gate 0"));
 }
@@ -247,7 +247,7 @@ TEST_CASE("a gate used without a barrier after its initialisation") {
 
 TEST_CASE("a gate initialised by every thread, or again") {
   CHECK_THAT(bulk_fault(init(0)), Contains("thread 1: place a gate in shared memory at byte 16, which holds a gate"));
-  CHECK_THAT(bulk_fault(by(0, "one", init(0)) + kBarrier + by(0, "two", init(0))),
+  CHECK_THAT(bulk_fault(by(0, "one", init(0)) + kBlockBarrier + by(0, "two", init(0))),
              Contains("thread 0: place a gate in shared memory at byte 16, which holds a gate"));
 }
 
@@ -259,17 +259,17 @@ TEST_CASE("a gate without room for it") {
 }
 
 TEST_CASE("the place of a gate is no memory") {
-  const std::string ready = by(0, "init", init(1)) + kBarrier;
+  const std::string ready = by(0, "init", init(1)) + kBlockBarrier;
   CHECK_THAT(bulk_fault(ready + "  %x = call float @burin_dev_shared_load(i32 24, i32 0)\n"),
              Contains("load from shared memory at byte 24, which holds a gate"));
   CHECK_THAT(bulk_fault(ready + "  call void @burin_dev_shared_store(i32 28, i32 0, float 1.0)\n"),
              Contains("store to shared memory at byte 28, which holds a gate"));
-  CHECK_THAT(bulk_fault(ready + by(0, "init0", init(0)) + kBarrier + by(0, "copy", copy(16, 0, 16, 1))),
+  CHECK_THAT(bulk_fault(ready + by(0, "init0", init(0)) + kBlockBarrier + by(0, "copy", copy(16, 0, 16, 1))),
              Contains("bulk copy into shared memory at byte 16, which holds a gate"));
 }
 
 TEST_CASE("bytes announced twice") {
-  CHECK_THAT(bulk_fault(kStarted + kBarrier + by(2, "again", expect(0, 16))),
+  CHECK_THAT(bulk_fault(kStarted + kBlockBarrier + by(2, "again", expect(0, 16))),
              Contains("thread 2: announces bytes at gate 0 while nobody has waited for phase 0 (number 0), which "
                       "thread 0 announced"));
 }
@@ -296,12 +296,12 @@ TEST_CASE("a phase begun while another thread may still wait for the one before"
 }
 
 TEST_CASE("more bytes than a gate counts") {
-  CHECK_THAT(bulk_fault(by(0, "init", init(0)) + kBarrier + by(0, "expect", expect(0, 1 << 20))),
+  CHECK_THAT(bulk_fault(by(0, "init", init(0)) + kBlockBarrier + by(0, "expect", expect(0, 1 << 20))),
              Contains("announces 1048576 bytes at gate 0; at most 1048575"));
 }
 
 TEST_CASE("more bytes than were announced") {
-  const std::string ready = by(0, "init", init(0)) + kBarrier;
+  const std::string ready = by(0, "init", init(0)) + kBlockBarrier;
   CHECK_THAT(bulk_fault(ready + by(0, "go", expect(0, 16) + copy(kTarget, 0, 32, 0))),
              Contains("starts a copy of 32 bytes at gate 0, of whose 16 bytes 0 have been started"));
   CHECK_THAT(bulk_fault(ready + by(0, "go", copy(kTarget, 0, 32, 0) + expect(0, 16))),
@@ -309,14 +309,14 @@ TEST_CASE("more bytes than were announced") {
 }
 
 TEST_CASE("a wait for a phase that is none or has never begun") {
-  const std::string ready = by(0, "init", init(0)) + kBarrier;
+  const std::string ready = by(0, "init", init(0)) + kBlockBarrier;
   CHECK_THAT(bulk_fault(ready + wait(0, 2)), Contains("waits for phase 2 of gate 0; a phase is 0 or 1"));
   CHECK_THAT(bulk_fault(ready + wait(0, 1)),
              Contains("waits for phase 1 of gate 0, whose phase 0 has never been complete"));
 }
 
 TEST_CASE("a wait that never ends") {
-  const std::string ready = by(0, "init", init(5)) + kBarrier;
+  const std::string ready = by(0, "init", init(5)) + kBlockBarrier;
   CHECK_THAT(bulk_fault(ready + by(2, "wait", wait(5, 0))),
              Contains("block (0, 0), thread 2: deadlock: waits for phase 0 (number 0) of gate 5 for ever: no thread "
                       "announces its bytes"));
@@ -324,19 +324,19 @@ TEST_CASE("a wait that never ends") {
              Contains("thread 0: deadlock: waits for phase 0 (number 0) of gate 5 for ever: of the 32 bytes that "
                       "thread 1 announced, 16 have been started"));
   // Announced only behind a barrier that the waiting thread does not reach.
-  CHECK_THAT(bulk_fault(ready + by(2, "wait", wait(5, 0)) + kBarrier + by(0, "start", expect(5, 0))),
+  CHECK_THAT(bulk_fault(ready + by(2, "wait", wait(5, 0)) + kBlockBarrier + by(0, "start", expect(5, 0))),
              Contains("thread 2: deadlock"));
 }
 
 TEST_CASE("a wait for the wrong phase never ends") {
-  CHECK_THAT(bulk_fault(kStarted + wait(0, 0) + kBarrier + wait(0, 1)),
+  CHECK_THAT(bulk_fault(kStarted + wait(0, 0) + kBlockBarrier + wait(0, 1)),
              Contains("deadlock: waits for phase 1 (number 1) of gate 0 for ever: no thread announces its bytes"));
 }
 
 TEST_CASE("a block ends with a bulk copy that nobody waited for") {
   CHECK_THAT(bulk_fault(kStarted), Contains("block (0, 0), thread 0: the block ended although nobody has waited for "
                                             "phase 0 (number 0) of gate 0, at which copies of 16 bytes arrive"));
-  CHECK_THAT(bulk_fault(by(0, "init", init(0)) + kBarrier + by(3, "expect", expect(0, 16))),
+  CHECK_THAT(bulk_fault(by(0, "init", init(0)) + kBlockBarrier + by(3, "expect", expect(0, 16))),
              Contains("thread 3: the block ended although nobody has waited for phase 0 (number 0) of gate 0, which "
                       "was announced with 16 bytes"));
 }

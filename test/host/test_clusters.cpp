@@ -2,14 +2,14 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "compiler/host/block_schedule.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin_test;
 
 namespace {
@@ -36,7 +36,7 @@ Run run_clusters(const std::string& body, int blocks = 2) {
 
 std::string cluster_fault(const std::string& body, int blocks = 2) {
   const std::string fault = run_clusters(body, blocks).fault;
-  CHECK_THAT(fault, Catch::StartsWith("kernel 'k', block ("));
+  CHECK_THAT(fault, burin_test::StartsWith("kernel 'k', block ("));
   return fault;
 }
 

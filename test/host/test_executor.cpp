@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
 #include <set>
 
 #include "compiler/host/block_schedule.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
 using namespace burin_test;
@@ -179,7 +179,7 @@ TEST_CASE("every split runs the code of the one that is last") {
         std::string("  %wrong = icmp eq i32 %y, ") + split + "\n  br i1 %wrong, label %fault, label %fine\n";
     const Run run =
         run_kernel(right.substr(0, add) + branch + "fault:\n  unreachable\nfine:\n" + right.substr(add), options);
-    CHECK_THAT(run.fault, Catch::Contains(std::string("block (0, ") + split + "), thread 0: reached code"));
+    CHECK_THAT(run.fault, burin_test::Contains(std::string("block (0, ") + split + "), thread 0: reached code"));
   }
   CHECK(run_kernel(right, options).fault.empty());
 }
@@ -192,7 +192,7 @@ TEST_CASE("a result that depends on which split is last is a fault") {
   const std::string sum = "%sum = fadd float %p0, %p1";
   wrong.replace(wrong.find(sum), sum.size(), "%sum = fadd float %p0, %factor");
   CHECK_THAT(run_kernel(wrong, options).fault,
-             Catch::Contains("output element 0 depends on which split of its group arrives last"));
+             burin_test::Contains("output element 0 depends on which split of its group arrives last"));
 }
 
 TEST_CASE("the schedule runs every block once in each pass, and lets every split be last") {
@@ -395,10 +395,10 @@ TEST_CASE("tensors of the wrong size are refused") {
   burin::HostKernel kernel(assemble_kernel(kStagedKernel), "k", form_of_row_kernel());
   std::vector<float> input(kCols), output(kCols), few(kCols - 1);
   CHECK_THROWS_WITH(kernel.run({1, few, output, {}}),
-                    Catch::Contains("tensor 'input' has 7 words; batch 1 needs 8 in nchw"));
+                    burin_test::Contains("tensor 'input' has 7 words; batch 1 needs 8 in nchw"));
   CHECK_THROWS_WITH(kernel.run({1, input, few, {}}),
-                    Catch::Contains("tensor 'output' has 7 words; batch 1 needs 8 in nchw"));
+                    burin_test::Contains("tensor 'output' has 7 words; batch 1 needs 8 in nchw"));
   CHECK_THROWS_WITH(kernel.run({1, input, output, input}),
-                    Catch::Contains("tensor 'residual' has 8 words; batch 1 needs 0"));
-  CHECK_THROWS_WITH(kernel.run({0, input, output, {}}), Catch::Contains("batch 0"));
+                    burin_test::Contains("tensor 'residual' has 8 words; batch 1 needs 0"));
+  CHECK_THROWS_WITH(kernel.run({0, input, output, {}}), burin_test::Contains("batch 0"));
 }

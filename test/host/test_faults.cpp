@@ -1,10 +1,10 @@
 // Kernels that misuse global memory, partial sums or control flow in one way each: the executor says in which, and
 // where.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin_test;
 
 namespace {

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <catch2/catch.hpp>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
 using namespace burin_test;
@@ -77,7 +77,7 @@ TEST_CASE("halves: words in shared memory") {
 )";
   CHECK(stored(body, "%x") == std::bit_cast<std::uint32_t>(1.0F));
   CHECK_THAT(fault_of("  %a = call i32 @burin_dev_shared_load_word_if(i32 0, i32 64, i32 0)\n" + store_word("%a")),
-             Catch::Contains("shared"));
+             burin_test::Contains("shared"));
 }
 
 TEST_CASE("n2chw: an odd number of images takes whole pairs") {
@@ -99,7 +99,7 @@ store:
 end:
   ret void)";
   CHECK_THAT(fault_of(first_pair, three_images()),
-             Catch::Contains("output element 8 (images 2 and 3, channel 0, row 0, col 0) was not written"));
+             burin_test::Contains("output element 8 (images 2 and 3, channel 0, row 0, col 0) was not written"));
 }
 
 TEST_CASE("n2chw: tensors of another size are refused") {
@@ -112,6 +112,7 @@ TEST_CASE("n2chw: tensors of another size are refused") {
     FAIL("it ran");
   } catch (const burin::Error& error) {
     CHECK(error.kind() == burin::ErrorKind::bad_input);
-    CHECK_THAT(error.what(), Catch::Contains("tensor 'input' has 24 words") && Catch::Contains("needs 16 in n2chw"));
+    CHECK_THAT(error.what(),
+               burin_test::Contains("tensor 'input' has 24 words") && burin_test::Contains("needs 16 in n2chw"));
   }
 }

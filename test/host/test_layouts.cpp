@@ -1,10 +1,10 @@
 // Tensors in nchw4: sizes, places and the channels that fill the last four up.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
 using namespace burin_test;
@@ -68,20 +68,21 @@ TEST_CASE("layouts: filling channels may be written, more than once, to no effec
 }
 
 TEST_CASE("layouts: a real channel that nobody writes is named") {
-  CHECK_THAT(fault_of(store_channels(0, kChannels - 1) + "  ret void", five_out()),
-             Catch::Contains("output element 32 (image 0, channel 4, row 0, col 0) was not written by any thread; 8 of "
-                             "64 elements are missing"));
+  CHECK_THAT(
+      fault_of(store_channels(0, kChannels - 1) + "  ret void", five_out()),
+      burin_test::Contains("output element 32 (image 0, channel 4, row 0, col 0) was not written by any thread; 8 of "
+                           "64 elements are missing"));
 }
 
 TEST_CASE("layouts: a real channel written twice is named") {
   const std::string again = "  call void @burin_dev_global_store(ptr %out, i64 8, float 1.0)\n";
   CHECK_THAT(fault_of(store_channels(0, kChannels) + again + "  ret void", five_out()),
-             Catch::Contains("output element 2 (image 0, channel 2, row 0, col 0) a second time"));
+             burin_test::Contains("output element 2 (image 0, channel 2, row 0, col 0) a second time"));
 }
 
 TEST_CASE("layouts: behind the filling the output ends") {
   CHECK_THAT(fault_of(store_channels(0, kChannels + kTogether) + "  ret void", five_out()),
-             Catch::Contains("store to output out of bounds: element 64, past the 64 of the launch"));
+             burin_test::Contains("store to output out of bounds: element 64, past the 64 of the launch"));
 }
 
 TEST_CASE("layouts: four channels that are all real have no filling") {
@@ -89,7 +90,7 @@ TEST_CASE("layouts: four channels that are all real have no filling") {
   options.shape.out_channels = kTogether;
   CHECK(run_kernel(store_channels(0, kTogether) + "  ret void", options).fault.empty());
   CHECK_THAT(fault_of(store_channels(0, kTogether - 1) + "  ret void", options),
-             Catch::Contains("output element 3 (image 0, channel 3, row 0, col 0) was not written"));
+             burin_test::Contains("output element 3 (image 0, channel 3, row 0, col 0) was not written"));
 }
 
 TEST_CASE("layouts: the input may be loaded up to the end of its filling") {
@@ -108,7 +109,7 @@ TEST_CASE("layouts: the input may be loaded up to the end of its filling") {
     CHECK(run.output[static_cast<std::size_t>(i)] == static_cast<float>(kCols * kTogether + i * kTogether + 3 + 1));
   }
   CHECK_THAT(fault_of(load_from(2 * kCols * kTogether * 4), options),
-             Catch::Contains("load from input out of bounds: element 64, past the 64 of the launch"));
+             burin_test::Contains("load from input out of bounds: element 64, past the 64 of the launch"));
 }
 
 TEST_CASE("layouts: tensors of the other layout's size are refused") {
@@ -118,7 +119,7 @@ TEST_CASE("layouts: tensors of the other layout's size are refused") {
   const std::vector<float> input(kCols), nchw(kChannels * kCols), packed(kElements);
   std::vector<float> output(kElements), small(kChannels * kCols);
   CHECK_THROWS_WITH(kernel.run({1, input, small, packed}),
-                    Catch::Contains("tensor 'output' has 40 words") && Catch::Contains("needs 64 in nchw4"));
-  CHECK_THROWS_WITH(kernel.run({1, input, output, nchw}),
-                    Catch::Contains("tensor 'residual' has 40 words") && Catch::Contains("needs 64 in nchw4"));
+                    burin_test::Contains("tensor 'output' has 40 words") && burin_test::Contains("needs 64 in nchw4"));
+  CHECK_THROWS_WITH(kernel.run({1, input, output, nchw}), burin_test::Contains("tensor 'residual' has 40 words") &&
+                                                              burin_test::Contains("needs 64 in nchw4"));
 }

@@ -1,11 +1,11 @@
 // Accesses and multiply-adds that a condition leaves out.
 #include <array>
-#include <catch2/catch.hpp>
 #include <cmath>
 
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin_test;
 
 namespace {

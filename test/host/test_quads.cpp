@@ -1,8 +1,7 @@
 // Four words at once: what nchw4 is for.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
 using namespace burin_test;
@@ -125,41 +124,44 @@ TEST_CASE("quads: where the condition does not hold, words that nobody wrote may
 
 TEST_CASE("quads: an address that is no multiple of 16 is a fault") {
   const RunOptions options = four_channels();
-  CHECK_THAT(fault_of("  %x = call <4 x float> @burin_dev_global_load4(ptr %in, i64 8)\n  ret void", options),
-             Catch::Contains("misaligned load of four words at byte 8 of the input, which is not a multiple of 16"));
-  CHECK_THAT(fault_of("  call void @burin_dev_global_store4(ptr %out, i64 20, <4 x float> zeroinitializer)\n  ret void",
-                      options),
-             Catch::Contains("misaligned store of four words at byte 20 of the output, which is not a multiple of 16"));
+  CHECK_THAT(
+      fault_of("  %x = call <4 x float> @burin_dev_global_load4(ptr %in, i64 8)\n  ret void", options),
+      burin_test::Contains("misaligned load of four words at byte 8 of the input, which is not a multiple of 16"));
+  CHECK_THAT(
+      fault_of("  call void @burin_dev_global_store4(ptr %out, i64 20, <4 x float> zeroinitializer)\n  ret void",
+               options),
+      burin_test::Contains("misaligned store of four words at byte 20 of the output, which is not a multiple of 16"));
   CHECK_THAT(
       fault_of("  %x = call <4 x float> @burin_dev_shared_load4(i32 8, i32 4)\n  ret void", options),
-      Catch::Contains("misaligned load of four words of shared memory at byte 12, which is not a multiple of 16"));
+      burin_test::Contains("misaligned load of four words of shared memory at byte 12, which is not a multiple of 16"));
   CHECK_THAT(fault_of("  %x = call <4 x float> @burin_dev_shared_load4_if(i32 0, i32 8, i32 4)\n  ret void", options),
-             Catch::Contains("misaligned load of four words of shared memory at byte 12"));
+             burin_test::Contains("misaligned load of four words of shared memory at byte 12"));
   CHECK_THAT(
       fault_of("  call void @burin_dev_shared_store4(i32 8, i32 4, <4 x float> zeroinitializer)\n  ret void", options),
-      Catch::Contains("misaligned store to four words of shared memory at byte 12"));
+      burin_test::Contains("misaligned store to four words of shared memory at byte 12"));
   const auto copy = [](const std::string& arguments) {
     return "  call void @burin_dev_copy_async4(" + arguments + ", i32 1)\n  ret void";
   };
   CHECK_THAT(fault_of(copy("i32 8, i32 0, ptr %in, i64 0"), options),
-             Catch::Contains("misaligned copy to four words of shared memory at byte 8"));
+             burin_test::Contains("misaligned copy to four words of shared memory at byte 8"));
   CHECK_THAT(fault_of(copy("i32 0, i32 0, ptr %in, i64 8"), options),
-             Catch::Contains("misaligned copy of four words at byte 8 of the input"));
+             burin_test::Contains("misaligned copy of four words at byte 8 of the input"));
 }
 
 TEST_CASE("quads: each word is checked as by itself") {
   const RunOptions options = four_channels();
   CHECK_THAT(fault_of("  %x = call <4 x float> @burin_dev_global_load4(ptr %in, i64 128)\n  ret void", options),
-             Catch::Contains("load from input out of bounds: element 32, past the 32 of the launch"));
+             burin_test::Contains("load from input out of bounds: element 32, past the 32 of the launch"));
   const std::string half_written =
       "  call void @burin_dev_shared_store(i32 0, i32 0, float 1.0)\n"
       "  %x = call <4 x float> @burin_dev_shared_load4(i32 0, i32 0)\n";
-  CHECK_THAT(fault_of(only_thread(0, half_written) + "  ret void", options), Catch::Contains("byte 4"));
+  CHECK_THAT(fault_of(only_thread(0, half_written) + "  ret void", options), burin_test::Contains("byte 4"));
   const std::string twice =
       "  %off16 = shl i64 %off, 2\n"
       "  call void @burin_dev_global_store4(ptr %out, i64 %off16, <4 x float> zeroinitializer)\n"
       "  call void @burin_dev_global_store4(ptr %out, i64 %off16, <4 x float> zeroinitializer)\n  ret void";
-  CHECK_THAT(fault_of(twice, options), Catch::Contains("output element 0 (image 0, channel 0, row 0, col 0) a second"));
+  CHECK_THAT(fault_of(twice, options),
+             burin_test::Contains("output element 0 (image 0, channel 0, row 0, col 0) a second"));
 }
 
 TEST_CASE("quads: other vectors are refused") {
@@ -170,5 +172,5 @@ define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
   %x = call <2 x float> @burin_dev_global_load4(ptr %in, i64 0)
   ret void
 })"));
-  CHECK_THAT(refusal, Catch::Contains("types that are not those of templates/device.h"));
+  CHECK_THAT(refusal, burin_test::Contains("types that are not those of templates/device.h"));
 }

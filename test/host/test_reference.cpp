@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <random>
 
 #include "compiler/reference.h"
 #include "ir/element_type.h"
+#include "test/catch.h"
 
 using namespace burin;
 

@@ -1,10 +1,10 @@
 // Kernels that misuse shared memory, copies or barriers in one way each: the executor says in which, and where.
-#include <catch2/catch.hpp>
 
 #include "compiler/host/shared_memory.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
-using Catch::Contains;
+using burin_test::Contains;
 using namespace burin_test;
 
 // ---- shared memory

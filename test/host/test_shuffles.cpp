@@ -1,6 +1,6 @@
 // Values that threads of a warp exchange.
-#include <catch2/catch.hpp>
 
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 
 using namespace burin_test;
@@ -28,7 +28,7 @@ stay:
   %other = call float @burin_dev_shuffle_xor(float 1.0, i32 1)
   ret void
 )");
-  CHECK_THAT(fault, Catch::Contains("thread 1: divergence: waits at a shuffle that thread 0, which has ended"));
+  CHECK_THAT(fault, burin_test::Contains("thread 1: divergence: waits at a shuffle that thread 0, which has ended"));
 }
 
 TEST_CASE("shuffles: over different distances") {
@@ -39,7 +39,7 @@ TEST_CASE("shuffles: over different distances") {
   %other = call float @burin_dev_shuffle_xor(float 1.0, i32 %distance)
   ret void
 )");
-  CHECK_THAT(fault, Catch::Contains("thread 2: divergence: shuffles over a distance of 3, thread 0 over 1"));
+  CHECK_THAT(fault, burin_test::Contains("thread 2: divergence: shuffles over a distance of 3, thread 0 over 1"));
 }
 
 TEST_CASE("shuffles: beyond the block") {
@@ -48,7 +48,7 @@ TEST_CASE("shuffles: beyond the block") {
   %other = call float @burin_dev_shuffle_xor(float 1.0, i32 8)
   ret void
 )");
-  CHECK_THAT(fault, Catch::Contains("thread 0: shuffles with thread 8, which its warp does not have"));
+  CHECK_THAT(fault, burin_test::Contains("thread 0: shuffles with thread 8, which its warp does not have"));
 }
 
 TEST_CASE("shuffles: they order nothing") {
@@ -60,5 +60,5 @@ TEST_CASE("shuffles: they order nothing") {
   %x = call float @burin_dev_shared_load(i32 %neighbour, i32 16)
   ret void
 )");
-  CHECK_THAT(fault, Catch::Contains("race"));
+  CHECK_THAT(fault, burin_test::Contains("race"));
 }

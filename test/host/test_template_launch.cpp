@@ -1,10 +1,9 @@
 // Kernels of templates, written by hand: slices of larger tensors, and weights as data.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include "ir/error.h"
 #include "ir/template_plan.h"
+#include "test/catch.h"
 #include "test/host/kernel_text.h"
 #include "test/thrown.h"
 
@@ -85,10 +84,10 @@ TEST_CASE("template launch: a word beside the slice") {
                                       bytes),
                           output);
   };
-  CHECK_THAT(fault_at(4), Catch::Contains("store to output element") &&
-                              Catch::Contains("(image 0, word 4), which is not the kernel's"));
-  CHECK_THAT(fault_at(-4), Catch::Contains("element -1, before the 12 of the launch") ||
-                               Catch::Contains("element 7 (image 0, word 7), which is not the kernel's"));
+  CHECK_THAT(fault_at(4), burin_test::Contains("store to output element") &&
+                              burin_test::Contains("(image 0, word 4), which is not the kernel's"));
+  CHECK_THAT(fault_at(-4), burin_test::Contains("element -1, before the 12 of the launch") ||
+                               burin_test::Contains("element 7 (image 0, word 7), which is not the kernel's"));
 }
 
 TEST_CASE("template launch: several runs of each image") {
@@ -104,21 +103,21 @@ TEST_CASE("template launch: several runs of each image") {
   std::vector<float> output;
   CHECK(fault_of_slice(in_run + kHalve, output, form, 6) == "no error");
   CHECK(output == std::vector<float>{1, 1.5, -1, -1, 3, 3.5, -1, -1, 5, 5.5, -1, -1, 7, 7.5});
-  CHECK_THAT(fault_of_slice(kHalve, output, form, 6), Catch::Contains("word 2), which is not the kernel's"));
+  CHECK_THAT(fault_of_slice(kHalve, output, form, 6), burin_test::Contains("word 2), which is not the kernel's"));
   CHECK_THAT(fault_of_slice(in_run + kHalve, output, form, 4),
-             Catch::Contains("output element 4 (image 0, word 4) was not written by any thread; 4 of 14"));
+             burin_test::Contains("output element 4 (image 0, word 4) was not written by any thread; 4 of 14"));
 }
 
 TEST_CASE("template launch: nothing is written") {
   std::vector<float> output;
   CHECK_THAT(fault_of_slice("", output),
-             Catch::Contains("output element 0 (image 0, word 0) was not written by any thread; 8 of 12"));
+             burin_test::Contains("output element 0 (image 0, word 0) was not written by any thread; 8 of 12"));
 }
 
 TEST_CASE("template launch: weights beyond their end") {
   std::vector<float> output;
   CHECK_THAT(fault_of_slice("  %w = call float @burin_dev_global_load(ptr %weights, i64 4)\n", output),
-             Catch::Contains("load from weights out of bounds: element 1, past the 1 of the launch"));
+             burin_test::Contains("load from weights out of bounds: element 1, past the 1 of the launch"));
 }
 
 TEST_CASE("template launch: weights are copied before the launch is awaited, and nothing else is") {
@@ -137,7 +136,7 @@ TEST_CASE("template launch: weights are copied before the launch is awaited, and
     return fault_of_slice(copied_from(source), output, form_of_slice(1), 1);
   };
   CHECK(fault("%weights") == "no error");
-  CHECK_THAT(fault("%in"), Catch::Contains("asynchronous copy before the thread has awaited its launch"));
+  CHECK_THAT(fault("%in"), burin_test::Contains("asynchronous copy before the thread has awaited its launch"));
 }
 
 TEST_CASE("template launch: weights of another number") {
@@ -146,16 +145,16 @@ TEST_CASE("template launch: weights of another number") {
   std::vector<float> output(12);
   const std::vector<std::uint32_t> weights(2);
   CHECK_THAT(error_of([&] { host.run({2, input, output, {}, weights}); }),
-             Catch::Contains("tensor 'weights' has 2 words; batch 2 needs 1"));
-  CHECK_THAT(error_of([&] { host.run({2, input, output}); }), Catch::Contains("tensor 'weights' has 0 words"));
+             burin_test::Contains("tensor 'weights' has 2 words; batch 2 needs 1"));
+  CHECK_THAT(error_of([&] { host.run({2, input, output}); }), burin_test::Contains("tensor 'weights' has 0 words"));
 }
 
 TEST_CASE("template launch: a kernel of another form") {
   const std::string fault =
       error_of([] { HostKernel(assemble_kernel(kStoreOne + "  ret void\n"), "k", form_of_slice()); });
   CHECK_THAT(fault,
-             Catch::Contains("kernel 'k' does not have the parameters (input, output, residual, weights, batch)"));
-  CHECK_THAT(
-      refusal_of(kernel_of("")),
-      Catch::Contains("kernel 'k' does not have the parameters (input, output, residual, partials, counters, batch)"));
+             burin_test::Contains("kernel 'k' does not have the parameters (input, output, residual, weights, batch)"));
+  CHECK_THAT(refusal_of(kernel_of("")),
+             burin_test::Contains(
+                 "kernel 'k' does not have the parameters (input, output, residual, partials, counters, batch)"));
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <catch2/catch.hpp>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/scratch_folder.h"
 
 namespace burin_test {

@@ -8,7 +8,8 @@ using namespace burin_test;
 
 namespace {
 
-void rejects(const std::string& name, const std::string& content, std::initializer_list<std::string_view> parts) {
+void rejects_format(const std::string& name, const std::string& content,
+                    std::initializer_list<std::string_view> parts) {
   const ScratchFolder folder;
   const std::string path = folder.write(name, content);
   expect_bad_input({path}, [&] { open_weights_file(path); });
@@ -37,7 +38,7 @@ TEST_CASE("format: a directory") {
   const ScratchFolder folder;
   expect_bad_input({"is a directory", "index.json"}, [&] { open_weights_file(folder / ""); });
 }
-TEST_CASE("format: an empty file") { rejects("a.safetensors", "", {"is empty"}); }
+TEST_CASE("format: an empty file") { rejects_format("a.safetensors", "", {"is empty"}); }
 TEST_CASE("format: a named pipe") {
   const ScratchFolder folder;
   const std::string path = folder / "pipe.npy";
@@ -45,19 +46,19 @@ TEST_CASE("format: a named pipe") {
   expect_bad_input({"pipe.npy", "not a regular file"}, [&] { open_weights_file(path); });
 }
 TEST_CASE("format: unknown content") {
-  rejects("a.bin", "hello", {"no weights file that burin knows", ".npz", ".safetensors"});
+  rejects_format("a.bin", "hello", {"no weights file that burin knows", ".npz", ".safetensors"});
 }
 TEST_CASE("format: formats of others are called by their name") {
-  rejects("a.h5", "\x89HDF\r\n\x1a\n....", {"HDF5"});
-  rejects("a.gguf", "GGUF....", {"GGUF"});
-  rejects("a.pth", "\x80\x02}q", {"pickle"});
-  rejects("a.tflite", "....TFL3", {"TensorFlow Lite"});
-  rejects("a.npz.gz", "\x1f\x8b....", {"gzip"});
+  rejects_format("a.h5", "\x89HDF\r\n\x1a\n....", {"HDF5"});
+  rejects_format("a.gguf", "GGUF....", {"GGUF"});
+  rejects_format("a.pth", "\x80\x02}q", {"pickle"});
+  rejects_format("a.tflite", "....TFL3", {"TensorFlow Lite"});
+  rejects_format("a.npz.gz", "\x1f\x8b....", {"gzip"});
 }
 TEST_CASE("format: broken content is judged by the name") {
-  rejects("a.safetensors", "short", {"too few for safetensors"});
-  rejects("a.npy", "short", {"does not start like"});
-  rejects("a.npz", "short", {"zip archive"});
-  rejects("a.index.json", "short", {"not valid JSON"});
+  rejects_format("a.safetensors", "short", {"too few for safetensors"});
+  rejects_format("a.npy", "short", {"does not start like"});
+  rejects_format("a.npz", "short", {"zip archive"});
+  rejects_format("a.index.json", "short", {"not valid JSON"});
 }
-TEST_CASE("format: JSON that is no index") { rejects("a.json", R"({"x":1})", {"no weight_map"}); }
+TEST_CASE("format: JSON that is no index") { rejects_format("a.json", R"({"x":1})", {"no weight_map"}); }

@@ -15,8 +15,8 @@ LayerGeometry layer(const std::string& attributes) {
   return geometry.layers[0];
 }
 
-void rejects(const std::string& attributes, std::initializer_list<std::string_view> parts,
-             ErrorKind kind = ErrorKind::bad_input) {
+void rejects_geometry(const std::string& attributes, std::initializer_list<std::string_view> parts,
+                      ErrorKind kind = ErrorKind::bad_input) {
   expect_error(kind, {"g.json", "'conv1'"}, [&] { layer(attributes); });
   expect_error(kind, parts, [&] { layer(attributes); });
 }
@@ -107,75 +107,79 @@ TEST_CASE("geometry: attributes without meaning are listed, but not 'source'") {
 }
 
 TEST_CASE("geometry: rejects other tools' names for an attribute, and misspelt ones") {
-  rejects(R"("stirde":2)", {"'stirde'", "called 'stride'"});
-  rejects(R"("Stride":2)", {"'Stride'", "called 'stride'"});
+  rejects_geometry(R"("stirde":2)", {"'stirde'", "called 'stride'"});
+  rejects_geometry(R"("Stride":2)", {"'Stride'", "called 'stride'"});
   CHECK(parse_geometry(R"({"a":{"K":1,"C":2}})", "g.json").unknown.size() == 2);
-  rejects(R"("padding":1)", {"'padding'", "called 'pad'"});
-  rejects(R"("strides":[1,1])", {"'strides'", "called 'stride'"});
-  rejects(R"("h":5)", {"'h'", "called 'H'"});
+  rejects_geometry(R"("padding":1)", {"'padding'", "called 'pad'"});
+  rejects_geometry(R"("strides":[1,1])", {"'strides'", "called 'stride'"});
+  rejects_geometry(R"("h":5)", {"'h'", "called 'H'"});
 }
 
-TEST_CASE("geometry: rejects a stride of 0") { rejects(R"("stride":0)", {"stride is \"0\"", "at least 1"}); }
-TEST_CASE("geometry: rejects a negative stride") { rejects(R"("stride":-1)", {"stride is \"-1\"", "at least 1"}); }
+TEST_CASE("geometry: rejects a stride of 0") { rejects_geometry(R"("stride":0)", {"stride is \"0\"", "at least 1"}); }
+TEST_CASE("geometry: rejects a negative stride") {
+  rejects_geometry(R"("stride":-1)", {"stride is \"-1\"", "at least 1"});
+}
 TEST_CASE("geometry: rejects a stride of 0 in one direction") {
-  rejects(R"("stride":"1x0")", {"stride is \"1x0\"", "at least 1"});
+  rejects_geometry(R"("stride":"1x0")", {"stride is \"1x0\"", "at least 1"});
 }
 TEST_CASE("geometry: rejects a stride above the limit") {
-  rejects(R"("stride":65)", {"stride is \"65\"", "limit is 64"}, ErrorKind::unsupported);
+  rejects_geometry(R"("stride":65)", {"stride is \"65\"", "limit is 64"}, ErrorKind::unsupported);
 }
 TEST_CASE("geometry: rejects a stride beyond 64 bits") {
-  rejects(R"("stride":"99999999999999999999")", {"stride is", "limit is 64"}, ErrorKind::unsupported);
-  rejects(R"("stride":"-99999999999999999999")", {"stride is", "at least 1"});
+  rejects_geometry(R"("stride":"99999999999999999999")", {"stride is", "limit is 64"}, ErrorKind::unsupported);
+  rejects_geometry(R"("stride":"-99999999999999999999")", {"stride is", "at least 1"});
 }
 TEST_CASE("geometry: rejects a stride that is no number") {
-  rejects(R"("stride":"fast")", {"\"fast\"", "whole number"});
+  rejects_geometry(R"("stride":"fast")", {"\"fast\"", "whole number"});
 }
-TEST_CASE("geometry: rejects a fractional stride") { rejects(R"("stride":1.5)", {"\"1.5\"", "whole number"}); }
-TEST_CASE("geometry: rejects three strides") { rejects(R"("stride":[1,1,1])", {"\"1,1,1\"", "HxW"}); }
+TEST_CASE("geometry: rejects a fractional stride") { rejects_geometry(R"("stride":1.5)", {"\"1.5\"", "whole number"}); }
+TEST_CASE("geometry: rejects three strides") { rejects_geometry(R"("stride":[1,1,1])", {"\"1,1,1\"", "HxW"}); }
 TEST_CASE("geometry: rejects an empty stride") {
-  rejects(R"("stride":"")", {"stride is \"\""});
-  rejects(R"("stride":[])", {"stride is \"[]\""});
-  rejects(R"("stride":null)", {"stride is \"null\""});
+  rejects_geometry(R"("stride":"")", {"stride is \"\""});
+  rejects_geometry(R"("stride":[])", {"stride is \"[]\""});
+  rejects_geometry(R"("stride":null)", {"stride is \"null\""});
 }
-TEST_CASE("geometry: rejects a nested stride") { rejects(R"("stride":[[1]])", {"stride is \"[[1]]\""}); }
-TEST_CASE("geometry: rejects a dilation of 0") { rejects(R"("dilation":0)", {"dilation is \"0\"", "at least 1"}); }
+TEST_CASE("geometry: rejects a nested stride") { rejects_geometry(R"("stride":[[1]])", {"stride is \"[[1]]\""}); }
+TEST_CASE("geometry: rejects a dilation of 0") {
+  rejects_geometry(R"("dilation":0)", {"dilation is \"0\"", "at least 1"});
+}
 TEST_CASE("geometry: rejects padding of garbage") {
   for (const std::string text :
        {"same", "1,", ",1", "1x", "x", "1,2", "1,2,3", "1,2,3,4,5", "1x2x3", "0x1,2", "1 2", "+1", "1.0", "٣"}) {
     INFO(text);
-    rejects("\"pad\":\"" + text + "\"", {"pad is", "top,bottom,left,right"});
+    rejects_geometry("\"pad\":\"" + text + "\"", {"pad is", "top,bottom,left,right"});
   }
 }
 TEST_CASE("geometry: rejects negative padding") {
-  rejects(R"("pad":"0,0,-1,0")", {"pad is \"0,0,-1,0\"", "at least 0"});
+  rejects_geometry(R"("pad":"0,0,-1,0")", {"pad is \"0,0,-1,0\"", "at least 0"});
 }
 TEST_CASE("geometry: rejects padding above the limit") {
-  rejects(R"("pad":"1025")", {"pad is \"1025\"", "limit is 1024"}, ErrorKind::unsupported);
+  rejects_geometry(R"("pad":"1025")", {"pad is \"1025\"", "limit is 1024"}, ErrorKind::unsupported);
 }
-TEST_CASE("geometry: rejects 0 groups") { rejects(R"("groups":0)", {"groups is \"0\"", "at least 1"}); }
+TEST_CASE("geometry: rejects 0 groups") { rejects_geometry(R"("groups":0)", {"groups is \"0\"", "at least 1"}); }
 TEST_CASE("geometry: rejects groups that are no number") {
-  rejects(R"("groups":"two")", {"groups is \"two\"", "whole number"});
+  rejects_geometry(R"("groups":"two")", {"groups is \"two\"", "whole number"});
 }
-TEST_CASE("geometry: rejects an input of 0 rows") { rejects(R"("H":0)", {"H is \"0\"", "at least 1"}); }
+TEST_CASE("geometry: rejects an input of 0 rows") { rejects_geometry(R"("H":0)", {"H is \"0\"", "at least 1"}); }
 TEST_CASE("geometry: rejects an input above the limit") {
-  rejects(R"("W":32769)", {"W is \"32769\"", "limit is 32768"}, ErrorKind::unsupported);
+  rejects_geometry(R"("W":32769)", {"W is \"32769\"", "limit is 32768"}, ErrorKind::unsupported);
 }
 TEST_CASE("geometry: rejects an unknown activation") {
-  rejects(R"("activation":"gelu")", {"\"gelu\"", "one of", "silu"});
+  rejects_geometry(R"("activation":"gelu")", {"\"gelu\"", "one of", "silu"});
 }
 TEST_CASE("geometry: rejects a slope that is no number") {
-  rejects(R"("leaky_slope":"steep")", {"\"steep\"", "finite number"});
-  rejects(R"("leaky_slope":"nan")", {"\"nan\"", "finite number"});
-  rejects(R"("leaky_slope":1e39)", {"finite number"});
+  rejects_geometry(R"("leaky_slope":"steep")", {"\"steep\"", "finite number"});
+  rejects_geometry(R"("leaky_slope":"nan")", {"\"nan\"", "finite number"});
+  rejects_geometry(R"("leaky_slope":1e39)", {"finite number"});
 }
 TEST_CASE("geometry: rejects residual that is no truth value") {
-  rejects(R"("residual":"maybe")", {"\"maybe\"", "true or false"});
+  rejects_geometry(R"("residual":"maybe")", {"\"maybe\"", "true or false"});
 }
 TEST_CASE("geometry: rejects a weight that is no name") {
-  rejects(R"("weight":5)", {"weight is \"5\"", "name"});
-  rejects(R"("weight":"")", {"weight is \"\"", "name"});
+  rejects_geometry(R"("weight":5)", {"weight is \"5\"", "name"});
+  rejects_geometry(R"("weight":"")", {"weight is \"\"", "name"});
 }
-TEST_CASE("geometry: rejects a bias that is no name") { rejects(R"("bias":7)", {"bias is \"7\"", "name"}); }
+TEST_CASE("geometry: rejects a bias that is no name") { rejects_geometry(R"("bias":7)", {"bias is \"7\"", "name"}); }
 TEST_CASE("geometry: rejects an attribute twice") {
   expect_bad_input({"g.json", "'pad'", "twice"}, [] { layer(R"("pad":1,"pad":2)"); });
 }

@@ -52,8 +52,8 @@ Network import_bytes(const std::string& bytes, const ImportOptions& options = {}
   return import_network(folder.write(name, bytes), options);
 }
 
-void rejects(const std::string& bytes, ErrorKind kind, std::initializer_list<std::string_view> parts,
-             const ImportOptions& options = {}) {
+void rejects_network(const std::string& bytes, ErrorKind kind, std::initializer_list<std::string_view> parts,
+                     const ImportOptions& options = {}) {
   expect_error(kind, {"n.safetensors"}, [&] { import_bytes(bytes, options); });
   expect_error(kind, parts, [&] { import_bytes(bytes, options); });
 }
@@ -208,12 +208,13 @@ TEST_CASE("network: half of a pruning pair is an ordinary tensor") {
 }
 
 TEST_CASE("network: rejects a mask of another shape") {
-  rejects(tensors_file({{"a.weight_orig", {2, 1, 1, 1}, ""}, {"a.weight_mask", {2}, ""}}, R"({"a":{"H":4,"W":4}})"),
-          ErrorKind::bad_input, {"'a.weight_orig'", "[2,1,1,1]", "'a.weight_mask'", "[2]"});
+  rejects_network(
+      tensors_file({{"a.weight_orig", {2, 1, 1, 1}, ""}, {"a.weight_mask", {2}, ""}}, R"({"a":{"H":4,"W":4}})"),
+      ErrorKind::bad_input, {"'a.weight_orig'", "[2,1,1,1]", "'a.weight_mask'", "[2]"});
 }
 TEST_CASE("network: rejects a pruning pair beside the plain tensor") {
-  rejects(tensors_file({{"w_orig", {1}, ""}, {"w_mask", {1}, ""}, {"w", {1}, ""}}, ""), ErrorKind::bad_input,
-          {"'w'", "beside"});
+  rejects_network(tensors_file({{"w_orig", {1}, ""}, {"w_mask", {1}, ""}, {"w", {1}, ""}}, ""), ErrorKind::bad_input,
+                  {"'w'", "beside"});
 }
 
 TEST_CASE("network: only the layers that match, and the others' tensors are not left over") {
@@ -233,7 +234,7 @@ TEST_CASE("network: a layer that is not asked for may be broken") {
 TEST_CASE("network: a pattern that matches nothing lists the names") {
   ImportOptions options;
   options.layer_glob = "c";
-  rejects(kTwoLayers, ErrorKind::usage, {"no layer matches 'c'", "'a', 'b'"}, options);
+  rejects_network(kTwoLayers, ErrorKind::usage, {"no layer matches 'c'", "'a', 'b'"}, options);
 }
 
 TEST_CASE("network: two layers may share their weights") {
@@ -276,102 +277,105 @@ TEST_CASE("network: no nonzeros at all is legal") {
 }
 
 TEST_CASE("network: rejects flags for a file of several layers") {
-  rejects(kTwoLayers, ErrorKind::usage, {"2 layers", "--input-shape", "--geometry"}, with_flags("4x4"));
+  rejects_network(kTwoLayers, ErrorKind::usage, {"2 layers", "--input-shape", "--geometry"}, with_flags("4x4"));
 }
 TEST_CASE("network: rejects flags for several arrays without geometry") {
-  rejects(tensors_file({{"a", {1, 1, 1, 1}, ""}, {"b", {1, 1, 1, 1}, ""}}, ""), ErrorKind::usage,
-          {"2 layers", "'a', 'b'", "--input-shape", "--geometry"}, with_flags("4x4"));
+  rejects_network(tensors_file({{"a", {1, 1, 1, 1}, ""}, {"b", {1, 1, 1, 1}, ""}}, ""), ErrorKind::usage,
+                  {"2 layers", "'a', 'b'", "--input-shape", "--geometry"}, with_flags("4x4"));
 }
 TEST_CASE("network: rejects several arrays without geometry") {
-  rejects(tensors_file({{"a", {1, 1, 1, 1}, ""}, {"b", {1, 1, 1, 1}, ""}}, ""), ErrorKind::usage,
-          {"no 'geometry'", "--geometry", "--input-shape", "--stride"});
+  rejects_network(tensors_file({{"a", {1, 1, 1, 1}, ""}, {"b", {1, 1, 1, 1}, ""}}, ""), ErrorKind::usage,
+                  {"no 'geometry'", "--geometry", "--input-shape", "--stride"});
 }
 TEST_CASE("network: rejects a bare array without --input-shape") {
   ImportOptions options;
   options.flags.stride = "2";
-  rejects(tensors_file({{"a", {1, 1, 1, 1}, ""}}, ""), ErrorKind::usage, {"--input-shape", "--geometry"}, options);
+  rejects_network(tensors_file({{"a", {1, 1, 1, 1}, ""}}, ""), ErrorKind::usage, {"--input-shape", "--geometry"},
+                  options);
 }
 TEST_CASE("network: rejects a file without 4-D weights") {
-  rejects(tensors_file({{"a", {3}, ""}}, ""), ErrorKind::bad_input, {"no 4-D weights", "'a'", "[3]"},
-          with_flags("4x4"));
+  rejects_network(tensors_file({{"a", {3}, ""}}, ""), ErrorKind::bad_input, {"no 4-D weights", "'a'", "[3]"},
+                  with_flags("4x4"));
 }
 TEST_CASE("network: rejects channels that do not fit the weights") {
-  rejects(tensors_file({{"a", {4, 3, 1, 1}, ""}}, ""), ErrorKind::usage, {"--input-shape", "4 channels", "take 6"},
-          with_flags("4x5x5", 2));
+  rejects_network(tensors_file({{"a", {4, 3, 1, 1}, ""}}, ""), ErrorKind::usage,
+                  {"--input-shape", "4 channels", "take 6"}, with_flags("4x5x5", 2));
 }
 TEST_CASE("network: rejects output channels not divisible by groups") {
-  rejects(tensors_file({{"a.weight", {3, 1, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"groups":2}})"), ErrorKind::bad_input,
-          {"'a'", "3 output channels", "2 groups"});
+  rejects_network(tensors_file({{"a.weight", {3, 1, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"groups":2}})"),
+                  ErrorKind::bad_input, {"'a'", "3 output channels", "2 groups"});
 }
 TEST_CASE("network: rejects a layer without H") {
-  rejects(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"W":4}})"), ErrorKind::bad_input,
-          {"'a'", "lacks 'H'"});
+  rejects_network(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"W":4}})"), ErrorKind::bad_input,
+                  {"'a'", "lacks 'H'"});
 }
 TEST_CASE("network: rejects a layer without W") {
-  rejects(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"H":4}})"), ErrorKind::bad_input,
-          {"'a'", "lacks 'W'"});
+  rejects_network(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"H":4}})"), ErrorKind::bad_input,
+                  {"'a'", "lacks 'W'"});
 }
 TEST_CASE("network: rejects weights that are not in the file, and suggests") {
-  rejects(tensors_file({{"conv1.weight", {1, 1, 1, 1}, ""}}, R"({"c":{"weight":"conv1.wieght","H":4,"W":4}})"),
-          ErrorKind::bad_input, {"'c'", "'conv1.wieght'", "did you mean 'conv1.weight'?"});
+  rejects_network(tensors_file({{"conv1.weight", {1, 1, 1, 1}, ""}}, R"({"c":{"weight":"conv1.wieght","H":4,"W":4}})"),
+                  ErrorKind::bad_input, {"'c'", "'conv1.wieght'", "did you mean 'conv1.weight'?"});
 }
 TEST_CASE("network: rejects a required bias that is not in the file") {
-  rejects(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"bias":true}})"), ErrorKind::bad_input,
-          {"'a'", "bias 'a.bias'"});
+  rejects_network(tensors_file({{"a.weight", {1, 1, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"bias":true}})"),
+                  ErrorKind::bad_input, {"'a'", "bias 'a.bias'"});
 }
 TEST_CASE("network: rejects a bias of another length") {
-  rejects(tensors_file({{"a.weight", {2, 1, 1, 1}, ""}, {"a.bias", {3}, ""}}, R"({"a":{"H":4,"W":4}})"),
-          ErrorKind::bad_input, {"'a'", "'a.bias'", "[3]", "2 output channels"});
+  rejects_network(tensors_file({{"a.weight", {2, 1, 1, 1}, ""}, {"a.bias", {3}, ""}}, R"({"a":{"H":4,"W":4}})"),
+                  ErrorKind::bad_input, {"'a'", "'a.bias'", "[3]", "2 output channels"});
 }
 TEST_CASE("network: rejects NaN weights by index") {
-  rejects(tensors_file({{"a.weight", {1, 2, 1, 2}, raw<float>({1, 2, 3, NAN})}}, R"({"a":{"H":4,"W":4}})"),
-          ErrorKind::bad_input, {"'a'", "weight[0,1,0,1] is NaN"});
+  rejects_network(tensors_file({{"a.weight", {1, 2, 1, 2}, raw<float>({1, 2, 3, NAN})}}, R"({"a":{"H":4,"W":4}})"),
+                  ErrorKind::bad_input, {"'a'", "weight[0,1,0,1] is NaN"});
 }
 TEST_CASE("network: rejects infinite weights by index") {
-  rejects(tensors_file({{"a.weight", {2, 1, 1, 1}, raw<float>({1, -INFINITY})}}, R"({"a":{"H":4,"W":4}})"),
-          ErrorKind::bad_input, {"'a'", "weight[1,0,0,0] is -infinity"});
+  rejects_network(tensors_file({{"a.weight", {2, 1, 1, 1}, raw<float>({1, -INFINITY})}}, R"({"a":{"H":4,"W":4}})"),
+                  ErrorKind::bad_input, {"'a'", "weight[1,0,0,0] is -infinity"});
 }
 TEST_CASE("network: rejects NaN biases by index") {
-  rejects(
+  rejects_network(
       tensors_file({{"a.weight", {2, 1, 1, 1}, ""}, {"a.bias", {2}, raw<float>({1, NAN})}}, R"({"a":{"H":4,"W":4}})"),
       ErrorKind::bad_input, {"'a'", "bias[1] is NaN"});
 }
 TEST_CASE("network: rejects integer weights") {
-  rejects(safetensors(R"({"__metadata__":{"geometry":"{\"a\":{\"H\":1,\"W\":1}}"},)" +
-                          entry("a.weight", "I32", "[1,1,1,1]", "[0,4]") + "}",
-                      ramp(1)),
-          ErrorKind::bad_input, {"'a.weight'", "'I32'", "float32"});
+  rejects_network(safetensors(R"({"__metadata__":{"geometry":"{\"a\":{\"H\":1,\"W\":1}}"},)" +
+                                  entry("a.weight", "I32", "[1,1,1,1]", "[0,4]") + "}",
+                              ramp(1)),
+                  ErrorKind::bad_input, {"'a.weight'", "'I32'", "float32"});
 }
 TEST_CASE("network: rejects weights of three dimensions") {
-  rejects(tensors_file({{"a.weight", {2, 1, 3}, ""}}, R"({"a":{"H":4,"W":4}})"), ErrorKind::bad_input,
-          {"'a'", "[2,1,3]", "[K,C,R,S]"});
+  rejects_network(tensors_file({{"a.weight", {2, 1, 3}, ""}}, R"({"a":{"H":4,"W":4}})"), ErrorKind::bad_input,
+                  {"'a'", "[2,1,3]", "[K,C,R,S]"});
 }
 TEST_CASE("network: rejects weights of extent 0") {
-  rejects(safetensors(R"({"__metadata__":{"geometry":"{\"a\":{\"H\":1,\"W\":1}}"},)" +
-                          entry("a.weight", "F32", "[0,1,1,1]", "[0,0]") + "}",
-                      ""),
-          ErrorKind::bad_input, {"'a'", "extent of 0"});
+  rejects_network(safetensors(R"({"__metadata__":{"geometry":"{\"a\":{\"H\":1,\"W\":1}}"},)" +
+                                  entry("a.weight", "F32", "[0,1,1,1]", "[0,0]") + "}",
+                              ""),
+                  ErrorKind::bad_input, {"'a'", "extent of 0"});
 }
 TEST_CASE("network: rejects a kernel above the limit") {
-  rejects(tensors_file({{"a.weight", {1, 1, 12, 1}, ""}}, R"({"a":{"H":44,"W":4}})"), ErrorKind::unsupported,
-          {"'a'", "12x1 kernel", "limit is 11"});
+  rejects_network(tensors_file({{"a.weight", {1, 1, 12, 1}, ""}}, R"({"a":{"H":44,"W":4}})"), ErrorKind::unsupported,
+                  {"'a'", "12x1 kernel", "limit is 11"});
 }
 TEST_CASE("network: rejects channels above the limit") {
-  rejects(tensors_file({{"a.weight", {65536, 2, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"groups":65536}})"),
-          ErrorKind::unsupported, {"'a'", "65536 groups", "limit of 65536 channels"});
+  rejects_network(tensors_file({{"a.weight", {65536, 2, 1, 1}, ""}}, R"({"a":{"H":4,"W":4,"groups":65536}})"),
+                  ErrorKind::unsupported, {"'a'", "65536 groups", "limit of 65536 channels"});
 }
 TEST_CASE("network: rejects a kernel larger than the padded input") {
-  rejects(tensors_file({{"a.weight", {1, 1, 5, 5}, ""}}, R"({"a":{"H":4,"W":9}})"), ErrorKind::bad_input, {"'a'"});
+  rejects_network(tensors_file({{"a.weight", {1, 1, 5, 5}, ""}}, R"({"a":{"H":4,"W":9}})"), ErrorKind::bad_input,
+                  {"'a'"});
 }
 TEST_CASE("network: rejects names that no layer may have") {
-  rejects(tensors_file({{"w", {1, 1, 1, 1}, ""}}, R"({"":{"weight":"w","H":4,"W":4}})"), ErrorKind::bad_input,
-          {"name"});
-  rejects(tensors_file({{"w", {1, 1, 1, 1}, ""}}, R"({"a\\u0007":{"weight":"w","H":4,"W":4}})"), ErrorKind::bad_input,
-          {"name", "control"});
-  rejects(tensors_file({{"w", {1, 1, 1, 1}, ""}}, "{\"" + std::string(513, 'n') + R"(":{"weight":"w","H":4,"W":4}})"),
-          ErrorKind::bad_input, {"name", "512 bytes"});
+  rejects_network(tensors_file({{"w", {1, 1, 1, 1}, ""}}, R"({"":{"weight":"w","H":4,"W":4}})"), ErrorKind::bad_input,
+                  {"name"});
+  rejects_network(tensors_file({{"w", {1, 1, 1, 1}, ""}}, R"({"a\\u0007":{"weight":"w","H":4,"W":4}})"),
+                  ErrorKind::bad_input, {"name", "control"});
+  rejects_network(
+      tensors_file({{"w", {1, 1, 1, 1}, ""}}, "{\"" + std::string(513, 'n') + R"(":{"weight":"w","H":4,"W":4}})"),
+      ErrorKind::bad_input, {"name", "512 bytes"});
 }
 TEST_CASE("network: rejects broken geometry in the metadata") {
-  rejects(tensors_file({{"w", {1, 1, 1, 1}, ""}}, "{"), ErrorKind::bad_input,
-          {"metadata key 'geometry'", "not valid JSON"});
+  rejects_network(tensors_file({{"w", {1, 1, 1, 1}, ""}}, "{"), ErrorKind::bad_input,
+                  {"metadata key 'geometry'", "not valid JSON"});
 }

@@ -11,7 +11,7 @@ namespace {
 
 const std::string kArray = npy_ramp({2, 1, 3, 3});
 
-void rejects(const std::string& bytes, std::initializer_list<std::string_view> parts) {
+void rejects_npz(const std::string& bytes, std::initializer_list<std::string_view> parts) {
   expect_bad_input({"a.npz"}, [&] { parse_npz(bytes, "a.npz"); });
   expect_bad_input(parts, [&] { parse_npz(bytes, "a.npz"); });
 }
@@ -54,11 +54,12 @@ TEST_CASE("npz: a string array named geometry is the geometry") {
 }
 
 TEST_CASE("npz: rejects a geometry that is not one string") {
-  rejects(zip({{"c.npy", kArray}, {"geometry.npy", npy(npy_header("|S1", "(2,)"), "ab")}}), {"geometry", "one string"});
+  rejects_npz(zip({{"c.npy", kArray}, {"geometry.npy", npy(npy_header("|S1", "(2,)"), "ab")}}),
+              {"geometry", "one string"});
 }
 TEST_CASE("npz: rejects a geometry beyond Unicode") {
-  rejects(zip({{"c.npy", kArray}, {"geometry.npy", npy(npy_header("<U1", "()"), std::string("\0\0\0\x7f", 4))}}),
-          {"beyond Unicode"});
+  rejects_npz(zip({{"c.npy", kArray}, {"geometry.npy", npy(npy_header("<U1", "()"), std::string("\0\0\0\x7f", 4))}}),
+              {"beyond Unicode"});
 }
 
 TEST_CASE("npz: other entries are ignored and named") {
@@ -84,53 +85,56 @@ TEST_CASE("npz: what NumPy wrote") {
 }
 
 TEST_CASE("npz: rejects a wrong checksum, stored") {
-  rejects(zip({{"a.npy", kArray, false, -1, -1, -1, true}}), {"'a.npy'", "CRC"});
+  rejects_npz(zip({{"a.npy", kArray, false, -1, -1, -1, true}}), {"'a.npy'", "CRC"});
 }
 TEST_CASE("npz: rejects a wrong checksum, deflated") {
-  rejects(zip({{"a.npy", kArray, true, -1, -1, -1, true}}), {"'a.npy'", "CRC"});
+  rejects_npz(zip({{"a.npy", kArray, true, -1, -1, -1, true}}), {"'a.npy'", "CRC"});
 }
 TEST_CASE("npz: rejects a deflate bomb by its claim") {
-  rejects(zip({{"a.npy", kArray, true, -1, 2'000'000'000}}), {"'a.npy'", "2000000000", "more than deflate can"});
+  rejects_npz(zip({{"a.npy", kArray, true, -1, 2'000'000'000}}), {"'a.npy'", "2000000000", "more than deflate can"});
 }
 TEST_CASE("npz: rejects an entry that unpacks to more than it claims") {
   const std::string claim = npy(npy_header("<f4", "(10,)"), "");
   // The header promises ten values and so does the directory, but the stream goes on.
-  rejects(zip({{"a.npy", claim + ramp(1000), true, -1, static_cast<std::int64_t>(claim.size()) + 40}}), {"'a.npy'"});
+  rejects_npz(zip({{"a.npy", claim + ramp(1000), true, -1, static_cast<std::int64_t>(claim.size()) + 40}}),
+              {"'a.npy'"});
 }
 TEST_CASE("npz: rejects an entry that unpacks to less than it claims") {
   const std::string array = npy(npy_header("<f4", "(20,)"), ramp(10));
-  rejects(zip({{"a.npy", array, true, -1, static_cast<std::int64_t>(array.size()) + 40}}), {"'a.npy'"});
+  rejects_npz(zip({{"a.npy", array, true, -1, static_cast<std::int64_t>(array.size()) + 40}}), {"'a.npy'"});
 }
 TEST_CASE("npz: rejects a deflate stream that is cut off") {
   ZipEntry entry{"a.npy", npy_ramp({1000}), true};
   entry.cut = 500;
-  rejects(zip({entry}), {"'a.npy'"});
+  rejects_npz(zip({entry}), {"'a.npy'"});
 }
 TEST_CASE("npz: rejects garbage in place of a deflate stream") {
-  rejects(zip({{"a.npy", std::string(600, '\xff'), false, 8, 650}}), {"'a.npy'", "unpacked"});
+  rejects_npz(zip({{"a.npy", std::string(600, '\xff'), false, 8, 650}}), {"'a.npy'", "unpacked"});
 }
 TEST_CASE("npz: rejects a shape that the entry does not hold, before unpacking") {
-  rejects(zip({{"a.npy", npy(npy_header("<f4", "(1000000000,)"), ramp(4)), true}}),
-          {"needs 4000000000 bytes", "has 16"});
+  rejects_npz(zip({{"a.npy", npy(npy_header("<f4", "(1000000000,)"), ramp(4)), true}}),
+              {"needs 4000000000 bytes", "has 16"});
 }
 TEST_CASE("npz: rejects a shape that overflows") {
-  rejects(zip({{"a.npy", npy(npy_header("<f4", "(4294967296, 4294967296)"), ramp(4))}}),
-          {"'a.npy'", "larger than memory"});
+  rejects_npz(zip({{"a.npy", npy(npy_header("<f4", "(4294967296, 4294967296)"), ramp(4))}}),
+              {"'a.npy'", "larger than memory"});
 }
-TEST_CASE("npz: rejects a name twice") { rejects(zip({{"a.npy", kArray}, {"a.npy", kArray}}), {"'a.npy'", "twice"}); }
+TEST_CASE("npz: rejects a name twice") {
+  rejects_npz(zip({{"a.npy", kArray}, {"a.npy", kArray}}), {"'a.npy'", "twice"});
+}
 TEST_CASE("npz: rejects other compression methods") {
-  rejects(zip({{"a.npy", kArray, false, 12}}), {"'a.npy'", "method 12"});
+  rejects_npz(zip({{"a.npy", kArray, false, 12}}), {"'a.npy'", "method 12"});
 }
 TEST_CASE("npz: rejects encrypted entries") {
   ZipEntry entry{"a.npy", kArray};
   entry.flags = 1;
-  rejects(zip({entry}), {"'a.npy'", "encrypted"});
+  rejects_npz(zip({entry}), {"'a.npy'", "encrypted"});
 }
 TEST_CASE("npz: rejects a stored entry of two sizes") {
-  rejects(zip({{"a.npy", kArray, false, -1, 5}}), {"'a.npy'", "stored", "5 bytes"});
+  rejects_npz(zip({{"a.npy", kArray, false, -1, 5}}), {"'a.npy'", "stored", "5 bytes"});
 }
 TEST_CASE("npz: rejects entries that claim more than the file") {
-  rejects(zip({{"a.npy", kArray, false, -1, 100'000, 100'000}}), {"a.npz"});
+  rejects_npz(zip({{"a.npy", kArray, false, -1, 100'000, 100'000}}), {"a.npz"});
 }
 TEST_CASE("npz: rejects entries that share their bytes") {
   // Each entry alone is possible; together they claim the same bytes twice.
@@ -138,16 +142,16 @@ TEST_CASE("npz: rejects entries that share their bytes") {
   const auto packed = static_cast<std::int64_t>(kArray.size());
   const std::string two =
       zip({{"a.npy", kArray}, {"b.npy", "", false, -1, packed, packed}, {"c.npy", "", false, -1, packed, packed}});
-  rejects(two, {"a.npz"});
+  rejects_npz(two, {"a.npz"});
 }
-TEST_CASE("npz: rejects a cut archive") { rejects(zip({{"a.npy", kArray}}).substr(0, 150), {"zip"}); }
-TEST_CASE("npz: rejects an archive without entries") { rejects(zip({}), {"without any .npy"}); }
-TEST_CASE("npz: rejects an archive of other things") { rejects(zip({{"x.txt", "x"}}), {"without any .npy"}); }
+TEST_CASE("npz: rejects a cut archive") { rejects_npz(zip({{"a.npy", kArray}}).substr(0, 150), {"zip"}); }
+TEST_CASE("npz: rejects an archive without entries") { rejects_npz(zip({}), {"without any .npy"}); }
+TEST_CASE("npz: rejects an archive of other things") { rejects_npz(zip({{"x.txt", "x"}}), {"without any .npy"}); }
 TEST_CASE("npz: rejects a PyTorch checkpoint and says what to do") {
-  rejects(zip({{"archive/data.pkl", "x"}, {"archive/data/0", "y"}}), {"PyTorch", "safetensors"});
+  rejects_npz(zip({{"archive/data.pkl", "x"}, {"archive/data/0", "y"}}), {"PyTorch", "safetensors"});
 }
-TEST_CASE("npz: rejects a compiled package") { rejects(zip({{"manifest.json", "{}"}}), {"compiled package"}); }
+TEST_CASE("npz: rejects a compiled package") { rejects_npz(zip({{"manifest.json", "{}"}}), {"compiled package"}); }
 TEST_CASE("npz: rejects an entry that is no array") {
-  rejects(zip({{"a.npy", "nothing"}}), {"'a.npy'", "does not start"});
+  rejects_npz(zip({{"a.npy", "nothing"}}), {"'a.npy'", "does not start"});
 }
-TEST_CASE("npz: rejects an empty entry") { rejects(zip({{"a.npy", ""}}), {"'a.npy'", "does not start"}); }
+TEST_CASE("npz: rejects an empty entry") { rejects_npz(zip({{"a.npy", ""}}), {"'a.npy'", "does not start"}); }

@@ -1,5 +1,6 @@
 // Add, Sub, Mul, Div and Sum of ONNX models.
 #include "test/import/files.h"
+#include "test/import/onnx_faults.h"
 #include "test/import/onnx_model.h"
 
 using namespace burin;
@@ -8,15 +9,6 @@ using namespace burin_test;
 namespace {
 
 using Dims = std::vector<std::int64_t>;
-
-void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
-  expect_bad_input(parts, [&] { model.import(); });
-}
-
-void refuses(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
-  expect_error(ErrorKind::unsupported, {"net.onnx: node "}, [&] { model.import(); });
-  expect_error(ErrorKind::unsupported, parts, [&] { model.import(); });
-}
 
 // x[2,3,3] and a constant of the shape.
 OnnxModel with_constant(const std::string& op, const Dims& dims, bool constant_first = false) {

@@ -29,12 +29,12 @@ OnnxModel gemm_model(const Dims& matrix, const Dims& bias = {}) {
 
 const Linear& linear(const Network& network) { return std::get<Linear>(network.operators.at(0).kind); }
 
-void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
+void rejects_conv(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
   expect_bad_input({"net.onnx: ", "node "}, [&] { model.import(); });
   expect_bad_input(parts, [&] { model.import(); });
 }
 
-void refuses(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
+void refuses_conv(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
   expect_error(ErrorKind::unsupported, {"net.onnx: ", "node "}, [&] { model.import(); });
   expect_error(ErrorKind::unsupported, parts, [&] { model.import(); });
 }
@@ -122,67 +122,67 @@ TEST_CASE("onnx conv: what its file may not say") {
   NodeMaker node = model.add_node("Conv", {"x", "w"});
   SECTION("kernel_shape") {
     node.set("kernel_shape", Dims{3, 5});
-    rejects(model, {"kernel_shape", "[3,5]", "[4,2,3,3]"});
+    rejects_conv(model, {"kernel_shape", "[3,5]", "[4,2,3,3]"});
   }
   SECTION("strides of one axis") {
     node.set("strides", Dims{1});
-    rejects(model, {"'strides' has 1 values"});
+    rejects_conv(model, {"'strides' has 1 values"});
   }
   SECTION("stride 0") {
     node.set("strides", Dims{0, 1});
-    rejects(model, {"strides is 0"});
+    rejects_conv(model, {"strides is 0"});
   }
   SECTION("huge stride") {
     node.set("strides", Dims{1, std::numeric_limits<std::int64_t>::max()});
-    refuses(model, {"strides is 9223372036854775807"});
+    refuses_conv(model, {"strides is 9223372036854775807"});
   }
   SECTION("stride beyond a convolution's") {
     node.set("strides", Dims{1, 65});
-    refuses(model, {"stride_w is 65"});
+    refuses_conv(model, {"stride_w is 65"});
   }
   SECTION("huge dilation") {
     node.set("dilations", Dims{std::int64_t{1} << 40, 1});
-    refuses(model, {"dilations is 1099511627776"});
+    refuses_conv(model, {"dilations is 1099511627776"});
   }
   SECTION("negative padding") {
     node.set("pads", Dims{-1, 0, 0, 0});
-    rejects(model, {"'pads' is -1"});
+    rejects_conv(model, {"'pads' is -1"});
   }
   SECTION("padding of three sides") {
     node.set("pads", Dims{1, 1, 1});
-    rejects(model, {"'pads' has 3 values"});
+    rejects_conv(model, {"'pads' has 3 values"});
   }
   SECTION("both paddings") {
     node.set("pads", Dims{1, 1, 1, 1}).set("auto_pad", "SAME_UPPER");
-    rejects(model, {"'pads' and auto_pad 'SAME_UPPER'"});
+    rejects_conv(model, {"'pads' and auto_pad 'SAME_UPPER'"});
   }
   SECTION("auto_pad that is none") {
     node.set("auto_pad", "FULL");
-    rejects(model, {"'auto_pad' is 'FULL'"});
+    rejects_conv(model, {"'auto_pad' is 'FULL'"});
   }
   SECTION("groups 0") {
     node.set("group", 0);
-    rejects(model, {"'group' is 0"});
+    rejects_conv(model, {"'group' is 0"});
   }
   SECTION("groups that do not fit the input") {
     node.set("group", 2);
-    rejects(model, {"input 'x' has 2 channels", "2 groups take 4"});
+    rejects_conv(model, {"input 'x' has 2 channels", "2 groups take 4"});
   }
   SECTION("kernel larger than the image") {
     node.set("dilations", Dims{3, 1});
-    refuses(model, {"the output has no rows"});
+    refuses_conv(model, {"the output has no rows"});
   }
   SECTION("attribute that nobody knows") {
     node.set("winograd", 1);
-    refuses(model, {"attributes that burin does not know", "'winograd'"});
+    refuses_conv(model, {"attributes that burin does not know", "'winograd'"});
   }
   SECTION("attribute of another type") {
     node.set("group", "two");
-    rejects(model, {"'group' is of type STRING, it must be INT"});
+    rejects_conv(model, {"'group' is of type STRING, it must be INT"});
   }
   SECTION("attribute twice") {
     node.set("group", 1).set("group", 1);
-    rejects(model, {"has the attribute 'group' twice"});
+    rejects_conv(model, {"has the attribute 'group' twice"});
   }
 }
 
@@ -191,42 +191,42 @@ TEST_CASE("onnx conv: weights that cannot be") {
   model.add_node("Conv", {"x", "w"});
   SECTION("1-D") {
     model.floats("w", {4, 2, 3});
-    refuses(model, {"make it a 1-D convolution; burin compiles 2-D convolutions"});
+    refuses_conv(model, {"make it a 1-D convolution; burin compiles 2-D convolutions"});
   }
   SECTION("3-D") {
     model.floats("w", {4, 2, 3, 3, 3});
-    refuses(model, {"make it a 3-D convolution"});
+    refuses_conv(model, {"make it a 3-D convolution"});
   }
   SECTION("a list") {
     model.floats("w", {4});
-    rejects(model, {"[4]", "must be [K,C,R,S]"});
+    rejects_conv(model, {"[4]", "must be [K,C,R,S]"});
   }
   SECTION("an extent of 0") {
     model.floats("w", {4, 2, 0, 3}, {});
     model.proto.mutable_graph()->mutable_initializer(0)->clear_float_data();
-    rejects(model, {"no extent may be 0"});
+    rejects_conv(model, {"no extent may be 0"});
   }
   SECTION("kernel too large") {
     model.floats("w", {1, 2, 12, 1});
-    refuses(model, {"12x1 kernel", "limit is 11"});
+    refuses_conv(model, {"12x1 kernel", "limit is 11"});
   }
   SECTION("another number of channels") {
     model.floats("w", {4, 3, 1, 1});
-    rejects(model, {"'x' has 2 channels", "take 3"});
+    rejects_conv(model, {"'x' has 2 channels", "take 3"});
   }
   SECTION("NaN") {
     model.floats("w", {1, 2, 1, 1}, {1, std::numeric_limits<float>::quiet_NaN()});
-    rejects(model, {"element 1 of its weight 'w' is nan"});
+    rejects_conv(model, {"element 1 of its weight 'w' is nan"});
   }
   SECTION("integers") {
     auto& weights = model.integers("w", {1, 2});
     weights.clear_dims();
     for (const int extent : {1, 2, 1, 1}) weights.add_dims(extent);
-    rejects(model, {"'w'", "int64", "floating-point"});
+    rejects_conv(model, {"'w'", "int64", "floating-point"});
   }
   SECTION("made by the network") {
     model.add_node("Relu", {"x"}, "w");
-    refuses(model, {"weight 'w' is computed from the input", "constant"});
+    refuses_conv(model, {"weight 'w' is computed from the input", "constant"});
   }
 }
 
@@ -235,15 +235,15 @@ TEST_CASE("onnx conv: bias that does not fit") {
   model.add_node("Conv", {"x", "w", "b"});
   SECTION("too long") {
     model.floats("b", {5});
-    rejects(model, {"bias 'b'", "[5]", "4 outputs"});
+    rejects_conv(model, {"bias 'b'", "[5]", "4 outputs"});
   }
   SECTION("one for all") {
     model.floats("b", {1});
-    rejects(model, {"bias 'b'", "[1]"});
+    rejects_conv(model, {"bias 'b'", "[1]"});
   }
   SECTION("infinite") {
     model.floats("b", {4}, {1, 2, 3, std::numeric_limits<float>::infinity()});
-    rejects(model, {"element 3 of its bias 'b' is inf"});
+    rejects_conv(model, {"element 3 of its bias 'b' is inf"});
   }
 }
 
@@ -251,7 +251,7 @@ TEST_CASE("onnx conv: input that is no image") {
   OnnxModel model = OnnxModel::of_image({2});
   model.floats("w", {4, 2, 1, 1});
   model.add_node("Conv", {"x", "w"});
-  refuses(model, {"its input is 2 for each image"});
+  refuses_conv(model, {"its input is 2 for each image"});
 }
 
 TEST_CASE("onnx conv: layers are named once each") {
@@ -298,19 +298,19 @@ TEST_CASE("onnx gemm: what is refused") {
   OnnxModel model = gemm_model({3, 2}, {2, 1});
   SECTION("transA") {
     model.add_node("Gemm", {"x", "m"}).set("transA", 1);
-    refuses(model, {"transA", "mix the images"});
+    refuses_conv(model, {"transA", "mix the images"});
   }
   SECTION("another number of features") {
     model.add_node("Gemm", {"x", "m"}).set("transB", 1);
-    rejects(model, {"3 features", "takes 2 and gives 3"});
+    rejects_conv(model, {"3 features", "takes 2 and gives 3"});
   }
   SECTION("bias as a column") {
     model.add_node("Gemm", {"x", "m", "c"});
-    rejects(model, {"bias 'c'", "[2,1]"});
+    rejects_conv(model, {"bias 'c'", "[2,1]"});
   }
   SECTION("transB that is neither") {
     model.add_node("Gemm", {"x", "m"}).set("transB", 2);
-    rejects(model, {"'transB' is 2, it must be 0 or 1"});
+    rejects_conv(model, {"'transB' is 2, it must be 0 or 1"});
   }
 }
 
@@ -338,5 +338,5 @@ TEST_CASE("onnx matmul: of an image") {
   OnnxModel model = OnnxModel::of_image({4, 3});
   model.floats("m", {3, 2});
   model.add_node("MatMul", {"x", "m"});
-  refuses(model, {"its input is 4x3 for each image", "flat features"});
+  refuses_conv(model, {"its input is 4x3 for each image", "flat features"});
 }

@@ -32,12 +32,14 @@ OnnxModel small_network() {
   return model;
 }
 
-void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts, const ImportOptions& options = {}) {
+void rejects_file(const OnnxModel& model, std::initializer_list<std::string_view> parts,
+                  const ImportOptions& options = {}) {
   expect_bad_input({"net.onnx: "}, [&] { model.import(options); });
   expect_bad_input(parts, [&] { model.import(options); });
 }
 
-void refuses(const OnnxModel& model, std::initializer_list<std::string_view> parts, const ImportOptions& options = {}) {
+void refuses_file(const OnnxModel& model, std::initializer_list<std::string_view> parts,
+                  const ImportOptions& options = {}) {
   expect_error(ErrorKind::unsupported, parts, [&] { model.import(options); });
 }
 
@@ -145,15 +147,15 @@ TEST_CASE("onnx file: opsets") {
     return model;
   };
   for (const int version : {kOldestOpset, kNewestOpset}) CHECK_NOTHROW(with_opset(version).import());
-  refuses(with_opset(6), {"version 6", "7 to 21", "opset_version=13"});
-  refuses(with_opset(22), {"version 22", "7 to 21"});
-  refuses(with_opset(-1), {"version -1"});
+  refuses_file(with_opset(6), {"version 6", "7 to 21", "opset_version=13"});
+  refuses_file(with_opset(22), {"version 22", "7 to 21"});
+  refuses_file(with_opset(-1), {"version -1"});
   OnnxModel none = with_opset(13);
   none.proto.clear_opset_import();
-  rejects(none, {"no opset_import"});
+  rejects_file(none, {"no opset_import"});
   OnnxModel two = with_opset(13);
   two.proto.add_opset_import()->set_version(14);
-  rejects(two, {"13 and 14"});
+  rejects_file(two, {"13 and 14"});
   OnnxModel other = with_opset(13);
   other.proto.add_opset_import()->set_domain("ai.onnx.ml");
   CHECK_NOTHROW(other.import());
@@ -175,7 +177,7 @@ TEST_CASE("onnx graph: quantized models") {
   OnnxModel model = OnnxModel::of_image({2, 3, 3});
   model.add_node("QuantizeLinear", {"x"}, "q");
   model.add_node("DequantizeLinear", {"q"});
-  refuses(model, {"QuantizeLinear (node 'q')", "DequantizeLinear (node 'y')", "before it is quantized"});
+  refuses_file(model, {"QuantizeLinear (node 'q')", "DequantizeLinear (node 'y')", "before it is quantized"});
 }
 
 TEST_CASE("onnx graph: nodes in any order") {
@@ -194,52 +196,52 @@ TEST_CASE("onnx graph: cycles") {
   model.add_node("Relu", {"a"}, "b");
   model.add_node("Relu", {"b"}, "c");
   model.add_node("Relu", {"c"});
-  rejects(model, {"form a cycle", "'entry' (Add), 'c' (Relu), 'b' (Relu)"});
+  rejects_file(model, {"form a cycle", "'entry' (Add), 'c' (Relu), 'b' (Relu)"});
   OnnxModel self = OnnxModel::of_image({2, 3, 3});
   self.add_node("Add", {"x", "y"});
-  rejects(self, {"form a cycle", "'y' (Add)"});
+  rejects_file(self, {"form a cycle", "'y' (Add)"});
 }
 
 TEST_CASE("onnx graph: values that nobody or two make") {
   OnnxModel model = OnnxModel::of_image({2, 3, 3});
   SECTION("nobody") {
     model.add_node("Relu", {"z"}).node.set_name("r");
-    rejects(model, {"node 'r' (Relu): reads 'z', which no node makes", "did you mean 'x'?"});
+    rejects_file(model, {"node 'r' (Relu): reads 'z', which no node makes", "did you mean 'x'?"});
   }
   SECTION("two nodes") {
     model.add_node("Relu", {"x"});
     model.add_node("Sigmoid", {"x"});
-    rejects(model, {"node 'y' (Sigmoid): makes 'y', which node 'y' (Relu) makes too"});
+    rejects_file(model, {"node 'y' (Sigmoid): makes 'y', which node 'y' (Relu) makes too"});
   }
   SECTION("a node and an input") {
     model.add_node("Relu", {"x"}, "x");
-    rejects(model, {"makes 'x'", "an input or an initializer"});
+    rejects_file(model, {"makes 'x'", "an input or an initializer"});
   }
   SECTION("an initializer twice") {
     model.floats("w", {1});
     model.floats("w", {1});
     model.add_node("Relu", {"x"});
-    rejects(model, {"'w' is made twice"});
+    rejects_file(model, {"'w' is made twice"});
   }
   SECTION("an initializer without a name") {
     model.floats("", {1});
     model.add_node("Relu", {"x"});
-    rejects(model, {"an initializer has no name"});
+    rejects_file(model, {"an initializer has no name"});
   }
   SECTION("an output that nobody makes") {
     model.add_node("Relu", {"x"}, "z");
-    rejects(model, {"has the output 'y', which no node makes"});
+    rejects_file(model, {"has the output 'y', which no node makes"});
   }
   SECTION("a node without an output") {
     model.add_node("Relu", {"x"}, "");
-    rejects(model, {"has no output"});
+    rejects_file(model, {"has no output"});
   }
 }
 
 TEST_CASE("onnx graph: outputs") {
   OnnxModel none(13);
   none.input("x", {1, 2, 3, 3});
-  rejects(none, {"has no outputs"});
+  rejects_file(none, {"has no outputs"});
   OnnxModel input(13);
   input.input("x", {1, 2, 3, 3});
   input.output("x");
@@ -248,11 +250,11 @@ TEST_CASE("onnx graph: outputs") {
   OnnxModel twice = OnnxModel::of_image({2, 3, 3});
   twice.add_node("Relu", {"x"});
   twice.output("y");
-  rejects(twice, {"the output 'y' twice"});
+  rejects_file(twice, {"the output 'y' twice"});
   OnnxModel constant(13);
   constant.floats("w", {1});
   constant.output("w");
-  rejects(constant, {"has no input that its outputs depend on"});
+  rejects_file(constant, {"has no input that its outputs depend on"});
 }
 
 TEST_CASE("onnx graph: what no output depends on is left out") {
@@ -271,10 +273,10 @@ TEST_CASE("onnx graph: what no output depends on is left out") {
 TEST_CASE("onnx graph: names that are no text") {
   OnnxModel model = OnnxModel::of_image({2, 3, 3});
   model.add_node("Relu", {"x"}).node.set_name("\x1b[31m");
-  rejects(model, {"without control characters", "\\x1b"});
+  rejects_file(model, {"without control characters", "\\x1b"});
   OnnxModel longer = OnnxModel::of_image({2, 3, 3});
   longer.add_node("Relu", {"x"}).node.set_name(std::string(513, 'n'));
-  rejects(longer, {"at most 512 bytes"});
+  rejects_file(longer, {"at most 512 bytes"});
 }
 
 TEST_CASE("onnx graph: a name that is given twice, and one that burin would give") {
@@ -313,21 +315,21 @@ TEST_CASE("onnx input: sizes that cannot be") {
     model.add_node("Relu", {"x"});
     return model;
   };
-  rejects(input({1, 2, 0, 3}), {"input 'x'", "[1,2,0,3]", "at least 1"});
-  rejects(input({1, 2, -5, 3}), {"[1,2,-5,3]"});
-  rejects(input({0, 2, 3, 3}), {"a batch of 0 images"});
-  rejects(input({-7, 2, 3, 3}), {"a batch of -7 images"});
-  refuses(input({1}), {"has the shape [1]"});
-  refuses(input({1, 2, std::int64_t{1} << 40, std::int64_t{1} << 40}), {"kMaxImageBytes"});
-  refuses(input({1, 1, 1, 1, 1, 1, 1, 1}), {"[1,1,1,1,1,1,1,1]"});
+  rejects_file(input({1, 2, 0, 3}), {"input 'x'", "[1,2,0,3]", "at least 1"});
+  rejects_file(input({1, 2, -5, 3}), {"[1,2,-5,3]"});
+  rejects_file(input({0, 2, 3, 3}), {"a batch of 0 images"});
+  rejects_file(input({-7, 2, 3, 3}), {"a batch of -7 images"});
+  refuses_file(input({1}), {"has the shape [1]"});
+  refuses_file(input({1, 2, std::int64_t{1} << 40, std::int64_t{1} << 40}), {"kMaxImageBytes"});
+  refuses_file(input({1, 1, 1, 1, 1, 1, 1, 1}), {"[1,1,1,1,1,1,1,1]"});
   OnnxModel integers = input({1, 2, 3, 3});
   integers.proto.mutable_graph()->mutable_input(0)->mutable_type()->mutable_tensor_type()->set_elem_type(7);
-  refuses(integers, {"input 'x'", "ONNX's type 7"});
+  refuses_file(integers, {"input 'x'", "ONNX's type 7"});
   OnnxModel two = input({1, 2, 3, 3});
   two.input("x2", {4, 2, 3, 3});
   two.output("z");
   two.add_node("Relu", {"x2"}, "z");
-  refuses(two, {"a batch of 4 images, another input has 1"});
+  refuses_file(two, {"a batch of 4 images, another input has 1"});
   is_usage_error(two, {"2 inputs"}, with_shape("3x3"));
 }
 

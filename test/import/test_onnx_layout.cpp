@@ -1,5 +1,6 @@
 // Reshapes of ONNX models, and the arithmetic on sizes that exporters leave around them.
 #include "test/import/files.h"
+#include "test/import/onnx_faults.h"
 #include "test/import/onnx_model.h"
 
 using namespace burin;
@@ -17,15 +18,6 @@ OnnxModel reshape_model(const Dims& wanted, int opset = 13) {
 }
 
 Dims reshaped(const Dims& wanted) { return last_shape(reshape_model(wanted).import()); }
-
-void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
-  expect_bad_input(parts, [&] { model.import(); });
-}
-
-void refuses(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
-  expect_error(ErrorKind::unsupported, {"net.onnx: node "}, [&] { model.import(); });
-  expect_error(ErrorKind::unsupported, parts, [&] { model.import(); });
-}
 
 // The number of images in a list, as torch computes it: Shape, Gather, Unsqueeze.
 void add_batch_size(OnnxModel& model) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "test/import/files.h"
+#include "test/import/onnx_faults.h"
 #include "test/import/onnx_model.h"
 
 using namespace burin;
@@ -21,15 +22,6 @@ Network through(const std::string& op, const Dims& extents, int opset = 13) {
 }
 
 ElementFunction function(const Network& network) { return last<Elementwise>(network).function; }
-
-void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
-  expect_bad_input(parts, [&] { model.import(); });
-}
-
-void refuses(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
-  expect_error(ErrorKind::unsupported, {"net.onnx: node "}, [&] { model.import(); });
-  expect_error(ErrorKind::unsupported, parts, [&] { model.import(); });
-}
 
 OnnxModel batch_norm_model() {
   OnnxModel model = OnnxModel::of_image({2, 3, 3});

@@ -18,7 +18,7 @@ std::string two(const std::string& first_offsets, const std::string& second_offs
   return "{" + entry("a", "F32", "[2]", first_offsets) + "," + entry("b", "F32", "[2]", second_offsets) + "}";
 }
 
-void rejects(const std::string& bytes, std::initializer_list<std::string_view> parts) {
+void rejects_safetensors(const std::string& bytes, std::initializer_list<std::string_view> parts) {
   expect_bad_input({"m.safetensors"}, [&] { parse_safetensors(bytes, "m.safetensors"); });
   expect_bad_input(parts, [&] { parse_safetensors(bytes, "m.safetensors"); });
 }
@@ -96,124 +96,136 @@ TEST_CASE("safetensors: what the safetensors library wrote") {
   CHECK(network.layers[0].bias == std::vector<float>{1, 2});
 }
 
-TEST_CASE("safetensors: rejects a file shorter than the length") { rejects("1234567", {"7 bytes", "too few"}); }
+TEST_CASE("safetensors: rejects a file shorter than the length") {
+  rejects_safetensors("1234567", {"7 bytes", "too few"});
+}
 TEST_CASE("safetensors: rejects a header length of 2^63") {
-  rejects(std::string("\0\0\0\0\0\0\0\x80{}", 10), {"9223372036854775808", "safetensors allows"});
+  rejects_safetensors(std::string("\0\0\0\0\0\0\0\x80{}", 10), {"9223372036854775808", "safetensors allows"});
 }
 TEST_CASE("safetensors: rejects a header length of 2^64-1") {
-  rejects(std::string(8, '\xff') + "{}", {"18446744073709551615"});
+  rejects_safetensors(std::string(8, '\xff') + "{}", {"18446744073709551615"});
 }
 TEST_CASE("safetensors: rejects a truncated header") {
-  rejects(one_tensor_file("a", {2}).substr(0, 20), {"only 12 follow", "cut off"});
+  rejects_safetensors(one_tensor_file("a", {2}).substr(0, 20), {"only 12 follow", "cut off"});
 }
 TEST_CASE("safetensors: rejects a header length of 0") {
-  rejects(safetensors("", "abcd"), {"header", "not valid JSON"});
+  rejects_safetensors(safetensors("", "abcd"), {"header", "not valid JSON"});
 }
-TEST_CASE("safetensors: rejects bad JSON") { rejects(safetensors("{\"a\":}", ""), {"header", "not valid JSON"}); }
+TEST_CASE("safetensors: rejects bad JSON") {
+  rejects_safetensors(safetensors("{\"a\":}", ""), {"header", "not valid JSON"});
+}
 TEST_CASE("safetensors: rejects JSON that is no object") {
-  rejects(safetensors("[1,2]", ""), {"header", "not a JSON object"});
+  rejects_safetensors(safetensors("[1,2]", ""), {"header", "not a JSON object"});
 }
 TEST_CASE("safetensors: rejects JSON that is not UTF-8") {
-  rejects(safetensors("{\"\xff\xfe\":1}", ""), {"header", "not valid JSON"});
+  rejects_safetensors(safetensors("{\"\xff\xfe\":1}", ""), {"header", "not valid JSON"});
 }
 TEST_CASE("safetensors: rejects JSON nested without end") {
-  rejects(safetensors("{\"a\":" + std::string(100'000, '['), ""), {"nested"});
+  rejects_safetensors(safetensors("{\"a\":" + std::string(100'000, '['), ""), {"nested"});
 }
 TEST_CASE("safetensors: rejects a tensor twice") {
-  rejects(
+  rejects_safetensors(
       safetensors("{" + entry("a", "F32", "[2]", "[0,8]") + "," + entry("a", "F32", "[2]", "[8,16]") + "}", ramp(4)),
       {"'a'", "twice"});
 }
 TEST_CASE("safetensors: rejects an attribute twice") {
-  rejects(safetensors(R"({"a":{"dtype":"F32","dtype":"F16","shape":[2],"data_offsets":[0,8]}})", ramp(2)),
-          {"'dtype'", "twice"});
+  rejects_safetensors(safetensors(R"({"a":{"dtype":"F32","dtype":"F16","shape":[2],"data_offsets":[0,8]}})", ramp(2)),
+                      {"'dtype'", "twice"});
 }
-TEST_CASE("safetensors: rejects a file without tensors") { rejects(safetensors("{}", ""), {"no tensors"}); }
+TEST_CASE("safetensors: rejects a file without tensors") { rejects_safetensors(safetensors("{}", ""), {"no tensors"}); }
 TEST_CASE("safetensors: rejects an unknown dtype") {
-  rejects(safetensors("{" + entry("a", "F99", "[2]", "[0,8]") + "}", ramp(2)), {"'a'", "'F99'", "BF16"});
+  rejects_safetensors(safetensors("{" + entry("a", "F99", "[2]", "[0,8]") + "}", ramp(2)), {"'a'", "'F99'", "BF16"});
 }
 TEST_CASE("safetensors: rejects a dtype that is no string") {
-  rejects(safetensors(R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", ramp(2)), {"'a'", "dtype"});
+  rejects_safetensors(safetensors(R"({"a":{"dtype":7,"shape":[2],"data_offsets":[0,8]}})", ramp(2)), {"'a'", "dtype"});
 }
 TEST_CASE("safetensors: rejects a tensor without dtype") {
-  rejects(safetensors(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", ramp(2)), {"'a'", "lacks 'dtype'"});
+  rejects_safetensors(safetensors(R"({"a":{"shape":[2],"data_offsets":[0,8]}})", ramp(2)), {"'a'", "lacks 'dtype'"});
 }
 TEST_CASE("safetensors: rejects a tensor without shape") {
-  rejects(safetensors(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", ramp(2)), {"'a'", "lacks 'shape'"});
+  rejects_safetensors(safetensors(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", ramp(2)), {"'a'", "lacks 'shape'"});
 }
 TEST_CASE("safetensors: rejects a tensor without offsets") {
-  rejects(safetensors(R"({"a":{"dtype":"F32","shape":[2]}})", ramp(2)), {"'a'", "lacks 'data_offsets'"});
+  rejects_safetensors(safetensors(R"({"a":{"dtype":"F32","shape":[2]}})", ramp(2)), {"'a'", "lacks 'data_offsets'"});
 }
 TEST_CASE("safetensors: rejects a tensor that is no object") {
-  rejects(safetensors(R"({"a":5})", ""), {"'a'", "not a JSON object"});
+  rejects_safetensors(safetensors(R"({"a":5})", ""), {"'a'", "not a JSON object"});
 }
 TEST_CASE("safetensors: rejects a shape that is no array") {
-  rejects(safetensors("{" + entry("a", "F32", "2", "[0,8]") + "}", ramp(2)), {"'a'", "shape is not an array"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "2", "[0,8]") + "}", ramp(2)),
+                      {"'a'", "shape is not an array"});
 }
 TEST_CASE("safetensors: rejects a negative extent") {
-  rejects(safetensors("{" + entry("a", "F32", "[-2]", "[0,8]") + "}", ramp(2)), {"'a'", "-2"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[-2]", "[0,8]") + "}", ramp(2)), {"'a'", "-2"});
 }
 TEST_CASE("safetensors: rejects a fractional extent") {
-  rejects(safetensors("{" + entry("a", "F32", "[2.0]", "[0,8]") + "}", ramp(2)), {"'a'", "2.0"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2.0]", "[0,8]") + "}", ramp(2)), {"'a'", "2.0"});
 }
 TEST_CASE("safetensors: rejects a shape whose product overflows") {
-  rejects(safetensors("{" + entry("a", "F32", "[4294967296,4294967296]", "[0,8]") + "}", ramp(2)),
-          {"'a'", "larger than memory"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[4294967296,4294967296]", "[0,8]") + "}", ramp(2)),
+                      {"'a'", "larger than memory"});
 }
 TEST_CASE("safetensors: rejects a shape whose size in bytes overflows") {
-  rejects(safetensors("{" + entry("a", "F32", "[4611686018427387904]", "[0,0]") + "}", ""),
-          {"'a'", "larger than memory"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[4611686018427387904]", "[0,0]") + "}", ""),
+                      {"'a'", "larger than memory"});
 }
 TEST_CASE("safetensors: rejects 65 dimensions") {
   std::string shape = "[1";
   for (int i = 1; i < 65; ++i) shape += ",1";
-  rejects(safetensors("{" + entry("a", "F32", shape + "]", "[0,4]") + "}", ramp(1)), {"'a'", "64 dimensions"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", shape + "]", "[0,4]") + "}", ramp(1)),
+                      {"'a'", "64 dimensions"});
 }
 TEST_CASE("safetensors: rejects negative offsets") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[-8,0]") + "}", ramp(2)), {"'a'", "[-8,0]"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2]", "[-8,0]") + "}", ramp(2)), {"'a'", "[-8,0]"});
 }
 TEST_CASE("safetensors: rejects offsets beyond 63 bits") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[18446744073709551608,18446744073709551615]") + "}", ramp(2)),
-          {"'a'", "18446744073709551608"});
+  rejects_safetensors(
+      safetensors("{" + entry("a", "F32", "[2]", "[18446744073709551608,18446744073709551615]") + "}", ramp(2)),
+      {"'a'", "18446744073709551608"});
 }
 TEST_CASE("safetensors: rejects offsets beyond 64 bits") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[0,99999999999999999999]") + "}", ramp(2)),
-          {"'a'", "data_offsets"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2]", "[0,99999999999999999999]") + "}", ramp(2)),
+                      {"'a'", "data_offsets"});
 }
 TEST_CASE("safetensors: rejects offsets that end before they begin") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[8,0]") + "}", ramp(2)), {"'a'", "[8, 0]"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2]", "[8,0]") + "}", ramp(2)), {"'a'", "[8, 0]"});
 }
 TEST_CASE("safetensors: rejects offsets behind the end of the file") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[0,8]") + "}", ramp(1)),
-          {"'a'", "[0, 8]", "outside the 4 bytes"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2]", "[0,8]") + "}", ramp(1)),
+                      {"'a'", "[0, 8]", "outside the 4 bytes"});
 }
 TEST_CASE("safetensors: rejects three offsets") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[0,8,9]") + "}", ramp(2)), {"'a'", "two whole numbers"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2]", "[0,8,9]") + "}", ramp(2)),
+                      {"'a'", "two whole numbers"});
 }
 TEST_CASE("safetensors: rejects offsets that do not fit the shape") {
-  rejects(safetensors("{" + entry("a", "F32", "[3]", "[0,8]") + "}", ramp(2)), {"'a'", "needs 12 bytes", "span 8"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[3]", "[0,8]") + "}", ramp(2)),
+                      {"'a'", "needs 12 bytes", "span 8"});
 }
 TEST_CASE("safetensors: rejects overlapping tensors") {
-  rejects(safetensors(two("[0,8]", "[4,12]"), ramp(3)), {"'a'", "'b'", "overlap"});
+  rejects_safetensors(safetensors(two("[0,8]", "[4,12]"), ramp(3)), {"'a'", "'b'", "overlap"});
 }
 TEST_CASE("safetensors: rejects two tensors in the same place") {
-  rejects(safetensors(two("[0,8]", "[0,8]"), ramp(2)), {"'a'", "'b'", "overlap"});
+  rejects_safetensors(safetensors(two("[0,8]", "[0,8]"), ramp(2)), {"'a'", "'b'", "overlap"});
 }
 TEST_CASE("safetensors: rejects a hole") {
-  rejects(safetensors(two("[0,8]", "[12,20]"), ramp(5)), {"'b'", "4 bytes before it"});
+  rejects_safetensors(safetensors(two("[0,8]", "[12,20]"), ramp(5)), {"'b'", "4 bytes before it"});
 }
 TEST_CASE("safetensors: rejects a hole at the start") {
-  rejects(safetensors("{" + entry("a", "F32", "[2]", "[4,12]") + "}", ramp(3)), {"'a'", "4 bytes before it"});
+  rejects_safetensors(safetensors("{" + entry("a", "F32", "[2]", "[4,12]") + "}", ramp(3)),
+                      {"'a'", "4 bytes before it"});
 }
 TEST_CASE("safetensors: rejects bytes after the last tensor") {
-  rejects(one_tensor_file("a", {2}) + "xyz", {"last 3 bytes"});
+  rejects_safetensors(one_tensor_file("a", {2}) + "xyz", {"last 3 bytes"});
 }
 TEST_CASE("safetensors: rejects metadata that is no object") {
-  rejects(safetensors(R"({"__metadata__":3,)" + entry("a", "F32", "[2]", "[0,8]") + "}", ramp(2)), {"__metadata__"});
+  rejects_safetensors(safetensors(R"({"__metadata__":3,)" + entry("a", "F32", "[2]", "[0,8]") + "}", ramp(2)),
+                      {"__metadata__"});
 }
 TEST_CASE("safetensors: rejects metadata that is no string") {
-  rejects(safetensors(R"({"__metadata__":{"geometry":{}},)" + entry("a", "F32", "[2]", "[0,8]") + "}", ramp(2)),
-          {"'geometry'", "not a string"});
+  rejects_safetensors(
+      safetensors(R"({"__metadata__":{"geometry":{}},)" + entry("a", "F32", "[2]", "[0,8]") + "}", ramp(2)),
+      {"'geometry'", "not a string"});
 }
 TEST_CASE("safetensors: control characters of a name do not reach the terminal") {
   try {

@@ -25,7 +25,7 @@ struct Model {
 
 const std::string kMap = R"("weight_map":{"a.weight":"part-1.safetensors","b.weight":"parts/part-2.safetensors"})";
 
-void rejects(const std::string& index_text, std::initializer_list<std::string_view> parts) {
+void rejects_sharded(const std::string& index_text, std::initializer_list<std::string_view> parts) {
   const Model model(index_text);
   expect_bad_input({"index.json"}, [&] { import_network(model.index); });
   expect_bad_input(parts, [&] { import_network(model.index); });
@@ -64,31 +64,34 @@ TEST_CASE("sharded: tensors that weight_map does not name are ignored with a not
 }
 
 TEST_CASE("sharded: rejects a path that climbs out") {
-  rejects(R"({"weight_map":{"a":"../../etc/passwd"}})", {"'../../etc/passwd'", "not inside the folder"});
+  rejects_sharded(R"({"weight_map":{"a":"../../etc/passwd"}})", {"'../../etc/passwd'", "not inside the folder"});
 }
 TEST_CASE("sharded: rejects a path that climbs out from within") {
-  rejects(R"({"weight_map":{"a":"parts/../../x.safetensors"}})", {"not inside the folder"});
+  rejects_sharded(R"({"weight_map":{"a":"parts/../../x.safetensors"}})", {"not inside the folder"});
 }
 TEST_CASE("sharded: rejects an absolute path") {
-  rejects(R"({"weight_map":{"a":"/etc/passwd"}})", {"'/etc/passwd'", "not inside"});
+  rejects_sharded(R"({"weight_map":{"a":"/etc/passwd"}})", {"'/etc/passwd'", "not inside"});
 }
-TEST_CASE("sharded: rejects an empty path") { rejects(R"({"weight_map":{"a":""}})", {"not inside"}); }
+TEST_CASE("sharded: rejects an empty path") { rejects_sharded(R"({"weight_map":{"a":""}})", {"not inside"}); }
 TEST_CASE("sharded: rejects a path with a zero byte") {
-  rejects(R"({"weight_map":{"a":"part-1.safetensors\u0000.txt"}})", {"not inside"});
+  rejects_sharded(R"({"weight_map":{"a":"part-1.safetensors\u0000.txt"}})", {"not inside"});
 }
 TEST_CASE("sharded: rejects a path that is no string") {
-  rejects(R"({"weight_map":{"a":7}})", {"'a'", "not a file name"});
+  rejects_sharded(R"({"weight_map":{"a":7}})", {"'a'", "not a file name"});
 }
-TEST_CASE("sharded: rejects an index without weight_map") { rejects(R"({"metadata":{}})", {"no weight_map"}); }
-TEST_CASE("sharded: rejects an empty weight_map") { rejects(R"({"weight_map":{}})", {"no weight_map"}); }
-TEST_CASE("sharded: rejects a weight_map that is no object") { rejects(R"({"weight_map":[1]})", {"no weight_map"}); }
-TEST_CASE("sharded: rejects bad JSON") { rejects("{\"weight_map\":", {"not valid JSON"}); }
+TEST_CASE("sharded: rejects an index without weight_map") { rejects_sharded(R"({"metadata":{}})", {"no weight_map"}); }
+TEST_CASE("sharded: rejects an empty weight_map") { rejects_sharded(R"({"weight_map":{}})", {"no weight_map"}); }
+TEST_CASE("sharded: rejects a weight_map that is no object") {
+  rejects_sharded(R"({"weight_map":[1]})", {"no weight_map"});
+}
+TEST_CASE("sharded: rejects bad JSON") { rejects_sharded("{\"weight_map\":", {"not valid JSON"}); }
 TEST_CASE("sharded: rejects a tensor named twice") {
-  rejects(R"({"weight_map":{"a.weight":"part-1.safetensors","a.weight":"parts/part-2.safetensors"}})",
-          {"'a.weight'", "twice"});
+  rejects_sharded(R"({"weight_map":{"a.weight":"part-1.safetensors","a.weight":"parts/part-2.safetensors"}})",
+                  {"'a.weight'", "twice"});
 }
 TEST_CASE("sharded: rejects a tensor that its file does not hold") {
-  rejects(R"({"weight_map":{"c.weight":"part-1.safetensors"}})", {"'c.weight'", "'part-1.safetensors'", "is not"});
+  rejects_sharded(R"({"weight_map":{"c.weight":"part-1.safetensors"}})",
+                  {"'c.weight'", "'part-1.safetensors'", "is not"});
 }
 TEST_CASE("sharded: rejects a file that is missing") {
   const Model model(R"({"weight_map":{"a":"part-9.safetensors"}})");

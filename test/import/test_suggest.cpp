@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "compiler/import/suggest.h"
+#include "test/catch.h"
 
 using namespace burin;
 

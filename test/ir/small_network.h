@@ -1,12 +1,12 @@
 // Graphs for tests, put together operator by operator.
 #pragma once
 
-#include <catch2/catch.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ir/network.h"
+#include "test/catch.h"
 
 namespace burin_test {
 

@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 
 #include "ir/activity_map.h"
 #include "ir/baked_plan_activity.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 

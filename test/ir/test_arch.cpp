@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <set>
 
 #include "ir/arch.h"
 #include "ir/arch_name.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "test/catch.h"
 
 using namespace burin;
 

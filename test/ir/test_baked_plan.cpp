@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "ir/baked_plan.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -129,7 +129,7 @@ TEST_CASE("baked_plan: faults of the text name the line") {
     std::string edited = text;
     REQUIRE(edited.find(from) != std::string::npos);
     edited.replace(edited.find(from), from.size(), to);
-    CHECK_THROWS_WITH(parse_baked_plan(edited), Catch::Contains(part));
+    CHECK_THROWS_WITH(parse_baked_plan(edited), burin_test::Contains(part));
   };
   expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
   expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");

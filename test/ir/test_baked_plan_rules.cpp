@@ -1,5 +1,5 @@
 // Every rule of verify(BakedPlan), broken once.
-#include <catch2/catch.hpp>
+#include "test/catch.h"
 #include <functional>
 #include <limits>
 

@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "ir/conv_layer.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -20,7 +20,7 @@ int brute_force_extent(int in, int before, int after, int kernel, int stride, in
 }
 
 template <typename Change>
-std::vector<std::string> faults_after(Change change) {
+std::vector<std::string> layer_faults_after(Change change) {
   ConvShape shape = small_shape();
   change(shape);
   return verify(shape);
@@ -61,12 +61,12 @@ TEST_CASE("conv_shape: description in one line") {
 }
 
 TEST_CASE("conv_shape: pad_larger_than_kernel is legal") {
-  CHECK(faults_after([](ConvShape& s) { s.pad = {9, 9, 9, 9}; }).empty());
+  CHECK(layer_faults_after([](ConvShape& s) { s.pad = {9, 9, 9, 9}; }).empty());
 }
 
 TEST_CASE("conv_shape: every rule names attribute, value and what is allowed") {
   const auto expect = [](auto change, const std::string& part) {
-    const std::vector<std::string> faults = faults_after(change);
+    const std::vector<std::string> faults = layer_faults_after(change);
     INFO(part << " in " << (faults.empty() ? "nothing" : faults.front()));
     CHECK(any_contains(faults, part));
   };
@@ -97,7 +97,7 @@ TEST_CASE("conv_shape: every rule names attribute, value and what is allowed") {
 }
 
 TEST_CASE("conv_shape: all faults are listed, not only the first") {
-  const auto faults = faults_after([](ConvShape& s) { s.in_channels = -1, s.kernel_h = 99, s.groups = 0; });
+  const auto faults = layer_faults_after([](ConvShape& s) { s.in_channels = -1, s.kernel_h = 99, s.groups = 0; });
   CHECK(faults.size() == 3);
 }
 
@@ -156,5 +156,5 @@ TEST_CASE("activation: names round trip") {
 TEST_CASE("conv_shape: an unknown activation in the text lists the known") {
   std::string text = print(small_shape());
   text.replace(text.find("activation: none"), 16, "activation: gelu");
-  CHECK_THROWS_WITH(parse_conv_shape(text), Catch::Contains("line 11: 'gelu' is not one of none, relu"));
+  CHECK_THROWS_WITH(parse_conv_shape(text), burin_test::Contains("line 11: 'gelu' is not one of none, relu"));
 }

@@ -1,10 +1,10 @@
 #include "ir/element_type.h"
 
 #include <bit>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 

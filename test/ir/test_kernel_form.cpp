@@ -1,5 +1,4 @@
 // The form of a kernel: every rule of verify(), what a plan implies, and the text form.
-#include <catch2/catch.hpp>
 #include <functional>
 #include <limits>
 
@@ -7,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/kernel_form_text.h"
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 

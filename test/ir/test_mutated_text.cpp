@@ -1,7 +1,7 @@
 // Texts that a person edits badly: each gives a value that verify() can judge, or one Error(bad_input).
-#include <catch2/catch.hpp>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/ir/small_network_plan.h"
 

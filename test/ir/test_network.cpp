@@ -1,9 +1,9 @@
 #include "ir/network.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/ir/small_network.h"
 
@@ -13,7 +13,7 @@ using burin_test::GraphBuilder;
 
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kFloatInfinity = std::numeric_limits<float>::infinity();
 
 // data 3x8x8 -> conv -> relu -> pool -> flatten -> fc -> prob
 Network small_network() {
@@ -41,7 +41,7 @@ Network small_network() {
 }
 
 template <typename Change>
-std::vector<std::string> faults_after(Change change) {
+std::vector<std::string> network_faults_after(Change change) {
   Network network = small_network();
   change(network);
   return verify(network);
@@ -89,7 +89,7 @@ TEST_CASE("network: without a graph there is nothing to fault") {
 }
 
 TEST_CASE("network: rules of the graph") {
-  const auto check = [](auto change, const std::string& part) { expect(faults_after(change), part); };
+  const auto check = [](auto change, const std::string& part) { expect(network_faults_after(change), part); };
   check([](Network& n) { n.operators[1].name.clear(); }, "an operator without a name");
   check([](Network& n) { n.operators[1].name = "conv"; }, "two of the network's operators are named 'conv'");
   check([](Network& n) { n.tensors[1].name = "data"; }, "two of the network's tensors are named 'data'");
@@ -142,10 +142,11 @@ TEST_CASE("network: rules of linear layers") {
   check([](Linear& l) { l.in_features = l.out_features = 1 << 28; }, "(kMaxLayerWeights)");
   check([](Linear& l) { l.weights.pop_back(); }, "there are 11 weights, 3 x 4 features need 12");
   check([](Linear& l) { l.bias = {1}; }, "there are 1 biases, allowed are none or 3");
-  check([](Linear& l) { l.weights[5] = kInfinity; }, "1 of the weights are not finite; the first is element 5 (inf)");
-  check([](Linear& l) { l.bias = {0, 0, kInfinity}; }, "1 of the biases are not finite");
+  check([](Linear& l) { l.weights[5] = kFloatInfinity; },
+        "1 of the weights are not finite; the first is element 5 (inf)");
+  check([](Linear& l) { l.bias = {0, 0, kFloatInfinity}; }, "1 of the biases are not finite");
   check([](Linear& l) { l.activation = static_cast<Activation>(9); }, "activation is 9, allowed is one of none, relu");
-  check([](Linear& l) { l.leaky_slope = kInfinity; }, "leaky_slope is inf");
+  check([](Linear& l) { l.leaky_slope = kFloatInfinity; }, "leaky_slope is inf");
   expect(faults_of(Linear{4, 1, std::vector<float>(4), {}}, {{4, 1, 1}}),
          "its input is 4x1x1, it takes 4 flat features");
 }
@@ -153,11 +154,11 @@ TEST_CASE("network: rules of linear layers") {
 TEST_CASE("network: rules of element-wise operators") {
   CHECK(shape_of(ChannelAffine{{1, 2}, {3, 4}}, {{2, 5, 7}}) == std::vector<std::int64_t>{2, 5, 7});
   expect(faults_of(ChannelAffine{{1}, {3, 4}}, {{2, 5, 7}}), "there are 1 scales and 2 shifts, its input 2x5x7 has 2");
-  expect(faults_of(ChannelAffine{{1, kInfinity}, {3, 4}}, {{2}}), "1 of the scales are not finite");
-  expect(faults_of(ChannelAffine{{1, 2}, {3, kInfinity}}, {{2}}), "1 of the shifts are not finite");
-  CHECK(shape_of(Elementwise{ElementFunction::clip, 0, kInfinity}, {{7}}) == std::vector<std::int64_t>{7});
+  expect(faults_of(ChannelAffine{{1, kFloatInfinity}, {3, 4}}, {{2}}), "1 of the scales are not finite");
+  expect(faults_of(ChannelAffine{{1, 2}, {3, kFloatInfinity}}, {{2}}), "1 of the shifts are not finite");
+  CHECK(shape_of(Elementwise{ElementFunction::clip, 0, kFloatInfinity}, {{7}}) == std::vector<std::int64_t>{7});
   expect(faults_of(Elementwise{ElementFunction::clip, 2, 1}, {{7}}), "it clips from 2 to 1: nothing lies between");
-  expect(faults_of(Elementwise{ElementFunction::leaky_relu, kInfinity, 0}, {{7}}), "alpha is inf and beta is 0");
+  expect(faults_of(Elementwise{ElementFunction::leaky_relu, kFloatInfinity, 0}, {{7}}), "alpha is inf and beta is 0");
   expect(faults_of(Elementwise{static_cast<ElementFunction>(99), 0, 0}, {{7}}), "function is 99, which is none");
   expect(faults_of(Elementwise{}, {}), "it has 0 inputs, it takes 1");
   CHECK(shape_of(Combine{}, {{2, 3, 4}, {2, 1, 1}}) == std::vector<std::int64_t>{2, 3, 4});
@@ -213,13 +214,13 @@ TEST_CASE("network: rules of LRN and padding") {
   CHECK(shape_of(Lrn{5, 1e-4F, 0.75F, 1}, {{96, 5, 5}}) == std::vector<std::int64_t>{96, 5, 5});
   expect(faults_of(Lrn{0, 1e-4F, 0.75F, 1}, {{96, 5, 5}}), "size is 0, allowed is 1 to 65536");
   expect(faults_of(Lrn{5, -1, 0.75F, 1}, {{96, 5, 5}}), "alpha is -1, it must be finite and 0 or more");
-  expect(faults_of(Lrn{5, 1, kInfinity, 1}, {{96, 5, 5}}), "beta is inf");
+  expect(faults_of(Lrn{5, 1, kFloatInfinity, 1}, {{96, 5, 5}}), "beta is inf");
   expect(faults_of(Lrn{5, 1, 1, 0}, {{96, 5, 5}}), "bias is 0, it must be finite and more than 0");
   expect(faults_of(Lrn{}, {{96}}), "it takes channels x rows x columns");
   CHECK(shape_of(Pad{{1, 2, 3, 4}, 0}, {{2, 5, 6}}) == std::vector<std::int64_t>{2, 8, 13});
   expect(faults_of(Pad{{0, -1, 0, 0}, 0}, {{2, 5, 6}}), "pad bottom is -1");
   expect(faults_of(Pad{{0, 0, 2000, 0}, 0}, {{2, 5, 6}}), "pad left is 2000");
-  expect(faults_of(Pad{{}, kInfinity}, {{2, 5, 6}}), "value is inf, it must be finite");
+  expect(faults_of(Pad{{}, kFloatInfinity}, {{2, 5, 6}}), "value is inf, it must be finite");
 }
 
 TEST_CASE("network: rules of shapes") {

@@ -1,14 +1,13 @@
 // The rules of a NetworkPlan, each broken once, and its two text forms.
 #include "ir/network_plan.h"
 
-#include <catch2/catch.hpp>
-
+#include "test/catch.h"
 #include "test/ir/small_network_plan.h"
 #include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;
-using Catch::Contains;
+using burin_test::Contains;
 
 namespace {
 

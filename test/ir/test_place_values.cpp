@@ -1,11 +1,11 @@
 // Tensors from and to the memory of their buffers.
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "ir/place_values.h"
+#include "test/catch.h"
 
 using namespace burin;
 

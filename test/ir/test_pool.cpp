@@ -1,7 +1,7 @@
 // Convolutions that pool their outputs: shapes, tiles of pixels and of outputs, and the rules of both.
-#include <catch2/catch.hpp>
 
 #include "ir/baked_plan_pool.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -57,7 +57,7 @@ TEST_CASE("pool: text form round trip") {
   CHECK(parse_conv_shape(print(shape)) == shape);
   std::string text = print(shape);
   text.replace(text.find("pool: average"), 13, "pool: median");
-  CHECK_THROWS_WITH(parse_conv_shape(text), Catch::Contains("'median' is no pool; known are max and average"));
+  CHECK_THROWS_WITH(parse_conv_shape(text), burin_test::Contains("'median' is no pool; known are max and average"));
 }
 
 TEST_CASE("pool: faults name the attribute") {

@@ -1,6 +1,5 @@
 #include "ir/printable.h"
-
-#include <catch2/catch.hpp>
+#include "test/catch.h"
 
 using namespace burin;
 

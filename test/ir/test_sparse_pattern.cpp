@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 #include <limits>
 #include <set>
 
 #include "ir/error.h"
 #include "ir/sparse_pattern.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -131,7 +131,7 @@ TEST_CASE("sparse_pattern: one_nonzero is one readable line") {
   ConvLayer layer = layer_of(0);
   layer.weights[(3 * 16 + 12) * 9 + 1] = 0.1875F;
   const std::string text = print(analyse(layer));
-  CHECK_THAT(text, Catch::EndsWith("weights: 4608\nc 12 r 0 s 1: k3=0.1875\n"));
+  CHECK_THAT(text, burin_test::EndsWith("weights: 4608\nc 12 r 0 s 1: k3=0.1875\n"));
 }
 
 TEST_CASE("sparse_pattern: minus zero counts as zero") {
@@ -176,7 +176,7 @@ TEST_CASE("sparse_pattern: a column that a person adds at the end is sorted in")
 TEST_CASE("sparse_pattern: faults of the text name the line") {
   const std::string head = "channels: 4 -> 4\nkernel: 1x1\nweights: 16\n";
   const auto expect = [&](const std::string& text, const std::string& part) {
-    CHECK_THROWS_WITH(parse_sparse_pattern(text), Catch::Contains(part));
+    CHECK_THROWS_WITH(parse_sparse_pattern(text), burin_test::Contains(part));
   };
   expect(head + "c 0 r 0: k0=1", "line 4: 'c 0 r 0' is not of the form 'c 12 r 0 s 1'");
   expect(head + "c 0 r 0 s 0: q0=1", "line 4: 'q0=1' is not of the form 'k3=0.25'");

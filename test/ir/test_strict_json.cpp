@@ -1,7 +1,6 @@
 #include "ir/strict_json.h"
 
-#include <catch2/catch.hpp>
-
+#include "test/catch.h"
 #include "test/thrown.h"
 
 using namespace burin;

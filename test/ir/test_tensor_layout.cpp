@@ -1,9 +1,9 @@
 #include "ir/tensor_layout.h"
 
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 
+#include "test/catch.h"
 #include "test/thrown.h"
 
 using namespace burin;

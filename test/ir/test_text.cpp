@@ -1,7 +1,6 @@
 #include "ir/text.h"
 
-#include <catch2/catch.hpp>
-
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include "compiler/network/passes.h"
+#include "test/catch.h"
 #include "test/ir/small_network.h"
 #include "test/network/same_outputs.h"
 

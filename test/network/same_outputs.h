@@ -2,12 +2,12 @@
 #pragma once
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cmath>
 #include <map>
 
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
+#include "test/catch.h"
 
 namespace burin_test {
 

@@ -1,5 +1,5 @@
 // In which format each tensor of a graph is, and where conversions stand.
-#include <catch2/catch.hpp>
+#include "test/catch.h"
 
 #include <algorithm>
 #include <string>

@@ -1,10 +1,9 @@
 // Memory plans: run through their places, in orders that they allow, against the interpreter.
 #include "compiler/network/memory_plan.h"
 
-#include <catch2/catch.hpp>
-
 #include "compiler/network/simplify.h"
 #include "ir/arena.h"
+#include "test/catch.h"
 #include "test/network/pass_checks.h"
 #include "test/network/plan_executor.h"
 #include "test/network/random_graphs.h"

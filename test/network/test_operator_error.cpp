@@ -1,10 +1,10 @@
 // What an operator's tolerance scales with.
-#include <catch2/catch.hpp>
 
 #include <cmath>
 
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
+#include "test/catch.h"
 #include "test/ir/small_network.h"
 
 using namespace burin;

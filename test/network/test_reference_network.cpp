@@ -1,8 +1,8 @@
 // Each operator against values worked out by hand.
-#include <catch2/catch.hpp>
 #include <cmath>
 
 #include "compiler/network/reference_network.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/ir/small_network.h"
 

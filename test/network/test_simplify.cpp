@@ -1,9 +1,9 @@
 // Passes on random graphs: whatever they do, the outputs stay.
 #include "compiler/network/simplify.h"
 
-#include <catch2/catch.hpp>
 #include <map>
 
+#include "test/catch.h"
 #include "test/network/pass_checks.h"
 #include "test/network/random_graphs.h"
 

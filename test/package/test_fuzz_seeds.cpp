@@ -1,8 +1,8 @@
 // The seeds of fuzz_package are packages and manifests of the present format: others would end at its version.
-#include <catch2/catch.hpp>
 #include <filesystem>
 
 #include "ir/package/package.h"
+#include "test/catch.h"
 #include "test/scratch_folder.h"
 
 using namespace burin;

@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/package/samples.h"
 #include "test/thrown.h"

@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "ir/limits.h"
 #include "ir/package/names.h"
+#include "test/catch.h"
 
 using namespace burin;
 

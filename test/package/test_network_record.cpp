@@ -1,10 +1,10 @@
 // What a manifest says of a network: it survives, and what the runtime could not run does not get through.
-#include <catch2/catch.hpp>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/package/sample_plans.h"
 #include "test/package/samples.h"
@@ -63,7 +63,7 @@ Faults replaced_faults(const std::string& symbol, const std::function<void(Templ
   });
 }
 
-std::string parse_error(const std::function<void(ordered_json&)>& edit) {
+std::string network_parse_error(const std::function<void(ordered_json&)>& edit) {
   ordered_json document = ordered_json::parse(print(network_manifest()));
   edit(document);
   return error_of([&] { parse_manifest(document.dump()); });
@@ -144,25 +144,26 @@ TEST_CASE("network record: names that cannot be shown are the user's to change")
 }
 
 TEST_CASE("network record: a wrong type, a missing key or a plan that cannot be read is named by its path") {
-  CHECK(parse_error([](ordered_json& json) { json["network"] = 7; }) ==
+  CHECK(network_parse_error([](ordered_json& json) { json["network"] = 7; }) ==
         "manifest.json: network: expected an object, found 7");
-  CHECK(parse_error([](ordered_json& json) { json["network"].erase("outputs"); }) ==
+  CHECK(network_parse_error([](ordered_json& json) { json["network"].erase("outputs"); }) ==
         "manifest.json: network: the key \"outputs\" is missing");
-  CHECK(parse_error([](ordered_json& json) { json["network"]["inputs"][1]["shape"][0] = "ten"; }) ==
+  CHECK(network_parse_error([](ordered_json& json) { json["network"]["inputs"][1]["shape"][0] = "ten"; }) ==
         "manifest.json: network.inputs[1].shape[0]: expected an integer, found \"ten\"");
-  CHECK(parse_error([](ordered_json& json) { json["network"]["programs"][1]["kernels"][2] = 3; }) ==
+  CHECK(network_parse_error([](ordered_json& json) { json["network"]["programs"][1]["kernels"][2] = 3; }) ==
         "manifest.json: network.programs[1].kernels[2]: expected a string, found 3");
-  CHECK(parse_error([](ordered_json& json) { json["network"]["programs"][1].erase("plan"); }) ==
+  CHECK(network_parse_error([](ordered_json& json) { json["network"]["programs"][1].erase("plan"); }) ==
         "manifest.json: network.programs[1]: the key \"plan\" is missing");
-  const std::string plan = parse_error([](ordered_json& json) { json["network"]["programs"][1]["plan"][0] = "x: 1"; });
+  const std::string plan =
+      network_parse_error([](ordered_json& json) { json["network"]["programs"][1]["plan"][0] = "x: 1"; });
   CHECK(plan.find("manifest.json: network.programs[1].plan: network plan: ") == 0);
   const std::string constants =
-      parse_error([](ordered_json& json) { json["kernels"][kCopyKernel]["plan"][1] = "template"; });
+      network_parse_error([](ordered_json& json) { json["kernels"][kCopyKernel]["plan"][1] = "template"; });
   CHECK(constants == "manifest.json: kernels[8].plan: plan, line 2: 'template' is not of the form 'key: value'");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"] = "none"; }) ==
+  CHECK(network_parse_error([](ordered_json& json) { json["kernels"] = "none"; }) ==
         "manifest.json: kernels: expected an array, found \"none\"");
   const auto option = [](const std::function<void(ordered_json&)>& edit) {
-    return parse_error([&](ordered_json& json) { edit(json["network"]["programs"][0]["options"][0][1]); });
+    return network_parse_error([&](ordered_json& json) { edit(json["network"]["programs"][0]["options"][0][1]); });
   };
   const std::string path = "manifest.json: network.programs[0].options[0][1]";
   for (const char* key : {"provider", "us", "source"}) {
@@ -171,7 +172,7 @@ TEST_CASE("network record: a wrong type, a missing key or a plan that cannot be 
   CHECK(option([](ordered_json& json) { json["us"] = "4"; }) == path + ".us: expected a number, found \"4\"");
   CHECK(option([](ordered_json& json) { json["source"] = true; }) == path + ".source: expected a string, found true");
   for (const char* key : {"symbol", "operator", "kind", "provider", "precision", "source_hash", "binaries", "plan"}) {
-    CHECK(parse_error([&](ordered_json& json) { json["kernels"][kAddKernel].erase(key); }) ==
+    CHECK(network_parse_error([&](ordered_json& json) { json["kernels"][kAddKernel].erase(key); }) ==
           fmt::format("manifest.json: kernels[7]: the key \"{}\" is missing", key));
   }
 }

@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "ir/limits.h"
 #include "ir/package/names.h"
+#include "test/catch.h"
 #include "test/package/samples.h"
 #include "test/package/zip_maker.h"
 #include "test/scratch_folder.h"

@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <csignal>
 #include <filesystem>
 #include <thread>
 
 #include "ir/package/names.h"
+#include "test/catch.h"
 #include "test/package/samples.h"
 #include "test/package/zip_maker.h"
 #include "test/scoped_variable.h"

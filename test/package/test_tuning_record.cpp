@@ -1,9 +1,9 @@
 // What a manifest says of tuning: it survives, and hostile values do not get through.
-#include <catch2/catch.hpp>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/package/samples.h"
 #include "test/thrown.h"
 
@@ -38,7 +38,7 @@ Manifest tuned_manifest() {
 }
 
 template <typename Edit>
-std::vector<std::string> faults_after(Edit edit) {
+std::vector<std::string> tuning_faults_after(Edit edit) {
   Manifest manifest = tuned_manifest();
   edit(*manifest.kernels[1].tuning);
   return verify(manifest);
@@ -46,7 +46,7 @@ std::vector<std::string> faults_after(Edit edit) {
 
 // The error of parsing after an edit of the tuning's JSON.
 template <typename Edit>
-std::string parse_error(Edit edit) {
+std::string tuning_parse_error(Edit edit) {
   ordered_json document = ordered_json::parse(print(tuned_manifest()));
   edit(document["kernels"][1]["tuning"]);
   return burin_test::error_of([&] { parse_manifest(document.dump()); });
@@ -77,14 +77,14 @@ TEST_CASE("tuning record: a candidate has a fault or figures") {
   CHECK_FALSE(candidates[0].contains("fault"));
   CHECK(candidates[1].contains("fault"));
   CHECK_FALSE(candidates[1].contains("cold_us"));
-  CHECK(faults_after([](TuningRecord& t) { t.candidates[1].cold_us = 3; }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.candidates[1].cold_us = 3; }) ==
         Faults{kPath + "candidates[1]: has a fault and figures"});
 }
 
 TEST_CASE("tuning record: hostile values are refused, each with its path") {
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto candidate = [](auto edit) { return faults_after([&](TuningRecord& t) { edit(t.candidates[0]); }); };
+  const auto candidate = [](auto edit) { return tuning_faults_after([&](TuningRecord& t) { edit(t.candidates[0]); }); };
   CHECK(candidate([&](TuningCandidate& c) { c.cold_us = infinity; }) ==
         Faults{kPath + "candidates[0].cold_us: inf is not a finite number from 0 up"});
   CHECK(candidate([&](TuningCandidate& c) { c.warm_us = nan; }) ==
@@ -99,29 +99,31 @@ TEST_CASE("tuning record: hostile values are refused, each with its path") {
   CHECK(candidate([](TuningCandidate& c) { c.plan = ""; }) == Faults{kPath + "candidates[0].plan: is empty"});
   CHECK(candidate([](TuningCandidate& c) { c.plan = "\x1b[2J"; }) ==
         Faults{kPath + "candidates[0].plan: is not printable UTF-8 text"});
-  CHECK(faults_after([](TuningRecord& t) { t.candidates[1].fault = "\a"; }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.candidates[1].fault = "\a"; }) ==
         Faults{kPath + "candidates[1].fault: is not printable UTF-8 text"});
-  CHECK(faults_after([](TuningRecord& t) { t.device = std::string(257, 'x'); }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.device = std::string(257, 'x'); }) ==
         Faults{kPath + "device: 257 bytes are over 256"});
-  CHECK(faults_after([](TuningRecord& t) { t.arch = "x86"; }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.arch = "x86"; }) ==
         Faults{kPath + "arch: 'x86' is not the name of an architecture, such as sm_90"});
-  CHECK(faults_after([](TuningRecord& t) { t.driver_version = -1; }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.driver_version = -1; }) ==
         Faults{kPath + "driver_version: -1 is under 0"});
-  CHECK(faults_after([](TuningRecord& t) { t.code_copies = 0; }) == Faults{kPath + "code_copies: 0 is under 1"});
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.code_copies = 0; }) == Faults{kPath + "code_copies: 0 is under 1"});
 }
 
 TEST_CASE("tuning record: what was chosen is one of the candidates, and has no fault") {
-  CHECK(faults_after([](TuningRecord& t) { t.chosen = 2; }) == Faults{kPath + "chosen: 2 is none of the 2 candidates"});
-  CHECK(faults_after([](TuningRecord& t) { t.chosen = -1; }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.chosen = 2; }) ==
+        Faults{kPath + "chosen: 2 is none of the 2 candidates"});
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.chosen = -1; }) ==
         Faults{kPath + "chosen: -1 is none of the 2 candidates"});
-  CHECK(faults_after([](TuningRecord& t) { t.chosen = 1; }) == Faults{kPath + "chosen: candidate 1 has a fault"});
-  CHECK(faults_after([](TuningRecord& t) { t.candidates.clear(); }) ==
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.chosen = 1; }) ==
+        Faults{kPath + "chosen: candidate 1 has a fault"});
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.candidates.clear(); }) ==
         Faults{kPath + "chosen: 0 is none of the 0 candidates"});
 }
 
 TEST_CASE("tuning record: the number of candidates is bounded") {
   const auto with = [](int count) {
-    return faults_after(
+    return tuning_faults_after(
         [&](TuningRecord& t) { t.candidates.resize(static_cast<std::size_t>(count), t.candidates.front()); });
   };
   CHECK(with(kMaxTuningCandidates).empty());
@@ -130,16 +132,17 @@ TEST_CASE("tuning record: the number of candidates is bounded") {
 
 TEST_CASE("tuning record: a wrong type or a missing key is named by its path") {
   const std::string start = "manifest.json: kernels[1].tuning";
-  CHECK(parse_error([](ordered_json& json) { json = 7; }) == start + ": expected an object, found 7");
-  CHECK(parse_error([](ordered_json& json) { json.erase("device"); }) == start + ": the key \"device\" is missing");
-  CHECK(parse_error([](ordered_json& json) { json["chosen"] = 0.5; }) ==
+  CHECK(tuning_parse_error([](ordered_json& json) { json = 7; }) == start + ": expected an object, found 7");
+  CHECK(tuning_parse_error([](ordered_json& json) { json.erase("device"); }) ==
+        start + ": the key \"device\" is missing");
+  CHECK(tuning_parse_error([](ordered_json& json) { json["chosen"] = 0.5; }) ==
         start + ".chosen: expected an integer, found 0.5");
-  CHECK(parse_error([](ordered_json& json) { json["chosen"] = 5'000'000'000; }) ==
+  CHECK(tuning_parse_error([](ordered_json& json) { json["chosen"] = 5'000'000'000; }) ==
         start + ".chosen: 5000000000 is over 2147483647");
-  CHECK(parse_error([](ordered_json& json) { json["candidates"] = "many"; }) ==
+  CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"] = "many"; }) ==
         start + ".candidates: expected an array, found \"many\"");
-  CHECK(parse_error([](ordered_json& json) { json["candidates"][0]["cold_us"] = "fast"; }) ==
+  CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"][0]["cold_us"] = "fast"; }) ==
         start + ".candidates[0].cold_us: expected a number, found \"fast\"");
-  CHECK(parse_error([](ordered_json& json) { json["candidates"][0].erase("samples"); }) ==
+  CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"][0].erase("samples"); }) ==
         start + ".candidates[0]: the key \"samples\" is missing");
 }

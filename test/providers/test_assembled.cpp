@@ -1,12 +1,11 @@
 // What the assemblers make of template kernels, at the sizes of real networks: everything stays in registers.
 #include <fmt/format.h>
 
-#include <catch2/catch.hpp>
-
 #include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/specialise/specialised_module.h"
 #include "test/assemble/kernels.h"
+#include "test/catch.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"
 #include "test/skip.h"

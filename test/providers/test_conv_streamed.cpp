@@ -1,6 +1,5 @@
 // Convolutions whose nonzeros are data: every way to share them out, which the search takes only for layers that are
 // too large here; on the host executor, against the float64 reference.
-#include <catch2/catch.hpp>
 
 #include <cmath>
 #include <limits>
@@ -9,6 +8,7 @@
 #include "compiler/providers/conv_streamed/conv_streamed.h"
 #include "compiler/providers/template_provider.h"
 #include "compiler/specialise/specialised_module.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"

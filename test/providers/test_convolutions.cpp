@@ -1,6 +1,5 @@
 // Convolutions whose weights are data, on the edge list and on random shapes: on the host executor, against the float64
 // reference.
-#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <string>
 
 #include "compiler/providers/conv_dense/tiles.h"
+#include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"

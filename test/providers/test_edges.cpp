@@ -1,12 +1,12 @@
 // Every provider of operators beside the convolutions on the edge list: on the host executor, against the float64
 // reference.
-#include <catch2/catch.hpp>
 
 #include <variant>
 
 #include "compiler/host/executor.h"
 #include "compiler/reference.h"
 #include "compiler/specialise/specialised_module.h"
+#include "test/catch.h"
 #include "test/network/random_graphs.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"

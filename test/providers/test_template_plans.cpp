@@ -1,12 +1,12 @@
 // Plans that are wrong, and kernels that do not do what their plan says.
 #include <algorithm>
 #include <bit>
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "compiler/host/executor.h"
 #include "compiler/specialise/template_kernel.h"
 #include "ir/operators.h"
+#include "test/catch.h"
 #include "test/providers/provider_cases.h"
 #include "test/providers/provider_check.h"
 #include "test/thrown.h"
@@ -316,6 +316,6 @@ TEST_CASE("fully connected: layers stored in FP16") {
   CHECK(stores_halves(planned().plan));
   op.weights[1234] = -65520;
   CHECK_THAT(BURIN_THROWN(unsupported, planned()).text,
-             Catch::Contains("linear layer 'tested': its weight -65520 is too large for FP16, whose "
-                             "largest number is 65504: compile it with --linear-storage fp32"));
+             burin_test::Contains("linear layer 'tested': its weight -65520 is too large for FP16, whose "
+                                  "largest number is 65504: compile it with --linear-storage fp32"));
 }

@@ -1,23 +1,18 @@
-#include <catch2/catch.hpp>
 #include <cstring>
 #include <filesystem>
 #include <string>
 #include <thread>
 
 #include "runtime/burin/runtime.h"
+#include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
+#include "test/runtime/last_error.h"
 #include "test/runtime/sample_package.h"
 
 using namespace burin_test;
 
 namespace {
-
-bool last_error_has(const std::string& part) {
-  INFO(burin_last_error());
-  CHECK(std::string(burin_last_error()).find(part) != std::string::npos);
-  return std::string(burin_last_error()).find(part) != std::string::npos;
-}
 
 // The sample package as a file that is gone again afterwards.
 struct PackageFile {

@@ -1,22 +1,17 @@
 // Networks through the C API, against the fake driver.
-#include <catch2/catch.hpp>
 #include <string>
 
 #include "runtime/burin/runtime.h"
+#include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
+#include "test/runtime/last_error.h"
 #include "test/runtime/sample_package.h"
 #include "test/scratch_folder.h"
 
 using namespace burin_test;
 
 namespace {
-
-bool last_error_has(const std::string& part) {
-  INFO(burin_last_error());
-  CHECK(std::string(burin_last_error()).find(part) != std::string::npos);
-  return std::string(burin_last_error()).find(part) != std::string::npos;
-}
 
 struct Files {
   ScratchFolder folder;
@@ -31,7 +26,7 @@ struct Files {
 void* at(std::uintptr_t megabytes) { return reinterpret_cast<void*>(megabytes << 20); }
 
 // What a C program does from beginning to end; the first status that is not BURIN_OK. All handles are released.
-burin_status c_session(const std::string& path) {
+burin_status c_network_session(const std::string& path) {
   burin_device* device = nullptr;
   burin_network* network = nullptr;
   burin_network_run* run = nullptr;
@@ -52,7 +47,7 @@ burin_status c_session(const std::string& path) {
 TEST_CASE("c_api network: whole_session") {
   const Files files;
   FakeDriver fake;
-  CHECK(c_session(files.network) == BURIN_OK);
+  CHECK(c_network_session(files.network) == BURIN_OK);
   REQUIRE(fake.graphs().size() == 1);
   const std::vector<FakeLaunch> nodes = fake.graphs()[0].nodes;
   CHECK(nodes[kConv1].input == at(1));
@@ -69,7 +64,7 @@ TEST_CASE("c_api network: each_call_failing_in_turn") {
   for (int n = 1;; ++n) {
     FakeDriver fake;
     fake.fail_at = n;
-    const burin_status status = c_session(files.network);
+    const burin_status status = c_network_session(files.network);
     const std::string call = fake.failed_call();
     INFO("call " << n << ", " << call << ": " << burin_last_error());
     CHECK(fake.live() == std::vector<std::string>{});

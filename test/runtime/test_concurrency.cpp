@@ -1,11 +1,11 @@
 // Several threads at once. Meant for ThreadSanitizer too: the fake driver takes no lock in a launch that could hide a
 // race of ours.
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/network.hpp"
 #include "runtime/burin/runtime.hpp"
+#include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"

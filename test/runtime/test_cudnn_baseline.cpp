@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <catch2/catch.hpp>
 #include <optional>
 
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/runtime/fake_cudnn.h"
 #include "test/runtime/fake_driver.h"
 
@@ -17,9 +17,9 @@ using burin::CudnnBaseline;
 using burin::CudnnMode;
 using burin::Device;
 using burin::Stream;
+using burin_test::Contains;
 using burin_test::FakeCudnnState;
 using burin_test::FakeDriver;
-using Catch::Matchers::Contains;
 using Refuses = FakeCudnnState::Refuses;
 
 namespace {

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/burin/device_memory.hpp"
+#include "test/catch.h"
 #include "test/runtime/fake_driver.h"
 #include "test/thrown.h"
 

@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/driver/driver_table.h"
+#include "test/catch.h"
 #include "test/runtime/fake_driver.h"
 #include "test/scoped_variable.h"
 #include "test/thrown.h"

@@ -1,11 +1,11 @@
 // Each driver call of a whole session fails in turn: the error names the call, and everything taken is given back.
-#include <catch2/catch.hpp>
 
 #include "runtime/bench/measure.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/network.hpp"
 #include "runtime/burin/runtime.h"
 #include "runtime/burin/runtime.hpp"
+#include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"

@@ -1,4 +1,3 @@
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <limits>
 #include <new>
@@ -6,6 +5,7 @@
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/launch_plan.h"
+#include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <cstdlib>
 #include <filesystem>
 
 #include "runtime/burin/runtime.hpp"
 #include "runtime/select_binary.h"
+#include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"

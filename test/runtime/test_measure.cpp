@@ -1,6 +1,6 @@
-#include <catch2/catch.hpp>
 
 #include "runtime/bench/measure.h"
+#include "test/catch.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/thrown.h"

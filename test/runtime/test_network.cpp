@@ -1,6 +1,5 @@
 // Whole networks against the fake driver: what each step is given, what waits for what, and what is refused.
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <functional>
 
 #include "ir/network_plan.h"
@@ -8,6 +7,7 @@
 #include "runtime/burin/network.hpp"
 #include "runtime/network_schedule.h"
 #include "runtime/network_scratch.h"
+#include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
@@ -22,8 +22,9 @@ namespace {
 std::shared_ptr<Package> shared_package() { return std::make_shared<Package>(network_package()); }
 
 // A network and memory for 32 images of its arguments.
-struct Sample {
-  explicit Sample(std::shared_ptr<Package> package = shared_package()) : loaded(device, std::move(package), "sample") {}
+struct NetworkSample {
+  explicit NetworkSample(std::shared_ptr<Package> package = shared_package())
+      : loaded(device, std::move(package), "sample") {}
 
   FakeDriver fake;
   Device device = Device::open(0);
@@ -97,7 +98,7 @@ TEST_CASE("network scratch: partial sums are shared by steps in an order, counte
 }
 
 TEST_CASE("network: what a package says of it") {
-  Sample sample;
+  NetworkSample sample;
   const LoadedNetwork& network = sample.network;
   REQUIRE(network.inputs().size() == 2);
   CHECK(network.inputs()[0].name == "image");
@@ -117,7 +118,7 @@ TEST_CASE("network: a package of layers has none") {
 }
 
 TEST_CASE("network: the pointers of each step") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(8));
   const std::vector<FakeGraph> graphs = sample.fake.graphs();
   REQUIRE(graphs.size() == 1);
@@ -159,7 +160,7 @@ TEST_CASE("network: the pointers of each step") {
 }
 
 TEST_CASE("network: grids, shared memory and scratch") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(8));
   const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
   using Geometry = std::array<unsigned, 6>;
@@ -183,7 +184,7 @@ TEST_CASE("network: grids, shared memory and scratch") {
 }
 
 TEST_CASE("network: steps wait for what the plan says, and for nothing else") {
-  Sample sample;
+  NetworkSample sample;
   sample.network.bind(sample.io(8), {.programmatic = false});
   const FakeGraph graph = sample.fake.graphs().front();
   const std::vector<FakeEdge> wanted = {{kConv1, kLeft}, {kConv1, kRight}, {kLeft, kFc},
@@ -192,7 +193,7 @@ TEST_CASE("network: steps wait for what the plan says, and for nothing else") {
 }
 
 TEST_CASE("network: a batch that is no compiled one takes the next larger program") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(5));
   CHECK(run.schedule().text() == "batch 5 runs as 5 of 8");
   const FakeGraph graph = sample.fake.graphs().front();
@@ -206,7 +207,7 @@ TEST_CASE("network: a batch that is no compiled one takes the next larger progra
 }
 
 TEST_CASE("network: several runs in one graph, one after the other") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(18));  // 8, 8, 2
   CHECK(run.schedule().text() == "batch 18 runs as 2 x 8 + 2");
   const FakeGraph graph = sample.fake.graphs().front();
@@ -243,7 +244,7 @@ TEST_CASE("network: several runs in one graph, one after the other") {
 }
 
 TEST_CASE("network: a launch is one call, and allocates nothing on the device") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(8));
   const Stream stream(sample.device);
   const std::size_t allocations = sample.fake.allocations().size();
@@ -259,7 +260,7 @@ TEST_CASE("network: a launch is one call, and allocates nothing on the device") 
 }
 
 TEST_CASE("network: kernels are loaded for the batch that is bound, weights once") {
-  Sample sample;
+  NetworkSample sample;
   CHECK(sample.fake.loaded_code().empty());
   const NetworkRun eight = sample.network.bind(sample.io(8));
   CHECK(sample.fake.loaded_code().size() == kSampleSteps);
@@ -275,7 +276,7 @@ TEST_CASE("network: kernels are loaded for the batch that is bound, weights once
 }
 
 TEST_CASE("network: steps for tools") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(11));  // 8 + 3 of 8
   CHECK(run.steps() == 2 * kSampleSteps);
   CHECK(run.step(kFc).name == "fc");
@@ -296,7 +297,7 @@ TEST_CASE("network: steps for tools") {
 }
 
 TEST_CASE("network: one step by itself is the launch that the graph has") {
-  Sample sample;
+  NetworkSample sample;
   const NetworkRun run = sample.network.bind(sample.io(5));
   const Stream stream(sample.device);
   for (int i = 0; i < run.steps(); ++i) run.launch_step(i, stream);
@@ -320,7 +321,7 @@ TEST_CASE("network: one step by itself is the launch that the graph has") {
 }
 
 TEST_CASE("network: programmatic launches are edges of that kind") {
-  Sample sample;
+  NetworkSample sample;
   sample.network.bind(sample.io(18));
   const FakeGraph graph = sample.fake.graphs().front();
   CHECK(sample.fake.calls_of("cuGraphAddDependencies") == 0);
@@ -338,7 +339,7 @@ TEST_CASE("network: code that cannot await its launch is behind whole edges") {
   std::vector<KernelBinary>& binaries = package->manifest.kernels[6].binaries;
   package->files.erase(binaries[1].path);
   binaries.pop_back();
-  Sample sample(package);
+  NetworkSample sample(package);
   sample.network.bind(sample.io(8), {.programmatic = true});
   const FakeGraph graph = sample.fake.graphs().front();
   REQUIRE(graph.edges.size() == 6);
@@ -351,7 +352,7 @@ TEST_CASE("network: code that cannot await its launch is behind whole edges") {
 }
 
 TEST_CASE("network: pointers that are missing, null, unaligned or overlap") {
-  Sample sample;
+  NetworkSample sample;
   const auto error = [&](const std::function<void(NetworkIo&)>& edit) {
     NetworkIo io = sample.io(8);
     edit(io);
@@ -426,14 +427,14 @@ TEST_CASE("network: a later run that begins at an address its kernels cannot tak
 TEST_CASE("network: the limit of a grid") {
   const std::shared_ptr<Package> package = shared_package();
   edit_template(package->manifest.kernels.back(), [](TemplatePlan& plan) { plan.launch().tiles_per_image = 1 << 30; });
-  Sample sample(package);
+  NetworkSample sample(package);
   CHECK(BURIN_THROWN(unsupported, sample.network.bind(sample.io(8))).text ==
         "batch 8 of operator features needs 8589934592 blocks (1073741824 per 1 images), more than a grid's "
         "2147483647; launch fewer images at a time");
 }
 
 TEST_CASE("network: the limit of a graph") {
-  Sample sample;
+  NetworkSample sample;
   NetworkIo io = sample.io(300'000);
   // Nothing is read or written: addresses are enough.
   for (std::size_t i = 0; i < 2; ++i) {
@@ -445,7 +446,7 @@ TEST_CASE("network: the limit of a graph") {
 }
 
 TEST_CASE("network: drivers that are too old are named") {
-  Sample sample;
+  NetworkSample sample;
   sample.fake.lacks_edge_data();
   sample.network.bind(sample.io(8));
   CHECK(std::ranges::none_of(sample.fake.graphs().back().edges, &FakeEdge::programmatic));
@@ -454,7 +455,7 @@ TEST_CASE("network: drivers that are too old are named") {
 }
 
 TEST_CASE("network: driver failures name the step") {
-  Sample sample;
+  NetworkSample sample;
   sample.fake.fail_call = "cuGraphAddKernelNode";
   CHECK(
       BURIN_THROWN(device, sample.network.bind(sample.io(8)))

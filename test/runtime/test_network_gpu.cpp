@@ -5,10 +5,10 @@
 //
 // The three layers are one kernel; each of its steps needs counters of its own, left and right partial sums too.
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/network.hpp"
+#include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/double_kernel.h"
 #include "test/skip.h"

@@ -1,11 +1,11 @@
 // The runtime on a real device, with a kernel that is written by hand.
-#include <catch2/catch.hpp>
 #include <thread>
 
 #include "ir/package/package.h"
 #include "runtime/bench/measure.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/runtime.hpp"
+#include "test/catch.h"
 #include "test/runtime/double_kernel.h"
 #include "test/skip.h"
 #include "test/thrown.h"

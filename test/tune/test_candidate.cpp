@@ -2,11 +2,11 @@
 #include "compiler/tune/candidate.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/choose/choose.h"
 #include "compiler/compile.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/skip.h"
 #include "test/tune/fake_measurer.h"

@@ -1,9 +1,9 @@
 #include "compiler/tune/expected_output.h"
 
-#include <catch2/catch.hpp>
 #include <limits>
 
 #include "compiler/reference.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -23,13 +23,13 @@ ConvLayer sample_layer() {
   return burin_test::make_layer("layer", shape, 0.5);
 }
 
-struct Fixture {
+struct OutputFixture {
   ConvLayer layer = sample_layer();
   SparsePattern pattern = analyse(layer);
   ExpectedOutput expected{layer, pattern, kBatch};
   std::vector<float> output;
 
-  Fixture() {
+  OutputFixture() {
     for (const double value : reference_convolution(layer, kBatch, expected.input(), expected.residual())) {
       output.push_back(static_cast<float>(value));
     }
@@ -39,7 +39,7 @@ struct Fixture {
 }  // namespace
 
 TEST_CASE("expected output: what is right is right") {
-  const Fixture f;
+  const OutputFixture f;
   CHECK(f.expected.elements() == kBatch * kImage);
   CHECK(f.expected.residual().size() == f.output.size());
   const ExpectedOutput::Verdict verdict = f.expected.judge(f.output);
@@ -49,26 +49,26 @@ TEST_CASE("expected output: what is right is right") {
 }
 
 TEST_CASE("expected output: images have inputs of their own") {
-  const Fixture f;
+  const OutputFixture f;
   const std::span<const float> input = f.expected.input();
   CHECK_FALSE(std::equal(input.begin(), input.begin() + kImage, input.begin() + kImage));
 }
 
 TEST_CASE("expected output: the first and the last image are compared, and the place is the batch's") {
   for (const int image : {0, kBatch - 1}) {
-    Fixture f;
+    OutputFixture f;
     f.output[static_cast<std::size_t>(image * kImage + kExtent + 2)] += 1;
     CHECK_THAT(f.expected.judge(f.output).fault,
-               Catch::StartsWith("wrong: image " + std::to_string(image) + ", channel 0, row 1, col 2: "));
+               burin_test::StartsWith("wrong: image " + std::to_string(image) + ", channel 0, row 1, col 2: "));
   }
 }
 
 TEST_CASE("expected output: an element that was not written is found in every image") {
   for (int image = 0; image < kBatch; ++image) {
-    Fixture f;
+    OutputFixture f;
     f.output[static_cast<std::size_t>(image * kImage + 1)] = std::numeric_limits<float>::quiet_NaN();
     CHECK_THAT(f.expected.judge(f.output).fault,
-               Catch::StartsWith("wrong: image " + std::to_string(image) + ", channel 0, row 0, col 1: "));
+               burin_test::StartsWith("wrong: image " + std::to_string(image) + ", channel 0, row 0, col 1: "));
   }
 }
 

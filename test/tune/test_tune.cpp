@@ -1,7 +1,5 @@
 #include "compiler/tune/tune.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 #include <cmath>
 #include <new>
@@ -11,6 +9,7 @@
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 #include "test/tune/fake_measurer.h"
@@ -166,7 +165,7 @@ TEST_CASE("tune: a plan that computes something else is reported and never chose
   for (const TuningCandidate& candidate : tuned.evidence.candidates) {
     if (candidate.fault.empty()) continue;
     ++wrong;
-    CHECK_THAT(candidate.fault, Catch::StartsWith("wrong: image 0, channel 16, row 0, col 0: "));
+    CHECK_THAT(candidate.fault, burin_test::StartsWith("wrong: image 0, channel 16, row 0, col 0: "));
     CHECK(candidate.cold_us == 0);
   }
   CHECK(wrong > 0);
@@ -196,8 +195,8 @@ TEST_CASE("tune: where no plan is left there is one clear error") {
     FakeMeasurer measurer(network);
     measurer.is_wrong = [](const BakedPlan&) { return true; };
     const auto thrown = BURIN_THROWN(verification, tune(network, measurer));
-    CHECK_THAT(thrown.text, Catch::StartsWith("layer 'conv', batch 1: none of ") &&
-                                Catch::Contains("plans can be used") && Catch::Contains("wrong: image 0"));
+    CHECK_THAT(thrown.text, burin_test::StartsWith("layer 'conv', batch 1: none of ") &&
+                                burin_test::Contains("plans can be used") && burin_test::Contains("wrong: image 0"));
   }
   FakeMeasurer measurer(network);
   const auto compile = [](const Task&, const Candidate&) -> Package {
@@ -222,8 +221,8 @@ TEST_CASE("tune: a launch that fails is recorded, as long as the device works on
   broken.faults = measurer.faults;
   broken.a_fault_ends_all = true;
   const auto thrown = BURIN_THROWN(device, tune(network, broken));
-  CHECK_THAT(thrown.text, Catch::StartsWith("layer 'conv', batch 1, plan staging=") &&
-                              Catch::Contains("the fake faults; the device cannot be used any more"));
+  CHECK_THAT(thrown.text, burin_test::StartsWith("layer 'conv', batch 1, plan staging=") &&
+                              burin_test::Contains("the fake faults; the device cannot be used any more"));
 }
 
 TEST_CASE("tune: what is no fault of a plan ends it all") {

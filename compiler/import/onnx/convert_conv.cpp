@@ -9,17 +9,17 @@
 namespace burin {
 namespace {
 
-constexpr std::size_t kConvRank = 4;  // OIHW
-constexpr int kBiasInput = 2;         // of Conv and Gemm
+constexpr std::size_t kFilterRank = 4;  // OIHW
+constexpr int kBiasInput = 2;           // of Conv and Gemm
 
 void check_weight_shape(const Node& node, const StoredTensor& weight) {
   const std::vector<std::int64_t>& shape = weight.shape();
   const std::string text = extents_text(shape);
-  if (shape.size() == kConvRank - 1 || shape.size() == kConvRank + 1) {
+  if (shape.size() == kFilterRank - 1 || shape.size() == kFilterRank + 1) {
     node.unsupported("its weights {} make it a {}-D convolution; burin compiles 2-D convolutions", text,
                      shape.size() - 2);
   }
-  if (shape.size() != kConvRank) node.bad_input("its weights have the shape {}; they must be [K,C,R,S]", text);
+  if (shape.size() != kFilterRank) node.bad_input("its weights have the shape {}; they must be [K,C,R,S]", text);
   for (const std::int64_t extent : shape) {
     if (extent < 1) node.bad_input("its weights have the shape {}; no extent may be 0", text);
   }

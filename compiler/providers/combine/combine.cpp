@@ -7,13 +7,13 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kCombineConstants = {
 #include "compiler/providers/combine/combine.def"
 };
 
 class CombineProvider : public PlainProvider {
  public:
-  CombineProvider() : PlainProvider("combine", "sum or product of two tensors", kConstants) {}
+  CombineProvider() : PlainProvider("combine", "sum or product of two tensors", kCombineConstants) {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Combine>() != nullptr; }

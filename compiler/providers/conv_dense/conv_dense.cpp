@@ -12,7 +12,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kConvDenseConstants = {
 #include "compiler/providers/conv_dense/conv_dense.def"
 };
 
@@ -81,7 +81,7 @@ class ConvDenseProvider : public TemplateProvider {
   ConvDenseProvider()
       : TemplateProvider("conv_dense",
                          "convolution, dense: weights and gathered activations are multiplied as matrices",
-                         kConstants) {}
+                         kConvDenseConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};

@@ -21,7 +21,7 @@ namespace {
 constexpr int kQuad = 4;
 constexpr int kMaxChunkDepth = 64;   // conv_dense.def
 constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without a loop
-constexpr int kMaxThreads = 512;
+constexpr int kMaxTileThreads = 512;
 
 // The terms of the cost. Estimates, but for the first two.
 constexpr double kClockGhz = 1.75;             // of an H200 under load
@@ -106,7 +106,7 @@ class Search {
         if (is_too_much(threads, tiles_.pixel_quads, pixels_of_block)) continue;
         for (const int splits : {1, 2, 3, 4, 6, 8, 11, 12, 16}) {
           tiles_.splits = splits;
-          if (tiles_.threads() <= kMaxThreads && !is_idle()) try_chunks();
+          if (tiles_.threads() <= kMaxTileThreads && !is_idle()) try_chunks();
         }
         // More images only help to fill the last tile.
         if (pixels_of_block >= 16 * tiles_.tile_pixels()) break;
@@ -148,7 +148,7 @@ class Search {
 
 bool fits(const ConvDenseTiles& tiles, const ArchSpec& arch) {
   const int threads = tiles.threads();
-  return threads <= kMaxThreads && tiles.tile_pixels() <= threads && tiles.chunk_depth() <= kMaxChunkDepth &&
+  return threads <= kMaxTileThreads && tiles.tile_pixels() <= threads && tiles.chunk_depth() <= kMaxChunkDepth &&
          tiles.chunk_depth() / tiles.splits <= kMaxRowsOfSplit && tiles.shared_bytes() <= arch.max_shared_per_block &&
          resident_blocks(tiles, arch) >= 1;
 }

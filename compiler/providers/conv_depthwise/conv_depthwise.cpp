@@ -11,7 +11,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kConvDepthwiseConstants = {
 #include "compiler/providers/conv_depthwise/conv_depthwise.def"
 };
 
@@ -64,7 +64,8 @@ std::vector<std::uint32_t> pack_channels(const ConvLayer& layer) {
 class ConvDepthwiseProvider : public TemplateProvider {
  public:
   ConvDepthwiseProvider()
-      : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data", kConstants) {}
+      : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data",
+                         kConvDepthwiseConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};

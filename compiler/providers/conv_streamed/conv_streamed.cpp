@@ -9,7 +9,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kConvStreamedConstants = {
 #include "compiler/providers/conv_streamed/conv_streamed.def"
 };
 
@@ -23,7 +23,8 @@ ConvStreamed shares_of(const TemplatePlan& plan) {
 class ConvStreamedProvider : public TemplateProvider {
  public:
   ConvStreamedProvider()
-      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data", kConstants) {}
+      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data",
+                         kConvStreamedConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};

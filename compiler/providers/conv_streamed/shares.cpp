@@ -21,7 +21,7 @@ constexpr int kMaxLaneWords = 4, kMaxFilter = 7, kMaxParts = 8;
 constexpr int kPairWords = 2, kPairsAtOnce = 4;
 constexpr int kPlaceBits = 18;
 constexpr int kRowBit = kPlaceBits, kColBit = kRowBit + kMaxFilter;
-constexpr int kMaxWarps = 32;
+constexpr int kMaxShareWarps = 32;
 
 int lane_words(const ConvShape& shape) {
   return static_cast<int>(ceil_div(shape.conv_h() * shape.conv_w(), kWarpSize));
@@ -118,7 +118,7 @@ int ConvStreamed::groups(const ConvShape& shape) const {
 }
 
 int ConvStreamed::warps() const {
-  const std::int64_t rounds = ceil_div(strips(), kMaxWarps);
+  const std::int64_t rounds = ceil_div(strips(), kMaxShareWarps);
   return static_cast<int>(ceil_div(strips(), rounds));
 }
 
@@ -179,7 +179,7 @@ std::vector<ConvStreamedWay> streamed_ways(const ConvLayer& layer, int batch, bo
     const int clusters = arch.clustered_blocks[static_cast<std::size_t>(splits - 1)] / splits;
     shares.block_rows = static_cast<int>(ceil_div(shape.out_channels, clusters));
     const std::vector<std::int64_t> nonzeros = count_nonzeros(layer, splits);
-    for (int parts = 1; parts <= kMaxParts && (parts == 1 || parts * shares.block_rows <= kMaxWarps); ++parts) {
+    for (int parts = 1; parts <= kMaxParts && (parts == 1 || parts * shares.block_rows <= kMaxShareWarps); ++parts) {
       shares.row_parts = parts;
       const auto way = price(shape, shares, nonzeros, batch, arch);
       if (way) ways.push_back(*way);

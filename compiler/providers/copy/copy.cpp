@@ -13,7 +13,7 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kCopyConstants = {
 #include "compiler/providers/copy/copy.def"
 };
 
@@ -93,7 +93,7 @@ Box box_of(const Task& task) {
 
 class CopyProvider : public PlainProvider {
  public:
-  CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation", kConstants) {}
+  CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation", kCopyConstants) {}
 
  protected:
   bool knows_formats() const override { return true; }

@@ -7,7 +7,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kElementwiseConstants = {
 #include "compiler/providers/elementwise/elementwise.def"
 };
 
@@ -15,7 +15,7 @@ class ElementwiseProvider : public PlainProvider {
  public:
   ElementwiseProvider()
       : PlainProvider("elementwise", "a function of each value, or a factor and a summand for each channel",
-                      kConstants) {}
+                      kElementwiseConstants) {}
 
  protected:
   bool can(const Task& task) const override {

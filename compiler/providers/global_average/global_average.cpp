@@ -8,13 +8,14 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kGlobalAverageConstants = {
 #include "compiler/providers/global_average/global_average.def"
 };
 
 class GlobalAverageProvider : public PlainProvider {
  public:
-  GlobalAverageProvider() : PlainProvider("global_average", "mean of each channel, a warp each", kConstants) {}
+  GlobalAverageProvider()
+      : PlainProvider("global_average", "mean of each channel, a warp each", kGlobalAverageConstants) {}
 
  protected:
   bool can(const Task& task) const override {

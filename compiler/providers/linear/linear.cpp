@@ -15,7 +15,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kLinearConstants = {
 #include "compiler/providers/linear/linear.def"
 };
 
@@ -64,7 +64,7 @@ struct Choices {
 
 class LinearProvider : public TemplateProvider {
  public:
-  LinearProvider() : TemplateProvider("linear", "fully connected, dense: weights are streamed", kConstants) {}
+  LinearProvider() : TemplateProvider("linear", "fully connected, dense: weights are streamed", kLinearConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};

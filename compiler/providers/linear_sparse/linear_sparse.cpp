@@ -14,7 +14,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kLinearSparseConstants = {
 #include "compiler/providers/linear_sparse/linear_sparse.def"
 };
 
@@ -32,7 +32,7 @@ int choose_images(int in_features, const Task& task) {
   return shared_bytes(in_features, 1) <= most ? 1 : 0;
 }
 
-struct Choices {
+struct SparseChoices {
   int images = 1, warps = 1;  // of a block
   std::int64_t warp_rows = 1;
   int delta_words = 1;
@@ -40,7 +40,7 @@ struct Choices {
 };
 
 // As many blocks as run at once, each with many outputs: every block copies its images.
-void share_out(Choices& choices, const Linear& op, const Task& task) {
+void share_out(SparseChoices& choices, const Linear& op, const Task& task) {
   const ArchSpec& arch = arch_of(task);
   const int resident = shared_bytes(op.in_features, choices.images) <= arch.max_shared_per_block / 2 ? 2 : 1;
   const std::int64_t groups = ceil_div(task.batch, choices.images);
@@ -52,7 +52,8 @@ void share_out(Choices& choices, const Linear& op, const Task& task) {
 class LinearSparseProvider : public TemplateProvider {
  public:
   LinearSparseProvider()
-      : TemplateProvider("linear_sparse", "fully connected, sparse: values and distances are streamed", kConstants) {}
+      : TemplateProvider("linear_sparse", "fully connected, sparse: values and distances are streamed",
+                         kLinearSparseConstants) {}
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};
@@ -61,7 +62,7 @@ class LinearSparseProvider : public TemplateProvider {
     const Linear stored = stored_weights(op, task);
     const auto zeros = std::ranges::count(stored.weights, 0.0F);
     if (zeros * kWorthwhile < static_cast<std::int64_t>(stored.weights.size())) return {};
-    Choices choices;
+    SparseChoices choices;
     choices.images = choose_images(op.in_features, task);
     share_out(choices, op, task);
     const auto words = [&](int delta) {
@@ -82,7 +83,7 @@ class LinearSparseProvider : public TemplateProvider {
   }
 
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    Choices choices;
+    SparseChoices choices;
     choices.images = chosen.launch().tile_images;
     choices.warps = chosen.launch().threads / kWarpSize;
     choices.warp_rows = chosen.integers.at("warp_rows");
@@ -97,7 +98,7 @@ class LinearSparseProvider : public TemplateProvider {
   }
 
  private:
-  TemplatePlan plan_of(const Task& task, const Choices& choices) const {
+  TemplatePlan plan_of(const Task& task, const SparseChoices& choices) const {
     const Linear& op = *task.get<Linear>();
     TemplatePlan plan = start(task);
     set_narrow(plan);

@@ -10,13 +10,13 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kLrnConstants = {
 #include "compiler/providers/lrn/lrn.def"
 };
 
 class LrnProvider : public PlainProvider {
  public:
-  LrnProvider() : PlainProvider("lrn", "local response normalization across channels", kConstants) {}
+  LrnProvider() : PlainProvider("lrn", "local response normalization across channels", kLrnConstants) {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Lrn>() != nullptr; }

@@ -8,7 +8,7 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kPoolConstants = {
 #include "compiler/providers/pool/pool.def"
 };
 
@@ -31,7 +31,7 @@ int choose_rows(const Pool& pool, const Task& task) {
 
 class PoolProvider : public PlainProvider {
  public:
-  PoolProvider() : PlainProvider("pool", "largest or mean value of a window", kConstants) {}
+  PoolProvider() : PlainProvider("pool", "largest or mean value of a window", kPoolConstants) {}
 
  protected:
   bool can(const Task& task) const override {

@@ -10,13 +10,13 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kSoftmaxConstants = {
 #include "compiler/providers/softmax/softmax.def"
 };
 
 class SoftmaxProvider : public PlainProvider {
  public:
-  SoftmaxProvider() : PlainProvider("softmax", "softmax of a whole image", kConstants) {}
+  SoftmaxProvider() : PlainProvider("softmax", "softmax of a whole image", kSoftmaxConstants) {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) == 1; }

@@ -7,14 +7,14 @@
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kConstants = {
+const std::vector<TemplateConstant> kSoftmaxChannelsConstants = {
 #include "compiler/providers/softmax_channels/softmax_channels.def"
 };
 
 class SoftmaxChannelsProvider : public PlainProvider {
  public:
   SoftmaxChannelsProvider()
-      : PlainProvider("softmax_channels", "softmax over the channels of each pixel", kConstants) {}
+      : PlainProvider("softmax_channels", "softmax over the channels of each pixel", kSoftmaxChannelsConstants) {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) > 1; }

@@ -1,7 +1,7 @@
-#include <catch2/catch.hpp>
 
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 

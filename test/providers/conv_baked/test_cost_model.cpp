@@ -1,9 +1,8 @@
 #include "compiler/providers/conv_baked/plan/cost_model.h"
 
-#include <catch2/catch.hpp>
-
 #include "compiler/providers/conv_baked/plan/shared_layout.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -161,5 +160,5 @@ TEST_CASE("predict: a plan with faults is refused") {
   BakedPlan plan = burin_test::small_plan();
   CHECK(predict(plan, layer.shape, analyse(layer), h200()).total_us > 0);
   plan.threads = 0;
-  CHECK_THROWS_WITH(predict(plan, layer.shape, analyse(layer), h200()), Catch::Contains("threads is 0"));
+  CHECK_THROWS_WITH(predict(plan, layer.shape, analyse(layer), h200()), burin_test::Contains("threads is 0"));
 }

@@ -1,8 +1,8 @@
 #include "compiler/providers/conv_baked/plan/exchange.h"
 
-#include <catch2/catch.hpp>
 #include <set>
 
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
@@ -13,7 +13,7 @@ using Groups = std::vector<std::vector<int>>;
 
 constexpr std::int64_t kEnough = 10'000'000;
 
-ConvShape shape_of(int in, int out, int kernel = 1) {
+ConvShape shared_shape(int in, int out, int kernel = 1) {
   ConvShape shape;
   shape.in_channels = in;
   shape.out_channels = out;
@@ -24,7 +24,7 @@ ConvShape shape_of(int in, int out, int kernel = 1) {
 
 // Output channel k reads the input channels of rows[k].
 SparsePattern pattern_of(const std::vector<std::vector<int>>& rows, int in_channels) {
-  ConvLayer layer{"layer", shape_of(in_channels, static_cast<int>(rows.size())), {}, {}};
+  ConvLayer layer{"layer", shared_shape(in_channels, static_cast<int>(rows.size())), {}, {}};
   layer.weights.resize(rows.size() * in_channels);
   for (std::size_t k = 0; k < rows.size(); ++k) {
     for (const int c : rows[k]) layer.weights[k * in_channels + c] = 1;
@@ -92,7 +92,7 @@ TEST_CASE("exchange: a channel moves where there is room") {
 TEST_CASE("exchange: random patterns and groups") {
   burin_test::Random random(61);
   for (int i = 0; i < 150; ++i) {
-    const ConvShape shape = shape_of(random.integer(1, 20), random.integer(1, 40), random.integer(1, 3));
+    const ConvShape shape = shared_shape(random.integer(1, 20), random.integer(1, 40), random.integer(1, 3));
     const SparsePattern pattern =
         analyse(burin_test::make_layer("layer", shape, random.real() * random.real(), 6100 + i));
     const int outputs = shape.out_channels, count = random.integer(1, outputs);
@@ -126,7 +126,7 @@ TEST_CASE("exchange: random patterns and groups") {
 }
 
 TEST_CASE("exchange: a pattern without order gains, too") {
-  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape_of(64, 128, 3), 0.09));
+  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shared_shape(64, 128, 3), 0.09));
   const Groups plain = round_robin(128, 8);
   const DealCost before = deal_cost(pattern, plain);
   const DealCost after = deal_cost(pattern, exchange_channels(pattern, plain, 8, 16, kEnough));
@@ -135,7 +135,7 @@ TEST_CASE("exchange: a pattern without order gains, too") {
 }
 
 TEST_CASE("exchange: channels stay in their family") {
-  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape_of(16, 60, 3), 0.1));
+  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shared_shape(16, 60, 3), 0.1));
   Groups groups;
   for (int first = 0; first < 60; first += 20) {
     for (const std::vector<int>& group : round_robin(20, 4)) {
@@ -151,7 +151,7 @@ TEST_CASE("exchange: channels stay in their family") {
 }
 
 TEST_CASE("exchange: more groups than the effort suffices for are looked at in parts") {
-  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape_of(32, 512), 0.1));
+  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shared_shape(32, 512), 0.1));
   const Groups plain = round_robin(512, 128);
   constexpr std::int64_t kLittle = 100'000;  // all 128 at once would be set up only
   const Groups shared = exchange_channels(pattern, plain, 128, 4, kLittle);

@@ -1,10 +1,10 @@
 #include "compiler/providers/conv_baked/plan/grouping.h"
 
-#include <catch2/catch.hpp>
 #include <numeric>
 #include <set>
 
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;

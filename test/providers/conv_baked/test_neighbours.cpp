@@ -1,18 +1,17 @@
 #include "compiler/providers/conv_baked/plan/neighbours.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/error.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;
 
 namespace {
 
-ConvLayer layer_of(int kernel) {
+ConvLayer neighbour_layer(int kernel) {
   ConvShape shape;
   shape.in_channels = shape.out_channels = 64;
   shape.kernel_h = shape.kernel_w = kernel;
@@ -23,7 +22,7 @@ ConvLayer layer_of(int kernel) {
 
 struct Fixture {
   explicit Fixture(int kernel, const std::string& constraints = "")
-      : layer(layer_of(kernel)),
+      : layer(neighbour_layer(kernel)),
         pattern(analyse(layer)),
         fixed(parse_plan_constraints(constraints)),
         plan(make_plan(layer, pattern, {.batch = 32, .archs = {"sm_90"}, .constraints = fixed})),
@@ -45,7 +44,7 @@ struct Fixture {
 
 TEST_CASE("constraints_of: planning with them gives the plan's traits again") {
   for (const int kernel : {1, 3}) {
-    const ConvLayer layer = layer_of(kernel);
+    const ConvLayer layer = neighbour_layer(kernel);
     const SparsePattern pattern = analyse(layer);
     for (const BakedPlan& plan : make_plans(layer, pattern, {.batch = 32}, 12)) {
       const PlanConstraints constraints = constraints_of(plan);

@@ -1,12 +1,11 @@
 #include "compiler/providers/conv_baked/plan/planner.h"
 
-#include <catch2/catch.hpp>
-
 #include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/conv_baked/plan/search.h"
 #include "compiler/providers/conv_baked/plan/work.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 
@@ -220,25 +219,26 @@ TEST_CASE("plan: errors name layer, attribute, value and what helps") {
   SparsePattern huge = pattern;
   huge.statistics.nonzeros = kMaxLayerNonzeros + 1;
   CHECK_THAT(error_of(layer, huge, {}, ErrorKind::unsupported),
-             Catch::StartsWith("layer 'conv7': the weights have 4000001 nonzeros, allowed are 4000000 "
-                               "(kMaxLayerNonzeros)") &&
-                 Catch::Contains("pruning further"));
+             burin_test::StartsWith("layer 'conv7': the weights have 4000001 nonzeros, allowed are 4000000 "
+                                    "(kMaxLayerNonzeros)") &&
+                 burin_test::Contains("pruning further"));
   CHECK_THAT(error_of(layer, pattern, {0, {"sm_90"}}, ErrorKind::unsupported),
-             Catch::StartsWith("layer 'conv7': batch is 0, allowed is 1 to 1048576 (kMaxBatch)"));
-  CHECK_THAT(error_of(layer, pattern, {1, {"sm_20"}}, ErrorKind::unsupported), Catch::Contains("'sm_20' is not known"));
-  CHECK_THAT(error_of(layer, pattern, {1, {}}, ErrorKind::usage), Catch::Contains("no architecture"));
+             burin_test::StartsWith("layer 'conv7': batch is 0, allowed is 1 to 1048576 (kMaxBatch)"));
+  CHECK_THAT(error_of(layer, pattern, {1, {"sm_20"}}, ErrorKind::unsupported),
+             burin_test::Contains("'sm_20' is not known"));
+  CHECK_THAT(error_of(layer, pattern, {1, {}}, ErrorKind::usage), burin_test::Contains("no architecture"));
 
   ConvLayer impossible = layer;
   impossible.shape.in_h = 0;
   CHECK_THAT(error_of(impossible, pattern, {}, ErrorKind::bad_input),
-             Catch::StartsWith("layer 'conv7': in_h is 0, allowed is 1 to 32768"));
+             burin_test::StartsWith("layer 'conv7': in_h is 0, allowed is 1 to 32768"));
 }
 
 TEST_CASE("plan: a receptive field larger than shared memory is refused") {
   const ConvLayer layer = layer_of("far", {4, 4, 11, 11, 641, 641, 1, 0, 64}, 0.5);
   CHECK_THAT(
       error_of(layer, analyse(layer), {1, {"sm_90", "sm_75"}}, ErrorKind::unsupported),
-      Catch::StartsWith("layer 'far': one output pixel reads 641x641 inputs of a channel (kernel 11x11, dilation "
-                        "64x64)") &&
-          Catch::Contains("a block has 65408 on sm_90, sm_75; a smaller dilation or kernel helps"));
+      burin_test::StartsWith("layer 'far': one output pixel reads 641x641 inputs of a channel (kernel 11x11, dilation "
+                             "64x64)") &&
+          burin_test::Contains("a block has 65408 on sm_90, sm_75; a smaller dilation or kernel helps"));
 }

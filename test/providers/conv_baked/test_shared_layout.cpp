@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
 #include <map>
 #include <set>
 
 #include "compiler/providers/conv_baked/plan/shared_layout.h"
 #include "compiler/providers/conv_baked/plan/tiles.h"
 #include "ir/limits.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 
 using namespace burin;

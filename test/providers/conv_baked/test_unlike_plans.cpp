@@ -1,10 +1,9 @@
 #include "compiler/providers/conv_baked/plan/unlike_plans.h"
 
-#include <catch2/catch.hpp>
-
 #include <algorithm>
 
 #include "compiler/providers/conv_baked/plan/planner.h"
+#include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
 
@@ -12,7 +11,7 @@ using namespace burin;
 
 namespace {
 
-ConvLayer layer_of(int channels, int kernel, int extent, double density) {
+ConvLayer varied_layer(int channels, int kernel, int extent, double density) {
   ConvShape shape;
   shape.in_channels = shape.out_channels = channels;
   shape.kernel_h = shape.kernel_w = kernel;
@@ -65,8 +64,8 @@ TEST_CASE("unlike plans: at most two differ in details alone") {
 }
 
 TEST_CASE("make_plans: the planner's choice first, all legal, none twice, at most two with the same traits") {
-  const ConvLayer layers[] = {layer_of(64, 3, 14, 0.1), layer_of(128, 1, 14, 0.1), layer_of(32, 5, 27, 0.3),
-                              layer_of(3, 3, 5, 1.0)};
+  const ConvLayer layers[] = {varied_layer(64, 3, 14, 0.1), varied_layer(128, 1, 14, 0.1), varied_layer(32, 5, 27, 0.3),
+                              varied_layer(3, 3, 5, 1.0)};
   for (const ConvLayer& layer : layers) {
     const SparsePattern pattern = analyse(layer);
     for (const int batch : {1, 32}) {
@@ -88,7 +87,7 @@ TEST_CASE("make_plans: the planner's choice first, all legal, none twice, at mos
 }
 
 TEST_CASE("make_plans: a 1x1 layer has direct and staged plans among them") {
-  const ConvLayer layer = layer_of(128, 1, 14, 0.1);
+  const ConvLayer layer = varied_layer(128, 1, 14, 0.1);
   const std::vector<BakedPlan> plans = make_plans(layer, analyse(layer), {}, 12);
   CHECK(plans.size() == 12);
   for (const Staging staging : {Staging::shared, Staging::direct, Staging::bulk}) {
@@ -97,7 +96,7 @@ TEST_CASE("make_plans: a 1x1 layer has direct and staged plans among them") {
 }
 
 TEST_CASE("make_plans: constraints hold for every plan") {
-  const ConvLayer layer = layer_of(64, 3, 14, 0.1);
+  const ConvLayer layer = varied_layer(64, 3, 14, 0.1);
   PlanRequest request;
   request.constraints.splits = 2;
   request.constraints.load_ahead = 4;

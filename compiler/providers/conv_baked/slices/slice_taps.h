@@ -33,9 +33,9 @@ class TapBuilder {
     llvm::Function* body;
     const StageProgram& stage;
     std::vector<LoadedActivation> loaded;
-    std::map<std::uint32_t, llvm::Value*> inside;  // by LoadedTap::outside
-    int since_barrier = 0;                         // multiply-adds
-    int batches = 0;                               // that have begun behind others
+    std::map<std::uint32_t, llvm::Value*> inside = {};  // by LoadedTap::outside
+    int since_barrier = 0;                              // multiply-adds
+    int batches = 0;                                    // that have begun behind others
     bool all_inside = false;  // in code that only threads run whose filter positions lie in the image
   };
 
