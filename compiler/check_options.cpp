@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <variant>
+#include <vector>
 
+#include "compiler/import/suggest.h"
 #include "ir/arch.h"
 #include "ir/error.h"
+#include "ir/derive_form.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -21,10 +25,38 @@ void check_graph_options(const CompileOptions& options) {
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
 }
 
-void check_kinds(const Network& network, const KernelKinds& kinds) {
+bool may_be_baked(const std::string& kind) { return kind == kAutoKind || kind == kBakedProvider; }
+
+// Whether all convolutions of `network` are to have kernels that are not baked.
+bool none_is_baked(const Network& network, const KernelKinds& kinds) {
+  const auto other = [&](const ConvLayer& layer) { return !may_be_baked(kinds.of(layer.name)); };
+  return std::ranges::all_of(network.layers, other) && !network.layers.empty();
+}
+
+void check_kinds(const Network& network, const CompileOptions& options) {
+  const KernelKinds& kinds = options.kernels;
   for (const auto& [name, kind] : kinds.of_layers) {
     if (std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end()) continue;
-    fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'", network.source, name);
+    std::vector<std::string> names;
+    for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
+    fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'{}", network.source, name, did_you_mean(name, names));
+  }
+  if (!none_is_baked(network, kinds)) return;
+  const auto refuse = [](const std::string& option) {
+    fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
+         option);
+  };
+  if (options.plan_constraints.any()) refuse("--plan " + print(options.plan_constraints));
+  if (is_half(options.precision)) refuse(fmt::format("--precision {}", to_string(options.precision)));
+  if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");
+  if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
+}
+
+void check_storage(const Network& network, const CompileOptions& options) {
+  if (options.linear_storage == ElementType::f32) return;
+  const auto is_linear = [](const Operator& op) { return std::holds_alternative<Linear>(op.kind); };
+  if (std::ranges::none_of(network.operators, is_linear)) {
+    fail(ErrorKind::usage, "--linear-storage: {} has no fully connected layers", network.source);
   }
 }
 
@@ -50,7 +82,8 @@ void check_options(const Network& network, const CompileOptions& options) {
   } else if (options.linear_storage != ElementType::f32) {
     fail(ErrorKind::usage, "--linear-storage: only whole networks have fully connected layers");
   }
-  check_kinds(network, options.kernels);
+  check_storage(network, options);
+  check_kinds(network, options);
   if (options.layout && !options.from_file && is_half(options.precision) != (images_together(*options.layout) == 2)) {
     fail(ErrorKind::usage, "--layout {} with --precision {}: n2chw holds pairs of halves, the others hold FP32",
          to_string(*options.layout), to_string(options.precision));

@@ -1,10 +1,11 @@
 #include "compiler/observer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 
-#include "ir/error.h"
+#include "ir/package/atomic_file.h"
 
 namespace burin {
 namespace {
@@ -36,11 +37,7 @@ bool Observer::observe(const std::string& stage, const std::string& file_name,
 void Observer::write(const std::string& file_name, const std::string& text) const {
   std::error_code fault;
   std::filesystem::create_directories(*folder_, fault);
-  const std::string path = (std::filesystem::path(*folder_) / file_name).string();
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) fail(ErrorKind::usage, "cannot write the dump file '{}'", path);
+  write_file_atomically((std::filesystem::path(*folder_) / file_name).string(), text, Durability::left_to_system);
 }
 
 void Observer::write_log() const {

@@ -66,6 +66,15 @@ Reentry read_reentry(const std::string& path) {
 
 CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
   if (reentry.plan.empty() || !reentry.op.empty()) return options;
+  const std::string brings = fmt::format("--from {}", reentry.path) +
+                             (reentry.plan_path == reentry.path ? " is a plan" : " has its plan beside it");
+  if (options.plan_constraints.any()) {
+    fail(ErrorKind::usage, "--plan has no effect here: {}, which makes all choices; edit {}", brings,
+         reentry.plan_path);
+  }
+  if (options.kernels.all != kAutoKind || !options.kernels.of_layers.empty()) {
+    fail(ErrorKind::usage, "--kernels has no effect here: {}, which names the kind of kernel", brings);
+  }
   const std::string name = in_file(reentry.plan_path, [&] { return template_of(reentry.plan); });
   if (name != kBakedProvider) {
     // The plans of templates say nothing of these, and are of FP32 tensors in nchw.

@@ -177,4 +177,15 @@ const ArchSpec& arch_by_name(std::string_view name) {
   fail(ErrorKind::unsupported, "architecture '{}' is not known; known are {}", name, names);
 }
 
+const ArchSpec* arch_for_device(int compute) {
+  // From 12.0 on, a block has no more shared memory than on 8.9, which plans for 9.0 may exceed.
+  constexpr int kLittleSharedMemory = 120, kLatestForThose = 89;
+  const int latest = compute >= kLittleSharedMemory ? kLatestForThose : compute;
+  const ArchSpec* best = nullptr;
+  for (const ArchSpec& arch : kArchs) {
+    if (arch.compute <= latest) best = &arch;
+  }
+  return best;
+}
+
 }  // namespace burin

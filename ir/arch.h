@@ -64,4 +64,8 @@ std::span<const ArchSpec> known_archs();
 // Throws Error(unsupported) that lists the known names.
 const ArchSpec& arch_by_name(std::string_view name);
 
+// What to compile for so that a GPU of compute capability `compute` (90 for 9.0) can run the package: its own
+// architecture, else the latest whose code or PTX runs there. Null: burin has none for it.
+const ArchSpec* arch_for_device(int compute);
+
 }  // namespace burin

@@ -28,10 +28,9 @@ void check_limits(const Kernel& kernel, const DeviceInfo& device) {
   const LaunchGeometry& launch = kernel.form.launch;
   if (launch.shared_bytes > device.max_shared_per_block) {
     fail(ErrorKind::device,
-         "kernel {} of {} needs {} bytes of shared memory per block, and cuda:{} ({}, {}) offers {}; compile it "
-         "with --arch {}",
-         kernel.symbol, kernel.owner(), launch.shared_bytes, device.ordinal, device.name, device.arch(),
-         device.max_shared_per_block, device.arch());
+         "kernel {} of {} needs {} bytes of shared memory per block, and cuda:{} ({}, {}) offers {}; {}", kernel.symbol,
+         kernel.owner(), launch.shared_bytes, device.ordinal, device.name, device.arch(), device.max_shared_per_block,
+         how_to_compile_for(device));
   }
   if (launch.threads > device.max_threads_per_block) {
     fail(ErrorKind::device, "kernel {} of {} needs {} threads per block, and cuda:{} ({}) offers {}", kernel.symbol,
@@ -76,10 +75,9 @@ void configure_function(LoadedCode& loaded, const std::string& what) {
   attributes.max_threads_per_block = attribute(loaded, kFunctionMaxThreadsPerBlock, what);
   if (launch.threads > attributes.max_threads_per_block) {
     fail(ErrorKind::device,
-         "{} needs {} threads per block; with its {} registers per thread cuda:{} ({}) can run {} of them; compile it "
-         "with --arch {}",
-         what, launch.threads, attributes.registers, device.ordinal, device.name, attributes.max_threads_per_block,
-         device.arch());
+         "{} needs {} threads per block; with its {} registers per thread cuda:{} ({}) can run {} of them; {}", what,
+         launch.threads, attributes.registers, device.ordinal, device.name, attributes.max_threads_per_block,
+         how_to_compile_for(device));
   }
   if (launch.shared_bytes + std::int64_t{attributes.static_shared_bytes} > device.max_shared_per_block) {
     fail(ErrorKind::device, "{} needs {} + {} bytes of dynamic and static shared memory, and cuda:{} ({}) offers {}",

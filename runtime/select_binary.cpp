@@ -1,5 +1,6 @@
 #include "runtime/select_binary.h"
 
+#include "ir/arch.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -37,11 +38,16 @@ const KernelBinary& select_binary(const Kernel& kernel, const DeviceInfo& device
   }
   if (cubin != nullptr && !force_jit) return *cubin;
   if (ptx != nullptr) return *ptx;
-  fail(ErrorKind::device,
-       "kernel {} of {} does not run on cuda:{} ({}), which is {}: the package has {}{}; compile it with --arch "
-       "{}",
+  fail(ErrorKind::device, "kernel {} of {} does not run on cuda:{} ({}), which is {}: the package has {}{}; {}",
        kernel.symbol, kernel.owner(), device.ordinal, device.name, device.arch(),
-       available.empty() ? "no code" : available, force_jit ? " and the PTX was asked for" : "", device.arch());
+       available.empty() ? "no code" : available, force_jit ? " and the PTX was asked for" : "",
+       how_to_compile_for(device));
+}
+
+std::string how_to_compile_for(const DeviceInfo& device) {
+  const ArchSpec* arch = arch_for_device(device.compute());
+  return arch == nullptr ? fmt::format("burin compiles for {} and later", known_archs().front().name)
+                         : fmt::format("compile it with --arch {}", arch->name);
 }
 
 }  // namespace burin

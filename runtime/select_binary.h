@@ -1,6 +1,8 @@
 // Which of a kernel's binaries a device runs.
 #pragma once
 
+#include <string>
+
 #include "ir/arch_name.h"
 #include "ir/kernel.h"
 #include "runtime/burin/runtime.hpp"
@@ -17,5 +19,8 @@ bool ptx_fits(const ArchName& arch, const DeviceInfo& device);
 // The cubin with the newest architecture that fits; without one, or with `force_jit`, the PTX. Throws Error(device)
 // that names what the kernel was compiled for and what the device is.
 const KernelBinary& select_binary(const Kernel& kernel, const DeviceInfo& device, bool force_jit);
+
+// "compile it with --arch sm_89": what makes a package that the device can run.
+std::string how_to_compile_for(const DeviceInfo& device);
 
 }  // namespace burin

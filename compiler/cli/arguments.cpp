@@ -1,5 +1,7 @@
 #include "compiler/cli/arguments.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -8,6 +10,7 @@
 
 #include "compiler/cli/console.h"
 #include "compiler/import/suggest.h"
+#include "ir/arch.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
@@ -130,6 +133,24 @@ void check_choice(const std::string& option, const std::string& value, const std
        did_you_mean(value, known));
 }
 
+void check_arch(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ArchSpec& arch : known_archs()) names.emplace_back(arch.name);
+  if (is_known(names, name)) return;
+  const auto digits = std::ranges::find_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
+  const std::string meant = fmt::format("sm_{}", std::string(digits, name.end()));
+  const std::optional<int> compute = parse_whole_number(meant.substr(3));
+  if (compute && !is_known(names, meant) && *compute > known_archs().back().compute) {
+    fail(ErrorKind::unsupported,
+         "--arch {}: burin makes machine code for {}; --arch {} also puts PTX into the package, which the driver of a "
+         "newer GPU compiles when it first loads the package",
+         name, fmt::join(names, ", "), arch_for_device(*compute)->name);
+  }
+  const std::string nearest =
+      is_known(names, meant) ? fmt::format("; did you mean '{}'?", meant) : did_you_mean(name, names);
+  fail(ErrorKind::unsupported, "--arch {}: burin makes machine code for {}{}", name, fmt::join(names, ", "), nearest);
+}
+
 TensorLayout parse_layout(const std::string& text) {
   std::vector<std::string> known;
   for (const TensorLayout layout : kTensorLayouts) known.emplace_back(to_string(layout));
@@ -176,6 +197,11 @@ void ImportArguments::add_to(CLI::App& command) {
                   "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
       ->type_name("N")
       ->check(whole_number(1, kMaxSpatialExtent));
+}
+
+std::vector<std::string> ImportArguments::names() {
+  return {"--geometry", "--input-shape", "--stride",         "--pad",       "--dilation",
+          "--groups",   "--activation",  "--zero-threshold", "--max-extent"};
 }
 
 Network ImportArguments::import(const std::string& path) const {

@@ -45,6 +45,10 @@ CLI::Validator whole_number(int lowest, int highest);
 // Throws unless `value` is one of `known`.
 void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known);
 
+// Throws Error(unsupported) for an architecture that burin makes no machine code for: the one that was meant, or what
+// helps.
+void check_arch(const std::string& name);
+
 // The options that say how weights are read; the same for every command that reads them.
 struct ImportArguments {
   ImportOptions options;
@@ -52,6 +56,8 @@ struct ImportArguments {
   std::optional<int> max_extent;
 
   void add_to(CLI::App& command);
+  // Of all that add_to() adds but --layer: what packages have no use for.
+  static std::vector<std::string> names();
   // The network, with --max-extent applied and its notes printed. Throws Error.
   Network import(const std::string& path) const;
 };

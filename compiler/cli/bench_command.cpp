@@ -7,10 +7,13 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/file_kind.h"
+#include "compiler/cli/given_options.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/measurement_json.h"
 #include "compiler/cli/network_bench.h"
+#include "compiler/cli/output_paths.h"
 #include "compiler/cli/table.h"
 #include "compiler/execute/layer_executor.h"
 #include "compiler/import/names.h"
@@ -24,6 +27,7 @@ namespace burin {
 namespace {
 
 struct BenchArguments {
+  const CLI::App* command = nullptr;  // says what was given
   std::string package;
   std::string device = "cuda:0";
   std::optional<std::string> batches, layer, baseline, json, dead;
@@ -253,18 +257,36 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
   return json_output(document);
 }
 
+// Says once what can be done without a GPU: there is no use in asking for the host executor.
+DeviceChoice gpu_to_measure_on(const std::string& text, const std::string& package) {
+  const std::string without = fmt::format(
+      "burin inspect {} shows the predicted times, and burin verify checks the package without a GPU (--device host)",
+      package);
+  if (text == "host") {
+    fail(ErrorKind::usage,
+         "--device host: bench measures on a GPU, and the host executor's times say nothing of it; {}", without);
+  }
+  try {
+    return choose_device(text == "auto" ? "cuda" : text);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device || native_arch()) throw;  // there is a GPU, but not this one
+  }
+  fail(ErrorKind::device, "bench measures on a GPU, and none was found (burin doctor says what is missing); {}",
+       without);
+}
+
 int bench_package(const BenchArguments& arguments) {
   if (arguments.baseline) check_choice("--baseline", *arguments.baseline, {"cudnn"});
   // Complains before anything takes time.
   const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
-  const Package package = read_package(arguments.package);
-  const DeviceChoice choice = device_for(arguments.device);
-  if (choice.host) fail(ErrorKind::usage, "--device {}: only a GPU has times worth measuring", arguments.device);
+  if (arguments.json && *arguments.json != "-") check_output_file("--json", *arguments.json, {arguments.package});
+  const Package package = open_package(arguments.package);
   const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
   if (package.manifest.network && !by_layer) {
-    return bench_network_package(
-        {arguments.package, choice.ordinal, batches, arguments.options.samples, !arguments.no_overlap, arguments.json},
-        package);
+    refuse_given(*arguments.command, {"--copies"}, "a network's steps evict each other's code; it is for layers");
+    return bench_network_package({arguments.package, gpu_to_measure_on(arguments.device, arguments.package).ordinal,
+                                  batches, arguments.options.samples, !arguments.no_overlap, arguments.json},
+                                 package);
   }
   if (arguments.no_overlap) {
     fail(ErrorKind::usage, "--no-overlap is for whole networks, and this measures layers by themselves");
@@ -272,6 +294,7 @@ int bench_package(const BenchArguments& arguments) {
   std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
 
+  const DeviceChoice choice = gpu_to_measure_on(arguments.device, arguments.package);
   const Device device = Device::open(choice.ordinal);
   const Bench bench(device, package, arguments.options);
   std::unique_ptr<Cudnn> cudnn;
@@ -287,6 +310,7 @@ int bench_package(const BenchArguments& arguments) {
       row.times = bench.time(*row.kernel, row.batch, row.dead);
       if (!row.dead) without_us = row.times.cold.median_us;
       row.without_us = without_us;
+      progress.finished(fmt::format("{} b{} ({} of {})", row.kernel->op, row.batch, done, rows.size()));
       if (!cudnn || row.dead) continue;
       MeasureOptions measure_options;
       measure_options.samples = arguments.options.samples;
@@ -320,6 +344,7 @@ void add_bench_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<BenchArguments>();
   CLI::App* command = app.add_subcommand(
       "bench", "Measure a package's network on a GPU, or its layers by themselves, beside cuDNN if asked");
+  arguments->command = command;
   command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
   command->add_option("--device", arguments->device, "cuda:N (default cuda:0)")->type_name("DEVICE");
   command->add_option("--batch", arguments->batches, "Batch sizes, e.g. 1,32 (default: what each kernel was tuned for)")

@@ -1,4 +1,4 @@
-// burin compile: weights in, package out.
+// burin compile: a model or weights in, a package out.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -6,22 +6,29 @@
 #include <map>
 #include <random>
 
+#include "compiler/check_options.h"
 #include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/file_kind.h"
+#include "compiler/cli/given_options.h"
+#include "compiler/cli/output_paths.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
 #include "compiler/execute/layer_executor.h"
 #include "compiler/execute/network_executor.h"
+#include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/verify/layer_verification.h"
 #include "compiler/verify/network_verification.h"
 #include "ir/arch.h"
+#include "ir/arch_name.h"
 #include "ir/error.h"
+#include "ir/derive_form.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -34,6 +41,7 @@ struct CacheArguments {
 };
 
 struct CompileArguments {
+  const CLI::App* command = nullptr;  // says what was given
   std::string input;
   std::optional<std::string> output;
   std::optional<std::string> archs, layout;
@@ -57,7 +65,7 @@ const std::vector<std::string> kStages(std::begin(kStageNames), std::end(kStageN
 std::string default_output(const std::string& input) {
   std::string name = std::filesystem::path(input).filename().string();
   for (const std::string_view ending : {".json", ".index", ".safetensors", ".npz", ".npy", ".onnx"}) {
-    if (name.size() > ending.size() && name.ends_with(ending)) name.resize(name.size() - ending.size());
+    if (has_ending(name, ending)) name.resize(name.size() - ending.size());
   }
   return name + ".burin";
 }
@@ -72,24 +80,29 @@ std::vector<std::string> default_archs() {
   }
   const auto known = known_archs();
   if (std::none_of(known.begin(), known.end(), [&](const ArchSpec& arch) { return arch.name == *native; })) {
+    const std::optional<ArchName> name = parse_arch_name(*native);
+    const ArchSpec* runs = name ? arch_for_device(name->compute) : nullptr;
+    if (runs == nullptr) {
+      fail(ErrorKind::unsupported, "the GPU of this machine is {}, for which burin has no code; --arch chooses others",
+           *native);
+    }
     print_note(fmt::format("no machine code for {} yet: compiling for {}, whose PTX the driver compiles for the GPU",
-                           *native, kWithoutGpu));
-    return {kWithoutGpu};
+                           *native, runs->name));
+    return {std::string(runs->name)};
   }
   return {*native};
 }
 
-std::vector<std::string> resolve_archs(const std::optional<std::string>& text) {
-  if (!text) return default_archs();
+std::vector<std::string> resolve_archs(const std::string& text) {
   std::vector<std::string> archs;
-  for (const std::string& item : split_list("--arch", *text)) {
+  for (const std::string& item : split_list("--arch", text)) {
     std::string arch = item;
     if (item == "native") {
       const std::optional<std::string> native = native_arch();
       if (!native) fail(ErrorKind::device, "--arch native: no GPU found; name one, such as sm_90");
       arch = *native;
     }
-    arch_by_name(arch);  // throws for an unknown one
+    check_arch(arch);
     if (std::find(archs.begin(), archs.end(), arch) == archs.end()) archs.push_back(arch);
   }
   return archs;
@@ -117,6 +130,42 @@ double tuning_seconds(const CompileArguments& arguments) {
   return seconds;
 }
 
+// Options that would do nothing beside others.
+void check_effects(const CompileArguments& arguments) {
+  const CLI::App& command = *arguments.command;
+  const CompileOptions& options = arguments.options;
+  const std::string stop = options.stop_after.value_or("");
+  if (options.stop_after && stop != kStages.back()) {
+    refuse_given(command, {"--output", "--no-bitcode", "--no-verify"},
+                 fmt::format("--stop-after {} writes no package", stop));
+  }
+  if (stop == "layer" || stop == "pattern") {
+    refuse_given(command, {"--plan", "--kernels", "--linear-storage"},
+                 fmt::format("--stop-after {} ends before there is a plan", stop));
+  }
+  if (!options.from_file) refuse_given(command, {"--no-verify"}, "it is for --from, and nothing was edited");
+  const std::vector<std::string> of_cache = {"--cache", "--cache-limit"};
+  if (arguments.cache.off) refuse_given(command, of_cache, "--no-cache uses no cache");
+  for (const std::string option : {"--dump-dir", "--stop-after"}) {
+    if (command.count(option) == 0) continue;
+    refuse_given(command, of_cache, fmt::format("{} makes every kernel anew, and uses no cache", option));
+  }
+}
+
+// What cannot be written is said before the work.
+void check_outputs(const CompileArguments& arguments, const std::string& output) {
+  const CompileOptions& options = arguments.options;
+  std::vector<std::string> inputs = {arguments.input};
+  for (const std::optional<std::string>& file : {options.from_file, arguments.import.options.geometry_file}) {
+    if (file) inputs.push_back(*file);
+  }
+  if (!options.stop_after || *options.stop_after == kStages.back()) {
+    check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
+  }
+  if (options.dump_dir) check_output_folder("--dump-dir", *options.dump_dir);
+  if (arguments.cache.folder) check_output_folder("--cache", *arguments.cache.folder);
+}
+
 // What a person chose, or what ends before there is a plan, leaves nothing to tune.
 void check_tuning(const CompileArguments& arguments) {
   if (arguments.tune == 0) {
@@ -130,6 +179,12 @@ void check_tuning(const CompileArguments& arguments) {
   if (stop == "layer" || stop == "pattern") {
     fail(ErrorKind::usage, "--tune chooses plans, and --stop-after {} ends before there are any", *stop);
   }
+}
+
+// Only baked plans are measured.
+void check_tuned_layers(const CompileArguments& arguments, const Network& network) {
+  if (arguments.tune == 0 || !network.layers.empty()) return;
+  fail(ErrorKind::usage, "--tune measures kernels of convolutions, and {} has none", arguments.input);
 }
 
 std::string summarise(const NetworkRecord& network) {
@@ -267,6 +322,7 @@ int compile(CompileArguments arguments) {
   CompileOptions& options = arguments.options;
   check_stages(options);
   check_tuning(arguments);
+  check_effects(arguments);
   options.batches = parse_batches(arguments.batches);
   if (arguments.layout) options.layout = parse_layout(*arguments.layout);
   // A plan that is fed back has layouts of its own.
@@ -277,9 +333,15 @@ int compile(CompileArguments arguments) {
   options.linear_storage = parse_linear_storage(arguments.linear_storage);
   options.plan_constraints = parse_plan_constraints(arguments.plan);
   options.keep_bitcode = !arguments.no_bitcode;
+  if (arguments.archs) options.archs = resolve_archs(*arguments.archs);
+  refuse_package("INPUT", arguments.input);
+  const std::string output = arguments.output.value_or(default_output(arguments.input));
+  check_outputs(arguments, output);
   Network network = arguments.import.import(arguments.input);
-  options.archs = resolve_archs(arguments.archs);
+  if (!arguments.archs) options.archs = default_archs();
   if (options.from_file) parse_from(options, network);
+  check_options(network, options);
+  check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
   network = prepare_graph(std::move(network), options.dump_dir, graph_choices(options));
@@ -294,6 +356,9 @@ int compile(CompileArguments arguments) {
     ProgressBar progress("compiling");
     result = compile_network(network, options, [&](const CompileProgress& state) {
       progress.update(state.done, state.total, state.what, state.work_done);
+      // Until the first kernel is made, what is told of is planning.
+      progress.finished(state.done == 0 ? state.what
+                                        : fmt::format("{} ({} of {})", state.what, state.done, state.total));
     });
   }
   for (const std::string& note : result.notes) print_note(note);
@@ -303,7 +368,6 @@ int compile(CompileArguments arguments) {
     return 0;
   }
   if (imported) verify_edited(result.package, *imported, options);
-  const std::string output = arguments.output.value_or(default_output(arguments.input));
   write_package(result.package, output);
   if (arguments.tune > 0) print_data(tuning_summary(result.package.manifest));
   print_data(summarise(output, result.package.manifest, result.cached));
@@ -314,7 +378,9 @@ int compile(CompileArguments arguments) {
 
 void add_compile_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<CompileArguments>();
-  CLI::App* command = app.add_subcommand("compile", "Compile a model or a weights file into a package");
+  CLI::App* command =
+      app.add_subcommand("compile", "Compile a network (an ONNX model), or layers (their weights), into a package");
+  arguments->command = command;
   command
       ->add_option("INPUT", arguments->input,
                    "A model: .onnx, which gives a whole network; or weights: .safetensors, its .index.json, .npz, .npy")

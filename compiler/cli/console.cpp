@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -16,6 +16,8 @@ namespace {
 // A drawing costs more than the work it reports when it is done for every step.
 constexpr auto kRedrawInterval = std::chrono::milliseconds(50);
 constexpr int kBarCells = 24;
+
+std::atomic<Verbosity> verbosity = Verbosity::normal;
 
 bool wants_colours(int descriptor) {
   const char* no_colour = std::getenv("NO_COLOR");
@@ -37,14 +39,23 @@ int terminal_columns() {
 
 }  // namespace
 
+void set_verbosity(Verbosity wanted) { verbosity = wanted; }
+
 void print_error(std::string_view text) {
   std::fflush(stdout);
   fmt::print(stderr, "burin: {} {}\n", painted("error:", "1;31", STDERR_FILENO), text);
 }
 
 void print_note(std::string_view text) {
+  if (verbosity == Verbosity::quiet) return;
   std::fflush(stdout);
   fmt::print(stderr, "burin: {} {}\n", painted("note:", "1;36", STDERR_FILENO), text);
+}
+
+void print_step(std::string_view text) {
+  if (verbosity != Verbosity::verbose) return;
+  std::fflush(stdout);
+  fmt::print(stderr, "burin: {}\n", text);
 }
 
 void print_data(std::string_view text) {
@@ -56,21 +67,47 @@ std::string coloured(std::string_view text, Colour colour) {
   return painted(text, colour == Colour::red ? "31" : "32", STDOUT_FILENO);
 }
 
-ProgressBar::ProgressBar(std::string title) : title_(std::move(title)), visible_(isatty(STDERR_FILENO) == 1) {}
+ProgressBar::ProgressBar(std::string title)
+    : title_(std::move(title)),
+      form_(verbosity == Verbosity::quiet ? Form::none
+            : isatty(STDERR_FILENO) == 1  ? Form::bar
+                                          : Form::lines),
+      lines_(title_, start_) {
+  if (form_ == Form::lines) {
+    printer_ = std::jthread([this](const std::stop_token& stop) { print_lines(stop); });
+  }
+}
 
-ProgressBar::~ProgressBar() { wipe(); }
+ProgressBar::~ProgressBar() {
+  if (printer_.joinable()) {
+    printer_.request_stop();
+    printer_.join();
+  }
+  wipe();
+}
 
-std::string remaining_text(double elapsed_seconds, double share) {
-  constexpr double kTooEarly = 2, kTooLittle = 0.02, kMinute = 60, kStep = 5;
-  if (elapsed_seconds < kTooEarly || share < kTooLittle || share >= 1) return "";
-  const double seconds = std::ceil(elapsed_seconds * (1 - share) / share / kStep) * kStep;
-  if (seconds < kMinute) return fmt::format("about {:.0f} s left", seconds);
-  return fmt::format("about {:.0f} min {:.0f} s left", std::floor(seconds / kMinute), std::fmod(seconds, kMinute));
+void ProgressBar::print_lines(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (!stop.stop_requested()) {
+    if (const std::optional<std::string> line = lines_.due(std::chrono::steady_clock::now())) {
+      std::fflush(stdout);
+      fmt::print(stderr, "burin: {}\n", *line);
+    }
+    ended_.wait_until(lock, stop, lines_.next(), [] { return false; });
+  }
 }
 
 void ProgressBar::update(int done, int total, std::string_view what, std::optional<double> share) {
-  if (!visible_ || total <= 0) return;
+  if (form_ == Form::none) return;
   const std::lock_guard lock(mutex_);
+  if (form_ == Form::lines) {
+    lines_.update(done, total, what, share);
+  } else if (total > 0) {
+    draw(done, total, what, share);
+  }
+}
+
+void ProgressBar::draw(int done, int total, std::string_view what, std::optional<double> share) {
   const auto now = std::chrono::steady_clock::now();
   if (drawn_ && done < total && now - last_ < kRedrawInterval) return;
   last_ = now;
@@ -90,8 +127,20 @@ void ProgressBar::update(int done, int total, std::string_view what, std::option
   std::fflush(stderr);
 }
 
+void ProgressBar::finished(std::string_view what) {
+  if (verbosity != Verbosity::verbose) return;
+  const std::lock_guard lock(mutex_);
+  wipe_locked();
+  print_step(fmt::format("{}: {}", title_, what));
+  lines_.printed(std::chrono::steady_clock::now());
+}
+
 void ProgressBar::wipe() {
   const std::lock_guard lock(mutex_);
+  wipe_locked();
+}
+
+void ProgressBar::wipe_locked() {
   if (!drawn_) return;
   drawn_ = false;
   fmt::print(stderr, "\r\033[K");

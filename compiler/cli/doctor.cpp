@@ -13,6 +13,7 @@
 #include "compiler/assemble/ptxas.h"
 #include "compiler/cli/table.h"
 #include "ir/arch.h"
+#include "ir/arch_name.h"
 #include "ir/error.h"
 #include "runtime/bench/cudnn_library.h"
 #include "runtime/burin/runtime.hpp"
@@ -165,8 +166,12 @@ DoctorReport examine() {
   report.pieces.push_back(examine_piece("LLVM", "compile; verify on the host", look_for_llvm));
   report.assembler = name_of(find_assembler());
   report.assembler_note = find_assembler().note;
-  const bool native = !report.devices.empty() && report.devices.front().known;
-  report.default_archs.push_back(native ? report.devices.front().arch : kArchWithoutDevice);
+  report.default_archs.push_back(kArchWithoutDevice);
+  if (!report.devices.empty()) {
+    const std::optional<ArchName> name = parse_arch_name(report.devices.front().arch);
+    const ArchSpec* runs = name ? arch_for_device(name->compute) : nullptr;
+    if (runs != nullptr) report.default_archs = {std::string(runs->name)};
+  }
   return report;
 }
 

@@ -1,24 +1,31 @@
 // burin inspect: what a weights file holds and how it would be compiled, or what a package holds.
-#include <algorithm>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/file_kind.h"
+#include "compiler/cli/given_options.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_inspect.h"
 #include "compiler/cli/network_plan_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
+#include "compiler/import/suggest.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/network/simplify.h"
-#include "ir/arch.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
 
 struct InspectArguments {
+  const CLI::App* command = nullptr;  // says what was given
   std::string input;
   std::string batches = "1", precision = std::string(to_string(Precision::fp32));
   std::optional<std::string> arch, layout;
@@ -225,12 +232,35 @@ nlohmann::ordered_json passes_json(const std::vector<PassRecord>& passes) {
   return list;
 }
 
+// A cubin that is to be described must be there.
+void check_arch_of(const Package& package, const std::optional<std::string>& arch) {
+  if (!arch) return;
+  std::vector<std::string> archs;
+  for (const Kernel& kernel : package.manifest.kernels) {
+    for (const KernelBinary& binary : kernel.binaries) {
+      const bool is_new = std::ranges::find(archs, binary.arch) == archs.end();
+      if (binary.kind == BinaryKind::cubin && is_new) archs.push_back(binary.arch);
+    }
+  }
+  if (std::ranges::find(archs, *arch) != archs.end()) return;
+  fail(ErrorKind::usage, "--arch {}: the package has {}{}", *arch,
+       archs.empty() ? "no machine code, only PTX" : fmt::format("machine code for {}", fmt::join(archs, ", ")),
+       did_you_mean(*arch, archs));
+}
+
 // The first option that only a graph can serve; empty without one.
 std::string graph_option(const InspectArguments& arguments) {
   return arguments.simplify ? "--simplify" : arguments.memory ? "--memory" : "";
 }
 
 void check_package_options(const InspectArguments& arguments, const Package& package) {
+  std::vector<std::string> of_plans = {"--batch", "--precision", "--layout"};
+  std::ranges::copy(ImportArguments::names(), std::back_inserter(of_plans));
+  refuse_given(*arguments.command, of_plans, fmt::format("{} is a package, and is shown as it is", arguments.input));
+  if (arguments.import.options.layer_glob) {
+    refuse_given(*arguments.command, {"--memory"}, "--layer shows layers, not the network");
+  }
+  check_arch_of(package, arguments.arch);
   if (arguments.simplify) {
     fail(ErrorKind::usage, "--simplify: {} is a package; only an ONNX model has a graph", arguments.input);
   }
@@ -248,19 +278,21 @@ int inspect(const InspectArguments& arguments) {
   Package package;
   const std::optional<std::string>& layer_glob = arguments.import.options.layer_glob;
   if (is_package(arguments.input)) {
-    package = read_package(arguments.input);
+    package = open_package(arguments.input);
     check_package_options(arguments, package);
     rows = rows_of_package(package, layer_glob, arguments.arch);
     about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
                         package.manifest.tool_version);
     if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
   } else {
+    refuse_given(*arguments.command, {"--tuning"},
+                 fmt::format("{} is no package, and only compile --tune measures plans", arguments.input));
     CompileOptions options;
     const TensorChoice tensors = parse_tensor_choice(arguments.precision, arguments.layout);
     options.precision = tensors.precision;
     options.layout = tensors.layout;
     if (arguments.arch) options.archs = {*arguments.arch};
-    arch_by_name(options.archs.front());  // throws for an unknown one
+    check_arch(options.archs.front());
     options.batches = parse_batches(arguments.batches);
     network = arguments.import.import(arguments.input);
     if (const std::string option = graph_option(arguments); !option.empty() && !network.has_graph()) {
@@ -268,9 +300,10 @@ int inspect(const InspectArguments& arguments) {
            option, arguments.input);
     }
     if (arguments.simplify) {
-      network = simplify(std::move(network), [&](const std::string& pass, const Network& left, int changes) {
+      const auto record = [&](const std::string& pass, const Network& left, int changes) {
         passes.push_back({pass, changes, left.operators.size()});
-      });
+      };
+      network = simplify(std::move(network), record, pools_that_stay_apart(options));
     }
     if (arguments.memory) {
       for (const int batch : options.batches) plans.push_back(plan_network(network, batch));
@@ -307,8 +340,9 @@ int inspect(const InspectArguments& arguments) {
 
 void add_inspect_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
-  CLI::App* command = app.add_subcommand("inspect", "Show the layers of a weights file, a model or a package");
-  command->add_option("INPUT", arguments->input, "A weights file, an ONNX model or a package")
+  CLI::App* command = app.add_subcommand("inspect", "Show what a model, a weights file or a package holds");
+  arguments->command = command;
+  command->add_option("INPUT", arguments->input, "A package, an ONNX model or a weights file")
       ->required()
       ->type_name("");
   command

@@ -1,7 +1,5 @@
 #include "compiler/cli/inspect_rows.h"
 
-#include <fstream>
-
 #include "compiler/choose/choose.h"
 #include "compiler/cli/console.h"
 #include "compiler/import/names.h"
@@ -23,14 +21,6 @@ std::int64_t InspectRow::csr_bytes() const {
 
 std::int64_t InspectRow::dense_bytes() const {
   return shape.weight_elements() * static_cast<std::int64_t>(sizeof(float));
-}
-
-bool is_package(const std::string& path) {
-  if (path.ends_with(".burin")) return true;
-  if (path.ends_with(".npz")) return false;
-  std::ifstream file(path, std::ios::binary);
-  char magic[4] = {};
-  return file.read(magic, sizeof magic) && std::string_view(magic, sizeof magic) == "PK\x03\x04";
 }
 
 namespace {
@@ -86,6 +76,7 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
       const Candidate candidate = choose(task, options).candidate;
       const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
       rows.push_back(row_of(describe_kernel(task, candidate, recipe, candidate.symbol).kernel, std::nullopt));
+      progress.finished(fmt::format("{} b{} ({} of {})", layer.name, batch, rows.size(), total));
     }
   }
   return rows;

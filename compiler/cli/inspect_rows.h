@@ -32,9 +32,6 @@ struct InspectRow {
   std::int64_t dense_bytes() const;
 };
 
-// A file named *.burin, or one that starts like a zip file and is not named *.npz.
-bool is_package(const std::string& path);
-
 // The kernels whose layer matches. `arch` chooses the machine code that is described (default: the first).
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,
                                         const std::optional<std::string>& arch);

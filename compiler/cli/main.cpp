@@ -8,13 +8,17 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/given_options.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
 
 constexpr const char* kDescription =
-    "burin compiles pruned convolution layers into CUDA kernels whose code is the sparsity pattern.";
+    "burin compiles pruned convolutional networks for NVIDIA GPUs: a model (ONNX), or the weights of single layers, "
+    "goes\n"
+    "in; a package of CUDA kernels comes out, in whose code the weights' zeros are nothing at all.\n"
+    "To begin with: burin compile model.onnx, then burin verify model.burin --against model.onnx";
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 1 verification failed, 2 usage, 3 bad input file, 4 unsupported, 5 device.\n"
     "burin COMMAND --help shows a command's options; docs/cli.md shows examples.";
@@ -32,6 +36,7 @@ int run(int argc, char** argv) {
   add_verify_command(app, action);
   add_bench_command(app, action);
   add_doctor_command(app, action);
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) add_console_options(*command);
 
   if (argc < 2) {
     print_error("no command given\n");

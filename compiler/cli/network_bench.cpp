@@ -198,6 +198,7 @@ int bench_network_package(const NetworkBenchArguments& arguments, const Package&
                       fmt::format("batch {}", batch));
       benches.push_back(bench_network(device, stream, network, package.manifest, batch,
                                       {.programmatic = arguments.programmatic}, options));
+      progress.finished(fmt::format("batch {} ({} of {})", batch, benches.size(), batches.size()));
     }
   }
   if (arguments.json) {

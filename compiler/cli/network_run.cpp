@@ -3,11 +3,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/npy_reader.h"
 #include "compiler/cli/npy_writer.h"
+#include "compiler/cli/output_paths.h"
 #include "compiler/execute/network_executor.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
@@ -15,6 +17,13 @@
 
 namespace burin {
 namespace {
+
+// NAME=FILE where NAME is not the input's: FILE is there, and there is no file of the whole name.
+bool is_misnamed(const std::string& option, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  return option == "--input" && equals != std::string::npos && !std::filesystem::exists(text) &&
+         std::filesystem::exists(text.substr(equals + 1));
+}
 
 // The file of each of the network's inputs, or outputs, in their order.
 std::vector<std::string> files_of(const std::string& option, const std::vector<std::string>& given,
@@ -26,12 +35,12 @@ std::vector<std::string> files_of(const std::string& option, const std::vector<s
     const auto is_named = [&](const std::string& name) { return text.starts_with(name + "="); };
     const auto found = std::ranges::find_if(names, is_named);
     const auto index = static_cast<std::size_t>(found - names.begin());
-    if (found == names.end() && names.size() == 1 && given.size() == 1) {
+    if (found == names.end() && names.size() == 1 && given.size() == 1 && !is_misnamed(option, text)) {
       files.front() = text;
     } else if (found == names.end()) {
       const std::string name = text.substr(0, text.find('='));
       fail(ErrorKind::usage, "{} {}: the network has no {} '{}'{}; give NAME=FILE for each of {}", option, text,
-           option.substr(2), name, did_you_mean(name, names), listed(names));
+           option.substr(2), name, did_you_mean(name, names), listed(nearest_first(name, names)));
     } else if (!files[index].empty()) {
       fail(ErrorKind::usage, "{} {}: '{}' is given twice", option, text, names[index]);
     } else {
@@ -52,6 +61,7 @@ int run_network_package(const NetworkRunArguments& arguments, const Package& pac
   const NetworkRecord& network = *package.manifest.network;
   const std::vector<std::string> input_files = files_of("--input", arguments.inputs, network.inputs);
   const std::vector<std::string> output_files = files_of("--output", arguments.outputs, network.outputs);
+  check_output_files("--output", output_files, {arguments.package});
   NetworkTensors inputs;
   int batch = 0;
   bool batched = false;
@@ -66,6 +76,8 @@ int run_network_package(const NetworkRunArguments& arguments, const Package& pac
     batch = images;
     batched = batched || tensor.shape.size() > argument.shape.size();
     inputs.push_back(std::move(tensor.values));
+    print_step(
+        fmt::format("read {}: {} image{} of input '{}'", input_files[i], batch, batch == 1 ? "" : "s", argument.name));
   }
   const std::unique_ptr<NetworkExecutor> executor = make_network_executor(device_for(arguments.device), package);
   const NetworkTensors outputs = run_network(*executor, network, batch, inputs);

@@ -5,6 +5,7 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
+#include "compiler/cli/source_of_package.h"
 #include "compiler/cli/table.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/verify/layer_verification.h"
@@ -161,7 +162,8 @@ nlohmann::ordered_json to_json(const NetworkResult& result, const NetworkRecord&
 
 int verify_network_package(const NetworkVerifyArguments& arguments, const Package& package) {
   const NetworkRecord& network = *package.manifest.network;
-  const Network model = import_model(arguments.model, package.manifest);
+  const Network model = comparing_with(arguments.model, package.manifest,
+                                       [&] { return import_model(arguments.model, package.manifest); });
   const std::unique_ptr<NetworkExecutor> executor =
       make_network_executor(device_for(arguments.device), package, arguments.jobs);
   const std::uint64_t seed = arguments.options.seed;
@@ -171,10 +173,14 @@ int verify_network_package(const NetworkVerifyArguments& arguments, const Packag
   }
   NetworkVerification verification;
   {
-    ProgressBar progress("verifying steps");
-    verification =
-        verify_network(package, model, arguments.options, *executor,
-                       [&](int done, int all, const std::string& step) { progress.update(done, all, step); });
+    ProgressBar progress("verifying");
+    verification = comparing_with(arguments.model, package.manifest, [&] {
+      return verify_network(package, model, arguments.options, *executor,
+                            [&](int done, int all, const std::string& what) {
+                              progress.update(done, all, what);
+                              if (all > 0) progress.finished(fmt::format("{} ({} of {})", what, done, all));
+                            });
+    });
   }
   if (arguments.json) {
     nlohmann::ordered_json document = {{"package", arguments.package},
@@ -190,8 +196,8 @@ int verify_network_package(const NetworkVerifyArguments& arguments, const Packag
     print_text(verification, network);
   }
   if (!verification.passed()) {
-    fail(ErrorKind::verification, "{} does not compute what {} says; --seed {} repeats this", arguments.package,
-         arguments.model, seed);
+    fail(ErrorKind::verification, "{} does not compute what {} says; --seed {} repeats this{}", arguments.package,
+         arguments.model, seed, other_source(arguments.model, package.manifest));
   }
   return 0;
 }

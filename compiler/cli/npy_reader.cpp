@@ -3,19 +3,73 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/printable.h"
 
 namespace burin {
+
+namespace {
+
+// "int64", as NumPy calls it.
+std::string numpy_name(const WeightsTensor& tensor) {
+  switch (tensor.type) {
+    case StoredType::boolean:
+      return "bool";
+    case StoredType::i8:
+    case StoredType::i16:
+    case StoredType::i32:
+    case StoredType::i64:
+      return fmt::format("int{}", 8 * tensor.element_bytes);
+    case StoredType::u8:
+    case StoredType::u16:
+    case StoredType::u32:
+    case StoredType::u64:
+      return fmt::format("uint{}", 8 * tensor.element_bytes);
+    default:
+      return in_quotes(tensor.type_name);
+  }
+}
+
+// Where an array of `shape` becomes `image`, or images, when its axes are put into another order: how. Rows, columns
+// and channels in NHWC order first, since that is what most programs that read pictures give.
+std::string permutation_text(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& image) {
+  if (shape.size() < image.size() || shape.size() > image.size() + 1) return "";
+  const std::size_t first = shape.size() - image.size();  // the images, which stay where they are
+  std::vector<std::size_t> axes(image.size());
+  std::iota(axes.begin(), axes.end(), first);
+  std::vector<std::vector<std::size_t>> orders = {axes};
+  while (std::next_permutation(axes.begin(), axes.end())) orders.push_back(axes);
+  std::ranges::rotate(axes, axes.end() - 1);  // next_permutation() has sorted them again
+  orders.insert(orders.begin(), axes);
+  for (const std::vector<std::size_t>& order : orders) {
+    if (!std::ranges::equal(order, image, {}, [&](std::size_t axis) { return shape[axis]; })) continue;
+    std::vector<std::size_t> all(first);
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    all.insert(all.end(), order.begin(), order.end());
+    const bool channels_last = order == axes && image.size() == 3;
+    return fmt::format("; its axes are in another order{}: in Python, numpy.transpose(x, ({})) gives the shape [{}{}]",
+                       channels_last ? ", with the channels last" : "", fmt::join(all, ", "),
+                       first > 0 ? fmt::format("{},", shape[0]) : "", fmt::join(image, ","));
+  }
+  return "";
+}
+
+}  // namespace
 
 NpyTensor read_npy(const std::string& path) {
   const MappedFile file(path);
   const WeightsTensor tensor = parse_npy(file.bytes(), path, path);
-  if (!is_float(tensor.type))
-    fail(ErrorKind::bad_input, "{}: holds {}, not floating-point numbers", path, tensor.type_name);
+  if (!is_float(tensor.type)) {
+    fail(ErrorKind::bad_input,
+         "{}: holds {}, and floating-point numbers are wanted; in Python, numpy.save(\"floats.npy\", "
+         "numpy.load(\"{}\").astype(\"float32\")) converts it (scale it as the model was trained)",
+         path, numpy_name(tensor), path);
+  }
   return {tensor.shape, float_values(tensor)};
 }
 
@@ -26,8 +80,8 @@ int images_of(const NpyTensor& tensor, const std::string& path, const std::strin
   const bool fits =
       (batched || shape.size() == image.size()) && std::equal(image.rbegin(), image.rend(), shape.rbegin());
   if (!fits || (batched && (shape[0] < 1 || shape[0] > kMaxBatch))) {
-    fail(ErrorKind::bad_input, "{}: has shape [{}], but {} is [N,{}] or [{}]", path, fmt::join(shape, ","), what,
-         fmt::join(image, ","), fmt::join(image, ","));
+    fail(ErrorKind::bad_input, "{}: has shape [{}], but {} is [N,{}] or [{}]{}", path, fmt::join(shape, ","), what,
+         fmt::join(image, ","), fmt::join(image, ","), fits ? "" : permutation_text(shape, image));
   }
   return batched ? static_cast<int>(shape[0]) : 1;
 }

@@ -6,10 +6,13 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/file_kind.h"
 #include "compiler/cli/network_run.h"
 #include "compiler/cli/npy_reader.h"
 #include "compiler/cli/npy_writer.h"
+#include "compiler/cli/output_paths.h"
 #include "compiler/execute/layer_executor.h"
+#include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
 #include "compiler/import/weights_tensor.h"
 #include "ir/element_type.h"
@@ -36,7 +39,8 @@ const Kernel& kernel_of(const Manifest& manifest, const std::string& layer, int 
   std::vector<std::string> names;
   for (const Kernel& kernel : manifest.kernels)
     if (kernel.is_convolution()) names.push_back(kernel.op);
-  fail(ErrorKind::usage, "the package has no layer '{}'{}", layer, did_you_mean(layer, names));
+  fail(ErrorKind::usage, "the package has no layer '{}'{}; it has {}", layer, did_you_mean(layer, names),
+       listed(nearest_first(layer, names)));
 }
 
 // Values that the kernel's tensors cannot hold.
@@ -57,6 +61,7 @@ int run_layer(const RunArguments& arguments, const Package& package) {
   const std::string &name = *arguments.layer, &input_file = one_file("--input", arguments.inputs),
                     &output_file = one_file("--output", arguments.outputs);
   const ConvShape& shape = kernel_of(package.manifest, name, 1).layer->shape;
+  check_output_file("--output", output_file, {arguments.package});
   const NpyTensor input = read_npy(input_file);
   const int batch = batch_of(input, input_file, "input", shape.in_channels, shape.in_h, shape.in_w);
   if (shape.epilogue.residual != arguments.residual.has_value()) {
@@ -81,6 +86,7 @@ int run_layer(const RunArguments& arguments, const Package& package) {
   std::vector<float> output(static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(batch),
                             std::numeric_limits<float>::quiet_NaN());
   executor->run(kernel, batch, input.values, residual.values, output);
+  print_step(fmt::format("running: {} b{}", name, batch));
 
   std::vector<std::int64_t> output_shape = {shape.out_channels, shape.out_h(), shape.out_w()};
   if (input.shape.size() == 4) output_shape.insert(output_shape.begin(), batch);
@@ -92,7 +98,7 @@ int run_layer(const RunArguments& arguments, const Package& package) {
 }
 
 int run(const RunArguments& arguments) {
-  const Package package = read_package(arguments.package);
+  const Package package = open_package(arguments.package);
   if (arguments.layer) return run_layer(arguments, package);
   if (!package.manifest.network) {
     fail(ErrorKind::usage, "{} holds layers, not a whole network: say which one with --layer NAME", arguments.package);

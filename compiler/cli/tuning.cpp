@@ -44,6 +44,7 @@ std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOption
           std::string what = fmt::format("{} b{}, plan {}/{}", state.layer, state.batch, state.plans_done, state.plans);
           if (state.best_us > 0) what += fmt::format(", best {} us", microseconds_text(state.best_us));
           progress.update(state.kernels_done, state.kernels, what);
+          progress.finished(what);
         });
   }
   note_faults(tuned);

@@ -1,4 +1,4 @@
-// burin verify: are the package's kernels the layers of this weights file?
+// burin verify: does a package compute what this model, or these weights, say?
 #include <atomic>
 #include <exception>
 #include <random>
@@ -7,10 +7,14 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
+#include "compiler/cli/file_kind.h"
+#include "compiler/cli/given_options.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_verify.h"
+#include "compiler/cli/source_of_package.h"
 #include "compiler/cli/table.h"
+#include "compiler/import/names.h"
 #include "compiler/verify/layer_verification.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -19,6 +23,7 @@ namespace burin {
 namespace {
 
 struct VerifyArguments {
+  const CLI::App* command = nullptr;  // says what was given
   std::string package, weights;
   std::optional<std::string> layer, geometry;
   std::string device = "auto";
@@ -46,7 +51,7 @@ Network import_weights(const VerifyArguments& arguments, const Manifest& manifes
   ImportOptions options;
   options.geometry_file = arguments.geometry;
   options.zero_threshold = manifest.zero_threshold;
-  if (!options.geometry_file && arguments.weights.ends_with(".npy") && !manifest.kernels.empty())
+  if (!options.geometry_file && has_ending(arguments.weights, ".npy") && !manifest.kernels.empty())
     options.flags = flags_of(manifest.kernels.front().layer->shape);
   return import_network(arguments.weights, options);
 }
@@ -65,6 +70,8 @@ std::vector<VerificationResult> verify_all(const std::vector<VerificationTask>& 
         progress.update(static_cast<int>(done), static_cast<int>(tasks.size()), tasks[i].kernel->op);
         results[i] = verify_kernel(tasks[i], seed, executor);
         ++done;
+        progress.finished(
+            fmt::format("{} b{} ({} of {})", tasks[i].kernel->op, tasks[i].batch, done.load(), tasks.size()));
       } catch (...) {
         if (!failed.exchange(true)) failure = std::current_exception();
       }
@@ -191,7 +198,11 @@ int verify_whole(const VerifyArguments& arguments, const Package& package, std::
 
 int verify_package(const VerifyArguments& arguments) {
   const std::optional<int> batch = one_batch(arguments);
-  const Package package = read_package(arguments.package);
+  if (arguments.device.starts_with("cuda")) {
+    refuse_given(*arguments.command, {"--jobs"}, "a GPU verifies one kernel after the other");
+  }
+  const Package package = open_package(arguments.package);
+  refuse_package("--against", arguments.weights);
   if (package.manifest.network) return verify_whole(arguments, package, batch);
   if (arguments.layers || arguments.images) {
     fail(ErrorKind::usage, "{}: {} holds layers, not a whole network", arguments.layers ? "--layers" : "--images",
@@ -199,7 +210,9 @@ int verify_package(const VerifyArguments& arguments) {
   }
   if (package.manifest.kernels.empty()) fail(ErrorKind::bad_input, "{}: holds no kernels", arguments.package);
   const Network network = import_weights(arguments, package.manifest);
-  const std::vector<VerificationTask> tasks = pair_with_weights(package.manifest, network, arguments.layer, batch);
+  const std::vector<VerificationTask> tasks = comparing_with(arguments.weights, package.manifest, [&] {
+    return pair_with_weights(package.manifest, network, arguments.layer, batch);
+  });
   const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
   const std::uint64_t seed = arguments.seed ? *arguments.seed : std::random_device()();
 
@@ -216,8 +229,8 @@ int verify_package(const VerifyArguments& arguments) {
   }
   const bool passed = std::all_of(results.begin(), results.end(), [](const VerificationResult& r) { return r.passed; });
   if (!passed) {
-    fail(ErrorKind::verification, "{} does not compute what {} says; --seed {} repeats this", arguments.package,
-         arguments.weights, seed);
+    fail(ErrorKind::verification, "{} does not compute what {} says; --seed {} repeats this{}", arguments.package,
+         arguments.weights, seed, other_source(arguments.weights, package.manifest));
   }
   return 0;
 }
@@ -226,12 +239,13 @@ int verify_package(const VerifyArguments& arguments) {
 
 void add_verify_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<VerifyArguments>();
-  CLI::App* command = app.add_subcommand(
-      "verify", "Compare a package with its weights file or model: random inputs, float64 reference");
+  CLI::App* command =
+      app.add_subcommand("verify", "Compare a package with its model or weights: random inputs, float64 reference");
+  arguments->command = command;
   command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
-  command->add_option("--against", arguments->weights, "The weights or model that it was compiled from")
+  command->add_option("--against", arguments->weights, "The model or weights that it was compiled from")
       ->required()
-      ->type_name("WEIGHTS");
+      ->type_name("MODEL");
   command->add_option("--geometry", arguments->geometry, "The geometry file that it was compiled with")
       ->type_name("FILE");
   command->add_option("--layer", arguments->layer, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");

@@ -20,6 +20,11 @@ bool matches(const std::optional<std::string>& pattern, const std::string& name)
   return !pattern || glob_match(*pattern, name);
 }
 
+bool has_ending(std::string_view path, std::string_view ending) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return path.size() > ending.size() && std::ranges::equal(path.substr(path.size() - ending.size()), ending, {}, lower);
+}
+
 std::string listed(std::span<const std::string> names) {
   std::string text;
   const std::size_t shown = std::min(names.size(), kListedNames);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "ir/printable.h"
 
@@ -16,5 +17,8 @@ bool matches(const std::optional<std::string>& pattern, const std::string& name)
 
 // "'a', 'b', 'c' and 12 more".
 std::string listed(std::span<const std::string> names);
+
+// Whether a file's name ends in `ending`, such as ".onnx", in capitals or not.
+bool has_ending(std::string_view path, std::string_view ending);
 
 }  // namespace burin

@@ -48,6 +48,15 @@ std::optional<std::string> nearest(std::string_view typed, std::span<const std::
   return best;
 }
 
+std::vector<std::string> nearest_first(std::string_view typed, std::vector<std::string> known) {
+  const auto distance = [&](const std::string& name) {
+    const bool compared = typed.size() <= kComparedNameBytes && name.size() <= kComparedNameBytes;
+    return compared ? edit_distance(typed, name) : static_cast<int>(kComparedNameBytes);
+  };
+  if (known.size() <= kComparedNames) std::ranges::stable_sort(known, {}, distance);
+  return known;
+}
+
 std::string did_you_mean(std::string_view typed, std::span<const std::string> known) {
   const std::optional<std::string> name = nearest(typed, known);
   return name ? "; did you mean " + in_quotes(*name) + "?" : "";

@@ -9,15 +9,17 @@
 #include "compiler/import/names.h"
 #include "compiler/import/npy.h"
 #include "compiler/import/npz.h"
+#include "compiler/import/pytorch_file.h"
 #include "compiler/import/safetensors.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
 
-enum class Format { unknown, npy, npz, safetensors, index };
+enum class Format { unknown, pytorch, npy, npz, safetensors, index };
 
 Format format_of(std::string_view bytes, const std::string& path) {
+  if (is_pytorch_file(bytes, path)) return Format::pytorch;
   if (bytes.starts_with(kNpyMagic)) return Format::npy;
   // An archive may be empty (its directory's end comes first) or split (refused by the zip reader).
   if (bytes.starts_with("PK\x03\x04") || bytes.starts_with("PK\x05\x06")) return Format::npz;
@@ -25,10 +27,10 @@ Format format_of(std::string_view bytes, const std::string& path) {
   const auto first = bytes.find_first_not_of(" \t\r\n");
   if (first != bytes.npos && bytes[first] == '{') return Format::index;
   // Broken content: the ending says what it was meant to be, so that the reader can say what is wrong with it.
-  if (path.ends_with(".npy")) return Format::npy;
-  if (path.ends_with(".npz")) return Format::npz;
-  if (path.ends_with(".safetensors")) return Format::safetensors;
-  if (path.ends_with(".json")) return Format::index;
+  if (has_ending(path, ".npy")) return Format::npy;
+  if (has_ending(path, ".npz")) return Format::npz;
+  if (has_ending(path, ".safetensors")) return Format::safetensors;
+  if (has_ending(path, ".json")) return Format::index;
   return Format::unknown;
 }
 
@@ -65,10 +67,13 @@ WeightsFile open_weights_file(const std::string& path) {
     case Format::index:
       result = open_sharded(file->bytes(), path);
       break;
+    case Format::pytorch:
+      fail(ErrorKind::bad_input, "{}: {}", path, pytorch_advice());
     case Format::unknown: {
       const std::string_view foreign = foreign_format(file->bytes());
-      fail(ErrorKind::bad_input, "{}: {}; burin reads .npy, .npz and .safetensors (or its *.index.json)", path,
-           foreign.empty() ? "the content is no weights file that burin knows" : fmt::format("is {}", foreign));
+      fail(ErrorKind::bad_input,
+           "{}: {}; burin reads models as .onnx, and weights as .npy, .npz and .safetensors (or its *.index.json)",
+           path, foreign.empty() ? "the content is no weights file that burin knows" : fmt::format("is {}", foreign));
     }
   }
   result.owners.push_back(file);

@@ -35,6 +35,18 @@ void check_arguments(const Network& model, const char* what, const std::vector<i
        fmt::join(wants, ", "));
 }
 
+// The model with the package's size of images. That nobody typed, so a model that has no use for it is another one.
+Network import_for(const Manifest& manifest, const std::string& path, const ImportOptions& options) {
+  try {
+    return import_network(path, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::usage) throw;
+  }
+  const NetworkArgument& input = manifest.network->inputs.front();
+  fail(ErrorKind::bad_input, "{}: its inputs cannot be those of the package, which has {} ({})", path, input.name,
+       shape_text(input.shape));
+}
+
 // Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
 OutputResult compare_output(const std::vector<float>& output, int batch, const std::vector<int>& images,
                             const std::vector<double>& expected, std::int64_t deepest, double half_rounding) {
@@ -108,6 +120,7 @@ class NetworkVerifier {
     result.images = choose_images(batch, options_.images, options_.seed);
     const NetworkTensors inputs = random_inputs(record_, model_.input_std, batch, options_.seed);
     NetworkTensors outputs;
+    begin(fmt::format("batch {} runs", batch));
     result.fault = fault_of([&] { outputs = executor_.run(program, batch, inputs); });
     if (result.fault.empty()) compare_outputs(result, inputs, outputs);
     if (options_.steps || !result.outputs_passed()) look_at_steps(result, inputs, outputs);
@@ -115,7 +128,12 @@ class NetworkVerifier {
   }
 
  private:
+  void begin(const std::string& what) const {
+    if (progress_) progress_(0, 0, what);
+  }
+
   void compare_outputs(NetworkResult& result, const NetworkTensors& inputs, const NetworkTensors& outputs) const {
+    begin(fmt::format("batch {}, {} images in float64", result.batch, result.images.size()));
     std::vector<std::vector<float>> chosen;
     for (const std::vector<float>& input : inputs) chosen.push_back(pick_images(input, result.batch, result.images));
     const std::vector<std::vector<double>> expected =
@@ -128,6 +146,7 @@ class NetworkVerifier {
 
   void look_at_steps(NetworkResult& result, const NetworkTensors& inputs, const NetworkTensors& outputs) {
     const std::vector<Step>& steps = result.program->plan.steps;
+    begin(fmt::format("batch {} runs step by step", result.batch));
     if (!compiled_) compiled_ = prepare_graph(model_, std::nullopt, choices_of(result.program->plan));
     StepComparison comparison(*compiled_, *result.program, result.batch, result.images,
                               arithmetic_of(manifest_, *result.program));
@@ -135,8 +154,8 @@ class NetworkVerifier {
     result.step_fault = fault_of([&] {
       const NetworkTensors again = executor_.run(*result.program, result.batch, inputs, [&](const StepValues& values) {
         const Step& step = steps[static_cast<std::size_t>(values.step)];
-        if (progress_) progress_(values.step, static_cast<int>(steps.size()), step.name);
         comparison.see(values, matches(options_.layer, step.name));
+        if (progress_) progress_(values.step + 1, static_cast<int>(steps.size()), step.name);
       });
       if (result.fault.empty() && !same_bits(again, outputs)) {
         fail(ErrorKind::verification, "the steps one after the other give other outputs than the network as a whole");
@@ -172,7 +191,7 @@ bool NetworkVerification::passed() const { return std::ranges::all_of(results, &
 
 Network import_model(const std::string& path, const Manifest& manifest) {
   const std::vector<NetworkArgument>& inputs = manifest.network->inputs;
-  if (!path.ends_with(".onnx")) {
+  if (!has_ending(path, ".onnx")) {
     fail(ErrorKind::bad_input, "{}: is no .onnx file, but the package holds a network: it is compared with its model",
          path);
   }
@@ -182,7 +201,7 @@ Network import_model(const std::string& path, const Manifest& manifest) {
   if (inputs.size() == 1 && inputs.front().shape.size() == 3) {
     options.flags.input_shape = fmt::format("{}", fmt::join(inputs.front().shape, "x"));
   }
-  Network model = import_network(path, options);
+  Network model = import_for(manifest, path, options);
   check_arguments(model, "inputs", model.inputs, inputs);
   check_arguments(model, "outputs", model.outputs, manifest.network->outputs);
   return model;

@@ -65,8 +65,8 @@ NetworkTensors random_inputs(const NetworkRecord& network, double input_std, int
 // `count` of `batch` images, ascending: the first, the last, and others at random.
 std::vector<int> choose_images(int batch, int count, std::uint64_t seed);
 
-// `done` of `all` steps were looked at, then comes `step`.
-using StepProgress = std::function<void(int done, int all, const std::string& step)>;
+// `done` of `all` steps were looked at, `what` the last of them. With `all` 0, `what` is what begins now.
+using StepProgress = std::function<void(int done, int all, const std::string& what)>;
 
 // `model`: as it was imported. Where an output is wrong, the steps are looked at too. Errors of kind verification
 // become results; others are thrown. `progress` may be empty.

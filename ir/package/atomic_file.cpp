@@ -55,8 +55,8 @@ class TemporaryFile {
     }
   }
 
-  void rename_to(const fs::path& path) {
-    if (::fsync(fd_) != 0) cannot_write(target_, errno);
+  void rename_to(const fs::path& path, Durability durability) {
+    if (durability == Durability::forced && ::fsync(fd_) != 0) cannot_write(target_, errno);
     const int closed = ::close(fd_);
     fd_ = -1;
     if (closed != 0) cannot_write(target_, errno);
@@ -80,25 +80,60 @@ void sync_directory(const fs::path& directory) {
   ::close(fd);
 }
 
-}  // namespace
-
-void write_file_atomically(const std::string& path, std::string_view bytes) {
+// The file that is to be replaced or made, behind symbolic links.
+fs::path target_of(const std::string& path) {
   if (path.empty()) cannot_write("''", "the path is empty");
   std::error_code error;
   fs::path target = path;
   const fs::file_status status = fs::status(target, error);
-  if (fs::is_directory(status)) cannot_write(path, EISDIR);
+  if (fs::is_directory(status) || path.ends_with('/')) cannot_write(path, "it is a folder; a file's name is needed");
   // A rename would replace a device such as /dev/null.
   if (fs::exists(status) && !fs::is_regular_file(status)) cannot_write(path, "it is not a regular file");
   if (fs::exists(status) && fs::is_symlink(fs::symlink_status(target, error))) {
     target = fs::canonical(target, error);
     if (error) cannot_write(path, error.message());
   }
-  const fs::path directory = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  TemporaryFile file(directory, path);
+  return target;
+}
+
+fs::path folder_of(const fs::path& target) { return target.has_parent_path() ? target.parent_path() : fs::path("."); }
+
+// A temporary file in the folder of `target`, which is what `path` stands for.
+TemporaryFile temporary_beside(const fs::path& target, const std::string& path) {
+  std::error_code error;
+  const fs::path folder = folder_of(target);
+  const fs::file_status status = fs::status(folder, error);
+  if (status.type() == fs::file_type::not_found) {
+    cannot_write(path, fmt::format("there is no folder '{}'", folder.string()));
+  }
+  if (fs::exists(status) && !fs::is_directory(status)) {
+    cannot_write(path, fmt::format("'{}' is not a folder", folder.string()));
+  }
+  return {folder, path};
+}
+
+}  // namespace
+
+void write_file_atomically(const std::string& path, std::string_view bytes, Durability durability) {
+  const fs::path target = target_of(path);
+  TemporaryFile file = temporary_beside(target, path);
   file.write(bytes);
-  file.rename_to(target);
-  sync_directory(directory);
+  file.rename_to(target, durability);
+  if (durability == Durability::forced) sync_directory(folder_of(target));
+}
+
+void check_can_write(const std::string& path) { temporary_beside(target_of(path), path); }
+
+void check_can_fill_folder(const std::string& path) {
+  if (path.empty()) cannot_write("''", "the path is empty");
+  std::error_code error;
+  fs::path existing = fs::absolute(path, error);
+  if (error) cannot_write(path, error.message());
+  while (!fs::exists(fs::status(existing, error)) && existing.has_relative_path()) existing = existing.parent_path();
+  if (!fs::is_directory(existing, error)) {
+    cannot_write(path, fmt::format("'{}' is not a folder", existing.string()));
+  }
+  temporary_beside(existing / "file", path);
 }
 
 }  // namespace burin

@@ -51,9 +51,23 @@ TEST_CASE("format: unknown content") {
 TEST_CASE("format: formats of others are called by their name") {
   rejects_format("a.h5", "\x89HDF\r\n\x1a\n....", {"HDF5"});
   rejects_format("a.gguf", "GGUF....", {"GGUF"});
-  rejects_format("a.pth", "\x80\x02}q", {"pickle"});
+  rejects_format("a.pkl", "\x80\x02}q", {"pickle"});
   rejects_format("a.tflite", "....TFL3", {"TensorFlow Lite"});
   rejects_format("a.npz.gz", "\x1f\x8b....", {"gzip"});
+}
+TEST_CASE("format: a file of PyTorch is told how it becomes one that can be read") {
+  const std::initializer_list<std::string_view> advice = {"is a PyTorch file", "torch.onnx.export(",
+                                                          "safetensors.torch.save_file("};
+  std::string archive("PK\x03\x04", 4);  // as torch.save() writes it
+  archive += std::string(22, '\0') + std::string("\x10\x00\x00\x00", 4) + "archive/data.pkl";
+  rejects("a.pt", archive, advice);
+  rejects("model.bin", archive, advice);
+  rejects("a.PTH", "\x80\x02}q", advice);
+  rejects("a.pt", "hello", {"no weights file that burin knows"});
+}
+TEST_CASE("format: capitals in a name's ending do not matter") {
+  rejects("A.SAFETENSORS", "short", {"too few for safetensors"});
+  rejects("A.NPY", "short", {"does not start like"});
 }
 TEST_CASE("format: broken content is judged by the name") {
   rejects_format("a.safetensors", "short", {"too few for safetensors"});

@@ -42,3 +42,8 @@ TEST_CASE("names_of_files_are_suggested_too") {
   CHECK(did_you_mean("zzz", names).empty());
   CHECK(did_you_mean(std::string(300, 'n'), std::vector<std::string>{std::string(300, 'n')}).empty());
 }
+
+TEST_CASE("lists_begin_with_what_is_nearest") {
+  CHECK(nearest_first("imgae", {"mask", "tokens", "image"}) == std::vector<std::string>{"image", "mask", "tokens"});
+  CHECK(nearest_first(std::string(300, 'x'), {"b", "a"}) == std::vector<std::string>{"b", "a"});
+}

@@ -61,6 +61,14 @@ TEST_CASE("arch: an unknown name lists the known ones") {
   }
 }
 
+TEST_CASE("arch: what to compile for so that a GPU can run it") {
+  CHECK(arch_for_device(90)->name == "sm_90");
+  CHECK(arch_for_device(87)->name == "sm_86");
+  CHECK(arch_for_device(100)->name == "sm_90");
+  CHECK(arch_for_device(120)->name == "sm_89");  // plans for sm_90 may take more shared memory than it has
+  CHECK(arch_for_device(70) == nullptr);
+}
+
 TEST_CASE("arch: registers are dealt to warps by scheduler, as the H200 was seen to do") {
   // 800 threads of 78 registers and 288 of 182 did not start; the driver named these limits
   CHECK(resident_warps(65536, 78) * kWarpSize == 768);

@@ -113,6 +113,55 @@ TEST_CASE("template plan: what was edited follows from the operator and the othe
   CHECK(has(refusal_of(print(plan)), "it is of pool, not of elementwise"));
 }
 
+// What a person writes into a plan is theirs, whatever it is: never a fault of burin's own, and no crash.
+TEST_CASE("template plan: numbers that were edited are never an internal fault") {
+  std::vector<OperatorCase> cases;
+  for (const auto& list : {pool_cases(), channel_cases(), linear_cases(), normalization_cases(), copy_cases()}) {
+    cases.insert(cases.end(), list.begin(), list.begin() + std::min<std::ptrdiff_t>(2, std::ssize(list)));
+  }
+  Linear sparse{.in_features = 400, .out_features = 20};
+  for (int i = 0; i < 8000; ++i) sparse.weights.push_back(i % 10 == 0 ? 1.0F : 0.0F);
+  cases.push_back({"sparse", sparse, {{400}}});
+  int refused = 0;
+  for (const OperatorCase& edge : cases) {
+    const Network network = network_of(edge);
+    const Task task = task_of(network, network.operators.back(), {});
+    for (const Candidate& candidate : candidates_of(task)) {
+      const Provider& provider = *find_provider(candidate.provider);
+      std::size_t end = 0;
+      for (std::size_t at = candidate.plan.find_first_of("0123456789"); at != std::string::npos;
+           at = candidate.plan.find_first_of("0123456789", end)) {
+        end = std::min(candidate.plan.find_first_not_of("0123456789", at), candidate.plan.size());
+        for (const char* number : {"0", "1", "3", "64", "65536", "2147483647", "99999999999999999999"}) {
+          std::string edited = candidate.plan;
+          edited.replace(at, end - at, number);
+          const auto thrown = thrown_by([&] { (void)provider.make(task, edited); });
+          if (!thrown) continue;
+          ++refused;
+          INFO(edge.name << ", " << candidate.provider << ": " << thrown->text << "\n" << edited);
+          REQUIRE((thrown->kind == ErrorKind::bad_input || thrown->kind == ErrorKind::unsupported));
+        }
+      }
+    }
+  }
+  CHECK(refused > 1000);
+}
+
+TEST_CASE("template plan: how many words of weights there are follows from the weights") {
+  Linear op{.in_features = 400, .out_features = 20};
+  for (int i = 0; i < 8000; ++i) op.weights.push_back(i % 10 == 0 ? 1.0F : 0.0F);
+  const Network network = network_of(op, {{400}});
+  TemplatePlan plan = plan_of(network, "linear_sparse");
+  const std::int64_t words = plan.weights().run_words;
+  plan.weights().run_words += 1;
+  const Task task = task_of(network, network.operators.back(), {});
+  CHECK(
+      error_of([&] { find_provider("linear_sparse")->make(task, print(plan)); }) ==
+      fmt::format("operator 'tested': the plan says that the weights take {} words, and they take {}: correct the line "
+                  "of its tensor 'weights'",
+                  words + 1, words));
+}
+
 TEST_CASE("template plan: tensors") {
   TemplatePlan plan = relu_plan();
   plan.output().image_words = 140;

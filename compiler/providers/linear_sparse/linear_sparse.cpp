@@ -5,6 +5,7 @@
 #include "compiler/providers/linear/linear_weights.h"
 #include "compiler/providers/linear_sparse/sparse_rows.h"
 #include "compiler/providers/template_provider.h"
+#include "ir/error.h"
 #include "ir/kernel.h"
 #include "ir/saturate.h"
 // clang-format off
@@ -93,8 +94,15 @@ class LinearSparseProvider : public TemplateProvider {
   }
 
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
-    return pack_sparse_rows(stored_weights(*task.get<Linear>(), task), plan.integers.at("delta_words"),
-                            task.linear_storage);
+    std::vector<std::uint32_t> words = pack_sparse_rows(stored_weights(*task.get<Linear>(), task),
+                                                        plan.integers.at("delta_words"), task.linear_storage);
+    // How many there are follows from the weights: plan_as() believes the plan, which a person may have edited.
+    if (static_cast<std::int64_t>(words.size()) != plan.weights().run_words) {
+      fail(ErrorKind::bad_input,
+           "operator '{}': the plan says that the weights take {} words, and they take {}: correct the line of its tensor 'weights'",
+           task.name, plan.weights().run_words, words.size());
+    }
+    return words;
   }
 
  private:

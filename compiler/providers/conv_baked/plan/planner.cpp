@@ -100,6 +100,7 @@ class Planner {
       fail(ErrorKind::usage, "layer '{}': --plan promote={} is for fp16x2 alone; sums of {} are FP32 from the start",
            layer_.name, *request_.constraints.promote_every, to_string(request_.precision));
     }
+    if (const std::optional<PixelTile>& tile = request_.constraints.tile) check_tile(*tile);
     if (const std::optional<Pool>& pool = shape_.epilogue.pool) check_pool(*pool);
     BURIN_CHECK(pattern_.in_channels == shape_.in_channels && pattern_.out_channels == shape_.out_channels &&
                     pattern_.kernel_h == shape_.kernel_h && pattern_.kernel_w == shape_.kernel_w,
@@ -110,6 +111,14 @@ class Planner {
            "instruction; pruning further, or a larger zero threshold where many weights are tiny, helps",
            layer_.name, pattern_.statistics.nonzeros, kMaxLayerNonzeros);
     }
+  }
+
+  // Before anything is laid out for it.
+  void check_tile(const PixelTile& tile) const {
+    if (tile.images <= kMaxThreadsPerBlock && tile.rows <= shape_.conv_h() && tile.cols <= shape_.conv_w()) return;
+    fail(ErrorKind::usage,
+         "layer '{}': --plan tile={}x{}x{}: its output has {} rows and {} columns, and a tile at most {} images",
+         layer_.name, tile.images, tile.rows, tile.cols, shape_.conv_h(), shape_.conv_w(), kMaxThreadsPerBlock);
   }
 
   void check_pool(const Pool& pool) const {
@@ -330,6 +339,11 @@ class Planner {
       on_arch.arch = name;
       const std::vector<std::string> faults =
           name == plan.arch ? verify(on_arch, shape_, pattern_) : verify(on_arch, shape_);
+      // What a person chose may be what no check before the search has thought of.
+      if (!faults.empty() && request_.constraints.any()) {
+        fail(ErrorKind::usage, "layer '{}': the plan that --plan {} leads to is not legal on {}: {}", layer_.name,
+             print(request_.constraints), name, faults.front());
+      }
       BURIN_CHECK(faults.empty(), "the plan of layer '{}' is not legal on {}: {}", layer_.name, name, faults.front());
     }
   }
