@@ -280,7 +280,7 @@ int bench_package(const BenchArguments& arguments) {
   // Complains before anything takes time.
   const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   if (arguments.json && *arguments.json != "-") check_output_file("--json", *arguments.json, {arguments.package});
-  const Package package = open_package(arguments.package);
+  const Package package = read_given_package(arguments.package);
   const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
   if (package.manifest.network && !by_layer) {
     refuse_given(*arguments.command, {"--copies"}, "a network's steps evict each other's code; it is for layers");

@@ -181,7 +181,7 @@ void check_tuning(const CompileArguments& arguments) {
   }
 }
 
-// Only baked plans are measured.
+// What is measured are convolutions.
 void check_tuned_layers(const CompileArguments& arguments, const Network& network) {
   if (arguments.tune == 0 || !network.layers.empty()) return;
   fail(ErrorKind::usage, "--tune measures kernels of convolutions, and {} has none", arguments.input);

@@ -36,7 +36,7 @@ bool is_package(const std::string& path) {
   return bytes.starts_with("PK\x03\x04") && bytes.substr(kNameOffset) == kManifestPath;
 }
 
-Package open_package(const std::string& path) {
+Package read_given_package(const std::string& path) {
   const std::optional<std::string> kind = kind_by_name(path);
   if (!kind || is_package(path) || !std::filesystem::exists(path)) return read_package(path);
   if (*kind == "a PyTorch file") {

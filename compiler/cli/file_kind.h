@@ -11,7 +11,7 @@ namespace burin {
 bool is_package(const std::string& path);
 
 // read_package(). Where the file is a model or weights, the error says that it must be compiled first.
-Package open_package(const std::string& path);
+Package read_given_package(const std::string& path);
 
 // Throws Error(bad_input) where `path`, which should be a model or weights, is a package. `what`: "--against", "INPUT".
 void refuse_package(const std::string& what, const std::string& path);

@@ -278,7 +278,7 @@ int inspect(const InspectArguments& arguments) {
   Package package;
   const std::optional<std::string>& layer_glob = arguments.import.options.layer_glob;
   if (is_package(arguments.input)) {
-    package = open_package(arguments.input);
+    package = read_given_package(arguments.input);
     check_package_options(arguments, package);
     rows = rows_of_package(package, layer_glob, arguments.arch);
     about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
@@ -303,7 +303,7 @@ int inspect(const InspectArguments& arguments) {
       const auto record = [&](const std::string& pass, const Network& left, int changes) {
         passes.push_back({pass, changes, left.operators.size()});
       };
-      network = simplify(std::move(network), record, pools_that_stay_apart(options));
+      network = simplify(std::move(network), record, graph_choices(options));
     }
     if (arguments.memory) {
       for (const int batch : options.batches) plans.push_back(plan_network(network, batch));

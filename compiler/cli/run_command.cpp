@@ -98,7 +98,7 @@ int run_layer(const RunArguments& arguments, const Package& package) {
 }
 
 int run(const RunArguments& arguments) {
-  const Package package = open_package(arguments.package);
+  const Package package = read_given_package(arguments.package);
   if (arguments.layer) return run_layer(arguments, package);
   if (!package.manifest.network) {
     fail(ErrorKind::usage, "{} holds layers, not a whole network: say which one with --layer NAME", arguments.package);

@@ -201,7 +201,7 @@ int verify_package(const VerifyArguments& arguments) {
   if (arguments.device.starts_with("cuda")) {
     refuse_given(*arguments.command, {"--jobs"}, "a GPU verifies one kernel after the other");
   }
-  const Package package = open_package(arguments.package);
+  const Package package = read_given_package(arguments.package);
   refuse_package("--against", arguments.weights);
   if (package.manifest.network) return verify_whole(arguments, package, batch);
   if (arguments.layers || arguments.images) {

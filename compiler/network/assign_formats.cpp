@@ -10,8 +10,6 @@
 namespace burin {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 class FormatAssigner {
  public:
   FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
@@ -31,13 +29,17 @@ class FormatAssigner {
     TensorFormat input, output;
   };
 
+  Activations& tensor_at(int tensor) { return network_.tensors[static_cast<std::size_t>(tensor)]; }
+  const Activations& tensor_at(int tensor) const { return network_.tensors[static_cast<std::size_t>(tensor)]; }
+  const ConvLayer& layer_at(int layer) const { return network_.layers[static_cast<std::size_t>(layer)]; }
+
   Formats formats_of(const Operator& op) const {
     if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
-      const ConvolutionFormats asked = formats_(op, network_.layers[at(convolution->layer)]);
+      const ConvolutionFormats asked = formats_(op, layer_at(convolution->layer));
       return {asked.input, asked.output};
     }
     const auto* concat = std::get_if<Concat>(&op.kind);
-    if (concat == nullptr || concat->axis != 0 || network_.tensors[at(op.output)].shape.size() != 3) return {};
+    if (concat == nullptr || concat->axis != 0 || tensor_at(op.output).shape.size() != 3) return {};
     // A tensor of which all parts are made in one format has it, too.
     const TensorFormat first = made_in(op.inputs[0]);
     for (const int input : op.inputs) {
@@ -48,7 +50,7 @@ class FormatAssigner {
 
   TensorFormat made_in(int tensor) const {
     const auto found = made_as_.find(tensor);
-    return network_.tensors[at(found == made_as_.end() ? tensor : found->second)].format;
+    return tensor_at(found == made_as_.end() ? tensor : found->second).format;
   }
 
   void add(Operator op) {
@@ -58,7 +60,7 @@ class FormatAssigner {
     }
     const int output = op.output;
     if (!outputs_.contains(output) || formats.output.is_plain()) {
-      network_.tensors[at(output)].format = formats.output;
+      tensor_at(output).format = formats.output;
       network_.operators.push_back(std::move(op));
       return;
     }
@@ -72,13 +74,13 @@ class FormatAssigner {
 
   // The tensor, or a copy in the format.
   int in_format(int tensor, const TensorFormat& format) {
-    if (network_.tensors[at(tensor)].format == format) return tensor;
+    if (tensor_at(tensor).format == format) return tensor;
     const auto made = made_as_.find(tensor);
-    if (made != made_as_.end() && network_.tensors[at(made->second)].format == format) return made->second;
+    if (made != made_as_.end() && tensor_at(made->second).format == format) return made->second;
     const auto [entry, is_new] = converted_.try_emplace({tensor, to_string(format)});
     if (is_new) {
       // Between two formats that are not plain ones a plain copy stands.
-      const int from = network_.tensors[at(tensor)].format.is_plain() || format.is_plain() ? tensor : in_format(tensor, {});
+      const int from = tensor_at(tensor).format.is_plain() || format.is_plain() ? tensor : in_format(tensor, {});
       entry->second = add_tensor(tensor, format);
       add_conversion(from, entry->second);
     }
@@ -86,14 +88,14 @@ class FormatAssigner {
   }
 
   static std::string unique(const std::string& name, std::set<std::string>& taken) {
-    std::string result = name.size() <= kMaxLayerNameBytes ? name : name.substr(0, kMaxLayerNameBytes / 2);
+    std::string result = name.size() <= kMaxLayerNameBytes ? name : "converted";
     const std::string stem = result;
     for (int i = 2; !taken.insert(result).second; ++i) result = fmt::format("{}_{}", stem, i);
     return result;
   }
 
   int add_tensor(int like, const TensorFormat& format) {
-    const Activations& tensor = network_.tensors[at(like)];
+    const Activations& tensor = tensor_at(like);
     const std::string name =
         fmt::format("{}.{}", tensor.name, format.is_plain() ? to_string(format.element) : to_string(format.layout));
     network_.tensors.push_back({unique(name, tensor_names_), tensor.shape, format});
@@ -101,7 +103,7 @@ class FormatAssigner {
   }
 
   void add_conversion(int from, int to) {
-    const std::string name = fmt::format("{}.convert", network_.tensors[at(to)].name);
+    const std::string name = fmt::format("{}.convert", tensor_at(to).name);
     network_.operators.push_back({unique(name, operator_names_), Convert{}, {from}, to});
     ++conversions_;
   }

@@ -70,7 +70,7 @@ double half_rounding(const std::vector<StepArithmetic>& steps) {
 }
 
 StepComparison::StepComparison(const Network& network, const NetworkProgram& program, int batch,
-                               std::vector<int> images, std::vector<bool> halves)
+                               std::vector<int> images, std::vector<StepArithmetic> arithmetic)
     : network_(network),
       program_(program),
       batch_(batch),

@@ -48,12 +48,10 @@ TEST_CASE("compile_refuses_options_without_effect") {
   refused({"--cache", dump, "--no-cache"}, "--no-cache uses no cache");
   refused({"--cache-limit", "2", "--no-cache"}, "--no-cache uses no cache");
   refused({"--cache", dump, "--dump-dir", dump}, "--dump-dir makes every kernel anew, and uses no cache");
-  refused({"--cache-limit", "2", "--from", "plan.txt"}, "--from makes every kernel anew");
   refused({"--plan", "splits=1", "--kernels", "dense"}, "--kernels asks for other kernels of all convolutions");
   refused({"--precision", "fp16", "--kernels", "dense"}, "is for baked code alone");
   refused({"--layout", "nchw4", "--kernels", "conv=streamed"}, "is for baked code alone");
   refused({"--skip-dead-tiles", "--kernels", "dense"}, "is for baked code alone");
-  refused({"--tune", "--kernels", "dense"}, "--kernels asks for other kernels of all convolutions");
   refused({"--linear-storage", "fp16"}, "only whole networks have fully connected layers");
   refused({"--stop-after", "plan"}, "--dump-dir");
   CHECK(files.folder.entries() == Arguments{"m.onnx", "two.onnx", "w.safetensors"});

@@ -14,7 +14,7 @@ using namespace burin_test;
 namespace {
 
 // 3x3, of the same size.
-ConvLayer conv(const std::string& name, int in, int out) {
+ConvLayer same_size(const std::string& name, int in, int out) {
   ConvLayer layer;
   layer.name = name;
   layer.shape.in_channels = in;
@@ -33,13 +33,13 @@ Rewritten in_halves(Network network) {
 }
 
 // The operators in their order, by their names.
-std::string names(const Network& network) {
+std::string operators_of(const Network& network) {
   std::string text;
   for (const Operator& op : network.operators) text += (text.empty() ? "" : " ") + op.name;
   return text;
 }
 
-const Activations& tensor(const Network& network, const std::string& name) {
+const Activations& named_tensor(const Network& network, const std::string& name) {
   const auto found = std::ranges::find(network.tensors, name, &Activations::name);
   REQUIRE(found != network.tensors.end());
   return *found;
@@ -50,7 +50,7 @@ const Activations& tensor(const Network& network, const std::string& name) {
 TEST_CASE("assign_formats: convolutions hand on halves, and what others read is converted") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {a});
+  const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
   const int average = graph.add("average", GlobalAveragePool{}, {b});
   const Network network = graph.finish({average});
   REQUIRE(verify(network).empty());
@@ -59,15 +59,15 @@ TEST_CASE("assign_formats: convolutions hand on halves, and what others read is 
   CHECK(conversions == 2);
   const std::string input = network.tensors[static_cast<std::size_t>(x)].name;
   const std::string made = network.tensors[static_cast<std::size_t>(b)].name;
-  CHECK(names(formatted) == input + ".n2chw.convert a b " + made + ".f32.convert average");
-  CHECK(tensor(formatted, made).format == kHalf);
-  CHECK(tensor(formatted, input).format.is_plain());
+  CHECK(operators_of(formatted) == input + ".n2chw.convert a b " + made + ".f32.convert average");
+  CHECK(named_tensor(formatted, made).format == kHalf);
+  CHECK(named_tensor(formatted, input).format.is_plain());
 }
 
 TEST_CASE("assign_formats: a tensor is converted once for all who read it") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {x});
+  const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {x});
   const int sum = graph.add("sum", Combine{}, {a, b});
   const auto [formatted, conversions] = in_halves(graph.finish({sum, a}));
   CHECK(verify(formatted) == std::vector<std::string>{});
@@ -78,7 +78,7 @@ TEST_CASE("assign_formats: a tensor is converted once for all who read it") {
 TEST_CASE("assign_formats: the network's outputs keep their names and are plain") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {a});
+  const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
   const Network network = graph.finish({a, b});
   const auto [formatted, conversions] = in_halves(network);
   CHECK(verify(formatted) == std::vector<std::string>{});
@@ -98,9 +98,9 @@ TEST_CASE("assign_formats: the network's outputs keep their names and are plain"
 TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.convolution(conv("b", 2, 3), {x});
+  const int a = graph.convolution(same_size("a", 2, 1), {x}), b = graph.convolution(same_size("b", 2, 3), {x});
   const int both = graph.add("both", Concat{0}, {a, b});
-  const int out = graph.convolution(conv("out", 4, 1), {both});
+  const int out = graph.convolution(same_size("out", 4, 1), {both});
   const auto [formatted, conversions] = in_halves(graph.finish({out}));
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
@@ -117,14 +117,14 @@ TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
 TEST_CASE("assign_formats: a concat of which one part is plain is plain") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(conv("a", 2, 1), {x});
+  const int a = graph.convolution(same_size("a", 2, 1), {x});
   const int both = graph.add("both", Concat{0}, {a, x});
   const auto [formatted, conversions] = in_halves(graph.finish({both}));
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
 }
 
-TEST_CASE("network: formats that an operator cannot have are faults") {
+TEST_CASE("network formats: that an operator cannot have are faults") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
   const int pooled = graph.add("average", GlobalAveragePool{}, {x});
