@@ -32,11 +32,15 @@ TEST_CASE("no_plan_is_a_fault_of_burins_own") {
   for (const char* key : {"groups", "splits", "stage", "buffers", "barrier", "ahead", "together", "promote"}) {
     for (const std::string& count : kNumbers) plans.push_back(std::string(key) + "=" + count);
   }
-  for (const char* staging : {"", "staging=shared,", "staging=bulk,", "staging=direct,"}) {
-    for (const std::string& plan : plans) {
-      check_users({"compile", folder / "w.safetensors", "--arch", "sm_90", "--plan", staging + plan, "--dump-dir",
-                   folder / "d", "--stop-after", "plan"});
+  for (const char* staging : {"staging=shared,", "staging=bulk,", "staging=direct,"}) {
+    for (const char* plan : {"tile=4x9x9", "groups=7", "splits=7", "stage=1000", "buffers=1000", "ahead=2147483647",
+                             "together=7", "splits=2,cluster=2x2"}) {
+      plans.push_back(std::string(staging) + plan);
     }
+  }
+  for (const std::string& plan : plans) {
+    check_users({"compile", folder / "w.safetensors", "--arch", "sm_90", "--plan", plan, "--dump-dir", folder / "d",
+                 "--stop-after", "plan"});
   }
 }
 
@@ -54,6 +58,10 @@ TEST_CASE("no_value_of_an_option_is_a_fault_of_burins_own") {
     for (const std::string& value : values) {
       check_users({"compile", folder / "w.safetensors", "--arch", "sm_90", "--dump-dir", folder / "d", "--stop-after",
                    "plan", option, value});
+    }
+  }
+  for (const char* option : {"--batch", "--input-shape"}) {
+    for (const std::string& value : values) {
       check_users({"inspect", folder / "m.onnx", "--simplify", "--memory", option, value});
     }
   }
