@@ -1,5 +1,6 @@
 #include "compiler/reentry.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -72,10 +73,13 @@ CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
     fail(ErrorKind::usage, "--plan has no effect here: {}, which makes all choices; edit {}", brings,
          reentry.plan_path);
   }
-  if (options.kernels.all != kAutoKind || !options.kernels.of_layers.empty()) {
-    fail(ErrorKind::usage, "--kernels has no effect here: {}, which names the kind of kernel", brings);
-  }
   const std::string name = in_file(reentry.plan_path, [&] { return template_of(reentry.plan); });
+  const auto is_another = [&](const std::string& kind) { return kind != kAutoKind && kind != name; };
+  const auto& of_layers = options.kernels.of_layers;
+  if (is_another(options.kernels.all) ||
+      std::ranges::any_of(of_layers, [&](const auto& entry) { return is_another(entry.second); })) {
+    fail(ErrorKind::usage, "--kernels has no effect here: {}, and is for {}", brings, printable(name));
+  }
   if (name != kBakedProvider) {
     // The plans of templates say nothing of these, and are of FP32 tensors in nchw.
     if (options.precision != Precision::fp32 || options.layout.value_or(TensorLayout::nchw) != TensorLayout::nchw ||

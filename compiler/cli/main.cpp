@@ -15,9 +15,8 @@ namespace burin {
 namespace {
 
 constexpr const char* kDescription =
-    "burin compiles pruned convolutional networks for NVIDIA GPUs: a model (ONNX), or the weights of single layers, "
-    "goes\n"
-    "in; a package of CUDA kernels comes out, in whose code the weights' zeros are nothing at all.\n"
+    "burin compiles pruned convolutional networks for NVIDIA GPUs: a model (ONNX), or the weights of single layers,\n"
+    "goes in, and a package of CUDA kernels comes out; where it pays, their code holds the nonzero weights alone.\n"
     "To begin with: burin compile model.onnx, then burin verify model.burin --against model.onnx";
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 1 verification failed, 2 usage, 3 bad input file, 4 unsupported, 5 device.\n"

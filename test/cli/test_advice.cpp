@@ -183,6 +183,20 @@ TEST_CASE("bench_without_a_gpu_says_once_what_can_be_done") {
              Contains("--device host: bench measures on a GPU") && Contains(instead));
 }
 
+TEST_CASE("tune_without_a_gpu_does_not_send_to_an_option_that_compile_has_not") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  const std::vector<std::string> compile = {"compile", folder / "w.safetensors", "--arch", "sm_90", "--tune",
+                                            "-o",      folder / "p.burin"};
+  for (const char* driver : {"CUDA_VISIBLE_DEVICES=", "BURIN_CUDA_DRIVER=absent.so"}) {
+    const Outcome outcome = run_burin(compile, {driver});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 5);
+    CHECK_THAT(outcome.err, Contains("--tune measures on a GPU, and none was found") && !Contains("--device") &&
+                                Contains("without --tune the cost model chooses"));
+  }
+}
+
 TEST_CASE("help_speaks_of_networks_first") {
   const std::string help = run_burin({"--help"}).out;
   CHECK(help.find("network") < help.find("layer"));

@@ -82,8 +82,7 @@ TEST_CASE("nchw_is_the_layout_that_goes_without_saying") {
 TEST_CASE("a_plan_that_is_fed_back_has_its_own_layout") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  REQUIRE(compile(folder, "p.burin", {"--kernels", "baked", "--dump-dir", folder / "d", "--stop-after", "plan"})
-              .exit_code == 0);
+  REQUIRE(compile(folder, "p.burin", {"--kernels", "baked", "--dump-dir", folder / "d"}).exit_code == 0);
   const std::string plan = folder / "d/conv/30-plan.txt";
   CHECK(compile(folder, "p.burin", {"--from", plan, "--layout", "nchw"}).exit_code == 0);
   const Outcome outcome = compile(folder, "q.burin", {"--from", plan, "--layout", "nchw4"});

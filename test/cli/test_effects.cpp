@@ -19,8 +19,9 @@ struct Files {
 
   Files() { write_safetensors(weights, {TestLayer{}}); }
   void compile() const {
-    REQUIRE(run_burin({"compile", weights, "--arch", "sm_90", "-o", layers, "--dump-dir", folder / "d"}).exit_code ==
-            0);
+    REQUIRE(run_burin(
+                {"compile", weights, "--arch", "sm_90", "-o", layers, "--kernels", "baked", "--dump-dir", folder / "d"})
+                .exit_code == 0);
     REQUIRE(run_burin({"compile", model, "--arch", "sm_90", "-o", network}).exit_code == 0);
   }
 };
@@ -77,8 +78,8 @@ TEST_CASE("compile_from_a_plan_refuses_what_the_plan_says") {
   const std::string plan = files.folder / "d/conv/30-plan.txt", module = files.folder / "d/conv/50-specialised.ll";
   const Arguments bare = {"compile", files.weights, "--arch", "sm_90", "-o", files.folder / "again.burin"};
   check_refused(bare, {"--plan", "splits=1", "--from", plan}, "is a plan, which makes all choices");
-  check_refused(bare, {"--kernels", "baked", "--from", plan}, "is a plan, which names the kind of kernel");
-  check_refused(bare, {"--kernels", "baked", "--from", module}, "has its plan beside it");
+  check_refused(bare, {"--kernels", "dense", "--from", plan}, "is a plan, and is for conv_baked");
+  check_refused(bare, {"--kernels", "conv=dense", "--from", module}, "has its plan beside it, and is for conv_baked");
   CHECK_FALSE(std::filesystem::exists(files.folder / "again.burin"));
 }
 

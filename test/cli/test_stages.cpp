@@ -44,11 +44,12 @@ TEST_CASE("stop_after_stops_and_writes_no_package") {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     CAPTURE(stages[i]);
     const std::string dump = folder / ("d" + stages[i]);
-    const Outcome outcome =
-        compile_stages(folder, {"-o", folder / "p.burin", "--dump-dir", dump, "--stop-after", stages[i]});
+    const Outcome outcome = run_burin(
+        {"compile", folder / "w.safetensors", "--arch", "sm_90", "--dump-dir", dump, "--stop-after", stages[i]}, {},
+        folder.path());
     CHECK(outcome.exit_code == 0);
     CHECK_THAT(outcome.out, Contains("stopped after stage '" + stages[i] + "'"));
-    CHECK_FALSE(std::filesystem::exists(folder / "p.burin"));
+    CHECK_FALSE(std::filesystem::exists(folder / "w.burin"));
     for (std::size_t file = 0; file < kFiles.size(); ++file) {
       CAPTURE(kFiles[file]);
       CHECK(std::filesystem::exists(dump + "/conv/" + kFiles[file]) == (file <= i));

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "ir/package/atomic_file.h"
 #include "ir/package/names.h"
 #include "test/catch.h"
 #include "test/package/samples.h"
@@ -128,7 +129,8 @@ TEST_CASE("package: the file's mode follows the umask") {
 TEST_CASE("package: the target is a directory") {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder / "x.burin");
-  CHECK(write_error(folder / "x.burin") == "cannot write " + (folder / "x.burin") + ": Is a directory");
+  CHECK(write_error(folder / "x.burin") ==
+        "cannot write " + (folder / "x.burin") + ": it is a folder; a file's name is needed");
   CHECK(folder.entries().size() == 1);
 }
 
@@ -140,9 +142,10 @@ TEST_CASE("package: the target is a device") {
 TEST_CASE("package: the folder does not exist, or is a file") {
   const ScratchFolder folder;
   CHECK(write_error(folder / "none/x.burin") ==
-        "cannot write " + (folder / "none/x.burin") + ": No such file or directory");
+        "cannot write " + (folder / "none/x.burin") + ": there is no folder '" + (folder / "none") + "'");
   burin_test::write_file(folder / "file", "");
-  CHECK(write_error(folder / "file/x.burin") == "cannot write " + (folder / "file/x.burin") + ": Not a directory");
+  CHECK(write_error(folder / "file/x.burin") ==
+        "cannot write " + (folder / "file/x.burin") + ": '" + (folder / "file") + "' is not a folder");
   CHECK(write_error("") == "cannot write '': the path is empty");
   CHECK(folder.entries().size() == 1);
 }
@@ -210,4 +213,23 @@ TEST_CASE("package: names that cannot be shown are the user's to change") {
             ": the weights file's name '\\xff.npz' must have 1 to 4096 bytes of UTF-8 without "
             "control characters to be put into a package; rename it");
   CHECK(folder.entries().empty());
+}
+
+TEST_CASE("package: whether a file can be written is said without writing it") {
+  const ScratchFolder folder;
+  burin_test::write_file(folder / "old.burin", "old");
+  check_can_write(folder / "old.burin");
+  check_can_write(folder / "new.burin");
+  check_can_fill_folder(folder.path().string());
+  check_can_fill_folder(folder / "new/folder");
+  CHECK(folder.entries() == std::vector<std::string>{"old.burin"});
+  CHECK(burin_test::read_file(folder / "old.burin") == "old");
+  const auto refused = [](const auto& check, const std::string& path) {
+    return error_of([&] { check(path); }, ErrorKind::usage);
+  };
+  CHECK(refused(check_can_write, folder / "none/x") ==
+        "cannot write " + (folder / "none/x") + ": there is no folder '" + (folder / "none") + "'");
+  CHECK(refused(check_can_fill_folder, folder / "old.burin/x") ==
+        "cannot write " + (folder / "old.burin/x") + ": '" + (folder / "old.burin") + "' is not a folder");
+  CHECK(refused(check_can_fill_folder, "") == "cannot write '': the path is empty");
 }

@@ -99,7 +99,8 @@ class LinearSparseProvider : public TemplateProvider {
     // How many there are follows from the weights: plan_as() believes the plan, which a person may have edited.
     if (static_cast<std::int64_t>(words.size()) != plan.weights().run_words) {
       fail(ErrorKind::bad_input,
-           "operator '{}': the plan says that the weights take {} words, and they take {}: correct the line of its tensor 'weights'",
+           "operator '{}': the plan says that the weights take {} words, and they take {}: correct the line of its "
+           "tensor 'weights'",
            task.name, plan.weights().run_words, words.size());
     }
     return words;
