@@ -3,7 +3,6 @@
 .PHONY: setup build test demo models format check-format asan fuzz clean
 
 JOBS ?= $(shell nproc)
-FUZZERS = fuzz_npy fuzz_npz fuzz_onnx fuzz_package fuzz_safetensors
 # Presets ask for ccache; without it they are configured without a launcher. The recipes ask, since set-up installs it.
 LAUNCHER = $$(command -v ccache >/dev/null || echo -DCMAKE_CXX_COMPILER_LAUNCHER=)
 SOURCES = git ls-files '*.h' '*.hpp' '*.c' '*.cpp' '*.cu' '*.cuh'
@@ -45,7 +44,7 @@ asan: setup
 # Each fuzz target for a minute.
 fuzz: setup
 	@cmake --preset fuzz $(LAUNCHER) --log-level=WARNING
-	@cmake --build build-fuzz -j $(JOBS) --target $(FUZZERS)
+	@cmake --build build-fuzz -j $(JOBS) --target burin_fuzz_tests
 	@.ci/test.sh build-fuzz -L fuzz
 
 clean:

@@ -117,7 +117,7 @@ Pool window(PoolKind kind, int kernel, int stride, const Padding& pad = {}) {
   return {.kind = kind, .kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride, .pad = pad};
 }
 
-Pool rounded_up_pool(Pool pool) {
+Pool rounded_up(Pool pool) {
   pool.round_up = true;
   return pool;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kBulkWords = 4;  // bulk copies move 16 bytes at a time
 
-int rounded_up(std::int64_t value, int multiple) { return static_cast<int>(ceil_div(value, multiple) * multiple); }
+int multiple_above(std::int64_t value, int multiple) { return static_cast<int>(ceil_div(value, multiple) * multiple); }
 
 int patch_extent(int tile, int stride, int kernel, int dilation) {
   return (tile - 1) * stride + (kernel - 1) * dilation + 1;
@@ -46,10 +46,10 @@ SharedLayout bulk_layout(const BakedPlan& plan, const ConvShape& shape, const Ha
   shared.row_pitch = shape.in_w * together;
   shared.channel_pitch = shared.patch_rows * shared.row_pitch;
   shared.image_pitch =
-      rounded_up(ceil_div(plan.stage_channels, together) * shared.channel_pitch + hand.padding_words, kBulkWords);
+      multiple_above(ceil_div(plan.stage_channels, together) * shared.channel_pitch + hand.padding_words, kBulkWords);
   const int before = shape.pad.top * shape.in_w + shape.pad.left;
   const int behind = shape.pad.bottom * shape.in_w + shape.pad.right;
-  shared.margin = rounded_up(std::max(before, behind) * together + hand.padding_words, kBulkWords);
+  shared.margin = multiple_above(std::max(before, behind) * together + hand.padding_words, kBulkWords);
   return shared;
 }
 
@@ -90,7 +90,7 @@ BakedPlan plan_by_hand(const ConvLayer& layer, const HandPlan& hand, const std::
   plan.threads = static_cast<int>((ceil_div(plan.tile.pixels(), kWarpSize) + hand.idle_warps) * kWarpSize);
 
   const int multiple = bulk ? bulk_multiple(plan, shape) : 1;
-  plan.stage_channels = rounded_up(hand.stage_channels, multiple);
+  plan.stage_channels = multiple_above(hand.stage_channels, multiple);
   if (bulk) plan.shared = bulk_layout(plan, shape, hand);
   if (plan.staging == Staging::shared) plan.shared = patch_layout(plan, shape, hand);
 

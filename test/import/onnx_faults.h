@@ -7,6 +7,8 @@
 #include "test/import/files.h"
 #include "test/import/onnx_model.h"
 
+namespace burin_test {
+
 // The model is damaged.
 inline void rejects(const OnnxModel& model, std::initializer_list<std::string_view> parts) {
   expect_bad_input(parts, [&] { model.import(); });
@@ -17,3 +19,5 @@ inline void refuses(const OnnxModel& model, std::initializer_list<std::string_vi
   expect_error(burin::ErrorKind::unsupported, {"net.onnx: node "}, [&] { model.import(); });
   expect_error(burin::ErrorKind::unsupported, parts, [&] { model.import(); });
 }
+
+}  // namespace burin_test
