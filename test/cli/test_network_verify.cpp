@@ -243,36 +243,36 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
   const ScratchFolder folder;
   for (const std::string precision : {"fp16", "bf16", "fp16x2"}) {
     CAPTURE(precision);
-    compile(folder, branched_model(), {"--batch", "1,4", "--precision", precision});
-    const Outcome outcome = verify(folder, {"--layers"});
+    compile_model(folder, branched_model(), {"--batch", "1,4", "--precision", precision});
+    const Outcome outcome = verify_model(folder, {"--layers"});
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
     CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified") && Contains("steps in half precision)"));
     CHECK_THAT(outcome.out, Contains(".n2chw.convert  ") && Contains(".f32.convert  "));
     const std::string shown = run_burin({"inspect", folder / "p.burin"}).out;
     CHECK_THAT(shown, Contains("convert") && Contains(precision));
-    const Outcome odd = verify(folder, {"--batch", "3"});
+    const Outcome odd = verify_model(folder, {"--batch", "3"});
     CHECK(odd.exit_code == 0);
   }
 }
 
 TEST_CASE("a_layer_whose_provider_knows_no_halves_stays_in_fp32") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--precision", "fp16", "--kernels", "conv2=streamed"});
+  compile_model(folder, branched_model(), {"--precision", "fp16", "--kernels", "conv2=streamed"});
   const auto shown = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
   std::map<std::string, std::string> precisions;
   for (const auto& kernel : shown["kernels"]) precisions[kernel["layer"]] = kernel["precision"];
   CHECK(precisions["conv1"] == "fp16");
   CHECK(precisions["conv2"] == "fp32");
-  const Outcome outcome = verify(folder, {"--layers"});
+  const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
 }
 
 TEST_CASE("networks_lie_in_other_layouts_between_their_layers") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--layout", "nchw4"});
-  const Outcome outcome = verify(folder, {"--layers"});
+  compile_model(folder, branched_model(), {"--layout", "nchw4"});
+  const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains(".nchw4.convert  "));
@@ -280,15 +280,15 @@ TEST_CASE("networks_lie_in_other_layouts_between_their_layers") {
 
 TEST_CASE("a_wrong_weight_in_half_precision_does_not_verify") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--precision", "fp16"});
+  compile_model(folder, branched_model(), {"--precision", "fp16"});
   OnnxModel other = branched_model(2);
   folder.write("other.onnx", other.bytes());
-  CHECK(verify(folder, {}, "other.onnx").exit_code == 1);
+  CHECK(verify_model(folder, {}, "other.onnx").exit_code == 1);
 }
 
 TEST_CASE("an_edited_stage_of_one_operator_of_a_network_goes_back_in") {
   const ScratchFolder folder;
-  compile(folder, branched_model(), {"--dump-dir", folder / "d"});
+  compile_model(folder, branched_model(), {"--dump-dir", folder / "d"});
   for (const std::string stage : {"conv2/30-plan.txt", "fc/30-plan.txt", "fc/50-specialised.ll"}) {
     CAPTURE(stage);
     const std::string op = stage.substr(0, stage.find('/'));
@@ -297,7 +297,7 @@ TEST_CASE("an_edited_stage_of_one_operator_of_a_network_goes_back_in") {
     CAPTURE(again.err);
     REQUIRE(again.exit_code == 0);
     CHECK_THAT(again.err, Contains(stage + ": verified on host"));
-    CHECK(verify(folder).exit_code == 0);
+    CHECK(verify_model(folder).exit_code == 0);
   }
   const auto error = [&](const std::string& from, const std::string& batch) {
     const Outcome outcome = run_burin({"compile", folder / "m.onnx", "--arch", "sm_90", "--no-cache", "-o",

@@ -122,7 +122,7 @@ TEST_CASE("tuning_where_no_kernel_can_be_loaded_is_one_clear_error") {
   shape.in_h = shape.in_w = 6;
   network.layers = {make_layer("conv", shape, 0.5)};
   CompileOptions options;
-  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, 2));
+  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, 2, 60));
   CHECK_THAT(thrown.text,
              Contains("layer 'conv', batch 1: none of 2 plans can be used") && Contains("cuModuleGetFunction failed"));
   CHECK(driver.loaded_code().size() == 2);

@@ -60,14 +60,14 @@ TEST_CASE("format: a file of PyTorch is told how it becomes one that can be read
                                                           "safetensors.torch.save_file("};
   std::string archive("PK\x03\x04", 4);  // as torch.save() writes it
   archive += std::string(22, '\0') + std::string("\x10\x00\x00\x00", 4) + "archive/data.pkl";
-  rejects("a.pt", archive, advice);
-  rejects("model.bin", archive, advice);
-  rejects("a.PTH", "\x80\x02}q", advice);
-  rejects("a.pt", "hello", {"no weights file that burin knows"});
+  rejects_format("a.pt", archive, advice);
+  rejects_format("model.bin", archive, advice);
+  rejects_format("a.PTH", "\x80\x02}q", advice);
+  rejects_format("a.pt", "hello", {"no weights file that burin knows"});
 }
 TEST_CASE("format: capitals in a name's ending do not matter") {
-  rejects("A.SAFETENSORS", "short", {"too few for safetensors"});
-  rejects("A.NPY", "short", {"does not start like"});
+  rejects_format("A.SAFETENSORS", "short", {"too few for safetensors"});
+  rejects_format("A.NPY", "short", {"does not start like"});
 }
 TEST_CASE("format: broken content is judged by the name") {
   rejects_format("a.safetensors", "short", {"too few for safetensors"});
