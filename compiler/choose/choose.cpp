@@ -100,8 +100,17 @@ std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) 
   return candidates;
 }
 
+// As the precision and the layouts ask for; in FP32 where a provider is asked for that knows nothing else.
+ConvolutionFormats formats_for(const ConvLayer& layer, const CompileOptions& options) {
+  const std::string& kind = options.kernels.of(layer.name);
+  if (kind != kAutoKind && kind != kBakedProvider) return {};
+  const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
+  return {input, format_of(options.precision, options.output_layout.value_or(input.layout))};
+}
+
 bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
   const std::string& kind = options.kernels.of(layer.name);
+  if (!formats_for(layer, options).output.is_plain()) return true;  // kernels pool in FP32, and store nchw
   if (kind == kBakedProvider) return false;
   ConvLayer pooled = layer;
   pooled.shape.epilogue.pool = pool;
@@ -174,13 +183,11 @@ StaysApart pools_that_stay_apart(const CompileOptions& options) {
 }
 
 FormatsOf convolution_formats(const CompileOptions& options) {
-  const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
-  const TensorFormat output = format_of(options.precision, options.output_layout.value_or(input.layout));
-  if (input.is_plain() && output.is_plain()) return {};
-  return [&options, formats = ConvolutionFormats{input, output}](const Operator&, const ConvLayer& layer) {
-    const std::string& kind = options.kernels.of(layer.name);
-    return kind == kAutoKind || kind == kBakedProvider ? formats : ConvolutionFormats{};
-  };
+  const bool plain = options.precision == Precision::fp32 &&
+                     options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
+                     options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
+  if (plain) return {};
+  return [&options](const Operator&, const ConvLayer& layer) { return formats_for(layer, options); };
 }
 
 }  // namespace burin
