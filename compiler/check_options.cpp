@@ -7,8 +7,8 @@
 
 #include "compiler/import/suggest.h"
 #include "ir/arch.h"
-#include "ir/error.h"
 #include "ir/derive_form.h"
+#include "ir/error.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -17,10 +17,8 @@ namespace {
 // What kernels of layers can do and whole networks cannot, yet.
 void check_graph_options(const CompileOptions& options) {
   const auto refuse = [](const std::string& option) {
-    fail(
-        ErrorKind::unsupported,
-        "{}: whole networks do not have it yet; --layer '*' compiles the convolutions of one, each by itself",
-        option);
+    fail(ErrorKind::unsupported,
+         "{}: whole networks do not have it yet; --layer '*' compiles the convolutions of one, each by itself", option);
   };
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
 }

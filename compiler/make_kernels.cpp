@@ -58,7 +58,7 @@ class KernelMaker {
       }
     }
     made_.kernels[i] = make_kernel(job.task, job.candidate, symbol, options_,
-                                    reentry_.is_for(job.task) ? reentry_ : Reentry{}, dump_folder(job));
+                                   reentry_.is_for(job.task) ? reentry_ : Reentry{}, dump_folder(job));
     if (uses_cache(job) && made_.kernels[i] && !options_.cache->store(key, *made_.kernels[i])) {
       const std::lock_guard lock(mutex_);
       made_.cache_failed = true;

@@ -7,8 +7,9 @@ namespace {
 
 // In the order of OperatorKind.
 constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kKindNames = {
-    "convolution", "linear",  "channel_affine", "elementwise", "combine", "pool",      "global_average_pool",
-    "lrn",         "softmax", "concat",         "pad",         "reshape", "transpose", "identity", "convert"};
+    "convolution",         "linear",   "channel_affine", "elementwise", "combine", "pool",
+    "global_average_pool", "lrn",      "softmax",        "concat",      "pad",     "reshape",
+    "transpose",           "identity", "convert"};
 
 }  // namespace
 

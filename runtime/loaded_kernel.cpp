@@ -10,16 +10,15 @@ namespace {
 
 // A tensor of a convolution, whose form says what its words are, or as a flat run of values.
 ImageShape image_shape(const KernelTensor& tensor) {
-  ImageShape shape{.channels = static_cast<int>(tensor.words()),
-                   .height = 1,
-                   .width = 1,
-                   .channels_together = channels_together(tensor.layout),
-                   .alignment = tensor.alignment,
-                   .images_together = images_together(tensor.layout),
-                   .element = public_element(tensor.element),
-                   .image_pitch = tensor.image_words == tensor.words()
-                                      ? 0
-                                      : tensor.image_words * images_together(tensor.layout)};
+  ImageShape shape{
+      .channels = static_cast<int>(tensor.words()),
+      .height = 1,
+      .width = 1,
+      .channels_together = channels_together(tensor.layout),
+      .alignment = tensor.alignment,
+      .images_together = images_together(tensor.layout),
+      .element = public_element(tensor.element),
+      .image_pitch = tensor.image_words == tensor.words() ? 0 : tensor.image_words * images_together(tensor.layout)};
   if (!tensor.is_image()) return shape;
   shape.channels = tensor.channels;
   shape.height = tensor.rows;

@@ -24,8 +24,8 @@ std::vector<const Provider*> allowed_providers(const Task& task, const CompileOp
 // Error(unsupported) where there is none.
 std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count);
 
-// By the estimates; where candidates were measured, the fastest of these. Throws Error(unsupported) where no provider can do the
-// task, or where CompileOptions::kernels names one for it that cannot.
+// By the estimates; where candidates were measured, the fastest of these. Throws Error(unsupported) where no provider
+// can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
 // Which pools behind a convolution are to be kernels of their own: most providers cannot pool. There the layer and the

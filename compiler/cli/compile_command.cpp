@@ -27,8 +27,8 @@
 #include "compiler/verify/network_verification.h"
 #include "ir/arch.h"
 #include "ir/arch_name.h"
-#include "ir/error.h"
 #include "ir/derive_form.h"
+#include "ir/error.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -282,15 +282,15 @@ void verify_edited(const Package& package, const Network& model, const CompileOp
   const DeviceChoice device = device_for(on_host ? "host" : "cuda");
   const int batch = std::min(options.batches.front(), kMostImages);
   const std::uint64_t seed = std::random_device()();
-  const std::string fault = (package.manifest.network ? fault_of_step : fault_of_layers)(package, model, kernel->op,
-                                                                                          batch, device, seed);
+  const std::string fault =
+      (package.manifest.network ? fault_of_step : fault_of_layers)(package, model, kernel->op, batch, device, seed);
   if (!fault.empty()) {
     fail(ErrorKind::verification,
          "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",
          edited, fault);
   }
-  print_note(fmt::format("{}: verified on {}, batch {}, seed {}", edited, on_host ? "host" : "the first GPU", batch,
-                         seed));
+  print_note(
+      fmt::format("{}: verified on {}, batch {}, seed {}", edited, on_host ? "host" : "the first GPU", batch, seed));
 }
 
 ElementType parse_linear_storage(const std::string& text) {
@@ -413,10 +413,11 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->check(whole_number(1, kMaxTuningPlans));
   command
-      ->add_option("--tune-budget", arguments->tune_budget,
-                   fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
-                               "most work comes first",
-                               kDefaultTuningMinutes))
+      ->add_option(
+          "--tune-budget", arguments->tune_budget,
+          fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
+                      "most work comes first",
+                      kDefaultTuningMinutes))
       ->type_name("TIME");
   command
       ->add_option("--precision", arguments->precision,
@@ -441,8 +442,9 @@ void add_compile_command(CLI::App& app, Action& action) {
                    fmt::format("Stop after a stage: {}", fmt::join(kStages, ", ")))
       ->type_name("STAGE");
   command
-      ->add_option("--from", arguments->options.from_file,
-                   "Go on from an edited stage file of one kernel: a plan, .ll or .ptx; NAME=FILE where there are several")
+      ->add_option(
+          "--from", arguments->options.from_file,
+          "Go on from an edited stage file of one kernel: a plan, .ll or .ptx; NAME=FILE where there are several")
       ->type_name("[NAME=]FILE");
   command->add_option("--jobs", arguments->options.jobs, "Kernels at once (default: one for each processor)")
       ->type_name("N")

@@ -102,10 +102,10 @@ void print_text(const NetworkVerification& verification, const NetworkRecord& ne
   print_data(print_outputs(verification, network));
   for (const NetworkResult& result : verification.results) {
     if (!result.stepped) continue;
-    print_data(
-        fmt::format("\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n",
-                    result.batch, tolerance_text(Precision::fp32),
-                    verification.half_steps > 0 ? "; in half precision, + the rounding of weights, sums and outputs" : ""));
+    print_data(fmt::format(
+        "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
+        tolerance_text(Precision::fp32),
+        verification.half_steps > 0 ? "; in half precision, + the rounding of weights, sums and outputs" : ""));
     print_data(print_steps(result));
     const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
     print_data(coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n");

@@ -71,7 +71,8 @@ std::string tuning_summary(const Manifest& manifest) {
                microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).cold_us),
                own.fault.empty() ? microseconds_text(own.cold_us) : "-", gain_text(gain), tried_text(tuning)});
   }
-  table.add_footer({"geometric mean", "", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
+  table.add_footer(
+      {"geometric mean", "", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
   return table.print();
 }
 

@@ -123,9 +123,8 @@ class Tuner {
     const TuningTask& task = searches_[place]->task;
     const std::vector<std::size_t> round = searches_[place]->task.next_round();
     for (const std::size_t candidate : round) {
-      pool_.add({place, candidate}, [this, &task, candidate = task.candidate(candidate)] {
-        return compile_(task.task(), candidate);
-      });
+      pool_.add({place, candidate},
+                [this, &task, candidate = task.candidate(candidate)] { return compile_(task.task(), candidate); });
     }
     return !round.empty();
   }

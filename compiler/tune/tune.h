@@ -1,5 +1,5 @@
-// Kernels by measurement: for each convolution and batch size candidates of every provider are compiled, checked against
-// the float64 reference and timed on a GPU; the fastest is taken, and the evidence goes into the package.
+// Kernels by measurement: for each convolution and batch size candidates of every provider are compiled, checked
+// against the float64 reference and timed on a GPU; the fastest is taken, and the evidence goes into the package.
 //
 // Stands before compile_network(), which takes the candidates that come out of it. docs/pipeline.md tells how it goes.
 #pragma once
@@ -16,9 +16,9 @@
 namespace burin {
 
 struct TuneOptions {
-  int plans = 12;       // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
-  double budget_s = 0;  // after so much time nothing new is tried; 0: there is time for all
-  int jobs = 0;         // threads; 0: as many as there are processors
+  int plans = 12;                        // candidates at first, and steps from the best at most; 1 to kMaxTuningPlans
+  double budget_s = 0;                   // after so much time nothing new is tried; 0: there is time for all
+  int jobs = 0;                          // threads; 0: as many as there are processors
   std::function<double()> seconds = {};  // a clock; empty: the system's
 };
 
@@ -33,11 +33,11 @@ struct TuneProgress {
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
 using CandidateCompiler = std::function<Package(const Task& task, const Candidate& candidate)>;
 
-// The fastest kernel for each task, in their order; those with the most work are measured first, and those that the time
-// did not suffice for are left out. The measurer's architecture is one of `options.archs`. `progress` may be empty. A
-// candidate that cannot be compiled or launched, or computes something else than the reference, is recorded with its
-// fault and never chosen. Throws Error where no candidate of a kernel is left, where nobody has one, and Error(device)
-// where a candidate's fault leaves the device unusable.
+// The fastest kernel for each task, in their order; those with the most work are measured first, and those that the
+// time did not suffice for are left out. The measurer's architecture is one of `options.archs`. `progress` may be
+// empty. A candidate that cannot be compiled or launched, or computes something else than the reference, is recorded
+// with its fault and never chosen. Throws Error where no candidate of a kernel is left, where nobody has one, and
+// Error(device) where a candidate's fault leaves the device unusable.
 std::vector<TunedKernel> tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options,
                                     const TuneOptions& tune_options, const CandidateCompiler& compile,
                                     Measurer& measurer, const std::function<void(const TuneProgress&)>& progress);

@@ -85,9 +85,9 @@ std::vector<std::size_t> TuningTask::next_round() {
 std::vector<Candidate> TuningTask::neighbours() const {
   if (steps_left_ <= 0) return {};
   const Candidate& best = candidates_[*best_];
-  std::vector<Candidate> found = find_provider(best.provider)
-                                     ->neighbours(task_, best.plan,
-                                                  {.count = steps_left_ + known(), .constraints = options_.plan_constraints});
+  std::vector<Candidate> found =
+      find_provider(best.provider)
+          ->neighbours(task_, best.plan, {.count = steps_left_ + known(), .constraints = options_.plan_constraints});
   std::erase_if(found, [&](const Candidate& candidate) { return is_known(candidate); });
   if (static_cast<int>(found.size()) > steps_left_) found.resize(static_cast<std::size_t>(steps_left_));
   return found;

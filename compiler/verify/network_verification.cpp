@@ -73,13 +73,14 @@ GraphChoices choices_of(const NetworkPlan& plan) {
     const Buffer& buffer = plan.buffers[static_cast<std::size_t>(place.buffer)];
     return TensorFormat{buffer.element, buffer.layout};
   };
-  return {// A pool that has a step of its own was compiled as one.
-          [=, &plan](const std::string& op, const ConvLayer&, const Pool&) { return find_step(op) != plan.steps.end(); },
-          [=, &plan](const Operator& op, const ConvLayer&) {
-            const auto step = find_step(op.name);
-            if (step == plan.steps.end()) return ConvolutionFormats{};
-            return ConvolutionFormats{format(step->reads.front()), format(step->writes)};
-          }};
+  return {
+      // A pool that has a step of its own was compiled as one.
+      [=, &plan](const std::string& op, const ConvLayer&, const Pool&) { return find_step(op) != plan.steps.end(); },
+      [=, &plan](const Operator& op, const ConvLayer&) {
+        const auto step = find_step(op.name);
+        if (step == plan.steps.end()) return ConvolutionFormats{};
+        return ConvolutionFormats{format(step->reads.front()), format(step->writes)};
+      }};
 }
 
 bool same_bits(const NetworkTensors& a, const NetworkTensors& b) {
@@ -140,7 +141,8 @@ class NetworkVerifier {
         run_reference(model_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
     const double rounding = half_rounding(arithmetic_of(manifest_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      result.outputs.push_back(compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, rounding));
+      result.outputs.push_back(
+          compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, rounding));
     }
   }
 

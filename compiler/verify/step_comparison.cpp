@@ -55,8 +55,7 @@ std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const Networ
     // What is no convolution computes in FP32, and rounds what it writes.
     const Place& written = program.plan.steps[i].writes;
     if (!kernel->is_convolution()) {
-      step.arithmetic.precision =
-          precision_of(program.plan.buffers[static_cast<std::size_t>(written.buffer)].element);
+      step.arithmetic.precision = precision_of(program.plan.buffers[static_cast<std::size_t>(written.buffer)].element);
     }
     steps.push_back(step);
   }

@@ -40,7 +40,9 @@ BURIN_DEVICE const float* input_of(const float* input, u32 image) {
 BURIN_DEVICE const float* residual_of(const float* residual, u32 image) {
   return residual + static_cast<i64>(image) * residual_image_words();
 }
-BURIN_DEVICE float* output_of(float* output, u32 image) { return output + static_cast<i64>(image / out_word_images()) * out_image_words(); }
+BURIN_DEVICE float* output_of(float* output, u32 image) {
+  return output + static_cast<i64>(image / out_word_images()) * out_image_words();
+}
 // Offsets within an image, or within weights, have 32 bits: added to an address that is the same for all threads, they
 // need no arithmetic of 64.
 BURIN_DEVICE i64 bytes_of(u32 words) { return static_cast<i64>(words * static_cast<u32>(kWordBytes)); }

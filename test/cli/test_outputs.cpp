@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-
 #include "compiler/cli/npy_writer.h"
 #include "compiler/reference.h"
 #include "test/catch.h"

@@ -126,7 +126,9 @@ TEST_CASE("from_needs_one_layer_and_one_batch_size") {
   REQUIRE(compile_stages(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
   const std::string plan = folder / "d/a/30-plan.txt";
   CHECK(compile_stages(folder, {"-o", folder / "q.burin", "--from", plan}).exit_code == 2);
-  CHECK(compile_stages(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a", "--batch", "1,2"}).exit_code == 2);
+  CHECK(
+      compile_stages(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a", "--batch", "1,2"}).exit_code ==
+      2);
   CHECK(compile_stages(folder, {"-o", folder / "q.burin", "--from", plan, "--layer", "a"}).exit_code == 0);
   const Outcome named = compile_stages(folder, {"-o", folder / "q.burin", "--from", "a=" + plan});
   CAPTURE(named.err);

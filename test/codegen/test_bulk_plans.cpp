@@ -68,8 +68,7 @@ TEST_CASE("bulk plan: whole planes") {
 TEST_CASE("bulk plan: planes of several images, the last tile not full") {
   const ConvLayer layer = layer_of("3x3");
   for (const int images : {2, 3, 7}) {
-    const BakedPlan plan =
-        check_bulk(layer, planes(layer.shape, {.tile = {images, 1, 1}}), {1, images, images + 1, 9});
+    const BakedPlan plan = check_bulk(layer, planes(layer.shape, {.tile = {images, 1, 1}}), {1, images, images + 1, 9});
     CHECK(plan.tile.images == images);
   }
 }

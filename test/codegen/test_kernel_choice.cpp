@@ -111,8 +111,7 @@ TEST_CASE("kernel choice: a tuned kernel counts with the time that was measured"
                                           {.provider = "conv_streamed", .plan = "d", .fault = "wrong"}};
   const Choice measured = choose(layer, options);
   CHECK(measured.candidate == tuned.candidate);
-  CHECK(measured.options ==
-        std::vector<KernelOption>{{"conv_baked", 100, true}, {"conv_dense", 200, true}});
+  CHECK(measured.options == std::vector<KernelOption>{{"conv_baked", 100, true}, {"conv_dense", 200, true}});
   const Choice other = choose(layer, options, 2);  // nothing was measured for this batch size
   CHECK_FALSE(other.options.front().measured);
   options.kernels = parse_kernel_kinds("dense");
@@ -129,7 +128,8 @@ TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
   tuned.layer = layer.name;
   tuned.candidate = burin::choose(task, options).candidate;
   tuned.candidate.estimate = {1, Estimate::Source::measured};
-  tuned.evidence.candidates = {{.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .cold_us = 1, .samples = 9}};
+  tuned.evidence.candidates = {
+      {.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .cold_us = 1, .samples = 9}};
   options.tuned = {tuned};
   task.writes.image_words += 50 * task.writes.run_words;
   const Choice choice = burin::choose(task, options);

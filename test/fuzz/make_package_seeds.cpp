@@ -56,14 +56,16 @@ Manifest tuned_manifest() {
                    .arch = "sm_90",
                    .driver_version = 13000,
                    .code_copies = 8,
-                   .candidates = {{.provider = "conv_baked", .plan = "tile=1x14x14,groups=1",
+                   .candidates = {{.provider = "conv_baked",
+                                   .plan = "tile=1x14x14,groups=1",
                                    .predicted_us = 3.25,
                                    .fault = "",
                                    .cold_us = 4.5,
                                    .warm_us = 4,
                                    .samples = 50,
                                    .error = 0.125},
-                                  {.provider = "conv_baked", .plan = "tile=1x7x14,groups=2",
+                                  {.provider = "conv_baked",
+                                   .plan = "tile=1x7x14,groups=2",
                                    .predicted_us = 3.5,
                                    .fault = "wrong: image 0, channel 1, row 2, col 3: 1.5, expected 1 +- 1e-06"}}};
   return manifest;

@@ -1,7 +1,7 @@
 // Every rule of verify(BakedPlan), broken once.
-#include "test/catch.h"
 #include <functional>
 #include <limits>
+#include "test/catch.h"
 
 #include "ir/baked_plan.h"
 #include "test/ir/random_layers.h"

@@ -322,11 +322,13 @@ TEST_CASE("kernel form: wide accesses stay aligned from image to image and from 
 
 TEST_CASE("kernel form: slices of larger tensors lie in nchw") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.image_words = 400; }) == Faults{});
-  CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
-          t.image_words = 400;
-          t.layout = TensorLayout::nchw4;
-          t.alignment = 16;
-        }) == Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw or n2chw and not in nchw4"});
+  CHECK(tensor_faults(kResidual,
+                      [](KernelTensor& t) {
+                        t.image_words = 400;
+                        t.layout = TensorLayout::nchw4;
+                        t.alignment = 16;
+                      }) ==
+        Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw or n2chw and not in nchw4"});
 }
 
 TEST_CASE("kernel form: activity maps that cannot be") {

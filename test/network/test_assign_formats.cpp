@@ -130,6 +130,7 @@ TEST_CASE("network formats: that an operator cannot have are faults") {
   const int pooled = graph.add("average", GlobalAveragePool{}, {x});
   Network network = graph.finish({pooled});
   network.tensors[static_cast<std::size_t>(x)].format = kHalf;
-  CHECK(verify(network) == std::vector<std::string>{
-                               "operator 'average' (global_average_pool): it cannot read f16 n2chw and write f32 nchw"});
+  CHECK(verify(network) ==
+        std::vector<std::string>{
+            "operator 'average' (global_average_pool): it cannot read f16 n2chw and write f32 nchw"});
 }

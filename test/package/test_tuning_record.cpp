@@ -18,14 +18,16 @@ TuningRecord sample_tuning() {
   tuning.arch = "sm_90";
   tuning.driver_version = 13000;
   tuning.code_copies = 8;
-  tuning.candidates = {{.provider = "conv_baked", .plan = "tile=1x14x14,groups=1",
+  tuning.candidates = {{.provider = "conv_baked",
+                        .plan = "tile=1x14x14,groups=1",
                         .predicted_us = 10.25,
                         .fault = "",
                         .cold_us = 1.0 / 3,
                         .warm_us = 9.5,
                         .samples = 50,
                         .error = 0.125},
-                       {.provider = "conv_baked", .plan = "tile=1x7x14,groups=2",
+                       {.provider = "conv_baked",
+                        .plan = "tile=1x7x14,groups=2",
                         .predicted_us = 11.5,
                         .fault = "wrong: image 0, channel 1, row 2, col 3: 1.5, expected 1 +- 1e-06"}};
   return tuning;

@@ -42,8 +42,7 @@ auto part_of(auto& buffer, const KernelTensor& tensor, int batch, const Provider
 
 KernelTensor tensor_of(const Network& network, int index, TensorRole role, const ProviderCheck& check) {
   const Activations& activations = network.tensors[static_cast<std::size_t>(index)];
-  KernelTensor tensor =
-      whole_tensor(role, activations.shape, activations.format.element, activations.format.layout);
+  KernelTensor tensor = whole_tensor(role, activations.shape, activations.format.element, activations.format.layout);
   if (channels_together(tensor.layout) != 1) return tensor;  // it cannot be a slice
   tensor.image_words = check.before + tensor.words() + check.behind;
   const bool wide =
@@ -117,8 +116,8 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
   std::vector<std::span<const double>> inputs;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const int input = op.inputs[i];
-    const std::vector<float> tensor = rounded(tensor_at(input).format.element,
-                                              random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
+    const std::vector<float> tensor =
+        rounded(tensor_at(input).format.element, random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
     values.emplace_back(tensor.begin(), tensor.end());
     buffers.push_back(surrounded(in_words(tensor_at(input), tensor), words_of(input), check_of(input)));
   }

@@ -62,12 +62,11 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   tune_options.plans = 2;
   CompileOptions options = baked_alone();
   const LayerTasks layers = layer_tasks(network, options);
-  options.tuned = tune_tasks(
-      layers.tasks, baked_alone(), tune_options,
-      [&](const Task& task, const Candidate& candidate) {
-        return compile_candidate(task, candidate, options, "sm_90");
-      },
-      measurer, {});
+  options.tuned = tune_tasks(layers.tasks, baked_alone(), tune_options,
+                             [&](const Task& task, const Candidate& candidate) {
+                               return compile_candidate(task, candidate, options, "sm_90");
+                             },
+                             measurer, {});
   const TunedKernel tuned = options.tuned.at(0);
   const Package package = compile_network(network, options, {}).package;
   CHECK(verify(package).empty());

@@ -228,9 +228,7 @@ TEST_CASE("tune: a launch that fails is recorded, as long as the device works on
 TEST_CASE("tune: what is no fault of a plan ends it all") {
   const Network network = one_layer();
   FakeMeasurer measurer(network);
-  const auto compile = [](const Task&, const Candidate&) -> Package {
-    throw std::bad_alloc();
-  };
+  const auto compile = [](const Task&, const Candidate&) -> Package { throw std::bad_alloc(); };
   CHECK_THROWS_AS(tune(network, measurer, {}, compile), std::bad_alloc);
 }
 

@@ -29,8 +29,7 @@ class ConvStreamedProvider : public TemplateProvider {
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (!takes(task)) return {};
     std::vector<Candidate> candidates;
-    for (const ConvStreamedWay& way :
-         streamed_ways(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task))) {
+    for (const ConvStreamedWay& way : streamed_ways(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task))) {
       const bool wanted = way.predicted_us < options.worthwhile_us;
       if (!wanted || static_cast<int>(candidates.size()) == options.count) break;
       candidates.push_back(candidate_with(task, way));

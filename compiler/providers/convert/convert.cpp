@@ -45,8 +45,7 @@ class ConvertProvider : public PlainProvider {
   TemplatePlan plan_of(const Task& task, int steps) const {
     TemplatePlan plan = start(task);
     const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
-    const bool bfloat =
-        task.writes.element == ElementType::bf16 || task.reads[0].element == ElementType::bf16;
+    const bool bfloat = task.writes.element == ElementType::bf16 || task.reads[0].element == ElementType::bf16;
     set_integers(plan, {{"channels", task.output[0]},
                         {"plane", values_of(task.output, 1)},
                         {"to_halves", to_halves},

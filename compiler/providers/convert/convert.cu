@@ -101,8 +101,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   if (to_halves()) {
     make_halves(input_of(input, image), input_of(input, at_most(image + 1, last)), output_of(output, image), start);
   } else if (from_halves()) {
-    read_halves(input_of(input, image), output_of(output, image),
-                image < last ? output_of(output, image + 1) : nullptr, start);
+    read_halves(input_of(input, image), output_of(output, image), image < last ? output_of(output, image + 1) : nullptr,
+                start);
   } else {
     move_fours(input_of(input, image), output_of(output, image), start);
   }
