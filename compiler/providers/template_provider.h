@@ -32,6 +32,10 @@ class TemplateProvider : public Provider {
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
   std::string brief(const std::string& plan) const override { return describe(parse_template_plan(plan)); }
+  // Its choices, for the task's tensors.
+  std::string placed(const std::string& plan, const Task& task) const override {
+    return print(plan_as(task, parse_template_plan(plan)));
+  }
   Recipe make(const Task& task, const std::string& plan) const override;
 
  protected:

@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/package/package.h"
 #include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/small_model.h"
@@ -258,10 +259,11 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
 
 TEST_CASE("a_layer_whose_provider_knows_no_halves_stays_in_fp32") {
   const ScratchFolder folder;
-  compile_model(folder, branched_model(), {"--precision", "fp16", "--kernels", "conv2=streamed"});
-  const auto shown = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+  compile_model(folder, branched_model(), {"--precision", "fp16", "--kernels", "conv2=dense"});
   std::map<std::string, std::string> precisions;
-  for (const auto& kernel : shown["kernels"]) precisions[kernel["layer"]] = kernel["precision"];
+  for (const burin::Kernel& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
+    precisions[kernel.op] = kernel.precision;
+  }
   CHECK(precisions["conv1"] == "fp16");
   CHECK(precisions["conv2"] == "fp32");
   const Outcome outcome = verify_model(folder, {"--layers"});

@@ -149,6 +149,32 @@ TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
   CHECK(dense.options.size() == 1);
 }
 
+TEST_CASE("kernel choice: whoever made what was measured, it goes where its task's tensors lie") {
+  ConvLayer depthwise = layer_of(16, 16, 7, 1);
+  depthwise.shape.groups = 16;
+  depthwise.weights.resize(16);
+  for (const std::string kind : {"baked", "dense", "streamed", "depthwise"}) {
+    CAPTURE(kind);
+    const ConvLayer layer = kind == "depthwise" ? depthwise : layer_of(16, 24, 7, 0.3);
+    CompileOptions options;
+    options.kernels = parse_kernel_kinds(kind);
+    const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+    const Task alone = task_of(op, layer, 1, options);
+    TunedKernel tuned;
+    tuned.layer = layer.name;
+    tuned.candidate = burin::choose(alone, options).candidate;
+    CHECK(tuned.candidate.provider == "conv_" + kind);
+    options.tuned = {tuned};
+    Task task = alone;
+    task.writes.image_words = 3 * alone.writes.image_words + 1;
+    task.writes.alignment = kWordBytes;
+    const Choice choice = burin::choose(task, options);
+    CHECK(choice.candidate.provider == "conv_" + kind);
+    const Recipe recipe = find_provider(choice.candidate.provider)->make(task, choice.candidate.plan);
+    CHECK(recipe.form.output().image_words == task.writes.image_words);
+  }
+}
+
 TEST_CASE("kernel choice: by name, of all and of one") {
   const ConvLayer layer = layer_of(16, 24, 9, 0.3);
   CompileOptions options;
