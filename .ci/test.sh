@@ -9,6 +9,7 @@ title=
 case "${1:-}" in --title=*) title=${1#--title=}; shift ;; esac
 results=$build/test-results.xml
 rm -f "$results"
+export CTEST_PARALLEL_LEVEL="${CTEST_PARALLEL_LEVEL:-$(nproc)}"
 # ctest's exit status does not tell a failed test from a run that broke off; the summary judges what ctest wrote.
 ctest --test-dir "$build" --output-on-failure --progress --output-junit "$PWD/$results" "$@" || true
 [ -s "$results" ] || { echo "error: ctest left no results in $results" >&2; exit 1; }
