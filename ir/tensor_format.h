@@ -23,7 +23,7 @@ struct TensorFormat {
 // The format in which convolutions of a precision compute. `layout`: where the precision leaves a choice.
 TensorFormat format_of(Precision precision, TensorLayout layout = TensorLayout::nchw);
 
-// Of one image, or of so many images as share words; filling included.
+// The words that one image takes, or as many images as share words; filling is included.
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
 
 // "f32 nchw", "f16 n2chw"

@@ -31,9 +31,9 @@ struct StepArithmetic {
   double half_rounding() const;
 };
 
-// Of each step of the program.
+// Says for each step of the program how its kernel computes.
 std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const NetworkProgram& program);
-// Of all together: the root of the sum of the squares.
+// What all steps round together: the root of the sum of their squares.
 double half_rounding(const std::vector<StepArithmetic>& steps);
 
 // Of one run of a program.

@@ -54,7 +54,7 @@ class ConvertProvider : public PlainProvider {
                         {"to_fours", task.writes.layout == TensorLayout::nchw4}});
     const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
     set_pieces(plan, items_of(task), by_fours(task, plan), steps);
-    // Of fours, kernels say that they are aligned whether or not they are accessed at once.
+    // Tensors of fours are said to be aligned whether or not four words are accessed at once.
     if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
     if (task.writes.layout == TensorLayout::nchw4) plan.output().alignment = output_alignment;
     if (to_halves || from_halves) plan.launch().tile_images = 2;
