@@ -14,15 +14,6 @@
 namespace burin {
 namespace {
 
-// What kernels of layers can do and whole networks cannot, yet.
-void check_graph_options(const CompileOptions& options) {
-  const auto refuse = [](const std::string& option) {
-    fail(ErrorKind::unsupported,
-         "{}: whole networks do not have it yet; --layer '*' compiles the convolutions of one, each by itself", option);
-  };
-  if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
-}
-
 bool may_be_baked(const std::string& kind) { return kind == kAutoKind || kind == kBakedProvider; }
 
 // Whether all convolutions of `network` are to have kernels that are not baked.
@@ -60,10 +51,9 @@ void check_storage(const Network& network, const CompileOptions& options) {
 
 // What is fed back is of one kernel.
 void check_reentry(const Network& network, const CompileOptions& options) {
-  if (options.from_op.empty() && (network.has_graph() || network.layers.size() != 1)) {
+  if (options.from_op.empty() && network.operators.size() != 1) {
     fail(ErrorKind::usage, "--from {}: it is of one kernel, and {} has {} {}; say which: --from NAME=FILE",
-         *options.from_file, network.source, network.has_graph() ? network.operators.size() : network.layers.size(),
-         network.has_graph() ? "operators" : "layers");
+         *options.from_file, network.source, network.operators.size(), network.separate ? "layers" : "operators");
   }
   if (options.batches.size() != 1) {
     fail(ErrorKind::usage, "--from {}: it is of one kernel, and {} batch sizes are asked for; choose with --batch",
@@ -74,12 +64,7 @@ void check_reentry(const Network& network, const CompileOptions& options) {
 }  // namespace
 
 void check_options(const Network& network, const CompileOptions& options) {
-  BURIN_CHECK(!network.layers.empty() || network.has_graph(), "a network without layers was imported");
-  if (network.has_graph()) {
-    check_graph_options(options);
-  } else if (options.linear_storage != ElementType::f32) {
-    fail(ErrorKind::usage, "--linear-storage: only whole networks have fully connected layers");
-  }
+  BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_kinds(network, options);
   if (options.layout && !options.from_file && is_half(options.precision) != (images_together(*options.layout) == 2)) {

@@ -6,8 +6,10 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/check_options.h"
 #include "compiler/kernel_cache.h"
+#include "compiler/choose/choose.h"
 #include "compiler/kernel_job.h"
 #include "compiler/make_kernels.h"
+#include "compiler/network/activity_maps.h"
 #include "compiler/network/simplify.h"
 #include "compiler/observer.h"
 #include "compiler/reentry.h"
@@ -25,21 +27,21 @@ void add_leftover(Package& package, const Network& network) {
   }
 }
 
-// How the network runs, by the kernels that were made.
-NetworkRecord describe_network(const Network& network, const KernelJobs& jobs,
-                               const std::vector<std::optional<PackagedKernel>>& made) {
-  NetworkRecord record;
-  const auto argument = [&](int tensor) {
-    const Activations& activations = network.tensors[static_cast<std::size_t>(tensor)];
-    return NetworkArgument{activations.name, activations.shape};
-  };
-  for (const int input : network.inputs) record.inputs.push_back(argument(input));
-  for (const int output : network.outputs) record.outputs.push_back(argument(output));
-  for (const ProgramJob& program : jobs.programs) {
-    NetworkProgram& added = record.programs.emplace_back(NetworkProgram{program.plan, {}, program.options});
-    for (const std::size_t kernel : program.kernels) added.kernels.push_back(made[kernel]->kernel.symbol);
+// The programs with the kernels that were made.
+std::vector<Program> finish_programs(KernelJobs& jobs, const std::vector<std::optional<PackagedKernel>>& made,
+                                     const Network& network) {
+  std::vector<Program> programs;
+  for (ProgramJob& job : jobs.programs) {
+    std::vector<const KernelForm*> forms;
+    for (std::size_t i = 0; i < job.kernels.size(); ++i) {
+      const Kernel& kernel = made[job.kernels[i]]->kernel;
+      job.program.steps[i].kernel = kernel.symbol;
+      forms.push_back(&kernel.form);
+    }
+    place_activity_maps(job.program, forms, network.separate);
+    programs.push_back(std::move(job.program));
   }
-  return record;
+  return programs;
 }
 
 bool ends_early(const CompileOptions& options) {
@@ -55,7 +57,6 @@ const TunedKernel* find_tuned(const std::vector<TunedKernel>& kernels, const std
 }
 
 Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices) {
-  if (!network.has_graph()) return network;
   std::optional<std::string> folder;
   if (dump_dir) folder = (std::filesystem::path(*dump_dir) / "network").string();
   Observer observer(folder, std::nullopt);
@@ -67,14 +68,15 @@ Network prepare_graph(Network network, const std::optional<std::string>& dump_di
   return simplify(std::move(network), observe, choices);
 }
 
-// import (compiler/import) and simplify (prepare_graph) came before; place, propose and choose are list_kernels().
-CompileResult compile_network(const Network& network, const CompileOptions& asked,
+// import (compiler/import) came before; place, propose and choose are list_kernels().
+CompileResult compile_network(Network imported, const CompileOptions& asked,
                               const std::function<void(const CompileProgress&)>& progress) {
-  check_options(network, asked);
+  check_options(imported, asked);
   Reentry reentry = asked.from_file ? read_reentry(*asked.from_file) : Reentry{};
   reentry.op = asked.from_op;
   const CompileOptions options = with_reentry(asked, reentry);
-  const KernelJobs jobs = list_kernels(network, options, reentry, [&](int done, int all, const std::string& what) {
+  const Network network = prepare_graph(std::move(imported), options.dump_dir, graph_choices(options));
+  KernelJobs jobs = list_kernels(network, options, reentry, [&](int done, int all, const std::string& what) {
     if (progress) progress({0, all, 0, 0, fmt::format("planned {} ({} of {})", what, done, all)});
   });
   MadeKernels made = make_kernels(jobs.kernels, options, reentry, progress);
@@ -91,7 +93,7 @@ CompileResult compile_network(const Network& network, const CompileOptions& aske
   manifest.tool_version = BURIN_VERSION;
   manifest.source = std::filesystem::path(network.source).filename().string();
   manifest.zero_threshold = options.zero_threshold;
-  if (network.has_graph() && !result.stopped_early) manifest.network = describe_network(network, jobs, made.kernels);
+  if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network);
   for (std::optional<PackagedKernel>& kernel : made.kernels) {
     if (kernel) add_kernel(result.package, *std::move(kernel));
   }

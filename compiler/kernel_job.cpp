@@ -37,40 +37,33 @@ class JobList {
       : network_(network), options_(options), reentry_(reentry) {}
 
   KernelJobs run(const std::function<void(int, int, const std::string&)>& planned) {
-    if (network_.has_graph()) {
-      list_programs();
+    if (network_.separate) {
+      for (const Operator& op : network_.operators) {
+        add_programs(jobs_.separate.emplace_back(network_of(network_, op)), op.name);
+      }
     } else {
-      list_layers();
+      add_programs(network_, std::string(kNetworkName));
     }
     choose_all(planned);
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      const std::size_t kernel = kernel_of(tasks_[i], choices_[i].candidate);
-      if (!network_.has_graph()) continue;
-      ProgramJob& program = jobs_.programs[program_of_[i]];
-      program.kernels.push_back(kernel);
-      program.options.push_back(std::move(choices_[i].options));
+      ProgramJob& job = jobs_.programs[program_of_[i]];
+      job.program.steps[job.kernels.size()].options = std::move(choices_[i].options);
+      job.kernels.push_back(kernel_of(tasks_[i], choices_[i].candidate));
     }
     return std::move(jobs_);
   }
 
  private:
-  void list_programs() {
+  void add_programs(const Network& network, const std::string& name) {
     std::vector<int> batches = options_.batches;
     std::ranges::sort(batches);
-    for (const int batch : batches) jobs_.programs.push_back({plan_network(network_, batch), {}, {}});
-    for (std::size_t i = 0; i < jobs_.programs.size(); ++i) {
-      const NetworkPlan& plan = jobs_.programs[i].plan;
-      for (const Step& step : plan.steps) {
-        tasks_.push_back(task_of(network_, plan, step, options_));
-        program_of_.push_back(i);
+    for (const int batch : batches) {
+      const Program& program = jobs_.programs.emplace_back(ProgramJob{plan_network(network, name, batch), {}}).program;
+      for (const Step& step : program.steps) {
+        tasks_.push_back(task_of(network, program, step, options_));
+        program_of_.push_back(jobs_.programs.size() - 1);
       }
     }
-  }
-
-  void list_layers() {
-    LayerTasks layers = layer_tasks(network_, options_);
-    jobs_.operators = std::move(layers.operators);
-    tasks_ = std::move(layers.tasks);
   }
 
   // Side by side: planning takes its time.
@@ -104,7 +97,7 @@ class JobList {
   std::size_t kernel_of(const Task& task, const Candidate& candidate) {
     // Whoever launches a layer by itself asks for the kernel of a batch size.
     for (const std::size_t i : kernels_of_[task.name]) {
-      if (network_.has_graph() && is_same(jobs_.kernels[i], task, candidate)) return i;
+      if (!network_.separate && is_same(jobs_.kernels[i], task, candidate)) return i;
     }
     const std::size_t index = jobs_.kernels.size();
     kernels_of_[task.name].push_back(index);

@@ -1,6 +1,7 @@
-// What there is to compile: a list of kernels, and, for each program of a network, which of its steps launches which.
+// What there is to compile: a list of kernels, and for each program, which of its steps launches which.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -11,7 +12,7 @@
 #include "compiler/reentry.h"
 #include "compiler/task.h"
 #include "ir/network.h"
-#include "ir/network_plan.h"
+#include "ir/program.h"
 
 namespace burin {
 
@@ -24,17 +25,16 @@ struct KernelJob {
   double work = 0;     // what compiling it takes, in nonzeros
 };
 
-// A network for one batch size.
+// A program, and which kernel each of its steps launches.
 struct ProgramJob {
-  NetworkPlan plan;
+  Program program;
   std::vector<std::size_t> kernels;  // of each step, its index in KernelJobs::kernels
-  std::vector<std::vector<KernelOption>> options;
 };
 
 struct KernelJobs {
   std::vector<KernelJob> kernels;
-  std::vector<ProgramJob> programs;  // one for each batch size; none without a graph
-  std::vector<Operator> operators;   // of layers without a graph; tasks refer to them
+  std::vector<ProgramJob> programs;
+  std::deque<Network> separate;  // networks of one operator each, which tasks refer to
 };
 
 // `network` must outlive the jobs. `planned` may be empty: it is called for each task whose kernel was chosen, one call

@@ -17,13 +17,13 @@ Task start(const CompileOptions& options, int batch) {
 // is, and so are all images.
 KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place,
                        const std::vector<std::int64_t>& shape) {
-  KernelTensor tensor = whole_tensor(role, shape, buffer.element, buffer.layout);
+  KernelTensor tensor = whole_tensor(role, shape, buffer.format.element, buffer.format.layout);
   tensor.image_words = place.image_stride / kWordBytes;
   tensor.run_words = place.run_bytes / kWordBytes;
   tensor.runs = place.runs;
   tensor.run_pitch = place.run_stride / kWordBytes;
   // Part of a tensor that is moved is no image.
-  if (tensor.words() != image_elements(buffer.layout, tensor.channels, tensor.rows, tensor.cols)) {
+  if (tensor.words() != image_elements(buffer.format.layout, tensor.channels, tensor.rows, tensor.cols)) {
     tensor.channels = tensor.rows = tensor.cols = 0;
   }
   const bool wide = place.offset % kWideAccessBytes == 0 && place.image_stride % kWideAccessBytes == 0 &&
@@ -34,11 +34,9 @@ KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place
 
 }  // namespace
 
-Task task_of(const Network& network, const NetworkPlan& plan, const Step& step, const CompileOptions& options) {
-  const auto buffer = [&](const Place& place) -> const Buffer& {
-    return plan.buffers[static_cast<std::size_t>(place.buffer)];
-  };
-  Task task = start(options, plan.batch);
+Task task_of(const Network& network, const Program& program, const Step& step, const CompileOptions& options) {
+  const auto buffer = [&](const Place& place) -> const Buffer& { return program.buffer(place); };
+  Task task = start(options, program.batch);
   task.name = step.name;
   task.kind = step.kind;
   if (step.is_copy()) {
@@ -52,8 +50,9 @@ Task task_of(const Network& network, const NetworkPlan& plan, const Step& step, 
     task.description = describe(network, *task.op);
     if (const auto* convolution = task.get<Convolution>()) {
       task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
-      const bool halves = buffer(step.writes).element != ElementType::f32;
+      const bool halves = buffer(step.writes).format.element != ElementType::f32;
       task.precision = halves ? options.precision : Precision::fp32;
+      task.activity_maps = options.skip_dead_tiles;
     }
   }
   for (std::size_t i = 0; i < step.reads.size(); ++i) {
@@ -96,27 +95,18 @@ Task task_of(const Operator& op, const ConvLayer& layer, int batch, const Compil
   return layer_task(op, layer, input, output, batch, options);
 }
 
-LayerTasks layer_tasks(const Network& network, const CompileOptions& options) {
-  LayerTasks made;
+std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options) {
+  std::vector<Task> tasks;
   const auto format = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].format; };
   for (const Operator& op : network.operators) {
     const auto* convolution = std::get_if<Convolution>(&op.kind);
     if (convolution == nullptr) continue;
     const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
     for (const int batch : options.batches) {
-      made.tasks.push_back(layer_task(op, layer, format(op.inputs.front()), format(op.output), batch, options));
+      tasks.push_back(layer_task(op, layer, format(op.inputs.front()), format(op.output), batch, options));
     }
   }
-  if (network.has_graph()) return made;
-  made.operators.reserve(network.layers.size());  // tasks refer to them
-  for (std::size_t i = 0; i < network.layers.size(); ++i) {
-    const ConvLayer& layer = network.layers[i];
-    made.operators.push_back({layer.name, Convolution{static_cast<int>(i)}, {}, 0});
-    for (const int batch : options.batches) {
-      made.tasks.push_back(task_of(made.operators.back(), layer, batch, options));
-    }
-  }
-  return made;
+  return tasks;
 }
 
 }  // namespace burin

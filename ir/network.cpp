@@ -1,4 +1,4 @@
-// A graph as text.
+// A graph as text, and graphs of single operators.
 #include "ir/network.h"
 
 #include <fmt/format.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <tuple>
 
 #include "ir/aligned_lines.h"
 #include "ir/printable.h"
@@ -121,6 +122,52 @@ std::string print(const Network& network) {
   constexpr std::size_t kWidest = 60;  // a concat may have many inputs
   return fmt::format("# inputs: {}; outputs: {}\n", list(network.inputs, name), list(network.outputs, name)) +
          aligned_lines(rows, kWidest);
+}
+
+void separate_layers(Network& network) {
+  network.separate = true;
+  network.tensors.clear();
+  network.operators.clear();
+  network.inputs.clear();
+  network.outputs.clear();
+  const auto add = [&](const std::string& name, int channels, int rows, int cols) {
+    network.tensors.push_back({name, {channels, rows, cols}});
+    return static_cast<int>(network.tensors.size()) - 1;
+  };
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const auto& [name, shape] = std::tie(network.layers[i].name, network.layers[i].shape);
+    Operator& op = network.operators.emplace_back(Operator{name, Convolution{static_cast<int>(i)}, {}, 0});
+    op.inputs = {add(name + ".input", shape.in_channels, shape.in_h, shape.in_w)};
+    if (shape.epilogue.residual) {
+      op.inputs.push_back(add(name + ".residual", shape.out_channels, shape.conv_h(), shape.conv_w()));
+    }
+    network.inputs.insert(network.inputs.end(), op.inputs.begin(), op.inputs.end());
+    op.output = add(name + ".output", shape.out_channels, shape.out_h(), shape.out_w());
+    network.outputs.push_back(op.output);
+  }
+}
+
+Network network_of(const Network& network, const Operator& op) {
+  Network alone;
+  alone.source = network.source;
+  alone.separate = network.separate;
+  alone.input_std = network.input_std;
+  const auto add = [&](int tensor) {
+    alone.tensors.push_back(network.tensors[static_cast<std::size_t>(tensor)]);
+    return static_cast<int>(alone.tensors.size()) - 1;
+  };
+  Operator& added = alone.operators.emplace_back(op);
+  for (int& input : added.inputs) {
+    input = add(input);
+    alone.inputs.push_back(input);
+  }
+  added.output = add(op.output);
+  alone.outputs = {added.output};
+  if (auto* const convolution = std::get_if<Convolution>(&added.kind)) {
+    alone.layers.push_back(network.layers[static_cast<std::size_t>(convolution->layer)]);
+    convolution->layer = 0;
+  }
+  return alone;
 }
 
 }  // namespace burin

@@ -1,4 +1,5 @@
-// Network: what an importer returns. A weights file gives layers alone; a model file gives the graph as well.
+// Network: what an importer returns: the graph of a model, or the layers of a weights file, each of which is a graph of
+// its own.
 #pragma once
 
 #include <cstdint>
@@ -42,19 +43,26 @@ struct Network {
   std::vector<NamedTensor> leftover;
   std::vector<std::string> notes;  // what the user should know, one sentence each (printed to stderr)
 
-  // The graph; empty when the file holds only weights. Operators are in an order in which they can run.
+  // The graph. Operators are in an order in which they can run.
   std::vector<Activations> tensors;
   std::vector<Operator> operators;
   std::vector<int> inputs, outputs;  // tensors; the inputs have no operator
+  // The operators have no tensor in common: each is a program of its own, and its inputs and outputs are in the formats
+  // in which it computes. Those of a model are plain.
+  bool separate = false;
   // Standard deviation of the inputs that the weights were made for, where the file says it (docs/models.md).
   double input_std = 1;
-
-  bool has_graph() const { return !operators.empty(); }
 };
+
+// The graph of separate layers: a convolution for each, which has its name and whose tensors are "NAME.input",
+// "NAME.residual" and "NAME.output". What the network had for a graph is lost.
+void separate_layers(Network& network);
+// A network of one of the operators, with its layer and its tensors.
+Network network_of(const Network& network, const Operator& op);
 
 // All faults of the graph, each a sentence that names the operator, what is wrong and what is allowed; empty when it is
 // legal: indices in range, each tensor with one producer that stands before its readers, shapes that follow from the
-// operators, each layer legal and used by exactly one convolution. A network without a graph is not looked at.
+// operators, each layer legal and used by exactly one convolution.
 std::vector<std::string> verify(const Network& network);
 
 // The shape of an operator's output for inputs of these shapes; faults, of its attributes too, are added to `faults`

@@ -190,9 +190,6 @@ class GraphVerifier {
 
 }  // namespace
 
-std::vector<std::string> verify(const Network& network) {
-  if (!network.has_graph()) return {};
-  return GraphVerifier(network).run();
-}
+std::vector<std::string> verify(const Network& network) { return GraphVerifier(network).run(); }
 
 }  // namespace burin

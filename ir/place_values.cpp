@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <limits>
 
 #include "ir/element_type.h"
@@ -11,10 +12,10 @@
 namespace burin {
 namespace {
 
-const Buffer& buffer_of(const NetworkPlan& plan, const Place& place, int batch, std::size_t words) {
-  const Buffer& buffer = plan.buffers.at(static_cast<std::size_t>(place.buffer));
-  BURIN_CHECK(static_cast<std::int64_t>(words) >= words_until_end(plan, place, batch), "buffer of {}: {} words for {}",
-              buffer.tensor, words, words_until_end(plan, place, batch));
+const Buffer& buffer_of(const Program& program, const Place& place, int batch, std::size_t words) {
+  const Buffer& buffer = program.buffers.at(static_cast<std::size_t>(place.buffer));
+  BURIN_CHECK(static_cast<std::int64_t>(words) >= words_until_end(program, place, batch), "buffer of {}: {} words for {}",
+              buffer.tensor, words, words_until_end(program, place, batch));
   return buffer;
 }
 
@@ -33,41 +34,59 @@ void for_each_run(const Place& place, std::int64_t groups, std::span<Word> memor
 // tensor.
 std::array<int, 3> extents_of(const Buffer& buffer, const Place& place) {
   const std::int64_t words = place.runs * place.run_bytes / kWordBytes;
-  if (buffer.layout != TensorLayout::nchw4) return {1, 1, static_cast<int>(words)};
+  if (buffer.format.layout != TensorLayout::nchw4) return {1, 1, static_cast<int>(words)};
   const std::vector<std::int64_t>& shape = buffer.shape;
   return {static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1)), static_cast<int>(shape.at(2))};
 }
 
 }  // namespace
 
-std::int64_t image_groups(const NetworkPlan& plan, const Place& place, int batch) {
-  return ceil_div(batch, images_together(plan.buffers.at(static_cast<std::size_t>(place.buffer)).layout));
+Place whole_place(const Program& program, const Buffer& buffer) {
+  const std::int64_t piece = buffer.bytes / program.pieces(buffer);
+  return {static_cast<int>(&buffer - program.buffers.data()), 0, piece, piece, 1, 0};
 }
 
-std::int64_t words_until_end(const NetworkPlan& plan, const Place& place, int batch) {
-  return ((image_groups(plan, place, batch) - 1) * place.image_stride + place.end()) / kWordBytes;
+std::int64_t image_groups(const Program& program, const Place& place, int batch) {
+  return program.pieces(program.buffers.at(static_cast<std::size_t>(place.buffer)), batch);
 }
 
-std::vector<float> read_place(const NetworkPlan& plan, const Place& place, int batch, std::span<const float> memory) {
-  const Buffer& buffer = buffer_of(plan, place, batch, memory.size());
-  const std::int64_t groups = image_groups(plan, place, batch);
+std::int64_t words_until_end(const Program& program, const Place& place, int batch) {
+  return ceil_div((image_groups(program, place, batch) - 1) * place.image_stride + place.end(), kWordBytes);
+}
+
+std::vector<float> read_place(const Program& program, const Place& place, int batch, std::span<const float> memory) {
+  const Buffer& buffer = buffer_of(program, place, batch, memory.size());
+  const std::int64_t groups = image_groups(program, place, batch);
+  if (buffer.map) {
+    const auto bytes = std::as_bytes(memory).first(static_cast<std::size_t>(groups * place.image_stride));
+    std::vector<float> marks(bytes.size());
+    std::ranges::transform(bytes, marks.begin(), [](std::byte mark) { return static_cast<float>(mark); });
+    return marks;
+  }
   std::vector<float> words;
   words.reserve(static_cast<std::size_t>(groups * place.runs * place.run_bytes / kWordBytes));
   for_each_run(place, groups, memory,
                [&](std::span<const float> run) { words.insert(words.end(), run.begin(), run.end()); });
-  if (buffer.layout == TensorLayout::nchw) return words;
+  if (buffer.format.layout == TensorLayout::nchw) return words;
   const auto [channels, rows, cols] = extents_of(buffer, place);
-  return to_nchw(buffer.layout, unpack_words(buffer.element, words), channels, rows, cols, batch);
+  return to_nchw(buffer.format.layout, unpack_words(buffer.format.element, words), channels, rows, cols, batch);
 }
 
-void write_place(const NetworkPlan& plan, const Place& place, int batch, std::span<const float> values,
+void write_place(const Program& program, const Place& place, int batch, std::span<const float> values,
                  std::span<float> memory) {
-  const Buffer& buffer = buffer_of(plan, place, batch, memory.size());
-  const std::int64_t groups = image_groups(plan, place, batch);
+  const Buffer& buffer = buffer_of(program, place, batch, memory.size());
+  const std::int64_t groups = image_groups(program, place, batch);
+  if (buffer.map) {
+    BURIN_CHECK(static_cast<std::int64_t>(values.size()) == groups * place.image_stride, "map {}: {} marks",
+                buffer.tensor, values.size());
+    std::ranges::transform(values, std::as_writable_bytes(memory).begin(),
+                           [](float mark) { return static_cast<std::byte>(mark); });
+    return;
+  }
   std::vector<float> filled;
-  if (buffer.layout != TensorLayout::nchw) {
+  if (buffer.format.layout != TensorLayout::nchw) {
     const auto [channels, rows, cols] = extents_of(buffer, place);
-    filled = pack_words(buffer.element, from_nchw(buffer.layout, values, channels, rows, cols,
+    filled = pack_words(buffer.format.element, from_nchw(buffer.format.layout, values, channels, rows, cols,
                                                   std::numeric_limits<float>::quiet_NaN()));
     values = filled;
   }

@@ -1,25 +1,29 @@
-// What a tensor of a NetworkPlan holds: float32, dense NCHW, images one after the other, from the memory of its buffer.
+// What a tensor of a Program holds: float32, dense NCHW, images one after the other, from the memory of its buffer. The
+// bytes of a map become floats, cell by cell.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "ir/network_plan.h"
+#include "ir/program.h"
 
 namespace burin {
 
+// All of a buffer.
+Place whole_place(const Program& program, const Buffer& buffer);
+
 // How many pieces, image_stride apart, `batch` images are: as many as images, but where two share words.
-std::int64_t image_groups(const NetworkPlan& plan, const Place& place, int batch);
+std::int64_t image_groups(const Program& program, const Place& place, int batch);
 
 // Words from the beginning of the buffer to the last of the place, for `batch` images.
-std::int64_t words_until_end(const NetworkPlan& plan, const Place& place, int batch);
+std::int64_t words_until_end(const Program& program, const Place& place, int batch);
 
 // `memory` begins where the buffer does and holds at least words_until_end(). Halves become float32, and what a layout
 // fills up is left out.
-std::vector<float> read_place(const NetworkPlan& plan, const Place& place, int batch, std::span<const float> memory);
+std::vector<float> read_place(const Program& program, const Place& place, int batch, std::span<const float> memory);
 // The other way round; values are rounded to the element type, and what fills up becomes NaN.
-void write_place(const NetworkPlan& plan, const Place& place, int batch, std::span<const float> values,
+void write_place(const Program& program, const Place& place, int batch, std::span<const float> values,
                  std::span<float> memory);
 
 }  // namespace burin

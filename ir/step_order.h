@@ -1,4 +1,4 @@
-// StepOrder: which steps of a NetworkPlan must have finished before which others begin. Two steps that it does not
+// StepOrder: which steps of a Program must have finished before which others begin. Two steps that it does not
 // order may run at the same time.
 #pragma once
 

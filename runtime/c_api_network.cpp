@@ -42,6 +42,15 @@ burin_status burin_network_open(const burin_device* device, const char* path, bu
   return guarded(__func__, [&](const Required& required) {
     burin_network*& result = required(network, "network");
     burin::LoadedNetwork opened(required(device, "device").device, &required(path, "path"));
+    for (const std::vector<NetworkTensor>& tensors : {opened.inputs(), opened.outputs()}) {
+      for (const NetworkTensor& tensor : tensors) {
+        if (tensor.is_plain()) continue;
+        burin::fail(burin::ErrorKind::unsupported,
+                    "{}: '{}' is no plain float tensor, which is all that a burin_network_tensor says; launch the "
+                    "layer's kernel (burin_kernel_find)",
+                    path, tensor.name);
+      }
+    }
     std::vector<int> batches = opened.batches();
     result = new burin_network{std::move(opened), std::move(batches)};
   });

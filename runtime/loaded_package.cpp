@@ -8,17 +8,6 @@
 namespace burin {
 namespace {
 
-constexpr std::size_t kLayersInMessage = 20;
-
-std::string list_layers(const std::vector<std::string>& layers) {
-  std::string text;
-  for (std::size_t i = 0; i < std::min(layers.size(), kLayersInMessage); ++i) {
-    text += (i == 0 ? "" : ", ") + layers[i];
-  }
-  if (layers.size() > kLayersInMessage) text += fmt::format(" and {} more", layers.size() - kLayersInMessage);
-  return text.empty() ? "none" : text;
-}
-
 // Whether planned batch `a` suits a launch of `batch` images better than `b`: the largest that does not exceed it, else
 // the smallest.
 bool suits_better(int a, int b, int batch) {
@@ -27,6 +16,14 @@ bool suits_better(int a, int b, int batch) {
 }
 
 }  // namespace
+
+std::string list_names(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 20;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
+  return text.empty() ? "none" : text;
+}
 
 std::shared_ptr<const Package> open_package(const std::string& path) {
   return std::make_shared<const Package>(read_package(path));
@@ -74,7 +71,7 @@ LoadedKernel LoadedPackage::kernel(std::string_view layer, int batch) const {
     if (best == nullptr || suits_better(slot.kernel->planned_batch, best->kernel->planned_batch, batch)) best = &slot;
   }
   if (best == nullptr) {
-    fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_layers(layers()));
+    fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_names(layers()));
   }
   return LoadedKernel(state_->load(*best));
 }

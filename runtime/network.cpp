@@ -1,15 +1,24 @@
 #include "runtime/burin/network.hpp"
 
 #include "ir/error.h"
+#include "runtime/elements.h"
 #include "runtime/network_schedule.h"
 #include "runtime/network_state.h"
 
 namespace burin {
 namespace {
 
-std::vector<NetworkTensor> tensors_of(const std::vector<NetworkArgument>& arguments) {
+std::vector<NetworkTensor> tensors_of(const Program& program, BufferHome home) {
   std::vector<NetworkTensor> tensors;
-  for (const NetworkArgument& argument : arguments) tensors.push_back({argument.name, argument.shape});
+  for (const Buffer* buffer : program.arguments(home)) {
+    tensors.push_back({.name = buffer->tensor,
+                       .shape = buffer->shape,
+                       .element = public_element(buffer->format.element),
+                       .channels_together = channels_together(buffer->format.layout),
+                       .images_together = buffer->images_together(),
+                       .is_map = buffer->map.has_value(),
+                       .piece_bytes = buffer->bytes / program.pieces(*buffer)});
+  }
   return tensors;
 }
 
@@ -24,9 +33,9 @@ const BoundStep& step_at(const NetworkRunState& run, int index) {
 
 // ---- NetworkState
 
-const NetworkProgram& NetworkState::program(int batch) const {
-  for (const NetworkProgram& program : record->programs) {
-    if (program.plan.batch == batch) return program;
+const Program& NetworkState::program(int batch) const {
+  for (const Program* program : programs) {
+    if (program->batch == batch) return *program;
   }
   fail_internal(__FILE__, __LINE__, fmt::format("no program for batch {}", batch));
 }
@@ -45,26 +54,32 @@ std::int64_t NetworkState::weight_bytes() const {
 LoadedNetwork::LoadedNetwork(const Device& device, const std::string& path, const LoadOptions& options)
     : LoadedNetwork(LoadedPackage(device, path, options)) {}
 
-LoadedNetwork::LoadedNetwork(const LoadedPackage& package) : state_(std::make_shared<NetworkState>()) {
+LoadedNetwork::LoadedNetwork(const LoadedPackage& package, std::string_view name)
+    : state_(std::make_shared<NetworkState>()) {
   state_->package = package.state();
   const Manifest& manifest = package.manifest();
-  if (!manifest.network) {
-    fail(ErrorKind::usage,
-         "{} holds layers and no network: it was compiled from weights; compile a model file, or launch "
-         "its kernels one by one",
-         state_->package->name);
+  const std::vector<std::string> names = program_names(manifest);
+  if (name.empty() && names.size() != 1) {
+    fail(ErrorKind::usage, "{} holds {} layers and no network: say which of them, or launch its kernels one by one",
+         state_->package->name, names.size());
   }
-  state_->record = &*manifest.network;
-  state_->inputs = tensors_of(manifest.network->inputs);
-  state_->outputs = tensors_of(manifest.network->outputs);
-  for (const NetworkProgram& program : manifest.network->programs) state_->batches.push_back(program.plan.batch);
+  state_->programs = programs_named(manifest, name.empty() ? names.front() : name);
+  if (state_->programs.empty()) {
+    fail(ErrorKind::usage, "{} has no program '{}'; it has {}", state_->package->name, name, list_names(names));
+  }
+  state_->inputs = tensors_of(*state_->programs.front(), BufferHome::input);
+  state_->outputs = tensors_of(*state_->programs.front(), BufferHome::output);
   for (KernelSlot& slot : state_->package->kernels) state_->kernels.emplace(slot.kernel->symbol, &slot);
 }
 
 const std::vector<NetworkTensor>& LoadedNetwork::inputs() const { return state_->inputs; }
 const std::vector<NetworkTensor>& LoadedNetwork::outputs() const { return state_->outputs; }
-std::vector<int> LoadedNetwork::batches() const { return state_->batches; }
-NetworkSchedule LoadedNetwork::schedule(int batch) const { return make_schedule(state_->batches, batch); }
+std::vector<int> LoadedNetwork::batches() const {
+  std::vector<int> batches;
+  for (const Program* program : state_->programs) batches.push_back(program->batch);
+  return batches;
+}
+NetworkSchedule LoadedNetwork::schedule(int batch) const { return make_schedule(state_->programs, batch); }
 std::int64_t LoadedNetwork::weight_bytes() const { return state_->weight_bytes(); }
 
 NetworkRun LoadedNetwork::bind(const NetworkIo& io, const NetworkOptions& options) const {
@@ -80,9 +95,8 @@ std::int64_t NetworkRun::scratch_bytes() const { return state_->scratch.size().t
 
 int NetworkRun::steps() const { return static_cast<int>(state_->steps.size()); }
 const Step& NetworkRun::step(int index) const { return step_at(*state_, index).step(); }
-const std::string& NetworkRun::kernel_symbol(int index) const { return step_at(*state_, index).symbol(); }
 int NetworkRun::part_of(int index) const { return step_at(*state_, index).part; }
-const NetworkProgram& NetworkRun::program_of(int index) const { return *step_at(*state_, index).program; }
+const Program& NetworkRun::program_of(int index) const { return *step_at(*state_, index).program; }
 
 void NetworkRun::launch_step(int index, CUstream_st* stream) const {
   step_at(*state_, index);
@@ -91,12 +105,12 @@ void NetworkRun::launch_step(int index, CUstream_st* stream) const {
 
 void* NetworkRun::address(int index, const Place& place) const {
   const BoundStep& step = step_at(*state_, index);
-  const NetworkPlan& plan = step.program->plan;
-  if (place.buffer < 0 || place.buffer >= static_cast<int>(plan.buffers.size())) {
-    fail(ErrorKind::usage, "buffer {} is none of the {} of the program of step {}", place.buffer, plan.buffers.size(),
-         index);
+  const Program& program = *step.program;
+  if (place.buffer < 0 || place.buffer >= static_cast<int>(program.buffers.size())) {
+    fail(ErrorKind::usage, "buffer {} is none of the {} of the program of step {}", place.buffer,
+         program.buffers.size(), index);
   }
-  return state_->buffer_address(step.part, plan, place.buffer) + place.offset;
+  return state_->buffer_address(step.part, program, place.buffer) + place.offset;
 }
 
 }  // namespace burin

@@ -74,13 +74,13 @@ class Binder {
 
  private:
   // A program that runs parts of the batch, and where the scratch memory of its steps lies.
-  struct Program {
-    const NetworkProgram* program = nullptr;
+  struct BoundProgram {
+    const Program* program = nullptr;
     ScratchLayout scratch;
     std::int64_t first_counter = 0;  // bytes of counters of other programs before its own
   };
 
-  Program& program_of(int part) {
+  BoundProgram& program_of(int part) {
     return programs_.at(run_.schedule.parts[static_cast<std::size_t>(part)].program_batch);
   }
 
@@ -90,12 +90,12 @@ class Binder {
     for (const NetworkPart& part : run_.schedule.parts) {
       run_.first_images.push_back(image);
       image += part.images;
-      Program& added = programs_[part.program_batch];
+      BoundProgram& added = programs_[part.program_batch];
       if (added.program == nullptr) {  // the first part that a program runs has the most images
         added.program = &network_.program(part.program_batch);
-        added.scratch = lay_out_scratch(added.program->plan, scratch_sizes(*added.program, part.images));
+        added.scratch = lay_out_scratch(*added.program, scratch_sizes(*added.program, part.images));
       }
-      launches += static_cast<std::int64_t>(added.program->plan.steps.size());
+      launches += static_cast<std::int64_t>(added.program->steps.size());
     }
     if (launches > kMaxGraphLaunches) {
       fail(ErrorKind::unsupported,
@@ -104,10 +104,10 @@ class Binder {
     }
   }
 
-  std::vector<WorkspaceSize> scratch_sizes(const NetworkProgram& program, int images) const {
+  std::vector<WorkspaceSize> scratch_sizes(const Program& program, int images) const {
     std::vector<WorkspaceSize> sizes;
-    for (const std::string& symbol : program.kernels) {
-      sizes.push_back(launch_workspace(*network_.kernels.at(symbol)->kernel, images));
+    for (const Step& step : program.steps) {
+      sizes.push_back(launch_workspace(*network_.kernels.at(step.kernel)->kernel, images));
     }
     return sizes;
   }
@@ -117,7 +117,7 @@ class Binder {
     std::int64_t arena = 0;
     WorkspaceSize scratch;
     for (auto& [batch, program] : programs_) {
-      arena = std::max(arena, program.program->plan.arena_bytes);
+      arena = std::max(arena, program.program->arena_bytes);
       program.first_counter = scratch.counter_bytes;
       scratch.counter_bytes += program.scratch.total.counter_bytes;
       scratch.partial_bytes = std::max(scratch.partial_bytes, program.scratch.total.partial_bytes);
@@ -127,13 +127,13 @@ class Binder {
   }
 
   void add_part(int part) {
-    const NetworkProgram& program = *program_of(part).program;
+    const Program& program = *program_of(part).program;
     const int first = static_cast<int>(run_.steps.size());
     std::vector<int> last;  // steps that no step of this part waits for
-    for (std::size_t i = 0; i < program.plan.steps.size(); ++i) {
+    for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const BoundStep bound{&program, part, static_cast<int>(i)};
       run_.steps.push_back(bound);
-      run_.launches.push_back(launch_of(bound, *network_.kernels.at(bound.symbol())));
+      run_.launches.push_back(launch_of(bound, *network_.kernels.at(bound.step().kernel)));
       const int index = first + bound.index;
       const std::vector<int>& after = bound.step().after;
       for (const int before : after) {
@@ -168,6 +168,11 @@ class Binder {
         pointers.output = address_of(step, step.step().writes, tensor, kernel);
       }
     }
+    const auto map = [&](const std::optional<Place>& place) {
+      return place ? run_.buffer_address(step.part, *step.program, place->buffer) + place->offset : nullptr;
+    };
+    pointers.input_map = map(step.step().input_map);
+    pointers.output_map = map(step.step().output_map);
     pointers.scratch = scratch_of(step);
     KernelLaunch launch = make_launch(network_.package->load(slot), pointers,
                                       run_.schedule.parts[static_cast<std::size_t>(step.part)].images);
@@ -176,7 +181,7 @@ class Binder {
   }
 
   WorkspaceView scratch_of(const BoundStep& step) {
-    const Program& program = program_of(step.part);
+    const BoundProgram& program = program_of(step.part);
     const ScratchPlace& place = program.scratch.steps[static_cast<std::size_t>(step.index)];
     const WorkspaceView memory = run_.scratch.view();
     const auto at = [](auto* start, std::int64_t offset) {
@@ -191,12 +196,12 @@ class Binder {
   // Where the place begins, which the kernel needs to be a multiple of the tensor's alignment. In the arena it is.
   unsigned char* address_of(const BoundStep& step, const Place& place, const KernelTensor& tensor,
                             const Kernel& kernel) const {
-    const NetworkPlan& plan = step.program->plan;
+    const Program& program = *step.program;
     const int alignment = tensor.alignment;
-    unsigned char* const address = run_.buffer_address(step.part, plan, place.buffer) + place.offset;
+    unsigned char* const address = run_.buffer_address(step.part, program, place.buffer) + place.offset;
     const auto beyond = [&](const void* pointer) { return as_number(pointer) % static_cast<unsigned>(alignment) != 0; };
     if (!beyond(address)) return address;
-    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(place.buffer)];
+    const Buffer& buffer = program.buffer(place);
     const auto index = static_cast<std::size_t>(buffer.argument);
     const bool input = buffer.home == BufferHome::input;
     const std::string name =
@@ -218,18 +223,23 @@ class Binder {
   NetworkState& network_;
   NetworkRunState& run_;
   const NetworkOptions& options_;
-  std::map<int, Program> programs_;  // by batch
+  std::map<int, BoundProgram> programs_;  // by batch
   std::vector<int> last_of_part_before_;
   std::vector<GraphEdge> edges_;
 };
 
 }  // namespace
 
-unsigned char* NetworkRunState::buffer_address(int part, const NetworkPlan& plan, int index) const {
-  const Buffer& buffer = plan.buffers[static_cast<std::size_t>(index)];
+unsigned char* NetworkRunState::buffer_address(int part, const Program& program, int index) const {
+  const Buffer& buffer = program.buffers[static_cast<std::size_t>(index)];
   if (buffer.home == BufferHome::arena) return arena.data<unsigned char>() + buffer.offset;
-  // Arguments are plain images, one after the other.
-  const std::int64_t first = buffer.bytes / plan.batch * first_images[static_cast<std::size_t>(part)];
+  // Programs with several parts are those of models, whose arguments are plain images, one after the other.
+  const int image = first_images[static_cast<std::size_t>(part)];
+  if (image % buffer.images_together() != 0) {
+    fail(ErrorKind::unsupported, "{}, and image {} of '{}' lies in the middle of {} images that lie together",
+         schedule.text(), image, buffer.tensor, buffer.images_together());
+  }
+  const std::int64_t first = buffer.bytes / program.pieces(buffer) * (image / buffer.images_together());
   const auto argument = static_cast<std::size_t>(buffer.argument);
   const void* const given = buffer.home == BufferHome::input ? io.inputs[argument] : io.outputs[argument];
   return static_cast<unsigned char*>(const_cast<void*>(given)) + first;
@@ -240,7 +250,7 @@ std::shared_ptr<const NetworkRunState> bind_network(const std::shared_ptr<Networ
   auto run = std::make_shared<NetworkRunState>();
   run->network = network;
   run->io = io;
-  run->schedule = make_schedule(network->batches, io.batch);
+  run->schedule = make_schedule(network->programs, io.batch);
   check_arguments(*network, io);
   Binder(*network, *run, options).bind();
   return run;

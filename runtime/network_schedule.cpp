@@ -4,16 +4,18 @@
 
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/program.h"
 
 namespace burin {
 
-NetworkSchedule make_schedule(const std::vector<int>& batches, int batch) {
+NetworkSchedule make_schedule(const std::vector<const Program*>& programs, int batch) {
   if (batch < 1 || batch > kMaxBatch) fail(ErrorKind::usage, "batch {} is not within 1..{}", batch, kMaxBatch);
   NetworkSchedule schedule{batch, {}};
-  const int largest = batches.back();
-  schedule.parts.assign(static_cast<std::size_t>(batch / largest), {largest, largest});
-  if (const int rest = batch % largest; rest != 0) {
-    schedule.parts.push_back({rest, *std::ranges::lower_bound(batches, rest)});
+  for (int rest = batch; rest > 0;) {
+    const Program& program = program_for(programs, rest);
+    const int images = std::min(rest, program.most_images());
+    schedule.parts.push_back({images, program.batch});
+    rest -= images;
   }
   return schedule;
 }

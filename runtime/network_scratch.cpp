@@ -6,13 +6,13 @@
 
 namespace burin {
 
-ScratchLayout lay_out_scratch(const NetworkPlan& plan, const std::vector<WorkspaceSize>& sizes) {
+ScratchLayout lay_out_scratch(const Program& program, const std::vector<WorkspaceSize>& sizes) {
   ScratchLayout layout;
-  StepOrder order(plan.steps.size());
+  StepOrder order(program.steps.size());
   std::vector<int> with_partials;
   std::vector<std::int64_t> bytes;
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    order.add(plan.steps[i].after);
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    order.add(program.steps[i].after);
     layout.steps.push_back({layout.total.counter_bytes, 0, sizes[i]});
     layout.total.counter_bytes += sizes[i].counter_bytes;
     if (sizes[i].partial_bytes == 0) continue;

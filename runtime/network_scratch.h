@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "ir/network_plan.h"
+#include "ir/program.h"
 #include "runtime/burin/runtime.hpp"
 
 namespace burin {
@@ -19,6 +19,6 @@ struct ScratchLayout {
 
 // Partial sums of steps that can never run at the same time share bytes. Counters are never shared: a launch leaves
 // them zero, and a step's own are then zero for its next launch whatever the others do. `sizes`: of each step.
-ScratchLayout lay_out_scratch(const NetworkPlan& plan, const std::vector<WorkspaceSize>& sizes);
+ScratchLayout lay_out_scratch(const Program& program, const std::vector<WorkspaceSize>& sizes);
 
 }  // namespace burin

@@ -15,21 +15,19 @@ namespace burin {
 
 struct NetworkState {
   std::shared_ptr<PackageState> package;
-  const NetworkRecord* record = nullptr;
+  std::vector<const Program*> programs;  // of one name, batch sizes ascending
   std::vector<NetworkTensor> inputs, outputs;
-  std::vector<int> batches;
   std::map<std::string_view, KernelSlot*> kernels;  // by symbol
 
-  const NetworkProgram& program(int batch) const;
+  const Program& program(int batch) const;
   std::int64_t weight_bytes() const;  // of the kernels that have been loaded
 };
 
 // A launch's step: which of the program that its part of the batch is run by.
 struct BoundStep {
-  const NetworkProgram* program = nullptr;
+  const Program* program = nullptr;
   int part = 0, index = 0;
-  const Step& step() const { return program->plan.steps[static_cast<std::size_t>(index)]; }
-  const std::string& symbol() const { return program->kernels[static_cast<std::size_t>(index)]; }
+  const Step& step() const { return program->steps[static_cast<std::size_t>(index)]; }
 };
 
 struct NetworkRunState {
@@ -44,7 +42,7 @@ struct NetworkRunState {
   std::unique_ptr<KernelGraph> graph;  // goes first: it uses all others
 
   // Where a buffer of the program begins for the part's images.
-  unsigned char* buffer_address(int part, const NetworkPlan& plan, int buffer) const;
+  unsigned char* buffer_address(int part, const Program& program, int buffer) const;
 };
 
 // Throws Error(usage) for pointers that the network cannot use, Error(unsupported) for a batch that does not fit a grid

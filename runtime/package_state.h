@@ -5,12 +5,16 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "ir/package/package.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/loaded_code.h"
 
 namespace burin {
+
+// "conv1, conv2 and 3 more"; "none"
+std::string list_names(const std::vector<std::string>& names);
 
 // A kernel that is loaded when it is first asked for, by one thread; the others wait. A failure is not remembered.
 struct KernelSlot {

@@ -7,7 +7,7 @@
 #include "compiler/options.h"
 #include "compiler/providers/provider.h"
 #include "compiler/task.h"
-#include "ir/package/network_record.h"
+#include "ir/program.h"
 
 namespace burin {
 

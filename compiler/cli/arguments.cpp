@@ -217,11 +217,12 @@ Network ImportArguments::import(const std::string& path) const {
   Network network = import_network(path, checked);
   for (const std::string& note : network.notes) print_note(note);
   if (max_extent) {
-    if (network.has_graph()) {
+    if (!network.separate) {
       fail(ErrorKind::usage, "--max-extent crops layers one by one, {} is a network; --input-shape makes it smaller",
            path);
     }
     for (ConvLayer& layer : network.layers) crop(layer, *max_extent);
+    separate_layers(network);
   }
   return network;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/executor.h"
 #include "compiler/import/import.h"
 #include "ir/precision.h"
 #include "ir/tensor_layout.h"

@@ -15,7 +15,7 @@
 #include "compiler/cli/network_bench.h"
 #include "compiler/cli/output_paths.h"
 #include "compiler/cli/table.h"
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/device_choice.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
@@ -100,6 +100,19 @@ std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const 
   return all;
 }
 
+// The kernel that the runtime would choose for so many images.
+const Kernel& kernel_for(const Manifest& manifest, const std::string& layer, int batch) {
+  const Kernel* best = nullptr;
+  const auto rank = [batch](const Kernel& kernel) {
+    return kernel.planned_batch <= batch ? kernel.planned_batch : -kernel.planned_batch;
+  };
+  for (const Kernel& kernel : manifest.kernels) {
+    if (!kernel.is_convolution() || kernel.op != layer) continue;
+    if (best == nullptr || rank(kernel) > rank(*best)) best = &kernel;
+  }
+  return *best;
+}
+
 // What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
 // that the runtime would choose.
 std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments) {
@@ -115,7 +128,7 @@ std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments
     if (std::find(done.begin(), done.end(), kernel.op) != done.end()) continue;
     done.push_back(kernel.op);
     for (const int batch : batches) {
-      rows.push_back({.kernel = kernel_for(manifest, kernel.op, batch), .batch = batch});
+      rows.push_back({.kernel = &kernel_for(manifest, kernel.op, batch), .batch = batch});
     }
   }
   if (rows.empty() && arguments.layer)
@@ -282,7 +295,7 @@ int bench_package(const BenchArguments& arguments) {
   if (arguments.json && *arguments.json != "-") check_output_file("--json", *arguments.json, {arguments.package});
   const Package package = read_given_package(arguments.package);
   const bool by_layer = arguments.layer || arguments.baseline || arguments.dead;
-  if (package.manifest.network && !by_layer) {
+  if (!holds_layers(package.manifest) && !by_layer) {
     refuse_given(*arguments.command, {"--copies"}, "a network's steps evict each other's code; it is for layers");
     return bench_network_package({arguments.package, gpu_to_measure_on(arguments.device, arguments.package).ordinal,
                                   batches, arguments.options.samples, !arguments.no_overlap, arguments.json},

@@ -18,13 +18,11 @@
 #include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
-#include "compiler/execute/layer_executor.h"
-#include "compiler/execute/network_executor.h"
+#include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
 #include "compiler/kernel_cache.h"
-#include "compiler/verify/layer_verification.h"
-#include "compiler/verify/network_verification.h"
+#include "compiler/verify/verification.h"
 #include "ir/arch.h"
 #include "ir/arch_name.h"
 #include "ir/derive_form.h"
@@ -187,16 +185,6 @@ void check_tuned_layers(const CompileArguments& arguments, const Network& networ
   fail(ErrorKind::usage, "--tune measures kernels of convolutions, and {} has none", arguments.input);
 }
 
-std::string summarise(const NetworkRecord& network) {
-  std::string text;
-  for (const NetworkProgram& program : network.programs) {
-    text += fmt::format("batch {}: {} steps, arena of {}, {} without sharing\n", program.plan.batch,
-                        program.plan.steps.size(), bytes_text(program.plan.arena_bytes),
-                        bytes_text(program.plan.naive_bytes));
-  }
-  return text;
-}
-
 std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
   std::vector<std::string> forms;
   const auto add = [&](const std::vector<KernelBinary>& binaries) {
@@ -212,7 +200,11 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
       fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
                   cached > 0 ? fmt::format(" ({} from the cache)", cached) : "",
                   bytes_text(static_cast<long long>(std::filesystem::file_size(output))), fmt::join(forms, ", "));
-  if (manifest.network) text += summarise(*manifest.network);
+  if (holds_layers(manifest)) return text;
+  for (const Program& program : manifest.programs) {
+    text += fmt::format("batch {}: {} steps, arena of {}, {} without sharing\n", program.batch, program.steps.size(),
+                        bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
+  }
   return text;
 }
 
@@ -233,33 +225,21 @@ void parse_from(CompileOptions& options, const Network& network) {
   }
 }
 
-// What is wrong with the kernels of the layers; empty: nothing is.
-std::string fault_of_layers(const Package& package, const Network& network, const std::string& layer, int batch,
+// What is wrong with the kernel of an operator; empty: nothing is.
+std::string fault_of_kernel(const Package& package, const Network& imported, const std::string& op, int batch,
                             const DeviceChoice& device, std::uint64_t seed) {
   const std::unique_ptr<Executor> executor = make_executor(device, package);
-  for (const VerificationTask& task : pair_with_weights(package.manifest, network, layer, batch)) {
-    const VerificationResult result = verify_kernel(task, seed, *executor);
-    if (!result.passed) return describe_worst(task, result);
-  }
-  return {};
-}
-
-// The same of an operator of a network.
-std::string fault_of_step(const Package& package, const Network& model, const std::string& op, int batch,
-                          const DeviceChoice& device, std::uint64_t seed) {
-  const std::unique_ptr<NetworkExecutor> executor = make_network_executor(device, package);
-  NetworkVerifyOptions options;
-  options.batch = batch;
-  options.seed = seed;
-  options.steps = true;
-  options.layer = op;
-  const NetworkVerification verification = verify_network(package, model, options, *executor);
-  for (const NetworkResult& result : verification.results) {
+  const VerifyOptions options{.batch = batch, .seed = seed, .images = {}, .steps = true, .layer = op};
+  const Network reference = reference_of(imported, package.manifest, op);
+  for (const ProgramResult& result : verify_programs(package, reference, options, *executor).results) {
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
       return describe_worst(failed->comparison, failed->fault, failed->shape, result.images);
     }
-    if (!result.passed()) return result.step_fault.empty() ? "the network's outputs are wrong" : result.step_fault;
+    if (!result.step_fault.empty()) return result.step_fault;
+    for (const OutputResult& output : result.outputs) {
+      if (!output.passed) return output.fault.empty() ? "the outputs are wrong" : output.fault;
+    }
   }
   return {};
 }
@@ -282,8 +262,7 @@ void verify_edited(const Package& package, const Network& model, const CompileOp
   const DeviceChoice device = device_for(on_host ? "host" : "cuda");
   const int batch = std::min(options.batches.front(), kMostImages);
   const std::uint64_t seed = std::random_device()();
-  const std::string fault =
-      (package.manifest.network ? fault_of_step : fault_of_layers)(package, model, kernel->op, batch, device, seed);
+  const std::string fault = fault_of_kernel(package, model, kernel->op, batch, device, seed);
   if (!fault.empty()) {
     fail(ErrorKind::verification,
          "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",
@@ -344,9 +323,11 @@ int compile(CompileArguments arguments) {
   check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
-  network = prepare_graph(std::move(network), options.dump_dir, graph_choices(options));
   network.notes.clear();  // printed already; compile_network would hand them on
-  if (arguments.tune > 0) options.tuned = tune_on_gpu(network, options, arguments.tune, tuning_seconds(arguments));
+  if (arguments.tune > 0) {
+    options.tuned = tune_on_gpu(prepare_graph(network, std::nullopt, graph_choices(options)), options, arguments.tune,
+                                tuning_seconds(arguments));
+  }
 
   const std::unique_ptr<KernelCache> cache = open_cache(arguments.cache);
   options.cache = cache.get();
@@ -354,7 +335,7 @@ int compile(CompileArguments arguments) {
   CompileResult result;
   {
     ProgressBar progress("compiling");
-    result = compile_network(network, options, [&](const CompileProgress& state) {
+    result = compile_network(std::move(network), options, [&](const CompileProgress& state) {
       progress.update(state.done, state.total, state.what, state.work_done);
       // Until the first kernel is made, what is told of is planning.
       progress.finished(state.done == 0 ? state.what

@@ -13,7 +13,7 @@
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_inspect.h"
-#include "compiler/cli/network_plan_json.h"
+#include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/import/suggest.h"
@@ -264,7 +264,7 @@ void check_package_options(const InspectArguments& arguments, const Package& pac
   if (arguments.simplify) {
     fail(ErrorKind::usage, "--simplify: {} is a package; only an ONNX model has a graph", arguments.input);
   }
-  if (arguments.memory && !package.manifest.network) {
+  if (arguments.memory && holds_layers(package.manifest)) {
     fail(ErrorKind::usage, "--memory: {} holds layers, not a whole network", arguments.input);
   }
 }
@@ -272,9 +272,9 @@ void check_package_options(const InspectArguments& arguments, const Package& pac
 int inspect(const InspectArguments& arguments) {
   std::string about;
   std::vector<InspectRow> rows;
-  Network network;  // with a graph where the input is a model
+  Network network;  // of a model or of weights
   std::vector<PassRecord> passes;
-  std::vector<NetworkPlan> plans;  // of its memory, one for each batch size
+  std::vector<Program> programs;  // without kernels, one for each batch size
   Package package;
   const std::optional<std::string>& layer_glob = arguments.import.options.layer_glob;
   if (is_package(arguments.input)) {
@@ -295,7 +295,7 @@ int inspect(const InspectArguments& arguments) {
     check_arch(options.archs.front());
     options.batches = parse_batches(arguments.batches);
     network = arguments.import.import(arguments.input);
-    if (const std::string option = graph_option(arguments); !option.empty() && !network.has_graph()) {
+    if (const std::string option = graph_option(arguments); !option.empty() && network.separate) {
       fail(ErrorKind::usage, "{}: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
            option, arguments.input);
     }
@@ -306,29 +306,32 @@ int inspect(const InspectArguments& arguments) {
       network = simplify(std::move(network), record, graph_choices(options));
     }
     if (arguments.memory) {
-      for (const int batch : options.batches) plans.push_back(plan_network(network, batch));
+      for (const int batch : options.batches) {
+        programs.push_back(plan_network(network, std::string(kNetworkName), batch));
+      }
     }
     rows = rows_of_network(network, options);
     about = fmt::format("{}: planned for {}", arguments.input, options.archs.front());
   }
   // Whoever names layers wants to see those.
-  const bool whole = package.manifest.network && !layer_glob;
+  const bool whole = !holds_layers(package.manifest) && !layer_glob;
+  const bool graph = !network.operators.empty() && !network.separate;
   if (arguments.json) {
     nlohmann::ordered_json document = {{"input", arguments.input}, {"rows", nlohmann::ordered_json::array()}};
     for (const InspectRow& row : rows) document["rows"].push_back(to_json(row));
-    if (network.has_graph()) document["graph"] = graph_json(network);
+    if (graph) document["graph"] = graph_json(network);
     if (arguments.simplify) document["passes"] = passes_json(passes);
-    if (!plans.empty()) {
+    if (!programs.empty()) {
       document["memory"] = nlohmann::ordered_json::array();
-      for (const NetworkPlan& plan : plans) document["memory"].push_back(to_json(plan));
+      for (const Program& program : programs) document["memory"].push_back(to_json(program));
     }
     if (whole) document["network"] = network_json(package.manifest, arguments.arch);
     print_data(json_output(document));
   } else {
     print_data(about + "\n");
     if (arguments.simplify) print_data(print_passes(passes) + "\n");
-    if (network.has_graph()) print_data(print(network) + "\n");
-    for (const NetworkPlan& plan : plans) print_data(print(plan) + "\n");
+    if (graph) print_data(print(network) + "\n");
+    for (const Program& program : programs) print_data(print(program) + "\n");
     if (whole) print_data(print_network(package.manifest, arguments.arch, arguments.memory) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
     if (arguments.tuning) print_tuning(rows);

@@ -5,7 +5,7 @@
 
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/kernel_options.h"
+#include "compiler/cli/program_json.h"
 #include "compiler/cli/measurement_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/reference.h"
@@ -20,13 +20,9 @@ constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 
 NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& run, int index) {
   const Step& step = run.step(index);
-  NetworkBench::StepRow row{step.name, step.kind, run.kernel_symbol(index), "", run.part_of(index), {}, {}};
+  NetworkBench::StepRow row{step.name, step.kind, step.kernel, "", run.part_of(index), {}, step.options};
   const NetworkPart& part = run.schedule().parts[static_cast<std::size_t>(row.part)];
-  const auto program = std::ranges::find(manifest.network->programs, part.program_batch,
-                                         [](const NetworkProgram& program) { return program.plan.batch; });
   const bool as_planned = part.images == part.program_batch;
-  const auto of_program = std::ranges::find(program->plan.steps, step) - program->plan.steps.begin();
-  row.options = options_of(*program, static_cast<std::size_t>(of_program));
   if (const Kernel* kernel = find_kernel(manifest, row.symbol)) row.kernel = kernel->plan_short;
   if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().us;
   return row;
@@ -129,7 +125,9 @@ NetworkBench bench_network(const Device& device, const Stream& stream, const Loa
   NetworkIo io;
   io.batch = batch;
   for (const NetworkTensor& input : network.inputs()) {
-    tensors.emplace_back(device, std::span<const float>(random_tensor(input.elements() * batch, kInputSeed)));
+    // Which value is where does not matter.
+    const std::int64_t words = (input.bytes(batch) + kWordBytes - 1) / kWordBytes;
+    tensors.emplace_back(device, std::span<const float>(random_tensor(words, kInputSeed)));
     io.inputs.push_back(tensors.back().data<void>());
   }
   for (const NetworkTensor& output : network.outputs()) {

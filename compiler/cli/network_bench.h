@@ -31,7 +31,7 @@ struct NetworkBench {
     std::string op, kind, symbol, kernel;  // the last in short
     int part = 0;
     std::optional<double> predicted_us;  // of convolutions, for the batch they were planned for
-    std::vector<KernelOption> options;   // NetworkProgram::options
+    std::vector<KernelOption> options;   // Program::options
   };
   std::vector<StepRow> steps;  // as many as times.steps
 };

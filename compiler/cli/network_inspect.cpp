@@ -6,8 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "compiler/cli/kernel_options.h"
-#include "compiler/cli/network_plan_json.h"
+#include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "ir/network.h"
 
@@ -31,10 +30,10 @@ std::int64_t weight_bytes(const Kernel& kernel) {
   return weights == nullptr ? 0 : weights->run_words * kWordBytes;
 }
 
-std::string arguments_text(const std::vector<NetworkArgument>& arguments) {
+std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   std::vector<std::string> texts;
-  for (const NetworkArgument& argument : arguments) {
-    texts.push_back(fmt::format("{} ({})", argument.name, shape_text(argument.shape)));
+  for (const Buffer* argument : arguments) {
+    texts.push_back(fmt::format("{} ({})", argument->tensor, shape_text(argument->shape)));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
@@ -42,7 +41,7 @@ std::string arguments_text(const std::vector<NetworkArgument>& arguments) {
 // What is not known leaves its cell empty.
 std::string figure_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
 
-std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
+std::string print_steps(const Manifest& manifest, const Program& program,
                         const std::optional<std::string>& arch) {
   Table table({{"step", Align::right},
                {"operator"},
@@ -56,23 +55,22 @@ std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
                {"after"}});
   std::int64_t code = 0, weights = 0;
   double predicted = 0;
-  for (std::size_t i = 0; i < program.plan.steps.size(); ++i) {
-    const Step& step = program.plan.steps[i];
-    const Kernel& kernel = *find_kernel(manifest, program.kernels[i]);
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    const Kernel& kernel = *find_kernel(manifest, step.kernel);
     const KernelBinary* const cubin = cubin_of(kernel, arch);
     const std::int64_t code_bytes = cubin != nullptr ? cubin->code_bytes : -1;
     code += std::max<std::int64_t>(0, code_bytes);
     weights += weight_bytes(kernel);
-    const std::vector<KernelOption> options = options_of(program, i);
     predicted += kernel.predicted_us;
-    table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(options),
+    table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(step.options),
                figure_text(cubin != nullptr ? cubin->registers : -1),
                figure_text(cubin != nullptr ? cubin->spill_bytes : -1), code_bytes < 0 ? "" : bytes_text(code_bytes),
                weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
                kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
   }
-  table.add_footer({"", fmt::format("{} steps", program.plan.steps.size()), "", "", "", "",
+  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "",
                     code > 0 ? bytes_text(code) : "", weights > 0 ? bytes_text(weights) : "",
                     predicted > 0 ? microseconds_text(predicted) : "", ""});
   return table.print();
@@ -81,31 +79,20 @@ std::string print_steps(const Manifest& manifest, const NetworkProgram& program,
 }  // namespace
 
 std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory) {
-  const NetworkRecord& network = *manifest.network;
+  const Program& first = manifest.programs.front();
   std::string text =
-      fmt::format("inputs: {}; outputs: {}\n", arguments_text(network.inputs), arguments_text(network.outputs));
-  for (const NetworkProgram& program : network.programs) {
-    const NetworkPlan& plan = program.plan;
-    text += fmt::format("\nbatch {}: an arena of {}; a buffer for each tensor would take {}\n", plan.batch,
-                        bytes_text(plan.arena_bytes), bytes_text(plan.naive_bytes));
+      fmt::format("inputs: {}; outputs: {}\n", arguments_text(first.inputs()), arguments_text(first.outputs()));
+  for (const Program& program : manifest.programs) {
+    text += fmt::format("\nbatch {}: an arena of {}; a buffer for each tensor would take {}\n", program.batch,
+                        bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
     text += print_steps(manifest, program, arch);
-    if (memory) text += "\n" + print(plan);
+    if (memory) text += "\n" + print(program);
   }
   return text;
 }
 
 nlohmann::ordered_json network_json(const Manifest& manifest, const std::optional<std::string>& arch) {
-  const NetworkRecord& network = *manifest.network;
-  const auto arguments_json = [](const std::vector<NetworkArgument>& arguments) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const NetworkArgument& argument : arguments) {
-      list.push_back({{"name", argument.name}, {"shape", argument.shape}});
-    }
-    return list;
-  };
-  nlohmann::ordered_json document = {{"inputs", arguments_json(network.inputs)},
-                                     {"outputs", arguments_json(network.outputs)},
-                                     {"kernels", nlohmann::ordered_json::array()},
+  nlohmann::ordered_json document = {{"kernels", nlohmann::ordered_json::array()},
                                      {"programs", nlohmann::ordered_json::array()}};
   for (const Kernel& kernel : manifest.kernels) {
     nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
@@ -119,13 +106,7 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
     }
     document["kernels"].push_back(std::move(entry));
   }
-  for (const NetworkProgram& program : network.programs) {
-    nlohmann::ordered_json entry = to_json(program.plan);
-    entry["kernels"] = program.kernels;
-    entry["options"] = nlohmann::ordered_json::array();
-    for (const std::vector<KernelOption>& options : program.options) entry["options"].push_back(options_json(options));
-    document["programs"].push_back(std::move(entry));
-  }
+  for (const Program& program : manifest.programs) document["programs"].push_back(to_json(program));
   return document;
 }
 

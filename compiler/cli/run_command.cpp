@@ -1,49 +1,109 @@
 // burin run: a package's network, or one layer, on input from files.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <filesystem>
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/file_kind.h"
-#include "compiler/cli/network_run.h"
 #include "compiler/cli/npy_reader.h"
 #include "compiler/cli/npy_writer.h"
 #include "compiler/cli/output_paths.h"
-#include "compiler/execute/layer_executor.h"
-#include "compiler/import/names.h"
+#include "compiler/execute/executor.h"
+#include "compiler/network/kernel_program.h"
 #include "compiler/import/suggest.h"
 #include "compiler/import/weights_tensor.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
-#include "ir/precision.h"
 
 namespace burin {
 namespace {
 
 struct RunArguments {
   std::string package;
-  std::optional<std::string> layer, residual;
+  std::optional<std::string> layer;
   std::vector<std::string> inputs, outputs;
   std::string device = "auto";
 };
 
-int batch_of(const NpyTensor& tensor, const std::string& path, const std::string& what, int channels, int height,
-             int width) {
-  return images_of(tensor, path, "the layer's " + what, {channels, height, width});
-}
-
-const Kernel& kernel_of(const Manifest& manifest, const std::string& layer, int batch) {
-  if (const Kernel* kernel = kernel_for(manifest, layer, batch)) return *kernel;
+// Of a network the convolution's kernels become programs of their own.
+void keep_layer(Manifest& manifest, const std::string& layer) {
+  if (std::erase_if(manifest.programs, [&](const Program& p) { return p.name != layer; });
+      !manifest.programs.empty() && holds_layers(manifest)) {
+    return;
+  }
+  manifest.programs.clear();
   std::vector<std::string> names;
-  for (const Kernel& kernel : manifest.kernels)
-    if (kernel.is_convolution()) names.push_back(kernel.op);
-  fail(ErrorKind::usage, "the package has no layer '{}'{}; it has {}", layer, did_you_mean(layer, names),
-       listed(nearest_first(layer, names)));
+  for (const Kernel& kernel : manifest.kernels) {
+    if (!kernel.is_convolution()) continue;
+    names.push_back(kernel.op);
+    if (kernel.op == layer) manifest.programs.push_back(program_of(kernel, std::max(1, kernel.planned_batch)));
+  }
+  if (manifest.programs.empty()) {
+    fail(ErrorKind::usage, "the package has no layer '{}'{}; it has {}", layer, did_you_mean(layer, names),
+         listed(nearest_first(layer, names)));
+  }
+  std::ranges::sort(manifest.programs, {}, &Program::batch);
 }
 
-// Values that the kernel's tensors cannot hold.
+// An argument that a person gives or takes: maps are neither. The names of a layer's begin with the layer's own, which
+// nobody has to repeat.
+struct Argument {
+  std::string name;
+  const Buffer* buffer = nullptr;
+};
+
+std::vector<Argument> arguments_of(const Program& program, BufferHome home) {
+  std::vector<Argument> arguments;
+  for (const Buffer* buffer : program.arguments(home)) {
+    if (buffer->map) continue;
+    const bool prefixed = buffer->tensor.starts_with(program.name + ".");
+    arguments.push_back({prefixed ? buffer->tensor.substr(program.name.size() + 1) : buffer->tensor, buffer});
+  }
+  return arguments;
+}
+
+// NAME=FILE where NAME is not the input's: FILE is there, and there is no file of the whole name.
+bool is_misnamed(const std::string& option, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  return option == "--input" && equals != std::string::npos && !std::filesystem::exists(text) &&
+         std::filesystem::exists(text.substr(equals + 1));
+}
+
+// The file of each argument, in their order. `what` is "the network" or "layer 'conv1'".
+std::vector<std::string> files_of(const std::string& option, const std::vector<std::string>& given,
+                                  const std::vector<Argument>& arguments, const std::string& what) {
+  std::vector<std::string> names, files(arguments.size());
+  for (const Argument& argument : arguments) names.push_back(argument.name);
+  for (const std::string& text : given) {
+    // Names may hold a '=' themselves, and so may files.
+    const auto is_named = [&](const std::string& name) { return text.starts_with(name + "="); };
+    const auto found = std::ranges::find_if(names, is_named);
+    const auto index = static_cast<std::size_t>(found - names.begin());
+    if (found == names.end() && names.size() == 1 && given.size() == 1 && !is_misnamed(option, text)) {
+      files.front() = text;
+    } else if (found == names.end()) {
+      const std::string name = text.substr(0, text.find('='));
+      fail(ErrorKind::usage, "{} {}: {} has no {} '{}'{}; give NAME=FILE for each of {}", option, text, what,
+           option.substr(2), name, did_you_mean(name, names), listed(nearest_first(name, names)));
+    } else if (!files[index].empty()) {
+      fail(ErrorKind::usage, "{} {}: '{}' is given twice", option, text, names[index]);
+    } else {
+      files[index] = text.substr(names[index].size() + 1);
+    }
+  }
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (!files[i].empty()) continue;
+    fail(ErrorKind::usage, "no file is given for the {} '{}' of {}: {} {}", option.substr(2), names[i], what, option,
+         names.size() == 1 ? "FILE" : names[i] + "=FILE");
+  }
+  return files;
+}
+
+// Values that the program's tensors cannot hold.
 void note_overflow(const std::string& path, const NpyTensor& tensor, ElementType element) {
   const auto count = std::ranges::count_if(
       tensor.values, [&](float value) { return std::isfinite(value) && !std::isfinite(rounded(element, value)); });
@@ -52,59 +112,73 @@ void note_overflow(const std::string& path, const NpyTensor& tensor, ElementType
                          count, tensor.values.size(), to_string(element), largest_of(element)));
 }
 
-const std::string& one_file(const char* option, const std::vector<std::string>& files) {
-  if (files.size() != 1) fail(ErrorKind::usage, "{} is given {} times; a layer has one", option, files.size());
-  return files.front();
-}
+// What each input of the program is given: of maps, that everything is live.
+struct GivenInputs {
+  Tensors tensors;
+  int batch = 0;
+  bool batched = false;  // images stand behind a number of them
+};
 
-int run_layer(const RunArguments& arguments, const Package& package) {
-  const std::string &name = *arguments.layer, &input_file = one_file("--input", arguments.inputs),
-                    &output_file = one_file("--output", arguments.outputs);
-  const ConvShape& shape = kernel_of(package.manifest, name, 1).layer->shape;
-  check_output_file("--output", output_file, {arguments.package});
-  const NpyTensor input = read_npy(input_file);
-  const int batch = batch_of(input, input_file, "input", shape.in_channels, shape.in_h, shape.in_w);
-  if (shape.epilogue.residual != arguments.residual.has_value()) {
-    fail(ErrorKind::usage, "layer '{}' {}", name,
-         shape.epilogue.residual ? "adds a residual; give it with --residual"
-                                 : "adds no residual, but --residual is given");
-  }
-  NpyTensor residual;
-  if (arguments.residual) {
-    residual = read_npy(*arguments.residual);
+GivenInputs read_inputs(const std::vector<const Program*>& programs, const std::vector<Argument>& arguments,
+                        const std::vector<std::string>& files, const std::string& what) {
+  GivenInputs given;
+  given.tensors.resize(programs.front()->inputs().size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const Buffer& buffer = *arguments[i].buffer;
+    NpyTensor tensor = read_npy(files[i]);
     const int images =
-        batch_of(residual, *arguments.residual, "residual", shape.out_channels, shape.conv_h(), shape.conv_w());
-    if (images != batch)
-      fail(ErrorKind::bad_input, "{}: holds {} images, but {} holds {}", *arguments.residual, images, input_file,
-           batch);
+        images_of(tensor, files[i], fmt::format("{}'s input '{}'", what, arguments[i].name), buffer.shape);
+    if (i > 0 && images != given.batch) {
+      fail(ErrorKind::bad_input, "{}: holds {} images, but {} holds {}", files[i], images, files[0], given.batch);
+    }
+    given.batch = images;
+    given.batched = given.batched || tensor.shape.size() > buffer.shape.size();
+    note_overflow(files[i], tensor, buffer.format.element);
+    print_step(fmt::format("read {}: {} image{} of input '{}'", files[i], images, images == 1 ? "" : "s",
+                           arguments[i].name));
+    given.tensors[static_cast<std::size_t>(buffer.argument)] = std::move(tensor.values);
   }
-
-  const Kernel& kernel = kernel_of(package.manifest, name, batch);
-  note_overflow(input_file, input, kernel.form.input().element);
-  if (arguments.residual) note_overflow(*arguments.residual, residual, kernel.form.output().element);
-  const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
-  std::vector<float> output(static_cast<std::size_t>(shape.output_elements()) * static_cast<std::size_t>(batch),
-                            std::numeric_limits<float>::quiet_NaN());
-  executor->run(kernel, batch, input.values, residual.values, output);
-  print_step(fmt::format("running: {} b{}", name, batch));
-
-  std::vector<std::int64_t> output_shape = {shape.out_channels, shape.out_h(), shape.out_w()};
-  if (input.shape.size() == 4) output_shape.insert(output_shape.begin(), batch);
-  write_npy(output_file, output_shape, output);
-  const bool fp32 = kernel.precision == to_string(Precision::fp32);
-  print_data(fmt::format("{}: float32 {} of layer '{}'{} on {}\n", output_file, extents_text(output_shape), name,
-                         fp32 ? "" : fmt::format(" ({})", kernel.precision), executor->name()));
-  return 0;
+  const Program& program = program_for(programs, given.batch);
+  for (const Buffer* buffer : program.inputs()) {
+    if (!buffer->map) continue;
+    given.tensors[static_cast<std::size_t>(buffer->argument)].assign(
+        static_cast<std::size_t>(program.bytes(*buffer, given.batch)), 1);
+  }
+  return given;
 }
 
 int run(const RunArguments& arguments) {
-  const Package package = read_given_package(arguments.package);
-  if (arguments.layer) return run_layer(arguments, package);
-  if (!package.manifest.network) {
-    fail(ErrorKind::usage, "{} holds layers, not a whole network: say which one with --layer NAME", arguments.package);
+  Package package = read_given_package(arguments.package);
+  if (arguments.layer) keep_layer(package.manifest, *arguments.layer);
+  const std::vector<std::string> names = program_names(package.manifest);
+  if (names.size() != 1) {
+    fail(ErrorKind::usage, "{} holds {} layers, not a whole network: say which one with --layer NAME",
+         arguments.package, names.size());
   }
-  if (arguments.residual) fail(ErrorKind::usage, "--residual is for a layer: give --layer NAME");
-  return run_network_package({arguments.package, arguments.inputs, arguments.outputs, arguments.device}, package);
+  const std::vector<const Program*> programs = programs_named(package.manifest, names.front());
+  const Program& program = *programs.front();
+  const std::string what =
+      holds_layers(package.manifest) ? fmt::format("layer '{}'", program.name) : std::string("the network");
+  const std::vector<Argument> inputs = arguments_of(program, BufferHome::input),
+                              outputs = arguments_of(program, BufferHome::output);
+  const std::vector<std::string> input_files = files_of("--input", arguments.inputs, inputs, what);
+  const std::vector<std::string> output_files = files_of("--output", arguments.outputs, outputs, what);
+  check_output_files("--output", output_files, {arguments.package});
+  const GivenInputs given = read_inputs(programs, inputs, input_files, what);
+  const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
+  const Tensors made = run_programs(*executor, programs, given.batch, given.tensors);
+  print_step(fmt::format("running: {} b{}", program.name, given.batch));
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Buffer& buffer = *outputs[i].buffer;
+    std::vector<std::int64_t> shape = buffer.shape;
+    if (given.batched) shape.insert(shape.begin(), given.batch);
+    write_npy(output_files[i], shape, made[static_cast<std::size_t>(buffer.argument)]);
+    print_data(fmt::format("{}: float32 {} of {}'s output '{}'{} on {}\n", output_files[i], extents_text(shape), what,
+                           outputs[i].name,
+                           buffer.format.is_plain() ? "" : fmt::format(" ({})", to_string(buffer.format)),
+                           executor->name()));
+  }
+  return 0;
 }
 
 }  // namespace
@@ -116,7 +190,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command->add_option("--layer", arguments->layer, "The layer's name (default: the whole network)")->type_name("NAME");
   command
       ->add_option("--input", arguments->inputs,
-                   "The input, [N,C,H,W] or [C,H,W], as .npy; NAME=FILE for each where the network has several")
+                   "The input, [N,C,H,W] or [C,H,W], as .npy; NAME=FILE for each of several: a layer's residual")
       ->required()
       ->type_name("FILE")
       ->expected(1)
@@ -126,8 +200,6 @@ void add_run_command(CLI::App& app, Action& action) {
       ->type_name("FILE")
       ->expected(1)
       ->take_all();
-  command->add_option("--residual", arguments->residual, "Layer: what it adds before its activation, as .npy")
-      ->type_name("FILE");
   command->add_option("--device", arguments->device, "auto (default), host, cuda or cuda:N")->type_name("DEVICE");
   command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
 }

@@ -32,12 +32,12 @@ std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOption
   }
   const TuneOptions tune_options{.plans = plans, .budget_s = budget_s, .jobs = options.jobs};
   const std::string arch = measurer.device().arch;
-  const LayerTasks layers = layer_tasks(network, options);
+  const std::vector<Task> tasks = layer_tasks(network, options);
   std::vector<TunedKernel> tuned;
   {
     ProgressBar progress("tuning");
     tuned = tune_tasks(
-        layers.tasks, options, tune_options,
+        tasks, options, tune_options,
         [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
         measurer,
         [&](const TuneProgress& state) {

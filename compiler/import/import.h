@@ -31,8 +31,8 @@ struct ImportOptions {
   float zero_threshold = 0;               // |w| <= T becomes 0
 };
 
-// Of weights: at least one layer, each verified. Of a model: its graph, verified, or where layer_glob is given those of
-// its layers that match. Throws Error.
+// Weights give at least one layer, a model its graph, or where layer_glob is given those of its layers that match, each
+// by itself. What is returned has been verified. Throws Error.
 Network import_network(const std::string& path, const ImportOptions& options = {});
 
 }  // namespace burin

@@ -304,6 +304,7 @@ Network build_network(const WeightsFile& file, const ImportOptions& options) {
         fmt::format("the geometry has attributes that burin does not know and ignores: {}", listed(geometry.unknown)));
   }
   if (options.zero_threshold == 0) note_tiny_weights(network);
+  separate_layers(network);
   return network;
 }
 

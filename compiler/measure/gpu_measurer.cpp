@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/executor.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
 #include "runtime/burin/device_memory.hpp"
@@ -57,7 +57,11 @@ TuningDevice GpuMeasurer::device() const {
 void GpuMeasurer::run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
                       std::span<float> output) {
   const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = device_.info().ordinal}, package);
-  executor->run(only_kernel(package), batch, input, residual, output);
+  const Program& program = package.manifest.programs.front();
+  Tensors inputs = {{input.begin(), input.end()}};
+  if (!residual.empty()) inputs.emplace_back(residual.begin(), residual.end());
+  const Tensors made = executor->run(program, batch, inputs);
+  std::ranges::copy(made.front(), output.begin());
 }
 
 LaunchTimes GpuMeasurer::time(const Package& package, int batch) {

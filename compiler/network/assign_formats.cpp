@@ -15,7 +15,11 @@ class FormatAssigner {
   FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
     for (const Operator& op : network_.operators) operator_names_.insert(op.name);
     for (const Activations& tensor : network_.tensors) tensor_names_.insert(tensor.name);
-    outputs_.insert(network_.outputs.begin(), network_.outputs.end());
+    if (network_.separate) {
+      free_inputs_.insert(network_.inputs.begin(), network_.inputs.end());
+    } else {
+      outputs_.insert(network_.outputs.begin(), network_.outputs.end());
+    }
   }
 
   Rewritten run() {
@@ -74,6 +78,7 @@ class FormatAssigner {
 
   // The tensor, or a copy in the format.
   int in_format(int tensor, const TensorFormat& format) {
+    if (free_inputs_.contains(tensor)) tensor_at(tensor).format = format;
     if (tensor_at(tensor).format == format) return tensor;
     const auto made = made_as_.find(tensor);
     if (made != made_as_.end() && tensor_at(made->second).format == format) return made->second;
@@ -110,7 +115,8 @@ class FormatAssigner {
 
   Network network_;
   const FormatsOf& formats_;
-  std::set<int> outputs_;
+  std::set<int> outputs_;      // that are plain
+  std::set<int> free_inputs_;  // whose format is the one in which they are read
   std::set<std::string> operator_names_, tensor_names_;
   std::map<int, int> made_as_;  // of a network output, the tensor that it is converted from
   std::map<std::pair<int, std::string>, int> converted_;

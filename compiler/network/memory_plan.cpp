@@ -37,18 +37,19 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
 
 class MemoryPlanner {
  public:
-  MemoryPlanner(const Network& network, int batch)
+  MemoryPlanner(const Network& network, const std::string& name, int batch)
       : network_(network), placement_(network), writers_(network.tensors.size()), order_(0) {
-    plan_.batch = batch;
+    program_.name = name;
+    program_.batch = batch;
   }
 
-  NetworkPlan run() {
+  Program run() {
     draft_steps();
     order_steps();
     make_buffers();
     fill_places();
     lay_out();
-    return std::move(plan_);
+    return std::move(program_);
   }
 
  private:
@@ -135,7 +136,7 @@ class MemoryPlanner {
   std::int64_t words(int index) const { return image_words(tensor(index).format, tensor(index).shape); }
 
   std::int64_t bytes(int index) const {
-    const std::int64_t groups = ceil_div(plan_.batch, tensor(index).format.images_together());
+    const std::int64_t groups = ceil_div(program_.batch, tensor(index).format.images_together());
     return saturating_product({groups, words(index), kWordBytes});
   }
 
@@ -143,11 +144,11 @@ class MemoryPlanner {
     const std::int64_t size = bytes(index);
     if (size > kMaxArenaBytes) {
       fail(ErrorKind::unsupported, "tensor {}: a batch of {} takes {} bytes; at most {} are allowed",
-           tensor(index).name, plan_.batch, size, kMaxArenaBytes);
+           tensor(index).name, program_.batch, size, kMaxArenaBytes);
     }
-    plan_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, tensor(index).format.element,
-                             tensor(index).format.layout, size, 0, -1, -1});
-    return static_cast<int>(plan_.buffers.size()) - 1;
+    program_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, tensor(index).format,
+                                std::nullopt, size, 0, -1, -1});
+    return static_cast<int>(program_.buffers.size()) - 1;
   }
 
   void make_buffers() {
@@ -168,27 +169,27 @@ class MemoryPlanner {
     }
     for (const Operator& op : network_.operators) {
       if (std::ranges::find(network_.outputs, op.output) != network_.outputs.end()) continue;
-      plan_.naive_bytes += aligned_bytes(bytes(op.output));
+      program_.naive_bytes += aligned_bytes(bytes(op.output));
     }
   }
 
   Place place(int index, const Part& part) const {
     const int buffer = buffer_of_root_[at(placement_.root(index))];
-    const Buffer& b = plan_.buffers[at(buffer)];
-    const std::int64_t stride = b.bytes / plan_.images(b);
+    const Buffer& b = program_.buffers[at(buffer)];
+    const std::int64_t stride = b.bytes / program_.pieces(b);
     return {buffer,    (placement_.offset(index) + part.begin) * kWordBytes,
             stride,    part.run * kWordBytes,
             part.runs, part.run_stride * kWordBytes};
   }
 
   void use(int step, const Place& place) {
-    Buffer& b = plan_.buffers[at(place.buffer)];
+    Buffer& b = program_.buffers[at(place.buffer)];
     if (b.first < 0) b.first = step;
     b.last = step;
   }
 
   void fill_places() {
-    buffer_users_.resize(plan_.buffers.size());
+    buffer_users_.resize(program_.buffers.size());
     for (std::size_t i = 0; i < drafts_.size(); ++i) {
       Draft& draft = drafts_[i];
       Step& step = draft.step;
@@ -201,38 +202,38 @@ class MemoryPlanner {
         step.writes = place(draft.writes, step.is_copy() ? draft.part : whole(draft.writes));
       } else {
         const int buffer = output_buffers_[at(draft.output)];
-        const Buffer& b = plan_.buffers[at(buffer)];
-        const std::int64_t stride = b.bytes / plan_.images(b);
+        const Buffer& b = program_.buffers[at(buffer)];
+        const std::int64_t stride = b.bytes / program_.pieces(b);
         step.writes = {buffer, 0, stride, stride, 1, 0};
       }
       for (const Place& read : step.reads) use(static_cast<int>(i), read);
       use(static_cast<int>(i), step.writes);
       for (const Place& read : step.reads) buffer_users_[at(read.buffer)].push_back(static_cast<int>(i));
       buffer_users_[at(step.writes.buffer)].push_back(static_cast<int>(i));
-      plan_.steps.push_back(std::move(step));
+      program_.steps.push_back(std::move(step));
     }
   }
 
   void lay_out() {
     std::vector<int> in_arena;
     std::vector<std::int64_t> sizes;
-    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-      if (plan_.buffers[i].home != BufferHome::arena) continue;
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+      if (program_.buffers[i].home != BufferHome::arena) continue;
       in_arena.push_back(static_cast<int>(i));
-      sizes.push_back(plan_.buffers[i].bytes);
+      sizes.push_back(program_.buffers[i].bytes);
     }
     const ArenaLayout layout = lay_out_arena(
         sizes, kBufferAlignment, [&](int a, int b) { return live_together(in_arena[at(a)], in_arena[at(b)]); });
-    for (std::size_t i = 0; i < in_arena.size(); ++i) plan_.buffers[at(in_arena[i])].offset = layout.offsets[i];
-    plan_.arena_bytes = layout.bytes;
-    if (plan_.arena_bytes > kMaxArenaBytes) {
+    for (std::size_t i = 0; i < in_arena.size(); ++i) program_.buffers[at(in_arena[i])].offset = layout.offsets[i];
+    program_.arena_bytes = layout.bytes;
+    if (program_.arena_bytes > kMaxArenaBytes) {
       fail(ErrorKind::unsupported, "{}: an arena of {} bytes for a batch of {}; at most {} are allowed",
-           network_.source, plan_.arena_bytes, plan_.batch, kMaxArenaBytes);
+           network_.source, program_.arena_bytes, program_.batch, kMaxArenaBytes);
     }
   }
 
   bool live_together(int a, int b) const {
-    const Buffer &first = plan_.buffers[at(a)], &second = plan_.buffers[at(b)];
+    const Buffer &first = program_.buffers[at(a)], &second = program_.buffers[at(b)];
     if (first.first > second.first) return live_together(b, a);
     return first.last >= second.first || !order_.all_before(buffer_users_[at(a)], buffer_users_[at(b)]);
   }
@@ -245,18 +246,17 @@ class MemoryPlanner {
   StepOrder order_;
   std::vector<int> buffer_of_root_, output_buffers_;
   std::vector<std::vector<int>> buffer_users_;
-  NetworkPlan plan_;
+  Program program_;
 };
 
 }  // namespace
 
-NetworkPlan plan_network(const Network& network, int batch) {
-  BURIN_CHECK(network.has_graph(), "a network without a graph has no plan");
+Program plan_network(const Network& network, const std::string& name, int batch) {
   BURIN_CHECK(batch >= 1 && batch <= kMaxBatch, "batch {}", batch);
-  NetworkPlan plan = MemoryPlanner(network, batch).run();
-  const std::vector<std::string> faults = verify(plan);
-  BURIN_CHECK(faults.empty(), "the plan of a network is not legal: {}", faults.front());
-  return plan;
+  Program program = MemoryPlanner(network, name, batch).run();
+  const std::vector<std::string> faults = verify(program);
+  BURIN_CHECK(faults.empty(), "the program of a network is not legal: {}", faults.front());
+  return program;
 }
 
 }  // namespace burin

@@ -196,7 +196,6 @@ class ChannelRemover {
 
 Rewritten remove_dead_channels(Network network) {
   Rewritten result{std::move(network), 0};
-  if (!result.network.has_graph()) return result;
   for (int changes = -1; changes != 0; result.changes += changes) {
     changes = absorb_constants(result.network);
     changes += ChannelRemover(result.network).run();

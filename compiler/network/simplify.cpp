@@ -24,7 +24,6 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       {"remove_dead_channels", remove_dead_channels},
       {"fuse_pools", [&](Network graph) { return fuse_pools(std::move(graph), choices.stays_apart); }},
   };
-  if (!network.has_graph()) return network;
   bool changed = true;
   for (bool first = true; changed; first = false) {
     changed = false;

@@ -1,5 +1,6 @@
 #include "compiler/tune/candidate.h"
 
+#include "compiler/network/kernel_program.h"
 #include "compiler/make_kernel.h"
 
 namespace burin {
@@ -14,6 +15,7 @@ Package compile_candidate(const Task& task, const Candidate& candidate, const Co
   package.manifest.tool_version = BURIN_VERSION;
   package.manifest.source = candidate.symbol;
   add_kernel(package, *make_kernel(task, candidate, candidate.symbol, alone, {}, std::nullopt));
+  package.manifest.programs = {program_of(package.manifest.kernels.front(), task.batch)};
   return package;
 }
 

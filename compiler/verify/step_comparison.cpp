@@ -10,7 +10,7 @@
 #include <span>
 #include <utility>
 
-#include "compiler/execute/network_executor.h"
+#include "compiler/execute/executor.h"
 #include "compiler/kernel_arithmetic.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
@@ -45,18 +45,15 @@ double StepArithmetic::half_rounding() const {
   return std::sqrt(squares);
 }
 
-std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const NetworkProgram& program) {
+std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const Program& program) {
   std::vector<StepArithmetic> steps;
-  for (std::size_t i = 0; i < program.kernels.size(); ++i) {
-    const Kernel* kernel = find_kernel(manifest, program.kernels[i]);
-    BURIN_CHECK(kernel != nullptr, "a package with a kernel '{}' that is not there was read", program.kernels[i]);
+  for (const Step& of : program.steps) {
+    const Kernel* kernel = find_kernel(manifest, of.kernel);
+    BURIN_CHECK(kernel != nullptr, "a package with a kernel '{}' that is not there was read", of.kernel);
     StepArithmetic step{.arithmetic = arithmetic_of(*kernel)};
     step.half_weights = !kernel->weights.empty() && stores_halves(parse_template_plan(kernel->plan));
     // What is no convolution computes in FP32, and rounds what it writes.
-    const Place& written = program.plan.steps[i].writes;
-    if (!kernel->is_convolution()) {
-      step.arithmetic.precision = precision_of(program.plan.buffers[static_cast<std::size_t>(written.buffer)].element);
-    }
+    if (!kernel->is_convolution()) step.arithmetic.precision = precision_of(program.buffer(of.writes).format.element);
     steps.push_back(step);
   }
   return steps;
@@ -68,17 +65,17 @@ double half_rounding(const std::vector<StepArithmetic>& steps) {
   return std::sqrt(squares);
 }
 
-StepComparison::StepComparison(const Network& network, const NetworkProgram& program, int batch,
+StepComparison::StepComparison(const Network& network, const Program& program, int batch,
                                std::vector<int> images, std::vector<StepArithmetic> arithmetic)
     : network_(network),
       program_(program),
       batch_(batch),
       images_(std::move(images)),
       arithmetic_(std::move(arithmetic)),
-      written_(program.plan.buffers.size()) {
+      written_(program.buffers.size()) {
   std::map<std::string, const Operator*> by_name;
   for (const Operator& op : network.operators) by_name.emplace(op.name, &op);
-  for (const Step& step : program.plan.steps) {
+  for (const Step& step : program.steps) {
     if (step.is_copy()) {
       operators_.push_back(nullptr);
       continue;
@@ -97,12 +94,11 @@ StepComparison::StepComparison(const Network& network, const NetworkProgram& pro
 
 // What the step read must be what was written there last.
 std::string StepComparison::changed_input(const Step& step, const std::vector<std::vector<float>>& reads) {
-  const NetworkPlan& plan = program_.plan;
   for (std::size_t i = 0; i < reads.size(); ++i) {
-    const Buffer& buffer = plan.buffers[static_cast<std::size_t>(step.reads[i].buffer)];
+    const Buffer& buffer = program_.buffer(step.reads[i]);
     const std::vector<float>& written = written_[static_cast<std::size_t>(step.reads[i].buffer)];
     if (buffer.home == BufferHome::input || written.empty()) continue;
-    if (same_bits(read_place(plan, step.reads[i], static_cast<int>(images_.size()), written), reads[i])) continue;
+    if (same_bits(read_place(program_, step.reads[i], static_cast<int>(images_.size()), written), reads[i])) continue;
     return fmt::format("its input {}, in the buffer of {}, was written over since the step that made it", i + 1,
                        buffer.tensor);
   }
@@ -110,19 +106,19 @@ std::string StepComparison::changed_input(const Step& step, const std::vector<st
 }
 
 void StepComparison::remember(const Place& place, const std::vector<float>& values) {
-  const Buffer& buffer = program_.plan.buffers[static_cast<std::size_t>(place.buffer)];
+  const Buffer& buffer = program_.buffer(place);
   std::vector<float>& written = written_[static_cast<std::size_t>(place.buffer)];
   if (written.empty()) {
-    const std::int64_t words = buffer.bytes / program_.plan.images(buffer) / kWordBytes;
+    const std::int64_t words = buffer.bytes / program_.pieces(buffer) / kWordBytes;
     written.assign(static_cast<std::size_t>(words) * images_.size(), std::numeric_limits<float>::quiet_NaN());
   }
-  write_place(program_.plan, place, static_cast<int>(images_.size()), values, written);
+  write_place(program_, place, static_cast<int>(images_.size()), values, written);
 }
 
 StepResult StepComparison::compare_step(const Step& step, const std::vector<std::vector<float>>& reads,
                                         const std::vector<float>& output) const {
   StepResult result;
-  const auto index = static_cast<std::size_t>(&step - program_.plan.steps.data());
+  const auto index = static_cast<std::size_t>(&step - program_.steps.data());
   const Operator* const op = operators_[index];
   const int count = static_cast<int>(images_.size());
   if (op == nullptr) {
@@ -160,12 +156,12 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
 }
 
 void StepComparison::see(const StepValues& values, bool compared) {
-  const Step& step = program_.plan.steps[static_cast<std::size_t>(values.step)];
+  const Step& step = program_.steps[static_cast<std::size_t>(values.step)];
   std::vector<std::vector<float>> reads;
   for (const std::vector<float>& read : values.reads) reads.push_back(pick_images(read, batch_, images_));
   const std::vector<float> output = pick_images(values.output, batch_, images_);
   BURIN_CHECK(static_cast<std::int64_t>(values.output.size()) == batch_ * words_of(step.writes) ||
-                  program_.plan.buffers[static_cast<std::size_t>(step.writes.buffer)].layout != TensorLayout::nchw,
+                  program_.buffer(step.writes).format.layout != TensorLayout::nchw,
               "step {}: {} values were seen", step.name, values.output.size());
   if (compared) {
     StepResult result;
@@ -177,7 +173,7 @@ void StepComparison::see(const StepValues& values, bool compared) {
   }
   remember(step.writes, output);
   for (std::size_t i = 0; i < written_.size(); ++i) {
-    if (program_.plan.buffers[i].last <= values.step) written_[i] = {};
+    if (program_.buffers[i].last <= values.step) written_[i] = {};
   }
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/host/network_executor.h"
+#include "compiler/host/host_programs.h"
 #include "compiler/reference.h"
 #include "ir/network.h"
 #include "ir/package/manifest.h"
@@ -32,7 +32,7 @@ struct StepArithmetic {
 };
 
 // Says for each step of the program how its kernel computes.
-std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const NetworkProgram& program);
+std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const Program& program);
 // What all steps round together: the root of the sum of their squares.
 double half_rounding(const std::vector<StepArithmetic>& steps);
 
@@ -43,7 +43,7 @@ class StepComparison {
   // `network`: the graph that was compiled, which has the steps' operators under the same names. `images` of the
   // `batch` that runs are compared, ascending. Both must outlive this. Throws Error(bad_input) where the graph lacks an
   // operator, or has one with other tensors.
-  StepComparison(const Network& network, const NetworkProgram& program, int batch, std::vector<int> images,
+  StepComparison(const Network& network, const Program& program, int batch, std::vector<int> images,
                  std::vector<StepArithmetic> arithmetic);
 
   // After each step, in their order. `compared`: false leaves a step out of the results, but for what it writes.
@@ -58,7 +58,7 @@ class StepComparison {
                           const std::vector<float>& output) const;
 
   const Network& network_;
-  const NetworkProgram& program_;
+  const Program& program_;
   int batch_;
   std::vector<int> images_;
   std::vector<StepArithmetic> arithmetic_;

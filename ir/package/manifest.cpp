@@ -237,6 +237,28 @@ std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
   return empty ? 0 : bytes;
 }
 
+std::vector<std::string> program_names(const Manifest& manifest) {
+  std::vector<std::string> names;
+  for (const Program& program : manifest.programs) {
+    if (std::ranges::find(names, program.name) == names.end()) names.push_back(program.name);
+  }
+  return names;
+}
+
+std::vector<const Program*> programs_named(const Manifest& manifest, std::string_view name) {
+  std::vector<const Program*> found;
+  for (const Program& program : manifest.programs) {
+    if (program.name == name) found.push_back(&program);
+  }
+  return found;
+}
+
+bool holds_layers(const Manifest& manifest) {
+  return std::ranges::all_of(manifest.programs, [](const Program& program) {
+    return program.steps.size() == 1 && program.steps.front().name == program.name;
+  });
+}
+
 const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol) {
   const auto found = std::ranges::find(manifest.kernels, symbol, &Kernel::symbol);
   return found == manifest.kernels.end() ? nullptr : &*found;
@@ -264,7 +286,7 @@ std::vector<std::string> verify(const Manifest& manifest) {
       check.fault(path + ".name", fmt::format("'{}' is the name of two tensors", printable(manifest.tensors[i].name)));
     }
   }
-  check_network(manifest, faults);
+  check_programs(manifest, faults);
   return faults;
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ir/kernel.h"
-#include "ir/package/network_record.h"
+#include "ir/program.h"
 
 namespace burin {
 
@@ -29,13 +29,19 @@ struct Manifest {
   float zero_threshold = 0;
   std::vector<Kernel> kernels;
   std::vector<TensorRecord> tensors;
-  // Of a package that was compiled from a model file.
-  std::optional<NetworkRecord> network;
+  std::vector<Program> programs;  // those of one name one after the other, batch sizes ascending
   bool operator==(const Manifest&) const = default;
 };
 
 // The kernel with this symbol; null: there is none.
 const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol);
+
+// The names of the programs, each once, in their order.
+std::vector<std::string> program_names(const Manifest& manifest);
+// The programs of this name.
+std::vector<const Program*> programs_named(const Manifest& manifest, std::string_view name);
+// Whether each program is a layer by itself.
+bool holds_layers(const Manifest& manifest);
 
 std::vector<std::string> verify(const Manifest& manifest);
 std::string print(const Manifest& manifest);     // JSON, keys in a fixed order

@@ -11,7 +11,7 @@ namespace burin {
 
 inline constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, hashes
 
-// The network and what it needs of the rest, when that has no faults.
-void check_network(const Manifest& manifest, std::vector<std::string>& faults);
+// The programs and what they need of the rest, when that has no faults.
+void check_programs(const Manifest& manifest, std::vector<std::string>& faults);
 
 }  // namespace burin

@@ -266,41 +266,6 @@ auto parse_lines(const Field& field, Parse parse) {
   }
 }
 
-std::vector<NetworkArgument> parse_arguments(const Field& field) {
-  std::vector<NetworkArgument> arguments;
-  field.each([&](const Field& argument) {
-    NetworkArgument& added = arguments.emplace_back();
-    get(added.name, argument, "name");
-    argument["shape"].each([&](const Field& extent) { added.shape.push_back(extent.integer<std::int64_t>()); });
-  });
-  return arguments;
-}
-
-NetworkRecord parse_network(const Field& field) {
-  NetworkRecord network{parse_arguments(field["inputs"]), parse_arguments(field["outputs"]), {}};
-  field["programs"].each([&](const Field& program) {
-    NetworkProgram& added = network.programs.emplace_back();
-    program["kernels"].each([&](const Field& kernel) { added.kernels.push_back(kernel.text()); });
-    if (program.has("options")) {
-      program["options"].each([&](const Field& step) {
-        std::vector<KernelOption>& options = added.options.emplace_back();
-        step.each([&](const Field& option) {
-          KernelOption& read = options.emplace_back();
-          get(read.provider, option, "provider");
-          get(read.us, option, "us");
-          const Field source = option["source"];
-          read.measured = source.text() == "measured";
-          if (!read.measured && source.text() != "model") {
-            bad(source.path(), fmt::format("'{}' is none of model, measured", printable(source.text())));
-          }
-        });
-      });
-    }
-    added.plan = parse_lines(program["plan"], parse_network_plan);
-  });
-  return network;
-}
-
 FileRecord parse_file(const Field& field) {
   FileRecord file;
   get(file.path, field, "path");
@@ -332,7 +297,8 @@ ParsedManifest parse_json(std::string_view text) {
   get(manifest.zero_threshold, root, "zero_threshold");
   root["kernels"].each([&](const Field& kernel) { manifest.kernels.push_back(parse_kernel(kernel)); });
   root["tensors"].each([&](const Field& tensor) { manifest.tensors.push_back(parse_tensor(tensor)); });
-  if (root.has("network")) manifest.network = parse_network(root["network"]);
+  root["programs"].each(
+      [&](const Field& program) { manifest.programs.push_back(parse_lines(program, parse_program)); });
   result.has_files = root.has("files");
   if (result.has_files) {
     root["files"].each([&](const Field& file) { result.files.push_back(parse_file(file)); });

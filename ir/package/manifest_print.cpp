@@ -127,39 +127,6 @@ ordered_json kernel_json(const Kernel& kernel) {
   return result;
 }
 
-ordered_json arguments_json(const std::vector<NetworkArgument>& arguments) {
-  ordered_json result = ordered_json::array();
-  for (const NetworkArgument& argument : arguments) {
-    result.push_back(ordered_json{{"name", argument.name}, {"shape", argument.shape}});
-  }
-  return result;
-}
-
-ordered_json options_json(const std::vector<std::vector<KernelOption>>& of_steps) {
-  ordered_json result = ordered_json::array();
-  for (const std::vector<KernelOption>& options : of_steps) {
-    ordered_json& added = result.emplace_back(ordered_json::array());
-    for (const KernelOption& option : options) {
-      added.push_back(ordered_json{
-          {"provider", option.provider}, {"us", option.us}, {"source", option.measured ? "measured" : "model"}});
-    }
-  }
-  return result;
-}
-
-ordered_json network_json(const NetworkRecord& network) {
-  ordered_json programs = ordered_json::array();
-  for (const NetworkProgram& program : network.programs) {
-    ordered_json entry = {{"kernels", program.kernels}};
-    if (!program.options.empty()) entry["options"] = options_json(program.options);
-    entry["plan"] = split_lines(to_text(program.plan));
-    programs.push_back(std::move(entry));
-  }
-  return {{"inputs", arguments_json(network.inputs)},
-          {"outputs", arguments_json(network.outputs)},
-          {"programs", std::move(programs)}};
-}
-
 ordered_json manifest_json(const Manifest& manifest) {
   ordered_json kernels = ordered_json::array();
   for (const Kernel& kernel : manifest.kernels) kernels.push_back(kernel_json(kernel));
@@ -167,16 +134,17 @@ ordered_json manifest_json(const Manifest& manifest) {
   for (const TensorRecord& tensor : manifest.tensors) {
     tensors.push_back(ordered_json{{"name", tensor.name}, {"path", tensor.path}, {"shape", tensor.shape}});
   }
-  ordered_json result = {
+  ordered_json programs = ordered_json::array();
+  for (const Program& program : manifest.programs) programs.push_back(split_lines(to_text(program)));
+  return {
       {"format_version", manifest.format_version},
       {"tool_version", manifest.tool_version},
       {"source", manifest.source},
       {"zero_threshold", shortest(manifest.zero_threshold)},
       {"kernels", kernels},
       {"tensors", tensors},
+      {"programs", programs},
   };
-  if (manifest.network) result["network"] = network_json(*manifest.network);
-  return result;
 }
 
 // Text that is not UTF-8 is verify()'s fault to report; printing a faulty manifest must still work.

@@ -93,9 +93,11 @@ void check_names(const Manifest& manifest, const std::string& target) {
   check("the weights file's name", manifest.source);
   for (const TensorRecord& tensor : manifest.tensors) check("the tensor name", tensor.name);
   for (const Kernel& kernel : manifest.kernels) check("the operator name", kernel.op);
-  if (!manifest.network) return;
-  for (const NetworkArgument& input : manifest.network->inputs) check("the input name", input.name);
-  for (const NetworkArgument& output : manifest.network->outputs) check("the output name", output.name);
+  for (const Program& program : manifest.programs) {
+    check("the program name", program.name);
+    for (const Buffer* input : program.inputs()) check("the input name", input->tensor);
+    for (const Buffer* output : program.outputs()) check("the output name", output->tensor);
+  }
 }
 
 // What a package cannot hold is the user's business: a network that is too big. Other faults are ours.

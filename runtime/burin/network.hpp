@@ -1,4 +1,4 @@
-// burin's runtime, whole networks: a package that was compiled from a model file runs as one CUDA graph.
+// burin's runtime, whole networks: a package's program runs as one CUDA graph.
 //
 //   burin::LoadedNetwork network(device, "model.burin");
 //   burin::NetworkRun run = network.bind({.inputs = {x}, .outputs = {y}, .batch = 8});
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "export.h"
@@ -17,26 +18,36 @@
 
 namespace burin {
 
-struct NetworkProgram;   // package.hpp
 struct NetworkRunState;  // internal
 struct NetworkState;     // internal
 struct Place;            // package.hpp
+struct Program;          // package.hpp
 struct Step;             // package.hpp
 
-// An input or output of the network: float32 in NCHW, images one after the other.
+// An input or output of the network: images one after the other. Those of a model are float32 in NCHW; those of a layer
+// are as ImageShape says, and may be its activity maps as well (ActivityShape), a byte for each channel of a cell.
 struct NetworkTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // of one image
+  Element element = Element::f32;
+  int channels_together = 1;
+  int images_together = 1;        // 1; 2: "n2chw"; of a map, images of a cell
+  bool is_map = false;            // the activity map of a tensor of this shape
+  std::int64_t piece_bytes = 0;   // of as many images as lie together, filling included
+  bool is_plain() const { return element == Element::f32 && channels_together == 1 && !is_map; }
+  // Of one image, without filling.
   std::int64_t elements() const {
     std::int64_t product = 1;
     for (const std::int64_t extent : shape) product *= extent;
     return product;
   }
-  std::int64_t bytes(int batch) const { return batch * elements() * std::int64_t{sizeof(float)}; }
+  std::int64_t bytes(int batch) const {
+    return (batch + images_together - std::int64_t{1}) / images_together * piece_bytes;
+  }
 };
 
-// How so many images are run: by programs that were compiled for one batch size each and take that many or fewer. All
-// parts are in one graph, one after the other.
+// How so many images are run: by programs that were compiled for one batch size each and take that many or fewer; those
+// of a layer take any number. All parts are in one graph, one after the other.
 struct NetworkPart {
   int images = 0;
   int program_batch = 0;  // of the program that runs them
@@ -78,9 +89,8 @@ class BURIN_API NetworkRun {
   // For tools: the kernels that a launch runs, part after part.
   int steps() const;
   const Step& step(int index) const;
-  const std::string& kernel_symbol(int index) const;
   int part_of(int index) const;                       // of the schedule
-  const NetworkProgram& program_of(int index) const;  // that the step is in
+  const Program& program_of(int index) const;  // that the step is in
   // Enqueues one step by itself. What it reads must be there: launch them in their order on one stream.
   void launch_step(int index, CUstream_st* stream) const;
   // Where a place of the step's program lies while its part runs; of a step's output: address(i, step(i).writes).
@@ -92,12 +102,13 @@ class BURIN_API NetworkRun {
   std::shared_ptr<const NetworkRunState> state_;
 };
 
-// A package's network on one device. A cheap handle, safe to use from several threads. Kernels are loaded, and weights
+// A package's network, or one of its layers, on one device. A cheap handle, safe to use from several threads. Kernels are loaded, and weights
 // copied to the device, when a run first needs them; all runs share them.
 class BURIN_API LoadedNetwork {
  public:
   LoadedNetwork(const Device& device, const std::string& path, const LoadOptions& options = {});
-  explicit LoadedNetwork(const LoadedPackage& package);  // throws where the package has no network
+  // `name`: which program; "": the only one.
+  explicit LoadedNetwork(const LoadedPackage& package, std::string_view name = "");
 
   const std::vector<NetworkTensor>& inputs() const;
   const std::vector<NetworkTensor>& outputs() const;

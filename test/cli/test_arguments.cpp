@@ -1,7 +1,7 @@
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/inspect_rows.h"
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/executor.h"
 #include "ir/error.h"
 #include "test/catch.h"
 

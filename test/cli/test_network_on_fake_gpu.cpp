@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "compiler/cli/network_bench.h"
-#include "compiler/execute/network_executor.h"
+#include "compiler/execute/executor.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
 #include "test/catch.h"
@@ -21,7 +21,7 @@ namespace {
 
 const DeviceChoice kFirstGpu{.host = false, .ordinal = 0, .note = {}};
 
-NetworkTensors sample_inputs(int batch) {
+Tensors sample_inputs(int batch) {
   return {random_tensor(std::int64_t{batch} * kSampleImageWords, 1),
           random_tensor(std::int64_t{batch} * kSampleFeatures, 2)};
 }
@@ -36,9 +36,9 @@ TEST_CASE("gpu_network_is_launched_as_a_graph_twice_on_poison") {
   FakeDriver driver;
   const Package package = network_package();
   {
-    const auto executor = make_network_executor(kFirstGpu, package);
+    const auto executor = make_executor(kFirstGpu, package);
     CHECK(executor->name() == "cuda:0 (Fake H200, sm_90)");
-    const NetworkTensors outputs = executor->run(package.manifest.network->programs[1], 5, sample_inputs(5));
+    const Tensors outputs = executor->run(package.manifest.network->programs[1], 5, sample_inputs(5));
     CHECK(driver.calls_of("cuGraphLaunch") == 2);
     // The fake computes nothing: what was poisoned comes back poisoned.
     REQUIRE(outputs.size() == 2);
@@ -52,8 +52,8 @@ TEST_CASE("gpu_network_is_launched_as_a_graph_twice_on_poison") {
 TEST_CASE("gpu_network_shows_each_step_what_it_reads_and_writes") {
   FakeDriver driver;
   const Package package = network_package();
-  const NetworkTensors inputs = sample_inputs(2);
-  const auto executor = make_network_executor(kFirstGpu, package);
+  const Tensors inputs = sample_inputs(2);
+  const auto executor = make_executor(kFirstGpu, package);
   std::vector<int> seen;
   executor->run(package.manifest.network->programs[0], 2, inputs, [&](const StepValues& values) {
     seen.push_back(values.step);
@@ -73,9 +73,9 @@ TEST_CASE("gpu_network_shows_each_step_what_it_reads_and_writes") {
 TEST_CASE("gpu_network_runs_a_batch_in_the_parts_that_the_runtime_would_choose") {
   FakeDriver driver;
   const Package package = network_package();
-  const auto executor = make_network_executor(kFirstGpu, package);
+  const auto executor = make_executor(kFirstGpu, package);
   // 8 + 8 + 2, each launched twice.
-  const NetworkTensors outputs = run_network(*executor, *package.manifest.network, 18, sample_inputs(18));
+  const Tensors outputs = run_network(*executor, *package.manifest.network, 18, sample_inputs(18));
   CHECK(outputs[0].size() == 18 * kSampleFeatures);
   CHECK(driver.calls_of("cuGraphLaunch") == 6);
 }
@@ -87,7 +87,7 @@ TEST_CASE("gpu_network_gives_everything_back_when_a_call_fails") {
     FakeDriver driver;
     driver.fail_at = call;
     try {
-      const auto executor = make_network_executor(kFirstGpu, package);
+      const auto executor = make_executor(kFirstGpu, package);
       executor->run(package.manifest.network->programs[0], 1, sample_inputs(1), [](const StepValues&) {});
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::device);

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/executor.h"
 #include "compiler/measure/layer_times.h"
 #include "compiler/reference.h"
 #include "ir/error.h"

@@ -214,7 +214,7 @@ TEST_CASE("kernel choice: a kernel for each batch size, of one kind or of two") 
   CHECK(jobs.kernels[0].candidate.provider == "conv_dense");
   CHECK(jobs.kernels[1].candidate.provider == "conv_dense");
   REQUIRE(jobs.programs.size() == 2);
-  CHECK(jobs.programs[0].plan.batch == 1);
+  CHECK(jobs.programs[0].batch == 1);
   CHECK(jobs.programs[0].kernels == std::vector<std::size_t>{0});
   CHECK(jobs.programs[1].kernels == std::vector<std::size_t>{1});
 }

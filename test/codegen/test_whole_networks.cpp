@@ -49,14 +49,14 @@ std::string fault_of_seed(std::uint64_t seed, CompileOptions compile_options, Se
   model.source = "random.onnx";
   compile_options.batches = {1, 3};
   const Package package = compile_model(model, compile_options);
-  for (const NetworkProgram& program : package.manifest.network->programs) {
+  for (const Program& program : package.manifest.network->programs) {
     seen.conversions +=
-        static_cast<int>(std::ranges::count(program.plan.steps, std::string(kind_name(Convert{})), &Step::kind));
+        static_cast<int>(std::ranges::count(program.steps, std::string(kind_name(Convert{})), &Step::kind));
     seen.halves += static_cast<int>(std::ranges::count_if(
-        program.plan.buffers, [](const Buffer& buffer) { return buffer.element != ElementType::f32; }));
+        program.buffers, [](const Buffer& buffer) { return buffer.element != ElementType::f32; }));
   }
   if (const auto faults = verify(package); !faults.empty()) return faults.front();
-  const std::unique_ptr<NetworkExecutor> executor = make_network_executor({.host = true}, package);
+  const std::unique_ptr<Executor> executor = make_executor({.host = true}, package);
   NetworkVerifyOptions options;
   options.seed = seed;
   options.steps = true;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/executor.h"
 #include "ir/baked_plan.h"
 #include "test/codegen/random_case.h"
 #include "test/scratch_folder.h"

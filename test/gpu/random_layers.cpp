@@ -14,7 +14,7 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/console.h"
-#include "compiler/execute/layer_executor.h"
+#include "compiler/execute/executor.h"
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"
 #include "test/gpu/case_runner.h"

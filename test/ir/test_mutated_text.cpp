@@ -3,7 +3,7 @@
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
-#include "test/ir/small_network_plan.h"
+#include "test/ir/small_program.h"
 
 using namespace burin;
 
@@ -83,11 +83,11 @@ TEST_CASE("mutated text: sparse patterns") {
 }
 
 TEST_CASE("mutated text: network plans") {
-  const int readable = read_mutations(to_text(burin_test::small_network_plan()), 83, [](const std::string& text) {
-    const NetworkPlan plan = parse_network_plan(text);
+  const int readable = read_mutations(to_text(burin_test::small_program()), 83, [](const std::string& text) {
+    const Program plan = parse_program(text);
     verify(plan);
     print(plan);
-    if (!(parse_network_plan(to_text(plan)) == plan)) FAIL("no round trip");
+    if (!(parse_program(to_text(plan)) == plan)) FAIL("no round trip");
   });
   CHECK(readable > 100);
   CHECK(readable < 4900);

@@ -11,9 +11,9 @@ using namespace burin;
 
 namespace {
 
-NetworkPlan plan_of(std::vector<std::int64_t> shape, TensorLayout layout = TensorLayout::nchw,
+Program plan_of(std::vector<std::int64_t> shape, TensorLayout layout = TensorLayout::nchw,
                     ElementType element = ElementType::f32) {
-  NetworkPlan plan;
+  Program plan;
   plan.batch = 2;
   plan.buffers.push_back({"t", std::move(shape), BufferHome::arena, -1, element, layout, 0, 0, 0, 0});
   return plan;
@@ -28,14 +28,14 @@ std::vector<float> counted(std::size_t count) {
 }  // namespace
 
 TEST_CASE("place values: a whole buffer") {
-  const NetworkPlan plan = plan_of({2, 1, 2});
+  const Program plan = plan_of({2, 1, 2});
   const Place place = {0, 0, 16, 16, 1, 0};
   CHECK(words_until_end(plan, place, 2) == 8);
   CHECK(read_place(plan, place, 2, counted(8)) == counted(8));
 }
 
 TEST_CASE("place values: a slice of each image, and runs of one") {
-  const NetworkPlan plan = plan_of({4, 1, 2});
+  const Program plan = plan_of({4, 1, 2});
   const Place slice = {0, 8, 32, 8, 1, 0};
   CHECK(words_until_end(plan, slice, 2) == 12);
   CHECK(read_place(plan, slice, 2, counted(12)) == std::vector<float>{2, 3, 10, 11});
@@ -49,7 +49,7 @@ TEST_CASE("place values: a slice of each image, and runs of one") {
 }
 
 TEST_CASE("place values: what a layout fills up is left out") {
-  const NetworkPlan plan = plan_of({3, 1, 2}, TensorLayout::nchw4);
+  const Program plan = plan_of({3, 1, 2}, TensorLayout::nchw4);
   const Place place = {0, 0, 32, 32, 1, 0};
   std::vector<float> memory(16);
   write_place(plan, place, 2, counted(12), memory);
@@ -60,7 +60,7 @@ TEST_CASE("place values: what a layout fills up is left out") {
 }
 
 TEST_CASE("place values: of halves, two images share words") {
-  const NetworkPlan plan = plan_of({4, 1, 2}, TensorLayout::n2chw, ElementType::f16);
+  const Program plan = plan_of({4, 1, 2}, TensorLayout::n2chw, ElementType::f16);
   const Place slice = {0, 8, 32, 16, 1, 0};  // channels 1 and 2 of 4
   CHECK(words_until_end(plan, slice, 2) == 6);
   CHECK(words_until_end(plan, slice, 3) == 14);

@@ -1,4 +1,4 @@
-// Runs a NetworkPlan on the CPU in float64, step by step, through nothing but its places: one arena, poisoned before,
+// Runs a Program on the CPU in float64, step by step, through nothing but its places: one arena, poisoned before,
 // and the arguments. Each read is compared, bit by bit, with the tensor that the operator should find there, so that a
 // wrong offset, a missing dependency or memory given away too early shows at the step that meets it.
 #pragma once
@@ -16,13 +16,13 @@
 
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
-#include "ir/network_plan.h"
+#include "ir/program.h"
 #include "test/ir/random_layers.h"
 
 namespace burin_test {
 
 // One of the orders in which the steps can run.
-inline std::vector<int> random_order(const burin::NetworkPlan& plan, Random& random) {
+inline std::vector<int> random_order(const burin::Program& plan, Random& random) {
   std::vector<std::size_t> waits(plan.steps.size());
   std::vector<std::vector<int>> behind(plan.steps.size());
   std::vector<int> ready, order;
@@ -47,7 +47,7 @@ inline std::vector<int> random_order(const burin::NetworkPlan& plan, Random& ran
 class PlanExecutor {
  public:
   // Of a network's plan; the places must be nchw. Inputs are random, of the plan's batch.
-  PlanExecutor(const burin::Network& network, const burin::NetworkPlan& plan) : network_(network), plan_(plan) {
+  PlanExecutor(const burin::Network& network, const burin::Program& plan) : network_(network), plan_(plan) {
     for (const int input : network.inputs) {
       const std::int64_t elements = network.tensors[static_cast<std::size_t>(input)].elements();
       inputs_.push_back(burin::random_tensor(plan.batch * elements, 17 + inputs_.size()));
@@ -134,7 +134,7 @@ class PlanExecutor {
   }
 
   const burin::Network& network_;
-  const burin::NetworkPlan& plan_;
+  const burin::Program& plan_;
   std::vector<std::vector<float>> inputs_;
   std::vector<std::vector<double>> expected_;
   std::map<std::string, int> by_name_;
@@ -144,7 +144,7 @@ class PlanExecutor {
 };
 
 // In the order of the plan and in others that it allows.
-inline std::vector<std::string> faults_of_runs(const burin::Network& network, const burin::NetworkPlan& plan,
+inline std::vector<std::string> faults_of_runs(const burin::Network& network, const burin::Program& plan,
                                                int orders, std::uint64_t seed) {
   PlanExecutor executor(network, plan);
   Random random(seed);

@@ -104,7 +104,7 @@ TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
   const auto [formatted, conversions] = in_halves(graph.finish({out}));
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
-  const NetworkPlan plan = plan_network(formatted, 3);
+  const Program plan = plan_network(formatted, 3);
   CHECK(std::ranges::none_of(plan.steps, &Step::is_copy));
   const auto step = std::ranges::find(plan.steps, "b", &Step::name);
   REQUIRE(step != plan.steps.end());

@@ -15,8 +15,8 @@ using namespace burin_test;
 namespace {
 
 // Legal, and right in the order of the plan and in eight others.
-NetworkPlan checked_plan(const Network& network, int batch, std::uint64_t seed = 1) {
-  const NetworkPlan plan = plan_network(network, batch);
+Program checked_plan(const Network& network, int batch, std::uint64_t seed = 1) {
+  const Program plan = plan_network(network, batch);
   INFO(print(network) << print(plan));
   const std::vector<std::string> illegal = verify(plan);
   INFO((illegal.empty() ? std::string() : illegal.front()));
@@ -25,18 +25,18 @@ NetworkPlan checked_plan(const Network& network, int batch, std::uint64_t seed =
   INFO((faults.empty() ? std::string() : faults.front()));
   REQUIRE(faults.empty());
   CHECK(plan.arena_bytes <= plan.naive_bytes);
-  CHECK(parse_network_plan(to_text(plan)) == plan);
+  CHECK(parse_program(to_text(plan)) == plan);
   return plan;
 }
 
 // "conv1 copy conv2"
-std::string names(const NetworkPlan& plan) {
+std::string names(const Program& plan) {
   std::string text;
   for (const Step& step : plan.steps) text += (text.empty() ? "" : " ") + (step.is_copy() ? step.kind : step.name);
   return text;
 }
 
-std::int64_t arena_buffers(const NetworkPlan& plan) {
+std::int64_t arena_buffers(const Program& plan) {
   return std::ranges::count(plan.buffers, BufferHome::arena, &Buffer::home);
 }
 
@@ -61,7 +61,7 @@ TEST_CASE("memory_plan: random graphs, as they are and simplified, in every orde
     for (const Network* graph : {&network, &simple}) {
       for (const int batch : {1, 3}) {
         INFO("seed " << seed << ", batch " << batch);
-        const NetworkPlan plan = checked_plan(*graph, batch, seed);
+        const Program plan = checked_plan(*graph, batch, seed);
         for (const Step& step : plan.steps) {
           copies += step.is_copy() ? 1 : 0;
           slices += !step.is_copy() && step.writes.is_slice() ? 1 : 0;
@@ -77,7 +77,7 @@ TEST_CASE("memory_plan: random graphs, as they are and simplified, in every orde
 }
 
 TEST_CASE("memory_plan: a chain needs two buffers at a time") {
-  const NetworkPlan plan = checked_plan(chain(6), 1);
+  const Program plan = checked_plan(chain(6), 1);
   CHECK(plan.naive_bytes == 5 * 2048);
   CHECK(plan.arena_bytes == 2 * 2048);
   CHECK(plan.steps[3].after == std::vector<int>{2});
@@ -93,7 +93,7 @@ TEST_CASE("memory_plan: branches that may run together share nothing") {
     y = graph.convolution(conv(std::string(name) + "2", 2, 2), {y});
     ends.push_back(graph.add(std::string(name) + "3", GlobalAveragePool{}, {y}));
   }
-  const NetworkPlan parallel = checked_plan(graph.finish(ends), 1);
+  const Program parallel = checked_plan(graph.finish(ends), 1);
   CHECK(parallel.arena_bytes == 6 * 2048);
   CHECK(parallel.steps[3].after.empty());
 }
@@ -104,7 +104,7 @@ TEST_CASE("memory_plan: what a concat reads is written at its offset") {
   const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.convolution(conv("b", 2, 3), {x});
   const int both = graph.add("concat", Concat{0}, {a, b});
   const int out = graph.convolution(conv("out", 4, 1), {both});
-  const NetworkPlan plan = checked_plan(graph.finish({out}), 3);
+  const Program plan = checked_plan(graph.finish({out}), 3);
   CHECK(names(plan) == "a b out");
   CHECK(arena_buffers(plan) == 1);
   CHECK(plan.steps[0].after.empty());
@@ -118,7 +118,7 @@ TEST_CASE("memory_plan: a concat that is an output of the network is written in 
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
   const int a = graph.convolution(conv("a", 2, 1), {x}), b = graph.add("b", kRelu, {x});
-  const NetworkPlan plan = checked_plan(graph.finish({graph.add("concat", Concat{0}, {a, b})}), 3);
+  const Program plan = checked_plan(graph.finish({graph.add("concat", Concat{0}, {a, b})}), 3);
   CHECK(names(plan) == "a b");
   CHECK(plan.arena_bytes == 0);
 }
@@ -130,7 +130,7 @@ TEST_CASE("memory_plan: concats within concats, through reshapes") {
   const int c = graph.add("c", Reshape{{2, 8, 2}}, {graph.add("ab", Concat{0}, {a, b})});
   const int d = graph.add("d", Reshape{{2, 8, 2}}, {graph.add("mul", Combine{Combination::multiply}, {x, x})});
   const int all = graph.add("all", Concat{0}, {d, c});
-  const NetworkPlan plan = checked_plan(graph.finish({graph.add("out", Lrn{3, 0.1F, 0.75F, 1}, {all})}), 3);
+  const Program plan = checked_plan(graph.finish({graph.add("out", Lrn{3, 0.1F, 0.75F, 1}, {all})}), 3);
   CHECK(names(plan) == "a b mul out");
   CHECK(arena_buffers(plan) == 1);
   CHECK(plan.steps[1].writes.offset == 3 * 64);
@@ -160,7 +160,7 @@ TEST_CASE("memory_plan: a concat copies what it cannot have written in place") {
   SECTION("along rows") {
     const int b = graph.convolution(conv("b", 2, 2), {x});
     const int out = graph.add("out", kRelu, {graph.add("concat", Concat{1}, {a, b})});
-    const NetworkPlan plan = checked_plan(graph.finish({out}), 3);
+    const Program plan = checked_plan(graph.finish({out}), 3);
     CHECK(names(plan) == "a b copy copy out");
     CHECK(plan.steps[3].writes == Place{plan.steps[2].writes.buffer, 64, 256, 64, 2, 128});
   }
@@ -175,7 +175,7 @@ TEST_CASE("memory_plan: a reshape moves nothing") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
   const int flat = graph.add("flat", Reshape{{32}}, {graph.convolution(conv("a", 2, 2), {x})});
-  const NetworkPlan plan = checked_plan(graph.finish({graph.add("softmax", Softmax{}, {flat})}), 3);
+  const Program plan = checked_plan(graph.finish({graph.add("softmax", Softmax{}, {flat})}), 3);
   CHECK(names(plan) == "a softmax");
   CHECK(arena_buffers(plan) == 1);
 }
@@ -186,7 +186,7 @@ TEST_CASE("memory_plan: outputs that are an input or another output are copies")
   const int same = graph.add("same", Identity{}, {x});
   const int a = graph.convolution(conv("a", 2, 2), {x});
   const int flat = graph.add("flat", Reshape{{32}}, {a});
-  const NetworkPlan plan = checked_plan(graph.finish({same, a, flat}), 3);
+  const Program plan = checked_plan(graph.finish({same, a, flat}), 3);
   CHECK(names(plan) == "a copy copy");
   CHECK(plan.arena_bytes == 0);
   CHECK(plan.steps[1].after.empty());
@@ -204,10 +204,10 @@ TEST_CASE("memory_plan: the batch changes nothing but sizes, so that kernels ser
 TEST_CASE("memory_plan: every dependency is needed") {
   int dropped = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const NetworkPlan plan = plan_network(random_graph(seed), 1);
+    const Program plan = plan_network(random_graph(seed), 1);
     for (std::size_t step = 0; step < plan.steps.size(); ++step) {
       for (std::size_t i = 0; i < plan.steps[step].after.size(); ++i) {
-        NetworkPlan other = plan;
+        Program other = plan;
         other.steps[step].after.erase(other.steps[step].after.begin() + static_cast<std::ptrdiff_t>(i));
         INFO("seed " << seed << ", step " << step << " without " << plan.steps[step].after[i] << "\n" << print(plan));
         CHECK_FALSE(verify(other).empty());
@@ -220,7 +220,7 @@ TEST_CASE("memory_plan: every dependency is needed") {
 
 TEST_CASE("memory_plan: the executor notices memory given away too early") {
   const Network network = chain(4);
-  NetworkPlan plan = plan_network(network, 1);
+  Program plan = plan_network(network, 1);
   REQUIRE(faults_of_runs(network, plan, 1, 1).empty());
   plan.steps[1].writes.buffer = plan.steps[0].writes.buffer;  // and step 2 reads what nothing has written
   CHECK_FALSE(faults_of_runs(network, plan, 1, 1).empty());

@@ -113,9 +113,9 @@ void add_operators(Package& package) {
 
 Place whole_place(int buffer, std::int64_t bytes) { return {buffer, 0, bytes, bytes, 1, 0}; }
 
-NetworkProgram sample_program(int batch) {
-  NetworkProgram program;
-  NetworkPlan& plan = program.plan;
+Program sample_program(int batch) {
+  Program program;
+  Program& plan = program.plan;
   plan.batch = batch;
   std::int64_t arena = 0;
   const auto buffer = [&](const char* tensor, std::vector<std::int64_t> shape, BufferHome home, int argument, int first,

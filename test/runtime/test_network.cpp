@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "ir/network_plan.h"
+#include "ir/program.h"
 #include "runtime/burin/device_memory.hpp"
 #include "runtime/burin/network.hpp"
 #include "runtime/network_schedule.h"
@@ -80,7 +80,7 @@ TEST_CASE("network schedule: the next larger program, or several runs of the lar
 }
 
 TEST_CASE("network scratch: partial sums are shared by steps in an order, counters never") {
-  const NetworkPlan plan = network_package().manifest.network->programs[0].plan;
+  const Program plan = network_package().manifest.network->programs[0].plan;
   std::vector<WorkspaceSize> sizes(kSampleSteps);
   sizes[kConv1] = {256, 1000};
   sizes[kLeft] = {512, 3000};
@@ -281,8 +281,8 @@ TEST_CASE("network: steps for tools") {
   CHECK(run.steps() == 2 * kSampleSteps);
   CHECK(run.step(kFc).name == "fc");
   CHECK(run.step(kSampleSteps + kCopy).kind == kCopyStep);
-  CHECK(run.kernel_symbol(kLeft) == "left_b8");
-  CHECK(run.program_of(kLeft).plan.batch == 8);
+  CHECK(run.step(kLeft).kernel == "left_b8");
+  CHECK(run.program_of(kLeft).batch == 8);
   CHECK(run.part_of(kSampleSteps + kFc) == 1);
   const FakeGraph graph = sample.fake.graphs().front();
   const auto output = [&](int i) { return run.address(i, run.step(i).writes); };
@@ -403,13 +403,13 @@ TEST_CASE("network: a later run that begins at an address its kernels cannot tak
   plan.input().alignment = plan.output().alignment = 32;
   set_plan(kernel, plan);
   add_code(*package, kernel, {.kind = BinaryKind::cubin, .arch = "sm_90", .path = "kernels/conv.cubin"}, "code of ");
-  NetworkProgram program;
-  program.plan.batch = 1;
+  Program program;
+  program.batch = 1;
   const auto buffer = [](const char* name, BufferHome home) {
     return Buffer{name, {1, 4, 7}, home, 0, ElementType::f32, TensorLayout::nchw, 112, 0, 0, 0};
   };
-  program.plan.buffers = {buffer("x", BufferHome::input), buffer("y", BufferHome::output)};
-  program.plan.steps = {{"conv", "convolution", 0, "y", {{0, 0, 112, 112, 1, 0}}, {1, 0, 112, 112, 1, 0}, {}}};
+  program.buffers = {buffer("x", BufferHome::input), buffer("y", BufferHome::output)};
+  program.steps = {{"conv", "convolution", 0, "y", {{0, 0, 112, 112, 1, 0}}, {1, 0, 112, 112, 1, 0}, {}}};
   program.kernels = {kernel.symbol};
   package->manifest.network = NetworkRecord{{{"x", {1, 4, 7}}}, {{"y", {1, 4, 7}}}, {program}};
 

@@ -86,9 +86,9 @@ void add_sum(Package& package, const std::string& arch, const std::string& ptx) 
   package.files["kernels/sum.ptx"] = ptx;
 }
 
-NetworkProgram program(int batch) {
-  NetworkProgram result;
-  NetworkPlan& plan = result.plan;
+Program program(int batch) {
+  Program result;
+  Program& plan = result.plan;
   plan.batch = batch;
   const std::int64_t bytes = batch * kImageBytes, stride = aligned_bytes(bytes);
   const auto buffer = [&](const char* name, BufferHome home, std::int64_t offset, int first, int last) {

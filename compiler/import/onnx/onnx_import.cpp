@@ -108,10 +108,7 @@ void keep_layers(Network& network, const ImportOptions& options) {
   for (ConvLayer& layer : network.layers) {
     layer.shape.epilogue.activation = options.activation.value_or(layer.shape.epilogue.activation);
   }
-  network.tensors.clear();
-  network.operators.clear();
-  network.inputs.clear();
-  network.outputs.clear();
+  separate_layers(network);
   network.notes.push_back(
       fmt::format("--layer chose {} of {} convolutions: they are taken by themselves, without the network around them",
                   network.layers.size(), names.size()));

@@ -34,7 +34,7 @@ void expect_error(int code, const std::string& part, const std::function<void()>
 [[maybe_unused]] std::size_t size_of_all(const burin::LoadedPackage& package, const burin::LoadedKernel& kernel,
                                          const burin::NetworkRun& run) {
   return package.manifest().kernels.size() + kernel.kernel().symbol.size() + kernel.shape().in_channels +
-         run.step(0).reads.size() + run.program_of(0).plan.steps.size() + sizeof(burin::Place) +
+         run.step(0).reads.size() + run.program_of(0).steps.size() + sizeof(burin::Place) +
          sizeof(burin::DeviceBuffer);
 }
 

@@ -1,13 +1,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "ir/limits.h"
-#include "ir/network_plan.h"
+#include "ir/program.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
 #include "ir/step_order.h"
@@ -73,21 +75,23 @@ bool covers(const std::vector<Range>& ranges, std::int64_t begin, std::int64_t e
   return std::ranges::any_of(ranges, [&](const Range& range) { return range.begin <= begin && end <= range.end; });
 }
 
+constexpr std::size_t kMaxArgumentNameBytes = 4096, kMaxProviderBytes = 256;
+
 class Verifier {
  public:
-  explicit Verifier(const NetworkPlan& plan) : plan_(plan), order_(plan.steps.size()), touches_(plan.buffers.size()) {}
+  explicit Verifier(const Program& program) : program_(program), order_(program.steps.size()), touches_(program.buffers.size()) {}
 
   std::vector<std::string> run() {
     check_sizes();
     if (!faults_.empty()) return std::move(faults_);
-    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
     check_arguments(BufferHome::input);
     check_arguments(BufferHome::output);
     check_naive_bytes();
-    for (std::size_t i = 0; i < plan_.steps.size(); ++i) check_step(static_cast<int>(i));
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) check_step(static_cast<int>(i));
     // What follows computes with places and orders that the rules before have found sound.
     if (!faults_.empty()) return std::move(faults_);
-    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       check_life(static_cast<int>(i));
       check_races(static_cast<int>(i));
       check_reads(static_cast<int>(i));
@@ -101,24 +105,28 @@ class Verifier {
   void fault(fmt::format_string<Args...> format, Args&&... args) {
     faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
   }
-  const Buffer& buffer(int index) const { return plan_.buffers[static_cast<std::size_t>(index)]; }
+  const Buffer& buffer(int index) const { return program_.buffers[static_cast<std::size_t>(index)]; }
   const std::vector<Touch>& touches(int index) const { return touches_[static_cast<std::size_t>(index)]; }
   std::string buffer_name(int index) const {
     return fmt::format("buffer {} ({})", index, printable(buffer(index).tensor));
   }
   std::string step_name(int index) const {
-    return fmt::format("step {} ({})", index, printable(plan_.steps[static_cast<std::size_t>(index)].name));
+    return fmt::format("step {} ({})", index, printable(program_.steps[static_cast<std::size_t>(index)].name));
   }
 
   void check_sizes() {
-    if (plan_.batch < 1 || plan_.batch > kMaxBatch) {
-      fault("the batch is {}; allowed are 1 to {}", plan_.batch, kMaxBatch);
+    if (program_.name.empty() || program_.name.size() > kMaxArgumentNameBytes || !is_plain_text(program_.name)) {
+      fault("the program's name is not printable text");
     }
-    if (plan_.steps.size() > static_cast<std::size_t>(kMaxPlanSteps)) {
-      fault("there are {} steps; at most {} are allowed", plan_.steps.size(), kMaxPlanSteps);
+    if (program_.steps.empty()) fault("there are no steps");
+    if (program_.batch < 1 || program_.batch > kMaxBatch) {
+      fault("the batch is {}; allowed are 1 to {}", program_.batch, kMaxBatch);
     }
-    if (plan_.arena_bytes < 0 || plan_.arena_bytes > kMaxArenaBytes) {
-      fault("the arena has {} bytes; allowed are 0 to {}", plan_.arena_bytes, kMaxArenaBytes);
+    if (program_.steps.size() > static_cast<std::size_t>(kMaxPlanSteps)) {
+      fault("there are {} steps; at most {} are allowed", program_.steps.size(), kMaxPlanSteps);
+    }
+    if (program_.arena_bytes < 0 || program_.arena_bytes > kMaxArenaBytes) {
+      fault("the arena has {} bytes; allowed are 0 to {}", program_.arena_bytes, kMaxArenaBytes);
     }
   }
 
@@ -128,23 +136,10 @@ class Verifier {
       fault("{} has {} bytes; allowed are 1 to {}", buffer_name(index), b.bytes, kMaxArenaBytes);
       return;
     }
-    if ((b.element == ElementType::f32) != (images_together(b.layout) == 1)) {
-      fault("{} holds {} in {}: n2chw holds halves, the others float32", buffer_name(index), to_string(b.element),
-            to_string(b.layout));
-      return;
-    }
-    const std::int64_t images = plan_.images(b);
-    std::int64_t elements = images * images_together(b.layout);
-    for (std::size_t axis = 0; axis < b.shape.size(); ++axis) {
-      const bool rounded_up = axis == 0 && b.shape.size() == 3;
-      const int together = rounded_up ? channels_together(b.layout) : 1;
-      elements = saturating_product({elements, ceil_div(std::max<std::int64_t>(0, b.shape[axis]), together), together});
-    }
-    if (b.shape.empty() || elements != b.bytes / bytes_of(b.element) || b.bytes % bytes_of(b.element) != 0) {
-      fault("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
-    }
-    if (b.layout != TensorLayout::nchw && b.shape.size() != 3) {
-      fault("{} lies in {}, which only images do", buffer_name(index), to_string(b.layout));
+    if (b.map) {
+      check_map(index);
+    } else {
+      check_format(index);
     }
     if (b.home == BufferHome::arena) {
       if (b.argument != -1) fault("{} is an argument, but lies in the arena", buffer_name(index));
@@ -152,50 +147,100 @@ class Verifier {
         fault("{} begins at byte {} of the arena; buffers begin at multiples of {}, for aligned and bulk accesses",
               buffer_name(index), b.offset, kBufferAlignment);
       }
-      if (b.offset < 0 || b.offset > plan_.arena_bytes - b.bytes) {
+      if (b.offset < 0 || b.offset > program_.arena_bytes - b.bytes) {
         fault("{} takes {} bytes from byte {} on, beyond the {} of the arena", buffer_name(index), b.bytes, b.offset,
-              plan_.arena_bytes);
+              program_.arena_bytes);
       }
       return;
     }
     if (b.offset != 0) fault("{} is the caller's memory and has no offset in the arena", buffer_name(index));
-    if (b.layout != TensorLayout::nchw || b.element != ElementType::f32) {
-      fault("{} is the caller's memory, which is f32 in nchw", buffer_name(index));
+    if (b.tensor.empty() || b.tensor.size() > kMaxArgumentNameBytes || !is_plain_text(b.tensor)) {
+      fault("{} is an argument whose name is not printable text", buffer_name(index));
+    }
+  }
+
+  // Of tensors of more images than the batch there may be maps: cells reach beyond it.
+  void check_map(int index) {
+    const Buffer& b = buffer(index);
+    const auto extent = [](std::int64_t value) { return value >= 1 && value <= kMaxImageBytes; };
+    if (b.shape.size() != 3 || !std::ranges::all_of(b.shape, extent)) {
+      fault("{} is the activity map of no image", buffer_name(index));
+      return;
+    }
+    const ActivityExtent tensor = {program_.batch, static_cast<int>(b.shape[0]), static_cast<int>(b.shape[1]),
+                                   static_cast<int>(b.shape[2])};
+    const std::size_t before = faults_.size();
+    for (const std::string& text : burin::verify(*b.map, tensor, 1, "the map")) {
+      fault("{}: {}", buffer_name(index), text);
+    }
+    if (faults_.size() > before) return;
+    if (b.bytes != map_bytes(*b.map, tensor)) {
+      fault("{} has {} bytes, and its map {}", buffer_name(index), b.bytes, map_bytes(*b.map, tensor));
+    }
+    if (!b.format.is_plain()) fault("{} is a map, which has no format", buffer_name(index));
+  }
+
+  void check_format(int index) {
+    const Buffer& b = buffer(index);
+    const auto& [element, layout] = b.format;
+    if ((element == ElementType::f32) != (images_together(layout) == 1)) {
+      fault("{} holds {} in {}: n2chw holds halves, the others float32", buffer_name(index), to_string(element),
+            to_string(layout));
+      return;
+    }
+    std::int64_t elements = program_.pieces(b) * images_together(layout);
+    for (std::size_t axis = 0; axis < b.shape.size(); ++axis) {
+      const bool rounded_up = axis == 0 && b.shape.size() == 3;
+      const int together = rounded_up ? channels_together(layout) : 1;
+      elements = saturating_product({elements, ceil_div(std::max<std::int64_t>(0, b.shape[axis]), together), together});
+    }
+    if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank) ||
+        elements != b.bytes / bytes_of(element) || b.bytes % bytes_of(element) != 0) {
+      fault("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
+    }
+    if (layout != TensorLayout::nchw && b.shape.size() != 3) {
+      fault("{} lies in {}, which only images do", buffer_name(index), to_string(layout));
     }
   }
 
   void check_arguments(BufferHome home) {
     std::vector<int> found;
-    for (const Buffer& b : plan_.buffers) {
+    for (const Buffer& b : program_.buffers) {
       if (b.home == home) found.push_back(b.argument);
     }
     std::ranges::sort(found);
     std::vector<int> wanted(found.size());
     std::iota(wanted.begin(), wanted.end(), 0);
-    if (found != wanted) {
-      fault("the buffers of the network's {}s are not one for each of 0 to {}", to_string(home), found.size());
+    if (found != wanted || found.empty()) {
+      fault("the buffers of the program's {}s are not one for each of 0 to {}", to_string(home), found.size());
+      return;
+    }
+    std::set<std::string> names;
+    for (const Buffer* argument : program_.arguments(home)) {
+      if (names.insert(argument->tensor).second) continue;
+      fault("two {}s are named {}", to_string(home), printable(argument->tensor));
     }
   }
 
   void check_naive_bytes() {
     std::int64_t sum = 0;
-    for (const Buffer& b : plan_.buffers) {
+    for (const Buffer& b : program_.buffers) {
       if (b.home == BufferHome::arena) sum = std::min(kSaturated - b.bytes, sum) + b.bytes;
     }
-    if (plan_.naive_bytes < sum) {
-      fault("without sharing {} bytes would be taken, but the arena's buffers alone are {}", plan_.naive_bytes, sum);
+    if (program_.naive_bytes < sum) {
+      fault("without sharing {} bytes would be taken, but the arena's buffers alone are {}", program_.naive_bytes, sum);
     }
   }
 
   void check_place(int step, const Place& place, bool writes) {
     const std::string name = step_name(step) + (writes ? " writes" : " reads");
-    if (place.buffer < 0 || place.buffer >= static_cast<int>(plan_.buffers.size())) {
-      fault("{} buffer {}; there are {}", name, place.buffer, plan_.buffers.size());
+    if (place.buffer < 0 || place.buffer >= static_cast<int>(program_.buffers.size())) {
+      fault("{} buffer {}; there are {}", name, place.buffer, program_.buffers.size());
       return;
     }
     const Buffer& b = buffer(place.buffer);
-    if (writes && b.home == BufferHome::input) fault("{} to an input of the network", name);
-    const std::int64_t stride = b.bytes / plan_.images(b);
+    if (writes && b.home == BufferHome::input) fault("{} to an input of the program", name);
+    const std::int64_t stride = b.bytes / program_.pieces(b);
     if (place.image_stride != stride) {
       fault("{} images {} bytes apart, but those of {} are {}", name, place.image_stride, buffer_name(place.buffer),
             stride);
@@ -212,7 +257,11 @@ class Verifier {
             place.runs, place.run_bytes, place.run_stride, place.offset, buffer_name(place.buffer));
       return;
     }
-    if (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0) {
+    if (b.map && place.is_slice()) {
+      fault("{} part of a map, {}", name, buffer_name(place.buffer));
+      return;
+    }
+    if (!b.map && (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0)) {
       fault("{} parts of words of {}", name, buffer_name(place.buffer));
       return;
     }
@@ -220,12 +269,20 @@ class Verifier {
   }
 
   void check_step(int index) {
-    const Step& step = plan_.steps[static_cast<std::size_t>(index)];
+    const Step& step = program_.steps[static_cast<std::size_t>(index)];
     if (step.reads.empty() || step.reads.size() > 2) {
       fault("{} reads {} tensors; one or two are allowed", step_name(index), step.reads.size());
     }
     for (const Place& place : step.reads) check_place(index, place, false);
     check_place(index, step.writes, true);
+    if (step.input_map) check_place(index, *step.input_map, false);
+    if (step.output_map) check_place(index, *step.output_map, true);
+    for (const KernelOption& option : step.options) {
+      if (option.provider.empty() || option.provider.size() > kMaxProviderBytes || !is_plain_text(option.provider)) {
+        fault("{}: a provider's name is not printable text", step_name(index));
+      }
+      if (!std::isfinite(option.us)) fault("{}: the time of {} is not finite", step_name(index), option.provider);
+    }
     if (step.op < -1 || step.is_copy() != (step.kind == kCopyStep)) {
       fault("{} is a {} of operator {}; copies alone have none", step_name(index), printable(step.kind), step.op);
     }
@@ -287,8 +344,8 @@ class Verifier {
       fault("{} reads bytes of {} that no step it waits for has written", step_name(touch.step), buffer_name(index));
     }
     if (buffer(index).home != BufferHome::output) return;
-    if (!covers(written(index, {}), 0, buffer(index).bytes / plan_.images(buffer(index)))) {
-      fault("{} is an output of the network that is not wholly written", buffer_name(index));
+    if (!covers(written(index, {}), 0, buffer(index).bytes / program_.pieces(buffer(index)))) {
+      fault("{} is an output of the program that is not wholly written", buffer_name(index));
     }
   }
 
@@ -301,8 +358,8 @@ class Verifier {
   // Buffers share bytes only when everything that uses the one waits for everything that uses the other.
   void check_arena() {
     std::vector<int> by_offset;
-    for (std::size_t i = 0; i < plan_.buffers.size(); ++i) {
-      if (plan_.buffers[i].home == BufferHome::arena) by_offset.push_back(static_cast<int>(i));
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+      if (program_.buffers[i].home == BufferHome::arena) by_offset.push_back(static_cast<int>(i));
     }
     std::ranges::sort(by_offset, {}, [&](int index) { return buffer(index).offset; });
     for (std::size_t i = 0; i < by_offset.size(); ++i) {
@@ -317,7 +374,7 @@ class Verifier {
     }
   }
 
-  const NetworkPlan& plan_;
+  const Program& program_;
   StepOrder order_;
   std::vector<std::vector<Touch>> touches_;
   std::vector<std::string> faults_;
@@ -325,6 +382,6 @@ class Verifier {
 
 }  // namespace
 
-std::vector<std::string> verify(const NetworkPlan& plan) { return Verifier(plan).run(); }
+std::vector<std::string> verify(const Program& program) { return Verifier(program).run(); }
 
 }  // namespace burin

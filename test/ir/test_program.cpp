@@ -1,8 +1,8 @@
-// The rules of a NetworkPlan, each broken once, and its two text forms.
-#include "ir/network_plan.h"
+// The rules of a Program, each broken once, and its two text forms.
+#include "ir/program.h"
 
 #include "test/catch.h"
-#include "test/ir/small_network_plan.h"
+#include "test/ir/small_program.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -14,7 +14,7 @@ namespace {
 // The only fault of the plan after the change.
 template <typename Change>
 std::string fault(Change change) {
-  NetworkPlan plan = small_network_plan();
+  Program plan = small_program();
   change(plan);
   const std::vector<std::string> faults = verify(plan);
   return faults.size() == 1 ? faults[0] : std::to_string(faults.size()) + " faults" + (faults.empty() ? "" : faults[0]);
@@ -22,54 +22,54 @@ std::string fault(Change change) {
 
 }  // namespace
 
-TEST_CASE("network_plan: a legal plan has no faults") { CHECK(verify(small_network_plan()).empty()); }
+TEST_CASE("network_plan: a legal plan has no faults") { CHECK(verify(small_program()).empty()); }
 
 TEST_CASE("network_plan: buffers") {
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.batch = 0; }), Contains("the batch is 0; allowed are 1 to"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.arena_bytes = -1; }), Contains("the arena has -1 bytes"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.arena_bytes = 1000; }),
+  CHECK_THAT(fault([](Program& plan) { plan.batch = 0; }), Contains("the batch is 0; allowed are 1 to"));
+  CHECK_THAT(fault([](Program& plan) { plan.arena_bytes = -1; }), Contains("the arena has -1 bytes"));
+  CHECK_THAT(fault([](Program& plan) { plan.arena_bytes = 1000; }),
              Contains("buffer 3 (concat) takes 512 bytes from byte 512 on, beyond the 1000 of the arena"));
-  CHECK_THAT(fault([](NetworkPlan& plan) {
+  CHECK_THAT(fault([](Program& plan) {
                plan.buffers[3].offset = 516;
                plan.arena_bytes = 2048;
              }),
              Contains("begins at byte 516 of the arena; buffers begin at multiples of 256"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.buffers[2].shape = {4, 4, 5}; }),
+  CHECK_THAT(fault([](Program& plan) { plan.buffers[2].shape = {4, 4, 5}; }),
              Contains("buffer 2 (a) has 512 bytes, which are not the 160 elements of its shape"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.buffers[0].argument = 1; }),
+  CHECK_THAT(fault([](Program& plan) { plan.buffers[0].argument = 1; }),
              Contains("the buffers of the network's inputs are not one for each of 0 to 1"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.buffers[1].layout = TensorLayout::nchw4; }),
+  CHECK_THAT(fault([](Program& plan) { plan.buffers[1].layout = TensorLayout::nchw4; }),
              Contains("buffer 1 (out) is the caller's memory, which is f32 in nchw"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.naive_bytes = 1000; }), Contains("arena's buffers alone are 1536"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.buffers[2].last = 3; }),
+  CHECK_THAT(fault([](Program& plan) { plan.naive_bytes = 1000; }), Contains("arena's buffers alone are 1536"));
+  CHECK_THAT(fault([](Program& plan) { plan.buffers[2].last = 3; }),
              Contains("buffer 2 (a) lives from step 0 to 3, but is used from 0 to 2"));
 }
 
 TEST_CASE("network_plan: places") {
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.buffer = 7; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes.buffer = 7; }),
              Contains("step 1 (left) writes buffer 7; there are 5"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.image_stride = 128; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes.image_stride = 128; }),
              Contains("step 1 (left) writes images 128 bytes apart, but those of buffer 3 (concat) are 256"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.offset = 224; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes.offset = 224; }),
              Contains("which do not lie within an image of buffer 3 (concat)"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes = {3, 0, 256, 32, 1 << 30, 1 << 30}; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes = {3, 0, 256, 32, 1 << 30, 1 << 30}; }),
              Contains("which do not lie within an image of buffer 3 (concat)"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.run_bytes = 63; }), Contains("parts of words"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[4].writes.buffer = 0; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes.run_bytes = 63; }), Contains("parts of words"));
+  CHECK_THAT(fault([](Program& plan) { plan.steps[4].writes.buffer = 0; }),
              Contains("step 4 (last) writes to an input of the network"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[4].reads[0].run_bytes = 128; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[4].reads[0].run_bytes = 128; }),
              Contains("step 4 (last) copies 1 runs of 128 bytes to 1 of 256"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[0].reads.clear(); }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[0].reads.clear(); }),
              Contains("step 0 (a) reads 0 tensors; one or two are allowed"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[4].op = 3; }), Contains("copies alone have none"));
+  CHECK_THAT(fault([](Program& plan) { plan.steps[4].op = 3; }), Contains("copies alone have none"));
 }
 
 TEST_CASE("network_plan: order") {
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].after = {1}; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].after = {1}; }),
              Contains("step 1 (left) waits for step 1; steps wait for earlier ones"));
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[3].after = {2, 1}; }), Contains("in ascending order"));
+  CHECK_THAT(fault([](Program& plan) { plan.steps[3].after = {2, 1}; }), Contains("in ascending order"));
   // The step no longer waits for what it reads; nor may what it reads have been written over by then.
-  NetworkPlan plan = small_network_plan();
+  Program plan = small_program();
   plan.steps[3].after = {2};
   std::vector<std::string> faults = verify(plan);
   REQUIRE(faults.size() == 3);
@@ -79,9 +79,9 @@ TEST_CASE("network_plan: order") {
 }
 
 TEST_CASE("network_plan: what is read and what is an output has been written") {
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.run_bytes = 60; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes.run_bytes = 60; }),
              Contains("step 3 (last) reads bytes of buffer 3 (concat) that no step it waits for has written"));
-  CHECK_THAT(fault([](NetworkPlan& plan) {
+  CHECK_THAT(fault([](Program& plan) {
                plan.steps[4].writes.run_bytes = 128;
                plan.steps[4].reads[0].run_bytes = 128;
              }),
@@ -89,12 +89,12 @@ TEST_CASE("network_plan: what is read and what is an output has been written") {
 }
 
 TEST_CASE("network_plan: two steps that may run together write different bytes") {
-  CHECK_THAT(fault([](NetworkPlan& plan) { plan.steps[1].writes.run_bytes = 68; }),
+  CHECK_THAT(fault([](Program& plan) { plan.steps[1].writes.run_bytes = 68; }),
              Contains("step 1 (left) writes bytes of buffer 3 (concat) that step 2 (right) writes as well"));
 }
 
 TEST_CASE("network_plan: buffers that live at the same time share nothing") {
-  CHECK_THAT(fault([](NetworkPlan& plan) {
+  CHECK_THAT(fault([](Program& plan) {
                plan.buffers[3].offset = 256;
                plan.buffers[4].offset = 1024;
                plan.arena_bytes = 2048;
@@ -103,7 +103,7 @@ TEST_CASE("network_plan: buffers that live at the same time share nothing") {
 }
 
 TEST_CASE("network_plan: runs that fill each other's gaps") {
-  NetworkPlan plan = small_network_plan();
+  Program plan = small_program();
   plan.steps[1].writes = {3, 0, 256, 16, 4, 64};
   plan.steps[2].writes = {3, 16, 256, 48, 4, 64};
   CHECK(verify(plan).empty());
@@ -116,22 +116,22 @@ TEST_CASE("network_plan: runs that fill each other's gaps") {
 }
 
 TEST_CASE("network_plan: text that is parsed gives the same plan") {
-  NetworkPlan plan = small_network_plan();
+  Program plan = small_program();
   plan.steps[1].name = "a name, with blanks: 100 % # \xc3\xa4\n";
   plan.steps[1].tensor = "";
   plan.steps[1].writes = {3, 0, 256, 16, 4, 64};
   plan.steps[2].reads.push_back(plan.steps[2].reads[0]);
-  CHECK(parse_network_plan(to_text(plan)) == plan);
+  CHECK(parse_program(to_text(plan)) == plan);
 }
 
 TEST_CASE("network_plan: text with a fault is refused, and the line is named") {
-  const std::string text = to_text(small_network_plan());
+  const std::string text = to_text(small_program());
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = text;
     const std::size_t at = changed.find(from);
     REQUIRE(at != std::string::npos);
     changed.replace(at, from.size(), to);
-    return error_of([&] { parse_network_plan(changed); });
+    return error_of([&] { parse_program(changed); });
   };
   CHECK(with("batch: 2", "batch: two").starts_with("network plan, line 1:"));
   CHECK_THAT(with("arena_bytes", "arena"), Contains("there is no line 'arena_bytes: ...'"));
@@ -145,11 +145,11 @@ TEST_CASE("network_plan: text with a fault is refused, and the line is named") {
 }
 
 TEST_CASE("network_plan: the table names steps, places and the arena") {
-  const std::string text = print(small_network_plan());
+  const std::string text = print(small_program());
   CHECK_THAT(text, Contains("step  operator  kind         reads    writes") && Contains("b3[64..256 of 256]"));
   CHECK_THAT(text, Contains("input 0") && Contains("the caller's") && Contains("4x4x4"));
   CHECK_THAT(text, Contains("batch 2: an arena of 1024 bytes; a buffer for each tensor would take 2048 (50 %)"));
-  NetworkPlan damaged = small_network_plan();
+  Program damaged = small_program();
   damaged.steps[0].reads[0].buffer = 99;
   CHECK_THAT(print(damaged), Contains("?99"));
 }

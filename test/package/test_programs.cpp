@@ -31,7 +31,7 @@ Faults faults_after(const std::function<void(Manifest&)>& edit) {
 Faults network_faults(const std::function<void(NetworkRecord&)>& edit) {
   return faults_after([&](Manifest& manifest) { edit(*manifest.network); });
 }
-Faults program_faults(const std::function<void(NetworkProgram&)>& edit) {
+Faults program_faults(const std::function<void(Program&)>& edit) {
   return network_faults([&](NetworkRecord& network) { edit(network.programs[0]); });
 }
 
@@ -239,34 +239,34 @@ TEST_CASE("network record: programs") {
         Faults{"network.programs[1]: batch 2 follows 8"});
   CHECK(network_faults([](NetworkRecord& n) { n.programs[1] = n.programs[0]; }) ==
         Faults{"network.programs[1]: batch 2 follows 2"});
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels.pop_back(); }) ==
+  CHECK(program_faults([](Program& p) { p.kernels.pop_back(); }) ==
         Faults{kProgram + ".kernels: 5 for 6 steps"});
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels[kFc] = "nothing"; }) ==
+  CHECK(program_faults([](Program& p) { p.kernels[kFc] = "nothing"; }) ==
         Faults{kProgram + ".kernels[3]: 'nothing' is no kernel of the package"});
-  CHECK(program_faults([](NetworkProgram& p) { p.options = {{{"conv_dense", 1.5}}}; }) ==
+  CHECK(program_faults([](Program& p) { p.options = {{{"conv_dense", 1.5}}}; }) ==
         Faults{kProgram + ".options: 1 for 6 steps"});
-  CHECK(program_faults([](NetworkProgram& p) {
+  CHECK(program_faults([](Program& p) {
           p.options.resize(6);
           p.options[kConv1] = {{"", 1}, {"conv_baked", std::numeric_limits<double>::infinity()}};
         }) == Faults{kProgram + ".options: '' is not printable text",
                      kProgram + ".options: the time of conv_baked is not finite"});
-  // The plan's own rules are those of verify(NetworkPlan).
-  CHECK(program_faults([](NetworkProgram& p) { p.plan.steps[kFc].after = {kLeft}; }) ==
+  // The plan's own rules are those of verify(Program).
+  CHECK(program_faults([](Program& p) { p.plan.steps[kFc].after = {kLeft}; }) ==
         Faults{kProgram + ".plan: step 2 (right) writes bytes of buffer 5 (concat) that step 3 (fc) reads; neither "
                           "waits for the other",
                kProgram + ".plan: step 3 (fc) reads bytes of buffer 5 (concat) that no step it waits for has written"});
-  CHECK(program_faults([](NetworkProgram& p) { p.plan.buffers[kA].element = ElementType::f16; }).size() == 1);
+  CHECK(program_faults([](Program& p) { p.plan.buffers[kA].element = ElementType::f16; }).size() == 1);
 }
 
 TEST_CASE("network record: a buffer holds what its layout is for, and what kernels take") {
   // As two halves to a word the bytes would be right.
-  CHECK(program_faults([](NetworkProgram& p) {
+  CHECK(program_faults([](Program& p) {
           Buffer& t = p.plan.buffers[kT];
           t.element = ElementType::f16;
           t.shape = {2 * kSampleFeatures};
         }) == Faults{kProgram + ".plan: buffer 6 (t) holds f16 in nchw: n2chw holds halves, the others float32"});
   const std::string halves = " lies in n2chw as f16, and the kernel takes nchw as f32";
-  const Faults faults = program_faults([](NetworkProgram& p) {
+  const Faults faults = program_faults([](Program& p) {
     Buffer& a = p.plan.buffers[kA];
     a.element = ElementType::f16;
     a.layout = TensorLayout::n2chw;
@@ -279,13 +279,13 @@ TEST_CASE("network record: what a layer's kernel takes lies where the step has i
   const std::string conv1 = kProgram + ".kernels[0]: ", left = kProgram + ".kernels[1]: ";
   const std::string right = kProgram + ".kernels[2]: ";
   // Another kernel's images.
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels[kLeft] = "conv1_b2"; }) ==
+  CHECK(program_faults([](Program& p) { p.kernels[kLeft] = "conv1_b2"; }) ==
         Faults{left + "its input has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 1 x 6272, 6272 apart",
                left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
                       "apart"});
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels[kLeft] = "right_b2"; }) ==
+  CHECK(program_faults([](Program& p) { p.kernels[kLeft] = "right_b2"; }) ==
         Faults{left + "its step reads 1 tensors, and the kernel takes others"});
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels[kRight] = "left_b2"; }) ==
+  CHECK(program_faults([](Program& p) { p.kernels[kRight] = "left_b2"; }) ==
         Faults{right + "its step reads 2 tensors, and the kernel takes others"});
   CHECK(baked_faults("left_b2", [](BakedPlan& p) { p.output_image_words = 0; }) ==
         Faults{left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
@@ -296,7 +296,7 @@ TEST_CASE("network record: what a layer's kernel takes lies where the step has i
   CHECK(baked_faults("conv1_b2", [](BakedPlan& p) { p.output_layout = TensorLayout::nchw4; }) ==
         Faults{conv1 + "its output lies in nchw as f32, and the kernel takes nchw4 as f32"});
   CHECK(replaced_faults("right_b2", [](TemplatePlan& p) { p.output().alignment = 256; }) == Faults{});  // 12544 is one
-  CHECK(program_faults([](NetworkProgram& p) {
+  CHECK(program_faults([](Program& p) {
           p.plan.steps[kLeft].writes.offset = kSampleTensorWords * 4;
           p.plan.steps[kRight].writes.offset = 0;
         }) == Faults{});
@@ -323,9 +323,9 @@ TEST_CASE("network record: a place that its kernel's alignment does not allow") 
     set_plan(kernel, plan);
   };
   const auto faults = faults_after([&](Manifest& manifest) {
-    for (NetworkProgram& program : manifest.network->programs) {
-      program.plan.steps[kLeft].writes.offset = kSampleTensorWords * 4;
-      program.plan.steps[kRight].writes.offset = 0;
+    for (Program& program : manifest.network->programs) {
+      program.steps[kLeft].writes.offset = kSampleTensorWords * 4;
+      program.steps[kRight].writes.offset = 0;
     }
     for (Kernel& kernel : manifest.kernels) {
       if (kernel.op == "left") replace(kernel, 256);
@@ -337,7 +337,7 @@ TEST_CASE("network record: a place that its kernel's alignment does not allow") 
     // left writes 15 or 17 channels, right what is left of 32: its slice begins at an odd channel.
     Manifest manifest = network_manifest();
     manifest.network->programs.pop_back();
-    NetworkPlan& plan = manifest.network->programs[0].plan;
+    Program& plan = manifest.network->programs[0].plan;
     const std::int64_t bytes = std::int64_t{channels} * 14 * 14 * 4;
     plan.steps[kLeft].writes.run_bytes = bytes;
     plan.steps[kRight].writes.offset = bytes;
@@ -362,10 +362,10 @@ TEST_CASE("network record: what an operator's kernel takes lies where the step h
   };
   const std::string add = "operator_add";
   const std::string ten = "1 x 40 bytes, 40 apart, and the kernel takes ";
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels[kAdd] = "operator_fc"; }) ==
+  CHECK(program_faults([](Program& p) { p.kernels[kAdd] = "operator_fc"; }) ==
         Faults{kProgram + ".kernels[4]: its input has images of " + ten + "1 x 25088, 25088 apart",
                kProgram + ".kernels[4]: its step reads 2 tensors, and the kernel takes others"});
-  CHECK(program_faults([](NetworkProgram& p) { p.kernels[kFc] = "operator_add"; }) ==
+  CHECK(program_faults([](Program& p) { p.kernels[kFc] = "operator_add"; }) ==
         Faults{kProgram + ".kernels[3]: its input has images of 1 x 25088 bytes, 25088 apart, and the kernel takes 1 x "
                           "40, 40 apart",
                kProgram + ".kernels[3]: its step reads 1 tensors, and the kernel takes others"});

@@ -1,15 +1,15 @@
-// A NetworkPlan for tests.
+// A Program for tests.
 #pragma once
 
-#include "ir/network_plan.h"
+#include "ir/program.h"
 
 namespace burin_test {
 
 // Two images of 64 elements. A step fans out to two that may run together, each of which writes one half of what the
 // last one reads; its buffer may not take the first one's place, but the output's copy may.
-inline burin::NetworkPlan small_network_plan() {
+inline burin::Program small_program() {
   using namespace burin;
-  NetworkPlan plan;
+  Program plan;
   plan.batch = 2;
   const auto buffer = [&](const char* tensor, BufferHome home, std::int64_t offset, int first, int last) {
     plan.buffers.push_back({tensor,

@@ -1,11 +1,11 @@
-// The text form of a NetworkPlan: a line for each buffer and step, of words and their values.
+// The text form of a Program: a line for each buffer and step, of words and their values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 
-#include "ir/network_plan.h"
+#include "ir/program.h"
 #include "ir/text.h"
 
 namespace burin {
@@ -17,7 +17,7 @@ constexpr std::size_t kMaxAfter = 1 << 20;
 std::string word_of(std::string_view name) {
   std::string word;
   for (const char c : name) {
-    const bool plain = c > ' ' && c < 0x7f && c != '#' && c != '%';
+    const bool plain = c > ' ' && c < 0x7f && c != '#' && c != '%' && c != ',' && c != ';';
     word += plain ? std::string(1, c) : fmt::format("%{:02x}", static_cast<unsigned char>(c));
   }
   return word.empty() ? "%" : word;
@@ -28,24 +28,39 @@ std::string text_of(const Place& place) {
                      place.run_stride);
 }
 
+constexpr std::string_view kNothing = "-", kModel = "model", kMeasured = "measured";
+
+std::string text_of(const std::optional<Place>& place) { return place ? text_of(*place) : std::string(kNothing); }
+
+std::string text_of(const std::vector<KernelOption>& options) {
+  std::string text;
+  for (const KernelOption& option : options) {
+    text += fmt::format("{}{},{},{}", text.empty() ? "" : ";", word_of(option.provider), option.us,
+                        option.measured ? kMeasured : kModel);
+  }
+  return text.empty() ? std::string(kNothing) : text;
+}
+
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text, "network plan") {}
+  explicit Reader(std::string_view text) : text_(text, "program") {}
 
-  NetworkPlan read() {
-    plan_.batch = text_.integer32("batch");
-    plan_.arena_bytes = integer("arena_bytes");
-    plan_.naive_bytes = integer("naive_bytes");
+  Program read() {
+    const TextLine& named = text_.required("name");
+    program_.name = name(named, named.value);
+    program_.batch = text_.integer32("batch");
+    program_.arena_bytes = integer("arena_bytes");
+    program_.naive_bytes = integer("naive_bytes");
     for (const TextLine* line : text_.with_first_word("buffer")) {
-      check_number(*line, plan_.buffers.size());
+      check_number(*line, program_.buffers.size());
       read_buffer(*line);
     }
     for (const TextLine* line : text_.with_first_word("step")) {
-      check_number(*line, plan_.steps.size());
+      check_number(*line, program_.steps.size());
       read_step(*line);
     }
     text_.finish();
-    return std::move(plan_);
+    return std::move(program_);
   }
 
  private:
@@ -112,20 +127,48 @@ class Reader {
   }
 
   void read_buffer(const TextLine& line) {
-    const auto [home_word, argument, shape, element, layout, bytes, offset, first, last, tensor] = values<10>(
-        line, {"in", "argument", "shape", "element", "layout", "bytes", "offset", "first", "last", "tensor"});
+    const auto [home_word, argument, shape, element, layout, map, bytes, offset, first, last, tensor] = values<11>(
+        line, {"in", "argument", "shape", "element", "layout", "map", "bytes", "offset", "first", "last", "tensor"});
     Buffer buffer;
     buffer.home = home(line, home_word);
     buffer.argument = text_.integer32(line, argument);
     for (const std::string_view extent : split(shape, 'x')) buffer.shape.push_back(text_.integer(line, extent));
-    buffer.element = known(line, element, parse_element_type(element));
-    buffer.layout = known(line, layout, parse_tensor_layout(layout));
+    buffer.format = {known(line, element, parse_element_type(element)), known(line, layout, parse_tensor_layout(layout))};
+    if (map != kNothing) buffer.map = cells(line, map);
     buffer.bytes = text_.integer(line, bytes);
     buffer.offset = text_.integer(line, offset);
     buffer.first = text_.integer32(line, first);
     buffer.last = text_.integer32(line, last);
     buffer.tensor = name(line, tensor);
-    plan_.buffers.push_back(std::move(buffer));
+    program_.buffers.push_back(std::move(buffer));
+  }
+
+  // "2x14x14"
+  ActivityMap cells(const TextLine& line, std::string_view word) const {
+    const Words extents = split(word, 'x');
+    if (extents.size() != 3) text_.fail_at(line, "expected IMAGESxROWSxCOLS of a map's cell, got '{}'", word);
+    const auto extent = [&](std::size_t axis) { return text_.integer32(line, extents[axis]); };
+    return {extent(0), extent(1), extent(2)};
+  }
+
+  std::optional<Place> optional_place(const TextLine& line, std::string_view word) const {
+    return word == kNothing ? std::nullopt : std::optional(place(line, word));
+  }
+
+  // "conv_dense,4.2,model;conv_baked,6.5,measured"
+  std::vector<KernelOption> options(const TextLine& line, std::string_view word) const {
+    std::vector<KernelOption> options;
+    if (word == kNothing) return options;
+    for (const std::string_view part : split(word, ';')) {
+      const Words fields = split(part, ',');
+      if (fields.size() != 3) text_.fail_at(line, "expected PROVIDER,MICROSECONDS,SOURCE, got '{}'", part);
+      const bool measured = fields[2] == kMeasured;
+      if (!measured && fields[2] != kModel) {
+        text_.fail_at(line, "expected {} or {}, got '{}'", kModel, kMeasured, fields[2]);
+      }
+      options.push_back({name(line, fields[0]), text_.real(line, fields[1]), measured});
+    }
+    return options;
   }
 
   Place place(const TextLine& line, std::string_view word) const {
@@ -139,8 +182,9 @@ class Reader {
   }
 
   void read_step(const TextLine& line) {
-    const auto [kind, op, reads, writes, after, tensor, step_name] =
-        values<7>(line, {"kind", "operator", "reads", "writes", "after", "tensor", "name"});
+    const auto [kind, op, reads, writes, input_map, output_map, after, tensor, step_name, kernel, options_word] =
+        values<11>(line, {"kind", "operator", "reads", "writes", "input_map", "output_map", "after", "tensor", "name",
+                          "kernel", "options"});
     Step step;
     step.kind = name(line, kind);
     step.op = text_.integer32(line, op);
@@ -149,37 +193,46 @@ class Reader {
     step.after = text_.integers({line.number, line.key, after, true}, kMaxAfter);
     step.tensor = name(line, tensor);
     step.name = name(line, step_name);
-    plan_.steps.push_back(std::move(step));
+    step.input_map = optional_place(line, input_map);
+    step.output_map = optional_place(line, output_map);
+    step.kernel = name(line, kernel);
+    step.options = options(line, options_word);
+    program_.steps.push_back(std::move(step));
   }
 
   KeyValueText text_;
-  NetworkPlan plan_;
+  Program program_;
 };
 
 }  // namespace
 
-std::string to_text(const NetworkPlan& plan) {
-  std::string text =
-      fmt::format("batch: {}\narena_bytes: {}\nnaive_bytes: {}\n", plan.batch, plan.arena_bytes, plan.naive_bytes);
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    const Buffer& b = plan.buffers[i];
+std::string to_text(const Program& program) {
+  std::string text = fmt::format("name: {}\nbatch: {}\narena_bytes: {}\nnaive_bytes: {}\n", word_of(program.name),
+                                 program.batch, program.arena_bytes, program.naive_bytes);
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const Buffer& b = program.buffers[i];
     text += fmt::format(
-        "buffer {}: in {} argument {} shape {} element {} layout {} bytes {} offset {} first {} last {} tensor {}\n", i,
-        to_string(b.home), b.argument, fmt::join(b.shape, "x"), to_string(b.element), to_string(b.layout), b.bytes,
-        b.offset, b.first, b.last, word_of(b.tensor));
+        "buffer {}: in {} argument {} shape {} element {} layout {} map {} bytes {} offset {} first {} last {} tensor "
+        "{}\n",
+        i, to_string(b.home), b.argument, fmt::join(b.shape, "x"), to_string(b.format.element),
+        to_string(b.format.layout), b.map ? print(*b.map) : kNothing, b.bytes, b.offset, b.first, b.last,
+        word_of(b.tensor));
   }
   text += "# a place: buffer+offset,image stride,bytes of a run,runs of an image,run stride\n";
-  for (std::size_t i = 0; i < plan.steps.size(); ++i) {
-    const Step& step = plan.steps[i];
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
     std::vector<std::string> reads;
     for (const Place& place : step.reads) reads.push_back(text_of(place));
-    text += fmt::format("step {}: kind {} operator {} reads {} writes {} after {} tensor {} name {}\n", i,
-                        word_of(step.kind), step.op, fmt::join(reads, ";"), text_of(step.writes),
-                        print_integers(step.after), word_of(step.tensor), word_of(step.name));
+    text += fmt::format(
+        "step {}: kind {} operator {} reads {} writes {} input_map {} output_map {} after {} tensor {} name {} kernel "
+        "{} options {}\n",
+        i, word_of(step.kind), step.op, fmt::join(reads, ";"), text_of(step.writes), text_of(step.input_map),
+        text_of(step.output_map), print_integers(step.after), word_of(step.tensor), word_of(step.name),
+        word_of(step.kernel), text_of(step.options));
   }
   return text;
 }
 
-NetworkPlan parse_network_plan(std::string_view text) { return Reader(text).read(); }
+Program parse_program(std::string_view text) { return Reader(text).read(); }
 
 }  // namespace burin

@@ -1,0 +1,223 @@
+#include "compiler/cli/verify_report.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "compiler/cli/console.h"
+#include "compiler/cli/table.h"
+#include "compiler/network/operator_error.h"
+
+namespace burin {
+namespace {
+
+using Align = Table::Align;
+
+std::string result_text(bool passed) { return passed ? "ok" : "FAILED"; }
+
+// What is compared beside values, such as activity maps, has no figures.
+bool has_figures(const std::string& fault, const Comparison& comparison) {
+  return fault.empty() && comparison.worst_tolerance > 0;
+}
+
+std::string ratio_text(const std::string& fault, const Comparison& comparison) {
+  return has_figures(fault, comparison) ? error_ratio_text(comparison.worst_ratio) : "-";
+}
+
+std::string relative_text(const std::string& fault, const Comparison& comparison) {
+  return has_figures(fault, comparison) ? fmt::format("{:.1e}", comparison.relative_error) : "-";
+}
+
+// "all", "0, 17, 31 of 32"
+std::string images_text(const ProgramResult& result) {
+  if (static_cast<int>(result.images.size()) == result.batch) return "all";
+  return fmt::format("{} of {}", fmt::join(result.images, ", "), result.batch);
+}
+
+const Kernel& kernel_of(const Manifest& manifest, const Step& step) { return *find_kernel(manifest, step.kernel); }
+
+// fp32 goes without saying.
+std::string precision_text(const std::string& precision) {
+  return precision == to_string(Precision::fp32) ? std::string() : precision;
+}
+
+// A layer's row has the layer's name, and one for each map that it writes.
+std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
+  Table table({{layers ? "layer" : "output"},
+               {"precision"},
+               {"batch", Align::right},
+               {"planned for", Align::right},
+               {"images"},
+               {"result"},
+               {"error/tolerance", Align::right},
+               {"relative error", Align::right},
+               {"sum of", Align::right},
+               {"worst element"}});
+  for (const ProgramResult& result : verification.results) {
+    const Program& program = *result.program;
+    const std::string precision =
+        layers ? precision_text(kernel_of(manifest, program.steps.front()).precision) : std::string();
+    const std::string batch = fmt::format("{}", result.batch);
+    const std::string planned = program.batch == result.batch ? "" : fmt::format("{}", program.batch);
+    if (!result.fault.empty()) {
+      table.add({layers ? program.name : "-", precision, batch, planned, "-", result_text(false), "-", "-", "",
+                 result.fault});
+    }
+    for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+      const OutputResult& output = result.outputs[i];
+      const Buffer& buffer = *program.outputs()[i];
+      const std::string sum = layers && !buffer.map ? with_separators(result.steps.front().longest_reduction) : "";
+      const bool plain_map = buffer.map && output.fault.empty();
+      table.add({layers && !buffer.map ? program.name : buffer.tensor, precision, batch, planned, images_text(result),
+                 result_text(output.passed), ratio_text(output.fault, output.comparison),
+                 relative_text(output.fault, output.comparison), sum,
+                 plain_map ? "as its tensor says"
+                           : describe_worst(output.comparison, output.fault, buffer.shape, result.images)});
+    }
+  }
+  return table.print();
+}
+
+std::string print_steps(const ProgramResult& result) {
+  Table table({{"step", Align::right},
+               {"operator"},
+               {"kind"},
+               {"result"},
+               {"error/tolerance", Align::right},
+               {"relative error", Align::right},
+               {"sum of", Align::right},
+               {"worst element"}});
+  for (const StepResult& seen : result.steps) {
+    const Step& step = result.program->steps[static_cast<std::size_t>(seen.step)];
+    table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed),
+               seen.fault.empty() ? error_ratio_text(seen.comparison.worst_ratio) : "-",
+               seen.fault.empty() ? fmt::format("{:.1e}", seen.comparison.relative_error) : "-",
+               with_separators(seen.longest_reduction),
+               describe_worst(seen.comparison, seen.fault, seen.shape, result.images)});
+  }
+  return table.print();
+}
+
+// What the steps say of the outputs.
+std::string steps_verdict(const ProgramResult& result) {
+  if (const StepResult* failed = result.first_failed()) {
+    const Step& step = result.program->steps[static_cast<std::size_t>(failed->step)];
+    return fmt::format("the first step that differs: {}, {} '{}'", failed->step, step.kind, step.name);
+  }
+  if (!result.step_fault.empty()) return result.step_fault;
+  if (result.steps.size() < result.program->steps.size()) return "the steps that were looked at are right";
+  if (result.outputs_passed()) return "every step is right";
+  return "every step is right by itself: either what compilation made of the graph is wrong (burin inspect MODEL "
+         "--simplify shows it), or the network makes more of small errors than the tolerance allows";
+}
+
+// One line for each precision of the layers' kernels; fp32 goes without saying.
+std::string layer_tolerances(const Verification& verification, const Manifest& manifest) {
+  std::string text;
+  for (const Precision precision : kPrecisions) {
+    const auto has = [&](const ProgramResult& result) {
+      return kernel_of(manifest, result.program->steps.front()).precision == to_string(precision);
+    };
+    if (std::ranges::none_of(verification.results, has)) continue;
+    text += fmt::format("tolerance of an element{}: {}\n",
+                        precision == Precision::fp32 ? "" : fmt::format(", {}", to_string(precision)),
+                        tolerance_text(precision));
+  }
+  return text;
+}
+
+std::string network_tolerance_text(const Verification& verification) {
+  std::string rounding =
+      fmt::format("2^-23 * sqrt({} terms on the deepest path)", with_separators(verification.deepest_reduction));
+  if (verification.half_steps > 0) {
+    rounding = fmt::format("({} + {:.1e} of {} step{} in half precision)", rounding, verification.half_rounding,
+                           verification.half_steps, verification.half_steps == 1 ? "" : "s");
+  }
+  return fmt::format("tolerance of an output: {:g} * {} * max |expected|\n", kNetworkToleranceFactor, rounding);
+}
+
+std::string print_verdict(const Verification& verification, bool layers) {
+  const std::size_t programs = verification.results.size();
+  std::string what = programs == 1 ? "the network" : fmt::format("the network, {} programs,", programs);
+  if (layers) {
+    const auto failed = static_cast<std::size_t>(
+        std::ranges::count_if(verification.results, [](const ProgramResult& result) { return !result.passed(); }));
+    if (failed > 0) return coloured(fmt::format("{} of {} kernels FAILED", failed, programs), Colour::red) + "\n";
+    what = programs == 1 ? "1 kernel" : fmt::format("all {} kernels", programs);
+  }
+  return verification.passed() ? coloured(what + " verified", Colour::green) + "\n"
+                               : coloured(what + " FAILED", Colour::red) + "\n";
+}
+
+nlohmann::ordered_json to_json(const Comparison& comparison, const std::string& fault,
+                               const std::vector<std::int64_t>& shape, const std::vector<int>& images) {
+  if (!fault.empty()) return {{"fault", fault}};
+  if (!has_figures(fault, comparison)) return nlohmann::ordered_json::object();
+  // NaN has no JSON form; nlohmann writes null for it.
+  return {{"error_over_tolerance", comparison.worst_ratio},
+          {"relative_error", comparison.relative_error},
+          {"worst",
+           {{"at", describe_index(shape, images, comparison.worst_index)},
+            {"value", comparison.worst_value},
+            {"expected", comparison.worst_expected},
+            {"tolerance", comparison.worst_tolerance}}}};
+}
+
+nlohmann::ordered_json to_json(const ProgramResult& result) {
+  const Program& program = *result.program;
+  nlohmann::ordered_json row = {{"program", program.name},
+                                {"batch", result.batch},
+                                {"planned_batch", program.batch},
+                                {"passed", result.passed()},
+                                {"images", result.images}};
+  if (!result.fault.empty()) row["fault"] = result.fault;
+  row["outputs"] = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < result.outputs.size(); ++i) {
+    const OutputResult& output = result.outputs[i];
+    const Buffer& buffer = *program.outputs()[i];
+    nlohmann::ordered_json entry = {{"name", buffer.tensor}, {"passed", output.passed}};
+    entry.update(to_json(output.comparison, output.fault, buffer.shape, result.images));
+    row["outputs"].push_back(std::move(entry));
+  }
+  if (!result.step_fault.empty()) row["step_fault"] = result.step_fault;
+  row["steps"] = nlohmann::ordered_json::array();
+  for (const StepResult& seen : result.steps) {
+    const Step& step = program.steps[static_cast<std::size_t>(seen.step)];
+    nlohmann::ordered_json entry = {{"step", seen.step},
+                                    {"operator", step.name},
+                                    {"kind", step.kind},
+                                    {"kernel", step.kernel},
+                                    {"passed", seen.passed},
+                                    {"longest_reduction", seen.longest_reduction}};
+    entry.update(to_json(seen.comparison, seen.fault, seen.shape, result.images));
+    row["steps"].push_back(std::move(entry));
+  }
+  return row;
+}
+
+}  // namespace
+
+std::string verification_text(const Verification& verification, const Manifest& manifest) {
+  const bool layers = holds_layers(manifest);
+  std::string text = layers ? layer_tolerances(verification, manifest) : network_tolerance_text(verification);
+  text += print_outputs(verification, manifest, layers);
+  for (const ProgramResult& result : verification.results) {
+    if (!result.stepped) continue;
+    text += fmt::format(
+        "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
+        tolerance_text(Precision::fp32),
+        verification.half_steps > 0 ? "; in half precision, + the rounding of weights, sums and outputs" : "");
+    text += print_steps(result);
+    const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
+    text += coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n";
+  }
+  return text + print_verdict(verification, layers);
+}
+
+nlohmann::ordered_json verification_json(const Verification& verification) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const ProgramResult& result : verification.results) rows.push_back(to_json(result));
+  return rows;
+}
+
+}  // namespace burin

@@ -1,0 +1,17 @@
+// What burin verify says, as text and as JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "compiler/verify/verification.h"
+
+namespace burin {
+
+// The tolerances, a table of the outputs, of networks one of the steps that were looked at, and the verdict.
+std::string verification_text(const Verification& verification, const Manifest& manifest);
+
+// A row for each program that was run.
+nlohmann::ordered_json verification_json(const Verification& verification);
+
+}  // namespace burin

@@ -1,0 +1,40 @@
+// Where a package's programs run: a GPU through the runtime, or the host executor.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compiler/execute/device_choice.h"
+#include "compiler/host/host_programs.h"
+#include "ir/package/package.h"
+
+namespace burin {
+
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  // What it runs on, for people: "host", "cuda:0 (NVIDIA H200, sm_90)".
+  virtual std::string name() const = 0;
+  // Whether several threads may call run() at once.
+  virtual bool concurrent() const = 0;
+
+  // The outputs for `batch` images, at most as many as the program takes; what no step wrote is NaN. With a visitor the
+  // steps run one after the other, and it sees each; without one they run as in an application. Throws
+  // Error(verification) for faults of a kernel that the executor detects, such as writes outside the output.
+  virtual Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {}) = 0;
+};
+
+// `package` must outlive the executor. `jobs`: as of HostPrograms.
+std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0);
+
+// Any number of images, by those of the programs of one name that the runtime would choose, one after the other.
+Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch, const Tensors& inputs);
+
+// `count` images of each tensor, from `first` on; and chosen ones. No tensor is a map.
+Tensors slice_images(const Tensors& tensors, int batch, int first, int count);
+std::vector<float> pick_images(std::span<const float> tensor, int batch, const std::vector<int>& images);
+
+}  // namespace burin

@@ -1,0 +1,153 @@
+#include "compiler/execute/gpu_executor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "compiler/execute/guarded_buffer.h"
+#include "ir/error.h"
+#include "ir/place_values.h"
+#include "runtime/burin/network.hpp"
+
+namespace burin {
+namespace {
+
+// The words of a tensor as the program has it.
+std::vector<float> packed(const Program& program, const Buffer& buffer, int batch, const std::vector<float>& values) {
+  const Place place = whole_place(program, buffer);
+  std::vector<float> words(static_cast<std::size_t>(words_until_end(program, place, batch)));
+  write_place(program, place, batch, values, words);
+  return words;
+}
+
+// A program, bound to memory of its own for some images.
+class BoundProgram {
+ public:
+  BoundProgram(const Device& device, const LoadedNetwork& network, const Program& program, int batch,
+               const Tensors& inputs)
+      : device_(device), program_(program), batch_(batch) {
+    NetworkIo io;
+    io.batch = batch;
+    for (const Buffer* input : program.inputs()) {
+      const std::vector<float> words =
+          packed(program, *input, batch, inputs.at(static_cast<std::size_t>(input->argument)));
+      inputs_.emplace_back(device, std::span<const float>(words));
+      io.inputs.push_back(inputs_.back().data<void>());
+    }
+    for (const Buffer* output : program.outputs()) {
+      outputs_.emplace_back(device, static_cast<std::size_t>(program.bytes(*output, batch)), kPoison);
+      io.outputs.push_back(outputs_.back().buffer().data<void>());
+    }
+    run_.emplace(network.bind(io));
+    BURIN_CHECK(run_->program_of(0).batch == program.batch && run_->part_of(run_->steps() - 1) == 0,
+                "{} instead of the program for {}", run_->schedule().text(), program.batch);
+  }
+
+  const NetworkRun& run() const { return *run_; }
+
+  void poison() {
+    for (GuardedBuffer& output : outputs_) fill_device(device_, output.buffer().data<void>(), output.bytes(), kPoison);
+    for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+      const Buffer& buffer = program_.buffers[i];
+      if (buffer.home != BufferHome::arena) continue;
+      fill_device(device_, address(static_cast<int>(i)), static_cast<std::size_t>(buffer.bytes), kPoison);
+    }
+  }
+
+  // What a step reads or writes; the buffer's bytes up to its end come from the device.
+  std::vector<float> values(const Place& place) const {
+    std::vector<float> memory(static_cast<std::size_t>(words_until_end(program_, place, batch_)));
+    const auto bytes = static_cast<std::size_t>(program_.bytes(program_.buffer(place), batch_));
+    copy_from_device(device_, memory.data(), address(place.buffer), std::min(bytes, memory.size() * sizeof(float)));
+    return read_place(program_, place, batch_, memory);
+  }
+
+  Tensors outputs() const {
+    Tensors tensors;
+    for (const Buffer* output : program_.outputs()) {
+      if (!outputs_[tensors.size()].intact()) {
+        fail(ErrorKind::verification, "the program wrote past the end of its output '{}'", output->tensor);
+      }
+      tensors.push_back(values(whole_place(program_, *output)));
+    }
+    return tensors;
+  }
+
+ private:
+  void* address(int buffer) const {
+    Place place;
+    place.buffer = buffer;
+    return run_->address(0, place);
+  }
+
+  const Device& device_;
+  const Program& program_;
+  int batch_;
+  std::vector<DeviceBuffer> inputs_;
+  std::vector<GuardedBuffer> outputs_;
+  std::optional<NetworkRun> run_;
+};
+
+class GpuExecutor : public Executor {
+ public:
+  GpuExecutor(int ordinal, const Package& package)
+      : device_(Device::open(ordinal)),
+        // Not an owner: the package outlives the executor.
+        package_(device_, std::shared_ptr<const Package>(std::shared_ptr<void>(), &package), package.manifest.source),
+        stream_(device_) {}
+
+  std::string name() const override {
+    const DeviceInfo& info = device_.info();
+    return fmt::format("cuda:{} ({}, {})", info.ordinal, info.name, info.arch());
+  }
+  bool concurrent() const override { return false; }
+
+  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) override {
+    const LoadedNetwork network(package_, program.name);
+    BoundProgram bound(device_, network, program, batch, inputs);
+    if (visit) return run_steps(bound, program, visit);
+    const Tensors outputs = launch(bound);
+    const Tensors again = launch(bound);
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      if (std::memcmp(outputs[i].data(), again[i].data(), outputs[i].size() * sizeof(float)) == 0) continue;
+      fail(ErrorKind::verification, "a second launch gives another output '{}' than the first",
+           program.outputs()[i]->tensor);
+    }
+    return outputs;
+  }
+
+ private:
+  Tensors launch(BoundProgram& bound) const {
+    bound.poison();
+    bound.run().launch(stream_);
+    stream_.synchronize();
+    return bound.outputs();
+  }
+
+  Tensors run_steps(BoundProgram& bound, const Program& program, const StepVisitor& visit) const {
+    bound.poison();
+    for (int i = 0; i < bound.run().steps(); ++i) {
+      const Step& step = program.steps[static_cast<std::size_t>(i)];
+      StepValues seen;
+      seen.step = i;
+      for (const Place& read : step.reads) seen.reads.push_back(bound.values(read));
+      bound.run().launch_step(i, stream_);
+      stream_.synchronize();
+      seen.output = bound.values(step.writes);
+      visit(seen);
+    }
+    return bound.outputs();
+  }
+
+  Device device_;
+  LoadedPackage package_;
+  Stream stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Executor> make_gpu_executor(int ordinal, const Package& package) {
+  return std::make_unique<GpuExecutor>(ordinal, package);
+}
+
+}  // namespace burin

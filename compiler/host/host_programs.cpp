@@ -1,0 +1,160 @@
+#include "compiler/host/host_programs.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "compiler/host/executor.h"
+#include "compiler/host/packaged_code.h"
+#include "compiler/parallel_for.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+#include "ir/place_values.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+const float kPoison = std::bit_cast<float>(~std::uint32_t{0});  // a NaN, and of a map no mark
+
+struct HostStepKernel {
+  std::mutex mutex;  // of what follows: a kernel runs for one caller at a time
+  const Kernel* kernel = nullptr;
+  std::vector<std::uint32_t> weights;
+  std::optional<HostKernel> host;  // nothing: it has not been compiled yet
+};
+
+// The memory that a program's buffers are, for so many images.
+class Memory {
+ public:
+  Memory(const Program& program, int batch)
+      : program_(program), batch_(batch), arena_(words(program.arena_bytes), kPoison) {
+    for (const Buffer& buffer : program.buffers) {
+      const bool is_argument = buffer.home != BufferHome::arena;
+      arguments_.emplace_back(is_argument ? words(program.bytes(buffer, batch)) : 0, kPoison);
+    }
+  }
+
+  // The words of the images.
+  std::span<float> of(int index) {
+    const Buffer& buffer = program_.buffers[static_cast<std::size_t>(index)];
+    if (buffer.home != BufferHome::arena) return arguments_[static_cast<std::size_t>(index)];
+    return std::span(arena_).subspan(static_cast<std::size_t>(buffer.offset / kWordBytes),
+                                     words(program_.bytes(buffer, batch_)));
+  }
+
+  // What a step reads or writes there; a kernel's pointers are where its tensors begin.
+  std::span<float> of(const Place& place) {
+    const std::int64_t begin = place.offset / kWordBytes;
+    return of(place.buffer)
+        .subspan(static_cast<std::size_t>(begin),
+                 static_cast<std::size_t>(words_until_end(program_, place, batch_) - begin));
+  }
+  // A map has no parts.
+  std::span<std::uint8_t> map(const Place& place) {
+    return {reinterpret_cast<std::uint8_t*>(of(place.buffer).data()),
+            static_cast<std::size_t>(program_.bytes(program_.buffer(place), batch_))};
+  }
+
+  std::vector<float> values(const Place& place) { return read_place(program_, place, batch_, of(place.buffer)); }
+  void set(const Place& place, std::span<const float> values) {
+    write_place(program_, place, batch_, values, of(place.buffer));
+  }
+
+ private:
+  static std::size_t words(std::int64_t bytes) { return static_cast<std::size_t>(ceil_div(bytes, kWordBytes)); }
+
+  const Program& program_;
+  int batch_;
+  std::vector<float> arena_;
+  std::vector<std::vector<float>> arguments_;  // of each buffer; empty in the arena
+};
+
+}  // namespace
+
+struct HostPrograms::Impl {
+  Impl(const Package& package, int jobs) : package(package), jobs(jobs) {
+    for (const Kernel& kernel : package.manifest.kernels) kernels[kernel.symbol].kernel = &kernel;
+  }
+
+  HostStepKernel& kernel_of(const Step& step) {
+    const auto found = kernels.find(step.kernel);
+    BURIN_CHECK(found != kernels.end(), "a package with a kernel '{}' that is not there was read", step.kernel);
+    return found->second;
+  }
+
+  void make(HostStepKernel& made) const {
+    const std::lock_guard lock(made.mutex);
+    if (made.host) return;
+    if (!made.kernel->weights.empty()) made.weights = words_of(package.files.at(made.kernel->weights));
+    made.host.emplace(bitcode_of(package, *made.kernel), made.kernel->symbol, made.kernel->form);
+  }
+
+  // Those of the program. The first exception is thrown again.
+  void make_kernels(const Program& program) {
+    std::vector<HostStepKernel*> wanted;
+    for (const Step& step : program.steps) wanted.push_back(&kernel_of(step));
+    std::ranges::sort(wanted);
+    wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
+    for_each_parallel(wanted.size(), jobs, [&](std::size_t i) { make(*wanted[i]); });
+  }
+
+  static void launch(const Step& step, HostStepKernel& kernel, int batch, Memory& memory) {
+    HostLaunchArguments arguments{.batch = batch, .input = {}, .output = memory.of(step.writes)};
+    for (const KernelTensor& tensor : kernel.kernel->form.tensors) {
+      if (!tensor.exists() || (tensor.role != TensorRole::input && tensor.role != TensorRole::residual)) continue;
+      (tensor.role == TensorRole::input ? arguments.input : arguments.residual) =
+          memory.of(step.reads[static_cast<std::size_t>(tensor.argument)]);
+    }
+    if (step.input_map) arguments.input_map = memory.map(*step.input_map);
+    if (step.output_map) arguments.output_map = memory.map(*step.output_map);
+    const std::lock_guard lock(kernel.mutex);
+    arguments.weights = kernel.weights;
+    kernel.host->run(arguments);
+    kernel.host->release();
+  }
+
+  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) {
+    BURIN_CHECK(batch >= 1 && batch <= program.most_images(), "{} images for a program of {}", batch, program.batch);
+    BURIN_CHECK(inputs.size() == program.inputs().size(), "{} inputs, not {}", inputs.size(), program.inputs().size());
+    make_kernels(program);
+    Memory memory(program, batch);
+    for (const Buffer* buffer : program.inputs()) {
+      memory.set(whole_place(program, *buffer), inputs[static_cast<std::size_t>(buffer->argument)]);
+    }
+    for (std::size_t i = 0; i < program.steps.size(); ++i) {
+      const Step& step = program.steps[i];
+      StepValues seen;
+      seen.step = static_cast<int>(i);
+      if (visit) {
+        for (const Place& read : step.reads) seen.reads.push_back(memory.values(read));
+      }
+      launch(step, kernel_of(step), batch, memory);
+      if (!visit) continue;
+      seen.output = memory.values(step.writes);
+      visit(seen);
+    }
+    Tensors outputs;
+    for (const Buffer* buffer : program.outputs()) outputs.push_back(memory.values(whole_place(program, *buffer)));
+    return outputs;
+  }
+
+  const Package& package;
+  int jobs;
+  std::map<std::string, HostStepKernel, std::less<>> kernels;  // by symbol
+};
+
+HostPrograms::HostPrograms(const Package& package, int jobs) : impl_(std::make_unique<Impl>(package, jobs)) {}
+HostPrograms::~HostPrograms() = default;
+HostPrograms::HostPrograms(HostPrograms&&) noexcept = default;
+HostPrograms& HostPrograms::operator=(HostPrograms&&) noexcept = default;
+
+Tensors HostPrograms::run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) {
+  return impl_->run(program, batch, inputs, visit);
+}
+
+}  // namespace burin

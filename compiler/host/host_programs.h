@@ -1,0 +1,47 @@
+// Runs programs of a package on the host executor, step by step: each kernel through HostKernel, which checks every
+// access, on an arena that is poisoned before.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "ir/package/package.h"
+#include "ir/place_values.h"
+
+namespace burin {
+
+// One tensor for each of a program's inputs or outputs: float32, dense NCHW, images one after the other, whatever the
+// format in which the program has it; of an activity map its bytes, cell by cell.
+using Tensors = std::vector<std::vector<float>>;
+
+// What a step found and what it made: float32, dense NCHW, images one after the other.
+struct StepValues {
+  int step = 0;                           // index into the program's
+  std::vector<std::vector<float>> reads;  // as they were right before it, in the order of Step::reads
+  std::vector<float> output;              // right after it
+};
+// Called after each step, in the order of the steps; the arena's memory is used again by later ones.
+using StepVisitor = std::function<void(const StepValues&)>;
+
+class HostPrograms {
+ public:
+  // `package` must outlive this. `jobs`: kernels of a program that are compiled for this CPU at the same time; 0: as
+  // many as there are processors.
+  explicit HostPrograms(const Package& package, int jobs = 0);
+  ~HostPrograms();
+  HostPrograms(HostPrograms&&) noexcept;
+  HostPrograms& operator=(HostPrograms&&) noexcept;
+
+  // The outputs in the order of the program's, where what no step wrote is NaN (of a map 255). `inputs` in their order,
+  // of `batch` images each; at most as many as the program takes. Values are rounded to the inputs' element types.
+  // Kernels are compiled when they are first needed, and kept. Several threads may run programs at once. Throws
+  // Error(verification) with the first fault of a step, and Error(unsupported) for a package without bitcode.
+  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace burin

@@ -1,0 +1,87 @@
+#include "compiler/network/activity_maps.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace burin {
+namespace {
+
+class MapPlacer {
+ public:
+  MapPlacer(Program& program, const std::vector<const KernelForm*>& forms, bool as_arguments)
+      : program_(program), forms_(forms), as_arguments_(as_arguments) {}
+
+  void run() {
+    for (std::size_t i = 0; i < program_.steps.size(); ++i) {
+      Step& step = program_.steps[i];
+      const Place read = step.reads.front();
+      if (const KernelTensor* wanted = forms_[i]->find(TensorRole::input_map)) {
+        if (program_.buffer(read).home != BufferHome::input) {
+          step.input_map = made_before(static_cast<int>(i), read, *wanted);
+        } else if (as_arguments_) {
+          step.input_map = add_buffer(read, *wanted, static_cast<int>(i));
+        }
+      }
+      const KernelTensor* written = forms_[i]->find(TensorRole::output_map);
+      if (written != nullptr && as_arguments_ && program_.buffer(step.writes).home == BufferHome::output) {
+        step.output_map = add_buffer(step.writes, *written, static_cast<int>(i));
+      }
+    }
+  }
+
+ private:
+  // The map that the one step before has written which made the tensor, if its cells are those that are wanted.
+  std::optional<Place> made_before(int reader, const Place& read, const KernelTensor& wanted) {
+    std::optional<int> maker;
+    for (int i = 0; i < reader; ++i) {
+      const Step& step = program_.steps[static_cast<std::size_t>(i)];
+      if (step.writes.buffer != read.buffer) continue;
+      if (maker || step.writes != read) return std::nullopt;
+      maker = i;
+    }
+    if (!maker) return std::nullopt;
+    const KernelTensor* made = forms_[static_cast<std::size_t>(*maker)]->find(TensorRole::output_map);
+    if (made == nullptr || made->map != wanted.map || made->channels != wanted.channels || made->rows != wanted.rows ||
+        made->cols != wanted.cols) {
+      return std::nullopt;
+    }
+    Step& step = program_.steps[static_cast<std::size_t>(*maker)];
+    if (!step.output_map) step.output_map = add_buffer(read, *made, *maker);
+    program_.buffers[static_cast<std::size_t>(step.output_map->buffer)].last = reader;
+    return step.output_map;
+  }
+
+  // Maps are small: they share no bytes with other buffers.
+  Place add_buffer(const Place& of, const KernelTensor& map, int step) {
+    const Buffer tensor = program_.buffer(of);
+    Buffer added;
+    added.tensor = tensor.tensor + ".activity";
+    added.shape = {map.channels, map.rows, map.cols};
+    added.home = tensor.home;
+    added.map = map.map;
+    added.bytes = map_bytes(*map.map, {program_.batch, map.channels, map.rows, map.cols});
+    added.first = added.last = step;
+    if (added.home == BufferHome::arena) {
+      added.offset = aligned_bytes(program_.arena_bytes);
+      program_.arena_bytes = added.offset + aligned_bytes(added.bytes);
+      program_.naive_bytes += aligned_bytes(added.bytes);
+    } else {
+      added.argument = static_cast<int>(program_.arguments(added.home).size());
+    }
+    program_.buffers.push_back(added);
+    const std::int64_t stride = added.bytes / program_.pieces(added);
+    return {static_cast<int>(program_.buffers.size()) - 1, 0, stride, stride, 1, 0};
+  }
+
+  Program& program_;
+  const std::vector<const KernelForm*>& forms_;
+  bool as_arguments_;
+};
+
+}  // namespace
+
+void place_activity_maps(Program& program, const std::vector<const KernelForm*>& forms, bool as_arguments) {
+  MapPlacer(program, forms, as_arguments).run();
+}
+
+}  // namespace burin

@@ -1,0 +1,61 @@
+#include "compiler/network/kernel_program.h"
+
+#include <algorithm>
+
+#include "compiler/network/activity_maps.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+Buffer buffer_of(const Kernel& kernel, const KernelTensor& tensor, BufferHome home, int argument, int batch) {
+  if (tensor.image_words != tensor.words() || tensor.runs != 1) {
+    fail(ErrorKind::unsupported, "{} takes its {} from a larger tensor, and cannot be run by itself", kernel.owner(),
+         to_string(tensor.role));
+  }
+  Buffer buffer;
+  buffer.tensor = fmt::format("{}.{}", kernel.op, to_string(tensor.role));
+  buffer.shape = {tensor.words()};
+  if (tensor.is_image()) buffer.shape = {tensor.channels, tensor.rows, tensor.cols};
+  buffer.home = home;
+  buffer.argument = argument;
+  buffer.format = tensor.format();
+  Program program;
+  program.batch = batch;
+  buffer.bytes = program.pieces(buffer) * tensor.image_words * kWordBytes;
+  buffer.first = buffer.last = 0;
+  return buffer;
+}
+
+}  // namespace
+
+Program program_of(const Kernel& kernel, int batch) {
+  Program program;
+  program.name = kernel.op;
+  program.batch = batch;
+  Step& step = program.steps.emplace_back();
+  step.name = kernel.op;
+  step.kind = kernel.kind;
+  step.op = kernel.kind == kCopyKind ? -1 : 0;
+  step.kernel = kernel.symbol;
+  const auto add = [&](const KernelTensor& tensor, BufferHome home, int argument) {
+    program.buffers.push_back(buffer_of(kernel, tensor, home, argument, batch));
+    const std::int64_t piece = tensor.image_words * kWordBytes;
+    return Place{static_cast<int>(program.buffers.size()) - 1, 0, piece, piece, 1, 0};
+  };
+  for (int argument = 0;; ++argument) {
+    const auto reads = [&](const KernelTensor& tensor) {
+      return tensor.exists() && tensor.argument == argument &&
+             (tensor.role == TensorRole::input || tensor.role == TensorRole::residual);
+    };
+    const auto found = std::ranges::find_if(kernel.form.tensors, reads);
+    if (found == kernel.form.tensors.end()) break;
+    step.reads.push_back(add(*found, BufferHome::input, argument));
+  }
+  step.writes = add(kernel.form.output(), BufferHome::output, 0);
+  step.tensor = program.buffers.back().tensor;
+  place_activity_maps(program, {&kernel.form}, true);
+  return program;
+}
+
+}  // namespace burin

@@ -1,0 +1,346 @@
+#include "compiler/verify/verification.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <mutex>
+#include <set>
+
+#include "compiler/compile.h"
+#include "compiler/dead_channels.h"
+#include "compiler/import/names.h"
+#include "compiler/network/operator_error.h"
+#include "compiler/network/reference_network.h"
+#include "compiler/parallel_for.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+// Of a random tensor: FNV-1a of its name, batch size and number, mixed with the seed; the same on every machine.
+std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, int tensor) {
+  constexpr std::uint64_t kBasis = 14695981039346656037ULL, kPrime = 1099511628211ULL;
+  std::uint64_t hash = kBasis ^ (seed * 0x9E3779B97F4A7C15ULL);
+  for (const char c : name + "/" + std::to_string(batch) + "/" + std::to_string(tensor)) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * kPrime;
+  }
+  return hash;
+}
+
+// The tensor of a map for so many images.
+ActivityExtent extent_of(const Buffer& map, int batch) {
+  return {batch, static_cast<int>(map.shape[0]), static_cast<int>(map.shape[1]), static_cast<int>(map.shape[2])};
+}
+
+std::string unwritten_fault(const std::vector<float>& output, int batch) {
+  const auto unwritten = std::ranges::find_if(output, [](float value) { return std::isnan(value); });
+  if (unwritten == output.end()) return {};
+  const auto image = (unwritten - output.begin()) / (static_cast<std::ptrdiff_t>(output.size()) / batch);
+  return fmt::format("image {}: an element was not written, or is NaN", image);
+}
+
+// Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
+OutputResult compare_output(const std::vector<float>& output, int batch, const std::vector<int>& images,
+                            const std::vector<double>& expected, std::int64_t deepest, double half_rounding) {
+  double largest = 0;
+  for (const double value : expected) largest = std::max(largest, std::abs(value));
+  OutputResult result;
+  result.comparison =
+      compare_within(pick_images(output, batch, images), expected, network_tolerance(deepest, largest, half_rounding));
+  if (result.comparison.within) result.fault = unwritten_fault(output, batch);
+  result.passed = result.comparison.within && result.fault.empty();
+  return result;
+}
+
+// What the program was made by.
+GraphChoices choices_of(const Program& program) {
+  const auto find_step = [&program](const std::string& op) {
+    return std::ranges::find_if(program.steps, [&](const Step& step) { return step.name == op; });
+  };
+  return {
+      // A pool that has a step of its own was compiled as one.
+      [=, &program](const std::string& op, const ConvLayer&, const Pool&) {
+        return find_step(op) != program.steps.end();
+      },
+      [=, &program](const Operator& op, const ConvLayer&) {
+        const auto step = find_step(op.name);
+        if (step == program.steps.end()) return ConvolutionFormats{};
+        return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
+      }};
+}
+
+bool same_bits(const Tensors& a, const Tensors& b) {
+  const auto same = [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); };
+  return std::ranges::equal(
+      a, b, [&](const std::vector<float>& x, const std::vector<float>& y) { return std::ranges::equal(x, y, same); });
+}
+
+// Runs `work`; a fault of verification becomes the text.
+std::string fault_of(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::verification) throw;
+    return error.what();
+  }
+  return {};
+}
+
+class Verifier {
+ public:
+  Verifier(const Package& package, const Network& reference, const VerifyOptions& options, Executor& executor,
+           const VerifyProgress& progress)
+      : manifest_(package.manifest),
+        reference_(reference),
+        options_(options),
+        executor_(executor),
+        progress_(progress) {}
+
+  Verification run() {
+    return reference_.separate ? verify_layers() : verify_network();
+  }
+
+ private:
+  // The program that runs, and how many images.
+  struct Run {
+    const Program* program;
+    int batch;
+  };
+
+  std::vector<Run> runs_of(const std::string& name) const {
+    const std::vector<const Program*> programs = programs_named(manifest_, name);
+    std::vector<Run> runs;
+    if (!options_.batch) {
+      for (const Program* program : programs) runs.push_back({program, program->batch});
+      return runs;
+    }
+    const Program& program = program_for(programs, *options_.batch);
+    if (program.most_images() < *options_.batch) {
+      fail(ErrorKind::usage, "--batch {}: the package's largest program is for {} images; compile it with --batch {}",
+           *options_.batch, program.batch, *options_.batch);
+    }
+    return {{&program, *options_.batch}};
+  }
+
+  ProgramResult start(const Run& run, int images) const {
+    ProgramResult result;
+    result.program = run.program;
+    result.batch = run.batch;
+    result.images = choose_images(run.batch, options_.images.value_or(images), options_.seed);
+    return result;
+  }
+
+  // ---- layers
+
+  Verification verify_layers() {
+    std::vector<std::pair<const Operator*, Run>> runs;
+    for (const Operator& op : reference_.operators) {
+      for (const Run& run : runs_of(op.name)) runs.emplace_back(&op, run);
+    }
+    Verification verification;
+    verification.results.resize(runs.size());
+    std::mutex mutex;
+    int done = 0;
+    for_each_parallel(runs.size(), executor_.concurrent() ? options_.jobs : 1, [&](std::size_t i) {
+      const auto& [op, run] = runs[i];
+      verification.results[i] = verify_layer(network_of(reference_, *op), run);
+      const std::lock_guard lock(mutex);
+      ++done;
+      if (progress_) progress_(done, static_cast<int>(runs.size()), fmt::format("{} b{}", op->name, run.batch));
+    });
+    return verification;
+  }
+
+  // The step is compared on what the program was given, with its own tolerance.
+  ProgramResult verify_layer(const Network& layer, const Run& run) const {
+    ProgramResult result = start(run, run.batch);
+    const Program& program = *run.program;
+    const Step& step = program.steps.front();
+    const Tensors inputs = random_inputs(program, reference_.input_std, run.batch, options_.seed);
+    Tensors outputs;
+    result.fault = fault_of([&] { outputs = executor_.run(program, run.batch, inputs); });
+    if (!result.fault.empty()) return result;
+    StepValues values;
+    for (const Place& read : step.reads) values.reads.push_back(inputs[argument(program, read)]);
+    values.output = outputs[argument(program, step.writes)];
+    StepComparison comparison(layer, program, run.batch, result.images, arithmetic_of(manifest_, program));
+    comparison.see(values);
+    result.steps = comparison.results();
+    for (const Buffer* output : program.outputs()) {
+      const std::vector<float>& made = outputs[static_cast<std::size_t>(output->argument)];
+      OutputResult& added = result.outputs.emplace_back();
+      if (output->map) {
+        std::vector<std::uint8_t> marks(made.begin(), made.end());
+        added.fault = map_fault(*output->map, extent_of(*output, run.batch), marks, values.output, kUnwritten);
+      } else {
+        added.comparison = result.steps.front().comparison;
+        added.fault = result.steps.front().fault;
+        if (added.fault.empty() && added.comparison.within) added.fault = unwritten_fault(made, run.batch);
+      }
+      added.passed = added.fault.empty() && (output->map || added.comparison.within);
+    }
+    return result;
+  }
+
+  static std::size_t argument(const Program& program, const Place& place) {
+    return static_cast<std::size_t>(program.buffer(place).argument);
+  }
+
+  // ---- a network
+
+  Verification verify_network() {
+    const Program& first = manifest_.programs.front();
+    const auto is_asked_for = [&](const Step& step) { return matches(options_.layer, step.name); };
+    if (std::ranges::none_of(first.steps, is_asked_for)) {
+      fail(ErrorKind::usage, "no operator of the package's network matches --layer '{}'", options_.layer.value_or(""));
+    }
+    Verification verification;
+    verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
+    const std::vector<StepArithmetic> steps = arithmetic_of(manifest_, first);
+    verification.half_rounding = half_rounding(steps);
+    verification.half_steps = static_cast<int>(
+        std::ranges::count_if(steps, [](const StepArithmetic& step) { return step.half_rounding() > 0; }));
+    for (const Run& run : runs_of(first.name)) verification.results.push_back(verify_program(run));
+    return verification;
+  }
+
+  ProgramResult verify_program(const Run& run) {
+    ProgramResult result = start(run, kComparedImages);
+    const Tensors inputs = random_inputs(*run.program, reference_.input_std, run.batch, options_.seed);
+    Tensors outputs;
+    begin(fmt::format("batch {} runs", run.batch));
+    result.fault = fault_of([&] { outputs = executor_.run(*run.program, run.batch, inputs); });
+    if (result.fault.empty()) compare_outputs(result, inputs, outputs);
+    if (options_.steps || !result.outputs_passed()) look_at_steps(result, inputs, outputs);
+    return result;
+  }
+
+  void begin(const std::string& what) const {
+    if (progress_) progress_(0, 0, what);
+  }
+
+  void compare_outputs(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) const {
+    begin(fmt::format("batch {}, {} images in float64", result.batch, result.images.size()));
+    std::vector<std::vector<float>> chosen;
+    for (const std::vector<float>& input : inputs) chosen.push_back(pick_images(input, result.batch, result.images));
+    const std::vector<std::vector<double>> expected =
+        run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
+    const double rounding = half_rounding(arithmetic_of(manifest_, *result.program));
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      result.outputs.push_back(
+          compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, rounding));
+    }
+  }
+
+  void look_at_steps(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) {
+    const std::vector<Step>& steps = result.program->steps;
+    begin(fmt::format("batch {} runs step by step", result.batch));
+    if (!compiled_) compiled_ = prepare_graph(reference_, std::nullopt, choices_of(*result.program));
+    StepComparison comparison(*compiled_, *result.program, result.batch, result.images,
+                              arithmetic_of(manifest_, *result.program));
+    result.stepped = true;
+    result.step_fault = fault_of([&] {
+      const Tensors again = executor_.run(*result.program, result.batch, inputs, [&](const StepValues& values) {
+        const Step& step = steps[static_cast<std::size_t>(values.step)];
+        comparison.see(values, matches(options_.layer, step.name));
+        if (progress_) progress_(values.step + 1, static_cast<int>(steps.size()), step.name);
+      });
+      if (result.fault.empty() && !same_bits(again, outputs)) {
+        fail(ErrorKind::verification, "the steps one after the other give other outputs than the network as a whole");
+      }
+    });
+    result.steps = comparison.results();
+  }
+
+  static constexpr std::uint8_t kUnwritten = 0xFF;  // of a map: what executors fill it with
+
+  const Manifest& manifest_;
+  const Network& reference_;
+  const VerifyOptions& options_;
+  Executor& executor_;
+  const VerifyProgress& progress_;
+  std::int64_t deepest_ = 0;
+  std::optional<Network> compiled_;  // as prepare_graph() left it
+};
+
+}  // namespace
+
+bool ProgramResult::outputs_passed() const {
+  return fault.empty() && std::ranges::all_of(outputs, &OutputResult::passed);
+}
+
+const StepResult* ProgramResult::first_failed() const {
+  const auto found = std::ranges::find_if_not(steps, &StepResult::passed);
+  return found == steps.end() ? nullptr : &*found;
+}
+
+bool ProgramResult::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
+
+bool Verification::passed() const { return std::ranges::all_of(results, &ProgramResult::passed); }
+
+Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed) {
+  // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).
+  const auto scale = static_cast<float>(input_std * std::sqrt(3.0));
+  const std::vector<const Buffer*> arguments = program.inputs();
+  Tensors inputs(arguments.size());
+  for (const Buffer* argument : arguments) {
+    if (argument->map) continue;
+    std::vector<float>& input = inputs[static_cast<std::size_t>(argument->argument)];
+    input = random_tensor(argument->elements() * batch, seed_for(seed, argument->tensor, batch, 0));
+    for (float& value : input) value *= scale;
+    input = rounded(argument->format.element, std::move(input));
+  }
+  for (const Step& step : program.steps) {
+    if (!step.input_map || program.buffer(*step.input_map).home != BufferHome::input) continue;
+    constexpr double kDead = 0.5;
+    const Buffer& map = program.buffer(*step.input_map);
+    const ActivityExtent extent = extent_of(map, batch);
+    std::vector<float>& input = inputs[static_cast<std::size_t>(program.buffer(step.reads.front()).argument)];
+    kill_channels(*map.map, extent, input, kDead, seed_for(seed, map.tensor, batch, 0));
+    const std::vector<std::uint8_t> marks = activity_of(*map.map, extent, input);
+    inputs[static_cast<std::size_t>(map.argument)].assign(marks.begin(), marks.end());
+  }
+  return inputs;
+}
+
+std::vector<int> choose_images(int batch, int count, std::uint64_t seed) {
+  std::set<int> chosen = {0};
+  if (count > 1) chosen.insert(batch - 1);
+  const auto wanted = static_cast<std::size_t>(std::min(batch, std::max(1, count)));
+  if (wanted == static_cast<std::size_t>(batch)) {
+    for (int image = 0; image < batch; ++image) chosen.insert(image);
+  }
+  for (int draw = 0; chosen.size() < wanted; ++draw) {
+    chosen.insert(static_cast<int>(seed_for(seed, "images", batch, draw) % static_cast<std::uint64_t>(batch)));
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+Verification verify_programs(const Package& package, const Network& reference, const VerifyOptions& options,
+                             Executor& executor, const VerifyProgress& progress) {
+  return Verifier(package, reference, options, executor, progress).run();
+}
+
+std::string tolerance_text(Precision precision) {
+  const ElementType element = element_of(precision);
+  // Powers of two: eps(fp32) is 2^-23.
+  const auto power = [](double value) { return fmt::format("2^{}", std::ilogb(value)); };
+  constexpr const char* kMagnitude = "sum |weight * input|";
+  std::string text = fmt::format("{:g} * {} * sqrt(terms + 1) * {}", kToleranceFactor,
+                                 power(epsilon_of(ElementType::f32)), kMagnitude);
+  if (precision == Precision::fp16x2) {
+    text += fmt::format(" + {:g} * {} * sqrt(terms of an FP16 sum + 1) * {}", kHalfToleranceFactor,
+                        power(epsilon_of(ElementType::f16)), kMagnitude);
+  }
+  if (element != ElementType::f32) text += fmt::format(" + {} * |expected|", power(epsilon_of(element) / 2));
+  return text;
+}
+
+std::string error_ratio_text(double ratio) {
+  constexpr double kManyTimes = 100;
+  return ratio < kManyTimes ? fmt::format("{:.3f}", ratio) : fmt::format("{:.1e}", ratio);
+}
+
+}  // namespace burin
