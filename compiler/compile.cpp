@@ -5,8 +5,8 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/check_options.h"
-#include "compiler/kernel_cache.h"
 #include "compiler/choose/choose.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/kernel_job.h"
 #include "compiler/make_kernels.h"
 #include "compiler/network/activity_maps.h"
@@ -95,7 +95,9 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   manifest.zero_threshold = options.zero_threshold;
   if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network);
   for (std::optional<PackagedKernel>& kernel : made.kernels) {
-    if (kernel) add_kernel(result.package, *std::move(kernel));
+    if (!kernel) continue;
+    if (!kernel->edited_module.empty()) result.edited_modules[kernel->kernel.symbol] = kernel->edited_module;
+    add_kernel(result.package, *std::move(kernel));
   }
   add_leftover(result.package, network);
   if (find_assembler().kind == AssemblerInfo::Kind::none && !result.stopped_early) {

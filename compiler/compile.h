@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,10 +19,12 @@ struct CompileResult {
   std::vector<std::string> notes;
   bool stopped_early = false;
   int cached = 0;  // kernels that the cache had
+  // Bitcode of modules that a person edited, by their kernels' symbols; the package does not hold it.
+  std::map<std::string, std::string> edited_modules;
 };
 
-// A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. `choices`: which pools
-// stay kernels of their own, and in which formats convolutions compute (compiler/network/passes.h).
+// A graph as it is compiled: simplify(), each pass dumped to `dump_dir`/network, if there is one. `choices`: which
+// pools stay kernels of their own, and in which formats convolutions compute (compiler/network/passes.h).
 Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices = {});
 
 // `network`: as it was imported. `progress` may be empty; it is called from worker threads, one call at a time.

@@ -7,6 +7,7 @@
 #include "compiler/source_hash.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/error.h"
+#include "ir/layer_data.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -44,8 +45,7 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
   kernel.predicted_us = candidate.estimate.us;
   kernel.form = recipe.form;
   if (!recipe.weights.empty()) {
-    kernel.weights = "weights/" + symbol + ".bin";
-    made.files.emplace_back(kernel.weights, bytes_of_words(recipe.weights));
+    kernel.weights = add_data(made, "weights", bytes_of_words(recipe.weights));
   }
   return made;
 }
@@ -73,6 +73,10 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   PackagedKernel made = describe_kernel(task, candidate, recipe, symbol);
   Kernel& kernel = made.kernel;
   note_choice(kernel, task, candidate, options);
+  if (task.layer != nullptr && find_provider(candidate.provider)->bakes_weights()) {
+    kernel.layer->data = add_data(made, "layers", encode_layer(*task.layer));
+  }
+  kernel.edited = !reentry.module_text.empty() || !reentry.ptx.empty();
   kernel.source_hash = source_hash(task, candidate.plan, reentry.module_text + reentry.ptx);
   const std::string ptx_arch = lowest_arch(options.archs), path = "kernels/" + symbol;
   std::string ptx = edited_ptx(reentry, symbol);
@@ -82,7 +86,7 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
                                               : parse_specialised(reentry.module_text, symbol, reentry.path);
     if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
     ptx = emit_ptx(specialised, ptx_arch);
-    if (options.keep_bitcode) add_file(made, BinaryKind::bitcode, "", path + ".bc", to_bitcode(specialised));
+    if (!reentry.module_text.empty()) made.edited_module = to_bitcode(specialised);
   }
   if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
 

@@ -50,7 +50,6 @@ struct CompileOptions {
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
   int jobs = 0;                                   // threads; 0: as many as there are processors
-  bool keep_bitcode = true;
 };
 
 // Null when the layer's kernel was not chosen by measurement.

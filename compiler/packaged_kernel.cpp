@@ -1,6 +1,17 @@
 #include "compiler/packaged_kernel.h"
 
+#include <fmt/format.h>
+
+#include "compiler/source_hash.h"
+
 namespace burin {
+
+std::string add_data(PackagedKernel& kernel, const std::string& folder, std::string content) {
+  constexpr std::size_t kDigits = 32;  // of the hash: 128 bits
+  std::string path = fmt::format("{}/{}.bin", folder, content_hash({content}).substr(0, kDigits));
+  kernel.files.emplace_back(path, std::move(content));
+  return path;
+}
 
 void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path,
               std::string content) {

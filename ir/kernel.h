@@ -131,6 +131,8 @@ struct KernelLayer {
   ConvShape shape;
   std::int64_t nonzeros = 0;
   int dead_inputs = 0, dead_outputs = 0;
+  // Path in the package of the weights and biases (ir/layer_data.h) where they are in the code; else empty.
+  std::string data = {};
   bool operator==(const KernelLayer&) const = default;
 };
 
@@ -146,6 +148,7 @@ struct Kernel {
   double predicted_us = 0;             // of one launch with that batch; 0: nobody has said
   std::optional<TuningRecord> tuning;  // nothing: the plan is the cost model's choice, or a person's
   std::string weights;                 // path in the package of the weights' words, little-endian; empty: none
+  bool edited = false;                 // a person changed its code: it does not follow from the plan any more
   std::string source_hash;             // of everything the code was made from: tool version, weights, plan
   std::vector<KernelBinary> binaries;
 

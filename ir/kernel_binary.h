@@ -6,12 +6,12 @@
 
 namespace burin {
 
-enum class BinaryKind { ptx, cubin, bitcode };
+enum class BinaryKind { ptx, cubin };
 
 // One file of the package that holds a kernel's code, with the assembler's report where there is one.
 struct KernelBinary {
   BinaryKind kind = BinaryKind::ptx;
-  std::string arch;  // cubin: the architecture it runs on; ptx: the lowest it can be compiled for; bitcode: empty
+  std::string arch;  // cubin: the architecture it runs on; ptx: the lowest it can be compiled for
   std::string path;  // inside the package
   std::int64_t bytes = 0;
   // cubin only; -1: not reported

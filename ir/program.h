@@ -6,6 +6,7 @@
 // inputs of a concat, each at its offset; a tensor in another shape; what an element-wise step writes over its input.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,7 +40,7 @@ struct Buffer {
 
   std::int64_t elements() const;  // of one image of the tensor
   // Images that share words, or cells of a map.
-  int images_together() const { return map ? map->images : format.images_together(); }
+  int images_together() const { return map ? std::max(1, map->images) : format.images_together(); }
   // "f32 nchw", "map 1x14x14"
   std::string format_text() const;
   bool operator==(const Buffer&) const = default;

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "ir/limits.h"
-#include "ir/program.h"
 #include "ir/printable.h"
+#include "ir/program.h"
 #include "ir/saturate.h"
 #include "ir/step_order.h"
 
@@ -79,7 +79,8 @@ constexpr std::size_t kMaxArgumentNameBytes = 4096, kMaxProviderBytes = 256;
 
 class Verifier {
  public:
-  explicit Verifier(const Program& program) : program_(program), order_(program.steps.size()), touches_(program.buffers.size()) {}
+  explicit Verifier(const Program& program)
+      : program_(program), order_(program.steps.size()), touches_(program.buffers.size()) {}
 
   std::vector<std::string> run() {
     check_sizes();
@@ -194,8 +195,11 @@ class Verifier {
       const int together = rounded_up ? channels_together(layout) : 1;
       elements = saturating_product({elements, ceil_div(std::max<std::int64_t>(0, b.shape[axis]), together), together});
     }
-    if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank) ||
-        elements != b.bytes / bytes_of(element) || b.bytes % bytes_of(element) != 0) {
+    if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
+      fault("{} has {} axes; allowed are 1 to {}", buffer_name(index), b.shape.size(), kMaxActivationRank);
+      return;
+    }
+    if (elements != b.bytes / bytes_of(element) || b.bytes % bytes_of(element) != 0) {
       fault("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
     }
     if (layout != TensorLayout::nchw && b.shape.size() != 3) {
@@ -261,7 +265,8 @@ class Verifier {
       fault("{} part of a map, {}", name, buffer_name(place.buffer));
       return;
     }
-    if (!b.map && (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0)) {
+    if (!b.map &&
+        (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0)) {
       fault("{} parts of words of {}", name, buffer_name(place.buffer));
       return;
     }
@@ -281,7 +286,8 @@ class Verifier {
       if (option.provider.empty() || option.provider.size() > kMaxProviderBytes || !is_plain_text(option.provider)) {
         fault("{}: a provider's name is not printable text", step_name(index));
       }
-      if (!std::isfinite(option.us)) fault("{}: the time of {} is not finite", step_name(index), option.provider);
+      if (!std::isfinite(option.us))
+        fault("{}: the time of {} is not finite", step_name(index), printable(option.provider));
     }
     if (step.op < -1 || step.is_copy() != (step.kind == kCopyStep)) {
       fault("{} is a {} of operator {}; copies alone have none", step_name(index), printable(step.kind), step.op);

@@ -7,6 +7,7 @@
 
 struct burin_network {
   burin::LoadedNetwork network;
+  std::vector<burin::NetworkTensor> inputs, outputs;
   std::vector<int> batches;
 };
 struct burin_network_run {
@@ -42,8 +43,9 @@ burin_status burin_network_open(const burin_device* device, const char* path, bu
   return guarded(__func__, [&](const Required& required) {
     burin_network*& result = required(network, "network");
     burin::LoadedNetwork opened(required(device, "device").device, &required(path, "path"));
-    for (const std::vector<NetworkTensor>& tensors : {opened.inputs(), opened.outputs()}) {
-      for (const NetworkTensor& tensor : tensors) {
+    std::vector<NetworkTensor> inputs = opened.inputs(), outputs = opened.outputs();
+    for (const std::vector<NetworkTensor>* tensors : {&inputs, &outputs}) {
+      for (const NetworkTensor& tensor : *tensors) {
         if (tensor.is_plain()) continue;
         burin::fail(burin::ErrorKind::unsupported,
                     "{}: '{}' is no plain float tensor, which is all that a burin_network_tensor says; launch the "
@@ -52,31 +54,31 @@ burin_status burin_network_open(const burin_device* device, const char* path, bu
       }
     }
     std::vector<int> batches = opened.batches();
-    result = new burin_network{std::move(opened), std::move(batches)};
+    result = new burin_network{std::move(opened), std::move(inputs), std::move(outputs), std::move(batches)};
   });
 }
 
 void burin_network_release(burin_network* network) { delete network; }
 
 int burin_network_input_count(const burin_network* network) {
-  return network == nullptr ? 0 : count_of(network->network.inputs());
+  return network == nullptr ? 0 : count_of(network->inputs);
 }
 
 int burin_network_output_count(const burin_network* network) {
-  return network == nullptr ? 0 : count_of(network->network.outputs());
+  return network == nullptr ? 0 : count_of(network->outputs);
 }
 
 burin_status burin_network_get_input(const burin_network* network, int index, burin_network_tensor* input) {
   return guarded(__func__, [&](const Required& required) {
     burin_network_tensor& result = required(input, "input");
-    result = tensor_at(required(network, "network").network.inputs(), index, "input");
+    result = tensor_at(required(network, "network").inputs, index, "input");
   });
 }
 
 burin_status burin_network_get_output(const burin_network* network, int index, burin_network_tensor* output) {
   return guarded(__func__, [&](const Required& required) {
     burin_network_tensor& result = required(output, "output");
-    result = tensor_at(required(network, "network").network.outputs(), index, "output");
+    result = tensor_at(required(network, "network").outputs, index, "output");
   });
 }
 

@@ -8,7 +8,19 @@
 namespace burin {
 namespace {
 
-std::vector<NetworkTensor> tensors_of(const Program& program, BufferHome home) {
+const BoundStep& step_at(const NetworkRunState& run, int index) {
+  if (index < 0 || index >= static_cast<int>(run.steps.size())) {
+    fail(ErrorKind::usage, "step {} is none of the {} of this run", index, run.steps.size());
+  }
+  return run.steps[static_cast<std::size_t>(index)];
+}
+
+}  // namespace
+
+// ---- NetworkState
+
+std::vector<NetworkTensor> NetworkState::tensors(BufferHome home, int batch) const {
+  const Program& program = program_for(programs, batch);
   std::vector<NetworkTensor> tensors;
   for (const Buffer* buffer : program.arguments(home)) {
     tensors.push_back({.name = buffer->tensor,
@@ -21,17 +33,6 @@ std::vector<NetworkTensor> tensors_of(const Program& program, BufferHome home) {
   }
   return tensors;
 }
-
-const BoundStep& step_at(const NetworkRunState& run, int index) {
-  if (index < 0 || index >= static_cast<int>(run.steps.size())) {
-    fail(ErrorKind::usage, "step {} is none of the {} of this run", index, run.steps.size());
-  }
-  return run.steps[static_cast<std::size_t>(index)];
-}
-
-}  // namespace
-
-// ---- NetworkState
 
 const Program& NetworkState::program(int batch) const {
   for (const Program* program : programs) {
@@ -59,6 +60,8 @@ LoadedNetwork::LoadedNetwork(const LoadedPackage& package, std::string_view name
   state_->package = package.state();
   const Manifest& manifest = package.manifest();
   const std::vector<std::string> names = program_names(manifest);
+  if (names.empty())
+    fail(ErrorKind::usage, "{} holds no programs; launch its kernels one by one", state_->package->name);
   if (name.empty() && names.size() != 1) {
     fail(ErrorKind::usage, "{} holds {} layers and no network: say which of them, or launch its kernels one by one",
          state_->package->name, names.size());
@@ -67,13 +70,13 @@ LoadedNetwork::LoadedNetwork(const LoadedPackage& package, std::string_view name
   if (state_->programs.empty()) {
     fail(ErrorKind::usage, "{} has no program '{}'; it has {}", state_->package->name, name, list_names(names));
   }
-  state_->inputs = tensors_of(*state_->programs.front(), BufferHome::input);
-  state_->outputs = tensors_of(*state_->programs.front(), BufferHome::output);
   for (KernelSlot& slot : state_->package->kernels) state_->kernels.emplace(slot.kernel->symbol, &slot);
 }
 
-const std::vector<NetworkTensor>& LoadedNetwork::inputs() const { return state_->inputs; }
-const std::vector<NetworkTensor>& LoadedNetwork::outputs() const { return state_->outputs; }
+std::vector<NetworkTensor> LoadedNetwork::inputs(int batch) const { return state_->tensors(BufferHome::input, batch); }
+std::vector<NetworkTensor> LoadedNetwork::outputs(int batch) const {
+  return state_->tensors(BufferHome::output, batch);
+}
 std::vector<int> LoadedNetwork::batches() const {
   std::vector<int> batches;
   for (const Program* program : state_->programs) batches.push_back(program->batch);

@@ -40,9 +40,9 @@ void add_arguments(std::vector<Argument>& arguments, const char* which, const st
 
 void check_arguments(const NetworkState& network, const NetworkIo& io) {
   std::vector<Argument> arguments;
-  add_arguments(arguments, "input", network.inputs, io.inputs, io.batch);
+  add_arguments(arguments, "input", network.tensors(BufferHome::input, io.batch), io.inputs, io.batch);
   const std::size_t inputs = arguments.size();
-  add_arguments(arguments, "output", network.outputs, io.outputs, io.batch);
+  add_arguments(arguments, "output", network.tensors(BufferHome::output, io.batch), io.outputs, io.batch);
   // Steps that run at the same time would write what others read.
   for (std::size_t i = inputs; i < arguments.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -204,8 +204,7 @@ class Binder {
     const Buffer& buffer = program.buffer(place);
     const auto index = static_cast<std::size_t>(buffer.argument);
     const bool input = buffer.home == BufferHome::input;
-    const std::string name =
-        fmt::format("{} '{}'", to_string(buffer.home), (input ? network_.inputs : network_.outputs)[index].name);
+    const std::string name = fmt::format("{} '{}'", to_string(buffer.home), buffer.tensor);
     const void* const given = input ? run_.io.inputs[index] : run_.io.outputs[index];
     if (beyond(given)) {
       fail(ErrorKind::usage,

@@ -15,11 +15,12 @@ namespace burin {
 
 struct NetworkState {
   std::shared_ptr<PackageState> package;
-  std::vector<const Program*> programs;  // of one name, batch sizes ascending
-  std::vector<NetworkTensor> inputs, outputs;
+  std::vector<const Program*> programs;             // of one name, batch sizes ascending
   std::map<std::string_view, KernelSlot*> kernels;  // by symbol
 
   const Program& program(int batch) const;
+  // The arguments for so many images.
+  std::vector<NetworkTensor> tensors(BufferHome home, int batch) const;
   std::int64_t weight_bytes() const;  // of the kernels that have been loaded
 };
 

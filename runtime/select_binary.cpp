@@ -21,7 +21,6 @@ const KernelBinary& select_binary(const Kernel& kernel, const DeviceInfo& device
   int cubin_compute = 0;
   std::string available;
   for (const KernelBinary& binary : kernel.binaries) {
-    if (binary.kind == BinaryKind::bitcode) continue;
     const std::optional<ArchName> arch = parse_arch_name(binary.arch);
     if (!arch) {
       fail(ErrorKind::bad_input, "kernel {}: '{}' is not the name of a GPU architecture, like sm_90", kernel.symbol,

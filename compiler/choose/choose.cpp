@@ -110,7 +110,8 @@ ConvolutionFormats formats_for(const ConvLayer& layer, const CompileOptions& opt
 
 bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
   const std::string& kind = options.kernels.of(layer.name);
-  if (!formats_for(layer, options).output.is_plain()) return true;  // kernels pool in FP32, and store nchw
+  // Kernels pool in FP32, store nchw then, and know no activity map of what they pooled.
+  if (!formats_for(layer, options).output.is_plain() || options.skip_dead_tiles) return true;
   if (kind == kBakedProvider) return false;
   ConvLayer pooled = layer;
   pooled.shape.epilogue.pool = pool;

@@ -45,7 +45,6 @@ struct CompileArguments {
   std::optional<std::string> archs, layout;
   std::string precision = std::string(to_string(Precision::fp32));
   std::string batches = "1";
-  bool no_bitcode = false;
   bool no_verify = false;
   std::string plan;
   std::string kernels = std::string(kAutoKind);
@@ -134,8 +133,7 @@ void check_effects(const CompileArguments& arguments) {
   const CompileOptions& options = arguments.options;
   const std::string stop = options.stop_after.value_or("");
   if (options.stop_after && stop != kStages.back()) {
-    refuse_given(command, {"--output", "--no-bitcode", "--no-verify"},
-                 fmt::format("--stop-after {} writes no package", stop));
+    refuse_given(command, {"--output", "--no-verify"}, fmt::format("--stop-after {} writes no package", stop));
   }
   if (stop == "layer" || stop == "pattern") {
     refuse_given(command, {"--plan", "--kernels", "--linear-storage"},
@@ -189,7 +187,6 @@ std::string summarise(const std::string& output, const Manifest& manifest, int c
   std::vector<std::string> forms;
   const auto add = [&](const std::vector<KernelBinary>& binaries) {
     for (const KernelBinary& binary : binaries) {
-      if (binary.kind == BinaryKind::bitcode) continue;
       const std::string form = binary.kind == BinaryKind::ptx ? "PTX" : fmt::format("{} cubin", binary.arch);
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
     }
@@ -227,8 +224,9 @@ void parse_from(CompileOptions& options, const Network& network) {
 
 // What is wrong with the kernel of an operator; empty: nothing is.
 std::string fault_of_kernel(const Package& package, const Network& imported, const std::string& op, int batch,
-                            const DeviceChoice& device, std::uint64_t seed) {
-  const std::unique_ptr<Executor> executor = make_executor(device, package);
+                            const DeviceChoice& device, std::uint64_t seed,
+                            const std::map<std::string, std::string>& edited) {
+  const std::unique_ptr<Executor> executor = make_executor(device, package, 0, edited);
   const VerifyOptions options{.batch = batch, .seed = seed, .images = {}, .steps = true, .layer = op};
   const Network reference = reference_of(imported, package.manifest, op);
   for (const ProgramResult& result : verify_programs(package, reference, options, *executor).results) {
@@ -244,17 +242,17 @@ std::string fault_of_kernel(const Package& package, const Network& imported, con
   return {};
 }
 
-// What a person edited is verified before it is packed: on the host executor, or, where there is no bitcode (edited
-// PTX), on the first GPU. Throws Error(verification) when it does not compute what `model`, as it was imported, says.
-void verify_edited(const Package& package, const Network& model, const CompileOptions& options) {
+// What a person edited is verified before it is packed: on the host executor, or, of edited PTX, on the first GPU.
+// Throws Error(verification) when it does not compute what `model`, as it was imported, says.
+void verify_edited(const CompileResult& result, const Network& model, const CompileOptions& options) {
+  const Package& package = result.package;
   constexpr int kMostImages = 4;  // more tell no more, and the host takes its time
   const std::string& edited = *options.from_file;
   const auto kernel = std::ranges::find_if(package.manifest.kernels, [&](const Kernel& made) {
     return options.from_op.empty() || made.op == options.from_op;
   });
   BURIN_CHECK(kernel != package.manifest.kernels.end(), "no kernel was made of {}", edited);
-  const bool on_host = std::ranges::any_of(
-      kernel->binaries, [](const KernelBinary& binary) { return binary.kind == BinaryKind::bitcode; });
+  const bool on_host = !kernel->edited || result.edited_modules.contains(kernel->symbol);
   if (!on_host && !native_arch()) {
     print_note(fmt::format("{}: not verified: PTX runs on a GPU only, and none was found", edited));
     return;
@@ -262,7 +260,7 @@ void verify_edited(const Package& package, const Network& model, const CompileOp
   const DeviceChoice device = device_for(on_host ? "host" : "cuda");
   const int batch = std::min(options.batches.front(), kMostImages);
   const std::uint64_t seed = std::random_device()();
-  const std::string fault = fault_of_kernel(package, model, kernel->op, batch, device, seed);
+  const std::string fault = fault_of_kernel(package, model, kernel->op, batch, device, seed, result.edited_modules);
   if (!fault.empty()) {
     fail(ErrorKind::verification,
          "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",
@@ -311,7 +309,6 @@ int compile(CompileArguments arguments) {
   options.kernels = parse_kernel_kinds(arguments.kernels);
   options.linear_storage = parse_linear_storage(arguments.linear_storage);
   options.plan_constraints = parse_plan_constraints(arguments.plan);
-  options.keep_bitcode = !arguments.no_bitcode;
   if (arguments.archs) options.archs = resolve_archs(*arguments.archs);
   refuse_package("INPUT", arguments.input);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
@@ -348,7 +345,7 @@ int compile(CompileArguments arguments) {
                            options.stop_after.value_or("")));
     return 0;
   }
-  if (imported) verify_edited(result.package, *imported, options);
+  if (imported) verify_edited(result, *imported, options);
   write_package(result.package, output);
   if (arguments.tune > 0) print_data(tuning_summary(result.package.manifest));
   print_data(summarise(output, result.package.manifest, result.cached));
@@ -440,8 +437,6 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->check(whole_number(1, 1 << 20));
   command->add_flag("--no-verify", arguments->no_verify,
                     "With --from: do not check the edited stage against the weights");
-  command->add_flag("--no-bitcode", arguments->no_bitcode,
-                    "Leave out what the host executor needs (then --device host cannot run the package)");
   command->callback([arguments, &action] { action = [arguments] { return compile(*arguments); }; });
 }
 

@@ -5,8 +5,8 @@
 
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/program_json.h"
 #include "compiler/cli/measurement_json.h"
+#include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
@@ -124,13 +124,13 @@ NetworkBench bench_network(const Device& device, const Stream& stream, const Loa
   std::vector<DeviceBuffer> tensors;
   NetworkIo io;
   io.batch = batch;
-  for (const NetworkTensor& input : network.inputs()) {
+  for (const NetworkTensor& input : network.inputs(batch)) {
     // Which value is where does not matter.
     const std::int64_t words = (input.bytes(batch) + kWordBytes - 1) / kWordBytes;
     tensors.emplace_back(device, std::span<const float>(random_tensor(words, kInputSeed)));
     io.inputs.push_back(tensors.back().data<void>());
   }
-  for (const NetworkTensor& output : network.outputs()) {
+  for (const NetworkTensor& output : network.outputs(batch)) {
     tensors.emplace_back(device, static_cast<std::size_t>(output.bytes(batch)));
     io.outputs.push_back(tensors.back().data<void>());
   }

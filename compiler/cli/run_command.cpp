@@ -13,9 +13,9 @@
 #include "compiler/cli/npy_writer.h"
 #include "compiler/cli/output_paths.h"
 #include "compiler/execute/executor.h"
-#include "compiler/network/kernel_program.h"
 #include "compiler/import/suggest.h"
 #include "compiler/import/weights_tensor.h"
+#include "compiler/network/kernel_program.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -134,8 +134,8 @@ GivenInputs read_inputs(const std::vector<const Program*>& programs, const std::
     given.batch = images;
     given.batched = given.batched || tensor.shape.size() > buffer.shape.size();
     note_overflow(files[i], tensor, buffer.format.element);
-    print_step(fmt::format("read {}: {} image{} of input '{}'", files[i], images, images == 1 ? "" : "s",
-                           arguments[i].name));
+    print_step(
+        fmt::format("read {}: {} image{} of input '{}'", files[i], images, images == 1 ? "" : "s", arguments[i].name));
     given.tensors[static_cast<std::size_t>(buffer.argument)] = std::move(tensor.values);
   }
   const Program& program = program_for(programs, given.batch);
@@ -173,8 +173,9 @@ int run(const RunArguments& arguments) {
     std::vector<std::int64_t> shape = buffer.shape;
     if (given.batched) shape.insert(shape.begin(), given.batch);
     write_npy(output_files[i], shape, made[static_cast<std::size_t>(buffer.argument)]);
-    print_data(fmt::format("{}: float32 {} of {}'s output '{}'{} on {}\n", output_files[i], extents_text(shape), what,
-                           outputs[i].name,
+    const bool only_one = holds_layers(package.manifest) && outputs.size() == 1;
+    print_data(fmt::format("{}: float32 {} of {}{} on {}\n", output_files[i], extents_text(shape),
+                           only_one ? what : fmt::format("output '{}'", outputs[i].name),
                            buffer.format.is_plain() ? "" : fmt::format(" ({})", to_string(buffer.format)),
                            executor->name()));
   }

@@ -48,11 +48,11 @@ std::vector<TunedKernel> tune_on_gpu(const Network& network, const CompileOption
         });
   }
   note_faults(tuned);
-  if (tuned.size() < layers.tasks.size()) {
+  if (tuned.size() < tasks.size()) {
     print_note(
         fmt::format("--tune-budget: the time sufficed for {} of {} kernels, those with the most work; the others "
                     "are the models' choice",
-                    tuned.size(), layers.tasks.size()));
+                    tuned.size(), tasks.size()));
   }
   return tuned;
 }

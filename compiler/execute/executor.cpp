@@ -1,6 +1,7 @@
 #include "compiler/execute/executor.h"
 
 #include "compiler/execute/gpu_executor.h"
+#include "compiler/rebuild_module.h"
 #include "runtime/network_schedule.h"
 
 namespace burin {
@@ -8,7 +9,15 @@ namespace {
 
 class HostExecutor : public Executor {
  public:
-  HostExecutor(const Package& package, int jobs) : programs_(package, jobs) {}
+  HostExecutor(const Package& package, int jobs, std::map<std::string, std::string> edited)
+      : edited_(std::move(edited)),
+        programs_(
+            package,
+            [&](const Kernel& kernel) {
+              const auto found = edited_.find(kernel.symbol);
+              return found == edited_.end() ? rebuild_module(package, kernel) : found->second;
+            },
+            jobs) {}
 
   std::string name() const override { return "host"; }
   bool concurrent() const override { return true; }
@@ -17,14 +26,16 @@ class HostExecutor : public Executor {
   }
 
  private:
+  std::map<std::string, std::string> edited_;
   HostPrograms programs_;
 };
 
 }  // namespace
 
-std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs) {
+std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs,
+                                        std::map<std::string, std::string> edited) {
   if (!choice.host) return make_gpu_executor(choice.ordinal, package);
-  return std::make_unique<HostExecutor>(package, jobs);
+  return std::make_unique<HostExecutor>(package, jobs, std::move(edited));
 }
 
 std::vector<float> pick_images(std::span<const float> tensor, int batch, const std::vector<int>& images) {
@@ -54,8 +65,8 @@ Tensors run_programs(Executor& executor, const std::vector<const Program*>& prog
   Tensors outputs(programs.front()->outputs().size());
   int first = 0;
   for (const NetworkPart& part : parts) {
-    const Tensors made = executor.run(program_for(programs, part.images), part.images,
-                                      slice_images(inputs, batch, first, part.images));
+    const Tensors made =
+        executor.run(program_for(programs, part.images), part.images, slice_images(inputs, batch, first, part.images));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       outputs[i].insert(outputs[i].end(), made[i].begin(), made[i].end());
     }

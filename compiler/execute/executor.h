@@ -1,6 +1,7 @@
 // Where a package's programs run: a GPU through the runtime, or the host executor.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,8 +28,10 @@ class Executor {
   virtual Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {}) = 0;
 };
 
-// `package` must outlive the executor. `jobs`: as of HostPrograms.
-std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0);
+// `package` must outlive the executor. `jobs`: as of HostPrograms. `edited`: bitcode of kernels whose modules do not
+// follow from their plans, by their symbols.
+std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0,
+                                        std::map<std::string, std::string> edited = {});
 
 // Any number of images, by those of the programs of one name that the runtime would choose, one after the other.
 Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch, const Tensors& inputs);

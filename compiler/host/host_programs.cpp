@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -9,7 +10,6 @@
 #include <span>
 
 #include "compiler/host/executor.h"
-#include "compiler/host/packaged_code.h"
 #include "compiler/parallel_for.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -20,6 +20,13 @@ namespace burin {
 namespace {
 
 const float kPoison = std::bit_cast<float>(~std::uint32_t{0});  // a NaN, and of a map no mark
+
+// A file of words, such as a kernel's weights.
+std::vector<std::uint32_t> words_of(const std::string& bytes) {
+  std::vector<std::uint32_t> words(bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint32_t));
+  return words;
+}
 
 struct HostStepKernel {
   std::mutex mutex;  // of what follows: a kernel runs for one caller at a time
@@ -77,7 +84,8 @@ class Memory {
 }  // namespace
 
 struct HostPrograms::Impl {
-  Impl(const Package& package, int jobs) : package(package), jobs(jobs) {
+  Impl(const Package& package, ModuleSource modules, int jobs)
+      : package(package), modules(std::move(modules)), jobs(jobs) {
     for (const Kernel& kernel : package.manifest.kernels) kernels[kernel.symbol].kernel = &kernel;
   }
 
@@ -91,7 +99,7 @@ struct HostPrograms::Impl {
     const std::lock_guard lock(made.mutex);
     if (made.host) return;
     if (!made.kernel->weights.empty()) made.weights = words_of(package.files.at(made.kernel->weights));
-    made.host.emplace(bitcode_of(package, *made.kernel), made.kernel->symbol, made.kernel->form);
+    made.host.emplace(modules(*made.kernel), made.kernel->symbol, made.kernel->form);
   }
 
   // Those of the program. The first exception is thrown again.
@@ -144,11 +152,13 @@ struct HostPrograms::Impl {
   }
 
   const Package& package;
+  ModuleSource modules;
   int jobs;
   std::map<std::string, HostStepKernel, std::less<>> kernels;  // by symbol
 };
 
-HostPrograms::HostPrograms(const Package& package, int jobs) : impl_(std::make_unique<Impl>(package, jobs)) {}
+HostPrograms::HostPrograms(const Package& package, ModuleSource modules, int jobs)
+    : impl_(std::make_unique<Impl>(package, std::move(modules), jobs)) {}
 HostPrograms::~HostPrograms() = default;
 HostPrograms::HostPrograms(HostPrograms&&) noexcept = default;
 HostPrograms& HostPrograms::operator=(HostPrograms&&) noexcept = default;

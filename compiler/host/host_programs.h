@@ -24,11 +24,14 @@ struct StepValues {
 // Called after each step, in the order of the steps; the arena's memory is used again by later ones.
 using StepVisitor = std::function<void(const StepValues&)>;
 
+// The specialised module of a kernel, as bitcode. May throw Error; called from several threads.
+using ModuleSource = std::function<std::string(const Kernel& kernel)>;
+
 class HostPrograms {
  public:
   // `package` must outlive this. `jobs`: kernels of a program that are compiled for this CPU at the same time; 0: as
   // many as there are processors.
-  explicit HostPrograms(const Package& package, int jobs = 0);
+  HostPrograms(const Package& package, ModuleSource modules, int jobs = 0);
   ~HostPrograms();
   HostPrograms(HostPrograms&&) noexcept;
   HostPrograms& operator=(HostPrograms&&) noexcept;
@@ -36,7 +39,7 @@ class HostPrograms {
   // The outputs in the order of the program's, where what no step wrote is NaN (of a map 255). `inputs` in their order,
   // of `batch` images each; at most as many as the program takes. Values are rounded to the inputs' element types.
   // Kernels are compiled when they are first needed, and kept. Several threads may run programs at once. Throws
-  // Error(verification) with the first fault of a step, and Error(unsupported) for a package without bitcode.
+  // Error(verification) with the first fault of a step.
   Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {});
 
  private:

@@ -77,6 +77,13 @@ class Provider {
   // A plan that was measured on tensors with memory of their own, for the places of the task's tensors.
   virtual std::string placed(const std::string& plan, const Task&) const { return plan; }
 
+  // Whether a kernel's code holds the weights of its convolution.
+  virtual bool bakes_weights() const { return false; }
+
+  // The module of a kernel that make() once gave, from what a package says of it. `layer` is its convolution where
+  // weights are baked, else null. Throws Error(bad_input) for a plan that is none of this provider's.
+  virtual SpecialisedModule module_of(const Kernel& kernel, const ConvLayer* layer) const = 0;
+
   // Throws Error(bad_input) where `plan` cannot be read, Error(unsupported) where it is not legal, or not for this
   // task.
   virtual Recipe make(const Task& task, const std::string& plan) const = 0;

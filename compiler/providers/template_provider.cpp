@@ -128,6 +128,14 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   return recipe;
 }
 
+SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLayer*) const {
+  const TemplatePlan plan = parse_template_plan(kernel.plan);
+  std::vector<std::string> faults = verify(plan);
+  if (faults.empty()) faults = check_constants(plan, constants_);
+  if (!faults.empty()) fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
+  return specialise_template(plan, kernel.symbol);
+}
+
 std::vector<Candidate> PlainProvider::propose(const Task& task, const ProposeOptions& options) const {
   if (!takes(task)) return {};
   const double us = transfer_us(task);

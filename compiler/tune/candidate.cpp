@@ -1,7 +1,7 @@
 #include "compiler/tune/candidate.h"
 
-#include "compiler/network/kernel_program.h"
 #include "compiler/make_kernel.h"
+#include "compiler/network/kernel_program.h"
 
 namespace burin {
 
@@ -10,7 +10,6 @@ Package compile_candidate(const Task& task, const Candidate& candidate, const Co
   CompileOptions alone;
   alone.archs = options.archs;
   alone.cubin_archs = {arch};
-  alone.keep_bitcode = false;
   Package package;
   package.manifest.tool_version = BURIN_VERSION;
   package.manifest.source = candidate.symbol;

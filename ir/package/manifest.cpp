@@ -53,9 +53,17 @@ class Checker {
   void package_path(const std::string& path, const std::string& value) {
     if (!is_package_path(value)) {
       fault(path, fmt::format("'{}' is not a relative path of plain names without '.' or '..'", printable(value)));
-    } else if (!seen_paths_.insert(value).second) {
+    } else if (!seen_paths_.insert(value).second || shared_paths_.contains(value)) {
       fault(path, fmt::format("'{}' is named twice", value));
     }
+  }
+
+  // Of data that several kernels have in common: files of one folder are of one form.
+  void shared_path(const std::string& path, const std::string& value, std::string_view folder) {
+    if (!value.starts_with(folder)) fault(path, fmt::format("'{}' is not in {}", printable(value), folder));
+    if (shared_paths_.contains(value)) return;
+    package_path(path, value);
+    if (is_package_path(value)) shared_paths_.insert(value);
   }
 
   void symbol(const std::string& path, const std::string& value) {
@@ -69,15 +77,11 @@ class Checker {
 
  private:
   std::vector<std::string>& faults_;
-  std::set<std::string> seen_paths_, seen_symbols_;
+  std::set<std::string> seen_paths_, shared_paths_, seen_symbols_;
 };
 
 void check_binary(Checker& check, const std::string& path, const KernelBinary& binary) {
-  if (binary.kind == BinaryKind::bitcode) {
-    if (!binary.arch.empty()) {
-      check.fault(path + ".arch", fmt::format("'{}': bitcode is for no architecture", printable(binary.arch)));
-    }
-  } else if (!parse_arch_name(binary.arch)) {
+  if (!parse_arch_name(binary.arch)) {
     check.fault(path + ".arch",
                 fmt::format("'{}' is not the name of an architecture, such as sm_90", printable(binary.arch)));
   }
@@ -203,7 +207,9 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
   check_binaries(check, path + ".binaries", kernel.binaries);
-  if (!kernel.weights.empty()) check.package_path(path + ".weights", kernel.weights);
+  if (!kernel.weights.empty()) check.shared_path(path + ".weights", kernel.weights, "weights/");
+  if (kernel.layer && !kernel.layer->data.empty())
+    check.shared_path(path + ".layer.data", kernel.layer->data, "layers/");
   if (check.count() != before) return;  // the plan is of the layer, which is not legal
   check_plan(check, path + ".plan", kernel);
   if (check.count() != before) return;

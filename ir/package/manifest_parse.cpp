@@ -168,10 +168,10 @@ ConvShape parse_shape(const Field& field) {
 }
 
 BinaryKind parse_kind(const Field& field) {
-  for (const BinaryKind kind : {BinaryKind::ptx, BinaryKind::cubin, BinaryKind::bitcode}) {
+  for (const BinaryKind kind : {BinaryKind::ptx, BinaryKind::cubin}) {
     if (field.text() == to_string(kind)) return kind;
   }
-  bad(field.path(), fmt::format("'{}' is none of ptx, cubin, bitcode", printable(field.text())));
+  bad(field.path(), fmt::format("'{}' is none of ptx, cubin", printable(field.text())));
 }
 
 KernelBinary parse_binary(const Field& field) {
@@ -220,6 +220,7 @@ KernelLayer parse_layer(const Field& field) {
   get(layer.nonzeros, field, "nonzeros");
   get(layer.dead_inputs, field, "dead_inputs");
   get(layer.dead_outputs, field, "dead_outputs");
+  get_optional(layer.data, field, "data");
   if (const auto faults = verify(layer.shape); !faults.empty()) bad(field.path() + ".shape", faults.front());
   return layer;
 }
@@ -236,6 +237,7 @@ Kernel parse_kernel(const Field& field) {
   get_optional(kernel.predicted_us, field, "predicted_us");
   if (field.has("tuning")) kernel.tuning = parse_tuning(field["tuning"]);
   get_optional(kernel.weights, field, "weights");
+  get_optional(kernel.edited, field, "edited");
   get(kernel.source_hash, field, "source_hash");
   field["binaries"].each([&](const Field& binary) { kernel.binaries.push_back(parse_binary(binary)); });
   const Field plan = field["plan"];
@@ -259,8 +261,9 @@ TensorRecord parse_tensor(const Field& field) {
 // A text of the package in its own form, whose errors then name where it stands.
 template <typename Parse>
 auto parse_lines(const Field& field, Parse parse) {
+  const std::string text = join_lines(field);
   try {
-    return parse(join_lines(field));
+    return parse(text);
   } catch (const Error& error) {
     bad(field.path(), error.what());
   }

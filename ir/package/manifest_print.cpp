@@ -102,10 +102,12 @@ ordered_json tuning_json(const TuningRecord& tuning) {
 }
 
 ordered_json layer_json(const KernelLayer& layer) {
-  return {{"shape", shape_json(layer.shape)},
-          {"nonzeros", layer.nonzeros},
-          {"dead_inputs", layer.dead_inputs},
-          {"dead_outputs", layer.dead_outputs}};
+  ordered_json result = {{"shape", shape_json(layer.shape)},
+                         {"nonzeros", layer.nonzeros},
+                         {"dead_inputs", layer.dead_inputs},
+                         {"dead_outputs", layer.dead_outputs}};
+  if (!layer.data.empty()) result["data"] = layer.data;
+  return result;
 }
 
 ordered_json kernel_json(const Kernel& kernel) {
@@ -121,6 +123,7 @@ ordered_json kernel_json(const Kernel& kernel) {
   if (kernel.predicted_us != 0) result["predicted_us"] = kernel.predicted_us;
   if (kernel.tuning) result["tuning"] = tuning_json(*kernel.tuning);
   if (!kernel.weights.empty()) result["weights"] = kernel.weights;
+  if (kernel.edited) result["edited"] = true;
   result["source_hash"] = kernel.source_hash;
   result["binaries"] = std::move(binaries);
   result["plan"] = split_lines(kernel.plan);
@@ -161,8 +164,6 @@ std::string_view to_string(BinaryKind kind) {
       return "ptx";
     case BinaryKind::cubin:
       return "cubin";
-    case BinaryKind::bitcode:
-      return "bitcode";
   }
   return "";
 }

@@ -25,8 +25,6 @@ bool is_package_path(std::string_view path) {
   return true;
 }
 
-bool is_deflated(std::string_view path) { return path.ends_with(".ptx") || path.ends_with(".bc"); }
-
 bool is_symbol(std::string_view text) {
   return !text.empty() && text.size() <= static_cast<std::size_t>(kMaxSymbolBytes) && !is_digit(text[0]) &&
          std::all_of(text.begin(), text.end(), is_word);

@@ -19,9 +19,8 @@ inline constexpr std::size_t kMaxNameBytes = 4096;  // of a tensor, of the weigh
 bool is_package_path(std::string_view path);
 inline constexpr std::string_view kManifestPath = "manifest.json";
 
-// PTX and bitcode are large and rarely read, so they are deflated; all else is stored as it is.
-bool is_deflated(std::string_view path);
-// What a deflated entry may claim to expand to, over what it takes in the package; ten times what PTX does.
+// What a deflated entry may claim to expand to, over what it takes in the package; ten times what PTX does. What would
+// expand to more is stored as it is.
 inline constexpr std::uint64_t kMaxExpansion = 100;
 
 bool is_symbol(std::string_view text);  // [A-Za-z_][A-Za-z0-9_]*

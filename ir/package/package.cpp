@@ -90,13 +90,13 @@ class ZipReader {
       bad(entry + " is not a relative path of plain names without '.' or '..'");
     }
     if (stat.encryption_method != ZIP_EM_NONE) bad(entry + " is encrypted; a package is not");
-    if (is_deflated(stat.name) && stat.comp_method == ZIP_CM_DEFLATE) {
+    if (stat.comp_method == ZIP_CM_DEFLATE) {
       if (stat.size / kMaxExpansion > stat.comp_size) {
         bad(fmt::format("{} claims to expand from {} bytes to {}; at most {} times as many are read", entry,
                         stat.comp_size, stat.size, kMaxExpansion));
       }
     } else if (stat.comp_method != ZIP_CM_STORE || stat.comp_size != stat.size) {
-      bad(entry + " is compressed; but for PTX and bitcode, the entries of a package are stored");
+      bad(entry + " is compressed in another way than by deflate");
     }
     const auto limit =
         static_cast<std::uint64_t>(stat.name == kManifestPath ? kMaxManifestBytes : kMaxPackageEntryBytes);
@@ -211,6 +211,7 @@ std::vector<std::string> verify(const Package& package) {
     for (std::size_t b = 0; b < kernel.binaries.size(); ++b) {
       check(fmt::format("{}.binaries[{}]", record, b), kernel.binaries[b].path, kernel.binaries[b].bytes);
     }
+    if (kernel.layer && !kernel.layer->data.empty()) check(record + ".layer.data", kernel.layer->data, std::nullopt);
     if (kernel.weights.empty()) continue;
     const KernelTensor* weights = kernel.form.find(TensorRole::weights);
     check(record + ".weights", kernel.weights, weights == nullptr ? 0 : weights->run_words * kWordBytes);

@@ -1,5 +1,5 @@
 // Package: the .burin file, the only thing that passes from the compiler to the runtime. A zip file, so `unzip -l`
-// shows it. Entries are stored, so that a cubin can be read in place, but for PTX and bitcode, which are deflated.
+// shows it. Entries are deflated.
 #pragma once
 
 #include <map>

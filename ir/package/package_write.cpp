@@ -41,6 +41,33 @@ class ZipWriter {
     zip_source_free(source_);
   }
 
+  static constexpr int kLevel = 6;
+
+  // No reader takes what expands too much: zeros alone. Most files need not be deflated to their end to know.
+  static bool can_be_deflated(std::string_view content) {
+    constexpr double kMargin = 1.1;  // libzip's own deflate may pack a little tighter
+    const double enough = kMargin * static_cast<double>(content.size()) / static_cast<double>(kMaxExpansion);
+    z_stream stream{};
+    if (deflateInit2(&stream, kLevel, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return false;
+    std::vector<Bytef> out(std::size_t{1} << 16);
+    constexpr std::size_t kPiece = std::size_t{1} << 20;
+    while (static_cast<double>(stream.total_out) <= enough) {
+      if (stream.avail_in == 0) {
+        if (content.empty()) break;
+        const std::string_view piece = content.substr(0, kPiece);
+        content.remove_prefix(piece.size());
+        stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+        stream.avail_in = static_cast<uInt>(piece.size());
+      }
+      stream.next_out = out.data();
+      stream.avail_out = static_cast<uInt>(out.size());
+      if (deflate(&stream, content.empty() ? Z_FINISH : Z_NO_FLUSH) == Z_STREAM_END) break;
+    }
+    const bool can = static_cast<double>(stream.total_out) > enough;
+    deflateEnd(&stream);
+    return can;
+  }
+
   // `content` must stay until finish().
   void add(const std::string& path, std::string_view content) {
     zip_source_t* source = zip_source_buffer(zip_, content.data(), content.size(), 0);
@@ -49,9 +76,8 @@ class ZipWriter {
     if (index < 0) zip_source_free(source);
     check(index >= 0, path);
     const auto entry = static_cast<zip_uint64_t>(index);
-    constexpr zip_uint32_t kFastest = 1;
-    const bool deflated = is_deflated(path);
-    check(zip_set_file_compression(zip_, entry, deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, deflated ? kFastest : 0) == 0,
+    const bool deflated = can_be_deflated(content);
+    check(zip_set_file_compression(zip_, entry, deflated ? ZIP_CM_DEFLATE : ZIP_CM_STORE, deflated ? kLevel : 0) == 0,
           path);
     check(zip_file_set_dostime(zip_, entry, kDosTime, kDosDate, 0) == 0, path);
     check(zip_file_set_external_attributes(zip_, entry, 0, ZIP_OPSYS_UNIX, kUnixMode) == 0, path);

@@ -31,9 +31,9 @@ struct NetworkTensor {
   std::vector<std::int64_t> shape;  // of one image
   Element element = Element::f32;
   int channels_together = 1;
-  int images_together = 1;        // 1; 2: "n2chw"; of a map, images of a cell
-  bool is_map = false;            // the activity map of a tensor of this shape
-  std::int64_t piece_bytes = 0;   // of as many images as lie together, filling included
+  int images_together = 1;       // 1; 2: "n2chw"; of a map, images of a cell
+  bool is_map = false;           // the activity map of a tensor of this shape
+  std::int64_t piece_bytes = 0;  // of as many images as lie together, filling included
   bool is_plain() const { return element == Element::f32 && channels_together == 1 && !is_map; }
   // Of one image, without filling.
   std::int64_t elements() const {
@@ -89,7 +89,7 @@ class BURIN_API NetworkRun {
   // For tools: the kernels that a launch runs, part after part.
   int steps() const;
   const Step& step(int index) const;
-  int part_of(int index) const;                       // of the schedule
+  int part_of(int index) const;                // of the schedule
   const Program& program_of(int index) const;  // that the step is in
   // Enqueues one step by itself. What it reads must be there: launch them in their order on one stream.
   void launch_step(int index, CUstream_st* stream) const;
@@ -102,16 +102,18 @@ class BURIN_API NetworkRun {
   std::shared_ptr<const NetworkRunState> state_;
 };
 
-// A package's network, or one of its layers, on one device. A cheap handle, safe to use from several threads. Kernels are loaded, and weights
-// copied to the device, when a run first needs them; all runs share them.
+// A package's network, or one of its layers, on one device. A cheap handle, safe to use from several threads. Kernels
+// are loaded, and weights copied to the device, when a run first needs them; all runs share them.
 class BURIN_API LoadedNetwork {
  public:
   LoadedNetwork(const Device& device, const std::string& path, const LoadOptions& options = {});
   // `name`: which program; "": the only one.
   explicit LoadedNetwork(const LoadedPackage& package, std::string_view name = "");
 
-  const std::vector<NetworkTensor>& inputs() const;
-  const std::vector<NetworkTensor>& outputs() const;
+  // In their order. Those of a layer that are activity maps are what they are for `batch` images; the others are the
+  // same for any.
+  std::vector<NetworkTensor> inputs(int batch = 1) const;
+  std::vector<NetworkTensor> outputs(int batch = 1) const;
   std::vector<int> batches() const;  // that it was compiled for, ascending
   NetworkSchedule schedule(int batch) const;
   std::int64_t weight_bytes() const;  // on the device, of all runs so far together

@@ -6,13 +6,16 @@ namespace burin_test {
 namespace {
 
 void add_conv(OnnxModel& model, const std::string& name, const std::string& input, int out, int in, int size,
-              float scale = 1) {
+              float scale = 1, const std::vector<float>& bias = {}) {
   std::vector<float> weights = sparse_weights(static_cast<std::size_t>(out * in * size * size), name.back());
   for (float& weight : weights) weight *= scale;
   model.floats(name + "_w", {out, in, size, size}, weights);
-  model.add_node("Conv", {input, name + "_w"}, name + "_out")
-      .set("pads", std::vector<std::int64_t>(4, size / 2))
-      .node.set_name(name);
+  std::vector<std::string> inputs = {input, name + "_w"};
+  if (!bias.empty()) {
+    inputs.push_back(name + "_b");
+    model.floats(inputs.back(), {out}, bias);
+  }
+  model.add_node("Conv", inputs, name + "_out").set("pads", std::vector<std::int64_t>(4, size / 2)).node.set_name(name);
 }
 
 }  // namespace
@@ -34,6 +37,17 @@ OnnxModel branched_model(float scale) {
   model.floats("fc_b", {5}, sparse_weights(5, 8));
   model.add_node("Gemm", {"features", "fc_w", "fc_b"}, "logits").set("transB", 1).node.set_name("fc");
   model.add_node("Softmax", {"logits"}, "y").node.set_name("softmax");
+  return model;
+}
+
+OnnxModel chain_model(float scale) {
+  OnnxModel model = OnnxModel::of_image({3, 12, 12});
+  add_conv(model, "conv1", "x", 8, 3, 3, 1, {0, -1000, 0, 1, -1000, 0, 0, 0});
+  model.add_node("Relu", {"conv1_out"}, "relu1");
+  add_conv(model, "conv2", "relu1", 8, 8, 3, scale);
+  model.add_node("Relu", {"conv2_out"}, "relu2");
+  add_conv(model, "conv3", "relu2", 4, 8, 1);
+  model.add_node("Relu", {"conv3_out"}, "y");
   return model;
 }
 

@@ -11,6 +11,10 @@ namespace burin_test {
 // About a third of the weights are not zero. `scale`: of conv3's weights.
 OnnxModel branched_model(float scale = 1);
 
+// x (3x12x12) -> conv1, relu -> conv2, relu -> conv3, relu -> y (4x12x12). Two channels of the first relu
+// are zero whatever x is. `scale`: of conv2's weights.
+OnnxModel chain_model(float scale = 1);
+
 // Two inputs, a and b (2x6x6), each through a convolution; their sum `s` and a relu of it, `r`, are the outputs.
 OnnxModel model_of_two_inputs();
 

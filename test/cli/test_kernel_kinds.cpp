@@ -26,13 +26,13 @@ std::vector<std::pair<std::string, nlohmann::json>> convolutions(const ScratchFo
   const nlohmann::json& network = document["network"];
   const nlohmann::json& program = network["programs"][0];
   std::vector<std::pair<std::string, nlohmann::json>> found;
-  for (std::size_t i = 0; i < program["kernels"].size(); ++i) {
-    if (program["steps"][i]["kind"] != "convolution") continue;
+  for (const nlohmann::json& step : program["steps"]) {
+    if (step["kind"] != "convolution") continue;
     std::string provider;
     for (const nlohmann::json& kernel : network["kernels"]) {
-      if (kernel["symbol"] == program["kernels"][i]) provider = kernel["provider"];
+      if (kernel["symbol"] == step["kernel"]) provider = kernel["provider"];
     }
-    found.emplace_back(provider, program["options"][i]);
+    found.emplace_back(provider, step["options"]);
   }
   return found;
 }

@@ -96,11 +96,13 @@ TEST_CASE("inspect_memory_json_holds_the_plans") {
   const auto document = nlohmann::json::parse(outcome.out);
   REQUIRE(document["memory"].size() == 1);
   const auto& plan = document["memory"][0];
+  CHECK(plan["name"] == "network");
   CHECK(plan["batch"] == 1);
   CHECK(plan["steps"][0]["name"] == "conv");
   CHECK(plan["steps"][0]["operator"] == 0);
   CHECK(plan["buffers"][0]["home"] == "input");
   CHECK(plan["buffers"][0]["bytes"] == 2 * 6 * 6 * 4);
+  CHECK(plan["buffers"][0]["format"] == "f32 nchw");
   CHECK(plan["buffers"][plan["steps"].back()["writes"]["buffer"].get<std::size_t>()]["home"] == "output");
   CHECK(plan["arena_bytes"] <= plan["naive_bytes"]);
 }

@@ -38,7 +38,7 @@ TEST_CASE("gpu_network_is_launched_as_a_graph_twice_on_poison") {
   {
     const auto executor = make_executor(kFirstGpu, package);
     CHECK(executor->name() == "cuda:0 (Fake H200, sm_90)");
-    const Tensors outputs = executor->run(package.manifest.network->programs[1], 5, sample_inputs(5));
+    const Tensors outputs = executor->run(package.manifest.programs[1], 5, sample_inputs(5));
     CHECK(driver.calls_of("cuGraphLaunch") == 2);
     // The fake computes nothing: what was poisoned comes back poisoned.
     REQUIRE(outputs.size() == 2);
@@ -55,7 +55,7 @@ TEST_CASE("gpu_network_shows_each_step_what_it_reads_and_writes") {
   const Tensors inputs = sample_inputs(2);
   const auto executor = make_executor(kFirstGpu, package);
   std::vector<int> seen;
-  executor->run(package.manifest.network->programs[0], 2, inputs, [&](const StepValues& values) {
+  executor->run(package.manifest.programs[0], 2, inputs, [&](const StepValues& values) {
     seen.push_back(values.step);
     CHECK(static_cast<int>(driver.launches().size()) == values.step + 1);
     CHECK(all_nan(values.output));
@@ -75,7 +75,8 @@ TEST_CASE("gpu_network_runs_a_batch_in_the_parts_that_the_runtime_would_choose")
   const Package package = network_package();
   const auto executor = make_executor(kFirstGpu, package);
   // 8 + 8 + 2, each launched twice.
-  const Tensors outputs = run_network(*executor, *package.manifest.network, 18, sample_inputs(18));
+  const Tensors outputs =
+      run_programs(*executor, programs_named(package.manifest, kNetworkName), 18, sample_inputs(18));
   CHECK(outputs[0].size() == 18 * kSampleFeatures);
   CHECK(driver.calls_of("cuGraphLaunch") == 6);
 }
@@ -88,7 +89,7 @@ TEST_CASE("gpu_network_gives_everything_back_when_a_call_fails") {
     driver.fail_at = call;
     try {
       const auto executor = make_executor(kFirstGpu, package);
-      executor->run(package.manifest.network->programs[0], 1, sample_inputs(1), [](const StepValues&) {});
+      executor->run(package.manifest.programs[0], 1, sample_inputs(1), [](const StepValues&) {});
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::device);
       ++failures;

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <map>
-
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ir/package/package.h"
 #include "test/catch.h"
@@ -80,7 +80,7 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
   const auto error_of_fc = [](const ScratchFolder& of) {
     const auto document = nlohmann::json::parse(verify_model(of, {"--layers", "--json"}).out);
     double error = -1;
-    for (const auto& step : document["network"][0]["steps"]) {
+    for (const auto& step : document["programs"][0]["steps"]) {
       if (step["operator"] == "fc") error = step["relative_error"];
     }
     return error;
@@ -97,7 +97,7 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
   };
   CHECK_THAT(fault({"--linear-storage", "bf16"}), Contains("--linear-storage") && Contains("fp32, fp16"));
   CHECK_THAT(fault({"--linear-storage", "fp16", "--layer", "conv1"}),
-             Contains("--linear-storage: only whole networks have fully connected layers"));
+             Contains("--linear-storage: ") && Contains("has no fully connected layers"));
 }
 
 TEST_CASE("verify_takes_fewer_images_than_a_program_is_for_and_compares_some_of_many") {
@@ -106,9 +106,9 @@ TEST_CASE("verify_takes_fewer_images_than_a_program_is_for_and_compares_some_of_
   const Outcome all = verify_model(folder, {"--batch", "3"});
   CAPTURE(all.out, all.err);
   CHECK(all.exit_code == 0);
-  CHECK_THAT(all.out, Contains("program") && Contains("3       12  all"));
+  CHECK_THAT(all.out, Contains("planned for") && Contains("3           12  all"));
   const auto document = nlohmann::json::parse(verify_model(folder, {"--images", "5", "--json"}).out);
-  const std::vector<int> images = document["network"][0]["images"];
+  const std::vector<int> images = document["programs"][0]["images"];
   REQUIRE(images.size() == 5);
   CHECK(images.front() == 0);
   CHECK(images.back() == 11);
@@ -123,8 +123,11 @@ TEST_CASE("verify_json_holds_outputs_and_steps") {
   const auto document = nlohmann::json::parse(verify_model(folder, {"--layers", "--json", "--seed", "1"}).out);
   CHECK(document["passed"] == true);
   CHECK(document["deepest_reduction"] > 50);
-  const auto& result = document["network"][0];
+  const auto& result = document["programs"][0];
+  CHECK(result["program"] == "network");
   CHECK(result["batch"] == 1);
+  CHECK(result["planned_batch"] == 1);
+  CHECK(result["passed"] == true);
   CHECK(result["outputs"][0]["name"] == "y");
   CHECK(result["outputs"][0]["error_over_tolerance"] < 1);
   const auto& first = result["steps"][0];
@@ -186,15 +189,40 @@ TEST_CASE("what_is_not_the_model_of_a_network_is_bad_input") {
   CHECK_THAT(outcome.err, Contains("--geometry"));
 }
 
-TEST_CASE("layers_and_images_are_for_networks") {
+TEST_CASE("steps_are_those_of_networks") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
   REQUIRE(run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o", folder / "p.burin"}).exit_code == 0);
-  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{{"--layers"}, {"--images", "2"}}) {
-    const Outcome outcome = verify_model(folder, more, "w.safetensors");
-    CHECK(outcome.exit_code == 2);
-    CHECK_THAT(outcome.err, Contains(more.front()) && Contains("not a whole network"));
+  const Outcome outcome = verify_model(folder, {"--layers"}, "w.safetensors");
+  CHECK(outcome.exit_code == 2);
+  CHECK_THAT(outcome.err, Contains("--layers") && Contains("not a whole network"));
+}
+
+TEST_CASE("a_network_of_one_operator_is_one_whatever_the_operator_is_called") {
+  for (const char* name : {"relu", "network"}) {
+    CAPTURE(name);
+    const ScratchFolder folder;
+    OnnxModel model = OnnxModel::of_image({3, 4, 4});
+    model.add_node("Relu", {"x"}, "y").node.set_name(name);
+    compile_model(folder, model);
+    const Outcome outcome = verify_model(folder, {"--layers"});
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("the network verified"));
   }
+}
+
+TEST_CASE("convolutions_of_a_model_by_themselves_verify_against_the_model") {
+  const ScratchFolder folder;
+  compile_model(folder, branched_model(), {"--layer", "conv[13]"});
+  const Outcome outcome = verify_model(folder);
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("conv1 ") && Contains("conv3 ") && Contains("all 2 kernels verified"));
+  folder.write("other.onnx", branched_model(1.01F).bytes());
+  const Outcome other = verify_model(folder, {}, "other.onnx");
+  CHECK(other.exit_code == 1);
+  CHECK_THAT(other.out, Contains("1 of 2 kernels FAILED"));
 }
 
 TEST_CASE("a_network_without_bitcode_cannot_run_on_the_host") {
@@ -224,11 +252,23 @@ TEST_CASE("inspect_shows_the_steps_of_a_network_and_what_they_launch") {
 
   const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
   const auto& network = document["network"];
-  CHECK(network["inputs"][0]["name"] == "x");
   REQUIRE(network["programs"].size() == 2);
+  CHECK(network["programs"][0]["name"] == "network");
   CHECK(network["programs"][1]["batch"] == 4);
-  CHECK(network["programs"][0]["kernels"].size() == network["programs"][0]["steps"].size());
-  CHECK(network["kernels"].size() >= 4);
+  std::set<std::string> symbols;
+  for (const auto& kernel : network["kernels"]) symbols.insert(kernel["symbol"].get<std::string>());
+  CHECK(symbols.size() >= 4);
+  for (const auto& program : network["programs"]) {
+    CHECK(program["steps"].size() == 6);
+    for (const auto& step : program["steps"]) {
+      CHECK(symbols.contains(step["kernel"].get<std::string>()));
+      CHECK(step["input_map"].is_null());
+    }
+    const auto& input = program["buffers"][program["steps"][0]["reads"][0]["buffer"].get<std::size_t>()];
+    CHECK(input["tensor"] == "x");
+    CHECK(input["home"] == "input");
+    CHECK(input["format"] == "f32 nchw");
+  }
 }
 
 TEST_CASE("inspect_memory_of_a_package_of_layers_is_a_usage_error") {
@@ -286,6 +326,61 @@ TEST_CASE("a_wrong_weight_in_half_precision_does_not_verify") {
   OnnxModel other = branched_model(2);
   folder.write("other.onnx", other.bytes());
   CHECK(verify_model(folder, {}, "other.onnx").exit_code == 1);
+}
+
+TEST_CASE("layers_of_a_network_skip_what_the_one_before_them_marked_as_dead") {
+  const ScratchFolder folder;
+  for (const std::string precision : {"fp32", "fp16"}) {
+    CAPTURE(precision);
+    // Maps are handed on where both have the same tiles, and of halves each has two images.
+    compile_model(folder, chain_model(),
+                  {"--batch", "1,3", "--skip-dead-tiles", "--plan", "tile=2x6x12", "--precision", precision});
+    const Outcome outcome = verify_model(folder, {"--layers"});
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("every step is right") && Contains("the network, 2 programs, verified"));
+    CHECK_THAT(outcome.out, !Contains("activity"));  // no map is the caller's
+    CHECK(verify_model(folder, {"--layers", "--batch", "2"}).exit_code == 0);
+
+    const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+    for (const auto& program : document["network"]["programs"]) {
+      int handed_on = 0;
+      std::set<int> written;
+      for (const auto& step : program["steps"]) {
+        if (!step["input_map"].is_null()) {
+          const int map = step["input_map"]["buffer"];
+          CHECK(written.contains(map));
+          const auto& buffer = program["buffers"][static_cast<std::size_t>(map)];
+          CHECK(buffer["home"] == "arena");
+          CHECK_THAT(buffer["format"].get<std::string>(), burin_test::StartsWith("map "));
+          ++handed_on;
+        }
+        if (!step["output_map"].is_null()) written.insert(step["output_map"]["buffer"].get<int>());
+      }
+      CHECK(handed_on >= 1);
+      CHECK(handed_on >= static_cast<int>(written.size()));  // a map that nobody reads is not written
+    }
+  }
+}
+
+TEST_CASE("a_wrong_network_with_activity_maps_does_not_verify") {
+  const ScratchFolder folder;
+  compile_model(folder, chain_model(), {"--skip-dead-tiles", "--plan", "tile=1x6x12"});
+  folder.write("other.onnx", chain_model(1.01F).bytes());
+  const Outcome outcome = verify_model(folder, {}, "other.onnx");
+  CHECK(outcome.exit_code == 1);
+  CHECK_THAT(outcome.out, Contains("the first step that differs: ") && Contains("convolution 'conv2'"));
+}
+
+TEST_CASE("a_tensor_that_is_an_output_and_read_by_a_layer_verifies_with_activity_maps") {
+  const ScratchFolder folder;
+  OnnxModel model = chain_model();
+  model.output("relu1");
+  compile_model(folder, model, {"--skip-dead-tiles", "--plan", "tile=1x6x12"});
+  const Outcome outcome = verify_model(folder, {"--layers"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("\nrelu1  ") && Contains("\ny  "));
 }
 
 TEST_CASE("an_edited_stage_of_one_operator_of_a_network_goes_back_in") {

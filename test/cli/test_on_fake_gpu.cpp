@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <span>
 
 #include "compiler/execute/executor.h"
 #include "compiler/measure/layer_times.h"
+#include "compiler/network/kernel_program.h"
 #include "compiler/reference.h"
+#include "compiler/verify/verification.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/package/sample_plans.h"
@@ -28,8 +30,18 @@ ErrorKind kind_of_choice(const std::string& device) {
   return ErrorKind::internal;
 }
 
-std::vector<float> not_numbers(std::int64_t count) {
-  return std::vector<float>(static_cast<std::size_t>(count), std::numeric_limits<float>::quiet_NaN());
+bool all_not_numbers(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return std::isnan(value); });
+}
+
+// The package with a program for each of its kernels.
+std::shared_ptr<Package> with_programs(std::shared_ptr<Package> package) {
+  package->manifest.programs.clear();
+  for (const Kernel& kernel : package->manifest.kernels) {
+    package->manifest.programs.push_back(program_of(kernel, kernel.planned_batch));
+  }
+  REQUIRE(verify(*package) == std::vector<std::string>{});
+  return package;
 }
 
 }  // namespace
@@ -57,30 +69,29 @@ TEST_CASE("a_driver_without_devices_leaves_the_host") {
   CHECK(kind_of_choice("cuda") == ErrorKind::device);
 }
 
-TEST_CASE("gpu_executor_launches_once_and_gives_everything_back") {
-  FakeDriver driver;
-  const std::shared_ptr<Package> package = sample_package();
-  for (const Kernel& kernel : package->manifest.kernels) {
-    CAPTURE(kernel.symbol);
-    const std::size_t before = driver.launches().size();
-    const int batch = 3;
-    const std::vector<float> input(static_cast<std::size_t>(kernel.layer->shape.input_elements() * batch), 1.0F);
-    std::vector<float> residual;
-    if (kernel.layer->shape.epilogue.residual)
-      residual.assign(static_cast<std::size_t>(kernel.layer->shape.output_elements() * batch), 2.0F);
-    std::vector<float> output = not_numbers(kernel.layer->shape.output_elements() * batch);
+TEST_CASE("gpu_executor_launches_a_layer_twice_on_poison_and_gives_everything_back") {
+  const std::shared_ptr<Package> package = with_programs(sample_package());
+  for (const Program& program : package->manifest.programs) {
+    FakeDriver driver;
+    CAPTURE(program.name, program.batch);
+    const Kernel& kernel = *find_kernel(package->manifest, program.steps.front().kernel);
+    const int batch = program.batch + 1;  // layers take any number
     {
       const std::unique_ptr<Executor> executor = make_executor(choose_device("cuda:0"), *package);
       CHECK(executor->name() == "cuda:0 (Fake H200, sm_90)");
-      executor->run(kernel, batch, input, residual, output);
-      CHECK(driver.launches().back().function->symbol == kernel.symbol);
+      const Tensors outputs = executor->run(program, batch, random_inputs(program, 1, batch, 1));
+      // The fake computes nothing: what was poisoned comes back poisoned.
+      REQUIRE(outputs.size() == 1);
+      CHECK(static_cast<std::int64_t>(outputs[0].size()) == kernel.layer->shape.output_elements() * batch);
+      CHECK(all_not_numbers(outputs[0]));
+      CHECK(driver.calls_of("cuGraphLaunch") == 2);
+      REQUIRE(driver.graphs().size() == 1);
+      REQUIRE(driver.graphs()[0].nodes.size() == 1);
+      const FakeLaunch launch = driver.graphs()[0].nodes[0];
+      CHECK(launch.function->symbol == kernel.symbol);
+      CHECK(launch.batch == batch);
+      CHECK((launch.residual != nullptr) == kernel.layer->shape.epilogue.residual);
     }
-    REQUIRE(driver.launches().size() == before + 1);
-    const FakeLaunch launch = driver.launches().back();
-    CHECK(launch.batch == batch);
-    CHECK((launch.residual != nullptr) == kernel.layer->shape.epilogue.residual);
-    // The fake computes nothing: what was poisoned comes back poisoned.
-    CHECK(std::all_of(output.begin(), output.end(), [](float value) { return std::isnan(value); }));
     CHECK(driver.live().empty());
   }
 }
@@ -103,21 +114,6 @@ std::shared_ptr<Package> packed_sample() {
 
 }  // namespace
 
-TEST_CASE("gpu_executor_converts_to_and_from_the_kernels_layouts") {
-  FakeDriver driver;
-  const std::shared_ptr<Package> package = packed_sample();
-  const Kernel& kernel = package->manifest.kernels.back();
-  constexpr int kBatch = 2;
-  const std::vector<float> input = random_tensor(kernel.layer->shape.input_elements() * kBatch, 1);
-  const std::vector<float> residual = random_tensor(kernel.layer->shape.output_elements() * kBatch, 2);
-  std::vector<float> output = random_tensor(kernel.layer->shape.output_elements() * kBatch, 3);
-  const std::vector<float> before = output;
-  make_executor(choose_device("cuda:0"), *package)->run(kernel, kBatch, input, residual, output);
-  // The fake computes nothing, so what was there comes back, each value in its place.
-  CHECK(output == before);
-  CHECK(driver.live().empty());
-}
-
 TEST_CASE("bench_allocates_by_the_kernels_layouts") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = packed_sample();
@@ -132,27 +128,6 @@ TEST_CASE("bench_allocates_by_the_kernels_layouts") {
   CHECK(count(8) == kInputBuffers + 2);
   CHECK(count(5) == 0);
   CHECK(count(6) == 0);
-}
-
-TEST_CASE("gpu_executor_converts_to_and_from_halves") {
-  for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2}) {
-    CAPTURE(to_string(precision));
-    FakeDriver driver;
-    const std::shared_ptr<Package> package = half_sample_package(precision);
-    const Kernel& kernel = package->manifest.kernels.back();
-    constexpr int kBatch = 3;
-    const std::vector<float> input = random_tensor(kernel.layer->shape.input_elements() * kBatch, 1);
-    const std::vector<float> residual = random_tensor(kernel.layer->shape.output_elements() * kBatch, 2);
-    std::vector<float> output = random_tensor(kernel.layer->shape.output_elements() * kBatch, 3);
-    std::vector<float> expected;
-    for (const float value : output) expected.push_back(rounded(element_of(precision), value));
-    make_executor(choose_device("cuda:0"), *package)->run(kernel, kBatch, input, residual, output);
-    CHECK(output == expected);  // the fake computes nothing, so what was there comes back, rounded
-    // Two bytes for each value of four images, the last of which fills up.
-    const auto bytes = static_cast<std::size_t>(kernel.layer->shape.input_elements()) * 4 * 2;
-    CHECK(std::ranges::count(driver.allocations(), bytes) == 1);
-    CHECK(driver.live().empty());
-  }
 }
 
 TEST_CASE("bench_allocates_halves") {
@@ -170,17 +145,16 @@ TEST_CASE("bench_allocates_halves") {
 }
 
 TEST_CASE("gpu_executor_gives_everything_back_when_a_call_fails") {
-  const std::shared_ptr<Package> package = sample_package();
-  const Kernel& kernel = package->manifest.kernels.front();
-  const std::vector<float> input(static_cast<std::size_t>(kernel.layer->shape.input_elements()), 1.0F);
+  const std::shared_ptr<Package> package = with_programs(sample_package());
+  const Program& program = package->manifest.programs.front();
+  const Tensors inputs = random_inputs(program, 1, 1, 1);
   int failures = 0;
   for (int call = 1;; ++call) {
     FakeDriver driver;
     driver.fail_at = call;
-    std::vector<float> output = not_numbers(kernel.layer->shape.output_elements());
     try {
       const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = 0, .note = {}}, *package);
-      executor->run(kernel, 1, input, {}, output);
+      executor->run(program, 1, inputs);
     } catch (const Error& error) {
       CHECK(error.kind() == ErrorKind::device);
       ++failures;
@@ -244,20 +218,19 @@ TEST_CASE("geometric_means") {
   CHECK(geometric_mean({1.0, 4.0, 2.0}) == Approx(2.0));
 }
 
-TEST_CASE("the_kernel_for_a_batch_is_the_runtimes_choice") {
+TEST_CASE("the_program_for_a_batch_has_the_kernel_that_the_runtime_would_choose") {
   FakeDriver driver;
-  const std::shared_ptr<Package> package = sample_package();
+  const std::shared_ptr<Package> package = with_programs(sample_package());
   const Device device = Device::open(0);
   const LoadedPackage loaded(device, package, "sample");
   for (const int batch : {1, 2, 7, 8, 9, 31, 32, 33, 1000}) {
     CAPTURE(batch);
     for (const char* layer : {"conv1", "conv2"}) {
-      const Kernel* kernel = kernel_for(package->manifest, layer, batch);
-      REQUIRE(kernel != nullptr);
-      CHECK(kernel->symbol == loaded.kernel(layer, batch).symbol());
+      const Program& program = program_for(programs_named(package->manifest, layer), batch);
+      CHECK(program.steps.front().kernel == loaded.kernel(layer, batch).symbol());
     }
   }
-  CHECK(kernel_for(package->manifest, "conv3", 1) == nullptr);
+  CHECK(programs_named(package->manifest, "conv3").empty());
 }
 
 namespace {
@@ -277,16 +250,28 @@ std::shared_ptr<Package> sample_with_maps() {
 TEST_CASE("gpu_executor_hands_activity_maps_on") {
   FakeDriver driver;
   const std::shared_ptr<Package> package = sample_with_maps();
-  const Kernel& kernel = package->manifest.kernels.front();
-  const std::vector<float> input(static_cast<std::size_t>(kernel.layer->shape.input_elements()), 1.0F);
-  std::vector<float> output = not_numbers(kernel.layer->shape.output_elements());
-  const std::vector<std::uint8_t> live(4 * 8, 1);
-  std::vector<std::uint8_t> marks(4 * 16, 7);
-  const std::vector<std::uint8_t> before = marks;
-  make_executor(choose_device("cuda:0"), *package)->run(kernel, 1, input, {}, output, {live, marks});
-  CHECK(driver.launches().back().input_activity != nullptr);
-  CHECK(driver.launches().back().output_activity != nullptr);
-  CHECK(marks == before);  // the fake computes nothing
+  package->manifest.programs = {program_of(package->manifest.kernels.front(), 1)};
+  const Program& program = package->manifest.programs.front();
+  Tensors inputs = random_inputs(program, 1, 1, 1);
+  REQUIRE(inputs.size() == 2);
+  std::vector<float>& marks = inputs[1];
+  REQUIRE(marks.size() == 4 * 8);
+  for (std::size_t i = 0; i < marks.size(); ++i) marks[i] = static_cast<float>(i % 3);
+  const Tensors outputs =
+      make_executor(choose_device("cuda:0"), *package)->run(program, 1, inputs, [&](const StepValues&) {
+        const FakeLaunch launch = driver.launches().back();
+        REQUIRE(launch.input_activity != nullptr);
+        CHECK(std::ranges::equal(std::span(static_cast<const std::uint8_t*>(launch.input_activity), marks.size()),
+                                 marks));
+        REQUIRE(launch.output_activity != nullptr);
+        static_cast<std::uint8_t*>(launch.output_activity)[5] = 1;
+      });
+  // The fake computes nothing: what the visitor did not write is poison.
+  REQUIRE(outputs.size() == 2);
+  CHECK(all_not_numbers(outputs[0]));
+  std::vector<float> expected(4 * 16, 255);
+  expected[5] = 1;
+  CHECK(outputs[1] == expected);
   CHECK(driver.live().empty());
 }
 

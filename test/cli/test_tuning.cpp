@@ -2,15 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/measure/gpu_measurer.h"
+#include "compiler/network/kernel_program.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
+#include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
 #include "test/skip.h"
@@ -22,10 +23,11 @@ using burin_test::Contains;
 
 namespace {
 
-Package one_kernel() {
-  const std::shared_ptr<Package> sample = sample_package();
+Package one_kernel(const EditKernels& edit = {}) {
+  const std::shared_ptr<Package> sample = sample_package({}, edit);
   Package package = *sample;
   package.manifest.kernels.resize(1);
+  package.manifest.programs = {program_of(package.manifest.kernels[0], 1)};
   std::erase_if(package.files, [&](const auto& file) {
     const auto& binaries = package.manifest.kernels[0].binaries;
     return std::none_of(binaries.begin(), binaries.end(), [&](const auto& b) { return b.path == file.first; });
@@ -95,19 +97,39 @@ TEST_CASE("the_measurer_runs_and_times_one_kernel_and_gives_everything_back") {
   const ConvShape& shape = package.manifest.kernels[0].layer->shape;
   const int batch = 3;
   const std::vector<float> input(static_cast<std::size_t>(shape.input_elements() * batch), 1.0F);
-  std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * batch),
-                            std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> output(static_cast<std::size_t>(shape.output_elements() * batch), 1.0F);
   {
     GpuMeasurer measurer({"sm_90"});
     measurer.run(package, batch, input, {}, output);
-    REQUIRE(driver.launches().size() == 1);
-    CHECK(driver.launches()[0].batch == batch);
-    CHECK(std::isnan(output.front()));  // the fake computes nothing
+    REQUIRE(driver.graphs().size() == 1);
+    REQUIRE(driver.graphs()[0].nodes.size() == 1);
+    CHECK(driver.graphs()[0].nodes[0].batch == batch);
+    CHECK(std::ranges::all_of(output, [](float value) { return std::isnan(value); }));  // the fake computes nothing
     const LaunchTimes times = measurer.time(package, batch);
     CHECK(times.cold_us == Approx(driver.microseconds_per_launch));
     CHECK(times.warm_us == Approx(driver.microseconds_per_launch));
     CHECK(times.samples == 50);
     CHECK(measurer.usable());
+  }
+  CHECK(driver.live().empty());
+}
+
+TEST_CASE("the_measurer_runs_kernels_with_activity_maps_where_everything_is_live") {
+  FakeDriver driver;
+  const Package package = one_kernel([](std::vector<Kernel>& kernels) {
+    edit_baked(kernels.front(), [](BakedPlan& plan) {
+      plan.skips = ActivityMap{1, 7, 7};
+      plan.marks = true;
+    });
+  });
+  const ConvShape& shape = package.manifest.kernels[0].layer->shape;
+  const std::vector<float> input(static_cast<std::size_t>(shape.input_elements()), 1.0F);
+  std::vector<float> output(static_cast<std::size_t>(shape.output_elements()), 1.0F);
+  {
+    GpuMeasurer measurer({"sm_90"});
+    measurer.run(package, 1, input, {}, output);
+    CHECK(std::ranges::all_of(output, [](float value) { return std::isnan(value); }));
+    CHECK(measurer.time(package, 1).cold_us == Approx(driver.microseconds_per_launch));
   }
   CHECK(driver.live().empty());
 }
@@ -121,6 +143,7 @@ TEST_CASE("tuning_where_no_kernel_can_be_loaded_is_one_clear_error") {
   shape.in_channels = shape.out_channels = 4;
   shape.in_h = shape.in_w = 6;
   network.layers = {make_layer("conv", shape, 0.5)};
+  separate_layers(network);
   CompileOptions options;
   const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, 2, 60));
   CHECK_THAT(thrown.text,

@@ -100,12 +100,31 @@ TEST_CASE("verify_json_says_what_the_table_says") {
   nlohmann::json document = nlohmann::json::parse(good.out);
   CHECK(document["passed"] == true);
   CHECK(document["device"] == "host");
-  REQUIRE(document["kernels"].size() == 2);
-  CHECK(document["kernels"][1]["batch"] == 3);
-  CHECK(document["kernels"][1]["error_over_tolerance"].get<double>() <= 1.0);
+  REQUIRE(document["programs"].size() == 2);
+  const nlohmann::json& row = document["programs"][1];
+  CHECK(row["program"] == "conv");
+  CHECK(row["batch"] == 3);
+  CHECK(row["planned_batch"] == 3);
+  CHECK(row["passed"] == true);
+  CHECK(row["images"] == std::vector<int>{0, 1, 2});
+  REQUIRE(row["outputs"].size() == 1);
+  CHECK(row["outputs"][0]["name"] == "conv.output");
+  CHECK(row["outputs"][0]["passed"] == true);
+  CHECK(row["outputs"][0]["error_over_tolerance"].get<double>() <= 1.0);
+  REQUIRE(row["steps"].size() == 1);
+  CHECK(row["steps"][0]["operator"] == "conv");
+  CHECK(row["steps"][0]["kind"] == "convolution");
+  CHECK(row["steps"][0]["longest_reduction"] > 0);
+  CHECK(row["steps"][0]["error_over_tolerance"] == row["outputs"][0]["error_over_tolerance"]);
   const Outcome bad = verify_weights(folder, "other.safetensors", {"--json"});
   CHECK(bad.exit_code == 1);
-  CHECK(nlohmann::json::parse(bad.out)["passed"] == false);
+  const nlohmann::json failed = nlohmann::json::parse(bad.out);
+  CHECK(failed["passed"] == false);
+  CHECK(failed["programs"][0]["passed"] == false);
+  CHECK(failed["programs"][0]["outputs"][0]["passed"] == false);
+  const Outcome table = verify_weights(folder, "w.safetensors", {"--seed", "1"});
+  CHECK_THAT(table.out, Contains("conv       1  all     ok") && Contains("conv       3  all     ok"));
+  CHECK_THAT(table.out, Contains(row["outputs"][0]["worst"]["at"].get<std::string>()));
 }
 
 TEST_CASE("a_kernel_is_right_for_other_batch_sizes_than_its_own") {
@@ -116,6 +135,45 @@ TEST_CASE("a_kernel_is_right_for_other_batch_sizes_than_its_own") {
     const Outcome outcome = verify_weights(folder, "w.safetensors", {"--batch", batch});
     CAPTURE(batch, outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("planned for") && Contains("1 kernel verified"));
+  }
+  CHECK_THAT(verify_weights(folder, "w.safetensors", {"--batch", "4"}).out, !Contains("planned for"));
+}
+
+TEST_CASE("some_images_of_a_layer_are_compared") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  compile_weights(folder, {"--batch", "9"});
+  const Outcome outcome = verify_weights(folder, "w.safetensors", {"--images", "3", "--seed", "2", "--json"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  const std::vector<int> images = nlohmann::json::parse(outcome.out)["programs"][0]["images"];
+  REQUIRE(images.size() == 3);
+  CHECK(images.front() == 0);
+  CHECK(images.back() == 8);
+  CHECK_THAT(verify_weights(folder, "w.safetensors", {"--images", "3", "--seed", "2"}).out,
+             Contains(std::to_string(images[1]) + ", 8 of 9"));
+}
+
+TEST_CASE("layers_with_activity_maps_verify_with_their_maps") {
+  const ScratchFolder folder;
+  TestLayer layer;
+  layer.more_geometry = R"({"activation": "relu"})";
+  write_safetensors(folder / "w.safetensors", {layer});
+  for (const char* precision : {"fp32", "fp16"}) {
+    CAPTURE(precision);
+    compile_weights(folder, {"--skip-dead-tiles", "--batch", "1,3", "--precision", precision});
+    const Outcome outcome = verify_weights(folder, "w.safetensors");
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("conv.output.activity") && Contains("as its tensor says"));
+    CHECK_THAT(outcome.out, Contains("all 2 kernels verified"));
+    const auto document =
+        nlohmann::json::parse(verify_weights(folder, "w.safetensors", {"--json", "--batch", "5"}).out);
+    REQUIRE(document["programs"].size() == 1);
+    const nlohmann::json& outputs = document["programs"][0]["outputs"];
+    REQUIRE(outputs.size() == 2);
+    CHECK(outputs[1] == nlohmann::json{{"name", "conv.output.activity"}, {"passed", true}});
   }
 }
 
@@ -137,8 +195,8 @@ TEST_CASE("verify_takes_layers_by_glob") {
   compile_weights(folder);
   const nlohmann::json document =
       nlohmann::json::parse(verify_weights(folder, "w.safetensors", {"--layer", "b*", "--json"}).out);
-  REQUIRE(document["kernels"].size() == 1);
-  CHECK(document["kernels"][0]["layer"] == "b");
+  REQUIRE(document["programs"].size() == 1);
+  CHECK(document["programs"][0]["program"] == "b");
   CHECK(verify_weights(folder, "w.safetensors", {"--layer", "c*"}).exit_code == 2);
 }
 

@@ -10,6 +10,7 @@
 #include "compiler/observer.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
@@ -43,6 +44,7 @@ Network network_of(const std::vector<std::string>& names) {
   network.source = "folder/net.safetensors";
   std::uint64_t seed = 0;
   for (const std::string& name : names) network.layers.push_back(make_layer(name, tiny_shape(), 0.4, ++seed));
+  separate_layers(network);
   return network;
 }
 
@@ -52,8 +54,10 @@ CompileOptions baked(CompileOptions options) {
   return options;
 }
 
-CompileResult compile(const Network& network, const CompileOptions& options = {}) {
-  return compile_network(network, baked(options), {});
+// The layers may have other shapes than when the network was made.
+CompileResult compile(Network network, const CompileOptions& options = {}) {
+  separate_layers(network);
+  return compile_network(std::move(network), baked(options), {});
 }
 
 CompileOptions dump_to(const std::string& folder) {
@@ -142,6 +146,65 @@ TEST_CASE("compile: a package holds what its manifest says") {
   }
   REQUIRE(manifest.tensors.size() == 1);
   CHECK(result.package.files.at(manifest.tensors[0].path).size() == 6 * sizeof(float));
+  // A program for each, which launches it on memory of its own.
+  CHECK(holds_layers(manifest));
+  CHECK(program_names(manifest) == std::vector<std::string>{"first", "second"});
+  REQUIRE(manifest.programs.size() == 4);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Program& program = manifest.programs[i];
+    CHECK(program.name == expected[i].first);
+    CHECK(program.batch == expected[i].second);
+    CHECK(program.arena_bytes == 0);
+    REQUIRE(program.steps.size() == 1);
+    CHECK(program.steps[0].kernel == manifest.kernels[i].symbol);
+    CHECK(program.steps[0].options.size() == 1);
+    REQUIRE(program.buffers.size() == 2);
+    CHECK(program.inputs().at(0)->tensor == program.name + ".input");
+    CHECK(program.outputs().at(0)->tensor == program.name + ".output");
+  }
+}
+
+TEST_CASE("compile: batch sizes in any order give programs in ascending order") {
+  CompileOptions options;
+  options.batches = {5, 1};
+  const Manifest manifest = compile(network_of({"a", "b"}), options).package.manifest;
+  std::vector<std::pair<std::string, int>> made;
+  for (const Program& program : manifest.programs) made.emplace_back(program.name, program.batch);
+  CHECK(made == std::vector<std::pair<std::string, int>>{{"a", 1}, {"a", 5}, {"b", 1}, {"b", 5}});
+}
+
+TEST_CASE("compile: layers whose tensors are not plain, and their maps, are arguments in those formats") {
+  Network network = network_of({"conv"});
+  network.layers[0].shape.epilogue.residual = true;
+  const auto inputs_of = [](const Package& package) {
+    CHECK(verify(package) == std::vector<std::string>{});
+    std::vector<std::string> texts;
+    for (const Buffer* input : package.manifest.programs.at(0).inputs()) {
+      texts.push_back(input->tensor + " " + input->format_text());
+    }
+    return texts;
+  };
+  CompileOptions options;
+  options.precision = Precision::bf16;
+  CHECK(inputs_of(compile(network, options).package) ==
+        std::vector<std::string>{"conv.input bf16 n2chw", "conv.residual bf16 n2chw"});
+  options.precision = Precision::fp32;
+  options.layout = TensorLayout::nchw4;
+  CHECK(inputs_of(compile(network, options).package) ==
+        std::vector<std::string>{"conv.input f32 nchw4", "conv.residual f32 nchw4"});
+  options.layout.reset();
+  options.skip_dead_tiles = true;
+  const Package package = compile(network, options).package;
+  const KernelForm& form = package.manifest.kernels.at(0).form;
+  REQUIRE(form.has(TensorRole::input_map));
+  CHECK(inputs_of(package) ==
+        std::vector<std::string>{"conv.input f32 nchw", "conv.residual f32 nchw",
+                                 "conv.input.activity map " + print(*form.find(TensorRole::input_map)->map)});
+  const Program& program = package.manifest.programs[0];
+  REQUIRE(program.outputs().size() == 2);
+  CHECK(program.outputs()[1]->tensor == "conv.output.activity");
+  CHECK(program.steps[0].input_map.has_value());
+  CHECK(program.steps[0].output_map.has_value());
 }
 
 TEST_CASE("compile: the number of threads changes nothing") {
@@ -301,7 +364,7 @@ TEST_CASE("compile: names that become the same are told apart") {
 
 TEST_CASE("compile: folders of layers with odd names") {
   const ScratchFolder folder;
-  const std::vector<std::string> names = {"a/b", "..", "a:b", "", "a.b", "\xc3\xa4", std::string(300, 'x')};
+  const std::vector<std::string> names = {"a/b", "..", "a:b", "a.b", "\xc3\xa4", std::string(300, 'x')};
   CompileOptions options = dump_to(folder / "d");
   options.stop_after = "plan";
   const CompileResult result = compile(network_of(names), options);
@@ -310,6 +373,7 @@ TEST_CASE("compile: folders of layers with odd names") {
   for (const auto& entry : fs::recursive_directory_iterator(folder / "d")) {
     if (!entry.is_directory()) continue;
     CHECK(entry.path().parent_path() == folder / "d");
+    if (entry.path().filename() == "network") continue;  // the graph, pass by pass
     CHECK(fs::exists(entry.path() / "30-plan.txt"));
     made.push_back(entry.path().filename().string());
   }
@@ -317,6 +381,15 @@ TEST_CASE("compile: folders of layers with odd names") {
   CHECK(folder.entries() == std::vector<std::string>{"d"});
   CHECK(folder_name("..") == "_..");
   CHECK(folder_name("features.0/conv") == "features.0_conv");
+}
+
+TEST_CASE("compile: the longest name that a layer may have") {
+  Network network = network_of({std::string(kMaxLayerNameBytes, 'x')});
+  network.layers[0].shape.epilogue.residual = true;  // the names of its tensors are longer still
+  REQUIRE(verify(network.layers[0]).empty());
+  const CompileResult result = compile(network);
+  CHECK(verify(result.package) == std::vector<std::string>{});
+  CHECK(result.package.manifest.programs.at(0).name == network.layers[0].name);
 }
 
 TEST_CASE("compile: a layer whose symbol starts like a device primitive") {

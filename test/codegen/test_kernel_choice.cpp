@@ -92,7 +92,7 @@ TEST_CASE("kernel choice: the plan that was compared is the one that is compiled
   CHECK(jobs.kernels[0].candidate == choice.candidate);
   REQUIRE(jobs.programs.size() == 1);
   CHECK(jobs.programs[0].kernels == std::vector<std::size_t>{0});
-  CHECK(jobs.programs[0].options.at(0) == choice.options);
+  CHECK(jobs.programs[0].program.steps.at(0).options == choice.options);
 }
 
 TEST_CASE("kernel choice: a tuned kernel counts with the time that was measured") {
@@ -214,23 +214,30 @@ TEST_CASE("kernel choice: a kernel for each batch size, of one kind or of two") 
   CHECK(jobs.kernels[0].candidate.provider == "conv_dense");
   CHECK(jobs.kernels[1].candidate.provider == "conv_dense");
   REQUIRE(jobs.programs.size() == 2);
-  CHECK(jobs.programs[0].batch == 1);
+  CHECK(jobs.programs[0].program.batch == 1);
   CHECK(jobs.programs[0].kernels == std::vector<std::size_t>{0});
   CHECK(jobs.programs[1].kernels == std::vector<std::size_t>{1});
 }
 
-TEST_CASE("kernel choice: layers that are no network have the same choice") {
+TEST_CASE("kernel choice: layers that are no network have the same choice, and a program each") {
   Network layers;
   layers.source = "m.safetensors";
   layers.layers = {dense_layer(), layer_of(512, 512, 13, 0.25)};
   layers.layers[1].name = "sparse";
+  separate_layers(layers);
   const KernelJobs jobs = jobs_of(layers);
-  CHECK(jobs.programs.empty());
   REQUIRE(jobs.kernels.size() == 2);
   for (std::size_t i = 0; i < 2; ++i) CHECK(jobs.kernels[i].candidate == choose(layers.layers[i]).candidate);
   CHECK(jobs.kernels[0].candidate.provider == "conv_dense");
   CHECK(jobs.kernels[1].candidate.provider == "conv_baked");
+  REQUIRE(jobs.programs.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(jobs.programs[i].program.name == layers.layers[i].name);
+    CHECK(jobs.programs[i].program.steps.size() == 1);
+    CHECK(jobs.programs[i].kernels == std::vector<std::size_t>{i});
+  }
   layers.layers.resize(1);
+  separate_layers(layers);
   const Package package = compile_network(layers, {}, {}).package;
   CHECK(verify(package).empty());
   REQUIRE(package.manifest.kernels.size() == 1);
@@ -238,6 +245,8 @@ TEST_CASE("kernel choice: layers that are no network have the same choice") {
   CHECK(dense.provider == "conv_dense");
   CHECK(dense.is_convolution());
   CHECK(package.files.contains(dense.weights));
+  REQUIRE(package.manifest.programs.size() == 1);
+  CHECK(package.manifest.programs[0].steps.at(0).options.size() == 2);
 }
 
 TEST_CASE("kernel choice: what only baked code can") {

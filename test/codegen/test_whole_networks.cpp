@@ -2,9 +2,8 @@
 
 #include <algorithm>
 
-#include "compiler/choose/choose.h"
 #include "compiler/compile.h"
-#include "compiler/verify/network_verification.h"
+#include "compiler/verify/verification.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/network/random_graphs.h"
@@ -14,14 +13,10 @@ using namespace burin_test;
 
 namespace {
 
-Package compile_model(const Network& model, const CompileOptions& options) {
-  return compile_network(prepare_graph(model, std::nullopt, graph_choices(options)), options, {}).package;
-}
-
 // What is wrong, in words.
-std::string first_fault(const NetworkVerification& verification) {
+std::string first_fault(const Verification& verification) {
   if (verification.results.empty()) return "nothing was verified";
-  for (const NetworkResult& result : verification.results) {
+  for (const ProgramResult& result : verification.results) {
     if (result.passed()) continue;
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
@@ -42,25 +37,28 @@ std::string first_fault(const NetworkVerification& verification) {
 // What compiled networks consisted of.
 struct Seen {
   int conversions = 0, halves = 0;  // steps, buffers
+  int maps = 0;                     // that a step reads
 };
 
 std::string fault_of_seed(std::uint64_t seed, CompileOptions compile_options, Seen& seen) {
   Network model = RandomGraph(seed).make();
   model.source = "random.onnx";
   compile_options.batches = {1, 3};
-  const Package package = compile_model(model, compile_options);
-  for (const Program& program : package.manifest.network->programs) {
+  const Package package = compile_network(model, compile_options, {}).package;
+  for (const Program& program : package.manifest.programs) {
+    for (const Step& step : program.steps) seen.maps += step.input_map ? 1 : 0;
     seen.conversions +=
         static_cast<int>(std::ranges::count(program.steps, std::string(kind_name(Convert{})), &Step::kind));
     seen.halves += static_cast<int>(std::ranges::count_if(
-        program.buffers, [](const Buffer& buffer) { return buffer.element != ElementType::f32; }));
+        program.buffers, [](const Buffer& buffer) { return buffer.format.element != ElementType::f32; }));
   }
   if (const auto faults = verify(package); !faults.empty()) return faults.front();
   const std::unique_ptr<Executor> executor = make_executor({.host = true}, package);
-  NetworkVerifyOptions options;
+  VerifyOptions options;
   options.seed = seed;
   options.steps = true;
-  return first_fault(verify_network(package, model, options, *executor));
+  const Network reference = reference_of(model, package.manifest, std::nullopt);
+  return first_fault(verify_programs(package, reference, options, *executor));
 }
 
 }  // namespace
@@ -72,6 +70,20 @@ TEST_CASE("random_networks_compute_what_the_graph_says_as_a_whole_and_step_by_st
     CHECK(fault_of_seed(seed, {}, seen) == "");
   }
   CHECK(seen.conversions == 0);
+  CHECK(seen.maps == 0);
+}
+
+TEST_CASE("random_networks_skip_what_the_layer_before_marked_as_dead") {
+  constexpr std::uint64_t kGraphs = 25;
+  CompileOptions options;
+  options.skip_dead_tiles = true;
+  options.plan_constraints = parse_plan_constraints("tile=1x1x1");  // maps are for kernels of the same tiles
+  Seen seen;
+  for (std::uint64_t seed = 1; seed <= kGraphs; ++seed) {
+    INFO("RandomGraph(" << seed << ")");
+    CHECK(fault_of_seed(seed, options, seen) == "");
+  }
+  CHECK(seen.maps > 20);
 }
 
 TEST_CASE("random_networks_compute_in_half_precision_and_in_other_layouts") {

@@ -33,24 +33,29 @@ Package shortened(Package package) {
   return package;
 }
 
-// Pairs of images, with activity maps.
+// Pairs of images, with activity maps, and the programs of the layers. Those of one layer compute in one type.
 Manifest half_manifest() {
   Manifest manifest = sample_manifest();
   const Precision precisions[] = {Precision::fp16x2, Precision::bf16};
   for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
     Kernel& kernel = manifest.kernels[i];
+    kernel.op += to_string(precisions[i]);
     set_plan(kernel, sample_plan(kernel.layer->shape, {.splits = 2,
                                                        .precision = precisions[i],
                                                        .batch = kernel.planned_batch,
                                                        .skips = ActivityMap{2, 7, 14},
                                                        .marks = true}));
   }
+  add_layer_programs(manifest);
   return manifest;
 }
 
+// With edited code, and without its weights.
 Manifest tuned_manifest() {
   Manifest manifest = sample_manifest();
   manifest.kernels.resize(1);
+  manifest.kernels[0].edited = true;
+  manifest.kernels[0].layer->data.clear();
   manifest.kernels[0].tuning =
       TuningRecord{.device = "NVIDIA H200",
                    .arch = "sm_90",
@@ -74,7 +79,7 @@ Manifest tuned_manifest() {
 // Kernels of templates alone: a convolution in nchw4 with a pool and weights, and operators.
 Manifest template_manifest() {
   Manifest manifest = network_package().manifest;
-  manifest.network.reset();
+  manifest.programs.clear();
   manifest.kernels.erase(manifest.kernels.begin() + 1, manifest.kernels.begin() + 6);
   Kernel& kernel = manifest.kernels[0];
   kernel.planned_batch = 0;
@@ -93,7 +98,7 @@ Manifest template_manifest() {
 // A program for one batch is enough.
 Manifest network_manifest() {
   Manifest manifest = network_package().manifest;
-  manifest.network->programs.pop_back();
+  manifest.programs.pop_back();
   manifest.kernels.erase(manifest.kernels.begin() + 3, manifest.kernels.begin() + 6);
   return manifest;
 }
@@ -121,7 +126,7 @@ int main(int count, char** arguments) {
   Package package = shortened(sample_package());
   write_package(package, folder / "two_kernels.zip");
   package.manifest.kernels.clear();
-  std::erase_if(package.files, [](const auto& file) { return file.first.starts_with("kernels/"); });
+  std::erase_if(package.files, [](const auto& file) { return !file.first.starts_with("tensors/"); });
   write_package(package, folder / "tensors.zip");
   package.files.clear();
   package.manifest.tensors.clear();

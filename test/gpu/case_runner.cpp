@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "compiler/compile.h"
-#include "compiler/verify/layer_verification.h"
+#include "compiler/verify/verification.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 
@@ -21,11 +21,10 @@ class CaseRunner::TakesTurns : public Executor {
   std::string name() const override { return "one GPU for all"; }
   bool concurrent() const override { return true; }
 
-  void run(const Kernel& kernel, int batch, std::span<const float> input, std::span<const float> residual,
-           std::span<float> output, const ActivityMaps& maps) override {
+  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) override {
     const std::lock_guard turn(runner_.gpu_);
     const Announced announced(runner_, what_);
-    make_executor(runner_.device_, package_)->run(kernel, batch, input, residual, output, maps);
+    return make_executor(runner_.device_, package_)->run(program, batch, inputs, visit);
   }
 
  private:
@@ -46,10 +45,15 @@ class CaseRunner::TakesTurns : public Executor {
   const std::string what_;
 };
 
-Package CaseRunner::compile(const RandomCase& drawn) const {
+Network CaseRunner::network_of(const RandomCase& drawn) {
   Network network;
   network.source = "random layers";
   network.layers = {drawn.layer};
+  separate_layers(network);
+  return network;
+}
+
+Package CaseRunner::compile(const RandomCase& drawn) const {
   CompileOptions options;
   options.archs = drawn.archs;
   options.batches = {drawn.planned_batch};
@@ -64,7 +68,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
     write_file(plan_file, print(drawn.plan));
     options.from_file = plan_file;
   }
-  Package package = compile_network(network, options, {}).package;
+  Package package = compile_network(network_of(drawn), options, {}).package;
   if (options.from_file) std::filesystem::remove(plan_file);
   return package;
 }
@@ -74,10 +78,14 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   const Kernel& kernel = package.manifest.kernels.front();
   CaseOutcome outcome;
   outcome.plan = parse_baked_plan(kernel.plan);
-  const VerificationTask task{&kernel, drawn.layer, drawn.batch};
-  VerificationResult result;
+  const Network reference = reference_of(network_of(drawn), package.manifest, std::nullopt);
+  VerifyOptions options;
+  options.batch = drawn.batch;
+  options.seed = drawn.seed;
+  options.jobs = 1;
+  Verification verification;
   if (device_.host) {
-    result = verify_kernel(task, drawn.seed, *make_executor(device_, package));
+    verification = verify_programs(package, reference, options, *make_executor(device_, package, 1));
   } else {
     const auto is_cubin = [&](const KernelBinary& binary) {
       return binary.kind == BinaryKind::cubin && binary.arch == drawn.archs.back();
@@ -87,13 +95,22 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
       return outcome;
     }
     TakesTurns executor(*this, package, drawn.arguments() + ": " + drawn.describe());
-    result = verify_kernel(task, drawn.seed, executor);
+    verification = verify_programs(package, reference, options, executor);
   }
-  outcome.worst_ratio = result.comparison.worst_ratio;
-  if (result.passed) {
+  const ProgramResult& result = verification.results.at(0);
+  if (!result.fault.empty()) {
+    outcome.text = result.fault;
+    return outcome;
+  }
+  const StepResult& step = result.steps.at(0);
+  outcome.worst_ratio = step.comparison.worst_ratio;
+  if (verification.passed()) {
     outcome.kind = CaseOutcome::Kind::right;
-  } else {
-    outcome.text = describe_worst(task, result);
+    return outcome;
+  }
+  outcome.text = describe_worst(step.comparison, step.fault, step.shape, result.images);
+  for (const OutputResult& output : result.outputs) {
+    if (!output.fault.empty()) outcome.text = output.fault;
   }
   return outcome;
 }

@@ -8,6 +8,7 @@
 
 #include "compiler/execute/executor.h"
 #include "ir/baked_plan.h"
+#include "ir/network.h"
 #include "test/codegen/random_case.h"
 #include "test/scratch_folder.h"
 
@@ -39,6 +40,7 @@ class CaseRunner {
     std::chrono::steady_clock::time_point since;
   };
 
+  static burin::Network network_of(const RandomCase& drawn);
   burin::Package compile(const RandomCase& drawn) const;
   CaseOutcome verify(const RandomCase& drawn);
 

@@ -10,7 +10,7 @@ compile_one() {
   local index=$1 file=$2 layer=$3 batch=$4 plan=$5
   local options=()
   [[ $plan == - ]] || options=(--plan "$plan")
-  "$burin" compile "$weights/$file.safetensors" --layer "$layer" --batch "$batch" --arch sm_90 --jobs 1 --no-bitcode \
+  "$burin" compile "$weights/$file.safetensors" --layer "$layer" --batch "$batch" --arch sm_90 --jobs 1 \
     "${options[@]}" -o "$work/$index.burin" > "$work/$index.log" 2>&1 || true
 }
 export -f compile_one

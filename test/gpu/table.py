@@ -78,7 +78,7 @@ def mean_rows(files, baselines):
 
 
 def size_rows(documents):
-    """Of each file and batch size; the package holds the kernels of all batch sizes, PTX and bitcode too."""
+    """Of each file and batch size; the package holds the kernels of all batch sizes, PTX too."""
     for name, document in documents.items():
         for batch in sorted({row["batch"] for row in document["rows"]}):
             rows = [row for row in document["rows"] if row["batch"] == batch]

@@ -18,7 +18,7 @@ reports=()
 for file in "$weights"/$glob.safetensors; do
   name=$(basename "$file" .safetensors)$suffix
   package=$out/$name.tuned.burin
-  options=(--tune="${TUNE:-12}" --batch "${BATCHES:-1,32}" --arch "${ARCH:-native}" --no-bitcode
+  options=(--tune="${TUNE:-12}" --batch "${BATCHES:-1,32}" --arch "${ARCH:-native}"
            --precision "$precision")
   [[ -z ${LAYERS:-} ]] || options+=(--layer "$LAYERS")
   echo "== $name"

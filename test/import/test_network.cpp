@@ -88,6 +88,24 @@ TEST_CASE("network: a bare array with flags") {
   CHECK(layer.weight(3, 2, 2, 1) == 72);
 }
 
+TEST_CASE("network: each layer of a file is a graph of its own") {
+  const Network network = import_bytes(tensors_file({{"a.weight", {2, 1, 1, 1}, ""}, {"b.weight", {1, 2, 3, 3}, ""}},
+                                                    R"({"a":{"H":4,"W":4,"residual":true},"b":{"H":4,"W":5}})"));
+  CHECK(network.separate);
+  CHECK(verify(network).empty());
+  std::vector<std::string> tensors, operators;
+  for (const Activations& tensor : network.tensors) {
+    tensors.push_back(tensor.name + " " + shape_text(tensor.shape));
+    CHECK(tensor.format.is_plain());
+  }
+  for (const Operator& op : network.operators) operators.push_back(op.name);
+  CHECK(tensors == std::vector<std::string>{"a.input 1x4x4", "a.residual 2x4x4", "a.output 2x4x4", "b.input 2x4x5",
+                                            "b.output 1x2x3"});
+  CHECK(operators == std::vector<std::string>{"a", "b"});
+  CHECK(network.inputs == std::vector<int>{0, 1, 3});
+  CHECK(network.outputs == std::vector<int>{2, 4});
+}
+
 TEST_CASE("network: a bare matrix is a 1x1 convolution") {
   const Network network = import_bytes(npy_ramp({4, 3}), with_flags("3x8x8"), "m.npy");
   CHECK(network.layers.at(0).shape.kernel_h == 1);

@@ -349,12 +349,17 @@ TEST_CASE("onnx input: half precision is a note") {
   CHECK(model.import().notes[0].find("input 'x'") != std::string::npos);
 }
 
-TEST_CASE("onnx options: chosen layers come without their graph") {
+TEST_CASE("onnx options: chosen layers come without the network around them") {
+  CHECK_FALSE(small_network().import().separate);
   const Network network = small_network().import(with_layers("sec*"));
   REQUIRE(network.layers.size() == 1);
   CHECK(network.layers[0].name == "second");
-  CHECK_FALSE(network.has_graph());
-  CHECK(network.tensors.empty());
+  CHECK(network.separate);
+  REQUIRE(network.operators.size() == 1);
+  CHECK(network.operators[0].name == "second");
+  REQUIRE(network.tensors.size() == 2);
+  CHECK(network.tensors[0].name == "second.input");
+  CHECK(network.tensors[1].name == "second.output");
   REQUIRE(network.notes.size() == 1);
   CHECK(network.notes[0].find("1 of 2 convolutions") != std::string::npos);
   is_usage_error(small_network(), {"no layer matches 'thirb'", "'first', 'second'"}, with_layers("thirb"));

@@ -451,7 +451,7 @@ TEST_CASE("kernel form: a plan, its form and what cannot be derived") {
   Kernel kernel;
   kernel.provider = kBakedProvider;
   kernel.op = "conv1";
-  kernel.layer = KernelLayer{.shape = small_shape()};
+  kernel.layer.emplace().shape = small_shape();
   kernel.planned_batch = 2;
   kernel.plan = print(small_plan());
   derive_form(kernel);

@@ -82,13 +82,17 @@ TEST_CASE("mutated text: sparse patterns") {
   CHECK(readable < 4900);
 }
 
-TEST_CASE("mutated text: network plans") {
-  const int readable = read_mutations(to_text(burin_test::small_program()), 83, [](const std::string& text) {
-    const Program plan = parse_program(text);
-    verify(plan);
-    print(plan);
-    if (!(parse_program(to_text(plan)) == plan)) FAIL("no round trip");
-  });
-  CHECK(readable > 100);
-  CHECK(readable < 4900);
+TEST_CASE("mutated text: programs") {
+  const Program programs[] = {burin_test::small_program(), burin_test::mapped_program()};
+  for (const Program& whole : programs) {
+    INFO(whole.name);
+    const int readable = read_mutations(to_text(whole), 84, [](const std::string& text) {
+      const Program program = parse_program(text);
+      verify(program);
+      print(program);
+      if (!(parse_program(to_text(program)) == program)) FAIL("no round trip");
+    });
+    CHECK(readable > 100);
+    CHECK(readable < 4900);
+  }
 }

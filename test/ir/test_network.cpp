@@ -82,10 +82,59 @@ Pool pool_of(int kernel, int stride, int pad) {
 
 TEST_CASE("network: a legal graph has no faults") { CHECK(verify(small_network()).empty()); }
 
-TEST_CASE("network: without a graph there is nothing to fault") {
+TEST_CASE("network: layers alone are no network") {
   Network network;
-  network.layers.push_back({});
-  CHECK(verify(network).empty());
+  network.layers.push_back(small_network().layers[0]);
+  const std::vector<std::string> faults = verify(network);
+  REQUIRE(faults.size() == 1);
+  CHECK(faults[0].starts_with("the number of operators is 0, allowed is 1 to"));
+}
+
+TEST_CASE("network: layers that are each a graph of their own") {
+  Network network = small_network();
+  network.input_std = 0.5;
+  network.layers.push_back(network.layers[0]);
+  network.layers[1].name = "second";
+  network.layers[1].shape.epilogue.residual = true;
+  network.layers[1].shape.epilogue.pool =
+      Pool{.kind = PoolKind::max, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  separate_layers(network);
+  CHECK(verify(network) == std::vector<std::string>{});
+  CHECK(network.separate);
+  CHECK(network.input_std == 0.5);
+  REQUIRE(network.operators.size() == 2);
+  std::vector<std::string> tensors;
+  for (const Activations& tensor : network.tensors) tensors.push_back(tensor.name + " " + shape_text(tensor.shape));
+  CHECK(tensors == std::vector<std::string>{"conv.input 3x8x8", "conv.output 4x8x8", "second.input 3x8x8",
+                                            "second.residual 4x8x8", "second.output 4x4x4"});
+  CHECK(network.inputs == std::vector<int>{0, 2, 3});
+  CHECK(network.outputs == std::vector<int>{1, 4});
+  CHECK(network.operators[1].name == "second");
+  CHECK(network.operators[1].inputs == std::vector<int>{2, 3});
+
+  network.tensors[4].format.layout = TensorLayout::nchw4;
+  network.tensors[3].format.layout = TensorLayout::nchw4;
+  const Network second = network_of(network, network.operators[1]);
+  CHECK(verify(second) == std::vector<std::string>{});
+  CHECK(second.separate);
+  CHECK(second.source == network.source);
+  CHECK(second.input_std == 0.5);
+  REQUIRE(second.layers.size() == 1);
+  CHECK(second.layers[0].name == "second");
+  CHECK(second.inputs == std::vector<int>{0, 1});
+  CHECK(second.outputs == std::vector<int>{2});
+  CHECK(second.tensors[1].name == "second.residual");
+  CHECK(second.tensors[2].format.layout == TensorLayout::nchw4);
+}
+
+TEST_CASE("network: a network of one operator that is no convolution") {
+  const Network network = small_network();
+  const Network fc = network_of(network, network.operators[4]);
+  CHECK(verify(fc) == std::vector<std::string>{});
+  CHECK(fc.layers.empty());
+  CHECK_FALSE(fc.separate);
+  CHECK(fc.tensors[0].name == "flatten_out");
+  CHECK(fc.tensors[1].name == "fc_out");
 }
 
 TEST_CASE("network: rules of the graph") {

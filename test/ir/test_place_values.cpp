@@ -2,21 +2,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <numeric>
+#include <span>
 
 #include "ir/place_values.h"
 #include "test/catch.h"
+#include "test/thrown.h"
 
 using namespace burin;
+using burin_test::error_of;
 
 namespace {
 
-Program plan_of(std::vector<std::int64_t> shape, TensorLayout layout = TensorLayout::nchw,
-                    ElementType element = ElementType::f32) {
-  Program plan;
-  plan.batch = 2;
-  plan.buffers.push_back({"t", std::move(shape), BufferHome::arena, -1, element, layout, 0, 0, 0, 0});
-  return plan;
+// Two images of one tensor.
+Program program_of(std::vector<std::int64_t> shape, TensorFormat format = {}) {
+  Program program;
+  program.batch = 2;
+  Buffer& buffer = program.buffers.emplace_back(Buffer{.tensor = "t", .shape = std::move(shape), .format = format});
+  buffer.bytes = program.pieces(buffer) * image_words(format, buffer.shape) * kWordBytes;
+  return program;
 }
 
 std::vector<float> counted(std::size_t count) {
@@ -28,46 +33,81 @@ std::vector<float> counted(std::size_t count) {
 }  // namespace
 
 TEST_CASE("place values: a whole buffer") {
-  const Program plan = plan_of({2, 1, 2});
+  const Program program = program_of({2, 1, 2});
   const Place place = {0, 0, 16, 16, 1, 0};
-  CHECK(words_until_end(plan, place, 2) == 8);
-  CHECK(read_place(plan, place, 2, counted(8)) == counted(8));
+  CHECK(words_until_end(program, place, 2) == 8);
+  CHECK(read_place(program, place, 2, counted(8)) == counted(8));
 }
 
 TEST_CASE("place values: a slice of each image, and runs of one") {
-  const Program plan = plan_of({4, 1, 2});
+  const Program program = program_of({4, 1, 2});
   const Place slice = {0, 8, 32, 8, 1, 0};
-  CHECK(words_until_end(plan, slice, 2) == 12);
-  CHECK(read_place(plan, slice, 2, counted(12)) == std::vector<float>{2, 3, 10, 11});
+  CHECK(words_until_end(program, slice, 2) == 12);
+  CHECK(read_place(program, slice, 2, counted(12)) == std::vector<float>{2, 3, 10, 11});
   const Place runs = {0, 4, 32, 4, 2, 16};
-  CHECK(words_until_end(plan, runs, 2) == 14);
-  CHECK(read_place(plan, runs, 2, counted(16)) == std::vector<float>{1, 5, 9, 13});
+  CHECK(words_until_end(program, runs, 2) == 14);
+  CHECK(read_place(program, runs, 2, counted(16)) == std::vector<float>{1, 5, 9, 13});
   std::vector<float> memory(16, -1.0F);
-  write_place(plan, runs, 2, std::vector<float>{7, 8, 9, 10}, memory);
-  CHECK(read_place(plan, runs, 2, memory) == std::vector<float>{7, 8, 9, 10});
+  write_place(program, runs, 2, std::vector<float>{7, 8, 9, 10}, memory);
+  CHECK(read_place(program, runs, 2, memory) == std::vector<float>{7, 8, 9, 10});
   CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 12);
 }
 
 TEST_CASE("place values: what a layout fills up is left out") {
-  const Program plan = plan_of({3, 1, 2}, TensorLayout::nchw4);
+  const Program program = program_of({3, 1, 2}, {ElementType::f32, TensorLayout::nchw4});
   const Place place = {0, 0, 32, 32, 1, 0};
   std::vector<float> memory(16);
-  write_place(plan, place, 2, counted(12), memory);
+  write_place(program, place, 2, counted(12), memory);
   CHECK(memory[0] == 0);
   CHECK(memory[1] == 2);  // the second channel of the first pixel
   CHECK(std::isnan(memory[3]));
-  CHECK(read_place(plan, place, 2, memory) == counted(12));
+  CHECK(read_place(program, place, 2, memory) == counted(12));
 }
 
 TEST_CASE("place values: of halves, two images share words") {
-  const Program plan = plan_of({4, 1, 2}, TensorLayout::n2chw, ElementType::f16);
+  const Program program = program_of({4, 1, 2}, {ElementType::f16, TensorLayout::n2chw});
   const Place slice = {0, 8, 32, 16, 1, 0};  // channels 1 and 2 of 4
-  CHECK(words_until_end(plan, slice, 2) == 6);
-  CHECK(words_until_end(plan, slice, 3) == 14);
+  CHECK(words_until_end(program, slice, 2) == 6);
+  CHECK(words_until_end(program, slice, 3) == 14);
   std::vector<float> memory(16, -1.0F);
   const std::vector<float> values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};  // of three images
-  write_place(plan, slice, 3, values, memory);
-  CHECK(read_place(plan, slice, 3, memory) == values);
+  write_place(program, slice, 3, values, memory);
+  CHECK(read_place(program, slice, 3, memory) == values);
   CHECK(unpack_words(ElementType::f16, std::vector<float>{memory[2]}) == std::vector<float>{1, 5});
   CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 8);
+}
+
+TEST_CASE("place values: the place of a whole buffer") {
+  Program program = program_of({4, 1, 2});
+  program.buffers.push_back(program_of({3, 1, 2}, {ElementType::f32, TensorLayout::nchw4}).buffers[0]);
+  program.buffers.push_back(program_of({4, 1, 2}, {ElementType::f16, TensorLayout::n2chw}).buffers[0]);
+  CHECK(whole_place(program, program.buffers[0]) == Place{0, 0, 32, 32, 1, 0});
+  CHECK(whole_place(program, program.buffers[1]) == Place{1, 0, 32, 32, 1, 0});
+  CHECK(whole_place(program, program.buffers[2]) == Place{2, 0, 32, 32, 1, 0});
+  CHECK(image_groups(program, whole_place(program, program.buffers[1]), 3) == 3);
+  CHECK(image_groups(program, whole_place(program, program.buffers[2]), 3) == 2);
+}
+
+TEST_CASE("place values: a map is bytes, cell by cell") {
+  // Of five channels: two cells of rows for each two images.
+  Program program;
+  program.batch = 3;
+  program.buffers.push_back({.tensor = "t.activity", .shape = {5, 4, 4}, .map = ActivityMap{2, 2, 4}, .bytes = 20});
+  const Place place = whole_place(program, program.buffers[0]);
+  CHECK(place == Place{0, 0, 10, 10, 1, 0});
+  CHECK(image_groups(program, place, 2) == 1);
+  CHECK(words_until_end(program, place, 2) == 3);
+  CHECK(words_until_end(program, place, 3) == 5);
+  std::vector<float> memory(5, -1.0F);
+  const std::vector<float> marks = {1, 0, 0, 1, 1, 0, 0, 0, 0, 7};
+  write_place(program, place, 2, marks, memory);
+  CHECK(read_place(program, place, 2, memory) == marks);
+  CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 2);
+  CHECK(std::as_bytes(std::span(memory))[9] == std::byte{7});
+  std::vector<float> both = marks;
+  both.insert(both.end(), marks.begin(), marks.end());
+  write_place(program, place, 3, both, memory);
+  CHECK(read_place(program, place, 3, memory) == both);
+  CHECK(error_of([&] { write_place(program, place, 3, marks, memory); }, ErrorKind::internal).find("10 marks") !=
+        std::string::npos);
 }

@@ -9,7 +9,7 @@ namespace {
 
 constexpr JsonLimits kLimits{.depth = 3, .values = 10};
 
-std::string error_of(const std::string& text) {
+std::string json_error(const std::string& text) {
   return burin_test::error_of([&] { parse_strict_json(text, "f.json", kLimits); });
 }
 
@@ -29,27 +29,28 @@ TEST_CASE("strict_json: what is no object has no outermost keys") {
 }
 
 TEST_CASE("strict_json: a key twice in one object is an error, in two objects it is not") {
-  CHECK(error_of(R"({"a": 1, "a": 2})") == "f.json: the key 'a' stands twice in one object");
-  CHECK(error_of(R"({"b": [{"a": 1, "\u0061": 2}]})") == "f.json: the key 'a' stands twice in one object");
-  CHECK(error_of(R"({"\u001b[31m": 1, "\u001b[31m": 2})") == "f.json: the key '\\x1b[31m' stands twice in one object");
-  CHECK(error_of(R"({"a": {"a": 1}, "b": {"a": 1}})") == "no error");
+  CHECK(json_error(R"({"a": 1, "a": 2})") == "f.json: the key 'a' stands twice in one object");
+  CHECK(json_error(R"({"b": [{"a": 1, "\u0061": 2}]})") == "f.json: the key 'a' stands twice in one object");
+  CHECK(json_error(R"({"\u001b[31m": 1, "\u001b[31m": 2})") ==
+        "f.json: the key '\\x1b[31m' stands twice in one object");
+  CHECK(json_error(R"({"a": {"a": 1}, "b": {"a": 1}})") == "no error");
 }
 
 TEST_CASE("strict_json: depth and number of values have an end") {
-  CHECK(error_of("[[[1]]]") == "no error");
-  CHECK(error_of("[[[[1]]]]") == "f.json: is nested deeper than 3 levels");
-  CHECK(error_of(R"({"a": [{"b": []}]})") == "f.json: is nested deeper than 3 levels");
-  CHECK(error_of(std::string(100'000, '[')) == "f.json: is nested deeper than 3 levels");
-  CHECK(error_of("[1,2,3,4,5,6,7,8,9]") == "no error");
-  CHECK(error_of("[1,2,3,4,5,6,7,8,9,10]") == "f.json: has more than 10 values");
-  CHECK(error_of("[1,2.5,-3,true,null,{},[],\"8\",{}]") == "no error");
+  CHECK(json_error("[[[1]]]") == "no error");
+  CHECK(json_error("[[[[1]]]]") == "f.json: is nested deeper than 3 levels");
+  CHECK(json_error(R"({"a": [{"b": []}]})") == "f.json: is nested deeper than 3 levels");
+  CHECK(json_error(std::string(100'000, '[')) == "f.json: is nested deeper than 3 levels");
+  CHECK(json_error("[1,2,3,4,5,6,7,8,9]") == "no error");
+  CHECK(json_error("[1,2,3,4,5,6,7,8,9,10]") == "f.json: has more than 10 values");
+  CHECK(json_error("[1,2.5,-3,true,null,{},[],\"8\",{}]") == "no error");
 }
 
 TEST_CASE("strict_json: malformed text is told with its place") {
-  CHECK(error_of("").find("f.json: not valid JSON: parse error at line 1, column 1: ") == 0);
-  CHECK(error_of("{\n\"a\": }").find("f.json: not valid JSON: parse error at line 2, column 6: ") == 0);
-  CHECK(error_of("{} {}").find("f.json: not valid JSON: parse error") == 0);
-  CHECK(error_of("[1e999]").find("f.json: not valid JSON: number overflow") == 0);
-  CHECK(error_of("[\"\xff\"]").find("f.json: not valid JSON: ") == 0);
-  CHECK(error_of("[\"" + std::string(100'000, 'x')).size() < 400);
+  CHECK(json_error("").find("f.json: not valid JSON: parse error at line 1, column 1: ") == 0);
+  CHECK(json_error("{\n\"a\": }").find("f.json: not valid JSON: parse error at line 2, column 6: ") == 0);
+  CHECK(json_error("{} {}").find("f.json: not valid JSON: parse error") == 0);
+  CHECK(json_error("[1e999]").find("f.json: not valid JSON: number overflow") == 0);
+  CHECK(json_error("[\"\xff\"]").find("f.json: not valid JSON: ") == 0);
+  CHECK(json_error("[\"" + std::string(100'000, 'x')).size() < 400);
 }

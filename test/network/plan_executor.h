@@ -144,8 +144,8 @@ class PlanExecutor {
 };
 
 // In the order of the plan and in others that it allows.
-inline std::vector<std::string> faults_of_runs(const burin::Network& network, const burin::Program& plan,
-                                               int orders, std::uint64_t seed) {
+inline std::vector<std::string> faults_of_runs(const burin::Network& network, const burin::Program& plan, int orders,
+                                               std::uint64_t seed) {
   PlanExecutor executor(network, plan);
   Random random(seed);
   std::vector<int> order(plan.steps.size());

@@ -28,8 +28,9 @@ ConvLayer same_size(const std::string& name, int in, int out) {
 constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw};
 
 Rewritten in_halves(Network network) {
-  return assign_formats(std::move(network),
-                        [](const Operator&, const ConvLayer&) { return ConvolutionFormats{kHalf, kHalf}; });
+  return assign_formats(std::move(network), [](const Operator&, const ConvLayer&) {
+    return ConvolutionFormats{kHalf, kHalf};
+  });
 }
 
 // The operators in their order, by their names.
@@ -104,7 +105,7 @@ TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
   const auto [formatted, conversions] = in_halves(graph.finish({out}));
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
-  const Program plan = plan_network(formatted, 3);
+  const Program plan = plan_network(formatted, "assigned", 3);
   CHECK(std::ranges::none_of(plan.steps, &Step::is_copy));
   const auto step = std::ranges::find(plan.steps, "b", &Step::name);
   REQUIRE(step != plan.steps.end());
@@ -122,6 +123,27 @@ TEST_CASE("assign_formats: a concat of which one part is plain is plain") {
   const auto [formatted, conversions] = in_halves(graph.finish({both}));
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
+}
+
+TEST_CASE("assign_formats: separate layers are given their tensors as they want them") {
+  Network network;
+  network.layers = {same_size("a", 2, 3), same_size("b", 3, 2)};
+  network.layers[0].shape.epilogue.residual = true;
+  for (ConvLayer& layer : network.layers) layer.shape.in_h = layer.shape.in_w = 4;
+  separate_layers(network);
+  REQUIRE(verify(network) == std::vector<std::string>{});
+  const TensorFormat packed = {ElementType::f32, TensorLayout::nchw4};
+  const auto [formatted, conversions] = assign_formats(network, [&](const Operator& op, const ConvLayer&) {
+    return op.name == "a" ? ConvolutionFormats{packed, {}} : ConvolutionFormats{kHalf, kHalf};
+  });
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 0);
+  CHECK(operators_of(formatted) == "a b");
+  CHECK(named_tensor(formatted, "a.input").format == packed);
+  CHECK(named_tensor(formatted, "a.residual").format.is_plain());  // as the output
+  CHECK(named_tensor(formatted, "a.output").format.is_plain());
+  CHECK(named_tensor(formatted, "b.input").format == kHalf);
+  CHECK(named_tensor(formatted, "b.output").format == kHalf);
 }
 
 TEST_CASE("network formats: that an operator cannot have are faults") {

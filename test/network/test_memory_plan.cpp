@@ -16,11 +16,13 @@ namespace {
 
 // Legal, and right in the order of the plan and in eight others.
 Program checked_plan(const Network& network, int batch, std::uint64_t seed = 1) {
-  const Program plan = plan_network(network, batch);
+  const Program plan = plan_network(network, "checked", batch);
   INFO(print(network) << print(plan));
   const std::vector<std::string> illegal = verify(plan);
   INFO((illegal.empty() ? std::string() : illegal.front()));
   REQUIRE(illegal.empty());
+  CHECK(plan.name == "checked");
+  CHECK(plan.batch == batch);
   const std::vector<std::string> faults = faults_of_runs(network, plan, 8, seed);
   INFO((faults.empty() ? std::string() : faults.front()));
   REQUIRE(faults.empty());
@@ -197,14 +199,14 @@ TEST_CASE("memory_plan: the batch changes nothing but sizes, so that kernels ser
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Network network = random_graph(seed);
     INFO("seed " << seed);
-    CHECK(plan_network(network, 1).steps == plan_network(network, 32).steps);
+    CHECK(plan_network(network, "a", 1).steps == plan_network(network, "a", 32).steps);
   }
 }
 
 TEST_CASE("memory_plan: every dependency is needed") {
   int dropped = 0;
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
-    const Program plan = plan_network(random_graph(seed), 1);
+    const Program plan = plan_network(random_graph(seed), "random", 1);
     for (std::size_t step = 0; step < plan.steps.size(); ++step) {
       for (std::size_t i = 0; i < plan.steps[step].after.size(); ++i) {
         Program other = plan;
@@ -220,7 +222,7 @@ TEST_CASE("memory_plan: every dependency is needed") {
 
 TEST_CASE("memory_plan: the executor notices memory given away too early") {
   const Network network = chain(4);
-  Program plan = plan_network(network, 1);
+  Program plan = plan_network(network, "chain", 1);
   REQUIRE(faults_of_runs(network, plan, 1, 1).empty());
   plan.steps[1].writes.buffer = plan.steps[0].writes.buffer;  // and step 2 reads what nothing has written
   CHECK_FALSE(faults_of_runs(network, plan, 1, 1).empty());

@@ -88,11 +88,29 @@ TEST_CASE("simplify: all together, and a second time nothing is left to do") {
   CHECK(fewer >= 200);
 }
 
-TEST_CASE("simplify: a network without a graph stays") {
+TEST_CASE("simplify: separate layers stay what they are, with their dead channels") {
   Network network;
-  network.layers.push_back(burin_test::make_layer("conv", burin_test::small_shape(), 0.5));
-  const Network same = simplify(network, [](const std::string&, const Network&, int) { FAIL("no pass is run"); });
-  CHECK(same.layers.size() == 1);
+  for (const char* name : {"sparse", "dead", "added"}) {
+    network.layers.push_back(burin_test::make_layer(name, burin_test::small_shape(), 0.5));
+  }
+  ConvLayer& dead = network.layers[1];  // a filter without a nonzero, and a channel that no filter reads
+  const auto filter = static_cast<std::ptrdiff_t>(dead.weights.size()) / dead.shape.out_channels;
+  std::fill(dead.weights.begin(), dead.weights.begin() + filter, 0.0F);
+  for (int out = 0; out < dead.shape.out_channels; ++out) {
+    std::fill_n(dead.weights.begin() + out * filter, dead.shape.kernel_h * dead.shape.kernel_w, 0.0F);
+  }
+  network.layers[2].shape.epilogue.residual = true;
+  separate_layers(network);
+  REQUIRE(verify(network) == std::vector<std::string>{});
+  const Network same = simplify(network, [](const std::string&, const Network&, int changes) { CHECK(changes == 0); });
+  CHECK(same.separate);
+  CHECK(print(same) == print(network));
+  REQUIRE(same.layers.size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(same.layers[i].shape == network.layers[i].shape);
+    CHECK(same.layers[i].weights == network.layers[i].weights);
+    CHECK(same.layers[i].bias == network.layers[i].bias);
+  }
 }
 
 TEST_CASE("simplify: a residual block with batch normalization is three convolutions") {

@@ -17,7 +17,7 @@ namespace {
 constexpr int kOrders = 3;  // beside that of the plan
 
 bool check(const burin::Network& network, const std::string& what, int batch) {
-  const burin::Program plan = burin::plan_network(network, batch);
+  const burin::Program plan = burin::plan_network(network, std::string(burin::kNetworkName), batch);
   const std::vector<std::string> faults = burin_test::faults_of_runs(network, plan, kOrders, 1);
   fmt::print("{}, batch {}: {} steps, an arena of {} bytes, {} without sharing: {}\n", what, batch, plan.steps.size(),
              plan.arena_bytes, plan.naive_bytes, faults.empty() ? "ok" : faults.front());

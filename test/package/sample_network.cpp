@@ -1,5 +1,7 @@
 #include "test/package/sample_network.h"
 
+#include <algorithm>
+
 #include "test/package/sample_plans.h"
 
 namespace burin_test {
@@ -111,21 +113,24 @@ void add_operators(Package& package) {
   add_operator(package, "features", std::string(kCopyKind), copy);
 }
 
-Place whole_place(int buffer, std::int64_t bytes) { return {buffer, 0, bytes, bytes, 1, 0}; }
+Place whole_buffer(int buffer, std::int64_t bytes) { return {buffer, 0, bytes, bytes, 1, 0}; }
 
 Program sample_program(int batch) {
   Program program;
-  Program& plan = program.plan;
-  plan.batch = batch;
+  program.name = kNetworkName;
+  program.batch = batch;
   std::int64_t arena = 0;
   const auto buffer = [&](const char* tensor, std::vector<std::int64_t> shape, BufferHome home, int argument, int first,
                           int last) {
-    std::int64_t bytes = batch * kBytes;
-    for (const std::int64_t extent : shape) bytes *= extent;
-    const bool in_arena = home == BufferHome::arena;
-    plan.buffers.push_back({tensor, std::move(shape), home, argument, ElementType::f32, TensorLayout::nchw, bytes,
-                            in_arena ? arena : 0, first, last});
-    if (in_arena) arena += aligned_bytes(bytes);
+    Buffer added{.tensor = tensor, .shape = std::move(shape), .home = home, .argument = argument};
+    added.bytes = batch * added.elements() * kBytes;
+    added.first = first;
+    added.last = last;
+    if (home == BufferHome::arena) {
+      added.offset = arena;
+      arena += aligned_bytes(added.bytes);
+    }
+    program.buffers.push_back(std::move(added));
   };
   buffer("image", {8, kSide, kSide}, BufferHome::input, 0, kConv1, kConv1);
   buffer("shift", {kSampleFeatures}, BufferHome::input, 1, kAdd, kAdd);
@@ -134,23 +139,27 @@ Program sample_program(int batch) {
   buffer("a", {16, kSide, kSide}, BufferHome::arena, -1, kConv1, kCopy);
   buffer("concat", {32, kSide, kSide}, BufferHome::arena, -1, kLeft, kFc);
   buffer("t", {kSampleFeatures}, BufferHome::arena, -1, kFc, kAdd);
-  plan.arena_bytes = plan.naive_bytes = arena;
+  program.arena_bytes = program.naive_bytes = arena;
 
-  const Place a = whole_place(kA, kTensorBytes), t = whole_place(kT, kSampleFeatures * kBytes);
+  const Place a = whole_buffer(kA, kTensorBytes), t = whole_buffer(kT, kSampleFeatures * kBytes);
   const auto half = [](std::int64_t offset) { return Place{kConcat, offset, kConcatBytes, kTensorBytes, 1, 0}; };
-  plan.steps = {
-      {"conv1", "convolution", 0, "a", {whole_place(kImage, kSampleImageWords * kBytes)}, a, {}},
+  program.steps = {
+      {"conv1", "convolution", 0, "a", {whole_buffer(kImage, kSampleImageWords * kBytes)}, a, {}},
       {"left", "convolution", 1, "left", {a}, half(0), {kConv1}},
       {"right", "convolution", 2, "right", {a, a}, half(kTensorBytes), {kConv1}},
-      {"fc", "linear", 4, "t", {whole_place(kConcat, kConcatBytes)}, t, {kLeft, kRight}},
-      {"add", "add", 5, "scores", {t, whole_place(kShift, kSampleFeatures * kBytes)}, t, {kFc}},
-      {"features", std::string(kCopyStep), -1, "features", {a}, whole_place(kFeatures, kTensorBytes), {kConv1}}};
-  plan.steps[kAdd].writes.buffer = kScores;
-  const std::string ending = "_b" + std::to_string(batch);
-  program.kernels = {"conv1" + ending, "left" + ending, "right" + ending,
-                     "operator_fc",    "operator_add",  "operator_features"};
-  program.options.resize(plan.steps.size());
-  program.options[kConv1] = {{"conv_baked", 2.25}, {"conv_dense", 4, true}};
+      {"fc", "linear", 4, "t", {whole_buffer(kConcat, kConcatBytes)}, t, {kLeft, kRight}},
+      {"add", "add", 5, "scores", {t, whole_buffer(kShift, kSampleFeatures * kBytes)}, t, {kFc}},
+      {"features", std::string(kCopyStep), -1, "features", {a}, whole_buffer(kFeatures, kTensorBytes), {kConv1}}};
+  program.steps[kAdd].writes.buffer = kScores;
+  for (const int step : {kConv1, kLeft, kRight}) {
+    program.steps[static_cast<std::size_t>(step)].kernel =
+        program.steps[static_cast<std::size_t>(step)].name + "_b" + std::to_string(batch);
+  }
+  for (const int step : {kFc, kAdd, kCopy}) {
+    program.steps[static_cast<std::size_t>(step)].kernel =
+        "operator_" + program.steps[static_cast<std::size_t>(step)].name;
+  }
+  program.steps[kConv1].options = {{"conv_baked", 2.25}, {"conv_dense", 4, true}};
   return program;
 }
 
@@ -166,10 +175,50 @@ Package network_package() {
     add_layer(package, "right", 16, batch);
   }
   add_operators(package);
-  package.manifest.network = NetworkRecord{{{"image", {8, kSide, kSide}}, {"shift", {kSampleFeatures}}},
-                                           {{"scores", {kSampleFeatures}}, {"features", {16, kSide, kSide}}},
-                                           {sample_program(2), sample_program(8)}};
+  package.manifest.programs = {sample_program(2), sample_program(8)};
   return package;
+}
+
+Program layer_program(const Kernel& kernel, int batch) {
+  Program program;
+  program.name = kernel.op;
+  program.batch = batch;
+  Step& step = program.steps.emplace_back();
+  step.name = kernel.op;
+  step.kind = kernel.kind;
+  step.op = 0;
+  step.kernel = kernel.symbol;
+  const auto add = [&](const KernelTensor& tensor, BufferHome home) {
+    Buffer buffer{.tensor = kernel.op + "." + std::string(to_string(tensor.role)),
+                  .shape = {tensor.channels, tensor.rows, tensor.cols},
+                  .home = home,
+                  .argument = static_cast<int>(program.arguments(home).size()),
+                  .format = tensor.format(),
+                  .map = tensor.map};
+    buffer.bytes = program.pieces(buffer) * tensor.image_words * kBytes;
+    if (tensor.map) buffer.bytes = map_bytes(*tensor.map, {batch, tensor.channels, tensor.rows, tensor.cols});
+    buffer.first = buffer.last = 0;
+    const std::int64_t piece = buffer.bytes / program.pieces(buffer);
+    program.buffers.push_back(std::move(buffer));
+    return whole_buffer(static_cast<int>(program.buffers.size()) - 1, piece);
+  };
+  step.reads.push_back(add(kernel.form.input(), BufferHome::input));
+  if (const KernelTensor* residual = kernel.form.find(TensorRole::residual)) {
+    step.reads.push_back(add(*residual, BufferHome::input));
+  }
+  step.writes = add(kernel.form.output(), BufferHome::output);
+  step.tensor = program.buffers.back().tensor;
+  if (const KernelTensor* map = kernel.form.find(TensorRole::input_map)) step.input_map = add(*map, BufferHome::input);
+  if (const KernelTensor* map = kernel.form.find(TensorRole::output_map)) {
+    step.output_map = add(*map, BufferHome::output);
+  }
+  return program;
+}
+
+void add_layer_programs(Manifest& manifest) {
+  for (const Kernel& kernel : manifest.kernels) {
+    manifest.programs.push_back(layer_program(kernel, std::max(1, kernel.planned_batch)));
+  }
 }
 
 }  // namespace burin_test

@@ -1,5 +1,6 @@
 #include "test/package/samples.h"
 
+#include "ir/layer_data.h"
 #include "test/package/sample_plans.h"
 
 namespace burin_test {
@@ -7,7 +8,7 @@ namespace {
 
 using namespace burin;
 
-constexpr int kSampleChannels = 8;
+constexpr int kSampleChannels = 8, kSampleNonzeros = 59, kDeadInputs = 1, kDeadOutputs = 2;
 
 Kernel sample_kernel(const std::string& name, int batch) {
   Kernel kernel;
@@ -20,13 +21,31 @@ Kernel sample_kernel(const std::string& name, int batch) {
   layer.shape.pad = {.top = 1, .bottom = 1, .left = 0, .right = 2};
   layer.shape.in_h = layer.shape.in_w = 14;
   layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::leaky_relu, .leaky_slope = 0.1F};
-  layer.nonzeros = 59;
-  layer.dead_inputs = 1;
-  layer.dead_outputs = 2;
+  layer.nonzeros = kSampleNonzeros;
+  layer.dead_inputs = kDeadInputs;
+  layer.dead_outputs = kDeadOutputs;
+  layer.data = kSampleLayerPath;
   kernel.predicted_us = 12.345;
   kernel.source_hash = "0123456789abcdef";
   set_plan(kernel, sample_plan(layer.shape, {.splits = 2, .cluster_tiles = 2, .batch = batch}));
   return kernel;
+}
+
+// Weights that the numbers of sample_kernel() are true of, spread over the channels that live.
+ConvLayer sample_layer(const Kernel& kernel) {
+  ConvLayer layer{kernel.op, kernel.layer->shape, {}, {}};
+  int lives = 0, nonzeros = 0;
+  for (int k = 0; k < kSampleChannels; ++k) {
+    layer.bias.push_back(static_cast<float>(k) / 8);
+    for (int c = 0; c < kSampleChannels; ++c) {
+      const bool dead = c >= kSampleChannels - kDeadInputs || k >= kSampleChannels - kDeadOutputs;
+      for (int i = 0; i < layer.shape.kernel_h * layer.shape.kernel_w; ++i) {
+        const bool zero = dead || lives++ % 6 != 0 || nonzeros == kSampleNonzeros;
+        layer.weights.push_back(zero ? 0.0F : 0.25F * static_cast<float>(++nonzeros));
+      }
+    }
+  }
+  return layer;
 }
 
 void add_binary(Package& package, Kernel& kernel, KernelBinary binary, std::string content) {
@@ -58,8 +77,7 @@ Package sample_package() {
                "\x7f"
                "ELF" +
                    std::string(300, static_cast<char>(batch)));
-    add_binary(package, kernel, {.kind = BinaryKind::bitcode, .arch = "", .path = base + ".bc"},
-               "BC\xc0\xde" + kernel.symbol);
+    package.files[kSampleLayerPath] = encode_layer(sample_layer(kernel));
     package.manifest.kernels.push_back(kernel);
   }
   package.manifest.tensors = {{.name = "fc.weight", .path = "tensors/0.f32", .shape = {2, 3}},

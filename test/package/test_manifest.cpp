@@ -78,9 +78,11 @@ TEST_CASE("manifest: keys stand in a fixed order and plans can be read line by l
   const std::string text = print(sample_manifest());
   std::size_t last = 0;
   for (const char* key :
-       {"\"format_version\"", "\"tool_version\"", "\"source\"", "\"zero_threshold\"", "\"kernels\"", "\"symbol\"",
-        "\"operator\"", "\"kind\"", "\"provider\"", "\"precision\"", "\"layer\"", "\"shape\"", "\"nonzeros\"",
-        "\"planned_batch\"", "\"predicted_us\"", "\"source_hash\"", "\"binaries\"", "\"plan\"", "\"tensors\""}) {
+       {"\"format_version\"", "\"tool_version\"", "\"source\"",      "\"zero_threshold\"", "\"kernels\"",
+        "\"symbol\"",         "\"operator\"",     "\"kind\"",        "\"provider\"",       "\"precision\"",
+        "\"layer\"",          "\"shape\"",        "\"nonzeros\"",    "\"dead_outputs\"",   "\"data\"",
+        "\"planned_batch\"",  "\"predicted_us\"", "\"source_hash\"", "\"binaries\"",       "\"plan\"",
+        "\"tensors\"",        "\"programs\""}) {
     INFO(key);
     const std::size_t position = text.find(key, last);
     REQUIRE(position != text.npos);
@@ -182,12 +184,16 @@ TEST_CASE("manifest: a wrong type is named by its path") {
         "manifest.json: kernels[0].layer: expected an object, found \"conv\"");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["weights"] = 1; }) ==
         "manifest.json: kernels[0].weights: expected a string, found 1");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["edited"] = "yes"; }) ==
+        "manifest.json: kernels[0].edited: expected true or false, found \"yes\"");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["data"] = false; }) ==
+        "manifest.json: kernels[0].layer.data: expected a string, found false");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["plan"] = "text"; }) ==
         "manifest.json: kernels[0].plan: expected an array, found \"text\"");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["plan"][1] = ordered_json::array(); }) ==
         "manifest.json: kernels[0].plan[1]: expected a string, found an array");
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][2] = nullptr; }) ==
-        "manifest.json: kernels[0].binaries[2]: expected an object, found null");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][1] = nullptr; }) ==
+        "manifest.json: kernels[0].binaries[1]: expected an object, found null");
   CHECK(parse_error([](ordered_json& json) { json["zero_threshold"] = "0"; }) ==
         "manifest.json: zero_threshold: expected a number, found \"0\"");
   CHECK(parse_error([](ordered_json& json) { json = ordered_json::array(); }) ==
@@ -195,8 +201,8 @@ TEST_CASE("manifest: a wrong type is named by its path") {
 }
 
 TEST_CASE("manifest: every key is needed") {
-  const std::vector<const char*> optional = {"arch",        "registers",  "spill_bytes",
-                                             "stack_bytes", "code_bytes", "predicted_us"};
+  const std::vector<const char*> optional = {"arch",       "registers",    "spill_bytes", "stack_bytes",
+                                             "code_bytes", "predicted_us", "data"};
   const ordered_json whole = ordered_json::parse(print(sample_manifest()));
   const ordered_json leaves = whole.flatten();
   for (const auto& [pointer, value] : leaves.items()) {
@@ -258,7 +264,7 @@ TEST_CASE("manifest: unknown words are named with those that are known") {
         "manifest.json: kernels[0].layer.shape.activation: 'swish\\x0a' is not an activation this burin knows (" +
             activation_names() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
-        "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin, bitcode");
+        "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin");
 }
 
 TEST_CASE("manifest: a layer that cannot be is named by its shape") {
@@ -371,6 +377,56 @@ TEST_CASE("manifest: weights are there exactly where the plan has some") {
   kernel.weights = manifest.tensors[0].path;
   CHECK(verify(manifest) == std::vector<std::string>{"tensors[0].path: 'tensors/0.f32' is named twice"});
   CHECK(fault([](Manifest& m) { m.kernels[0].weights = "weights/baked"; }) == "kernels[0].weights: the plan has none");
+}
+
+TEST_CASE("manifest: data that kernels have in common may be named by several, and by nothing else") {
+  const std::string data = burin_test::kSampleLayerPath;
+  const Manifest sample = sample_manifest();
+  CHECK(sample.kernels[0].layer->data == data);
+  CHECK(sample.kernels[1].layer->data == data);
+  CHECK(verify(sample) == std::vector<std::string>{});
+  CHECK(fault([&](Manifest& m) { m.tensors[0].path = data; }) == "tensors[0].path: '" + data + "' is named twice");
+  // Of a binary, whether it is named before the data or after it.
+  CHECK(fault([](Manifest& m) { m.kernels[0].layer->data = m.kernels[0].binaries[0].path; }) ==
+        "kernels[0].layer.data: 'kernels/burin_3_b1.ptx' is named twice");
+  CHECK(fault([&](Manifest& m) { m.kernels[1].binaries[0].path = data; }) ==
+        "kernels[1].binaries[0].path: '" + data + "' is named twice");
+  CHECK(fault([](Manifest& m) { m.kernels[1].layer->data = "layers/../3.bin"; }) ==
+        "kernels[1].layer.data: 'layers/../3.bin' is not a relative path of plain names without '.' or '..'");
+  // Not every kernel has such data.
+  Manifest manifest = sample;
+  manifest.kernels[1].layer->data = "";
+  CHECK(verify(manifest) == std::vector<std::string>{});
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  CHECK_FALSE(ordered_json::parse(print(manifest))["kernels"][1]["layer"].contains("data"));
+}
+
+TEST_CASE("manifest: weights that kernels have in common") {
+  Manifest manifest = template_manifest();
+  burin_test::edit_template(manifest.kernels[1],
+                            [](TemplatePlan& p) { p.weights() = burin_test::flat_tensor(TensorRole::weights, 59); });
+  manifest.kernels[1].weights = "weights/3";
+  Kernel other = manifest.kernels[1];
+  other.symbol += "_again";
+  for (KernelBinary& binary : other.binaries) binary.path += ".again";
+  manifest.kernels.push_back(other);
+  CHECK(verify(manifest) == std::vector<std::string>{});
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  manifest.kernels[2].binaries[0].path = "weights/3";
+  CHECK(verify(manifest) == std::vector<std::string>{"kernels[2].binaries[0].path: 'weights/3' is named twice"});
+}
+
+TEST_CASE("manifest: whether a person changed a kernel's code survives, and is left out where nobody did") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("\"edited\"") == std::string::npos);
+  manifest.kernels[1].edited = true;
+  CHECK(verify(manifest) == std::vector<std::string>{});
+  const Manifest parsed = parse_manifest(print(manifest));
+  CHECK_FALSE(parsed.kernels[0].edited);
+  CHECK(parsed.kernels[1].edited);
+  CHECK(parsed == manifest);
+  CHECK_FALSE(
+      parse_manifest(edited([](ordered_json& json) { json["kernels"][0]["edited"] = false; })).kernels[0].edited);
 }
 
 TEST_CASE("manifest: what is not JSON is refused with line and column") {
@@ -566,8 +622,8 @@ TEST_CASE("manifest: kernels and their binaries") {
         "kernels[0].binaries: is empty: there would be nothing to load");
   CHECK(fault([](Manifest& m) { m.kernels[0].binaries[1].arch = ""; }) ==
         "kernels[0].binaries[1].arch: '' is not the name of an architecture, such as sm_90");
-  CHECK(fault([](Manifest& m) { m.kernels[0].binaries[2].arch = "sm_90"; }) ==
-        "kernels[0].binaries[2].arch: 'sm_90': bitcode is for no architecture");
+  CHECK(fault([](Manifest& m) { m.kernels[0].binaries[0].arch = ""; }) ==
+        "kernels[0].binaries[0].arch: '' is not the name of an architecture, such as sm_90");
   CHECK(fault([](Manifest& m) { m.kernels[0].binaries[0].registers = 9; }) ==
         "kernels[0].binaries[0]: carries an assembler's report, which only a cubin has");
   CHECK(fault([](Manifest& m) { m.kernels[0].binaries[1].registers = 256; }) ==
@@ -578,7 +634,7 @@ TEST_CASE("manifest: kernels and their binaries") {
   CHECK(fault([](Manifest& m) {
           m.kernels[0].binaries.push_back(m.kernels[0].binaries[1]);
           m.kernels[0].binaries.back().path += "2";
-        }) == "kernels[0].binaries[3]: is of the same kind and architecture as one before it");
+        }) == "kernels[0].binaries[2]: is of the same kind and architecture as one before it");
 }
 
 TEST_CASE("manifest: tensor shapes") {

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "ir/layer_data.h"
 #include "ir/limits.h"
 #include "ir/package/names.h"
 #include "test/catch.h"
@@ -50,14 +51,46 @@ bool contains(const std::string& text, const std::string& part) {
 const std::string kCubin = "kernels/burin_3_b1.sm_90.cubin";
 const std::string kPtx = "kernels/burin_3_b1.ptx";
 const std::string kOtherCubin = "kernels/burin_3_b32.sm_90.cubin";
+const std::string kLayer = burin_test::kSampleLayerPath;
+
+constexpr std::size_t kEntryHeaderBytes = 30;
+
+// Where the header of an entry begins, which its name stands behind.
+std::size_t header_of(const std::string& bytes, const std::string& name) {
+  std::size_t at = bytes.find(name);  // also in the manifest
+  while (at != bytes.npos && (at < kEntryHeaderBytes || bytes.compare(at - kEntryHeaderBytes, 4, "PK\x03\x04") != 0)) {
+    at = bytes.find(name, at + 1);
+  }
+  REQUIRE(at != bytes.npos);
+  return at - kEntryHeaderBytes;
+}
+
+std::size_t content_of(const std::string& bytes, const std::string& name) {
+  constexpr std::size_t kExtraLengthAt = 28;
+  const std::size_t header = header_of(bytes, name);
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes.at(header + i)); };
+  return header + kEntryHeaderBytes + name.size() + byte(kExtraLengthAt) + 256U * byte(kExtraLengthAt + 1);
+}
 
 }  // namespace
 
-TEST_CASE("package: round trip from memory, also when another tool has stored the entries") {
+TEST_CASE("package: round trip from memory, also when another tool has stored the entries, or deflated them all") {
   CHECK(same(read_package_from_memory(sample_bytes(), "x.burin"), sample_package()));
   std::vector<ZipEntry> entries = sample_entries();
   std::reverse(entries.begin(), entries.end());
   CHECK(same(read_package_from_memory(make_zip(entries), "x.burin"), sample_package()));
+  for (ZipEntry& deflated : entries) deflated.compressed = true;
+  CHECK(same(read_package_from_memory(make_zip(entries), "x.burin"), sample_package()));
+}
+
+TEST_CASE("package: the layer that its kernels were made of can be had from it") {
+  const Package package = read_package_from_memory(sample_bytes(), "x.burin");
+  for (const Kernel& kernel : package.manifest.kernels) {
+    const ConvLayer layer = decode_layer(package.files.at(kernel.layer->data), kernel.op, kernel.layer->shape);
+    CHECK(layer.name == "features.3");
+    CHECK(verify(layer).empty());
+    CHECK(std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; }) == kernel.layer->nonzeros);
+  }
 }
 
 TEST_CASE("package: a package without kernels is legal") {
@@ -107,14 +140,19 @@ TEST_CASE("package: any flipped byte is detected or changes nothing that is read
   CHECK(unnoticed < header_bytes * static_cast<int>(package.files.size() + 1));
 }
 
-TEST_CASE("package: a flipped byte in a cubin is named") {
-  std::string bytes = sample_bytes();
-  const std::size_t cubin = bytes.find(
-      "\x7f"
-      "ELF");
-  REQUIRE(cubin != bytes.npos);
-  bytes[cubin + 100] ^= 1;
-  CHECK(read_error(bytes) == "x.burin: the entry '" + kCubin + "' is damaged: CRC error");
+TEST_CASE("package: a flipped byte in a cubin is named, whether it is stored or deflated") {
+  std::string stored = make_zip(sample_entries());
+  const std::size_t cubin = content_of(stored, kCubin);
+  REQUIRE(stored.compare(cubin + 1, 3, "ELF") == 0);
+  stored[cubin + 100] ^= 1;
+  CHECK(read_error(stored) == "x.burin: the entry '" + kCubin + "' is damaged: CRC error");
+  const std::string deflated = sample_bytes();
+  for (std::size_t i = 0; i < 8; ++i) {
+    std::string damaged = deflated;
+    damaged[content_of(deflated, kCubin) + i] ^= 0x10;
+    INFO(i);
+    CHECK(read_error(damaged).starts_with("x.burin: the entry '" + kCubin + "' is damaged: "));
+  }
 }
 
 TEST_CASE("package: an entry exchanged for another of the same size is detected") {
@@ -132,6 +170,30 @@ TEST_CASE("package: a missing file") {
         "x.burin: manifest.json: kernels[0].binaries[1]: the file '" + kCubin + "' is missing");
 }
 
+TEST_CASE("package: the data that two kernels share is missing, or named by neither") {
+  std::vector<ZipEntry> entries = sample_entries();
+  std::erase_if(entries, [](const ZipEntry& e) { return e.name == kLayer; });
+  CHECK(read_error(make_zip(entries)) == "x.burin: manifest.json: kernels[0].layer.data: the file '" + kLayer +
+                                             "' is missing; manifest.json: kernels[1].layer.data: the file '" + kLayer +
+                                             "' is missing");
+  // One that names it is enough.
+  const auto unnamed = [](std::size_t kernels) {
+    Package package = sample_package();
+    for (std::size_t i = 0; i < kernels; ++i) package.manifest.kernels[i].layer->data = "";
+    return verify(package);
+  };
+  CHECK(unnamed(0) == std::vector<std::string>{});
+  CHECK(unnamed(1) == std::vector<std::string>{});
+  CHECK(unnamed(2) == std::vector<std::string>{"the file '" + kLayer + "' belongs to nothing"});
+}
+
+TEST_CASE("package: data that was exchanged for another layer's is detected") {
+  std::vector<ZipEntry> entries = sample_entries();
+  entry(entries, kLayer).content.back() ^= 1;
+  CHECK(read_error(make_zip(entries)) ==
+        "x.burin: '" + kLayer + "' is not the file that manifest.json was written with");
+}
+
 TEST_CASE("package: a file of another size") {
   std::vector<ZipEntry> entries = sample_entries();
   entry(entries, "tensors/0.f32").content += "more";
@@ -145,18 +207,26 @@ TEST_CASE("package: a file that belongs to nothing") {
   contains(read_error(make_zip(entries)), "the file 'extra.txt' belongs to nothing");
 }
 
-TEST_CASE("package: compressed entries are refused before they are expanded") {
-  std::vector<ZipEntry> entries = sample_entries();
-  entry(entries, kCubin) = {.name = kCubin, .content = std::string(50'000'000, '\0'), .compressed = true};
-  CHECK(read_error(make_zip(entries)) ==
-        "x.burin: the entry '" + kCubin +
-            "' is compressed; but for PTX and bitcode, the entries of a package are stored");
+TEST_CASE("package: entries that would expand beyond measure are refused before they do") {
+  for (const std::string& name : {kCubin, kPtx, kLayer, std::string("tensors/0.f32"), std::string("manifest.json")}) {
+    std::vector<ZipEntry> entries = sample_entries();
+    entry(entries, name) = {.name = name, .content = std::string(50'000'000, ' '), .compressed = true};
+    const std::string error = read_error(make_zip(entries));
+    CHECK(error.starts_with("x.burin: the entry '" + name + "' claims to expand from "));
+    CHECK(error.ends_with(" bytes to 50000000; at most 100 times as many are read"));
+  }
 }
 
-TEST_CASE("package: PTX that would expand beyond measure is refused before it does") {
-  std::vector<ZipEntry> entries = sample_entries();
-  entry(entries, kPtx) = {.name = kPtx, .content = std::string(50'000'000, ' '), .compressed = true};
-  contains(read_error(make_zip(entries)), "at most 100 times as many are read");
+TEST_CASE("package: entries that are compressed in other ways than by deflate are refused") {
+  std::string bytes = make_zip(sample_entries());
+  // The method stands in the header of the entry, and in the directory, which is the last to name it.
+  constexpr char kBzip2 = 12;
+  constexpr std::size_t kMethodInHeader = 8, kMethodInDirectory = 10, kDirectoryHeaderBytes = 46;
+  const std::size_t listed = bytes.rfind(kCubin) - kDirectoryHeaderBytes;
+  REQUIRE(bytes.compare(listed, 4, "PK\x01\x02") == 0);
+  bytes[header_of(bytes, kCubin) + kMethodInHeader] = kBzip2;
+  bytes[listed + kMethodInDirectory] = kBzip2;
+  CHECK(read_error(bytes) == "x.burin: the entry '" + kCubin + "' is compressed in another way than by deflate");
 }
 
 TEST_CASE("package: encrypted entries are refused") {

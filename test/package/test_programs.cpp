@@ -1,4 +1,5 @@
-// What a manifest says of a network: it survives, and what the runtime could not run does not get through.
+// What a manifest says of its programs: it survives, and what the runtime could not run does not get through.
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -27,13 +28,18 @@ Faults faults_after(const std::function<void(Manifest&)>& edit) {
   return verify(manifest);
 }
 
-// After an edit of the network, of its first program, or of a step of that.
-Faults network_faults(const std::function<void(NetworkRecord&)>& edit) {
-  return faults_after([&](Manifest& manifest) { edit(*manifest.network); });
+// After an edit of all programs, of each of them, or of the first one.
+Faults programs_faults(const std::function<void(std::vector<Program>&)>& edit) {
+  return faults_after([&](Manifest& manifest) { edit(manifest.programs); });
+}
+Faults each_program_faults(const std::function<void(Program&)>& edit) {
+  return programs_faults([&](std::vector<Program>& programs) { std::ranges::for_each(programs, edit); });
 }
 Faults program_faults(const std::function<void(Program&)>& edit) {
-  return network_faults([&](NetworkRecord& network) { edit(network.programs[0]); });
+  return programs_faults([&](std::vector<Program>& programs) { edit(programs[0]); });
 }
+// The same text of both programs.
+Faults both(const std::string& text) { return {"programs[0]: " + text, "programs[1]: " + text}; }
 
 Kernel& kernel_of(Manifest& manifest, const std::string& symbol) {
   for (Kernel& kernel : manifest.kernels) {
@@ -69,20 +75,42 @@ std::string network_parse_error(const std::function<void(ordered_json&)>& edit) 
   return error_of([&] { parse_manifest(document.dump()); });
 }
 
-const std::string kProgram = "network.programs[0]";
+// Layers for pairs of images, with activity maps. Their kernels compute in different types, which one layer's do not.
+Manifest half_layers() {
+  Manifest manifest = sample_manifest();
+  const Precision precisions[] = {Precision::fp16, Precision::bf16};
+  for (std::size_t i = 0; i < manifest.kernels.size(); ++i) {
+    Kernel& kernel = manifest.kernels[i];
+    kernel.op = "layer" + std::to_string(i);
+    set_plan(kernel, sample_plan(kernel.layer->shape, {.precision = precisions[i],
+                                                       .batch = kernel.planned_batch,
+                                                       .skips = ActivityMap{2, 7, 14},
+                                                       .marks = true}));
+  }
+  add_layer_programs(manifest);
+  return manifest;
+}
+
+// After an edit of the program of the second of these layers, which is for 32 images.
+enum { kInput, kResidual, kOutput, kInputMap, kOutputMap };
+Faults half_faults(const std::function<void(Program&)>& edit) {
+  Manifest manifest = half_layers();
+  edit(manifest.programs[1]);
+  return verify(manifest);
+}
 
 // Indices of the operators' kernels, behind three convolutions for two batches.
 enum { kFcKernel = 6, kAddKernel, kCopyKernel };
 
 }  // namespace
 
-TEST_CASE("network record: round trip") {
+TEST_CASE("programs: round trip") {
   const Manifest manifest = network_manifest();
   CHECK(verify(manifest) == Faults{});
   const std::string text = print(manifest);
   const Manifest parsed = parse_manifest(text);
   CHECK(parsed == manifest);
-  CHECK(parsed.network->programs == manifest.network->programs);
+  CHECK(parsed.programs == manifest.programs);
   CHECK(print(parsed) == text);
   // Plans can be read line by line; what is not there is not named.
   CHECK(text.find("\"step 3: ") != text.npos);
@@ -96,14 +124,45 @@ TEST_CASE("network record: round trip") {
   CHECK_FALSE(document["kernels"][kAddKernel].contains("weights"));
   CHECK(document["kernels"][0]["layer"]["nonzeros"] == 100);
   CHECK(text.find("\"output_image_words: 6272  # ") != text.npos);
-  const ordered_json options = document["network"]["programs"][0]["options"][kConv1];
-  CHECK(options == ordered_json::parse(R"([{"provider": "conv_baked", "us": 2.25, "source": "model"},
-                                           {"provider": "conv_dense", "us": 4.0, "source": "measured"}])"));
-  CHECK_FALSE(document.contains("operators"));
-  CHECK_FALSE(ordered_json::parse(print(sample_manifest())).contains("network"));
+  REQUIRE(document["programs"].size() == 2);
+  CHECK(document["programs"][1][0] == "name: network");
+  CHECK(document["programs"][1][1] == "batch: 8");
+  CHECK(text.find(" kernel conv1_b2 options conv_baked,2.25,model;conv_dense,4,measured\",\n") != text.npos);
+  CHECK_FALSE(document.contains("network"));
+  CHECK(ordered_json::parse(print(sample_manifest()))["programs"] == ordered_json::array());
 }
 
-TEST_CASE("network record: a package, there and back") {
+TEST_CASE("programs: of layers, with activity maps and halves as arguments") {
+  const Manifest manifest = half_layers();
+  CHECK(verify(manifest) == Faults{});
+  const Manifest parsed = parse_manifest(print(manifest));
+  CHECK(parsed == manifest);
+  CHECK(verify(parsed) == Faults{});
+  const Program& program = parsed.programs[1];
+  CHECK(program.arena_bytes == 0);
+  REQUIRE(program.inputs().size() == 3);
+  CHECK(program.inputs()[0]->tensor == "layer1.input");
+  CHECK(program.inputs()[0]->format_text() == "bf16 n2chw");
+  CHECK(program.inputs()[2]->format_text() == "map 2x7x14");
+  CHECK(program.outputs()[1]->tensor == "layer1.output_map");
+}
+
+TEST_CASE("programs: by name") {
+  Manifest manifest = network_manifest();
+  CHECK(program_names(manifest) == std::vector<std::string>{"network"});
+  CHECK(programs_named(manifest, kNetworkName) ==
+        std::vector<const Program*>{&manifest.programs[0], &manifest.programs[1]});
+  CHECK(programs_named(manifest, "net").empty());
+  CHECK_FALSE(holds_layers(manifest));
+  Manifest layers = half_layers();
+  CHECK(program_names(layers) == std::vector<std::string>{"layer0", "layer1"});
+  CHECK(programs_named(layers, "layer1") == std::vector<const Program*>{&layers.programs[1]});
+  CHECK(holds_layers(layers));
+  layers.programs[1].name = "layer";
+  CHECK_FALSE(holds_layers(layers));
+}
+
+TEST_CASE("programs: a package, there and back") {
   const ScratchFolder folder;
   const Package package = network_package();
   write_package(package, folder / "x.burin");
@@ -112,7 +171,7 @@ TEST_CASE("network record: a package, there and back") {
   CHECK(read.files == package.files);
 }
 
-TEST_CASE("network record: files of operators") {
+TEST_CASE("programs: files of operators") {
   const auto package_faults = [](const std::function<void(Package&)>& edit) {
     Package package = network_package();
     edit(package);
@@ -128,62 +187,98 @@ TEST_CASE("network record: files of operators") {
         Faults{"the file 'weights/other' belongs to nothing"});
 }
 
-TEST_CASE("network record: names that cannot be shown are the user's to change") {
+TEST_CASE("programs: operators with the same weights share one file") {
+  Package package = network_package();
+  Kernel other = package.manifest.kernels[kFcKernel];
+  other.symbol = "operator_fc2";
+  for (KernelBinary& binary : other.binaries) {
+    package.files["kernels/other" + binary.path.substr(binary.path.rfind('.'))] = package.files[binary.path];
+    binary.path = "kernels/other" + binary.path.substr(binary.path.rfind('.'));
+  }
+  package.manifest.kernels.push_back(other);
+  CHECK(verify(package) == Faults{});
+  const ScratchFolder folder;
+  write_package(package, folder / "x.burin");
+  const Package read = read_package(folder / "x.burin");
+  CHECK(read.manifest == package.manifest);
+  CHECK(read.files == package.files);
+  // The file is what both say it is, or what neither does.
+  package.files["weights/fc"].pop_back();
+  const std::string text = ".weights: the file 'weights/fc' has 250919 bytes, expected 250920";
+  CHECK(verify(package) == Faults{"manifest.json: kernels[6]" + text, "manifest.json: kernels[9]" + text});
+}
+
+TEST_CASE("programs: names that cannot be shown are the user's to change") {
   const auto error = [](const std::function<void(Manifest&)>& edit) {
     const ScratchFolder folder;
     Package package = network_package();
     edit(package.manifest);
     return error_of([&] { write_package(package, folder / "x.burin"); }, ErrorKind::unsupported);
   };
-  CHECK(error([](Manifest& m) { m.network->inputs[0].name = "a\nb"; }).find("the input name 'a\\x0ab' must have") !=
-        std::string::npos);
-  CHECK(error([](Manifest& m) { m.network->outputs[1].name = "\xff"; }).find("the output name '\\xff' must have") !=
+  CHECK(error([](Manifest& m) {
+          m.programs[0].buffers[kImage].tensor = "a\nb";
+        }).find("the input name 'a\\x0ab' must have") != std::string::npos);
+  CHECK(error([](Manifest& m) {
+          m.programs[1].buffers[kFeatures].tensor = "\xff";
+        }).find("the output name '\\xff' must have") != std::string::npos);
+  CHECK(error([](Manifest& m) { m.programs[1].name = "\x01"; }).find("the program name '\\x01' must have") !=
         std::string::npos);
   CHECK(error([](Manifest& m) { m.kernels[kFcKernel].op = ""; }).find("the operator name '' must have") !=
         std::string::npos);
 }
 
-TEST_CASE("network record: a wrong type, a missing key or a plan that cannot be read is named by its path") {
-  CHECK(network_parse_error([](ordered_json& json) { json["network"] = 7; }) ==
-        "manifest.json: network: expected an object, found 7");
-  CHECK(network_parse_error([](ordered_json& json) { json["network"].erase("outputs"); }) ==
-        "manifest.json: network: the key \"outputs\" is missing");
-  CHECK(network_parse_error([](ordered_json& json) { json["network"]["inputs"][1]["shape"][0] = "ten"; }) ==
-        "manifest.json: network.inputs[1].shape[0]: expected an integer, found \"ten\"");
-  CHECK(network_parse_error([](ordered_json& json) { json["network"]["programs"][1]["kernels"][2] = 3; }) ==
-        "manifest.json: network.programs[1].kernels[2]: expected a string, found 3");
-  CHECK(network_parse_error([](ordered_json& json) { json["network"]["programs"][1].erase("plan"); }) ==
-        "manifest.json: network.programs[1]: the key \"plan\" is missing");
-  const std::string plan =
-      network_parse_error([](ordered_json& json) { json["network"]["programs"][1]["plan"][0] = "x: 1"; });
-  CHECK(plan.find("manifest.json: network.programs[1].plan: network plan: ") == 0);
+TEST_CASE("programs: a wrong type, a missing key or a plan that cannot be read is named by its path") {
+  CHECK(network_parse_error([](ordered_json& json) { json["programs"] = 7; }) ==
+        "manifest.json: programs: expected an array, found 7");
+  CHECK(network_parse_error([](ordered_json& json) { json.erase("programs"); }) ==
+        "manifest.json: the key \"programs\" is missing");
+  CHECK(network_parse_error([](ordered_json& json) { json["programs"][1] = "text"; }) ==
+        "manifest.json: programs[1]: expected an array, found \"text\"");
+  CHECK(network_parse_error([](ordered_json& json) { json["programs"][1][2] = 3; }) ==
+        "manifest.json: programs[1][2]: expected a string, found 3");
+  const auto line_error = [](int line, const std::string& text) {
+    return network_parse_error([&](ordered_json& json) { json["programs"][1][static_cast<std::size_t>(line)] = text; });
+  };
+  CHECK(line_error(0, "x: 1") == "manifest.json: programs[1]: program: there is no line 'name: ...'");
+  CHECK(line_error(1, "batch: two") ==
+        "manifest.json: programs[1]: program, line 2: 'two' of 'batch' is not an integer");
+  CHECK(line_error(2, "arena") ==
+        "manifest.json: programs[1]: program, line 3: 'arena' is not of the form 'key: value'");
   const std::string constants =
       network_parse_error([](ordered_json& json) { json["kernels"][kCopyKernel]["plan"][1] = "template"; });
   CHECK(constants == "manifest.json: kernels[8].plan: plan, line 2: 'template' is not of the form 'key: value'");
   CHECK(network_parse_error([](ordered_json& json) { json["kernels"] = "none"; }) ==
         "manifest.json: kernels: expected an array, found \"none\"");
-  const auto option = [](const std::function<void(ordered_json&)>& edit) {
-    return network_parse_error([&](ordered_json& json) { edit(json["network"]["programs"][0]["options"][0][1]); });
+  const auto option = [](const std::string& text) {
+    return network_parse_error([&](ordered_json& json) {
+      for (ordered_json& line : json["programs"][0]) {
+        std::string changed = line.get<std::string>();
+        if (const std::size_t at = changed.find("conv_dense,4,measured"); at != changed.npos) changed.resize(at);
+        if (changed != line) line = changed + text;
+      }
+    });
   };
-  const std::string path = "manifest.json: network.programs[0].options[0][1]";
-  for (const char* key : {"provider", "us", "source"}) {
-    CHECK(option([&](ordered_json& json) { json.erase(key); }) == path + ": the key \"" + key + "\" is missing");
+  CHECK(option("conv_dense,4,measured") == "no error");
+  // Behind the name, three numbers, seven buffers and a comment.
+  const std::string first_step = "manifest.json: programs[0]: program, line 13: ";
+  for (const char* text : {"conv_dense,4", "conv_dense,measured", "4,measured"}) {
+    CHECK(option(text) == first_step + "expected PROVIDER,MICROSECONDS,SOURCE, got '" + text + "'");
   }
-  CHECK(option([](ordered_json& json) { json["us"] = "4"; }) == path + ".us: expected a number, found \"4\"");
-  CHECK(option([](ordered_json& json) { json["source"] = true; }) == path + ".source: expected a string, found true");
+  CHECK(option("conv_dense,fast,measured") == first_step + "'fast' of 'step 0' is not a number");
+  CHECK(option("conv_dense,4,true") == first_step + "expected model or measured, got 'true'");
   for (const char* key : {"symbol", "operator", "kind", "provider", "precision", "source_hash", "binaries", "plan"}) {
     CHECK(network_parse_error([&](ordered_json& json) { json["kernels"][kAddKernel].erase(key); }) ==
           fmt::format("manifest.json: kernels[7]: the key \"{}\" is missing", key));
   }
 }
 
-TEST_CASE("network record: kernels that no program runs are fine") {
+TEST_CASE("programs: kernels that no program runs are fine") {
   // Tools launch them by themselves.
-  CHECK(faults_after([](Manifest& m) { m.network->programs.pop_back(); }) == Faults{});
-  CHECK(faults_after([](Manifest& m) { m.network.reset(); }) == Faults{});
+  CHECK(faults_after([](Manifest& m) { m.programs.pop_back(); }) == Faults{});
+  CHECK(faults_after([](Manifest& m) { m.programs.clear(); }) == Faults{});
 }
 
-TEST_CASE("network record: an operator's kernel") {
+TEST_CASE("programs: an operator's kernel") {
   const std::string add = "operator_add", fc = "operator_fc";
   CHECK(kernel_faults(add, [](Kernel& k) { k.source_hash = ""; }) == Faults{"kernels[7].source_hash: is empty"});
   CHECK(kernel_faults(add, [](Kernel& k) { k.op = "\x01"; }) ==
@@ -208,85 +303,116 @@ TEST_CASE("network record: an operator's kernel") {
   CHECK(twice[0] == "kernels[6].symbol: 'conv1_b2' is the symbol of two kernels");
 }
 
-TEST_CASE("network record: inputs and outputs") {
-  CHECK(network_faults([](NetworkRecord& n) { n.inputs[0].name = "\x7f"; }) ==
-        Faults{"network.inputs[0].name: '\\x7f' is not printable text"});
-  CHECK(network_faults([](NetworkRecord& n) { n.outputs[1].name = n.outputs[0].name; }) ==
-        Faults{"network.outputs[1].name: is the name of two"});
-  const std::string image = ".plan: buffer 0: is not the network's input 0";
-  const Faults twice = {"network.programs[0]" + image, "network.programs[1]" + image};
-  CHECK(network_faults([](NetworkRecord& n) { n.inputs[0].shape = {8, 14, 15}; }) == twice);
-  const auto with_shape = [&](std::vector<std::int64_t> shape) {
-    return network_faults([&](NetworkRecord& n) { n.inputs[0].shape = std::move(shape); });
-  };
-  CHECK(with_shape({}).front() == "network.inputs[0].shape: [] is not 1 to 6 extents from 1 up");
-  CHECK(with_shape({8, 0, 14}).front() == "network.inputs[0].shape: [8, 0, 14] is not 1 to 6 extents from 1 up");
-  CHECK(with_shape({1, 1, 1, 1, 1, 1, 1}).size() == 3);
-  CHECK(with_shape({std::int64_t{1} << 31}).size() == 3);
-  const Faults none = network_faults([](NetworkRecord& n) { n.outputs.clear(); });
-  REQUIRE(none.size() == 7);
-  CHECK(none[0] == "network.outputs: is empty");
-  CHECK(none[3] == "network.programs[0].plan: has 2 inputs and 2 outputs, the network 2 and 0");
-  const Faults more = network_faults([](NetworkRecord& n) { n.inputs.push_back({"more", {1}}); });
-  REQUIRE(more.size() == 2);
-  CHECK(more[0] == "network.programs[0].plan: has 2 inputs and 2 outputs, the network 3 and 2");
-}
-
-TEST_CASE("network record: programs") {
-  CHECK(network_faults([](NetworkRecord& n) { n.programs.clear(); }) ==
-        Faults{"network.programs: is empty: there would be nothing to run"});
-  CHECK(network_faults([](NetworkRecord& n) { std::swap(n.programs[0], n.programs[1]); }) ==
-        Faults{"network.programs[1]: batch 2 follows 8"});
-  CHECK(network_faults([](NetworkRecord& n) { n.programs[1] = n.programs[0]; }) ==
-        Faults{"network.programs[1]: batch 2 follows 2"});
-  CHECK(program_faults([](Program& p) { p.kernels.pop_back(); }) ==
-        Faults{kProgram + ".kernels: 5 for 6 steps"});
-  CHECK(program_faults([](Program& p) { p.kernels[kFc] = "nothing"; }) ==
-        Faults{kProgram + ".kernels[3]: 'nothing' is no kernel of the package"});
-  CHECK(program_faults([](Program& p) { p.options = {{{"conv_dense", 1.5}}}; }) ==
-        Faults{kProgram + ".options: 1 for 6 steps"});
+TEST_CASE("programs: inputs and outputs") {
+  const std::string other_inputs = "programs[1]: its inputs are not those of the program before it, which has its name";
+  const std::string other_outputs =
+      "programs[1]: its outputs are not those of the program before it, which has its name";
+  CHECK(each_program_faults([](Program& p) { p.buffers[kImage].tensor = "\x7f"; }) ==
+        both("buffer 0 (\\x7f) is an argument whose name is not printable text"));
+  CHECK(each_program_faults([](Program& p) { p.buffers[kFeatures].tensor = "scores"; }) ==
+        both("two outputs are named scores"));
+  CHECK(each_program_faults([](Program& p) { p.buffers[kScores].tensor = "image"; }) == Faults{});
+  // Of programs of one name they are the same, but for the batch.
+  CHECK(program_faults([](Program& p) { p.buffers[kImage].tensor = "picture"; }) == Faults{other_inputs});
+  CHECK(program_faults([](Program& p) { p.buffers[kFeatures].shape = {16, 196}; }) == Faults{other_outputs});
+  CHECK(program_faults([](Program& p) { std::swap(p.buffers[kScores].argument, p.buffers[kFeatures].argument); }) ==
+        Faults{other_outputs});
   CHECK(program_faults([](Program& p) {
-          p.options.resize(6);
-          p.options[kConv1] = {{"", 1}, {"conv_baked", std::numeric_limits<double>::infinity()}};
-        }) == Faults{kProgram + ".options: '' is not printable text",
-                     kProgram + ".options: the time of conv_baked is not finite"});
-  // The plan's own rules are those of verify(Program).
-  CHECK(program_faults([](Program& p) { p.plan.steps[kFc].after = {kLeft}; }) ==
-        Faults{kProgram + ".plan: step 2 (right) writes bytes of buffer 5 (concat) that step 3 (fc) reads; neither "
-                          "waits for the other",
-               kProgram + ".plan: step 3 (fc) reads bytes of buffer 5 (concat) that no step it waits for has written"});
-  CHECK(program_faults([](Program& p) { p.plan.buffers[kA].element = ElementType::f16; }).size() == 1);
+          p.buffers.push_back({.tensor = "more", .shape = {1}, .home = BufferHome::input, .argument = 2, .bytes = 8});
+        }) == Faults{other_inputs});
+  CHECK(std::ranges::count(program_faults([](Program& p) { p.buffers[kImage].format.layout = TensorLayout::nchw4; }),
+                           other_inputs) == 1);
+  // What lies in between is each program's own affair.
+  CHECK(program_faults([](Program& p) { p.buffers[kT].tensor = "u"; }) == Faults{});
+  const auto with_shape = [&](std::vector<std::int64_t> shape) {
+    return each_program_faults([&](Program& p) { p.buffers[kImage].shape = shape; });
+  };
+  const std::string image = "programs[0]: buffer 0 (image) has 12544 bytes, which are not the ";
+  CHECK(with_shape({}).front() == "programs[0]: buffer 0 (image) has 0 axes; allowed are 1 to 6");
+  CHECK(with_shape({8, 14, 15}).front() == image + "3360 elements of its shape");
+  CHECK(with_shape({8, 0, 14}).front() == image + "0 elements of its shape");
+  CHECK(with_shape({-8, 14, -14}).front() == image + "0 elements of its shape");
+  CHECK(with_shape({std::int64_t{1} << 31}).front() == image + "4294967296 elements of its shape");
+  CHECK(with_shape({1, 1, 1, 1, 8, 14, 14}) == both("buffer 0 (image) has 7 axes; allowed are 1 to 6"));
+  CHECK(with_shape({1, 1, 1, 8, 14, 14}) == Faults{});
+  CHECK(each_program_faults([](Program& p) { p.buffers[kShift].argument = 2; }) ==
+        both("the buffers of the program's inputs are not one for each of 0 to 2"));
 }
 
-TEST_CASE("network record: a buffer holds what its layout is for, and what kernels take") {
+TEST_CASE("programs: of one name, batch by batch") {
+  CHECK(programs_faults([](std::vector<Program>& p) { std::swap(p[0], p[1]); }) ==
+        Faults{"programs[1]: batch 2 follows 8"});
+  CHECK(programs_faults([](std::vector<Program>& p) { p[1] = p[0]; }) == Faults{"programs[1]: batch 2 follows 2"});
+  // Others begin anew, and stand side by side.
+  CHECK(programs_faults([](std::vector<Program>& p) { p[0].name = "other"; }) == Faults{});
+  CHECK(programs_faults([](std::vector<Program>& p) {
+          std::swap(p[0], p[1]);
+          p[0].name = "other";
+        }) == Faults{});
+  CHECK(programs_faults([](std::vector<Program>& p) {
+          p.push_back(p[1]);
+          p[1].name = "other";
+        }) == Faults{"programs[2]: stands apart from the programs of its name"});
+  CHECK(programs_faults([](std::vector<Program>& p) {
+          p[0].name = "other";
+          p.push_back(p[1]);
+          p.push_back(p[0]);
+          p[2].name = "third";
+        }) == Faults{"programs[3]: stands apart from the programs of its name"});
+}
+
+TEST_CASE("programs: steps and their kernels") {
+  CHECK(program_faults([](Program& p) { p.steps[kFc].kernel = "nothing"; }) ==
+        Faults{"programs[0]: step 3: 'nothing' is no kernel of the package"});
+  CHECK(program_faults([](Program& p) { p.steps[kFc].kernel = ""; }) ==
+        Faults{"programs[0]: step 3: '' is no kernel of the package"});
+  CHECK(program_faults([](Program& p) {
+          p.steps[kConv1].options = {{"", 1}, {"conv_baked", std::numeric_limits<double>::infinity()}};
+        }) == Faults{"programs[0]: step 0 (conv1): a provider's name is not printable text",
+                     "programs[0]: step 0 (conv1): the time of conv_baked is not finite"});
+  CHECK(program_faults([](Program& p) { p.steps.clear(); }) == Faults{"programs[0]: there are no steps"});
+  // A program's own rules are those of verify(Program).
+  CHECK(program_faults([](Program& p) { p.steps[kFc].after = {kLeft}; }) ==
+        Faults{"programs[0]: step 2 (right) writes bytes of buffer 5 (concat) that step 3 (fc) reads; neither waits "
+               "for the other",
+               "programs[0]: step 3 (fc) reads bytes of buffer 5 (concat) that no step it waits for has written"});
+  CHECK(program_faults([](Program& p) { p.buffers[kA].format.element = ElementType::f16; }).size() == 1);
+}
+
+TEST_CASE("programs: a buffer holds what its layout is for, and what kernels take") {
   // As two halves to a word the bytes would be right.
   CHECK(program_faults([](Program& p) {
-          Buffer& t = p.plan.buffers[kT];
-          t.element = ElementType::f16;
+          Buffer& t = p.buffers[kT];
+          t.format.element = ElementType::f16;
           t.shape = {2 * kSampleFeatures};
-        }) == Faults{kProgram + ".plan: buffer 6 (t) holds f16 in nchw: n2chw holds halves, the others float32"});
-  const std::string halves = " lies in n2chw as f16, and the kernel takes nchw as f32";
-  const Faults faults = program_faults([](Program& p) {
-    Buffer& a = p.plan.buffers[kA];
-    a.element = ElementType::f16;
-    a.layout = TensorLayout::n2chw;
-    a.bytes /= p.plan.batch;
-  });
-  CHECK(std::ranges::any_of(faults, [&](const std::string& fault) { return fault.ends_with(halves); }));
+        }) == Faults{"programs[0]: buffer 6 (t) holds f16 in nchw: n2chw holds halves, the others float32"});
+  const std::string halves = " lies in f16 n2chw, and the kernel takes f32 nchw";
+  CHECK(program_faults([](Program& p) {
+          Buffer& a = p.buffers[kA];
+          a.format = {ElementType::f16, TensorLayout::n2chw};
+          a.bytes /= p.batch;
+        }) == Faults{"programs[0]: step 0: its output" + halves, "programs[0]: step 1: its input" + halves,
+                     "programs[0]: step 2: its input" + halves, "programs[0]: step 2: its residual" + halves,
+                     "programs[0]: step 5: its input" + halves});
+  // An argument too.
+  CHECK(each_program_faults([](Program& p) {
+          Buffer& image = p.buffers[kImage];
+          image.format = {ElementType::f16, TensorLayout::n2chw};
+          image.bytes /= 2;
+        }) == both("step 0: its input" + halves));
 }
 
-TEST_CASE("network record: what a layer's kernel takes lies where the step has it") {
-  const std::string conv1 = kProgram + ".kernels[0]: ", left = kProgram + ".kernels[1]: ";
-  const std::string right = kProgram + ".kernels[2]: ";
+TEST_CASE("programs: what a layer's kernel takes lies where the step has it") {
+  const std::string conv1 = "programs[0]: step 0: ", left = "programs[0]: step 1: ", right = "programs[0]: step 2: ";
   // Another kernel's images.
-  CHECK(program_faults([](Program& p) { p.kernels[kLeft] = "conv1_b2"; }) ==
+  CHECK(program_faults([](Program& p) { p.steps[kLeft].kernel = "conv1_b2"; }) ==
         Faults{left + "its input has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 1 x 6272, 6272 apart",
                left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
                       "apart"});
-  CHECK(program_faults([](Program& p) { p.kernels[kLeft] = "right_b2"; }) ==
-        Faults{left + "its step reads 1 tensors, and the kernel takes others"});
-  CHECK(program_faults([](Program& p) { p.kernels[kRight] = "left_b2"; }) ==
-        Faults{right + "its step reads 2 tensors, and the kernel takes others"});
+  CHECK(program_faults([](Program& p) { p.steps[kLeft].kernel = "right_b2"; }) ==
+        Faults{left + "it reads 1 tensors, and the kernel takes others"});
+  CHECK(program_faults([](Program& p) { p.steps[kRight].kernel = "left_b2"; }) ==
+        Faults{right + "it reads 2 tensors, and the kernel takes others"});
   CHECK(baked_faults("left_b2", [](BakedPlan& p) { p.output_image_words = 0; }) ==
         Faults{left + "its output has images of 1 x 12544 bytes, 25088 apart, and the kernel takes 1 x 12544, 12544 "
                       "apart"});
@@ -294,26 +420,96 @@ TEST_CASE("network record: what a layer's kernel takes lies where the step has i
         Faults{right + "its residual has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 1 x 12544, 25088 "
                        "apart"});
   CHECK(baked_faults("conv1_b2", [](BakedPlan& p) { p.output_layout = TensorLayout::nchw4; }) ==
-        Faults{conv1 + "its output lies in nchw as f32, and the kernel takes nchw4 as f32"});
+        Faults{conv1 + "its output lies in f32 nchw, and the kernel takes f32 nchw4"});
   CHECK(replaced_faults("right_b2", [](TemplatePlan& p) { p.output().alignment = 256; }) == Faults{});  // 12544 is one
   CHECK(program_faults([](Program& p) {
-          p.plan.steps[kLeft].writes.offset = kSampleTensorWords * 4;
-          p.plan.steps[kRight].writes.offset = 0;
+          p.steps[kLeft].writes.offset = kSampleTensorWords * 4;
+          p.steps[kRight].writes.offset = 0;
         }) == Faults{});
-  CHECK(baked_faults("conv1_b2", [](BakedPlan& p) { p.skips = ActivityMap{1, 7, 7}; }) ==
-        Faults{conv1 + "is a kernel with activity maps, which networks have none of"});
   // Halves as pairs of images.
   const Faults half = kernel_faults("conv1_b2", [](Kernel& k) {
     set_plan(k, sample_plan(k.layer->shape, {.precision = Precision::fp16, .batch = 2}));
   });
-  CHECK(half == Faults{conv1 + "its input lies in nchw as f32, and the kernel takes n2chw as f16",
-                       conv1 + "its output lies in nchw as f32, and the kernel takes n2chw as f16"});
+  CHECK(half == Faults{conv1 + "its input lies in f32 nchw, and the kernel takes f16 n2chw",
+                       conv1 + "its output lies in f32 nchw, and the kernel takes f16 n2chw"});
   // A layer with a fault of its own is reported once.
   const Faults shape = kernel_faults("conv1_b2", [](Kernel& k) { k.layer->shape.in_channels = 0; });
-  CHECK(std::ranges::none_of(shape, [](const std::string& fault) { return fault.starts_with("network"); }));
+  CHECK(std::ranges::none_of(shape, [](const std::string& fault) { return fault.starts_with("programs"); }));
 }
 
-TEST_CASE("network record: a place that its kernel's alignment does not allow") {
+TEST_CASE("programs: activity maps are those of the kernel, or none") {
+  const std::string step = "programs[1]: step 0: ";
+  // A launch may be without.
+  CHECK(baked_faults("conv1_b2", [](BakedPlan& p) { p.skips = ActivityMap{1, 7, 7}; }) == Faults{});
+  CHECK(half_faults([](Program& p) {
+          p.steps[0].input_map.reset();
+          p.steps[0].output_map.reset();
+          p.buffers.resize(kInputMap);
+        }) == Faults{});
+  // One that the kernel does not know.
+  CHECK(program_faults([](Program& p) {
+          const std::int64_t offset = p.arena_bytes;
+          p.arena_bytes += 256;
+          p.naive_bytes += 256;
+          p.buffers.push_back({.tensor = "a.activity",
+                               .shape = {16, 14, 14},
+                               .map = ActivityMap{2, 14, 14},
+                               .bytes = 16,
+                               .offset = offset,
+                               .first = kConv1,
+                               .last = kLeft});
+          p.steps[kConv1].output_map = p.steps[kLeft].input_map = Place{7, 0, 16, 16, 1, 0};
+        }) == Faults{"programs[0]: step 0: it has an output_map, and the kernel has none",
+                     "programs[0]: step 1: it has an input_map, and the kernel has none"});
+  // Of other cells, of another tensor, or no map at all.
+  CHECK(half_faults([](Program& p) { p.buffers[kInputMap].map = ActivityMap{2, 14, 7}; }) ==
+        Faults{step + "its input_map lies in map 2x14x7, and the kernel takes map 2x7x14"});
+  CHECK(half_faults([](Program& p) { p.buffers[kInputMap].shape = {8, 13, 14}; }) ==
+        Faults{step + "its input_map is of another tensor than the kernel's"});
+  CHECK(half_faults([](Program& p) { p.steps[0].input_map = p.steps[0].reads[0]; }).size() == 1);
+  const Faults plain = half_faults([](Program& p) {
+    p.steps[0].input_map = p.steps[0].reads[0];
+    p.buffers[kInputMap].first = p.buffers[kInputMap].last = -1;
+  });
+  CHECK(plain == Faults{step + "its input_map lies in bf16 n2chw, and the kernel takes map 2x7x14"});
+  CHECK(half_faults([](Program& p) {
+          p.steps[0].reads[1] = *p.steps[0].input_map;
+          p.buffers[kResidual].first = p.buffers[kResidual].last = -1;
+        }) == Faults{step + "its residual lies in map 2x7x14, and the kernel takes bf16 n2chw"});
+  // Of the whole batch.
+  const Faults small = half_faults([](Program& p) { p.buffers[kInputMap].bytes /= 2; });
+  REQUIRE_FALSE(small.empty());
+  CHECK(small[0] == "programs[1]: buffer 3 (layer1.input_map) has 128 bytes, and its map 256");
+}
+
+TEST_CASE("programs: of one layer have the same arguments") {
+  // Both kernels are those of one layer, which compute in one type.
+  Manifest manifest = sample_manifest();
+  for (Kernel& kernel : manifest.kernels) {
+    set_plan(kernel, sample_plan(kernel.layer->shape, {.precision = Precision::fp16,
+                                                       .batch = kernel.planned_batch,
+                                                       .skips = ActivityMap{2, 7, 14},
+                                                       .marks = true}));
+  }
+  const auto after = [&](const std::function<void(Manifest&)>& edit) {
+    Manifest edited = manifest;
+    edit(edited);
+    add_layer_programs(edited);
+    return verify(edited);
+  };
+  const std::string inputs = "programs[1]: its inputs are not those of the program before it, which has its name";
+  const std::string outputs = "programs[1]: its outputs are not those of the program before it, which has its name";
+  CHECK(after([](Manifest&) {}) == Faults{});
+  // Each kernel has cells of its own, but maps they both have.
+  CHECK(after([](Manifest& m) { edit_baked(m.kernels[1], [](BakedPlan& p) { p.skips = ActivityMap{4, 14, 14}; }); }) ==
+        Faults{});
+  CHECK(after([](Manifest& m) { edit_baked(m.kernels[1], [](BakedPlan& p) { p.skips.reset(); }); }) == Faults{inputs});
+  CHECK(after([](Manifest& m) { edit_baked(m.kernels[1], [](BakedPlan& p) { p.marks = false; }); }) == Faults{outputs});
+  CHECK(after([](Manifest& m) { edit_baked(m.kernels[1], [](BakedPlan& p) { p.precision = Precision::bf16; }); }) ==
+        Faults{inputs, outputs});
+}
+
+TEST_CASE("programs: a place that its kernel's alignment does not allow") {
   // A channel of 14 x 14 floats has 784 bytes, a multiple of 16 but not of 32.
   const auto replace = [](Kernel& kernel, int alignment) {
     kernel.planned_batch = 0;
@@ -323,7 +519,7 @@ TEST_CASE("network record: a place that its kernel's alignment does not allow") 
     set_plan(kernel, plan);
   };
   const auto faults = faults_after([&](Manifest& manifest) {
-    for (Program& program : manifest.network->programs) {
+    for (Program& program : manifest.programs) {
       program.steps[kLeft].writes.offset = kSampleTensorWords * 4;
       program.steps[kRight].writes.offset = 0;
     }
@@ -336,63 +532,59 @@ TEST_CASE("network record: a place that its kernel's alignment does not allow") 
     INFO(channels);
     // left writes 15 or 17 channels, right what is left of 32: its slice begins at an odd channel.
     Manifest manifest = network_manifest();
-    manifest.network->programs.pop_back();
-    Program& plan = manifest.network->programs[0].plan;
+    manifest.programs.pop_back();
+    Program& program = manifest.programs[0];
     const std::int64_t bytes = std::int64_t{channels} * 14 * 14 * 4;
-    plan.steps[kLeft].writes.run_bytes = bytes;
-    plan.steps[kRight].writes.offset = bytes;
-    plan.steps[kRight].writes.run_bytes = 2 * kSampleTensorWords * 4 - bytes;
-    plan.steps[kRight].reads.pop_back();
+    program.steps[kLeft].writes.run_bytes = bytes;
+    program.steps[kRight].writes.offset = bytes;
+    program.steps[kRight].writes.run_bytes = 2 * kSampleTensorWords * 4 - bytes;
+    program.steps[kRight].reads.pop_back();
     Kernel &left = kernel_of(manifest, "left_b2"), &right = kernel_of(manifest, "right_b2");
     left.layer->shape.out_channels = channels;
     replace(left, 4);
     right.layer->shape.out_channels = 32 - channels;
     right.layer->shape.epilogue.residual = false;
     replace(right, 32);
-    CHECK(
-        verify(manifest) ==
-        Faults{kProgram +
-               fmt::format(".kernels[2]: its output begins at byte {}, and the kernel takes multiples of 32", bytes)});
+    CHECK(verify(manifest) ==
+          Faults{fmt::format("programs[0]: step 2: its output begins at byte {}, and the kernel takes multiples of 32",
+                             bytes)});
   }
 }
 
-TEST_CASE("network record: what an operator's kernel takes lies where the step has it") {
-  const auto both = [](const std::string& text) {
-    return Faults{"network.programs[0].kernels" + text, "network.programs[1].kernels" + text};
-  };
+TEST_CASE("programs: what an operator's kernel takes lies where the step has it") {
   const std::string add = "operator_add";
   const std::string ten = "1 x 40 bytes, 40 apart, and the kernel takes ";
-  CHECK(program_faults([](Program& p) { p.kernels[kAdd] = "operator_fc"; }) ==
-        Faults{kProgram + ".kernels[4]: its input has images of " + ten + "1 x 25088, 25088 apart",
-               kProgram + ".kernels[4]: its step reads 2 tensors, and the kernel takes others"});
-  CHECK(program_faults([](Program& p) { p.kernels[kFc] = "operator_add"; }) ==
-        Faults{kProgram + ".kernels[3]: its input has images of 1 x 25088 bytes, 25088 apart, and the kernel takes 1 x "
-                          "40, 40 apart",
-               kProgram + ".kernels[3]: its step reads 1 tensors, and the kernel takes others"});
+  CHECK(program_faults([](Program& p) { p.steps[kAdd].kernel = "operator_fc"; }) ==
+        Faults{"programs[0]: step 4: its input has images of " + ten + "1 x 25088, 25088 apart",
+               "programs[0]: step 4: it reads 2 tensors, and the kernel takes others"});
+  CHECK(program_faults([](Program& p) { p.steps[kFc].kernel = "operator_add"; }) ==
+        Faults{"programs[0]: step 3: its input has images of 1 x 25088 bytes, 25088 apart, and the kernel takes 1 x "
+               "40, 40 apart",
+               "programs[0]: step 3: it reads 1 tensors, and the kernel takes others"});
   // Both of the same tensor, or none of the second.
-  const Faults others = both("[4]: its step reads 2 tensors, and the kernel takes others");
+  const Faults others = both("step 4: it reads 2 tensors, and the kernel takes others");
   CHECK(template_faults(add, [](TemplatePlan& p) { p.residual().argument = 0; }) == others);
   CHECK(template_faults(add, [](TemplatePlan& p) { p.residual() = {.role = TensorRole::residual, .argument = 1}; }) ==
         others);
   CHECK(template_faults(add, [](TemplatePlan& p) { std::swap(p.input().argument, p.residual().argument); }) ==
         Faults{});
   CHECK(template_faults(add, [](TemplatePlan& p) { p.input().run_words = 9; }) ==
-        both("[4]: its input has images of " + ten + "1 x 36, 40 apart"));
+        both("step 4: its input has images of " + ten + "1 x 36, 40 apart"));
   CHECK(template_faults(add, [](TemplatePlan& p) { p.residual().image_words = 12; }) ==
-        both("[4]: its residual has images of " + ten + "1 x 40, 48 apart"));
+        both("step 4: its residual has images of " + ten + "1 x 40, 48 apart"));
   CHECK(template_faults(add, [](TemplatePlan& p) { p.output().image_words = 11; }) ==
-        both("[4]: its output has images of " + ten + "1 x 40, 44 apart"));
+        both("step 4: its output has images of " + ten + "1 x 40, 44 apart"));
   CHECK(template_faults("operator_features",
                         [](TemplatePlan& p) {
                           p.output().run_words /= 2;
                           p.output().runs = 2;
                           p.output().run_pitch = p.output().run_words;
                         }) ==
-        both("[5]: its output has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 2 x 6272, 12544 "
+        both("step 5: its output has images of 1 x 12544 bytes, 12544 apart, and the kernel takes 2 x 6272, 12544 "
              "apart"));
 }
 
-TEST_CASE("network record: arguments that no launch has") {
+TEST_CASE("programs: arguments that no launch has") {
   for (const int argument : {-1, 2}) {
     const Faults faults = kernel_faults("operator_add", [&](Kernel& kernel) {
       TemplatePlan plan = parse_template_plan(kernel.plan);

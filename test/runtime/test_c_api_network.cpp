@@ -15,10 +15,19 @@ namespace {
 
 struct Files {
   ScratchFolder folder;
-  std::string network = folder / "network.burin", layers = folder / "layers.burin";
+  std::string network = folder / "network.burin", layers = folder / "layers.burin", layer = folder / "layer.burin",
+              kernels = folder / "kernels.burin";
   Files() {
     burin::write_package(network_package(), network);
-    burin::write_package(*sample_package(), layers);
+    const std::shared_ptr<burin::Package> package = sample_package();
+    burin::write_package(*package, kernels);
+    add_layer_programs(package->manifest);
+    burin::write_package(*package, layers);
+    // One layer alone, whose tensors are halves.
+    const std::shared_ptr<burin::Package> halves = half_sample_package(burin::Precision::fp16);
+    add_layer_programs(halves->manifest);
+    halves->manifest.programs.pop_back();
+    burin::write_package(*halves, layer);
   }
 };
 
@@ -123,7 +132,11 @@ TEST_CASE("c_api network: errors") {
   burin_network_run* run = nullptr;
   REQUIRE(burin_device_open(0, &device) == BURIN_OK);
   CHECK(burin_network_open(device, files.layers.c_str(), &network) == BURIN_ERROR_USAGE);
-  CHECK(last_error_has("layers.burin holds layers and no network"));
+  CHECK(last_error_has("layers.burin holds 2 layers and no network"));
+  CHECK(burin_network_open(device, files.kernels.c_str(), &network) == BURIN_ERROR_USAGE);
+  CHECK(last_error_has("kernels.burin holds no programs; launch its kernels one by one"));
+  CHECK(burin_network_open(device, files.layer.c_str(), &network) == BURIN_ERROR_UNSUPPORTED);
+  CHECK(last_error_has("layer.burin: 'conv1.input' is no plain float tensor"));
   CHECK(burin_network_open(device, "no-such-file.burin", &network) == BURIN_ERROR_BAD_INPUT);
   CHECK(burin_network_open(nullptr, files.network.c_str(), &network) == BURIN_ERROR_USAGE);
   CHECK(last_error_has("burin_network_open: device is NULL"));

@@ -50,10 +50,82 @@ bool is_behind(const FakeGraph& graph, int node, int before) {
   });
 }
 
+// How programs for these batches run so many images. `arena_bytes`: of tensors in between, which are for the batch.
+NetworkSchedule schedule_of(const std::vector<int>& batches, int batch, std::int64_t arena_bytes = 256) {
+  std::vector<Program> programs(batches.size());
+  std::vector<const Program*> pointers;
+  for (std::size_t i = 0; i < programs.size(); ++i) {
+    programs[i].batch = batches[i];
+    programs[i].arena_bytes = arena_bytes;
+    pointers.push_back(&programs[i]);
+  }
+  return make_schedule(pointers, batch);
+}
+
+// The layers conv1 and conv2 in half precision, a program for each kernel. Those of conv1 have activity maps, and are
+// given to `edit`.
+std::shared_ptr<Package> half_layers(const std::function<void(Kernel&)>& edit = {}) {
+  const std::shared_ptr<Package> package = half_sample_package(Precision::fp16, [&](std::vector<Kernel>& kernels) {
+    for (Kernel& kernel : kernels) {
+      if (kernel.provider != kBakedProvider) continue;
+      edit_baked(kernel, [&](BakedPlan& plan) {
+        plan.skips = ActivityMap{2, 14, 14};
+        plan.marks = true;
+      });
+      if (edit) edit(kernel);
+    }
+  });
+  add_layer_programs(package->manifest);
+  return package;
+}
+
+// Addresses, which the fake driver does not follow.
+void* address(std::uintptr_t gigabytes) { return reinterpret_cast<void*>(gigabytes << 30); }
+
+// Two convolutions, one behind the other, for images of 28 words, or of as many for two images that share them: what
+// comes next begins at byte 112. Both are one kernel, which takes multiples of `alignment` bytes.
+std::shared_ptr<Package> small_images(int batch, int alignment, TensorFormat format = {}) {
+  std::shared_ptr<Package> package = std::make_shared<Package>();
+  package->manifest.tool_version = "0.1.0";
+  package->manifest.source = "small.onnx";
+  Kernel& kernel = package->manifest.kernels.emplace_back(sample_template_kernel("conv"));
+  kernel.layer->shape = ConvShape{};
+  kernel.layer->shape.in_h = 4;
+  kernel.layer->shape.in_w = 7;
+  kernel.layer->nonzeros = 1;
+  if (format.element == ElementType::f16) kernel.precision = to_string(Precision::fp16);
+  TemplatePlan plan = sample_template("conv_any", kernel.layer->shape);
+  for (KernelTensor* tensor : {&plan.input(), &plan.output()}) {
+    *tensor = image_tensor(tensor->role, 1, 4, 7, format.layout, format.element);
+    tensor->alignment = alignment;
+  }
+  plan.launch().tile_images = format.images_together();
+  set_plan(kernel, plan);
+  add_code(*package, kernel, {.kind = BinaryKind::cubin, .arch = "sm_90", .path = "kernels/conv.cubin"}, "code of ");
+  Program program;
+  program.name = kNetworkName;
+  program.batch = batch;
+  const auto buffer = [&](const char* name, BufferHome home, int first, int last) {
+    Buffer added{.tensor = name, .shape = {1, 4, 7}, .home = home, .format = format, .first = first, .last = last};
+    if (home != BufferHome::arena) added.argument = 0;
+    added.bytes = program.pieces(added) * 112;
+    program.buffers.push_back(std::move(added));
+  };
+  buffer("x", BufferHome::input, 0, 0);
+  buffer("y", BufferHome::output, 1, 1);
+  buffer("t", BufferHome::arena, 0, 1);
+  program.arena_bytes = program.naive_bytes = 256;
+  const Place x = {0, 0, 112, 112, 1, 0}, y = {1, 0, 112, 112, 1, 0}, t = {2, 0, 112, 112, 1, 0};
+  program.steps = {{"conv", "convolution", 0, "t", {x}, t, {}}, {"again", "convolution", 1, "y", {t}, y, {0}}};
+  for (Step& step : program.steps) step.kernel = kernel.symbol;
+  package->manifest.programs = {program};
+  return package;
+}
+
 }  // namespace
 
 TEST_CASE("network schedule: the next larger program, or several runs of the largest") {
-  const auto text = [](int batch, std::vector<int> batches) { return make_schedule(batches, batch).text(); };
+  const auto text = [](int batch, const std::vector<int>& batches) { return schedule_of(batches, batch).text(); };
   CHECK(text(1, {1, 8, 32}) == "batch 1 runs as 1");
   CHECK(text(5, {1, 32}) == "batch 5 runs as 5 of 32");
   CHECK(text(8, {1, 8, 32}) == "batch 8 runs as 8");
@@ -65,7 +137,7 @@ TEST_CASE("network schedule: the next larger program, or several runs of the lar
   CHECK(text(100, {1, 32}) == "batch 100 runs as 3 x 32 + 4 of 32");
   CHECK(text(3, {1}) == "batch 3 runs as 3 x 1");
   for (int batch = 1; batch <= 200; ++batch) {
-    const NetworkSchedule schedule = make_schedule({2, 7, 24}, batch);
+    const NetworkSchedule schedule = schedule_of({2, 7, 24}, batch);
     int images = 0;
     for (const NetworkPart& part : schedule.parts) {
       CHECK(part.images >= 1);
@@ -74,18 +146,31 @@ TEST_CASE("network schedule: the next larger program, or several runs of the lar
     }
     CHECK(images == batch);
   }
-  CHECK(BURIN_THROWN(usage, make_schedule({8}, 0)).has("batch 0 is not within 1..1048576"));
-  CHECK(BURIN_THROWN(usage, make_schedule({8}, -3)).has("batch -3"));
-  CHECK(BURIN_THROWN(usage, make_schedule({8}, (1 << 20) + 1)).has("1048577"));
+  CHECK(BURIN_THROWN(usage, schedule_of({8}, 0)).has("batch 0 is not within 1..1048576"));
+  CHECK(BURIN_THROWN(usage, schedule_of({8}, -3)).has("batch -3"));
+  CHECK(BURIN_THROWN(usage, schedule_of({8}, (1 << 20) + 1)).has("1048577"));
+}
+
+TEST_CASE("network schedule: programs with nothing in between run any number at once") {
+  const auto text = [](int batch, const std::vector<int>& batches) { return schedule_of(batches, batch, 0).text(); };
+  CHECK(text(1, {1, 8, 32}) == "batch 1 runs as 1");
+  CHECK(text(5, {1, 8, 32}) == "batch 5 runs as 5 of 1");
+  CHECK(text(8, {1, 8, 32}) == "batch 8 runs as 8");
+  CHECK(text(31, {1, 8, 32}) == "batch 31 runs as 31 of 8");
+  CHECK(text(40, {1, 8, 32}) == "batch 40 runs as 40 of 32");
+  CHECK(text(3, {8, 32}) == "batch 3 runs as 3 of 8");
+  CHECK(text(1 << 20, {1}) == "batch 1048576 runs as 1048576 of 1");
+  CHECK(BURIN_THROWN(usage, schedule_of({8}, 0, 0)).has("batch 0 is not within 1..1048576"));
+  CHECK(BURIN_THROWN(usage, schedule_of({8}, (1 << 20) + 1, 0)).has("1048577"));
 }
 
 TEST_CASE("network scratch: partial sums are shared by steps in an order, counters never") {
-  const Program plan = network_package().manifest.network->programs[0].plan;
+  const Program program = network_package().manifest.programs[0];
   std::vector<WorkspaceSize> sizes(kSampleSteps);
   sizes[kConv1] = {256, 1000};
   sizes[kLeft] = {512, 3000};
   sizes[kRight] = {256, 2000};
-  const ScratchLayout layout = lay_out_scratch(plan, sizes);
+  const ScratchLayout layout = lay_out_scratch(program, sizes);
   CHECK(layout.steps[kConv1].counters == 0);
   CHECK(layout.steps[kLeft].counters == 256);
   CHECK(layout.steps[kRight].counters == 768);
@@ -94,7 +179,7 @@ TEST_CASE("network scratch: partial sums are shared by steps in an order, counte
   CHECK(layout.steps[kLeft].partials == 0);
   CHECK(layout.steps[kRight].partials == 3072);  // beside left's, which may run at the same time
   CHECK(layout.total.partial_bytes == 3072 + 2048);
-  CHECK(lay_out_scratch(plan, std::vector<WorkspaceSize>(kSampleSteps)).total.total() == 0);
+  CHECK(lay_out_scratch(program, std::vector<WorkspaceSize>(kSampleSteps)).total.total() == 0);
 }
 
 TEST_CASE("network: what a package says of it") {
@@ -107,14 +192,169 @@ TEST_CASE("network: what a package says of it") {
   CHECK(network.inputs()[0].bytes(3) == 3 * kSampleImageWords * 4);
   CHECK(network.outputs()[0].name == "scores");
   CHECK(network.outputs()[1].elements() == kSampleTensorWords);
+  for (const std::vector<NetworkTensor>& tensors : {network.inputs(), network.outputs()}) {
+    for (const NetworkTensor& tensor : tensors) {
+      INFO(tensor.name);
+      CHECK(tensor.is_plain());
+      CHECK(tensor.images_together == 1);
+      CHECK(tensor.piece_bytes == tensor.elements() * 4);
+    }
+  }
   CHECK(network.batches() == std::vector<int>{2, 8});
   CHECK(network.schedule(13).text() == "batch 13 runs as 8 + 5 of 8");
 }
 
-TEST_CASE("network: a package of layers has none") {
+TEST_CASE("network: which of a package's programs") {
   FakeDriver fake;
-  const LoadedPackage layers(Device::open(0), sample_package(), "layers.burin");
-  CHECK(BURIN_THROWN(usage, LoadedNetwork(layers)).has("layers.burin holds layers and no network"));
+  const Device device = Device::open(0);
+  const LoadedPackage kernels(device, sample_package(), "kernels.burin");
+  const std::string none = "kernels.burin holds no programs; launch its kernels one by one";
+  CHECK(BURIN_THROWN(usage, LoadedNetwork(kernels)).text == none);
+  CHECK(BURIN_THROWN(usage, LoadedNetwork(kernels, "conv1")).text == none);
+  const LoadedPackage layers(device, half_layers(), "layers.burin");
+  CHECK(BURIN_THROWN(usage, LoadedNetwork(layers)).text ==
+        "layers.burin holds 2 layers and no network: say which of them, or launch its kernels one by one");
+  CHECK(BURIN_THROWN(usage, LoadedNetwork(layers, "conv3")).text ==
+        "layers.burin has no program 'conv3'; it has conv1, conv2");
+  CHECK(LoadedNetwork(layers, "conv1").batches() == std::vector<int>{1, 8, 32});
+  CHECK(LoadedNetwork(layers, "conv2").batches() == std::vector<int>{4});
+  // One of several batches is no question of names.
+  const LoadedPackage network(device, shared_package(), "network.burin");
+  CHECK(LoadedNetwork(network, "network").batches() == LoadedNetwork(network).batches());
+}
+
+TEST_CASE("network: a layer, its halves and its activity maps") {
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const LoadedNetwork layer(LoadedPackage(device, half_layers(), "layers.burin"), "conv1");
+  const std::vector<NetworkTensor> inputs = layer.inputs(), outputs = layer.outputs();
+  REQUIRE(inputs.size() == 2);
+  REQUIRE(outputs.size() == 2);
+  const NetworkTensor &input = inputs[0], &input_map = inputs[1], &output_map = outputs[1];
+  CHECK(input.name == "conv1.input");
+  CHECK(input.element == Element::f16);
+  CHECK(input.channels_together == 1);
+  CHECK(input.images_together == 2);
+  CHECK_FALSE(input.is_plain());
+  CHECK_FALSE(input.is_map);
+  CHECK(input.elements() == kSampleImageWords);
+  CHECK(input.piece_bytes == kSampleImageWords * 4);  // two images
+  CHECK(input.bytes(3) == 2 * kSampleImageWords * 4);
+  CHECK(input_map.is_map);
+  CHECK_FALSE(input_map.is_plain());
+  CHECK(input_map.shape == std::vector<std::int64_t>{8, 14, 14});
+  CHECK(input_map.images_together == 2);
+  CHECK(input_map.piece_bytes == 8);  // one cell of eight channels
+  CHECK(input_map.bytes(3) == 16);
+  CHECK(output_map.is_map);
+  CHECK(output_map.piece_bytes == 4 * 16);  // the kernel's tiles are quarters of an image
+
+  const NetworkRun run = layer.bind({{address(1), address(2)}, {address(3), address(4)}, 21});
+  CHECK(run.schedule().text() == "batch 21 runs as 21 of 8");
+  CHECK(run.arena_bytes() == 0);
+  CHECK(run.step(0).name == "conv1");
+  const std::vector<FakeLaunch> nodes = fake.graphs().front().nodes;
+  REQUIRE(nodes.size() == 1);
+  CHECK(symbol_of(nodes[0]) == "conv1_b8");
+  CHECK(nodes[0].batch == 21);
+  CHECK(nodes[0].input == address(1));
+  CHECK(nodes[0].input_activity == address(2));
+  CHECK(nodes[0].output == address(3));
+  CHECK(nodes[0].output_activity == address(4));
+  CHECK(run.address(0, *run.step(0).input_map) == address(2));
+}
+
+TEST_CASE("network: the activity maps of a layer are those of the kernel that runs so many images") {
+  // conv1 has kernels for 1, 8 and 32 images; the last one has other cells.
+  const std::shared_ptr<Package> package = half_layers([](Kernel& kernel) {
+    if (kernel.planned_batch != 32) return;
+    set_plan(kernel, sample_plan(kernel.layer->shape, {.tile = {1, 14, 7},
+                                                       .precision = Precision::fp16,
+                                                       .batch = 32,
+                                                       .skips = ActivityMap{4, 7, 14},
+                                                       .marks = true}));
+  });
+  REQUIRE(verify(package->manifest) == std::vector<std::string>{});
+  FakeDriver fake;
+  const LoadedNetwork layer(LoadedPackage(Device::open(0), package, "layers.burin"), "conv1");
+  const auto input_map = [&](int batch) { return layer.inputs(batch).at(1); };
+  const auto output_map = [&](int batch) { return layer.outputs(batch).at(1); };
+  for (const int batch : {1, 7, 8, 31}) {
+    INFO(batch);
+    CHECK(layer.schedule(batch).parts.front().program_batch < 32);
+    CHECK(input_map(batch).images_together == 2);
+    CHECK(input_map(batch).piece_bytes == 8);  // one cell of eight channels
+    CHECK(output_map(batch).piece_bytes == 4 * 16);
+  }
+  for (const int batch : {32, 33, 1000}) {
+    INFO(batch);
+    CHECK(layer.schedule(batch).parts.front().program_batch == 32);
+    CHECK(input_map(batch).images_together == 4);
+    CHECK(input_map(batch).piece_bytes == 2 * 8);  // the halves of four images
+    CHECK(output_map(batch).piece_bytes == 2 * 16);
+  }
+  CHECK(input_map(33).bytes(33) == 9 * 2 * 8);
+  // All else is the same for any batch.
+  CHECK(layer.inputs().at(1).piece_bytes == input_map(1).piece_bytes);
+  for (const int batch : {1, 32}) {
+    INFO(batch);
+    CHECK(input_map(batch).name == "conv1.input_map");
+    CHECK(input_map(batch).shape == std::vector<std::int64_t>{8, 14, 14});
+    CHECK(layer.inputs(batch).at(0).piece_bytes == kSampleImageWords * 4);
+  }
+  // Pointers may lie side by side: a launch takes as many bytes as the batch says.
+  char* const maps = static_cast<char*>(address(2));
+  const auto overlap = [&](int batch, std::int64_t bytes) {
+    const NetworkIo io = {{address(1), maps}, {address(3), maps + bytes}, batch};
+    const auto thrown = thrown_by([&] { layer.bind(io); });
+    return thrown ? thrown->text : "no error";
+  };
+  CHECK(overlap(8, 4 * 8) == "no error");
+  CHECK(overlap(8, 4 * 8 - 1)
+            .starts_with("output 'conv1.output_map' and input 'conv1.input_map' overlap at batch 8: 256 bytes at 0x"));
+  CHECK(overlap(32, 8 * 2 * 8) == "no error");
+  CHECK(overlap(32, 8 * 2 * 8 - 1)
+            .starts_with("output 'conv1.output_map' and input 'conv1.input_map' overlap at batch 32: 512 bytes at 0x"));
+}
+
+TEST_CASE("network: a map between two steps, and launches without one") {
+  // conv1 marks what left, which skips zeros, reads; right has a kernel for maps as well, and is given none.
+  const std::shared_ptr<Package> package = shared_package();
+  for (Kernel& kernel : package->manifest.kernels) {
+    if (kernel.op == "conv1") edit_baked(kernel, [](BakedPlan& plan) { plan.marks = true; });
+    if (kernel.op != "left" && kernel.op != "right") continue;
+    edit_baked(kernel, [](BakedPlan& plan) { plan.skips = ActivityMap{1, 14, 14}; });
+  }
+  for (Kernel& kernel : package->manifest.kernels) {  // their parameters are others now
+    for (KernelBinary& binary : kernel.binaries) {
+      package->files[binary.path] = "code of " + signature(kernel);
+      binary.bytes = static_cast<std::int64_t>(package->files[binary.path].size());
+    }
+  }
+  for (Program& program : package->manifest.programs) {
+    const std::int64_t offset = program.arena_bytes;
+    program.buffers.push_back({.tensor = "a.activity",
+                               .shape = {16, 14, 14},
+                               .map = ActivityMap{1, 14, 14},
+                               .bytes = 16 * program.batch,
+                               .offset = offset,
+                               .first = kConv1,
+                               .last = kLeft});
+    program.arena_bytes += 256;
+    program.naive_bytes += 256;
+    program.steps[kConv1].output_map = program.steps[kLeft].input_map = Place{7, 0, 16, 16, 1, 0};
+  }
+  REQUIRE(verify(package->manifest) == std::vector<std::string>{});
+  NetworkSample sample(package);
+  const NetworkRun run = sample.network.bind(sample.io(8));
+  const std::vector<FakeLaunch> nodes = sample.fake.graphs().front().nodes;
+  const char* const arena = bytes_of(nodes[kConv1].output);
+  CHECK(run.arena_bytes() == 8 * 3 * kSampleTensorWords * 4 + 512 + 256);
+  CHECK(nodes[kConv1].input_activity == nullptr);
+  CHECK(bytes_of(nodes[kConv1].output_activity) == arena + run.arena_bytes() - 256);
+  CHECK(nodes[kLeft].input_activity == nodes[kConv1].output_activity);
+  CHECK(nodes[kLeft].output_activity == nullptr);
+  CHECK(nodes[kRight].input_activity == nullptr);
 }
 
 TEST_CASE("network: the pointers of each step") {
@@ -390,38 +630,52 @@ TEST_CASE("network: pointers that are missing, null, unaligned or overlap") {
 }
 
 TEST_CASE("network: a later run that begins at an address its kernels cannot take") {
-  // One convolution, for one image of 28 words: the second image begins at byte 112.
-  const std::shared_ptr<Package> package = std::make_shared<Package>();
-  package->manifest.tool_version = "0.1.0";
-  package->manifest.source = "small.onnx";
-  Kernel& kernel = package->manifest.kernels.emplace_back(sample_template_kernel("conv"));
-  kernel.layer->shape = ConvShape{};
-  kernel.layer->shape.in_h = 4;
-  kernel.layer->shape.in_w = 7;
-  kernel.layer->nonzeros = 1;
-  TemplatePlan plan = sample_template("conv_any", kernel.layer->shape);
-  plan.input().alignment = plan.output().alignment = 32;
-  set_plan(kernel, plan);
-  add_code(*package, kernel, {.kind = BinaryKind::cubin, .arch = "sm_90", .path = "kernels/conv.cubin"}, "code of ");
-  Program program;
-  program.batch = 1;
-  const auto buffer = [](const char* name, BufferHome home) {
-    return Buffer{name, {1, 4, 7}, home, 0, ElementType::f32, TensorLayout::nchw, 112, 0, 0, 0};
-  };
-  program.buffers = {buffer("x", BufferHome::input), buffer("y", BufferHome::output)};
-  program.steps = {{"conv", "convolution", 0, "y", {{0, 0, 112, 112, 1, 0}}, {1, 0, 112, 112, 1, 0}, {}}};
-  program.kernels = {kernel.symbol};
-  package->manifest.network = NetworkRecord{{{"x", {1, 4, 7}}}, {{"y", {1, 4, 7}}}, {program}};
-
   FakeDriver fake;
   const Device device = Device::open(0);
   const DeviceBuffer x(device, 4096), y(device, 4096);
+  const NetworkIo one = {{x.data()}, {y.data()}, 1}, three = {{x.data()}, {y.data()}, 3};
+  const std::shared_ptr<Package> package = small_images(1, 32);
+  REQUIRE(verify(package->manifest) == std::vector<std::string>{});
   const LoadedNetwork network(LoadedPackage(device, package, "small"));
-  CHECK_NOTHROW(network.bind({{x.data()}, {y.data()}, 1}));
-  CHECK(network.bind({{x.data()}, {y.data()}, 1}).arena_bytes() == 0);
-  CHECK(BURIN_THROWN(unsupported, network.bind({{x.data()}, {y.data()}, 3})).text ==
+  CHECK(network.bind(one).arena_bytes() == 256);
+  CHECK(BURIN_THROWN(unsupported, network.bind(three)).text ==
         "batch 3 runs as 3 x 1, and image 1 of input 'x' does not begin at a multiple of 32 bytes, which kernel "
         "conv_b4 relies on; run as many images as one program takes, or compile a larger batch");
+  // One step alone has nothing in between, and takes all images at once.
+  Program& program = package->manifest.programs[0];
+  program.steps.pop_back();
+  program.buffers.pop_back();
+  program.steps[0].writes.buffer = 1;
+  program.buffers[1].first = program.buffers[1].last = 0;
+  program.arena_bytes = 0;
+  REQUIRE(verify(package->manifest) == std::vector<std::string>{});
+  const LoadedNetwork layer(LoadedPackage(device, package, "small"));
+  const NetworkRun run = layer.bind(three);
+  CHECK(run.schedule().text() == "batch 3 runs as 3 of 1");
+  CHECK(run.arena_bytes() == 0);
+}
+
+TEST_CASE("network: a later run that begins in the middle of a pair of images") {
+  constexpr TensorFormat kHalves = {ElementType::f16, TensorLayout::n2chw};
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const DeviceBuffer x(device, 4096), y(device, 4096);
+  const auto network = [&](int batch) {
+    const std::shared_ptr<Package> package = small_images(batch, 4, kHalves);
+    REQUIRE(verify(package->manifest) == std::vector<std::string>{});
+    return LoadedNetwork(LoadedPackage(device, package, "small"));
+  };
+  const auto io = [&](int batch) { return NetworkIo{{x.data()}, {y.data()}, batch}; };
+  CHECK_NOTHROW(network(1).bind(io(1)));
+  CHECK(BURIN_THROWN(unsupported, network(1).bind(io(2))).text ==
+        "batch 2 runs as 2 x 1, and image 1 of 'x' lies in the middle of 2 images that lie together");
+  // Whole pairs lie one after the other.
+  const NetworkRun run = network(2).bind(io(5));
+  CHECK(run.schedule().text() == "batch 5 runs as 2 x 2 + 1 of 2");
+  for (int part = 0; part < 3; ++part) {
+    CHECK(run.address(2 * part, run.step(2 * part).reads[0]) == bytes_of(x.data()) + part * 112);
+    CHECK(run.address(2 * part + 1, run.step(2 * part + 1).writes) == bytes_of(y.data()) + part * 112);
+  }
 }
 
 TEST_CASE("network: the limit of a grid") {

@@ -86,22 +86,20 @@ void add_sum(Package& package, const std::string& arch, const std::string& ptx) 
   package.files["kernels/sum.ptx"] = ptx;
 }
 
-Program program(int batch) {
-  Program result;
-  Program& plan = result.plan;
-  plan.batch = batch;
+Program program_for_batch(int batch) {
+  Program program;
+  program.name = kNetworkName;
+  program.batch = batch;
   const std::int64_t bytes = batch * kImageBytes, stride = aligned_bytes(bytes);
   const auto buffer = [&](const char* name, BufferHome home, std::int64_t offset, int first, int last) {
-    plan.buffers.push_back({name,
-                            {1, kDoubleHeight, kDoubleWidth},
-                            home,
-                            home == BufferHome::arena ? -1 : 0,
-                            ElementType::f32,
-                            TensorLayout::nchw,
-                            bytes,
-                            offset,
-                            first,
-                            last});
+    program.buffers.push_back({.tensor = name,
+                               .shape = {1, kDoubleHeight, kDoubleWidth},
+                               .home = home,
+                               .argument = home == BufferHome::arena ? -1 : 0,
+                               .bytes = bytes,
+                               .offset = offset,
+                               .first = first,
+                               .last = last});
   };
   buffer("x", BufferHome::input, 0, 0, 0);
   buffer("y", BufferHome::output, 0, 3, 3);
@@ -109,13 +107,13 @@ Program program(int batch) {
   buffer("left", BufferHome::arena, stride, 1, 3);
   buffer("right", BufferHome::arena, 2 * stride, 2, 3);
   const auto whole = [](int index) { return Place{index, 0, kImageBytes, kImageBytes, 1, 0}; };
-  plan.steps = {{"first", "convolution", 0, "a", {whole(0)}, whole(2), {}},
-                {"left", "convolution", 1, "left", {whole(2)}, whole(3), {0}},
-                {"right", "convolution", 2, "right", {whole(2)}, whole(4), {0}},
-                {"sum", "add", 3, "y", {whole(3), whole(4)}, whole(1), {1, 2}}};
-  plan.arena_bytes = plan.naive_bytes = 3 * stride;
-  result.kernels = {"double_b1", "double_b1", "double_b1", "operator_sum"};
-  return result;
+  program.steps = {{"first", "convolution", 0, "a", {whole(0)}, whole(2), {}},
+                   {"left", "convolution", 1, "left", {whole(2)}, whole(3), {0}},
+                   {"right", "convolution", 2, "right", {whole(2)}, whole(4), {0}},
+                   {"sum", "add", 3, "y", {whole(3), whole(4)}, whole(1), {1, 2}}};
+  for (Step& step : program.steps) step.kernel = step.name == "sum" ? "operator_sum" : "double_b1";
+  program.arena_bytes = program.naive_bytes = 3 * stride;
+  return program;
 }
 
 std::shared_ptr<const Package> eightfold_package(bool awaits) {
@@ -125,8 +123,7 @@ std::shared_ptr<const Package> eightfold_package(bool awaits) {
   const std::string arch = awaits ? "sm_90" : "sm_75";
   add_double_kernel(*package, arch, awaits ? awaiting(double_ptx()) : double_ptx());
   add_sum(*package, arch, awaits ? awaiting(kSumPtx) : kSumPtx);
-  const std::vector<std::int64_t> shape = {1, kDoubleHeight, kDoubleWidth};
-  package->manifest.network = NetworkRecord{{{"x", shape}}, {{"y", shape}}, {program(2), program(16)}};
+  package->manifest.programs = {program_for_batch(2), program_for_batch(16)};
   return package;
 }
 

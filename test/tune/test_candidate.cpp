@@ -25,6 +25,7 @@ Network small_network() {
   Network network;
   network.source = "test.npz";
   network.layers = {burin_test::make_layer("conv", shape, 0.3)};
+  separate_layers(network);
   return network;
 }
 
@@ -37,9 +38,9 @@ TEST_CASE("candidate: a package of one kernel with the device's machine code") {
   const Network network = small_network();
   CompileOptions options = baked_alone();
   options.archs = {"sm_90", "sm_80"};
-  const LayerTasks layers = layer_tasks(network, options);
-  const Candidate candidate = choose(layers.tasks.at(0), options).candidate;
-  const Package package = compile_candidate(layers.tasks.at(0), candidate, options, "sm_90");
+  const std::vector<Task> tasks = layer_tasks(network, options);
+  const Candidate candidate = choose(tasks.at(0), options).candidate;
+  const Package package = compile_candidate(tasks.at(0), candidate, options, "sm_90");
   CHECK(verify(package).empty());
   REQUIRE(package.manifest.kernels.size() == 1);
   const std::vector<KernelBinary>& binaries = package.manifest.kernels[0].binaries;
@@ -61,8 +62,8 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   TuneOptions tune_options;
   tune_options.plans = 2;
   CompileOptions options = baked_alone();
-  const LayerTasks layers = layer_tasks(network, options);
-  options.tuned = tune_tasks(layers.tasks, baked_alone(), tune_options,
+  const std::vector<Task> tasks = layer_tasks(network, options);
+  options.tuned = tune_tasks(tasks, baked_alone(), tune_options,
                              [&](const Task& task, const Candidate& candidate) {
                                return compile_candidate(task, candidate, options, "sm_90");
                              },

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "compiler/choose/choose.h"
+#include "compiler/compile.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/limits.h"
 #include "ir/sparse_pattern.h"
@@ -36,6 +37,7 @@ Network network_of(std::vector<ConvLayer> layers) {
   Network network;
   network.source = "test";
   network.layers = std::move(layers);
+  separate_layers(network);
   return network;
 }
 
@@ -47,8 +49,8 @@ std::string text_of(const BakedPlan& plan) { return print(constraints_of(plan));
 std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options = {},
                               const CandidateCompiler& compile = fake_compile,
                               const CompileOptions& compile_options = baked_alone()) {
-  const LayerTasks layers = layer_tasks(network, compile_options);
-  return tune_tasks(layers.tasks, compile_options, options, compile, measurer, {});
+  const Network prepared = prepare_graph(network, std::nullopt, graph_choices(compile_options));
+  return tune_tasks(layer_tasks(prepared, compile_options), compile_options, options, compile, measurer, {});
 }
 
 std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options,
@@ -300,7 +302,7 @@ TEST_CASE("tune: progress counts up to the end") {
   FakeMeasurer measurer(network);
   std::vector<TuneProgress> seen;
   const CompileOptions options = baked_alone();
-  tune_tasks(layer_tasks(network, options).tasks, options, {.plans = 3, .jobs = 2}, fake_compile, measurer,
+  tune_tasks(layer_tasks(network, options), options, {.plans = 3, .jobs = 2}, fake_compile, measurer,
              [&](const TuneProgress& state) { seen.push_back(state); });
   REQUIRE(static_cast<int>(seen.size()) == measurer.timings);
   for (const TuneProgress& state : seen) {
@@ -339,8 +341,8 @@ TEST_CASE("tune: candidates of every provider are measured, and the fastest one 
 TEST_CASE("tune: the first candidate is what the models choose") {
   const Network network = one_layer();
   const CompileOptions options;
-  const LayerTasks layers = layer_tasks(network, options);
-  const Choice choice = choose(layers.tasks.at(0), options);
+  const std::vector<Task> tasks = layer_tasks(network, options);
+  const Choice choice = choose(tasks.at(0), options);
   FakeMeasurer measurer(network);
   const TunedKernel tuned = tune(network, measurer, {}, options).at(0);
   CHECK(tuned.evidence.candidates.at(0).provider == choice.candidate.provider);

@@ -150,6 +150,19 @@ class ConvBakedProvider : public Provider {
     return print(plan);
   }
 
+  bool bakes_weights() const override { return true; }
+
+  SpecialisedModule module_of(const Kernel& kernel, const ConvLayer* layer) const override {
+    BURIN_CHECK(layer != nullptr, "a baked kernel without its layer");
+    const BakedPlan plan = parse_baked_plan(kernel.plan);
+    const SparsePattern pattern = analyse(*layer);
+    if (const auto faults = verify(plan, layer->shape, pattern); !faults.empty()) {
+      fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
+    }
+    check_weights(plan, *layer, pattern);
+    return specialise_baked(*layer, pattern, plan, kernel.symbol);
+  }
+
   Recipe make(const Task& task, const std::string& text) const override {
     if (task.layer == nullptr) refuse(task, "it is a plan of a convolution");
     const auto plan = std::make_shared<const BakedPlan>(parse_baked_plan(text));

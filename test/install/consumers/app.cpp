@@ -32,10 +32,10 @@ void expect_error(int code, const std::string& part, const std::function<void()>
 
 // Never called, for there is no device here: the types that these functions return must be complete.
 [[maybe_unused]] std::size_t size_of_all(const burin::LoadedPackage& package, const burin::LoadedKernel& kernel,
-                                         const burin::NetworkRun& run) {
-  return package.manifest().kernels.size() + kernel.kernel().symbol.size() + kernel.shape().in_channels +
-         run.step(0).reads.size() + run.program_of(0).steps.size() + sizeof(burin::Place) +
-         sizeof(burin::DeviceBuffer);
+                                         const burin::LoadedNetwork& network, const burin::NetworkRun& run) {
+  return network.inputs(2).size() + network.outputs(2).size() + package.manifest().kernels.size() +
+         kernel.kernel().symbol.size() + kernel.shape().in_channels + run.step(0).reads.size() +
+         run.program_of(0).steps.size() + sizeof(burin::Place) + sizeof(burin::DeviceBuffer);
 }
 
 }  // namespace
