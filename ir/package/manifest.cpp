@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -58,12 +59,15 @@ class Checker {
     }
   }
 
-  // Of data that several kernels have in common: files of one folder are of one form.
-  void shared_path(const std::string& path, const std::string& value, std::string_view folder) {
-    if (!value.starts_with(folder)) fault(path, fmt::format("'{}' is not in {}", printable(value), folder));
-    if (shared_paths_.contains(value)) return;
-    package_path(path, value);
-    if (is_package_path(value)) shared_paths_.insert(value);
+  // Of data that several kernels have in common; `form` is what they read it as.
+  void shared_path(const std::string& path, const std::string& value, const std::string& form) {
+    const auto known = shared_paths_.find(value);
+    if (known == shared_paths_.end()) {
+      package_path(path, value);
+      shared_paths_.emplace(value, form);
+    } else if (known->second != form) {
+      fault(path, fmt::format("'{}' is named twice", printable(value)));
+    }
   }
 
   void symbol(const std::string& path, const std::string& value) {
@@ -77,7 +81,8 @@ class Checker {
 
  private:
   std::vector<std::string>& faults_;
-  std::set<std::string> seen_paths_, shared_paths_, seen_symbols_;
+  std::set<std::string> seen_paths_, seen_symbols_;
+  std::map<std::string, std::string> shared_paths_;  // what each is read as
 };
 
 void check_binary(Checker& check, const std::string& path, const KernelBinary& binary) {
@@ -207,9 +212,8 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   if (kernel.tuning) check_tuning(check, path + ".tuning", *kernel.tuning);
   check.text(path + ".source_hash", kernel.source_hash, kMaxShortTextBytes);
   check_binaries(check, path + ".binaries", kernel.binaries);
-  if (!kernel.weights.empty()) check.shared_path(path + ".weights", kernel.weights, "weights/");
-  if (kernel.layer && !kernel.layer->data.empty())
-    check.shared_path(path + ".layer.data", kernel.layer->data, "layers/");
+  if (!kernel.weights.empty()) check.shared_path(path + ".weights", kernel.weights, "weights");
+  if (kernel.layer && !kernel.layer->data.empty()) check.shared_path(path + ".layer.data", kernel.layer->data, "layer");
   if (check.count() != before) return;  // the plan is of the layer, which is not legal
   check_plan(check, path + ".plan", kernel);
   if (check.count() != before) return;
