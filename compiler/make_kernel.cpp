@@ -96,7 +96,9 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
     }
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });
-  add_file(made, BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
+  if (options.keep_ptx || kernel.binaries.empty()) {
+    add_file(made, BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
+  }
   return made;
 }
 

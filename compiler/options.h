@@ -50,6 +50,7 @@ struct CompileOptions {
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
   int jobs = 0;                                   // threads; 0: as many as there are processors
+  bool keep_ptx = true;                           // also of kernels with machine code for all architectures
 };
 
 // Null when the layer's kernel was not chosen by measurement.

@@ -4,7 +4,8 @@
 set(BURIN_PUBLIC_INCLUDE ${PROJECT_BINARY_DIR}/include)
 file(GLOB_RECURSE stale ${BURIN_PUBLIC_INCLUDE}/*)
 
-file(GLOB runtime_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/burin/*.h ${CMAKE_CURRENT_SOURCE_DIR}/burin/*.hpp)
+file(GLOB runtime_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/burin/*.h ${CMAKE_CURRENT_SOURCE_DIR}/burin/*.hpp
+     ${PROJECT_SOURCE_DIR}/compiler/burin/*.hpp)
 foreach(header ${runtime_headers})
   get_filename_component(name ${header} NAME)
   configure_file(${header} ${BURIN_PUBLIC_INCLUDE}/burin/${name} COPYONLY)

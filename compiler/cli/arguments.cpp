@@ -127,12 +127,6 @@ CLI::Validator whole_number(int lowest, int highest) {
       "");
 }
 
-void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known) {
-  if (is_known(known, value)) return;
-  fail(ErrorKind::usage, "{} '{}' is not one of {}{}", option, value, fmt::join(known, ", "),
-       did_you_mean(value, known));
-}
-
 void check_arch(const std::string& name) {
   std::vector<std::string> names;
   for (const ArchSpec& arch : known_archs()) names.emplace_back(arch.name);
@@ -149,27 +143,6 @@ void check_arch(const std::string& name) {
   const std::string nearest =
       is_known(names, meant) ? fmt::format("; did you mean '{}'?", meant) : did_you_mean(name, names);
   fail(ErrorKind::unsupported, "--arch {}: burin makes machine code for {}{}", name, fmt::join(names, ", "), nearest);
-}
-
-TensorLayout parse_layout(const std::string& text) {
-  std::vector<std::string> known;
-  for (const TensorLayout layout : kTensorLayouts) known.emplace_back(to_string(layout));
-  check_choice("--layout", text, known);
-  return *parse_tensor_layout(text);
-}
-
-TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout) {
-  const std::optional<Precision> known = parse_precision(precision);
-  if (!known) fail(ErrorKind::unsupported, "--precision {}: known are {}", precision, precision_names());
-  TensorChoice choice{*known, is_half(*known) ? TensorLayout::n2chw : TensorLayout::nchw};
-  if (!layout) return choice;
-  choice.layout = parse_layout(*layout);
-  if (is_half(*known) != (images_together(choice.layout) == 2)) {
-    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", *layout, precision,
-         is_half(*known) ? "half tensors lie in n2chw, the same value of two images side by side"
-                         : "n2chw is of half tensors, FP32 lies in nchw or nchw4");
-  }
-  return choice;
 }
 
 void ImportArguments::add_to(CLI::App& command) {

@@ -7,10 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/embed/settings.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/import.h"
-#include "ir/precision.h"
-#include "ir/tensor_layout.h"
 
 namespace burin {
 
@@ -28,22 +27,8 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 // "1,32" -> {1, 32}: batch sizes from 1 to kMaxBatch, each once.
 std::vector<int> parse_batches(const std::string& text);
 
-// One of tensor_layout_names(), of --layout.
-TensorLayout parse_layout(const std::string& text);
-
-// Of --precision, and of --layout where it is given: half tensors lie in n2chw alone, and nothing else does. Throws
-// Error(unsupported) for a precision that is not known.
-struct TensorChoice {
-  Precision precision = Precision::fp32;
-  TensorLayout layout = TensorLayout::nchw;
-};
-TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout);
-
 // A check for options: a whole number from `lowest` to `highest`.
 CLI::Validator whole_number(int lowest, int highest);
-
-// Throws unless `value` is one of `known`.
-void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known);
 
 // Throws Error(unsupported) for an architecture that burin makes no machine code for: the one that was meant, or what
 // helps.

@@ -15,13 +15,12 @@
 #include "compiler/cli/given_options.h"
 #include "compiler/cli/output_paths.h"
 #include "compiler/cli/table.h"
-#include "compiler/cli/tuning.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
-#include "compiler/kernel_cache.h"
+#include "compiler/measure/tune_on_gpu.h"
 #include "compiler/verify/verification.h"
 #include "ir/arch.h"
 #include "ir/arch_name.h"
@@ -45,6 +44,7 @@ struct CompileArguments {
   std::optional<std::string> archs, layout;
   std::string precision = std::string(to_string(Precision::fp32));
   std::string batches = "1";
+  bool no_ptx = false;
   bool no_verify = false;
   std::string plan;
   std::string kernels = std::string(kAutoKind);
@@ -133,7 +133,8 @@ void check_effects(const CompileArguments& arguments) {
   const CompileOptions& options = arguments.options;
   const std::string stop = options.stop_after.value_or("");
   if (options.stop_after && stop != kStages.back()) {
-    refuse_given(command, {"--output", "--no-verify"}, fmt::format("--stop-after {} writes no package", stop));
+    refuse_given(command, {"--output", "--no-ptx", "--no-verify"},
+                 fmt::format("--stop-after {} writes no package", stop));
   }
   if (stop == "layer" || stop == "pattern") {
     refuse_given(command, {"--plan", "--kernels", "--linear-storage"},
@@ -270,46 +271,82 @@ void verify_edited(const CompileResult& result, const Network& model, const Comp
       fmt::format("{}: verified on {}, batch {}, seed {}", edited, on_host ? "host" : "the first GPU", batch, seed));
 }
 
-ElementType parse_linear_storage(const std::string& text) {
-  check_choice("--linear-storage", text,
-               {std::string(to_string(Precision::fp32)), std::string(to_string(Precision::fp16))});
-  return element_of(*parse_precision(text));
-}
-
 // Where kernels are kept between compilations: --cache, else BURIN_CACHE ("off": nowhere), else the user's cache
-// folder.
-std::unique_ptr<KernelCache> open_cache(const CacheArguments& arguments) {
+// folder; "": nowhere.
+std::string cache_folder(const CacheArguments& arguments) {
   const auto variable = [](const char* name) -> std::string {
     const char* value = std::getenv(name);
     return value == nullptr ? "" : value;
   };
-  if (arguments.off) return nullptr;
+  if (arguments.off) return {};
   std::filesystem::path folder = arguments.folder.value_or(variable("BURIN_CACHE"));
-  if (!arguments.folder && folder == "off") return nullptr;
+  if (!arguments.folder && folder == "off") return {};
   if (folder.empty() && !variable("XDG_CACHE_HOME").empty()) {
     folder = std::filesystem::path(variable("XDG_CACHE_HOME")) / "burin";
   } else if (folder.empty() && !variable("HOME").empty()) {
     folder = std::filesystem::path(variable("HOME")) / ".cache" / "burin";
   }
-  if (folder.empty()) return nullptr;
-  return std::make_unique<KernelCache>(folder, std::int64_t{arguments.limit_gib} << 30);
+  return folder.string();
 }
 
-int compile(CompileArguments arguments) {
-  CompileOptions& options = arguments.options;
-  check_stages(options);
+CompileSettings settings_of(const CompileArguments& arguments) {
+  CompileSettings settings;
+  if (arguments.archs) settings.archs = resolve_archs(*arguments.archs);
+  settings.batches = parse_batches(arguments.batches);
+  settings.precision = arguments.precision;
+  // A plan that is fed back has layouts of its own.
+  if (!arguments.options.from_file) settings.layout = arguments.layout;
+  settings.kernels = arguments.kernels;
+  settings.plan = arguments.plan;
+  settings.linear_storage = arguments.linear_storage;
+  settings.skip_dead_tiles = arguments.options.skip_dead_tiles;
+  settings.ptx = !arguments.no_ptx;
+  settings.tune = arguments.tune;
+  if (arguments.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
+  settings.jobs = arguments.options.jobs;
+  settings.cache = cache_folder(arguments.cache);
+  settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
+  return settings;
+}
+
+// What the public settings say, and what the tool adds to them.
+CompileOptions options_of(const CompileSettings& settings, const CompileArguments& arguments) {
+  CompileOptions options = options_of(settings);
+  options.zero_threshold = arguments.import.options.zero_threshold;
+  options.dump_dir = arguments.options.dump_dir;
+  options.stop_after = arguments.options.stop_after;
+  options.from_file = arguments.options.from_file;
+  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
+  return options;
+}
+
+CompileResult compile_with_progress(Network network, const CompileOptions& options, const CompileSettings& settings) {
+  std::optional<ProgressBar> tuning, compiling;
+  const PipelineWatch watch = {
+      [&](const TuneProgress& state) {
+        if (!tuning) tuning.emplace("tuning");
+        std::string what = fmt::format("{} b{}, plan {}/{}", state.layer, state.batch, state.plans_done, state.plans);
+        if (state.best_us > 0) what += fmt::format(", best {} us", microseconds_text(state.best_us));
+        tuning->update(state.kernels_done, state.kernels, what);
+        tuning->finished(what);
+      },
+      [&](const CompileProgress& state) {
+        tuning.reset();
+        if (!compiling) compiling.emplace("compiling");
+        compiling->update(state.done, state.total, state.what, state.work_done);
+        // Until the first kernel is made, what is told of is planning.
+        compiling->finished(state.done == 0 ? state.what
+                                            : fmt::format("{} ({} of {})", state.what, state.done, state.total));
+      }};
+  return run_pipeline(std::move(network), options, settings, watch);
+}
+
+int compile(const CompileArguments& arguments) {
+  check_stages(arguments.options);
   check_tuning(arguments);
   check_effects(arguments);
-  options.batches = parse_batches(arguments.batches);
-  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
-  // A plan that is fed back has layouts of its own.
-  const std::optional<std::string> layout = options.from_file ? std::nullopt : arguments.layout;
-  options.precision = parse_tensor_choice(arguments.precision, layout).precision;
-  options.zero_threshold = arguments.import.options.zero_threshold;
-  options.kernels = parse_kernel_kinds(arguments.kernels);
-  options.linear_storage = parse_linear_storage(arguments.linear_storage);
-  options.plan_constraints = parse_plan_constraints(arguments.plan);
-  if (arguments.archs) options.archs = resolve_archs(*arguments.archs);
+  CompileSettings settings = settings_of(arguments);
+  CompileOptions options = options_of(settings, arguments);
   refuse_package("INPUT", arguments.input);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   check_outputs(arguments, output);
@@ -320,25 +357,8 @@ int compile(CompileArguments arguments) {
   check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
-  network.notes.clear();  // printed already; compile_network would hand them on
-  if (arguments.tune > 0) {
-    options.tuned = tune_on_gpu(prepare_graph(network, std::nullopt, graph_choices(options)), options, arguments.tune,
-                                tuning_seconds(arguments));
-  }
-
-  const std::unique_ptr<KernelCache> cache = open_cache(arguments.cache);
-  options.cache = cache.get();
-
-  CompileResult result;
-  {
-    ProgressBar progress("compiling");
-    result = compile_network(std::move(network), options, [&](const CompileProgress& state) {
-      progress.update(state.done, state.total, state.what, state.work_done);
-      // Until the first kernel is made, what is told of is planning.
-      progress.finished(state.done == 0 ? state.what
-                                        : fmt::format("{} ({} of {})", state.what, state.done, state.total));
-    });
-  }
+  network.notes.clear();  // printed already; the pipeline would hand them on
+  const CompileResult result = compile_with_progress(std::move(network), options, settings);
   for (const std::string& note : result.notes) print_note(note);
   if (result.stopped_early) {
     print_data(fmt::format("{}: stopped after stage '{}'; no package written\n", *options.dump_dir,
@@ -435,6 +455,9 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_option("--cache-limit", arguments->cache.limit_gib, "GiB that the cache may take (default 4)")
       ->type_name("N")
       ->check(whole_number(1, 1 << 20));
+  command->add_flag(
+      "--no-ptx", arguments->no_ptx,
+      "Machine code alone where there is an assembler: half the size, but no other GPUs than --arch says");
   command->add_flag("--no-verify", arguments->no_verify,
                     "With --from: do not check the edited stage against the weights");
   command->callback([arguments, &action] { action = [arguments] { return compile(*arguments); }; });

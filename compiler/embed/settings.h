@@ -1,0 +1,43 @@
+// From the settings of the public interface to the options of the pipeline, and the way through it that the tool and
+// programs that embed the compiler share.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "compiler/burin/compiler.hpp"
+#include "compiler/compile.h"
+#include "compiler/tune/tune.h"
+#include "ir/precision.h"
+#include "ir/tensor_layout.h"
+
+namespace burin {
+
+// Throws unless `value` is one of `known`.
+void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known);
+
+// One of tensor_layout_names(), of --layout.
+TensorLayout parse_layout(const std::string& text);
+
+// Of --precision, and of --layout where it is given: half tensors lie in n2chw alone, and nothing else does. Throws
+// Error(unsupported) for a precision that is not known.
+struct TensorChoice {
+  Precision precision = Precision::fp32;
+  TensorLayout layout = TensorLayout::nchw;
+};
+TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout);
+
+// All but what a cache and tuning add. Throws Error for a text that means nothing.
+CompileOptions options_of(const CompileSettings& settings);
+
+struct PipelineWatch {
+  std::function<void(const TuneProgress&)> tuning;
+  std::function<void(const CompileProgress&)> compiling;
+};
+// Tunes where the settings ask for it, and compiles, with the settings' cache. `options` come from options_of(); the
+// caller may have added to them. `network` is as it was imported.
+CompileResult run_pipeline(Network network, CompileOptions options, const CompileSettings& settings,
+                           const PipelineWatch& watch);
+
+}  // namespace burin
