@@ -1,0 +1,135 @@
+// The compiler as programs embed it: compiler/burin/compiler.hpp.
+#include <atomic>
+#include <cstdlib>
+
+#include "compiler/burin/compiler.hpp"
+#include "ir/package/package.h"
+#include "test/catch.h"
+#include "test/import/onnx_model.h"
+#include "test/scratch_folder.h"
+
+using burin::compile;
+using burin::Compiled;
+using burin::CompileSettings;
+using burin::Model;
+using burin::PrunedLayer;
+using burin_test::Contains;
+
+namespace {
+
+PrunedLayer small_layer(const std::string& name) {
+  PrunedLayer layer;
+  layer.name = name;
+  layer.in_channels = 3;
+  layer.out_channels = 4;
+  layer.in_height = layer.in_width = 8;
+  layer.kernel_height = layer.kernel_width = 3;
+  layer.pad_top = layer.pad_bottom = layer.pad_left = layer.pad_right = 1;
+  layer.activation = "relu";
+  for (int i = 0; i < 4 * 3 * 9; ++i) layer.weights.push_back(i % 5 == 0 ? 0.25F * static_cast<float>(i % 7 - 3) : 0);
+  layer.bias.assign(4, 0.5F);
+  return layer;
+}
+
+std::string model_bytes() {
+  burin_test::OnnxModel model = burin_test::OnnxModel::of_image({3, 8, 8});
+  const PrunedLayer layer = small_layer("conv");
+  model.floats("w", {4, 3, 3, 3}, layer.weights);
+  model.add_node("Conv", {"x", "w"}, "c").set("pads", std::vector<std::int64_t>(4, 1)).node.set_name("conv");
+  model.add_node("GlobalAveragePool", {"c"}, "y");
+  return model.bytes();
+}
+
+}  // namespace
+
+TEST_CASE("embedded compiler: layers from memory are compiled and verified") {
+  const Model model = Model::from_layers({small_layer("a"), small_layer("b")});
+  CHECK(model.layers() == std::vector<std::string>{"a", "b"});
+  for (const char* precision : {"fp32", "fp16"}) {
+    CAPTURE(precision);
+    const Compiled made = compile(model, {.batches = {1, 3}, .precision = precision});
+    CHECK(made.package->manifest.kernels.size() == 4);
+    CHECK(made.package->manifest.programs.size() == 4);
+    const burin::Verified verified = burin::verify(*made.package, model, {.device = "host"});
+    CHECK(verified.passed);
+    CHECK(verified.device == "host");
+    REQUIRE(verified.outputs.size() == 4);
+    for (const burin::VerifiedOutput& output : verified.outputs) {
+      CHECK(output.passed);
+      CHECK(output.error_over_tolerance > 0);
+    }
+  }
+}
+
+TEST_CASE("embedded compiler: other weights are found out") {
+  const Model model = Model::from_layers({small_layer("a")});
+  PrunedLayer changed = small_layer("a");
+  changed.weights[0] += 1;
+  const Compiled made = compile(Model::from_layers({changed}));
+  const burin::Verified verified = burin::verify(*made.package, model, {.device = "host"});
+  CHECK_FALSE(verified.passed);
+  CHECK_FALSE(verified.outputs.at(0).passed);
+  CHECK(verified.outputs.at(0).error_over_tolerance > 1);
+}
+
+TEST_CASE("embedded compiler: a model from memory, a package on disk") {
+  const burin_test::ScratchFolder folder;
+  const Model model = Model::from_onnx(model_bytes(), "net.onnx");
+  const CompileSettings settings = {.ptx = false, .cache = folder / "cache"};
+  const Compiled made = compile(model, settings);
+  CHECK(made.cached == 0);
+  CHECK(burin::verify(*made.package, model, {.device = "host", .layers = true}).passed);
+  burin::save(*made.package, folder / "net.burin");
+  CHECK(burin::read_package(folder / "net.burin").manifest == made.package->manifest);
+  const Compiled again = compile(model, settings);
+  CHECK(again.cached == static_cast<int>(again.package->manifest.kernels.size()));
+  CHECK(again.package->files == made.package->files);
+}
+
+TEST_CASE("embedded compiler: it tells what it does, and can be cancelled") {
+  const Model model = Model::from_layers({small_layer("a"), small_layer("b"), small_layer("c")});
+  std::atomic<int> calls = 0;
+  int last = 0;
+  compile(model, {}, [&](const burin::CompileState& state) {
+    ++calls;
+    last = state.done;
+    CHECK(state.total == 3);
+    return true;
+  });
+  CHECK(calls == 6);  // each kernel is planned, and made
+  CHECK(last == 3);
+  std::atomic<int> after = 0;
+  CHECK_THROWS_AS(compile(model, {.jobs = 1},
+                          [&](const burin::CompileState&) {
+                            ++after;
+                            return false;
+                          }),
+                  burin::Cancelled);
+  CHECK(after == 1);
+}
+
+TEST_CASE("embedded compiler: what is wrong is one error") {
+  const auto fault = [](auto change) {
+    PrunedLayer layer = small_layer("a");
+    change(layer);
+    try {
+      compile(Model::from_layers({layer}));
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("none");
+  };
+  CHECK_THAT(fault([](PrunedLayer& layer) { layer.weights.pop_back(); }), Contains("layer 'a'"));
+  CHECK_THAT(fault([](PrunedLayer& layer) { layer.weights[3] = std::strtof("nan", nullptr); }), Contains("not finite"));
+  CHECK_THAT(fault([](PrunedLayer& layer) { layer.bias.pop_back(); }), Contains("layer 'a'"));
+  CHECK_THAT(fault([](PrunedLayer& layer) { layer.activation = "rleu"; }), Contains("'rleu'"));
+  CHECK_THAT(fault([](PrunedLayer& layer) { layer.kernel_height = 0; }), Contains("layer 'a'"));
+  CHECK(fault([](PrunedLayer&) {}) == "none");
+  const Model model = Model::from_layers({small_layer("a")});
+  CHECK_THROWS_WITH(compile(model, {.precision = "fp8"}), Contains("fp8"));
+  CHECK_THROWS_WITH(compile(model, {.archs = {"sm_10"}}), Contains("sm_10"));
+  CHECK_THROWS_WITH(compile(model, {.batches = {0}}), Contains("0"));
+  CHECK_THROWS_WITH(Model::from_layers({}), Contains("no layers"));
+  CHECK_THROWS_WITH(Model::from_layers({small_layer("a"), small_layer("a")}), Contains("a"));
+  CHECK_THROWS_WITH(Model::from_onnx("nonsense", "x.onnx"), Contains("x.onnx"));
+}
