@@ -34,7 +34,9 @@ class Names {
 class JobList {
  public:
   JobList(const Network& network, const CompileOptions& options, const Reentry& reentry)
-      : network_(network), options_(options), reentry_(reentry) {}
+      : network_(network), options_(options), reentry_(reentry) {
+    folder_names_.suffix("network");  // where the graph's passes are dumped
+  }
 
   KernelJobs run(const std::function<void(int, int, const std::string&)>& planned) {
     if (network_.separate) {

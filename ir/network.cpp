@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "ir/aligned_lines.h"
+#include "ir/limits.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -137,12 +138,15 @@ void separate_layers(Network& network) {
   for (std::size_t i = 0; i < network.layers.size(); ++i) {
     const auto& [name, shape] = std::tie(network.layers[i].name, network.layers[i].shape);
     Operator& op = network.operators.emplace_back(Operator{name, Convolution{static_cast<int>(i)}, {}, 0});
-    op.inputs = {add(name + ".input", shape.in_channels, shape.in_h, shape.in_w)};
+    constexpr std::string_view kLongestEnding = ".residual";
+    const bool fits = name.size() + kLongestEnding.size() <= static_cast<std::size_t>(kMaxLayerNameBytes);
+    const std::string stem = fits ? name : fmt::format("layer {}", i);
+    op.inputs = {add(stem + ".input", shape.in_channels, shape.in_h, shape.in_w)};
     if (shape.epilogue.residual) {
-      op.inputs.push_back(add(name + ".residual", shape.out_channels, shape.conv_h(), shape.conv_w()));
+      op.inputs.push_back(add(stem + ".residual", shape.out_channels, shape.conv_h(), shape.conv_w()));
     }
     network.inputs.insert(network.inputs.end(), op.inputs.begin(), op.inputs.end());
-    op.output = add(name + ".output", shape.out_channels, shape.out_h(), shape.out_w());
+    op.output = add(stem + ".output", shape.out_channels, shape.out_h(), shape.out_w());
     network.outputs.push_back(op.output);
   }
 }

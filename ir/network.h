@@ -55,7 +55,8 @@ struct Network {
 };
 
 // The graph of separate layers: a convolution for each, which has its name and whose tensors are "NAME.input",
-// "NAME.residual" and "NAME.output". What the network had for a graph is lost.
+// "NAME.residual" and "NAME.output" (of a very long name "layer 3.input" and so on). What the network had for a graph
+// is lost.
 void separate_layers(Network& network);
 // A network of one of the operators, with its layer and its tensors.
 Network network_of(const Network& network, const Operator& op);

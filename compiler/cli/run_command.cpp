@@ -39,7 +39,7 @@ void keep_layer(Manifest& manifest, const std::string& layer) {
   std::vector<std::string> names;
   for (const Kernel& kernel : manifest.kernels) {
     if (!kernel.is_convolution()) continue;
-    names.push_back(kernel.op);
+    if (std::ranges::find(names, kernel.op) == names.end()) names.push_back(kernel.op);
     if (kernel.op == layer) manifest.programs.push_back(program_of(kernel, std::max(1, kernel.planned_batch)));
   }
   if (manifest.programs.empty()) {
@@ -166,8 +166,8 @@ int run(const RunArguments& arguments) {
   check_output_files("--output", output_files, {arguments.package});
   const GivenInputs given = read_inputs(programs, inputs, input_files, what);
   const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
-  const Tensors made = run_programs(*executor, programs, given.batch, given.tensors);
   print_step(fmt::format("running: {} b{}", program.name, given.batch));
+  const Tensors made = run_programs(*executor, programs, given.batch, given.tensors);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Buffer& buffer = *outputs[i].buffer;
     std::vector<std::int64_t> shape = buffer.shape;

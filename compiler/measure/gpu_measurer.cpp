@@ -60,6 +60,9 @@ void GpuMeasurer::run(const Package& package, int batch, std::span<const float> 
   const Program& program = package.manifest.programs.front();
   Tensors inputs = {{input.begin(), input.end()}};
   if (!residual.empty()) inputs.emplace_back(residual.begin(), residual.end());
+  for (const Buffer* map : program.inputs()) {
+    if (map->map) inputs.emplace_back(static_cast<std::size_t>(program.bytes(*map, batch)), 1.0F);  // all is live
+  }
   const Tensors made = executor->run(program, batch, inputs);
   std::ranges::copy(made.front(), output.begin());
 }

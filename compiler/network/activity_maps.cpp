@@ -19,12 +19,12 @@ class MapPlacer {
         if (program_.buffer(read).home != BufferHome::input) {
           step.input_map = made_before(static_cast<int>(i), read, *wanted);
         } else if (as_arguments_) {
-          step.input_map = add_buffer(read, *wanted, static_cast<int>(i));
+          step.input_map = add_buffer(read, *wanted, static_cast<int>(i), BufferHome::input);
         }
       }
       const KernelTensor* written = forms_[i]->find(TensorRole::output_map);
       if (written != nullptr && as_arguments_ && program_.buffer(step.writes).home == BufferHome::output) {
-        step.output_map = add_buffer(step.writes, *written, static_cast<int>(i));
+        step.output_map = add_buffer(step.writes, *written, static_cast<int>(i), BufferHome::output);
       }
     }
   }
@@ -46,18 +46,17 @@ class MapPlacer {
       return std::nullopt;
     }
     Step& step = program_.steps[static_cast<std::size_t>(*maker)];
-    if (!step.output_map) step.output_map = add_buffer(read, *made, *maker);
+    if (!step.output_map) step.output_map = add_buffer(read, *made, *maker, BufferHome::arena);
     program_.buffers[static_cast<std::size_t>(step.output_map->buffer)].last = reader;
     return step.output_map;
   }
 
   // Maps are small: they share no bytes with other buffers.
-  Place add_buffer(const Place& of, const KernelTensor& map, int step) {
-    const Buffer tensor = program_.buffer(of);
+  Place add_buffer(const Place& of, const KernelTensor& map, int step, BufferHome home) {
     Buffer added;
-    added.tensor = tensor.tensor + ".activity";
+    added.tensor = program_.buffer(of).tensor + ".activity";
     added.shape = {map.channels, map.rows, map.cols};
-    added.home = tensor.home;
+    added.home = home;
     added.map = map.map;
     added.bytes = map_bytes(*map.map, {program_.batch, map.channels, map.rows, map.cols});
     added.first = added.last = step;

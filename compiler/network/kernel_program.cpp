@@ -10,7 +10,7 @@ namespace {
 
 Buffer buffer_of(const Kernel& kernel, const KernelTensor& tensor, BufferHome home, int argument, int batch) {
   if (tensor.image_words != tensor.words() || tensor.runs != 1) {
-    fail(ErrorKind::unsupported, "{} takes its {} from a larger tensor, and cannot be run by itself", kernel.owner(),
+    fail(ErrorKind::unsupported, "{}: its {} is part of a larger tensor, so it cannot be run by itself", kernel.owner(),
          to_string(tensor.role));
   }
   Buffer buffer;

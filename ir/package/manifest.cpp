@@ -265,7 +265,9 @@ std::vector<const Program*> programs_named(const Manifest& manifest, std::string
 
 bool holds_layers(const Manifest& manifest) {
   return std::ranges::all_of(manifest.programs, [](const Program& program) {
-    return program.steps.size() == 1 && program.steps.front().name == program.name;
+    if (program.steps.size() != 1 || program.steps.front().name != program.name) return false;
+    // A model's operator may be called like its programs.
+    return program.name != kNetworkName || program.steps.front().tensor == fmt::format("{}.output", kNetworkName);
   });
 }
 

@@ -42,7 +42,7 @@ TEST_CASE("compile_refuses_options_without_effect") {
   const Arguments bare = {"compile", files.weights, "--arch", "sm_90"};
   const auto refused = [&](const Arguments& more, const std::string& text) { check_refused(bare, more, text); };
   refused({"--output", package, "--stop-after", "plan", "--dump-dir", dump}, "--stop-after plan writes no package");
-  refused({"--no-bitcode", "--stop-after", "ptx", "--dump-dir", dump}, "--stop-after ptx writes no package");
+  refused({"--no-verify", "--stop-after", "ptx", "--dump-dir", dump}, "--stop-after ptx writes no package");
   refused({"--plan", "splits=1", "--stop-after", "pattern", "--dump-dir", dump}, "ends before there is a plan");
   refused({"--kernels", "dense", "--stop-after", "layer", "--dump-dir", dump}, "ends before there is a plan");
   refused({"--no-verify"}, "it is for --from");

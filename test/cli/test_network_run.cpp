@@ -54,7 +54,7 @@ TEST_CASE("run_computes_a_network_for_any_number_of_images") {
     const Outcome outcome = run(folder, {"--input", folder / "x.npy", "--output", folder / "y.npy"});
     CAPTURE(outcome.err);
     CHECK(outcome.exit_code == 0);
-    CHECK_THAT(outcome.out, Contains("y.npy: float32 [") && Contains("the network's output 'y' on host"));
+    CHECK_THAT(outcome.out, Contains("y.npy: float32 [") && Contains("of output 'y' on host"));
     const burin::NpyTensor y = burin::read_npy(folder / "y.npy");
     CHECK(y.shape == std::vector<std::int64_t>{batch, 5});
     check_near(y.values, burin::run_reference(model, batch, {x})[0]);

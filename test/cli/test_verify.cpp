@@ -212,13 +212,15 @@ TEST_CASE("weights_of_another_network_are_bad_input") {
   CHECK_THAT(outcome.err, Contains("[8,5,3,3]") && Contains("[8,4,3,3]"));
 }
 
-TEST_CASE("a_package_without_bitcode_needs_a_gpu") {
+TEST_CASE("a_package_whose_code_was_edited_needs_a_gpu") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  compile_weights(folder, {"--no-bitcode"});
+  compile_weights(folder, {"--dump-dir", folder / "d"});
+  CHECK(verify_weights(folder, "w.safetensors").exit_code == 0);
+  compile_weights(folder, {"--from", folder / "d/conv/50-specialised.ll"});
   const Outcome outcome = verify_weights(folder, "w.safetensors");
   CHECK(outcome.exit_code == 4);
-  CHECK_THAT(outcome.err, Contains("--no-bitcode"));
+  CHECK_THAT(outcome.err, Contains("layer conv: its code was edited by hand") && Contains("it runs on a GPU alone"));
 }
 
 TEST_CASE("a_gpu_that_is_not_there_exits_with_5") {

@@ -58,7 +58,6 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   options.archs = drawn.archs;
   options.batches = {drawn.planned_batch};
   options.jobs = 1;
-  options.keep_bitcode = device_.host;
   options.plan_constraints = parse_plan_constraints(drawn.constraints);
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
   options.precision = drawn.precision;

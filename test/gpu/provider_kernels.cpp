@@ -81,7 +81,6 @@ class Case {
       : device_(device), stream_(device), problem_(problem), candidate_(candidate) {
     CompileOptions options;
     options.archs = problem.task.archs;
-    options.keep_bitcode = false;
     PackagedKernel made = *make_kernel(problem.task, candidate, candidate.symbol, options, {}, std::nullopt);
     for (const std::vector<float>& input : problem.inputs) bytes_ += static_cast<double>(input.size() * kWordBytes);
     bytes_ += static_cast<double>(problem.expected.size() * kWordBytes);

@@ -157,7 +157,8 @@ int random_layers(Arguments arguments) {
   std::string arch = "sm_90", name = "the host executor";
   std::optional<Device> device;  // keeps the context, which every case would make anew
   if (choice.host) {
-    setenv("BURIN_ASSEMBLER", "none", 0);  // the host executor runs the bitcode; whoever sets it can have cubins too
+    setenv("BURIN_ASSEMBLER", "none",
+           0);  // the host executor makes code of its own; whoever sets it can have cubins too
   } else {
     device = Device::open(choice.ordinal);
     arch = device->info().arch();
