@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/cli/tuning.h"
+#include "compiler/measure/tune_on_gpu.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/measure/gpu_measurer.h"
 #include "compiler/network/kernel_program.h"
@@ -145,7 +145,7 @@ TEST_CASE("tuning_where_no_kernel_can_be_loaded_is_one_clear_error") {
   network.layers = {make_layer("conv", shape, 0.5)};
   separate_layers(network);
   CompileOptions options;
-  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, 2, 60));
+  const Thrown thrown = BURIN_THROWN(device, tune_on_gpu(network, options, 2, 60, {}));
   CHECK_THAT(thrown.text,
              Contains("layer 'conv', batch 1: none of 2 plans can be used") && Contains("cuModuleGetFunction failed"));
   CHECK(driver.loaded_code().size() == 2);

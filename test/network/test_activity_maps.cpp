@@ -276,7 +276,7 @@ TEST_CASE("kernel program: a kernel of a part of a tensor cannot be run by itsel
   in_runs.run_words /= 2;
   in_runs.run_pitch = 2 * in_runs.run_words;
   CHECK_THAT(BURIN_THROWN(unsupported, program_of(kernel_of({image_of(TensorRole::input, 3), further_apart}), 1)).text,
-             burin_test::Contains("its output from a larger tensor, and cannot be run by itself"));
+             burin_test::Contains("its output is part of a larger tensor, so it cannot be run by itself"));
   CHECK_THAT(BURIN_THROWN(unsupported, program_of(kernel_of({in_runs, image_of(TensorRole::output, 5)}), 1)).text,
-             burin_test::Contains("its input from a larger tensor, and cannot be run by itself"));
+             burin_test::Contains("its input is part of a larger tensor, so it cannot be run by itself"));
 }
