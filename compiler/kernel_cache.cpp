@@ -145,7 +145,8 @@ std::string kernel_key(const Task& task, const Candidate& candidate, const std::
   const AssemblerInfo& assembler = find_assembler();
   const std::string made_by =
       fmt::format("{} {} {} {}", static_cast<int>(assembler.kind), assembler.path, assembler.version, BURIN_VERSION);
-  return content_hash({program_hash(), made_by, options.keep_ptx ? "ptx" : "", symbol, task_hash(task), candidate.provider, candidate.plan});
+  return content_hash({program_hash(), made_by, options.keep_ptx ? "ptx" : "", symbol, task_hash(task),
+                       candidate.provider, candidate.plan});
 }
 
 std::string choice_key(const Task& task, const CompileOptions& options) {

@@ -14,8 +14,8 @@ namespace {
 
 const Buffer& buffer_of(const Program& program, const Place& place, int batch, std::size_t words) {
   const Buffer& buffer = program.buffers.at(static_cast<std::size_t>(place.buffer));
-  BURIN_CHECK(static_cast<std::int64_t>(words) >= words_until_end(program, place, batch), "buffer of {}: {} words for {}",
-              buffer.tensor, words, words_until_end(program, place, batch));
+  BURIN_CHECK(static_cast<std::int64_t>(words) >= words_until_end(program, place, batch),
+              "buffer of {}: {} words for {}", buffer.tensor, words, words_until_end(program, place, batch));
   return buffer;
 }
 
@@ -87,7 +87,7 @@ void write_place(const Program& program, const Place& place, int batch, std::spa
   if (buffer.format.layout != TensorLayout::nchw) {
     const auto [channels, rows, cols] = extents_of(buffer, place);
     filled = pack_words(buffer.format.element, from_nchw(buffer.format.layout, values, channels, rows, cols,
-                                                  std::numeric_limits<float>::quiet_NaN()));
+                                                         std::numeric_limits<float>::quiet_NaN()));
     values = filled;
   }
   BURIN_CHECK(static_cast<std::int64_t>(values.size()) == groups * place.runs * place.run_bytes / kWordBytes,

@@ -109,13 +109,14 @@ std::string print(const Program& program) {
   std::vector<std::array<std::string, 7>> buffers = {{"buffer", "tensor", "shape", "layout", "bytes", "at", "steps"}};
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer& buffer = program.buffers[i];
-    buffers.push_back(
-        {buffer_text(program, static_cast<int>(i)), printable(buffer.tensor), shape_text(buffer.shape),
-         buffer.format_text(), fmt::format("{}", buffer.bytes),
-         buffer.home == BufferHome::arena ? fmt::format("{}", buffer.offset) : "the caller's", life_text(buffer)});
+    buffers.push_back({buffer_text(program, static_cast<int>(i)), printable(buffer.tensor), shape_text(buffer.shape),
+                       buffer.format_text(), fmt::format("{}", buffer.bytes),
+                       buffer.home == BufferHome::arena ? fmt::format("{}", buffer.offset) : "the caller's",
+                       life_text(buffer)});
   }
-  const double share =
-      program.naive_bytes > 0 ? 100.0 * static_cast<double>(program.arena_bytes) / static_cast<double>(program.naive_bytes) : 0;
+  const double share = program.naive_bytes > 0
+                           ? 100.0 * static_cast<double>(program.arena_bytes) / static_cast<double>(program.naive_bytes)
+                           : 0;
   return aligned_lines(steps, kWidest) + "\n" + aligned_lines(buffers, kWidest) +
          fmt::format("\nbatch {}: an arena of {} bytes; a buffer for each tensor would take {} ({:.0f} %)\n",
                      program.batch, program.arena_bytes, program.naive_bytes, share);

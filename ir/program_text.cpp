@@ -133,7 +133,8 @@ class Reader {
     buffer.home = home(line, home_word);
     buffer.argument = text_.integer32(line, argument);
     for (const std::string_view extent : split(shape, 'x')) buffer.shape.push_back(text_.integer(line, extent));
-    buffer.format = {known(line, element, parse_element_type(element)), known(line, layout, parse_tensor_layout(layout))};
+    buffer.format = {known(line, element, parse_element_type(element)),
+                     known(line, layout, parse_tensor_layout(layout))};
     if (map != kNothing) buffer.map = cells(line, map);
     buffer.bytes = text_.integer(line, bytes);
     buffer.offset = text_.integer(line, offset);

@@ -41,8 +41,7 @@ std::string arguments_text(const std::vector<const Buffer*>& arguments) {
 // What is not known leaves its cell empty.
 std::string figure_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
 
-std::string print_steps(const Manifest& manifest, const Program& program,
-                        const std::optional<std::string>& arch) {
+std::string print_steps(const Manifest& manifest, const Program& program, const std::optional<std::string>& arch) {
   Table table({{"step", Align::right},
                {"operator"},
                {"kind"},
@@ -70,9 +69,8 @@ std::string print_steps(const Manifest& manifest, const Program& program,
                kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
   }
-  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "",
-                    code > 0 ? bytes_text(code) : "", weights > 0 ? bytes_text(weights) : "",
-                    predicted > 0 ? microseconds_text(predicted) : "", ""});
+  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "", code > 0 ? bytes_text(code) : "",
+                    weights > 0 ? bytes_text(weights) : "", predicted > 0 ? microseconds_text(predicted) : "", ""});
   return table.print();
 }
 

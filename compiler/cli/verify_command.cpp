@@ -66,11 +66,10 @@ int verify_package(VerifyArguments arguments) {
   {
     ProgressBar progress("verifying");
     verification = comparing_with(arguments.against, package.manifest, [&] {
-      return verify_programs(package, reference, options, *executor,
-                             [&](int done, int all, const std::string& what) {
-                               progress.update(done, all, what);
-                               if (all > 0) progress.finished(fmt::format("{} ({} of {})", what, done, all));
-                             });
+      return verify_programs(package, reference, options, *executor, [&](int done, int all, const std::string& what) {
+        progress.update(done, all, what);
+        if (all > 0) progress.finished(fmt::format("{} ({} of {})", what, done, all));
+      });
     });
   }
   if (arguments.json) {
@@ -104,11 +103,14 @@ void add_verify_command(CLI::App& app, Action& action) {
       ->type_name("MODEL");
   command->add_option("--geometry", arguments->geometry, "The geometry file that it was compiled with")
       ->type_name("FILE");
-  command->add_option("--layer", arguments->options.layer, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
+  command->add_option("--layer", arguments->options.layer, "Only layers whose name matches (*, ?, [..])")
+      ->type_name("GLOB");
   command->add_option("--device", arguments->device, "auto (default), host, cuda or cuda:N")->type_name("DEVICE");
-  command->add_option("--batch", arguments->batch, "Images (default: what each program was compiled for)")->type_name("N");
+  command->add_option("--batch", arguments->batch, "Images (default: what each program was compiled for)")
+      ->type_name("N");
   command->add_option("--seed", arguments->seed, "Of the random inputs (default: a new one)")->type_name("N");
-  command->add_option("--jobs", arguments->options.jobs, "Kernels at once on the host (default: one for each processor)")
+  command
+      ->add_option("--jobs", arguments->options.jobs, "Kernels at once on the host (default: one for each processor)")
       ->type_name("N")
       ->check(whole_number(0, kMaxJobs));
   command->add_flag("--layers", arguments->options.steps,

@@ -183,12 +183,9 @@ nlohmann::ordered_json to_json(const ProgramResult& result) {
   row["steps"] = nlohmann::ordered_json::array();
   for (const StepResult& seen : result.steps) {
     const Step& step = program.steps[static_cast<std::size_t>(seen.step)];
-    nlohmann::ordered_json entry = {{"step", seen.step},
-                                    {"operator", step.name},
-                                    {"kind", step.kind},
-                                    {"kernel", step.kernel},
-                                    {"passed", seen.passed},
-                                    {"longest_reduction", seen.longest_reduction}};
+    nlohmann::ordered_json entry = {{"step", seen.step},     {"operator", step.name},
+                                    {"kind", step.kind},     {"kernel", step.kernel},
+                                    {"passed", seen.passed}, {"longest_reduction", seen.longest_reduction}};
     entry.update(to_json(seen.comparison, seen.fault, seen.shape, result.images));
     row["steps"].push_back(std::move(entry));
   }

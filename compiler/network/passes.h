@@ -65,8 +65,8 @@ using FormatsOf = std::function<ConvolutionFormats(const Operator& op, const Con
 
 // The last one: each tensor is in the format in which it is made, and where it is read in another, a Convert stands.
 // Convolutions have the formats that they are asked for, a concat along the channels that of its parts if it is the
-// same one, all others float32 in nchw, and so have the inputs and outputs of a network whose operators are not separate. Without
-// `formats` nothing changes.
+// same one, all others float32 in nchw, and so have the inputs and outputs of a network whose operators are not
+// separate. Without `formats` nothing changes.
 Rewritten assign_formats(Network network, const FormatsOf& formats);
 
 // What of a graph depends on the kernels that will be made for it.

@@ -65,8 +65,8 @@ double half_rounding(const std::vector<StepArithmetic>& steps) {
   return std::sqrt(squares);
 }
 
-StepComparison::StepComparison(const Network& network, const Program& program, int batch,
-                               std::vector<int> images, std::vector<StepArithmetic> arithmetic)
+StepComparison::StepComparison(const Network& network, const Program& program, int batch, std::vector<int> images,
+                               std::vector<StepArithmetic> arithmetic)
     : network_(network),
       program_(program),
       batch_(batch),

@@ -59,16 +59,15 @@ GraphChoices choices_of(const Program& program) {
   const auto find_step = [&program](const std::string& op) {
     return std::ranges::find_if(program.steps, [&](const Step& step) { return step.name == op; });
   };
-  return {
-      // A pool that has a step of its own was compiled as one.
-      [=, &program](const std::string& op, const ConvLayer&, const Pool&) {
-        return find_step(op) != program.steps.end();
-      },
-      [=, &program](const Operator& op, const ConvLayer&) {
-        const auto step = find_step(op.name);
-        if (step == program.steps.end()) return ConvolutionFormats{};
-        return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
-      }};
+  return {// A pool that has a step of its own was compiled as one.
+          [=, &program](const std::string& op, const ConvLayer&, const Pool&) {
+            return find_step(op) != program.steps.end();
+          },
+          [=, &program](const Operator& op, const ConvLayer&) {
+            const auto step = find_step(op.name);
+            if (step == program.steps.end()) return ConvolutionFormats{};
+            return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
+          }};
 }
 
 bool same_bits(const Tensors& a, const Tensors& b) {
@@ -98,9 +97,7 @@ class Verifier {
         executor_(executor),
         progress_(progress) {}
 
-  Verification run() {
-    return reference_.separate ? verify_layers() : verify_network();
-  }
+  Verification run() { return reference_.separate ? verify_layers() : verify_network(); }
 
  private:
   // The program that runs, and how many images.

@@ -161,7 +161,8 @@ TEST_CASE("run_of_a_layer_that_shares_its_tensor_with_others_says_that_it_cannot
   for (const std::string layer : {"conv2", "conv3"}) {
     const Outcome outcome = run(folder, {"--layer", layer, "--input", folder / "x.npy", "--output", folder / "y.npy"});
     CHECK(outcome.exit_code == 4);
-    CHECK_THAT(outcome.err, Contains("burin: error: layer " + layer) && Contains("its output is part of a larger tensor") &&
+    CHECK_THAT(outcome.err, Contains("burin: error: layer " + layer) &&
+                                Contains("its output is part of a larger tensor") &&
                                 Contains("cannot be run by itself"));
     CHECK_FALSE(std::filesystem::exists(folder / "y.npy"));
   }

@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/measure/tune_on_gpu.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/measure/gpu_measurer.h"
+#include "compiler/measure/tune_on_gpu.h"
 #include "compiler/network/kernel_program.h"
 #include "ir/error.h"
 #include "test/catch.h"

@@ -28,9 +28,8 @@ ConvLayer same_size(const std::string& name, int in, int out) {
 constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw};
 
 Rewritten in_halves(Network network) {
-  return assign_formats(std::move(network), [](const Operator&, const ConvLayer&) {
-    return ConvolutionFormats{kHalf, kHalf};
-  });
+  return assign_formats(std::move(network),
+                        [](const Operator&, const ConvLayer&) { return ConvolutionFormats{kHalf, kHalf}; });
 }
 
 // The operators in their order, by their names.
