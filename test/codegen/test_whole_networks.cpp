@@ -74,7 +74,7 @@ TEST_CASE("random_networks_compute_what_the_graph_says_as_a_whole_and_step_by_st
 }
 
 TEST_CASE("random_networks_skip_what_the_layer_before_marked_as_dead") {
-  constexpr std::uint64_t kGraphs = 25;
+  constexpr std::uint64_t kGraphs = 8;
   CompileOptions options;
   options.skip_dead_tiles = true;
   options.plan_constraints = parse_plan_constraints("tile=1x1x1");  // maps are for kernels of the same tiles
@@ -83,7 +83,7 @@ TEST_CASE("random_networks_skip_what_the_layer_before_marked_as_dead") {
     INFO("RandomGraph(" << seed << ")");
     CHECK(fault_of_seed(seed, options, seen) == "");
   }
-  CHECK(seen.maps > 20);
+  CHECK(seen.maps > 5);
 }
 
 TEST_CASE("random_networks_compute_in_half_precision_and_in_other_layouts") {
