@@ -40,7 +40,7 @@ std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
   try {
     Package package = read_package(path.string());
     if (package.manifest.kernels.size() != 1 || package.manifest.source != kSource) return std::nullopt;
-    PackagedKernel kernel{std::move(package.manifest.kernels.front()), {}};
+    PackagedKernel kernel{std::move(package.manifest.kernels.front()), {}, {}};
     for (auto& [name, content] : package.files) kernel.files.emplace_back(name, std::move(content));
     fs::last_write_time(path, fs::file_time_type::clock::now(), error);
     return kernel;
