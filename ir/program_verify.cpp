@@ -160,7 +160,7 @@ class Verifier {
     }
   }
 
-  // Of tensors of more images than the batch there may be maps: cells reach beyond it.
+  // Cells may have more images than the batch: the last one reaches beyond it.
   void check_map(int index) {
     const Buffer& b = buffer(index);
     const auto extent = [](std::int64_t value) { return value >= 1 && value <= kMaxImageBytes; };

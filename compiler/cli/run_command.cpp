@@ -29,7 +29,7 @@ struct RunArguments {
   std::string device = "auto";
 };
 
-// Of a network the convolution's kernels become programs of their own.
+// Leaves the programs of one layer. In a network, the convolution's kernels become programs of their own.
 void keep_layer(Manifest& manifest, const std::string& layer) {
   if (std::erase_if(manifest.programs, [&](const Program& p) { return p.name != layer; });
       !manifest.programs.empty() && holds_layers(manifest)) {

@@ -1,4 +1,4 @@
-// What the host executor accepts. A package may come from anyone, and its bitcode becomes code of this process; so only
+// What the host executor accepts. A module that a person edited becomes code of this process; so only
 // what a specialised module needs is let through:
 //
 //   - one kernel with the parameters of a launch, functions that it reaches without recursion, device primitives with

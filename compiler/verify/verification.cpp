@@ -19,7 +19,8 @@
 namespace burin {
 namespace {
 
-// Of a random tensor: FNV-1a of its name, batch size and number, mixed with the seed; the same on every machine.
+// The seed of a random tensor is the FNV-1a of its name, batch size and number, mixed with `seed`: the same on every
+// machine.
 std::uint64_t seed_for(std::uint64_t seed, const std::string& name, int batch, int tensor) {
   constexpr std::uint64_t kBasis = 14695981039346656037ULL, kPrime = 1099511628211ULL;
   std::uint64_t hash = kBasis ^ (seed * 0x9E3779B97F4A7C15ULL);

@@ -18,7 +18,7 @@ namespace burin {
 struct VerifyOptions {
   std::optional<int> batch;  // nothing: each program at its own batch size
   std::uint64_t seed = 0;
-  // Of a batch, how many images are compared: the first, the last, others at random. Nothing: all of a layer, and
+  // How many images of a batch are compared: the first, the last, others at random. Nothing: all of a layer, and
   // kComparedImages of a network.
   std::optional<int> images;
   bool steps = false;                // of networks: also where the outputs are right
@@ -33,7 +33,7 @@ struct OutputResult {
   Comparison comparison;
 };
 
-// Of one program.
+// What came of one program.
 struct ProgramResult {
   const Program* program = nullptr;
   int batch = 1;
@@ -51,7 +51,7 @@ struct ProgramResult {
 };
 
 struct Verification {
-  // Of a network.
+  // The three that follow are said of a network alone.
   std::int64_t deepest_reduction = 0;
   // Steps that round to half precision, and what they round together: the same in all programs.
   int half_steps = 0;

@@ -59,7 +59,7 @@ class Checker {
     }
   }
 
-  // Of data that several kernels have in common; `form` is what they read it as.
+  // Checks the path of data that several kernels may have in common; `form` is what they read it as.
   void shared_path(const std::string& path, const std::string& value, const std::string& form) {
     const auto known = shared_paths_.find(value);
     if (known == shared_paths_.end()) {

@@ -35,7 +35,7 @@ struct NetworkTensor {
   bool is_map = false;           // the activity map of a tensor of this shape
   std::int64_t piece_bytes = 0;  // of as many images as lie together, filling included
   bool is_plain() const { return element == Element::f32 && channels_together == 1 && !is_map; }
-  // Of one image, without filling.
+  // Counts the values of one image, without filling.
   std::int64_t elements() const {
     std::int64_t product = 1;
     for (const std::int64_t extent : shape) product *= extent;
