@@ -35,7 +35,6 @@ void check_kinds(const Network& network, const CompileOptions& options) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
          option);
   };
-  if (options.plan_constraints.any()) refuse("--plan " + print(options.plan_constraints));
   if (is_half(options.precision)) refuse(fmt::format("--precision {}", to_string(options.precision)));
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "compiler/kernel_kinds.h"
-#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/provider.h"
 #include "ir/element_type.h"
 #include "ir/kernel.h"
@@ -42,7 +41,8 @@ struct CompileOptions {
   float zero_threshold = 0;                   // recorded in the package; the importer has applied it
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
-  PlanConstraints plan_constraints;       // --plan: what is not left to the planner
+  // --plan: what is not left to the provider of `kernels` for all convolutions; where that is kAutoKind, they are baked.
+  std::string plan;
   std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx)
   std::string from_op;                    // the operator whose kernel it is of; empty: of the only one
   std::vector<TunedKernel> tuned;         // what was measured

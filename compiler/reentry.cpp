@@ -69,7 +69,7 @@ CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
   if (reentry.plan.empty() || !reentry.op.empty()) return options;
   const std::string brings = fmt::format("--from {}", reentry.path) +
                              (reentry.plan_path == reentry.path ? " is a plan" : " has its plan beside it");
-  if (options.plan_constraints.any()) {
+  if (!options.plan.empty()) {
     fail(ErrorKind::usage, "--plan has no effect here: {}, which makes all choices; edit {}", brings,
          reentry.plan_path);
   }

@@ -109,9 +109,8 @@ struct TuningCandidate {
   std::string plan;  // in short: of baked code, what --plan takes
   double predicted_us = 0;
   std::string fault;  // why there are no figures, such as a wrong result; empty: measured, and right
-  // Medians of one launch: other code ran in between / the same code again and again.
-  double cold_us = 0, warm_us = 0;
-  int samples = 0;   // behind each median
+  double us = 0;     // of a launch in a graph, as the median
+  int samples = 0;   // behind it
   double error = 0;  // of the worst element, as a share of its tolerance
   bool operator==(const TuningCandidate&) const = default;
 };
@@ -120,7 +119,7 @@ struct TuningCandidate {
 struct TuningRecord {
   std::string device, arch;  // "NVIDIA H200", "sm_90"
   int driver_version = 0;    // 13000: the driver supports CUDA 13.0
-  int code_copies = 1;       // loaded copies of the code that took turns for the cold times
+  int code_copies = 1;       // loaded copies of the code that took turns
   std::vector<TuningCandidate> candidates;
   int chosen = 0;  // index
   bool operator==(const TuningRecord&) const = default;

@@ -82,6 +82,11 @@ class GraphBuilder {
 
 }  // namespace
 
+bool may_begin_early(const KernelLaunch& launch) {
+  const LoadedCode& code = *launch.code;
+  return code.device->driver->cuGraphAddDependenciesWithData != nullptr && awaits_launch(code);
+}
+
 // The first constructor has made an object, whose destructor runs when the rest throws.
 KernelGraph::KernelGraph(const std::shared_ptr<const DeviceState>& device, const std::vector<KernelLaunch>& launches,
                          const std::vector<GraphEdge>& edges)

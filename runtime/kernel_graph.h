@@ -15,6 +15,10 @@ struct GraphEdge {
   bool operator==(const GraphEdge&) const = default;
 };
 
+// Whether edges to it may be programmatic. Whatever it waits for has then ended: a kernel that awaits its launch has not
+// let others follow before, and one that does not starts behind whole edges.
+bool may_begin_early(const KernelLaunch& launch);
+
 class KernelGraph {
  public:
   // No edge may stand there twice.

@@ -62,17 +62,20 @@ std::optional<ActivityShape> LoadedKernel::output_activity() const {
 LaunchGrid LoadedKernel::grid(int batch) const { return launch_grid(kernel(), batch); }
 WorkspaceSize LoadedKernel::workspace_size(int batch) const { return launch_workspace(kernel(), batch); }
 
-void LoadedKernel::launch(CUstream_st* stream, const LaunchIo& io, const WorkspaceView& workspace) const {
+KernelLaunch LoadedKernel::prepared(const LaunchIo& io, const WorkspaceView& workspace) const {
   check_launch(kernel(), io, workspace, launch_workspace(kernel(), io.batch));
   const auto writable = [](const void* pointer) { return const_cast<void*>(pointer); };
-  make_launch(loaded_,
-              {.reads = {writable(io.input), writable(io.residual)},
-               .output = io.output,
-               .scratch = workspace,
-               .input_map = writable(io.input_activity),
-               .output_map = io.output_activity},
-              io.batch)
-      .enqueue(stream);
+  return make_launch(loaded_,
+                     {.reads = {writable(io.input), writable(io.residual)},
+                      .output = io.output,
+                      .scratch = workspace,
+                      .input_map = writable(io.input_activity),
+                      .output_map = io.output_activity},
+                     io.batch);
+}
+
+void LoadedKernel::launch(CUstream_st* stream, const LaunchIo& io, const WorkspaceView& workspace) const {
+  prepared(io, workspace).enqueue(stream);
 }
 
 }  // namespace burin

@@ -148,12 +148,8 @@ class Binder {
     last_of_part_before_ = std::move(last);
   }
 
-  // Whatever `to` waits for has then ended: a kernel that awaits its launch has not let others follow before, and one
-  // that does not starts behind whole edges.
   void add_edge(int from, int to) {
-    const LoadedCode& code = *run_.launches[static_cast<std::size_t>(to)].code;
-    const bool possible = code.device->driver->cuGraphAddDependenciesWithData != nullptr && awaits_launch(code);
-    edges_.push_back({from, to, options_.programmatic && possible});
+    edges_.push_back({from, to, options_.programmatic && may_begin_early(run_.launches[static_cast<std::size_t>(to)])});
   }
 
   KernelLaunch launch_of(const BoundStep& step, KernelSlot& slot) {

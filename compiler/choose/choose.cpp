@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "compiler/launch_time.h"
 #include "compiler/program_tasks.h"
 #include "ir/arch.h"
 #include "ir/derive_form.h"
@@ -31,9 +32,9 @@ Choice measured_choice(const Task& task, const TunedKernel& tuned) {
     if (!candidate.fault.empty()) continue;
     const auto known = std::ranges::find(choice.options, candidate.provider, &KernelOption::provider);
     if (known == choice.options.end()) {
-      choice.options.push_back({candidate.provider, candidate.cold_us, true});
+      choice.options.push_back({candidate.provider, candidate.us, true});
     } else {
-      known->us = std::min(known->us, candidate.cold_us);
+      known->us = std::min(known->us, candidate.us);
     }
   }
   std::ranges::stable_sort(choice.options.begin() + 1, choice.options.end(), {}, &KernelOption::us);
@@ -50,7 +51,7 @@ std::vector<Candidate> propose_all(const Task& task, const CompileOptions& optio
   std::vector<Candidate> candidates;
   std::optional<Error> fault;
   for (const Provider* provider : allowed) {
-    ProposeOptions asked{.count = wanted.count, .constraints = options.plan_constraints};
+    ProposeOptions asked{.count = wanted.count, .plan = choices_for(*provider, options)};
     if (!std::isfinite(provider->most_us(task))) asked.worthwhile_us = worthwhile;
     try {
       for (Candidate& candidate : provider->propose(task, asked)) candidates.push_back(std::move(candidate));
@@ -74,12 +75,11 @@ std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& opt
   return propose_all(task, options, wanted, {find_provider(kBakedProvider)});
 }
 
-// Launched, its input read and its output written.
+// Its input is read and its output written.
 double pool_alone_us(const ConvShape& pooled, int batch, const ArchSpec& arch) {
-  constexpr double kClocksOfUs = 1e3;  // at 1 GHz
   const double bytes = static_cast<double>(pooled.conv_elements() + pooled.output_elements()) * batch *
                        static_cast<double>(sizeof(float));
-  return arch.launch_us + bytes / arch.device_bytes_per_clock / (arch.clock_ghz * kClocksOfUs);
+  return launch_time_us({.activation_bytes = bytes, .uncovered = {}}, arch);
 }
 
 double best_us(const std::vector<Candidate>& candidates) {
@@ -131,7 +131,7 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
     if (!std::isfinite(apart) || !quick_candidates(together, apart).empty()) return false;
     try {
       return apart <
-             best_us(find_provider(kBakedProvider)->propose(together, {.constraints = options.plan_constraints}));
+             best_us(find_provider(kBakedProvider)->propose(together, {.plan = choices_for(*find_provider(kBakedProvider), options)}));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       return true;
@@ -141,10 +141,15 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
 
 }  // namespace
 
+std::string choices_for(const Provider& provider, const CompileOptions& options) {
+  const std::string_view asked = options.kernels.all == kAutoKind ? kBakedProvider : options.kernels.all;
+  return provider.name() == asked ? options.plan : "";
+}
+
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
   std::vector<const Provider*> allowed = providers();
   std::string_view kind = options.kernels.of(task.name);
-  if (kind == kAutoKind && options.plan_constraints.any()) kind = kBakedProvider;  // they are of its plans
+  if (kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;  // they are of its plans
   if (task.layer != nullptr && kind != kAutoKind) {
     std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
   }

@@ -16,9 +16,12 @@ struct Choice {
   std::vector<KernelOption> options;  // what was compared, the chosen one first; one where there was no choice
 };
 
-// Those that may make the task's kernel, by CompileOptions::kernels and the constraints of plans; the ones whose
+// Those that may make the task's kernel, by CompileOptions::kernels and ::plan; the ones whose
 // proposals cost little first.
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options);
+
+// CompileOptions::plan where it is for this provider, else nothing.
+std::string choices_for(const Provider& provider, const CompileOptions& options);
 
 // Up to `count` candidates of each that may make the task's kernel, those with the least estimates first. Throws
 // Error(unsupported) where there is none.

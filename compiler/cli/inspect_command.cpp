@@ -90,7 +90,7 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
     weights += row.shape.weight_elements();
     predicted += row.predicted_us;
     all_tuned = all_tuned && row.tuning;
-    if (row.tuning) tuned += chosen(*row.tuning).cold_us;
+    if (row.tuning) tuned += chosen(*row.tuning).us;
     all_code = all_code && row.code_bytes >= 0;
     code += row.code_bytes;
     csr += row.csr_bytes();
@@ -140,7 +140,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
                fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.provider, precision_text(row), row.plan,
                layout_text(row), microseconds_text(row.predicted_us),
-               row.tuning ? microseconds_text(chosen(*row.tuning).cold_us) : "", count_text(row.registers),
+               row.tuning ? microseconds_text(chosen(*row.tuning).us) : "", count_text(row.registers),
                count_text(row.spill_bytes), code_text(row.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});
     if (std::find(batches.begin(), batches.end(), row.batch) == batches.end()) batches.push_back(row.batch);

@@ -17,8 +17,8 @@ using Align = Table::Align;
 // The time of the models' choice over the chosen one's; nothing where the models' choice has a fault.
 std::optional<double> gain_of(const TuningRecord& tuning) {
   const TuningCandidate& own = tuning.candidates.front();
-  if (!own.fault.empty() || chosen(tuning).cold_us <= 0) return std::nullopt;
-  return own.cold_us / chosen(tuning).cold_us;
+  if (!own.fault.empty() || chosen(tuning).us <= 0) return std::nullopt;
+  return own.us / chosen(tuning).us;
 }
 
 std::string gain_text(const std::optional<double>& gain) { return gain ? fmt::format("{:.2f}x", *gain) : "-"; }
@@ -68,8 +68,8 @@ std::string tuning_summary(const Manifest& manifest) {
     const std::optional<double> gain = gain_of(tuning);
     if (gain) gains.push_back(*gain);
     table.add({kernel.op, fmt::format("{}", kernel.planned_batch), kernel.provider, kernel.plan_short,
-               microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).cold_us),
-               own.fault.empty() ? microseconds_text(own.cold_us) : "-", gain_text(gain), tried_text(tuning)});
+               microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).us),
+               own.fault.empty() ? microseconds_text(own.us) : "-", gain_text(gain), tried_text(tuning)});
   }
   table.add_footer(
       {"geometric mean", "", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
@@ -82,23 +82,22 @@ std::string tuning_table(const TuningRecord& tuning) {
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     const bool a_failed = !candidates[a].fault.empty(), b_failed = !candidates[b].fault.empty();
-    return a_failed != b_failed ? b_failed : candidates[a].cold_us < candidates[b].cold_us;
+    return a_failed != b_failed ? b_failed : candidates[a].us < candidates[b].us;
   });
   Table table({{"provider"},
                {"plan"},
                {"model us", Align::right},
-               {"cold us", Align::right},
-               {"warm us", Align::right},
+               {"measured us", Align::right},
                {"error/tolerance", Align::right},
                {"remark"}});
   for (const std::size_t i : order) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();
-    table.add({c.provider, c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.cold_us) : "-",
-               measured ? microseconds_text(c.warm_us) : "-", measured ? fmt::format("{:.3f}", c.error) : "-",
+    table.add({c.provider, c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.us) : "-",
+               measured ? fmt::format("{:.3f}", c.error) : "-",
                remark_on(tuning, i)});
   }
-  return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); cold: {} copies of the code in turn\n",
+  return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); a launch in a graph, {} copies of the code in turn\n",
                      candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,
                      driver_text(tuning.driver_version), tuning.code_copies) +
          table.print();
@@ -109,7 +108,7 @@ nlohmann::ordered_json to_json(const TuningRecord& tuning) {
   for (const TuningCandidate& c : tuning.candidates) {
     nlohmann::ordered_json entry = {{"provider", c.provider}, {"plan", c.plan}, {"predicted_us", c.predicted_us}};
     if (c.fault.empty()) {
-      entry.update({{"cold_us", c.cold_us}, {"warm_us", c.warm_us}, {"samples", c.samples}, {"error", c.error}});
+      entry.update({{"us", c.us}, {"samples", c.samples}, {"error", c.error}});
     } else {
       entry["fault"] = c.fault;
     }

@@ -10,6 +10,8 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/kernel_kinds.h"
 #include "compiler/measure/tune_on_gpu.h"
+#include "compiler/providers/provider.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -59,7 +61,9 @@ CompileOptions options_of(const CompileSettings& settings) {
   options.kernels = parse_kernel_kinds(settings.kernels);
   options.keep_ptx = settings.ptx;
   options.linear_storage = parse_linear_storage(settings.linear_storage);
-  options.plan_constraints = parse_plan_constraints(settings.plan);
+  options.plan = settings.plan;
+  find_provider(options.kernels.all == kAutoKind ? std::string(kBakedProvider) : options.kernels.all)
+      ->check_choices(options.plan);
   options.skip_dead_tiles = settings.skip_dead_tiles;
   options.jobs = settings.jobs;
   return options;

@@ -67,9 +67,9 @@ void GpuMeasurer::run(const Package& package, int batch, std::span<const float> 
   std::ranges::copy(made.front(), output.begin());
 }
 
-LaunchTimes GpuMeasurer::time(const Package& package, int batch) {
-  const KernelTimes times = Bench(device_, package, kBenchOptions).time(only_kernel(package), batch);
-  return {times.cold.median_us, times.warm.median_us, kBenchOptions.samples};
+LaunchTime GpuMeasurer::time(const Package& package, int batch) {
+  const Measurement times = Bench(device_, package, kBenchOptions).time_in_chain(only_kernel(package), batch);
+  return {times.median_us, kBenchOptions.samples};
 }
 
 bool GpuMeasurer::usable() {

@@ -17,7 +17,7 @@ class GpuMeasurer : public Measurer {
   TuningDevice device() const override;
   void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override;
-  LaunchTimes time(const Package& package, int batch) override;
+  LaunchTime time(const Package& package, int batch) override;
   bool usable() override;
 
  private:

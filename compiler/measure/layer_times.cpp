@@ -20,6 +20,71 @@ DeviceBuffer on_device(const Device& device, std::span<const std::uint8_t> bytes
   return buffer;
 }
 
+// What the launches of a kernel read and write: inputs in turn, code in turn.
+class LaunchSet {
+ public:
+  // With `dead`, launches have activity maps.
+  LaunchSet(const Device& device, const std::vector<LoadedPackage>& copies, const Kernel& kernel, int batch,
+            std::optional<double> dead, int input_buffers)
+      : batch_(batch) {
+    for (const LoadedPackage& copy : copies) kernels_.push_back(copy.kernel_by_symbol(kernel.symbol));
+    const KernelTensor& tensor = kernel.form.input();
+    std::vector<float> values;
+    if (dead) {
+      values = values_with_dead_blocks(device, kernel, *dead);
+    } else {
+      // Which value is where does not matter.
+      values = random_tensor(first().input_shape().tensor_elements(batch), kInputSeed);
+    }
+    const std::vector<float> words = pack_words(tensor.element, values);
+    for (int i = 0; i < input_buffers; ++i) inputs_.emplace_back(device, std::span<const float>(words));
+    output_ = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch)));
+    if (const KernelTensor* added = kernel.form.find(TensorRole::residual)) {
+      residual_ = DeviceBuffer(device, static_cast<std::size_t>(added->spanned_words(batch)) * kWordBytes);
+      residual_.fill(0);
+    }
+    workspace_ = Workspace(device, first().workspace_size(batch));
+  }
+
+  const LoadedKernel& first() const { return kernels_.front(); }
+  const LoadedKernel& copy(int turn) const { return kernels_[static_cast<std::size_t>(turn) % kernels_.size()]; }
+  const Workspace& workspace() const { return workspace_; }
+  double skipped() const { return skipped_; }
+  LaunchIo io(int turn) const {
+    return {.input = inputs_[static_cast<std::size_t>(turn) % inputs_.size()].data(),
+            .output = output_.data(),
+            .residual = residual_.data(),
+            .batch = batch_,
+            .input_activity = input_activity_.data(),
+            .output_activity = output_activity_.data()};
+  }
+
+ private:
+  std::vector<float> values_with_dead_blocks(const Device& device, const Kernel& kernel, double dead) {
+    const ConvShape& shape = kernel.layer->shape;
+    const KernelTensor* in_map = kernel.form.find(TensorRole::input_map);
+    const KernelTensor* out_map = kernel.form.find(TensorRole::output_map);
+    BURIN_CHECK(in_map != nullptr, "kernel {} has no activity map of its input", kernel.symbol);
+    const ActivityExtent extent = input_extent(shape, batch_);
+    std::vector<float> values = random_tensor(shape.input_elements() * batch_, kInputSeed);
+    kill_channels(*in_map->map, extent, values, dead, kDeadSeed);
+    const std::vector<std::uint8_t> activity = activity_of(*in_map->map, extent, values);
+    if (out_map != nullptr) skipped_ = skipped_share(shape, batch_, *out_map->map, *in_map->map, activity);
+    input_activity_ = on_device(device, activity);
+    if (const std::optional<ActivityShape> marked = first().output_activity()) {
+      output_activity_ = DeviceBuffer(device, static_cast<std::size_t>(marked->bytes(batch_)));
+    }
+    return from_nchw(kernel.form.input().layout, values, shape.in_channels, shape.in_h, shape.in_w);
+  }
+
+  int batch_;
+  double skipped_ = 0;
+  std::vector<LoadedKernel> kernels_;  // copies of the code
+  std::vector<DeviceBuffer> inputs_;
+  DeviceBuffer output_, residual_, input_activity_, output_activity_;
+  Workspace workspace_;
+};
+
 }  // namespace
 
 Bench::Bench(const Device& device, const Package& package, const BenchOptions& options)
@@ -29,66 +94,26 @@ Bench::Bench(const Device& device, const Package& package, const BenchOptions& o
 }
 
 KernelTimes Bench::time(const Kernel& record, int batch, std::optional<double> dead) const {
-  const ConvShape& shape = record.layer->shape;
-  std::vector<LoadedKernel> kernels;
-  for (const LoadedPackage& copy : copies_) kernels.push_back(copy.kernel_by_symbol(record.symbol));
-  std::vector<DeviceBuffer> inputs;
-  const KernelTensor& tensor = record.form.input();
-  const KernelTensor* in_map = record.form.find(TensorRole::input_map);
-  const KernelTensor* out_map = record.form.find(TensorRole::output_map);
-  const KernelTensor* added = record.form.find(TensorRole::residual);
-  KernelTimes times;
-  std::vector<float> values;
-  std::vector<std::uint8_t> activity;
-  if (dead) {
-    BURIN_CHECK(in_map != nullptr, "kernel {} has no activity map of its input", record.symbol);
-    const ActivityExtent extent = input_extent(shape, batch);
-    values = random_tensor(shape.input_elements() * batch, kInputSeed);
-    kill_channels(*in_map->map, extent, values, *dead, kDeadSeed);
-    activity = activity_of(*in_map->map, extent, values);
-    if (out_map != nullptr) {
-      times.skipped = skipped_share(shape, batch, *out_map->map, *in_map->map, activity);
-    }
-    values = from_nchw(tensor.layout, values, shape.in_channels, shape.in_h, shape.in_w);
-  } else {
-    // Which value is where does not matter.
-    values = random_tensor(kernels.front().input_shape().tensor_elements(batch), kInputSeed);
-  }
-  const std::vector<float> words = pack_words(tensor.element, values);
-  const DeviceBuffer input_activity = on_device(device_, activity);
-  const std::optional<ActivityShape> marked = kernels.front().output_activity();
-  const DeviceBuffer output_activity(device_, dead && marked ? static_cast<std::size_t>(marked->bytes(batch)) : 0);
-  for (int i = 0; i < kInputBuffers; ++i) inputs.emplace_back(device_, std::span<const float>(words));
-  const auto output_bytes = static_cast<std::size_t>(kernels.front().output_shape().tensor_bytes(batch));
-  const DeviceBuffer output(device_, output_bytes);
-  DeviceBuffer residual;
-  if (added != nullptr) {
-    residual = DeviceBuffer(device_, static_cast<std::size_t>(added->spanned_words(batch)) * kWordBytes);
-    residual.fill(0);
-  }
-  const Workspace workspace(device_, kernels.front().workspace_size(batch));
+  const LaunchSet set(device_, copies_, record, batch, dead, kInputBuffers);
   const auto launch = [&](CUstream_st* stream, const LoadedKernel& kernel, int turn) {
-    kernel.launch(stream,
-                  {.input = inputs[static_cast<std::size_t>(turn % kInputBuffers)].data(),
-                   .output = output.data(),
-                   .residual = added != nullptr ? residual.data() : nullptr,
-                   .batch = batch,
-                   .input_activity = dead ? input_activity.data() : nullptr,
-                   .output_activity = dead && marked ? output_activity.data() : nullptr},
-                  workspace);
+    kernel.launch(stream, set.io(turn), set.workspace());
   };
-
-  MeasureOptions measure_options;
-  measure_options.samples = options_.samples;
+  KernelTimes times;
+  times.skipped = set.skipped();
   times.warm = measure(
-      device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, kernels.front(), i); }, measure_options);
+      device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.first(), i); }, measure_options());
   times.cold = measure(
-      device_, stream_,
-      [&](CUstream_st* stream, int i) { launch(stream, kernels[static_cast<std::size_t>(i) % kernels.size()], i); },
-      measure_options);
+      device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.copy(i), i); }, measure_options());
   times.loaded_from =
-      kernels.front().loaded_from() == LoadedFrom::cubin ? kernels.front().loaded_arch() + " cubin" : "JIT of the PTX";
+      set.first().loaded_from() == LoadedFrom::cubin ? set.first().loaded_arch() + " cubin" : "JIT of the PTX";
   return times;
+}
+
+Measurement Bench::time_in_chain(const Kernel& record, int batch) const {
+  const LaunchSet set(device_, copies_, record, batch, {}, 1);
+  return measure_chain(
+      device_, stream_, [&](int i) { return set.copy(i).prepared(set.io(i), set.workspace().view()); },
+      measure_options());
 }
 
 double geometric_mean(const std::vector<double>& values) {

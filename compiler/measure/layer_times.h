@@ -15,7 +15,7 @@ struct BenchOptions {
   int copies = 8;  // of the code, for the cold time
 };
 
-// Inputs take turns, so that no launch finds its own input in the nearest cache.
+// For time(): inputs take turns, so that no launch finds its own input in the nearest cache.
 inline constexpr int kInputBuffers = 4;
 
 struct KernelTimes {
@@ -34,10 +34,15 @@ class Bench {
   // One kernel at `batch` images, random inputs. With `dead`, this share of the (cell, channel) blocks of its input's
   // activity map, which it must have, is zero, and the launches have maps; without, they have none.
   KernelTimes time(const Kernel& record, int batch, std::optional<double> dead = {}) const;
+  // One launch among others of the same kernel that follow it as the steps of a network do: each with code and weights
+  // of its own, and with an input that the L2 cache holds as far as it can, where the step before would have left it.
+  Measurement time_in_chain(const Kernel& record, int batch) const;
 
   const Stream& stream() const { return stream_; }
 
  private:
+  MeasureOptions measure_options() const { return {.samples = options_.samples}; }
+
   Device device_;
   BenchOptions options_;
   Stream stream_;

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "compiler/estimate.h"
-#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/task.h"
 #include "ir/kernel.h"
 
@@ -33,8 +32,8 @@ struct Candidate {
 struct ProposeOptions {
   // Candidates that take as much are not asked for: packing weights and searching plans take their time.
   double worthwhile_us = std::numeric_limits<double>::infinity();
-  int count = 1;                     // at most; several for a tuner, unlike each other, the best first
-  PlanConstraints constraints = {};  // of baked plans: what is not left to the planner
+  int count = 1;         // at most; several for a tuner, unlike each other, the best first
+  std::string plan = {};  // what is not left to the provider: "NAME=VALUE,...", some of what brief() says
 };
 
 // All that is needed to compile a kernel of a plan that was found legal. Functions may be called once each, in any
@@ -62,8 +61,11 @@ class Provider {
   // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
   virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }
 
+  // Throws Error(usage) where ProposeOptions::plan cannot be such a text, whatever the task.
+  virtual void check_choices(const std::string& plan) const = 0;
+
   // None where it cannot do the task, or not in the time. Throws Error(unsupported) or Error(usage) where nobody else
-  // could do better: a weight that its storage cannot hold, constraints that no plan keeps.
+  // could do better: a weight that its storage cannot hold, choices that no plan keeps.
   virtual std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const = 0;
 
   // Plans one step away from one that was measured, what promises most first, as many as are asked for at most. None
@@ -71,7 +73,8 @@ class Provider {
   virtual std::vector<Candidate> neighbours(const Task&, const std::string& /*plan*/, const ProposeOptions&) const {
     return {};
   }
-  // What tells a plan from others of the same task, in a line for people.
+  // What tells a plan from others of the same task, as ProposeOptions::plan takes it; without choices to make, a few
+  // words.
   virtual std::string brief(const std::string& plan) const = 0;
 
   // A plan that was measured on tensors with memory of their own, for the places of the task's tensors.

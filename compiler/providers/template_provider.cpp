@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <memory>
 
@@ -68,6 +69,32 @@ std::string first_difference(const std::string& text, const std::string& other) 
   return "";
 }
 
+// "NAME=NUMBER,..."; of a name that stands there twice, both.
+std::vector<std::pair<std::string, int>> parse_choices(std::string_view text) {
+  std::vector<std::pair<std::string, int>> choices;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), item.size() + 1));
+    const std::string_view name = item.substr(0, item.find('='));
+    const std::string_view digits = item.substr(std::min(item.size(), name.size() + 1));
+    int value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (name.empty() || digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
+      fail(ErrorKind::usage, "--plan {}: expected KEY=NUMBER", printable(std::string(item)));
+    }
+    choices.emplace_back(name, value);
+  }
+  return choices;
+}
+
+// Where a plan says what was chosen.
+int& choice_in(TemplatePlan& plan, const std::string& choice) {
+  if (choice == "threads") return plan.launch().threads;
+  if (choice == "images") return plan.launch().tile_images;
+  if (choice == "cluster") return plan.launch().cluster_tiles;
+  return plan.integers.at(choice);
+}
+
 [[noreturn]] void refuse_choices(const Task& task, const std::string& why) {
   fail(ErrorKind::unsupported, "{} '{}': this plan cannot be used: {}", task.layer != nullptr ? "layer" : "operator",
        task.name, why);
@@ -97,8 +124,55 @@ bool TemplateProvider::takes(const Task& task) const {
   return (plain || knows_formats()) && can(task);
 }
 
-Candidate TemplateProvider::candidate(const Task& task, const TemplatePlan& plan, double us) const {
-  return {std::string(name()), print(plan), kernel_symbol(task.name, plan), {us, Estimate::Source::model}};
+Candidate TemplateProvider::candidate(const Task& task, const TemplatePlan& plan) const {
+  return {std::string(name()),
+          print(plan),
+          kernel_symbol(task.name, plan),
+          {predict_us(task, plan), Estimate::Source::model}};
+}
+
+void TemplateProvider::check_choices(const std::string& plan) const {
+  const std::vector<std::string> known = choices();
+  for (const auto& [choice, value] : parse_choices(plan)) {
+    if (std::ranges::find(known, choice) != known.end()) continue;
+    if (known.empty()) fail(ErrorKind::usage, "--plan {}: {} has no choices", plan, name());
+    fail(ErrorKind::usage, "--plan {}={}: {} knows {}, as KEY=VALUE", choice, value, name(), fmt::join(known, ", "));
+  }
+}
+
+std::string TemplateProvider::brief(const std::string& text) const {
+  TemplatePlan plan = parse_template_plan(text);
+  std::string brief;
+  for (const std::string& choice : choices()) {
+    brief += fmt::format("{}{}={}", brief.empty() ? "" : ",", choice, choice_in(plan, choice));
+  }
+  return brief.empty() ? describe(plan) : brief;
+}
+
+std::vector<Candidate> TemplateProvider::propose(const Task& task, const ProposeOptions& options) const {
+  if (!takes(task)) return {};
+  if (!options.plan.empty()) return {with_choices(task, options.plan)};
+  return search(task, options);
+}
+
+Candidate TemplateProvider::with_choices(const Task& task, const std::string& text) const {
+  check_choices(text);
+  const auto refuse = [&](const std::string& why) {
+    fail(ErrorKind::usage, "layer '{}': no plan of {} keeps --plan {}: {}", task.name, name(), text, why);
+  };
+  const std::vector<Candidate> best = search(task, {});
+  if (best.empty()) refuse(fmt::format("it has none for {}", task.description));
+  TemplatePlan plan = parse_template_plan(best.front().plan);
+  for (const auto& [choice, value] : parse_choices(text)) choice_in(plan, choice) = value;
+  const auto check = [&] {
+    std::vector<std::string> faults = verify(plan);
+    if (faults.empty()) faults = check_constants(plan, constants_);
+    if (!faults.empty()) refuse(faults.front());
+  };
+  check();
+  plan = plan_as(task, plan);
+  check();
+  return candidate(task, plan);
 }
 
 Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
@@ -136,11 +210,18 @@ SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLa
   return specialise_template(plan, kernel.symbol);
 }
 
-std::vector<Candidate> PlainProvider::propose(const Task& task, const ProposeOptions& options) const {
-  if (!takes(task)) return {};
-  const double us = transfer_us(task);
-  if (us >= options.worthwhile_us) return {};
-  return {candidate(task, plan(task), us)};
+std::vector<Candidate> PlainProvider::search(const Task& task, const ProposeOptions& options) const {
+  Candidate only = candidate(task, plan(task));
+  if (only.estimate.us >= options.worthwhile_us) return {};
+  return {std::move(only)};
+}
+
+double PlainProvider::predict_us(const Task& task, const TemplatePlan& plan) const {
+  return launch_time_us(work_of(task, plan), arch_of(task));
+}
+
+LaunchWork PlainProvider::work_of(const Task& task, const TemplatePlan&) const {
+  return {.activation_bytes = activation_bytes(task), .uncovered = {}};
 }
 
 // ---- parts of plans
@@ -218,13 +299,10 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
   set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
 }
 
-double transfer_us(const Task& task) {
-  constexpr double kClocksOfUs = 1e3;  // at 1 GHz
-  const ArchSpec& arch = arch_of(task);
+double activation_bytes(const Task& task) {
   std::int64_t words = task.writes.words();
   for (const KernelTensor& read : task.reads) words += read.words();
-  const double bytes = static_cast<double>(words) * task.batch * kWordBytes;
-  return arch.launch_us + bytes / arch.device_bytes_per_clock / (arch.clock_ghz * kClocksOfUs);
+  return static_cast<double>(words) * task.batch * kWordBytes;
 }
 
 std::uint32_t half_word(ElementType type, float first, float second) {

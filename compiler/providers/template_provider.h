@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler/launch_time.h"
 #include "compiler/providers/provider.h"
 #include "ir/arch.h"
 #include "ir/template_plan.h"
@@ -31,7 +32,9 @@ class TemplateProvider : public Provider {
 
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
-  std::string brief(const std::string& plan) const override { return describe(parse_template_plan(plan)); }
+  void check_choices(const std::string& plan) const override;
+  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const final;
+  std::string brief(const std::string& plan) const override;
   // Its choices, for the task's tensors.
   std::string placed(const std::string& plan, const Task& task) const override {
     return print(plan_as(task, parse_template_plan(plan)));
@@ -45,6 +48,12 @@ class TemplateProvider : public Provider {
   // Whether it knows tensors of other element types and layouts.
   virtual bool knows_formats() const { return false; }
   bool takes(const Task& task) const;
+  // Candidates for a task that it takes, the best first; what options.plan says does not count.
+  virtual std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const = 0;
+  // The names of its choices: constants of the template, "threads", "images" of a block or "cluster", the blocks of one.
+  virtual std::vector<std::string> choices() const { return {}; }
+  // What one launch takes.
+  virtual double predict_us(const Task& task, const TemplatePlan& plan) const = 0;
   // The task's plan with the choices of `chosen`, whose constants are all there and within their ranges.
   virtual TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const = 0;
   // The weights as the kernel reads them, `plan.weights().run_words` of them.
@@ -52,9 +61,11 @@ class TemplateProvider : public Provider {
 
   // Name, arch and tensors.
   TemplatePlan start(const Task& task) const;
-  Candidate candidate(const Task& task, const TemplatePlan& plan, double us) const;
+  Candidate candidate(const Task& task, const TemplatePlan& plan) const;
 
  private:
+  Candidate with_choices(const Task& task, const std::string& text) const;
+
   std::string_view name_, description_;
   std::span<const TemplateConstant> constants_;
 };
@@ -63,9 +74,12 @@ class TemplateProvider : public Provider {
 class PlainProvider : public TemplateProvider {
  public:
   using TemplateProvider::TemplateProvider;
-  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override;
 
  protected:
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override;
+  double predict_us(const Task& task, const TemplatePlan& plan) const override;
+  // By default it does nothing but move its tensors.
+  virtual LaunchWork work_of(const Task& task, const TemplatePlan& plan) const;
   virtual TemplatePlan plan(const Task& task) const = 0;
 };
 
@@ -96,8 +110,8 @@ void set_items(TemplatePlan& plan, std::int64_t items);
 // a residual; and its activation.
 void set_convolution(TemplatePlan& plan, const ConvShape& shape);
 
-// What moves its tensors at the rate of the L2 cache or of memory takes, launch included.
-double transfer_us(const Task& task);
+// Of all tensors that it reads and writes, for its batch.
+double activation_bytes(const Task& task);
 
 // Two values of a half type in a word, the first in its low half.
 std::uint32_t half_word(ElementType type, float first, float second);

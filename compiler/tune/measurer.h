@@ -11,13 +11,12 @@ namespace burin {
 struct TuningDevice {
   std::string name, arch;  // "NVIDIA H200", "sm_90"
   int driver_version = 0;  // 13000: the driver supports CUDA 13.0
-  int code_copies = 1;     // that take turns for the cold time
+  int code_copies = 1;     // that take turns, so that code is cold as in a network
 };
 
-// Medians of one launch.
-struct LaunchTimes {
-  double cold_us = 0, warm_us = 0;
-  int samples = 0;  // behind each median
+struct LaunchTime {
+  double us = 0;    // what an Estimate says, as the median
+  int samples = 0;  // behind it
 };
 
 // `package` holds one kernel, with machine code for the device. One call at a time. run() and time() throw Error when
@@ -30,7 +29,7 @@ class Measurer {
   // memory; `residual` is empty unless the layer has one.
   virtual void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
                    std::span<float> output) = 0;
-  virtual LaunchTimes time(const Package& package, int batch) = 0;
+  virtual LaunchTime time(const Package& package, int batch) = 0;
   // Whether the device still works for this process: after some faults of a kernel, nothing does.
   virtual bool usable() = 0;
 };

@@ -87,21 +87,20 @@ std::vector<Candidate> TuningTask::neighbours() const {
   const Candidate& best = candidates_[*best_];
   std::vector<Candidate> found =
       find_provider(best.provider)
-          ->neighbours(task_, best.plan, {.count = steps_left_ + known(), .constraints = options_.plan_constraints});
+          ->neighbours(task_, best.plan, {.count = steps_left_ + known(), .plan = choices_for(*find_provider(best.provider), options_)});
   std::erase_if(found, [&](const Candidate& candidate) { return is_known(candidate); });
   if (static_cast<int>(found.size()) > steps_left_) found.resize(static_cast<std::size_t>(steps_left_));
   return found;
 }
 
-void TuningTask::measured(std::size_t candidate, const LaunchTimes& times, double error) {
+void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double error) {
   TuningCandidate& record = evidence_.candidates[candidate];
-  record.cold_us = times.cold_us;
-  record.warm_us = times.warm_us;
-  record.samples = times.samples;
+  record.us = time.us;
+  record.samples = time.samples;
   record.error = error;
   ++tried_;
   // Of equal times the earlier plan's wins, whatever the order in which they were measured.
-  const auto rank = [&](std::size_t i) { return std::pair(outcome(i).cold_us, i); };
+  const auto rank = [&](std::size_t i) { return std::pair(outcome(i).us, i); };
   if (!best_ || rank(candidate) < rank(*best_)) best_ = candidate;
 }
 
@@ -113,7 +112,7 @@ void TuningTask::failed(std::size_t candidate, const Error& fault) {
   first_fault_of_ = candidate;
 }
 
-double TuningTask::best_us() const { return best_ ? outcome(*best_).cold_us : 0; }
+double TuningTask::best_us() const { return best_ ? outcome(*best_).us : 0; }
 
 TunedKernel TuningTask::result() const {
   if (!best_) {

@@ -28,7 +28,7 @@ class TuningTask {
   const Candidate& candidate(std::size_t index) const { return candidates_[index]; }
   std::string describe(std::size_t index) const;  // "plan staging=bulk,..."
 
-  void measured(std::size_t candidate, const LaunchTimes& times, double error);
+  void measured(std::size_t candidate, const LaunchTime& time, double error);
   void failed(std::size_t candidate, const Error& fault);
 
   int tried() const { return tried_; }

@@ -110,13 +110,12 @@ void check_candidate(Checker& check, const std::string& path, const TuningCandid
   check.finite(path + ".predicted_us", candidate.predicted_us);
   if (!candidate.fault.empty()) {
     check.text(path + ".fault", candidate.fault, kMaxNameBytes);
-    if (candidate.cold_us != 0 || candidate.warm_us != 0 || candidate.samples != 0 || candidate.error != 0) {
+    if (candidate.us != 0 || candidate.samples != 0 || candidate.error != 0) {
       check.fault(path, "has a fault and figures");
     }
     return;
   }
-  check.finite(path + ".cold_us", candidate.cold_us);
-  check.finite(path + ".warm_us", candidate.warm_us);
+  check.finite(path + ".us", candidate.us);
   check.finite(path + ".error", candidate.error);
   check.range(path + ".samples", candidate.samples, 1, kMaxTuningSamples);
 }

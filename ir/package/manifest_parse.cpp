@@ -196,8 +196,7 @@ TuningCandidate parse_candidate(const Field& field) {
     get(candidate.fault, field, "fault");
     return candidate;
   }
-  get(candidate.cold_us, field, "cold_us");
-  get(candidate.warm_us, field, "warm_us");
+  get(candidate.us, field, "us");
   get(candidate.samples, field, "samples");
   get(candidate.error, field, "error");
   return candidate;

@@ -85,8 +85,7 @@ ordered_json candidate_json(const TuningCandidate& candidate) {
     result["fault"] = candidate.fault;
     return result;
   }
-  result["cold_us"] = candidate.cold_us;
-  result["warm_us"] = candidate.warm_us;
+  result["us"] = candidate.us;
   result["samples"] = candidate.samples;
   result["error"] = candidate.error;
   return result;

@@ -2,30 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 
 #include "ir/error.h"
+#include "runtime/kernel_graph.h"
 
 namespace burin {
 namespace {
 
-using Enqueue = std::function<void(CUstream_st*, int)>;
-
-Graph capture_launches(const Stream& stream, const Enqueue& enqueue, int launches) {
-  return Graph::capture(stream, [&](CUstream_st* target) {
-    for (int i = 0; i < launches; ++i) enqueue(target, i);
-  });
-}
+// Replays a graph on a stream.
+using Replay = std::function<void(CUstream_st*)>;
+// Makes the graph of so many launches.
+using MakeGraph = std::function<Replay(int launches)>;
 
 // Microseconds of each of `replays` replays. All are enqueued at once: the device goes from one to the next without the
 // host.
-std::vector<double> time_replays(const Device& device, const Stream& stream, const Graph& graph, int replays) {
+std::vector<double> time_replays(const Device& device, const Stream& stream, const Replay& replay, int replays) {
   std::vector<Event> events;
   events.reserve(static_cast<std::size_t>(replays) + 1);
   for (int i = 0; i <= replays; ++i) events.emplace_back(device);
   events[0].record(stream);
   for (std::size_t i = 1; i < events.size(); ++i) {
-    graph.launch(stream);
+    replay(stream);
     events[i].record(stream);
   }
   events.back().synchronize();
@@ -34,10 +33,9 @@ std::vector<double> time_replays(const Device& device, const Stream& stream, con
   return times;
 }
 
-int choose_launches(const Device& device, const Stream& stream, const Enqueue& enqueue) {
+int choose_launches(const Device& device, const Stream& stream, const MakeGraph& graph_of) {
   constexpr int kReplays = 3;  // the first ones pay for loading code and data
-  const Graph graph = capture_launches(stream, enqueue, kMinLaunchesPerGraph);
-  const std::vector<double> times = time_replays(device, stream, graph, kReplays);
+  const std::vector<double> times = time_replays(device, stream, graph_of(kMinLaunchesPerGraph), kReplays);
   const double per_launch = *std::min_element(times.begin(), times.end()) / kMinLaunchesPerGraph;
   if (per_launch <= 0) return kMaxLaunchesPerGraph;
   const double wanted = std::ceil(kGraphMicroseconds / per_launch);
@@ -50,6 +48,21 @@ double percentile(const std::vector<double>& sorted, double share) {
   const auto below = static_cast<std::size_t>(position);
   const std::size_t above = std::min(below + 1, sorted.size() - 1);
   return std::lerp(sorted[below], sorted[above], position - static_cast<double>(below));
+}
+
+Measurement measure_graph(const Device& device, const Stream& stream, const MakeGraph& graph_of,
+                          const MeasureOptions& options) {
+  if (options.launches_per_graph < 0 || options.samples < 1 || options.warmup < 0) {
+    fail(ErrorKind::usage, "a measurement of {} samples of {} launches after {} to warm up: none may be negative",
+         options.samples, options.launches_per_graph, options.warmup);
+  }
+  const int launches =
+      options.launches_per_graph > 0 ? options.launches_per_graph : choose_launches(device, stream, graph_of);
+  const Replay replay = graph_of(launches);
+  for (int i = 0; i < options.warmup; ++i) replay(stream);
+  std::vector<double> samples = time_replays(device, stream, replay, options.samples);
+  for (double& sample : samples) sample /= launches;
+  return summarize(std::move(samples), launches);
 }
 
 }  // namespace
@@ -69,18 +82,30 @@ Measurement summarize(std::vector<double> samples_us, int launches_per_graph) {
   return result;
 }
 
-Measurement measure(const Device& device, const Stream& stream, const Enqueue& enqueue, const MeasureOptions& options) {
-  if (options.launches_per_graph < 0 || options.samples < 1 || options.warmup < 0) {
-    fail(ErrorKind::usage, "a measurement of {} samples of {} launches after {} to warm up: none may be negative",
-         options.samples, options.launches_per_graph, options.warmup);
-  }
-  const int launches =
-      options.launches_per_graph > 0 ? options.launches_per_graph : choose_launches(device, stream, enqueue);
-  const Graph graph = capture_launches(stream, enqueue, launches);
-  for (int i = 0; i < options.warmup; ++i) graph.launch(stream);
-  std::vector<double> samples = time_replays(device, stream, graph, options.samples);
-  for (double& sample : samples) sample /= launches;
-  return summarize(std::move(samples), launches);
+Measurement measure(const Device& device, const Stream& stream, const std::function<void(CUstream_st*, int)>& enqueue,
+                    const MeasureOptions& options) {
+  const auto graph_of = [&](int launches) -> Replay {
+    const auto graph = std::make_shared<const Graph>(Graph::capture(stream, [&](CUstream_st* target) {
+      for (int i = 0; i < launches; ++i) enqueue(target, i);
+    }));
+    return [graph](CUstream_st* target) { graph->launch(target); };
+  };
+  return measure_graph(device, stream, graph_of, options);
+}
+
+Measurement measure_chain(const Device& device, const Stream& stream, const std::function<KernelLaunch(int)>& launch,
+                          const MeasureOptions& options) {
+  const auto graph_of = [&](int launches) -> Replay {
+    std::vector<KernelLaunch> chain;
+    std::vector<GraphEdge> edges;
+    for (int i = 0; i < launches; ++i) {
+      chain.push_back(launch(i));
+      if (i > 0) edges.push_back({i - 1, i, may_begin_early(chain.back())});
+    }
+    const auto graph = std::make_shared<const KernelGraph>(device.state(), chain, edges);
+    return [graph](CUstream_st* target) { graph->launch(target); };
+  };
+  return measure_graph(device, stream, graph_of, options);
 }
 
 }  // namespace burin

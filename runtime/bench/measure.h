@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/burin/device_memory.hpp"
+#include "runtime/kernel_launch.h"
 
 namespace burin {
 
@@ -30,6 +31,11 @@ struct Measurement {
 // instance so that every launch finds its code cold. Throws Error(usage) for options that are not positive.
 Measurement measure(const Device& device, const Stream& stream, const std::function<void(CUstream_st*, int)>& enqueue,
                     const MeasureOptions& options = {});
+
+// The same of launches that follow each other as the steps of a network do: each may begin before the one before it has
+// ended, where its code awaits it.
+Measurement measure_chain(const Device& device, const Stream& stream, const std::function<KernelLaunch(int)>& launch,
+                          const MeasureOptions& options = {});
 
 // The statistics of samples in any order. A percentile is interpolated between its neighbours. No samples: all zero.
 Measurement summarize(std::vector<double> samples_us, int launches_per_graph);

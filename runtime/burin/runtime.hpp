@@ -32,6 +32,7 @@ class DeviceBuffer;   // device_memory.hpp
 struct ConvShape;     // package.hpp
 struct DeviceState;   // internal
 struct Kernel;        // package.hpp
+struct KernelLaunch;  // internal
 struct LoadedCode;    // internal
 struct Manifest;      // package.hpp
 struct Package;       // package.hpp
@@ -235,6 +236,9 @@ class BURIN_API LoadedKernel {
   void launch(CUstream_st* stream, const LaunchIo& io, const Workspace& workspace) const {
     launch(stream, io, workspace.view());
   }
+
+  // What launch() enqueues, for a graph that is put together launch by launch; the type is the runtime's own.
+  KernelLaunch prepared(const LaunchIo& io, const WorkspaceView& workspace) const;
 
   explicit LoadedKernel(std::shared_ptr<const LoadedCode> loaded) : loaded_(std::move(loaded)) {}
 

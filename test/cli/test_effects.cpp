@@ -49,7 +49,8 @@ TEST_CASE("compile_refuses_options_without_effect") {
   refused({"--cache", dump, "--no-cache"}, "--no-cache uses no cache");
   refused({"--cache-limit", "2", "--no-cache"}, "--no-cache uses no cache");
   refused({"--cache", dump, "--dump-dir", dump}, "--dump-dir makes every kernel anew, and uses no cache");
-  refused({"--plan", "splits=1", "--kernels", "dense"}, "--kernels asks for other kernels of all convolutions");
+  refused({"--plan", "tile=1x1x1", "--kernels", "dense"}, "--plan tile=1x1x1: expected KEY=NUMBER");
+  refused({"--plan", "stage=1", "--kernels", "dense"}, "--plan stage=1: conv_dense knows output_threads, ");
   refused({"--precision", "fp16", "--kernels", "dense"}, "is for baked code alone");
   refused({"--layout", "nchw4", "--kernels", "conv=streamed"}, "is for baked code alone");
   refused({"--skip-dead-tiles", "--kernels", "dense"}, "is for baked code alone");

@@ -650,13 +650,13 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   TuningCandidate& candidate = evidence.candidates.emplace_back();
   candidate.provider = kBakedProvider;
   candidate.plan = "tile=1x7x7";
-  candidate.cold_us = 3;
+  candidate.us = 3;
   candidate.samples = 9;
   const Candidate tuned = {kernel.provider, kernel.plan, kernel.symbol, {3, Estimate::Source::measured}};
   options.tuned = {{"conv", 1, tuned, evidence}};
-  for (const double cold_us : {3.0, 4.0}) {
-    options.tuned[0].evidence.candidates[0].cold_us = cold_us;
-    options.tuned[0].candidate.estimate.us = cold_us;
+  for (const double us : {3.0, 4.0}) {
+    options.tuned[0].evidence.candidates[0].us = us;
+    options.tuned[0].candidate.estimate.us = us;
     const CompileResult again = compile(network, options);
     CHECK(again.cached == 1);
     const Kernel& found = again.package.manifest.kernels[0];

@@ -105,9 +105,9 @@ TEST_CASE("kernel choice: a tuned kernel counts with the time that was measured"
   options.kernels = {};
   tuned.candidate.estimate = {100, Estimate::Source::measured};
   options.tuned = {tuned};
-  options.tuned[0].evidence.candidates = {{.provider = "conv_dense", .plan = "a", .cold_us = 300},
-                                          {.provider = "conv_baked", .plan = "b", .cold_us = 100},
-                                          {.provider = "conv_dense", .plan = "c", .cold_us = 200},
+  options.tuned[0].evidence.candidates = {{.provider = "conv_dense", .plan = "a", .us = 300},
+                                          {.provider = "conv_baked", .plan = "b", .us = 100},
+                                          {.provider = "conv_dense", .plan = "c", .us = 200},
                                           {.provider = "conv_streamed", .plan = "d", .fault = "wrong"}};
   const Choice measured = choose(layer, options);
   CHECK(measured.candidate == tuned.candidate);
@@ -129,7 +129,7 @@ TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
   tuned.candidate = burin::choose(task, options).candidate;
   tuned.candidate.estimate = {1, Estimate::Source::measured};
   tuned.evidence.candidates = {
-      {.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .cold_us = 1, .samples = 9}};
+      {.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .us = 1, .samples = 9}};
   options.tuned = {tuned};
   task.writes.image_words += 50 * task.writes.run_words;
   const Choice choice = burin::choose(task, options);

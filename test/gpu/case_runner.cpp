@@ -58,7 +58,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   options.archs = drawn.archs;
   options.batches = {drawn.planned_batch};
   options.jobs = 1;
-  options.plan_constraints = parse_plan_constraints(drawn.constraints);
+  options.plan = drawn.constraints;
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
   options.precision = drawn.precision;
   options.kernels.all = kBakedProvider;

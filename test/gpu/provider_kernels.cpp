@@ -39,24 +39,9 @@ struct Problem {
       inputs.push_back(random_tensor(network.tensors[i].elements() * batch, i + 1));
       values.emplace_back(inputs.back().begin(), inputs.back().end());
     }
-    const Operator& op = network.operators.back();
-    expected = run_reference_operator(network, op, batch, {values.begin(), values.end()});
+    expected = run_reference_operator(network, network.operators.back(), batch, {values.begin(), values.end()});
+    task = whole_task(network, batch, arch);
     task.name = edge.name;
-    task.kind = kind_name(op.kind);
-    task.op = &op;
-    if (const auto* convolution = task.get<Convolution>()) {
-      task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
-    }
-    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-      const auto& shape = network.tensors[static_cast<std::size_t>(op.inputs[i])].shape;
-      task.inputs.push_back(shape);
-      task.reads.push_back(
-          whole_tensor(i == 0 ? TensorRole::input : TensorRole::residual, shape, ElementType::f32, TensorLayout::nchw));
-    }
-    task.output = network.tensors[static_cast<std::size_t>(op.output)].shape;
-    task.writes = whole_tensor(TensorRole::output, task.output, ElementType::f32, TensorLayout::nchw);
-    task.batch = batch;
-    task.archs = {arch};
   }
   Problem(const Problem&) = delete;
   Problem& operator=(const Problem&) = delete;

@@ -23,11 +23,11 @@ for path in sys.argv[1:]:
         own, best = tuning["candidates"][0], tuning["candidates"][tuning["chosen"]]
         faults += sum("fault" in candidate for candidate in tuning["candidates"])
         # A plan of the planner's that fails is as far from the tuned one as can be.
-        ratio = math.inf if "fault" in own else own["cold_us"] / best["cold_us"]
+        ratio = math.inf if "fault" in own else own["us"] / best["us"]
         rows.append((row["batch"], ratio))
         print(f"| {row['layer']}, {row['shape']} | {row['batch']} | "
-              f"{'failed' if 'fault' in own else us(own['cold_us'])} | {us(own['predicted_us'])} | "
-              f"{us(best['cold_us'])} | {ratio:.2f} | {best['plan']} |")
+              f"{'failed' if 'fault' in own else us(own['us'])} | {us(own['predicted_us'])} | "
+              f"{us(best['us'])} | {ratio:.2f} | {best['plan']} |")
 if not rows:
     sys.exit("no row was tuned")
 print()

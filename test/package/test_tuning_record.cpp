@@ -22,8 +22,7 @@ TuningRecord sample_tuning() {
                         .plan = "tile=1x14x14,groups=1",
                         .predicted_us = 10.25,
                         .fault = "",
-                        .cold_us = 1.0 / 3,
-                        .warm_us = 9.5,
+                        .us = 1.0 / 3,
                         .samples = 50,
                         .error = 0.125},
                        {.provider = "conv_baked",
@@ -75,11 +74,11 @@ TEST_CASE("tuning record: a package keeps it") {
 TEST_CASE("tuning record: a candidate has a fault or figures") {
   const std::string text = print(tuned_manifest());
   const ordered_json candidates = ordered_json::parse(text)["kernels"][1]["tuning"]["candidates"];
-  CHECK(candidates[0].contains("cold_us"));
+  CHECK(candidates[0].contains("us"));
   CHECK_FALSE(candidates[0].contains("fault"));
   CHECK(candidates[1].contains("fault"));
-  CHECK_FALSE(candidates[1].contains("cold_us"));
-  CHECK(tuning_faults_after([](TuningRecord& t) { t.candidates[1].cold_us = 3; }) ==
+  CHECK_FALSE(candidates[1].contains("us"));
+  CHECK(tuning_faults_after([](TuningRecord& t) { t.candidates[1].us = 3; }) ==
         Faults{kPath + "candidates[1]: has a fault and figures"});
 }
 
@@ -87,10 +86,8 @@ TEST_CASE("tuning record: hostile values are refused, each with its path") {
   const double infinity = std::numeric_limits<double>::infinity();
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto candidate = [](auto edit) { return tuning_faults_after([&](TuningRecord& t) { edit(t.candidates[0]); }); };
-  CHECK(candidate([&](TuningCandidate& c) { c.cold_us = infinity; }) ==
-        Faults{kPath + "candidates[0].cold_us: inf is not a finite number from 0 up"});
-  CHECK(candidate([&](TuningCandidate& c) { c.warm_us = nan; }) ==
-        Faults{kPath + "candidates[0].warm_us: nan is not a finite number from 0 up"});
+  CHECK(candidate([&](TuningCandidate& c) { c.us = infinity; }) ==
+        Faults{kPath + "candidates[0].us: inf is not a finite number from 0 up"});
   CHECK(candidate([](TuningCandidate& c) { c.predicted_us = -1; }) ==
         Faults{kPath + "candidates[0].predicted_us: -1 is not a finite number from 0 up"});
   CHECK(candidate([&](TuningCandidate& c) { c.error = nan; }) ==
@@ -143,8 +140,8 @@ TEST_CASE("tuning record: a wrong type or a missing key is named by its path") {
         start + ".chosen: 5000000000 is over 2147483647");
   CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"] = "many"; }) ==
         start + ".candidates: expected an array, found \"many\"");
-  CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"][0]["cold_us"] = "fast"; }) ==
-        start + ".candidates[0].cold_us: expected a number, found \"fast\"");
+  CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"][0]["us"] = "fast"; }) ==
+        start + ".candidates[0].us: expected a number, found \"fast\"");
   CHECK(tuning_parse_error([](ordered_json& json) { json["candidates"][0].erase("samples"); }) ==
         start + ".candidates[0]: the key \"samples\" is missing");
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/reference.h"
+#include "ir/derive_form.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -92,6 +93,46 @@ Network network_of(const OperatorCase& edge) {
   for (const int input : network.inputs) network.tensors[static_cast<std::size_t>(input)].format = edge.from;
   network.tensors[static_cast<std::size_t>(network.outputs.front())].format = edge.to;
   return network;
+}
+
+Task whole_task(const Network& network, int batch, const std::string& arch) {
+  const Operator& op = network.operators.back();
+  Task task;
+  task.name = op.name;
+  task.kind = kind_name(op.kind);
+  task.op = &op;
+  if (const auto* convolution = task.get<Convolution>()) {
+    task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
+  }
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    const auto& shape = network.tensors[static_cast<std::size_t>(op.inputs[i])].shape;
+    task.inputs.push_back(shape);
+    task.reads.push_back(
+        whole_tensor(i == 0 ? TensorRole::input : TensorRole::residual, shape, ElementType::f32, TensorLayout::nchw));
+  }
+  task.output = network.tensors[static_cast<std::size_t>(op.output)].shape;
+  task.writes = whole_tensor(TensorRole::output, task.output, ElementType::f32, TensorLayout::nchw);
+  task.batch = batch;
+  task.archs = {arch};
+  return task;
+}
+
+OperatorCase convolution_case(std::string name, int in, int out, int size, int filter, int stride, int pad,
+                              double density, bool residual, int groups) {
+  ConvShape shape;
+  shape.groups = groups;
+  shape.epilogue.residual = residual;
+  shape.in_channels = in;
+  shape.out_channels = out;
+  shape.in_h = shape.in_w = size;
+  shape.kernel_h = shape.kernel_w = filter;
+  shape.stride_h = shape.stride_w = stride;
+  shape.pad = {pad, pad, pad, pad};
+  shape.epilogue.bias = true;
+  shape.epilogue.activation = Activation::relu;
+  constexpr double kTolerance = 1e-4;
+  ConvLayer layer{name, shape, weights(shape.weight_elements(), 5, density), weights(out, 6)};
+  return {std::move(name), {}, {}, kTolerance, std::move(layer)};
 }
 
 std::vector<OperatorCase> pool_cases() {
@@ -259,25 +300,6 @@ std::vector<OperatorCase> convert_cases() {
   return cases;
 }
 
-// Square images, filters, strides and padding.
-OperatorCase convolution(const std::string& name, int in, int out, int size, int filter, int stride, int pad,
-                         double density = 1, bool residual = false, int groups = 1) {
-  ConvShape shape;
-  shape.groups = groups;
-  shape.epilogue.residual = residual;
-  shape.in_channels = in;
-  shape.out_channels = out;
-  shape.in_h = shape.in_w = size;
-  shape.kernel_h = shape.kernel_w = filter;
-  shape.stride_h = shape.stride_w = stride;
-  shape.pad = {pad, pad, pad, pad};
-  shape.epilogue.bias = true;
-  shape.epilogue.activation = Activation::relu;
-  constexpr double kTolerance = 1e-4;
-  return {
-      name, {}, {}, kTolerance, ConvLayer{name, shape, weights(shape.weight_elements(), 5, density), weights(out, 6)}};
-}
-
 std::vector<OperatorCase> network_cases() {
   Pool alexnet = window(PoolKind::max, 3, 2, 0);
   Pool inception = window(PoolKind::average, 3, 1, 1);
@@ -306,23 +328,23 @@ std::vector<OperatorCase> network_cases() {
       {"pad", Pad{{1, 1, 1, 1}, 0}, {stage}},
       {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}, kSummed},
       {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}, kSummed},
-      convolution("squeezenet_conv_final", 512, 1000, 13, 1, 1, 1),
-      convolution("squeezenet_conv1", 3, 96, 227, 7, 2, 0),
-      convolution("resnet_conv1", 3, 64, 224, 7, 2, 3),
-      convolution("alexnet_conv1", 3, 96, 227, 11, 4, 0),
-      convolution("resnet_conv_1x1", 256, 64, 56, 1, 1, 0),
-      convolution("resnet_conv_3x3", 256, 256, 14, 3, 1, 1),
-      convolution("sparse_3x3_7", 512, 512, 7, 3, 1, 1, 0.1),
-      convolution("sparse_3x3_14_7", 512, 512, 14, 3, 2, 1, 0.1),
-      convolution("sparse_expand_7", 512, 2048, 7, 1, 1, 0, 0.1, true),
-      convolution("sparse_squeeze_7", 2048, 512, 7, 1, 1, 0, 0.1),
-      convolution("sparse_shortcut_7", 1024, 2048, 14, 1, 2, 0, 0.1),
-      convolution("mobilenet_7", 512, 1024, 7, 1, 1, 0, 0.33),
-      convolution("inception_8", 448, 384, 8, 3, 1, 1, 0.2),
-      convolution("depthwise_112", 32, 32, 112, 3, 1, 1, 1, false, 32),
-      convolution("depthwise_112_56", 64, 64, 112, 3, 2, 1, 1, false, 64),
-      convolution("depthwise_14", 512, 512, 14, 3, 1, 1, 1, false, 512),
-      convolution("depthwise_7", 1024, 1024, 7, 3, 1, 1, 1, false, 1024),
+      convolution_case("squeezenet_conv_final", 512, 1000, 13, 1, 1, 1),
+      convolution_case("squeezenet_conv1", 3, 96, 227, 7, 2, 0),
+      convolution_case("resnet_conv1", 3, 64, 224, 7, 2, 3),
+      convolution_case("alexnet_conv1", 3, 96, 227, 11, 4, 0),
+      convolution_case("resnet_conv_1x1", 256, 64, 56, 1, 1, 0),
+      convolution_case("resnet_conv_3x3", 256, 256, 14, 3, 1, 1),
+      convolution_case("sparse_3x3_7", 512, 512, 7, 3, 1, 1, 0.1),
+      convolution_case("sparse_3x3_14_7", 512, 512, 14, 3, 2, 1, 0.1),
+      convolution_case("sparse_expand_7", 512, 2048, 7, 1, 1, 0, 0.1, true),
+      convolution_case("sparse_squeeze_7", 2048, 512, 7, 1, 1, 0, 0.1),
+      convolution_case("sparse_shortcut_7", 1024, 2048, 14, 1, 2, 0, 0.1),
+      convolution_case("mobilenet_7", 512, 1024, 7, 1, 1, 0, 0.33),
+      convolution_case("inception_8", 448, 384, 8, 3, 1, 1, 0.2),
+      convolution_case("depthwise_112", 32, 32, 112, 3, 1, 1, 1, false, 32),
+      convolution_case("depthwise_112_56", 64, 64, 112, 3, 2, 1, 1, false, 64),
+      convolution_case("depthwise_14", 512, 512, 14, 3, 1, 1, 1, false, 512),
+      convolution_case("depthwise_7", 1024, 1024, 7, 3, 1, 1, 1, false, 1024),
       {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}, kSummed},
   };
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/task.h"
 #include "ir/network.h"
 #include "ir/operators.h"
 
@@ -25,6 +26,13 @@ struct OperatorCase {
   burin::TensorFormat from = {}, to = {};      // of its inputs and of its output
 };
 burin::Network network_of(const OperatorCase& edge);
+
+// Its last operator as a task, on tensors with memory of their own. The network must outlive it.
+burin::Task whole_task(const burin::Network& network, int batch, const std::string& arch);
+
+// A square convolution with a bias and a ReLU, its weights random and of the given density.
+OperatorCase convolution_case(std::string name, int in, int out, int size, int filter, int stride, int pad,
+                              double density = 1, bool residual = false, int groups = 1);
 
 std::vector<OperatorCase> pool_cases();
 std::vector<OperatorCase> channel_cases();

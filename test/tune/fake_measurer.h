@@ -19,7 +19,7 @@ class FakeMeasurer : public burin::Measurer {
  public:
   explicit FakeMeasurer(const burin::Network& network) : network_(network) {}
 
-  std::function<double(const burin::BakedPlan&)> cold_us = [](const burin::BakedPlan& plan) {
+  std::function<double(const burin::BakedPlan&)> baked_us = [](const burin::BakedPlan& plan) {
     return plan.predicted_us;
   };
   std::function<double(const burin::Kernel&)> others_us = [](const burin::Kernel& kernel) {
@@ -45,10 +45,10 @@ class FakeMeasurer : public burin::Measurer {
     if (baked && is_wrong(plan_of(package))) output[output.size() / 2] += 1;
   }
 
-  burin::LaunchTimes time(const burin::Package& package, int batch) override {
+  burin::LaunchTime time(const burin::Package& package, int batch) override {
     ++timings;
-    const double cold = is_baked(package) ? cold_us(plan_of(package)) : others_us(package.manifest.kernels.at(0));
-    return {cold, cold / 2, 50};
+    const double us = is_baked(package) ? baked_us(plan_of(package)) : others_us(package.manifest.kernels.at(0));
+    return {us, 50};
   }
 
   bool usable() override { return !(faulted_ && a_fault_ends_all); }

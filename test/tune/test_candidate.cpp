@@ -58,7 +58,7 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   if (!can_assemble()) BURIN_SKIP("no assembler");
   const Network network = small_network();
   burin_test::FakeMeasurer measurer(network);
-  measurer.cold_us = [](const BakedPlan& plan) { return 100.0 / plan.threads; };
+  measurer.baked_us = [](const BakedPlan& plan) { return 100.0 / plan.threads; };
   TuneOptions tune_options;
   tune_options.plans = 2;
   CompileOptions options = baked_alone();

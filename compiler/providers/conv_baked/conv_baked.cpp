@@ -4,6 +4,8 @@
 #include <cmath>
 #include <memory>
 
+#include "compiler/launch_time.h"
+#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/providers/conv_baked/plan/neighbours.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
@@ -18,7 +20,7 @@ namespace burin {
 namespace {
 
 PlanRequest request_of(const Task& task, const ProposeOptions& options) {
-  PlanRequest request{task.batch, task.archs, options.constraints};
+  PlanRequest request{task.batch, task.archs, parse_plan_constraints(options.plan)};
   request.input_layout = task.reads[0].layout;
   request.output_layout = task.writes.layout;
   request.precision = task.precision;
@@ -90,20 +92,21 @@ class ConvBakedProvider : public Provider {
   // that it reaches.
   double most_us(const Task& task) const override {
     if (task.layer == nullptr) return std::numeric_limits<double>::infinity();
-    constexpr double kLaunches = 1.3, kIssues = 4, kFetches = 3, kTransfers = 3;  // times what each takes at best
-    constexpr double kClocksOfUs = 1e3;                                           // at 1 GHz
+    constexpr double kStarts = 1.3, kIssues = 4, kFetches = 3, kTransfers = 3;  // times what each takes at best
     const ArchSpec& arch = arch_of(task);
     const ConvShape& shape = task.layer->shape;
-    const double clocks = arch.clock_ghz * kClocksOfUs;
     const auto code = static_cast<double>(nonzeros_of(task));
     const double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w() * task.batch;
     const double issue = code * pixels / (arch.fma_lanes_per_clock * arch.multiprocessors);
     const double bytes = static_cast<double>(shape.input_elements() + shape.output_elements()) * task.batch *
                          static_cast<double>(sizeof(float));
-    return kLaunches * arch.launch_us + (kIssues * issue + kFetches * code / arch.chip_fetch_per_clock +
-                                         kTransfers * bytes / arch.l2_bytes_per_clock) /
-                                            clocks;
+    return kStarts * launch_time_us({.waits = kConvolutionWaits}, arch) +
+           clocks_us(kIssues * issue + kFetches * code / arch.chip_fetch_per_clock +
+                         kTransfers * bytes / arch.l2_bytes_per_clock,
+                     arch);
   }
+
+  void check_choices(const std::string& plan) const override { parse_plan_constraints(plan); }
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
     if (task.layer == nullptr) return {};
@@ -124,7 +127,7 @@ class ConvBakedProvider : public Provider {
     const BakedPlan here = parse_baked_plan(text);
     std::vector<Candidate> candidates;
     for (const PlanConstraints& constraints :
-         neighbours_of(here, options.constraints, group_options(task.layer->shape, pattern))) {
+         neighbours_of(here, parse_plan_constraints(options.plan), group_options(task.layer->shape, pattern))) {
       if (static_cast<int>(candidates.size()) >= options.count) break;
       PlanRequest request = request_of(task, options);
       request.constraints = constraints;

@@ -83,8 +83,8 @@ class ConvDenseProvider : public TemplateProvider {
                          "convolution, dense: weights and gathered activations are multiplied as matrices",
                          kConvDenseConstants) {}
 
-  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!takes(task)) return {};
+ protected:
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape& shape = task.layer->shape;
     const bool depthwise = shape.groups > 1 && shape.channels_per_group() == 1;
     if (depthwise) return {};  // most of each tile would be empty
@@ -93,13 +93,18 @@ class ConvDenseProvider : public TemplateProvider {
     std::vector<Candidate> candidates;
     for (const ConvDenseTiles& tiles : choose_tiles(shape, task.batch, most_vector(shape, task.reads[0]), arch,
                                                     static_cast<std::size_t>(options.count))) {
-      const double us = predict(tiles, shape, task.batch, arch);
-      if (us < options.worthwhile_us) candidates.push_back(candidate(task, plan_of(task, tiles), us));
+      if (predict(tiles, shape, task.batch, arch) >= options.worthwhile_us) continue;
+      candidates.push_back(candidate(task, plan_of(task, tiles)));
     }
     return candidates;
   }
-
- protected:
+  std::vector<std::string> choices() const override {
+    return {"output_threads", "output_quads", "pixel_threads", "pixel_quads", "splits",
+            "chunk_channels", "chunk_cols",   "buffers",       "images",      "vector"};
+  }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    return predict(tiles_of(plan), task.layer->shape, task.batch, arch_of(task));
+  }
   bool can(const Task& task) const override {
     return task.layer != nullptr && !task.layer->shape.epilogue.pool && task.precision == Precision::fp32 &&
            !task.activity_maps && task.reads[0].layout == TensorLayout::nchw &&

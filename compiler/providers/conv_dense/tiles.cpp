@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "compiler/launch_time.h"
 #include "compiler/providers/template_provider.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -24,7 +25,7 @@ constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without 
 constexpr int kMaxTileThreads = 512;
 
 // The terms of the cost. Estimates, but for the first two.
-constexpr double kClockGhz = 1.75;             // of an H200 under load
+constexpr double kClockLoss = 1.13;            // an H200 has 1.75 GHz while all its lanes multiply
 constexpr double kIntakeBytesPerClock = 30;    // of one multiprocessor, from the L2 cache: 25 to 35
 constexpr double kIssueShare = 0.95;           // of what the instructions below would reach, with many warps
 constexpr double kIssueLag = 0.4;              // warps of a scheduler with which half of it would be reached
@@ -35,12 +36,8 @@ constexpr double kPaddedCopyInstructions = 6;  // and whether it lies inside the
 constexpr double kChunkClocks = 60;            // barrier, and what is computed once in a chunk
 constexpr double kLatencyClocks = 800;         // of a copy from the L2 cache, under load
 constexpr double kResultInstructions = 12;     // bias, activation, store
-constexpr double kFillUs = 0.7;                // until the first chunk is there, and from the last to the results
-// Of a launch in a network, whose input another kernel has just written and whose code and first weights are read
-// before: SqueezeNet's 1x1 layers at batch 1 take 0.3 to 1.4 us less there than by themselves.
-constexpr double kAheadUs = 0.65;
+constexpr double kUncovered = 0.25;          // LaunchWork::uncovered: several blocks cover each other
 constexpr double kRegistersBesideSums = 64;  // of a thread; and fragments, an eighth of its sums
-constexpr double kUsPerClockOfGhz = 1e-3;
 
 int sums_of_thread(const ConvDenseTiles& tiles) { return kQuad * tiles.output_quads * kQuad * tiles.pixel_quads; }
 
@@ -209,8 +206,13 @@ double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, c
       results * (2.0 * tiles.splits + kResultInstructions / kSchedulersPerMultiprocessor) / kWarpSize * idle_schedulers;
   const double slowest = std::max({busy, intake, waiting});
   const double block_clocks = slowest + kOverlapLoss * (busy + intake + waiting - slowest) + epilogue;
-  return arch.launch_us - kAheadUs + kFillUs * std::ceil(of_multiprocessor / resident) +
-         of_multiprocessor * block_clocks * kUsPerClockOfGhz / kClockGhz;
+  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * block_clocks * kClockLoss, arch),
+                         .blocks = of_multiprocessor,
+                         .resident = resident,
+                         .waits = kConvolutionWaits,
+                         .activation_bytes = activation_bytes(shape, batch),
+                         .uncovered = kUncovered},
+                        arch);
 }
 
 std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int vector, const ArchSpec& arch,
@@ -221,7 +223,7 @@ std::vector<ConvDenseTiles> choose_tiles(const ConvShape& shape, int batch, int 
 double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& arch) {
   const double multiply_adds = static_cast<double>(shape.weight_elements()) * shape.out_h() * shape.out_w() * batch;
   const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
-  return arch.launch_us - kAheadUs + kFillUs + clocks * kUsPerClockOfGhz / kClockGhz;
+  return launch_time_us({.busy_us = clocks_us(clocks * kClockLoss, arch), .waits = kConvolutionWaits}, arch);
 }
 
 std::string describe(const ConvDenseTiles& tiles) {

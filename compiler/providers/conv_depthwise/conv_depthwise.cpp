@@ -28,18 +28,18 @@ int choose_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
   return 1;
 }
 
-// Reading and writing at the rate of the L2 cache, or of memory where the tensors do not fit, and the loads that each
-// thread issues. Fitted to MobileNet's layers on an H200 (docs/experiments.md).
+// Its tensors are moved, and each thread issues the loads of its windows.
 double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch) {
-  constexpr double kLaunchUs = 1.6, kLoadsPerClock = 16;  // of a multiprocessor
-  constexpr double kCacheBytes = 10e6, kDeviceShare = 0.8;
-  const double clocks_of_us = arch.clock_ghz * 1e3;
+  constexpr double kLoadsPerClock = 13;  // of a multiprocessor
+  constexpr double kTransferLoss = 1.2;  // rows of the input are loaded by several threads
   const double outputs = static_cast<double>(shape.output_elements()) * batch;
-  const double bytes = kWordBytes * (outputs + static_cast<double>(shape.input_elements()) * batch);
-  const double rate = bytes < kCacheBytes ? arch.l2_bytes_per_clock : kDeviceShare * arch.device_bytes_per_clock;
   const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
   const double loads = outputs / rows * rows_read * shape.kernel_w;
-  return kLaunchUs + (bytes / rate + loads / (kLoadsPerClock * arch.multiprocessors)) / clocks_of_us;
+  return launch_time_us(
+      {.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
+       .activation_bytes = kTransferLoss * activation_bytes(shape, batch),
+       .uncovered = {}},
+      arch);
 }
 
 // Words of a channel: its weights, then its bias.
@@ -67,8 +67,8 @@ class ConvDepthwiseProvider : public TemplateProvider {
       : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data",
                          kConvDepthwiseConstants) {}
 
-  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!takes(task)) return {};
+ protected:
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape& shape = task.layer->shape;
     const int chosen = choose_rows(shape, task.batch, arch_of(task));
     std::vector<int> all = {chosen};
@@ -79,12 +79,14 @@ class ConvDepthwiseProvider : public TemplateProvider {
     for (const int rows : all) {
       const double us = predict(shape, rows, task.batch, arch_of(task));
       if (us >= options.worthwhile_us || static_cast<int>(candidates.size()) == options.count) break;
-      candidates.push_back(candidate(task, plan_of(task, rows), us));
+      candidates.push_back(candidate(task, plan_of(task, rows)));
     }
     return candidates;
   }
-
- protected:
+  std::vector<std::string> choices() const override { return {"thread_rows"}; }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    return predict(task.layer->shape, plan.integers.at("thread_rows"), task.batch, arch_of(task));
+  }
   bool can(const Task& task) const override {
     if (task.layer == nullptr || task.precision != Precision::fp32 || task.activity_maps) return false;
     const ConvShape& shape = task.layer->shape;

@@ -26,8 +26,12 @@ class ConvStreamedProvider : public TemplateProvider {
       : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data",
                          kConvStreamedConstants) {}
 
-  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!takes(task)) return {};
+  Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
+    return candidate(task, plan_of(task, priced));
+  }
+
+ protected:
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     std::vector<Candidate> candidates;
     for (const ConvStreamedWay& way : streamed_ways(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task))) {
       const bool wanted = way.predicted_us < options.worthwhile_us;
@@ -36,12 +40,10 @@ class ConvStreamedProvider : public TemplateProvider {
     }
     return candidates;
   }
-
-  Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
-    return candidate(task, plan_of(task, priced), priced.predicted_us);
+  std::vector<std::string> choices() const override { return {"cluster", "block_rows", "row_parts", "bulk"}; }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    return price_streamed(*task.layer, shares_of(plan), task.batch, arch_of(task)).value().predicted_us;
   }
-
- protected:
   bool can(const Task& task) const override {
     return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&
            task.reads[0].layout == TensorLayout::nchw && task.writes.layout == TensorLayout::nchw &&

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 
+#include "compiler/launch_time.h"
 #include "compiler/providers/template_provider.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -76,7 +77,6 @@ BlockPairs count_pairs(const ConvShape& shape, const ConvStreamed& shares, const
 // Fitted to measurements of ResNet-50's and MobileNet's layers at 7x7 on an H200 (docs/experiments.md).
 double predict(const ConvShape& shape, const ConvStreamed& shares, const BlockPairs& pairs, std::int64_t share_words,
                int batch, const ArchSpec& arch) {
-  constexpr double kLaunchUs = 1.5;
   constexpr double kPairUs = 0.4, kMoreSplitsUs = 0.35;  // splits are added: by two blocks, by each doubling
   constexpr double kOutputUs = 0.02;                     // for each output that a block finishes
   // What a multiprocessor takes in per clock. All blocks read the same input, which arrives beside the shares.
@@ -84,7 +84,6 @@ double predict(const ConvShape& shape, const ConvStreamed& shares, const BlockPa
   constexpr double kPairClocks = 1, kMaskClocks = 1.1;  // a pair's own words; the bits of its place
   constexpr double kConflict = 2.1;                     // threads read every other word
   constexpr double kGroupLatency = 70;                  // of four pairs in one warp
-  const double clocks_of_us = arch.clock_ghz * 1e3;
   const bool strided = !streams_compact(shape) && shape.stride_w > 1;
   const double input = static_cast<double>(shares.split_channels(shape)) * shares.staged_words(shape) * kWordBytes;
   const double copies =
@@ -96,9 +95,24 @@ double predict(const ConvShape& shape, const ConvStreamed& shares, const BlockPa
   const double added = shares.splits == 1 ? 0 : kPairUs + kMoreSplitsUs * (std::log2(shares.splits) - 1);
   const double outputs = kOutputUs * static_cast<double>(ceil_div(shares.block_rows, shares.splits));
   const std::int64_t blocks = std::int64_t{shares.groups(shape)} * shares.splits * batch;
-  const double waves =
+  const double of_multiprocessor =
       static_cast<double>(ceil_div(blocks, arch.clustered_blocks[static_cast<std::size_t>(shares.splits - 1)]));
-  return kLaunchUs + waves * ((copies + multiplied) / clocks_of_us + added + outputs);
+  constexpr int kSharedOfBlock = 1024;  // that the driver takes
+  const auto by_shared = static_cast<double>(arch.max_shared_per_multiprocessor /
+                                             (shares.shared_bytes(shape, share_words) + kSharedOfBlock));
+  const double by_threads = arch.max_threads_per_multiprocessor / (shares.warps() * kWarpSize);
+  const double resident = std::max(1.0, std::min({of_multiprocessor, std::floor(by_shared), std::floor(by_threads)}));
+  // Another block's copies go on while this one multiplies.
+  constexpr double kOverlapLoss = 0.6;
+  const double clocks = resident > 1 ? std::max(copies, multiplied) + kOverlapLoss * std::min(copies, multiplied)
+                                     : copies + multiplied;
+  return launch_time_us(
+      {.busy_us = of_multiprocessor * (clocks_us(clocks, arch) + added + outputs),
+       .blocks = of_multiprocessor,
+       .resident = resident,
+       .waits = kConvolutionWaits,
+       .activation_bytes = activation_bytes(shape, batch)},
+      arch);
 }
 
 std::optional<ConvStreamedWay> price(const ConvShape& shape, const ConvStreamed& shares,

@@ -110,6 +110,19 @@ class CopyProvider : public PlainProvider {
     return plan_of(task, box_of(task), chosen.integers.at("steps"));
   }
 
+  LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
+    constexpr double kScatteredRate = 0.34;  // of l2_bytes_per_clock: words that are neighbours here are none there
+    LaunchWork work = PlainProvider::work_of(task, plan);
+    const std::vector<Axis> axes = merged(box_of(task).axes);
+    const bool scattered = !axes.empty() && (axes.back().in_stride != 1 || axes.back().out_stride != 1);
+    if (scattered) {
+      const ArchSpec& arch = arch_of(task);
+      work.busy_us = clocks_us(work.activation_bytes / (kScatteredRate * arch.l2_bytes_per_clock), arch);
+      work.activation_bytes = 0;
+    }
+    return work;
+  }
+
  private:
   static bool is_flat(const Box& box) {
     const std::vector<Axis> axes = merged(box.axes);

@@ -37,6 +37,12 @@ class GlobalAverageProvider : public PlainProvider {
     plan.launch().tiles_per_image = ceil_div(channels, kWarpsOfBlock);
     return plan;
   }
+  LaunchWork work_of(const Task& task, const TemplatePlan&) const override {
+    constexpr double kPlaneClocks = 39;  // of a multiprocessor, whatever the plane's size
+    const double planes = static_cast<double>(task.inputs[0][0]) * task.batch;
+    return {.busy_us = clocks_us(planes / arch_of(task).multiprocessors * kPlaneClocks, arch_of(task)),
+            .activation_bytes = activation_bytes(task)};
+  }
   TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
 };
 

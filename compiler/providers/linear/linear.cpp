@@ -1,6 +1,7 @@
 // Fully connected, dense: weights are streamed. How outputs, images and threads are shared out.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <span>
 #include <utility>
 
@@ -66,20 +67,34 @@ class LinearProvider : public TemplateProvider {
  public:
   LinearProvider() : TemplateProvider("linear", "fully connected, dense: weights are streamed", kLinearConstants) {}
 
-  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!takes(task)) return {};
+ protected:
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const Linear& op = *task.get<Linear>();
     Choices choices;
     choices.rows = choose_rows(op, task);
     choices.images = std::min<int>(kMaxImages, static_cast<int>(std::bit_ceil(static_cast<unsigned>(task.batch))));
     choices.threads = choose_threads(op.in_features / vector_of(task, start(task)), kPiecesAtOnce / choices.rows);
     const TemplatePlan plan = plan_of(task, choices);
-    const double us = streaming_us(task, plan.weights().run_words * ceil_div(task.batch, choices.images));
-    if (us >= options.worthwhile_us) return {};
-    return {candidate(task, plan, us)};
+    if (predict_us(task, plan) >= options.worthwhile_us) return {};
+    return {candidate(task, plan)};
   }
-
- protected:
+  std::vector<std::string> choices() const override { return {"block_rows", "images", "threads"}; }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    constexpr double kIntakeGain = 1.3;  // of loads of whole warps, over the 4-byte copies of l2_bytes_per_clock
+    const ArchSpec& arch = arch_of(task);
+    const double images = plan.launch().tile_images, groups = std::ceil(task.batch / images);
+    // Every block takes in its rows of the weights and its images, for a few outputs.
+    const double weights = static_cast<double>(plan.weights().run_words) * kWordBytes;
+    const double of_row = weights / task.get<Linear>()->out_features;
+    const double blocks = static_cast<double>(plan.launch().tiles_per_image);
+    const double rows = plan.integers.at("block_rows");
+    const double image_bytes = static_cast<double>(task.get<Linear>()->in_features) * kWordBytes;
+    const double intake = groups * blocks * (rows * of_row + images * image_bytes);
+    return launch_time_us({.busy_us = std::max(clocks_us(intake / (kIntakeGain * arch.l2_bytes_per_clock), arch),
+                                               clocks_us(weights / arch.device_bytes_per_clock, arch)),
+                           .waits = 2},  // for the last loads, and for the sums of the other warps
+                          arch);
+  }
   bool can(const Task& task) const override { return task.get<Linear>() != nullptr; }
 
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {

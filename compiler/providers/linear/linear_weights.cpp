@@ -23,11 +23,4 @@ Linear stored_weights(const Linear& op, const Task& task) {
   return stored;
 }
 
-double streaming_us(const Task& task, std::int64_t words) {
-  constexpr double kClocksOfUs = 1e3;  // at 1 GHz
-  const ArchSpec& arch = arch_of(task);
-  return arch.launch_us +
-         static_cast<double>(words) * kWordBytes / arch.device_bytes_per_clock / (arch.clock_ghz * kClocksOfUs);
-}
-
 }  // namespace burin

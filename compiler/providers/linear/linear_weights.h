@@ -10,7 +10,4 @@ namespace burin {
 // Error(unsupported) for a weight that is too large.
 Linear stored_weights(const Linear& op, const Task& task);
 
-// The time of a launch that streams so many words of weights from memory.
-double streaming_us(const Task& task, std::int64_t words);
-
 }  // namespace burin

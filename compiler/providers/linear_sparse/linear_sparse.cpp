@@ -56,8 +56,8 @@ class LinearSparseProvider : public TemplateProvider {
       : TemplateProvider("linear_sparse", "fully connected, sparse: values and distances are streamed",
                          kLinearSparseConstants) {}
 
-  std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!takes(task)) return {};
+ protected:
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const Linear& op = *task.get<Linear>();
     constexpr int kWorthwhile = 8;  // below an eighth of zeros the distances alone take more
     const Linear stored = stored_weights(op, task);
@@ -72,12 +72,23 @@ class LinearSparseProvider : public TemplateProvider {
     const std::int64_t narrow = words(1), wide = words(2);
     choices.delta_words = narrow <= wide ? 1 : 2;
     choices.weight_words = std::min(narrow, wide);
-    const double us = streaming_us(task, choices.weight_words * ceil_div(task.batch, choices.images));
-    if (us >= options.worthwhile_us) return {};
-    return {candidate(task, plan_of(task, choices), us)};
+    const TemplatePlan plan = plan_of(task, choices);
+    if (predict_us(task, plan) >= options.worthwhile_us) return {};
+    return {candidate(task, plan)};
   }
-
- protected:
+  std::vector<std::string> choices() const override { return {"images", "threads", "warp_rows"}; }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    // A warp's 32 lanes look for their inputs all over shared memory, so that banks are asked several times over.
+    constexpr double kGatherClocks = 0.11, kGatherClocksOfFour = 0.56;  // of a multiprocessor, for each nonzero
+    const ArchSpec& arch = arch_of(task);
+    const int images = plan.launch().tile_images;
+    const double groups = static_cast<double>(ceil_div(task.batch, images));
+    const double gathers = static_cast<double>(nonzeros_of(task)) * groups / arch.multiprocessors;
+    const double weights = static_cast<double>(plan.weights().run_words) * kWordBytes;
+    const double us = clocks_us(gathers * (images == 1 ? kGatherClocks : kGatherClocksOfFour), arch) +
+                      clocks_us(weights / arch.device_bytes_per_clock, arch);
+    return launch_time_us({.busy_us = us, .waits = 2}, arch);  // for its images, then for its first weights
+  }
   bool can(const Task& task) const override {
     const Linear* op = task.get<Linear>();
     return op != nullptr && choose_images(op->in_features, task) > 0;

@@ -36,6 +36,11 @@ class LrnProvider : public PlainProvider {
     set_items(plan, ceil_div(channels, thread_channels) * plane);
     return plan;
   }
+  LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
+    LaunchWork work = PlainProvider::work_of(task, plan);
+    work.waits = 2;  // for the first channels of its window, then for those that follow
+    return work;
+  }
   TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
 };
 

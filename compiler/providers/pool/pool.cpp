@@ -43,6 +43,18 @@ class PoolProvider : public PlainProvider {
     return plan_of(task, chosen.integers.at("thread_rows"));
   }
 
+  LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
+    constexpr double kLoadsPerClock = 14, kMeanLoads = 1.5;  // of a multiprocessor; of a mean each takes as much as so many
+    const Pool& op = *task.get<Pool>();
+    const int rows = plan.integers.at("thread_rows");
+    const double rows_read = static_cast<double>((rows - 1) * op.stride_h + op.kernel_h) / rows;
+    const double outputs = static_cast<double>(values_of(task.output)) * task.batch;
+    const double loads = outputs * rows_read * op.kernel_w * (op.kind == PoolKind::average ? kMeanLoads : 1);
+    LaunchWork work = PlainProvider::work_of(task, plan);
+    work.busy_us = clocks_us(loads / (kLoadsPerClock * arch_of(task).multiprocessors), arch_of(task));
+    return work;
+  }
+
  private:
   TemplatePlan plan_of(const Task& task, int thread_rows) const {
     const Pool& op = *task.get<Pool>();

@@ -30,6 +30,11 @@ class SoftmaxProvider : public PlainProvider {
     launch.shared_bytes = launch.threads == kWarpSize ? 0 : kSharedReserveBytes + kExchangedBytes;
     return plan;
   }
+  LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
+    LaunchWork work = PlainProvider::work_of(task, plan);
+    work.waits = 2;  // for its values, then for the other warps: their maximum, their sum
+    return work;
+  }
   TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
 };
 

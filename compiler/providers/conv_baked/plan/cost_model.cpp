@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/launch_time.h"
 #include "compiler/providers/conv_baked/plan/search.h"
 #include "compiler/providers/conv_baked/plan/shared_layout.h"
 #include "ir/baked_plan_pool.h"
@@ -15,7 +16,7 @@ namespace {
 
 // What the generated code is made of. Counted in the baked template and its machine code.
 constexpr int kInstructionBytes = 16;
-constexpr double kFrameInstructions = 120;    // locating the tile, prologue, end; the first block's are in launch_us
+constexpr double kFrameInstructions = 120;    // locating the tile, prologue, end; the first block's are in LaunchWork::waits
 constexpr double kOutputInstructions = 4;     // per accumulator: bias, residual, activation, store
 constexpr double kSplitInstructions = 2;      // per accumulator: publish, gather
 constexpr double kClusterInstructions = 30;   // barriers and mapped addresses
@@ -39,10 +40,8 @@ constexpr double kLoadLatencyClocks = 600;  // of a direct load
 constexpr double kCopyLatencyClocks = 1000;  // of a copy under load; bytes in flight / latency bounds the rate
 constexpr double kBarrierClocks = 30;        // of a barrier, and for each warp: 205 for 25 warps, measured with
 constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or one barrier per 96 multiply-adds
-constexpr double kBlockStartUs = 1.0;        // a following block's first copies, when no other block covers them
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
-constexpr double kColdPart = 0.6;            // of the time to device memory that arithmetic does not hide
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
 // What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
 // which the model made too much.
@@ -52,7 +51,6 @@ constexpr double kUncachedLoss = 2;         // time of partial sums that go thro
 constexpr int kMaxResidentBlocks = 32;      // hardware limit
 constexpr int kSharedBytesPerBlock = 1024;  // reserved by the driver
 constexpr double kSectorBytes = 32;         // the smallest unit of a memory access
-constexpr double kUsPerClockOfGhz = 1e-3;
 
 }  // namespace
 
@@ -106,7 +104,7 @@ class LaunchModel {
   }
 
   CostBreakdown cost() const {
-    const double us_per_clock = kUsPerClockOfGhz / arch_.clock_ghz;
+    const double us_per_clock = clocks_us(1, arch_);
     const double issue = issue_clocks();
     const double busy =
         per_sm_ * (issue + barrier_clocks() + pool_clocks()) + (per_sm_ - 1) * kFrameInstructions * rounds_;
@@ -120,18 +118,21 @@ class LaunchModel {
     } else if (f_.reduction == Reduction::last_block) {
       cost.reduction_us = arch_.split_reduction_us + reduction_clocks() * us_per_clock;
     }
-    cost.fixed_us = arch_.launch_us + (std::ceil(per_sm_ / resident_) - 1) * kBlockStartUs / resident_;
-    if (f_.cluster.tiles > 1 && !direct_) cost.fixed_us += kClusterTilesUs;
-    cost.waves = blocks_ / (reachable_ * capacity_);
-    cost.total_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us + cost.fixed_us;
-    // Activations come from device memory, and go there.
-    cost.staging_us += kColdPart * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
-    cost.total_us += kColdPart * f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
-    if (f_.traffic_bytes > kCachedBytes) {
-      const double least = arch_.launch_us + f_.traffic_bytes / arch_.device_bytes_per_clock * us_per_clock;
-      cost.staging_us += std::max(0.0, least - cost.total_us);
-      cost.total_us = std::max(cost.total_us, least);
+    const double busy_us = cost.issue_us + cost.fetch_us + cost.staging_us + cost.reduction_us;
+    LaunchWork work{.busy_us = busy_us,
+                    .blocks = per_sm_,
+                    .resident = resident_,
+                    .waits = kConvolutionWaits,
+                    .activation_bytes = f_.traffic_bytes};
+    cost.total_us = launch_time_us(work, arch_);
+    work.activation_bytes = 0;
+    cost.fixed_us = launch_time_us(work, arch_) - busy_us;
+    cost.staging_us += cost.total_us - busy_us - cost.fixed_us;  // from device memory, and to it
+    if (f_.cluster.tiles > 1 && !direct_) {
+      cost.fixed_us += kClusterTilesUs;
+      cost.total_us += kClusterTilesUs;
     }
+    cost.waves = blocks_ / (reachable_ * capacity_);
     return cost;
   }
 
@@ -275,6 +276,7 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
       direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
   const bool whole_rows = tile.cols == shape.conv_w();
   figures.copy_waste = sector_waste(direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
+  if (direct) figures.copy_waste *= shape.stride_w;  // what lies between comes along
   figures.store_waste = sector_waste(tile.cols, whole_rows);
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
     const OutputTile outputs = output_tile(tile, shape);
@@ -282,8 +284,7 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
     figures.tile_outputs = saturating_product({tile.images, outputs.rows, outputs.cols});
     figures.store_waste = sector_waste(outputs.cols, whole_rows);
   }
-  const double elements = static_cast<double>(shape.input_elements()) + static_cast<double>(shape.output_elements());
-  figures.traffic_bytes = images * elements * sizeof(float);
+  figures.traffic_bytes = activation_bytes(shape, images);
 }
 
 void set_precision_figures(LaunchFigures& figures, const BakedPlan& plan, const ConvShape& shape) {

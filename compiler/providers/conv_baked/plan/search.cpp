@@ -273,7 +273,9 @@ class Search {
     if (candidate.staging == Staging::bulk)
       stage_channels = bulk_channels(candidate.tile, space_.shape, space_.input, stage_channels);
     const std::int64_t stages = ceil_div(channels, stage_channels);
-    if (stages == 1 ? buffers != 1 : buffers < 2 || buffers > stages) return false;
+    // Where both were chosen, as of a plan that exists, its fullest slice may have had a stage more.
+    const bool chosen = space_.constraints.buffers && space_.constraints.stage_channels;
+    if (chosen ? buffers > stages + 1 : stages == 1 ? buffers != 1 : buffers < 2 || buffers > stages) return false;
     candidate.buffers = buffers;
     if (candidate.staging == Staging::bulk) {
       candidate.stage_channels =

@@ -1,0 +1,184 @@
+#include "test/models/model_cases.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+#include "compiler/reference.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+
+using namespace burin;
+
+namespace burin_test {
+namespace {
+
+ModelCase conv(bool fitted, const char* network, int in, int out, int size, int filter, int stride, double density,
+               bool residual = false) {
+  const std::string name =
+      fmt::format("{} {}x{} {}->{}@{}{} {:g} %{}", network, filter, filter, in, out, size,
+                  stride == 1 ? "" : fmt::format("/{}", stride), 100 * (1 - density), residual ? " residual" : "");
+  return {convolution_case(name, in, out, size, filter, stride, filter / 2, density, residual), fitted};
+}
+
+ModelCase depthwise(bool fitted, const char* network, int channels, int size, int filter, int stride) {
+  const std::string name = fmt::format("{} depthwise {}x{} {}@{}{}", network, filter, filter, channels, size,
+                                       stride == 1 ? "" : fmt::format("/{}", stride));
+  return {convolution_case(name, channels, channels, size, filter, stride, filter / 2, 1, false, channels), fitted};
+}
+
+ModelCase window(bool fitted, const char* name, PoolKind kind, int kernel, int stride, int pad, int channels,
+                 int size) {
+  Pool op;
+  op.kind = kind;
+  op.kernel_h = op.kernel_w = kernel;
+  op.stride_h = op.stride_w = stride;
+  op.pad = {pad, pad, pad, pad};
+  return {{name, op, {{channels, size, size}}}, fitted};
+}
+
+ModelCase linear(bool fitted, const char* name, int in, int out, double density) {
+  Linear op;
+  op.in_features = in;
+  op.out_features = out;
+  op.weights = random_tensor(std::int64_t{in} * out, 5);
+  const std::vector<float> chosen = random_tensor(std::int64_t{in} * out, 6);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if ((chosen[i] + 1) / 2 >= density) op.weights[i] = 0;
+  }
+  op.bias = random_tensor(out, 7);
+  return {{name, op, {{in}}}, fitted};
+}
+
+ModelCase plain(bool fitted, const char* name, OperatorKind kind, std::vector<std::vector<std::int64_t>> inputs) {
+  return {{name, std::move(kind), std::move(inputs)}, fitted};
+}
+
+ChannelAffine affine(int channels) {
+  ChannelAffine op;
+  op.scale = random_tensor(channels, 3);
+  op.shift = random_tensor(channels, 4);
+  return op;
+}
+
+}  // namespace
+
+std::vector<ModelCase> model_cases() {
+  constexpr bool kFitted = true, kHeld = false;
+  return {
+      conv(kFitted, "resnet", 64, 256, 56, 1, 1, 0.1, true),
+      conv(kFitted, "resnet", 256, 64, 56, 1, 1, 0.1),
+      conv(kFitted, "resnet", 128, 512, 28, 1, 1, 0.1, true),
+      conv(kFitted, "resnet", 512, 128, 28, 1, 1, 0.1),
+      conv(kFitted, "resnet", 256, 1024, 14, 1, 1, 0.1, true),
+      conv(kFitted, "resnet", 1024, 256, 14, 1, 1, 0.1),
+      conv(kFitted, "resnet", 512, 2048, 7, 1, 1, 0.1, true),
+      conv(kFitted, "resnet", 2048, 512, 7, 1, 1, 0.1),
+      conv(kFitted, "resnet", 256, 512, 56, 1, 2, 0.1),
+      conv(kFitted, "resnet", 1024, 2048, 14, 1, 2, 0.1),
+      conv(kFitted, "resnet", 64, 64, 56, 3, 1, 0.1),
+      conv(kFitted, "resnet", 128, 128, 28, 3, 1, 0.1),
+      conv(kFitted, "resnet", 256, 256, 14, 3, 1, 0.1),
+      conv(kFitted, "resnet", 512, 512, 7, 3, 1, 0.1),
+      conv(kFitted, "resnet", 256, 256, 28, 3, 2, 0.1),
+      conv(kFitted, "resnet", 128, 128, 28, 3, 1, 0.03),
+      conv(kFitted, "resnet", 512, 512, 7, 3, 1, 0.03),
+      conv(kFitted, "resnet", 128, 128, 28, 3, 1, 0.4),
+      conv(kFitted, "resnet", 3, 64, 224, 7, 2, 1),
+      conv(kFitted, "mobilenet", 512, 512, 14, 1, 1, 0.1),
+      conv(kFitted, "mobilenet", 512, 1024, 7, 1, 1, 0.33),
+      conv(kFitted, "squeezenet", 3, 96, 227, 7, 2, 0.9),
+      depthwise(kFitted, "mobilenet", 32, 112, 3, 1),
+      depthwise(kFitted, "mobilenet", 128, 56, 3, 2),
+      depthwise(kFitted, "mobilenet", 512, 14, 3, 1),
+      depthwise(kFitted, "mobilenet", 1024, 7, 3, 1),
+      conv(kHeld, "googlenet", 192, 64, 28, 1, 1, 0.1),
+      conv(kHeld, "googlenet", 96, 128, 28, 3, 1, 0.1),
+      conv(kHeld, "googlenet", 16, 32, 28, 5, 1, 0.1),
+      conv(kHeld, "googlenet", 480, 192, 14, 1, 1, 0.1),
+      conv(kHeld, "googlenet", 112, 224, 14, 3, 1, 0.1),
+      conv(kHeld, "googlenet", 832, 384, 7, 1, 1, 0.1),
+      conv(kHeld, "googlenet", 192, 384, 7, 3, 1, 0.1),
+      conv(kHeld, "googlenet", 48, 128, 7, 5, 1, 0.1),
+      conv(kHeld, "densenet", 256, 128, 28, 1, 1, 0.1),
+      conv(kHeld, "densenet", 128, 32, 14, 3, 1, 0.1),
+      conv(kHeld, "densenet", 128, 32, 7, 3, 1, 0.05),
+      conv(kHeld, "densenet", 512, 256, 28, 1, 1, 0.05),
+      conv(kHeld, "mobilenetv2", 24, 144, 56, 1, 1, 0.2),
+      conv(kHeld, "mobilenetv2", 144, 32, 28, 1, 1, 0.2),
+      conv(kHeld, "mobilenetv2", 160, 960, 7, 1, 1, 0.1),
+      conv(kHeld, "vgg", 128, 256, 56, 3, 1, 0.05),
+      conv(kHeld, "vgg", 512, 512, 14, 3, 1, 0.05),
+      conv(kHeld, "vgg", 3, 64, 224, 3, 1, 1),
+      conv(kHeld, "inception", 448, 384, 8, 3, 1, 0.2),
+      depthwise(kHeld, "mobilenetv2", 144, 56, 3, 1),
+      depthwise(kHeld, "mobilenetv2", 960, 7, 3, 1),
+      depthwise(kHeld, "mnasnet", 240, 14, 5, 1),
+      depthwise(kHeld, "mobilenetv2", 192, 28, 3, 2),
+      window(kFitted, "resnet pool", PoolKind::max, 3, 2, 1, 64, 112),
+      window(kFitted, "squeezenet pool", PoolKind::max, 3, 2, 0, 256, 27),
+      window(kHeld, "googlenet pool", PoolKind::max, 3, 1, 1, 480, 14),
+      window(kHeld, "vgg pool", PoolKind::max, 2, 2, 0, 128, 112),
+      window(kHeld, "inception average", PoolKind::average, 3, 1, 1, 288, 35),
+      plain(kFitted, "resnet average", GlobalAveragePool{}, {{2048, 7, 7}}),
+      plain(kHeld, "mobilenet average", GlobalAveragePool{}, {{1024, 14, 14}}),
+      plain(kFitted, "densenet affine", affine(256), {{256, 56, 56}}),
+      plain(kHeld, "densenet affine late", affine(640), {{640, 14, 14}}),
+      plain(kFitted, "relu", Elementwise{ElementFunction::relu}, {{256, 56, 56}}),
+      plain(kHeld, "silu", Elementwise{ElementFunction::silu}, {{192, 28, 28}}),
+      plain(kFitted, "residual", Combine{}, {{256, 56, 56}, {256, 56, 56}}),
+      plain(kHeld, "squeeze", Combine{Combination::multiply}, {{672, 14, 14}, {672, 1, 1}}),
+      plain(kFitted, "alexnet lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{96, 55, 55}}),
+      plain(kHeld, "googlenet lrn", Lrn{5, 1e-4F, 0.75F, 1}, {{192, 56, 56}}),
+      plain(kFitted, "softmax", Softmax{}, {{1000}}),
+      plain(kHeld, "segmentation softmax", Softmax{}, {{21, 65, 65}}),
+      plain(kFitted, "transpose", Transpose{{1, 2, 0}}, {{256, 56, 56}}),
+      plain(kHeld, "pad", Pad{{1, 1, 1, 1}, 0}, {{128, 28, 28}}),
+      linear(kFitted, "resnet linear", 2048, 1000, 1),
+      linear(kFitted, "alexnet linear", 9216, 4096, 0.09),
+      linear(kHeld, "vgg linear", 4096, 4096, 0.1),
+      linear(kHeld, "googlenet linear", 1024, 1000, 1),
+      linear(kHeld, "lenet linear", 500, 10, 0.1),
+  };
+}
+
+std::string print(const MeasuredTime& time) {
+  return fmt::format("{}\t{}\t{}\t{}\t{:.3f}\n", time.op, time.batch, time.provider, time.plan, time.us);
+}
+
+std::vector<MeasuredTime> parse_times(std::string_view text) {
+  std::vector<MeasuredTime> times;
+  bool header = false;
+  for (int line = 1; !text.empty(); ++line) {
+    const std::string_view whole = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), whole.size() + 1));
+    if (whole.empty() || whole.front() == '#') continue;
+    if (!header) {
+      if (whole != kTimesHeader) fail(ErrorKind::bad_input, "line {}: expected the header '{}'", line, kTimesHeader);
+      header = true;
+      continue;
+    }
+    std::vector<std::string_view> fields;
+    for (std::string_view rest = whole;;) {
+      fields.push_back(rest.substr(0, rest.find('\t')));
+      if (fields.back().size() == rest.size()) break;
+      rest.remove_prefix(fields.back().size() + 1);
+    }
+    MeasuredTime time;
+    const auto number = [&](std::string_view field, auto& value) {
+      const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
+      return error == std::errc{} && end == field.data() + field.size() && value > 0;
+    };
+    if (fields.size() != 5 || !number(fields[1], time.batch) || !number(fields[4], time.us)) {
+      fail(ErrorKind::bad_input, "line {}: expected five fields, with a batch and a time", line);
+    }
+    time.op = fields[0];
+    time.provider = fields[2];
+    time.plan = fields[3];
+    times.push_back(std::move(time));
+  }
+  return times;
+}
+
+}  // namespace burin_test

@@ -1,0 +1,162 @@
+// How far the cost models are off, on the operators that they were fitted to and on others: times.tsv holds what
+// burin_model_times (test/gpu/) measured.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <utility>
+#include <vector>
+
+#include "compiler/providers/provider.h"
+#include "ir/error.h"
+#include "test/catch.h"
+#include "test/models/model_cases.h"
+#include "test/thrown.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+struct Compared {
+  MeasuredTime measured;
+  bool fitted = false;
+  double predicted_us = 0;
+  double ratio() const { return predicted_us / measured.us; }
+};
+
+std::vector<Compared> compare_all() {
+  std::ifstream file(BURIN_MODEL_TIMES);
+  REQUIRE(file);
+  std::stringstream text;
+  text << file.rdbuf();
+  const std::vector<ModelCase> cases = model_cases();
+  std::map<std::string, Network> networks;
+  std::vector<Compared> all;
+  for (const MeasuredTime& time : parse_times(text.str())) {
+    const auto found = std::ranges::find(cases, time.op, [](const ModelCase& c) { return c.edge.name; });
+    INFO(time.op);
+    REQUIRE(found != cases.end());
+    const auto [network, is_new] = networks.try_emplace(time.op);
+    if (is_new) network->second = network_of(found->edge);
+    const Task task = whole_task(network->second, time.batch, "sm_90");
+    const Provider* provider = find_provider(time.provider);
+    REQUIRE(provider != nullptr);
+    const bool has_choices = time.plan.find('=') != std::string::npos;
+    const std::vector<Candidate> candidates = provider->propose(task, {.plan = has_choices ? time.plan : ""});
+    REQUIRE(candidates.size() == 1);
+    all.push_back({time, found->fitted, candidates.front().estimate.us});
+  }
+  return all;
+}
+
+struct ModelError {
+  int kernels = 0;
+  double bias = 1;     // geometric mean of predicted / measured
+  double typical = 1;  // the median of how far it is off, either way, as a factor
+  double nine_of_ten = 1;
+};
+
+ModelError error_of(const std::vector<Compared>& compared) {
+  std::vector<double> off;
+  double sum = 0;
+  for (const Compared& one : compared) {
+    sum += std::log(one.ratio());
+    off.push_back(std::exp(std::abs(std::log(one.ratio()))));
+  }
+  std::ranges::sort(off);
+  ModelError error;
+  error.kernels = static_cast<int>(off.size());
+  error.bias = std::exp(sum / static_cast<double>(off.size()));
+  error.typical = off[off.size() / 2];
+  error.nine_of_ten = off[off.size() * 9 / 10];
+  return error;
+}
+
+const std::vector<Compared>& compared() {
+  static const std::vector<Compared> all = compare_all();
+  return all;
+}
+
+}  // namespace
+
+// Factors that the kernels of a provider stay within on operators that the models were not fitted to. Where they cannot
+// be kept any more, docs/performance.md says too little.
+struct Bound {
+  const char* provider;
+  double typical, nine_of_ten;
+};
+constexpr Bound kBounds[] = {{"conv_baked", 1.15, 1.45},    {"conv_dense", 1.2, 1.35},    {"conv_depthwise", 1.2, 1.45},
+                             {"conv_streamed", 1.25, 1.6},  {"linear", 1.35, 2},          {"linear_sparse", 1.25, 2},
+                             {"pool", 1.2, 1.25},           {"elementwise", 1.2, 1.3},    {"combine", 1.35, 1.35},
+                             {"copy", 1.25, 1.25},          {"global_average", 1.3, 1.3}, {"lrn", 1.2, 1.2},
+                             {"softmax_channels", 1.4, 1.4}};
+
+TEST_CASE("models: how far each is off on operators that it was not fitted to") {
+  std::map<std::pair<std::string, bool>, std::vector<Compared>> groups;
+  for (const Compared& one : compared()) groups[{one.measured.provider, one.fitted}].push_back(one);
+  fmt::print("{:18} {:7} {:>8} {:>6} {:>8} {:>12}\n", "provider", "cases", "kernels", "bias", "typical", "nine of ten");
+  for (const auto& [group, members] : groups) {
+    const ModelError error = error_of(members);
+    fmt::print("{:18} {:7} {:8} {:6.2f} {:8.2f} {:12.2f}\n", group.first, group.second ? "fitted" : "others",
+               error.kernels, error.bias, error.typical, error.nine_of_ten);
+  }
+  if (std::getenv("BURIN_MODEL_ROWS") != nullptr) {
+    for (const Compared& one : compared()) {
+      fmt::print("{:6.2f} {:8.2f} {:8.2f}  {} b{} {} {}\n", one.ratio(), one.predicted_us, one.measured.us,
+                 one.measured.op, one.measured.batch, one.measured.provider, one.measured.plan);
+    }
+  }
+  for (const Bound& bound : kBounds) {
+    INFO(bound.provider);
+    const auto group = groups.find({bound.provider, false});
+    REQUIRE(group != groups.end());
+    const ModelError error = error_of(group->second);
+    CHECK(error.typical < bound.typical);
+    CHECK(error.nine_of_ten < bound.nine_of_ten);
+  }
+}
+
+TEST_CASE("models: what they choose is nearly the fastest") {
+  using Kernels = std::vector<const Compared*>;
+  std::map<bool, std::map<std::pair<std::string, int>, Kernels>> tasks;
+  for (const Compared& one : compared()) tasks[one.fitted][{one.measured.op, one.measured.batch}].push_back(&one);
+  for (const auto& [fitted, kernels_of] : tasks) {
+    double sum = 0, worst = 1;
+    int count = 0, provider_right = 0;
+    for (const auto& [task, kernels] : kernels_of) {
+      const auto provider = [](const Compared* one) { return one->measured.provider; };
+      const auto is_first = [&](const Compared* one) { return provider(one) == provider(kernels.front()); };
+      if (std::ranges::all_of(kernels, is_first)) continue;  // there is no choice between providers
+      const Compared* chosen =
+          *std::ranges::min_element(kernels, {}, [](const Compared* c) { return c->predicted_us; });
+      const Compared* best = *std::ranges::min_element(kernels, {}, [](const Compared* c) { return c->measured.us; });
+      const double loss = chosen->measured.us / best->measured.us;
+      sum += std::log(loss);
+      worst = std::max(worst, loss);
+      ++count;
+      provider_right += provider(chosen) == provider(best);
+    }
+    REQUIRE(count >= 30);
+    const double mean = std::exp(sum / count);
+    fmt::print("{}: {} tasks, the fastest provider for {}; a kernel takes {:.3f} times the fastest, at worst {:.2f}\n",
+               fitted ? "fitted" : "others", count, provider_right, mean, worst);
+    CHECK(provider_right >= count * 85 / 100);
+    CHECK(mean < 1.04);
+    CHECK(worst < 1.5);
+  }
+}
+
+TEST_CASE("models: a file of times that cannot be read") {
+  CHECK(BURIN_THROWN(bad_input, parse_times("case\tbatch\n")).has("line 1: expected the header"));
+  const std::string header = std::string(kTimesHeader) + "\n";
+  CHECK(parse_times("# about\n" + header + print({"a", 1, "pool", "pool", 2})).size() == 1);
+  for (const char* line : {"a\t1\tpool\tpool", "a\t0\tpool\tpool\t2", "a\t1\tpool\tpool\tfast", "a\t1\tp\tp\t-1"}) {
+    INFO(line);
+    CHECK(BURIN_THROWN(bad_input, parse_times(header + line)).has("line 2: expected five fields"));
+  }
+}
