@@ -154,8 +154,7 @@ std::string choice_key(const Task& task, const CompileOptions& options) {
   const std::string measured =
       tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
   return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),
-                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan,
-                       measured});
+                       options.kernels.of_layers.contains(task.name) ? "named" : "", options.plan, measured});
 }
 
 }  // namespace burin

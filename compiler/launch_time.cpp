@@ -30,7 +30,8 @@ double transfer_us(double bytes, const ArchSpec& arch) {
 
 double launch_time_us(const LaunchWork& work, const ArchSpec& arch) {
   const double rounds = std::ceil(work.blocks / work.resident);
-  const double starts = work.waits * (1 + (rounds - 1) / work.resident);  // blocks that run beside it cover the others'
+  // Later blocks find the code there, and those that run beside them cover their start.
+  const double starts = work.waits + (rounds - 1) / work.resident;
   const double bytes = work.activation_bytes;
   const double far = clocks_us(uncached(bytes, arch) / arch.device_bytes_per_clock, arch);
   const double us = work.busy_us + (work.uncovered ? *work.uncovered * far : transfer_us(bytes, arch));

@@ -1,5 +1,5 @@
-// How long a launch takes within a network's graph, from what a provider's model says of its work. Launches, the waiting
-// of blocks at their start, and memory are counted here, for all providers alike.
+// How long a launch takes within a network's graph, from what a provider's model says of its work. Launches, the
+// waiting of blocks at their start, and memory are counted here, for all providers alike.
 //
 // test/models/ holds what was measured, and says how far all this is off.
 #pragma once
@@ -12,10 +12,10 @@
 namespace burin {
 
 struct LaunchWork {
-  double busy_us = 0;                 // of the busiest multiprocessor, while its blocks have what they need
-  double blocks = 1, resident = 1;    // of that multiprocessor: all that it runs, and how many at a time
-  int waits = 1;                      // how often a block waits for memory before it can begin its work
-  double activation_bytes = 0;        // read and written, once each
+  double busy_us = 0;               // of the busiest multiprocessor, while its blocks have what they need
+  double blocks = 1, resident = 1;  // of that multiprocessor: all that it runs, and how many at a time
+  int waits = 1;                    // how often a block waits for memory before it can begin its work
+  double activation_bytes = 0;      // read and written, once each
   // Of the way to memory, what other work does not cover; the way to the L2 cache is then part of busy_us. Nothing: it
   // moves its activations and does little else.
   std::optional<double> uncovered = 0.6;

@@ -41,12 +41,13 @@ struct CompileOptions {
   float zero_threshold = 0;                   // recorded in the package; the importer has applied it
   std::optional<std::string> dump_dir;    // numbered stage files in DIR/<layer>/ (DIR/<layer>/b<batch>/ for several)
   std::optional<std::string> stop_after;  // one of kStageNames; the package then has no kernels
-  // --plan: what is not left to the provider of `kernels` for all convolutions; where that is kAutoKind, they are baked.
+  // --plan: what is not left to the provider of `kernels` for all convolutions; where that is kAutoKind, they are
+  // baked.
   std::string plan;
-  std::optional<std::string> from_file;   // an edited plan (.txt), module (.ll) or PTX (.ptx)
-  std::string from_op;                    // the operator whose kernel it is of; empty: of the only one
-  std::vector<TunedKernel> tuned;         // what was measured
-  KernelKinds kernels;                    // which providers may make the kernels of which convolutions
+  std::optional<std::string> from_file;           // an edited plan (.txt), module (.ll) or PTX (.ptx)
+  std::string from_op;                            // the operator whose kernel it is of; empty: of the only one
+  std::vector<TunedKernel> tuned;                 // what was measured
+  KernelKinds kernels;                            // which providers may make the kernels of which convolutions
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
   int jobs = 0;                                   // threads; 0: as many as there are processors

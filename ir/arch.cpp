@@ -42,7 +42,7 @@ constexpr ArchSpec turing() {
   arch.shared_load_cost = kSharedLoadCost;
   arch.l2_bytes_per_clock = 800;      // the same study: 1270 GB/s
   arch.device_bytes_per_clock = 200;  // data sheet: 320 GB/s
-  arch.l2_kept_bytes = 1.3e6;  // a third of the cache
+  arch.l2_kept_bytes = 1.3e6;         // a third of the cache
   arch.launch_us = kLaunchUs;
   arch.fill_us = kFillUs;
   arch.split_reduction_us = kSplitReductionUs;
@@ -68,7 +68,7 @@ constexpr ArchSpec ampere_a100() {
   arch.shared_load_cost = kSharedLoadCost;
   arch.l2_bytes_per_clock = 2800;      // whitepaper: 5120 peak; the share of peak that 4-byte copies reach on the H200
   arch.device_bytes_per_clock = 1000;  // data sheet: 1555 GB/s; about 90 % of it
-  arch.l2_kept_bytes = 13e6;  // a third of the cache
+  arch.l2_kept_bytes = 13e6;           // a third of the cache
   arch.launch_us = kLaunchUs;
   arch.fill_us = kFillUs;
   arch.split_reduction_us = kSplitReductionUs;
@@ -94,7 +94,7 @@ constexpr ArchSpec ampere_ga10x() {
   arch.shared_load_cost = kSharedLoadCost;
   arch.l2_bytes_per_clock = 1400;     // twelve 512 KB slices of 64 bytes x2: 1536 peak
   arch.device_bytes_per_clock = 500;  // whitepaper: 936 GB/s; about 90 % of it
-  arch.l2_kept_bytes = 2e6;  // a third of the cache
+  arch.l2_kept_bytes = 2e6;           // a third of the cache
   arch.launch_us = kLaunchUs;
   arch.fill_us = kFillUs;
   arch.split_reduction_us = kSplitReductionUs;
@@ -120,7 +120,7 @@ constexpr ArchSpec ada() {
   arch.shared_load_cost = kSharedLoadCost;
   arch.l2_bytes_per_clock = 2000;     // public microbenchmarks of the chip: about 5 TB/s
   arch.device_bytes_per_clock = 360;  // whitepaper: 1008 GB/s; about 90 % of it
-  arch.l2_kept_bytes = 24e6;  // a third of the cache
+  arch.l2_kept_bytes = 24e6;          // a third of the cache
   arch.launch_us = kLaunchUs;
   arch.fill_us = kFillUs;
   arch.split_reduction_us = kSplitReductionUs;
@@ -149,12 +149,12 @@ constexpr ArchSpec hopper() {
   arch.shared_load_cost = kSharedLoadCost;           // measured: the model that held
   arch.l2_bytes_per_clock = 2830;                    // measured: 5.6 TB/s by 4-byte asynchronous copies
   arch.device_bytes_per_clock = 2170;                // measured: 4.3 TB/s by a copy
-  arch.l2_kept_bytes = 16e6;  // fitted: a third of the cache
+  arch.l2_kept_bytes = 16e6;                         // fitted: a third of the cache
   arch.launch_us = kLaunchUs;
   arch.fill_us = kFillUs;
-  arch.split_reduction_us = kSplitReductionUs;       // estimated: fence, atomic, round trip to L2
-  arch.cluster_reduction_us = 0.4;                   // fitted
-  arch.cluster_bytes_per_clock = 20;                 // fitted
+  arch.split_reduction_us = kSplitReductionUs;                       // estimated: fence, atomic, round trip to L2
+  arch.cluster_reduction_us = 0.4;                                   // fitted
+  arch.cluster_bytes_per_clock = 20;                                 // fitted
   arch.clustered_blocks = {132, 132, 117, 120, 110, 102, 105, 120};  // the driver's answer; launches bear it out
   return arch;
 }

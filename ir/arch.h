@@ -38,10 +38,10 @@ struct ArchSpec {
   double shared_load_cost = 0;              // issue slots of one shared-memory load, in multiply-adds
   double l2_bytes_per_clock = 0;            // whole chip
   double device_bytes_per_clock = 0;        // memory behind the L2 cache, reads and writes together
-  double l2_kept_bytes = 0;                 // of a launch's activations, what the L2 cache surely holds from the one before
-  double launch_us = 0;                     // from the end of a launch to the start of the next one in a graph
-  double fill_us = 0;                       // until a block has what it waits for from memory
-  double split_reduction_us = 0;            // last-block reduction: fence, atomic, re-read
+  double l2_kept_bytes = 0;       // of a launch's activations, what the L2 cache surely holds from the one before
+  double launch_us = 0;           // from the end of a launch to the start of the next one in a graph
+  double fill_us = 0;             // until a block has what it waits for from memory
+  double split_reduction_us = 0;  // last-block reduction: fence, atomic, re-read
   // Cluster reduction; meaningful where there are clusters.
   double cluster_reduction_us = 0;     // two cluster barriers and one way through distributed shared memory
   double cluster_bytes_per_clock = 0;  // of one multiprocessor, loads from others' shared memory

@@ -109,9 +109,9 @@ struct TuningCandidate {
   std::string plan;  // in short: of baked code, what --plan takes
   double predicted_us = 0;
   std::string fault;  // why there are no figures, such as a wrong result; empty: measured, and right
-  double us = 0;     // of a launch in a graph, as the median
-  int samples = 0;   // behind it
-  double error = 0;  // of the worst element, as a share of its tolerance
+  double us = 0;      // of a launch in a graph, as the median
+  int samples = 0;    // behind it
+  double error = 0;   // of the worst element, as a share of its tolerance
   bool operator==(const TuningCandidate&) const = default;
 };
 

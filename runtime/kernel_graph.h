@@ -15,8 +15,8 @@ struct GraphEdge {
   bool operator==(const GraphEdge&) const = default;
 };
 
-// Whether edges to it may be programmatic. Whatever it waits for has then ended: a kernel that awaits its launch has not
-// let others follow before, and one that does not starts behind whole edges.
+// Whether edges to it may be programmatic. Whatever it waits for has then ended: a kernel that awaits its launch has
+// not let others follow before, and one that does not starts behind whole edges.
 bool may_begin_early(const KernelLaunch& launch);
 
 class KernelGraph {

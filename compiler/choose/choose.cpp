@@ -130,8 +130,8 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
     const double apart = best_us(quick_candidates(alone, most)) + pool_us;
     if (!std::isfinite(apart) || !quick_candidates(together, apart).empty()) return false;
     try {
-      return apart <
-             best_us(find_provider(kBakedProvider)->propose(together, {.plan = choices_for(*find_provider(kBakedProvider), options)}));
+      return apart < best_us(find_provider(kBakedProvider)
+                                 ->propose(together, {.plan = choices_for(*find_provider(kBakedProvider), options)}));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       return true;

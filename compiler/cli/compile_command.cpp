@@ -389,7 +389,9 @@ void add_compile_command(CLI::App& app, Action& action) {
   command
       ->add_option("--arch", arguments->archs, "Machine code for these, e.g. sm_80,sm_90 or native (default: native)")
       ->type_name("LIST");
-  command->add_option("--plan", arguments->plan, "Choices not left to the provider: tile=1x14x14,groups=16,...; with --kernels dense: splits=2,...")
+  command
+      ->add_option("--plan", arguments->plan,
+                   "Choices not left to the provider: tile=1x14x14,groups=16,...; with --kernels dense: splits=2,...")
       ->type_name("LIST");
   command
       ->add_option("--kernels", arguments->kernels,

@@ -94,8 +94,7 @@ std::string tuning_table(const TuningRecord& tuning) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();
     table.add({c.provider, c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.us) : "-",
-               measured ? fmt::format("{:.3f}", c.error) : "-",
-               remark_on(tuning, i)});
+               measured ? fmt::format("{:.3f}", c.error) : "-", remark_on(tuning, i)});
   }
   return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); a launch in a graph, {} copies of the code in turn\n",
                      candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,

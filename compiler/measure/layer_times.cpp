@@ -100,10 +100,10 @@ KernelTimes Bench::time(const Kernel& record, int batch, std::optional<double> d
   };
   KernelTimes times;
   times.skipped = set.skipped();
-  times.warm = measure(
-      device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.first(), i); }, measure_options());
-  times.cold = measure(
-      device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.copy(i), i); }, measure_options());
+  times.warm =
+      measure(device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.first(), i); }, measure_options());
+  times.cold =
+      measure(device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.copy(i), i); }, measure_options());
   times.loaded_from =
       set.first().loaded_from() == LoadedFrom::cubin ? set.first().loaded_arch() + " cubin" : "JIT of the PTX";
   return times;

@@ -32,7 +32,7 @@ struct Candidate {
 struct ProposeOptions {
   // Candidates that take as much are not asked for: packing weights and searching plans take their time.
   double worthwhile_us = std::numeric_limits<double>::infinity();
-  int count = 1;         // at most; several for a tuner, unlike each other, the best first
+  int count = 1;          // at most; several for a tuner, unlike each other, the best first
   std::string plan = {};  // what is not left to the provider: "NAME=VALUE,...", some of what brief() says
 };
 

@@ -50,7 +50,8 @@ class TemplateProvider : public Provider {
   bool takes(const Task& task) const;
   // Candidates for a task that it takes, the best first; what options.plan says does not count.
   virtual std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const = 0;
-  // The names of its choices: constants of the template, "threads", "images" of a block or "cluster", the blocks of one.
+  // The names of its choices: constants of the template, "threads", "images" of a block or "cluster", the blocks of
+  // one.
   virtual std::vector<std::string> choices() const { return {}; }
   // What one launch takes.
   virtual double predict_us(const Task& task, const TemplatePlan& plan) const = 0;

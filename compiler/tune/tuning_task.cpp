@@ -87,7 +87,8 @@ std::vector<Candidate> TuningTask::neighbours() const {
   const Candidate& best = candidates_[*best_];
   std::vector<Candidate> found =
       find_provider(best.provider)
-          ->neighbours(task_, best.plan, {.count = steps_left_ + known(), .plan = choices_for(*find_provider(best.provider), options_)});
+          ->neighbours(task_, best.plan,
+                       {.count = steps_left_ + known(), .plan = choices_for(*find_provider(best.provider), options_)});
   std::erase_if(found, [&](const Candidate& candidate) { return is_known(candidate); });
   if (static_cast<int>(found.size()) > steps_left_) found.resize(static_cast<std::size_t>(steps_left_));
   return found;

@@ -169,7 +169,8 @@ TEST_CASE("the_summary_shows_the_gain_over_the_planners_choice") {
 
 TEST_CASE("the_table_of_plans_is_fastest_first_with_the_faults_last") {
   const std::string text = tuning_table(sample_tuning());
-  CHECK_THAT(text, burin_test::StartsWith("3 plans on NVIDIA H200 (sm_90, driver for CUDA 13.2); a launch in a graph, 8 copies"));
+  CHECK_THAT(text, burin_test::StartsWith(
+                       "3 plans on NVIDIA H200 (sm_90, driver for CUDA 13.2); a launch in a graph, 8 copies"));
   const std::size_t best = text.find("tile=3x3x3"), own = text.find("tile=1x1x1"), wrong = text.find("tile=2x2x2");
   CHECK(best < own);
   CHECK(own < wrong);

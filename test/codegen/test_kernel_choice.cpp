@@ -128,8 +128,7 @@ TEST_CASE("kernel choice: a tuned kernel writes where its task's tensor lies") {
   tuned.layer = layer.name;
   tuned.candidate = burin::choose(task, options).candidate;
   tuned.candidate.estimate = {1, Estimate::Source::measured};
-  tuned.evidence.candidates = {
-      {.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .us = 1, .samples = 9}};
+  tuned.evidence.candidates = {{.provider = "conv_baked", .plan = "group=4", .predicted_us = 7, .us = 1, .samples = 9}};
   options.tuned = {tuned};
   task.writes.image_words += 50 * task.writes.run_words;
   const Choice choice = burin::choose(task, options);

@@ -36,8 +36,8 @@ constexpr double kPaddedCopyInstructions = 6;  // and whether it lies inside the
 constexpr double kChunkClocks = 60;            // barrier, and what is computed once in a chunk
 constexpr double kLatencyClocks = 800;         // of a copy from the L2 cache, under load
 constexpr double kResultInstructions = 12;     // bias, activation, store
-constexpr double kUncovered = 0.25;          // LaunchWork::uncovered: several blocks cover each other
-constexpr double kRegistersBesideSums = 64;  // of a thread; and fragments, an eighth of its sums
+constexpr double kUncovered = 0.25;            // LaunchWork::uncovered: several blocks cover each other
+constexpr double kRegistersBesideSums = 64;    // of a thread; and fragments, an eighth of its sums
 
 int sums_of_thread(const ConvDenseTiles& tiles) { return kQuad * tiles.output_quads * kQuad * tiles.pixel_quads; }
 

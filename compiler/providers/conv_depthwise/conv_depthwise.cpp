@@ -35,11 +35,10 @@ double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch
   const double outputs = static_cast<double>(shape.output_elements()) * batch;
   const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
   const double loads = outputs / rows * rows_read * shape.kernel_w;
-  return launch_time_us(
-      {.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
-       .activation_bytes = kTransferLoss * activation_bytes(shape, batch),
-       .uncovered = {}},
-      arch);
+  return launch_time_us({.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
+                         .activation_bytes = kTransferLoss * activation_bytes(shape, batch),
+                         .uncovered = {}},
+                        arch);
 }
 
 // Words of a channel: its weights, then its bias.

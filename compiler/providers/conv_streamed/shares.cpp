@@ -104,15 +104,14 @@ double predict(const ConvShape& shape, const ConvStreamed& shares, const BlockPa
   const double resident = std::max(1.0, std::min({of_multiprocessor, std::floor(by_shared), std::floor(by_threads)}));
   // Another block's copies go on while this one multiplies.
   constexpr double kOverlapLoss = 0.6;
-  const double clocks = resident > 1 ? std::max(copies, multiplied) + kOverlapLoss * std::min(copies, multiplied)
-                                     : copies + multiplied;
-  return launch_time_us(
-      {.busy_us = of_multiprocessor * (clocks_us(clocks, arch) + added + outputs),
-       .blocks = of_multiprocessor,
-       .resident = resident,
-       .waits = kConvolutionWaits,
-       .activation_bytes = activation_bytes(shape, batch)},
-      arch);
+  const double clocks =
+      resident > 1 ? std::max(copies, multiplied) + kOverlapLoss * std::min(copies, multiplied) : copies + multiplied;
+  return launch_time_us({.busy_us = of_multiprocessor * (clocks_us(clocks, arch) + added + outputs),
+                         .blocks = of_multiprocessor,
+                         .resident = resident,
+                         .waits = kConvolutionWaits,
+                         .activation_bytes = activation_bytes(shape, batch)},
+                        arch);
 }
 
 std::optional<ConvStreamedWay> price(const ConvShape& shape, const ConvStreamed& shares,

@@ -80,12 +80,13 @@ class LinearSparseProvider : public TemplateProvider {
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     // A warp's 32 lanes look for their inputs all over shared memory, so that banks are asked several times over.
     constexpr double kGatherClocks = 0.11, kGatherClocksOfFour = 0.56;  // of a multiprocessor, for each nonzero
+    constexpr double kDecodeUs = 0.1;  // the first distances are added up before anything is gathered
     const ArchSpec& arch = arch_of(task);
     const int images = plan.launch().tile_images;
     const double groups = static_cast<double>(ceil_div(task.batch, images));
     const double gathers = static_cast<double>(nonzeros_of(task)) * groups / arch.multiprocessors;
     const double weights = static_cast<double>(plan.weights().run_words) * kWordBytes;
-    const double us = clocks_us(gathers * (images == 1 ? kGatherClocks : kGatherClocksOfFour), arch) +
+    const double us = kDecodeUs + clocks_us(gathers * (images == 1 ? kGatherClocks : kGatherClocksOfFour), arch) +
                       clocks_us(weights / arch.device_bytes_per_clock, arch);
     return launch_time_us({.busy_us = us, .waits = 2}, arch);  // for its images, then for its first weights
   }

@@ -44,7 +44,8 @@ class PoolProvider : public PlainProvider {
   }
 
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
-    constexpr double kLoadsPerClock = 14, kMeanLoads = 1.5;  // of a multiprocessor; of a mean each takes as much as so many
+    constexpr double kLoadsPerClock = 14,
+                     kMeanLoads = 1.5;  // of a multiprocessor; of a mean each takes as much as so many
     const Pool& op = *task.get<Pool>();
     const int rows = plan.integers.at("thread_rows");
     const double rows_read = static_cast<double>((rows - 1) * op.stride_h + op.kernel_h) / rows;

@@ -16,7 +16,8 @@ namespace {
 
 // What the generated code is made of. Counted in the baked template and its machine code.
 constexpr int kInstructionBytes = 16;
-constexpr double kFrameInstructions = 120;    // locating the tile, prologue, end; the first block's are in LaunchWork::waits
+constexpr double kFrameInstructions =
+    120;  // locating the tile, prologue, end; the first block's are in LaunchWork::waits
 constexpr double kOutputInstructions = 4;     // per accumulator: bias, residual, activation, store
 constexpr double kSplitInstructions = 2;      // per accumulator: publish, gather
 constexpr double kClusterInstructions = 30;   // barriers and mapped addresses
