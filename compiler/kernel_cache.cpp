@@ -150,7 +150,7 @@ std::string kernel_key(const Task& task, const Candidate& candidate, const std::
 }
 
 std::string choice_key(const Task& task, const CompileOptions& options) {
-  const TunedKernel* tuned = task.layer == nullptr ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
   const std::string measured =
       tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
   return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),

@@ -53,7 +53,7 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
 void note_choice(Kernel& kernel, const Task& task, const Candidate& candidate, const CompileOptions& options) {
   kernel.predicted_us = candidate.estimate.us;
   kernel.tuning.reset();
-  const TunedKernel* tuned = find_tuned(options.tuned, task.name, task.batch);
+  const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
   if (tuned == nullptr || candidate.estimate.source != Estimate::Source::measured) return;
   kernel.tuning = tuned->evidence;
   kernel.predicted_us = tuned->evidence.candidates.at(static_cast<std::size_t>(tuned->evidence.chosen)).predicted_us;

@@ -87,6 +87,19 @@ Task layer_task(const Operator& op, const ConvLayer& layer, const TensorFormat& 
   return task;
 }
 
+Task linear_task(const Operator& op, const Activations& input, const Activations& output, int batch,
+                 const CompileOptions& options) {
+  Task task = start(options, batch);
+  task.name = op.name;
+  task.kind = kind_name(op.kind);
+  task.op = &op;
+  task.inputs = {input.shape};
+  task.output = output.shape;
+  task.reads = {whole_tensor(TensorRole::input, input.shape, input.format.element, input.format.layout)};
+  task.writes = whole_tensor(TensorRole::output, output.shape, output.format.element, output.format.layout);
+  return task;
+}
+
 }  // namespace
 
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
@@ -97,13 +110,18 @@ Task task_of(const Operator& op, const ConvLayer& layer, int batch, const Compil
 
 std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options) {
   std::vector<Task> tasks;
-  const auto format = [&](int tensor) { return network.tensors[static_cast<std::size_t>(tensor)].format; };
+  const auto tensor = [&](int index) -> const Activations& { return network.tensors[static_cast<std::size_t>(index)]; };
   for (const Operator& op : network.operators) {
     const auto* convolution = std::get_if<Convolution>(&op.kind);
-    if (convolution == nullptr) continue;
-    const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+    if (convolution == nullptr && !std::holds_alternative<Linear>(op.kind)) continue;
+    const Activations &read = tensor(op.inputs.front()), &written = tensor(op.output);
     for (const int batch : options.batches) {
-      tasks.push_back(layer_task(op, layer, format(op.inputs.front()), format(op.output), batch, options));
+      if (convolution == nullptr) {
+        tasks.push_back(linear_task(op, read, written, batch, options));
+      } else {
+        const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+        tasks.push_back(layer_task(op, layer, read.format, written.format, batch, options));
+      }
     }
   }
   return tasks;

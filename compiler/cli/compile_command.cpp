@@ -178,10 +178,11 @@ void check_tuning(const CompileArguments& arguments) {
   }
 }
 
-// What is measured are convolutions.
 void check_tuned_layers(const CompileArguments& arguments, const Network& network) {
-  if (arguments.tune == 0 || !network.layers.empty()) return;
-  fail(ErrorKind::usage, "--tune measures kernels of convolutions, and {} has none", arguments.input);
+  const auto is_linear = [](const Operator& op) { return std::holds_alternative<Linear>(op.kind); };
+  if (arguments.tune == 0 || !network.layers.empty() || std::ranges::any_of(network.operators, is_linear)) return;
+  fail(ErrorKind::usage, "--tune measures kernels of convolutions and fully connected layers, and {} has none",
+       arguments.input);
 }
 
 std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
@@ -406,8 +407,8 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->type_name("NAME");
   command
       ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->tune,
-                 fmt::format("Measure N candidates for each convolution on the GPU, of all kinds, and steps from the "
-                             "best; keep the fastest (default {})",
+                 fmt::format("Measure N candidates for each convolution and fully connected layer on the GPU, of all "
+                             "kinds, and steps from the best; keep the fastest (default {})",
                              kDefaultTuningPlans))
       ->type_name("[=N]")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)

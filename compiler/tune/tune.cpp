@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "compiler/kernel_arithmetic.h"
+#include "compiler/providers/linear/linear_weights.h"
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
 #include "compiler/tune/tuning_task.h"
@@ -31,27 +32,47 @@ double system_seconds() {
 
 // What a task's share of the network's time grows with: multiply-adds, and values that are moved.
 double work_of(const Task& task) {
-  const ConvShape& shape = task.layer->shape;
-  const double pixels = static_cast<double>(shape.conv_h()) * shape.conv_w();
+  const double pixels =
+      task.layer == nullptr ? 1 : static_cast<double>(task.layer->shape.conv_h()) * task.layer->shape.conv_w();
   return task.batch * (static_cast<double>(nonzeros_of(task)) * pixels +
-                       static_cast<double>(shape.input_elements() + shape.output_elements()));
+                       static_cast<double>(task.reads[0].words() + task.writes.words()));
+}
+
+// The same as a convolution of one pixel, with its weights as they are stored.
+ConvLayer as_convolution(const Task& task) {
+  const Linear& op = *task.get<Linear>();
+  ConvLayer layer{.name = task.name, .shape = {}, .weights = stored_weights(op, task).weights, .bias = op.bias};
+  layer.shape.in_channels = op.in_features;
+  layer.shape.out_channels = op.out_features;
+  layer.shape.in_h = layer.shape.in_w = layer.shape.kernel_h = layer.shape.kernel_w = 1;
+  layer.shape.epilogue.bias = !op.bias.empty();
+  layer.shape.epilogue.activation = op.activation;
+  layer.shape.epilogue.leaky_slope = op.leaky_slope;
+  return layer;
 }
 
 // The search for one task's kernel, and what its candidates are run on.
 struct Search {
-  SparsePattern pattern;
   TuningTask task;
+  std::optional<ConvLayer> made;  // of a fully connected layer
   std::optional<ExpectedOutput> expected;
 
   Search(const Task& asked, const CompileOptions& options, int plans, const TuningDevice& device)
-      : pattern(analyse(*asked.layer)), task(asked, options, plans, device) {}
+      : task(asked, options, plans, device) {}
+
+  void expect() {
+    const Task& asked = task.task();
+    if (asked.layer == nullptr) made = as_convolution(asked);
+    const ConvLayer& layer = made ? *made : *asked.layer;
+    expected.emplace(layer, analyse(layer), asked.batch, asked.precision);
+  }
 };
 
 // The outcome of one candidate that was compiled.
 void measure(Search& search, std::size_t candidate, const Package& package, Measurer& measurer) {
   TuningTask& task = search.task;
   const Task& asked = task.task();
-  if (!search.expected) search.expected.emplace(*asked.layer, search.pattern, asked.batch, asked.precision);
+  if (!search.expected) search.expect();
   std::vector<float> output(static_cast<std::size_t>(search.expected->elements()),
                             std::numeric_limits<float>::quiet_NaN());
   try {

@@ -61,7 +61,7 @@ TEST_CASE("inspect_simplify_shows_what_each_pass_did_and_what_is_left") {
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("drop_unread           unchanged          7"));
   CHECK_THAT(outcome.out, Contains("fold_affine                   1          6"));
-  CHECK_THAT(outcome.out, Contains("conv  convolution          x -> p"));
+  CHECK_THAT(outcome.out, Contains("conv  convolution          x -> r"));
   CHECK_THAT(outcome.out, !Contains("channel_affine"));
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("inspect_simplify_json_lists_the_passes") {
   const Outcome outcome = run_burin({"inspect", kModel, "--simplify", "--json"});
   REQUIRE(outcome.exit_code == 0);
   const auto document = nlohmann::json::parse(outcome.out);
-  CHECK(document["graph"]["operators"].size() == 4);
+  CHECK(document["graph"]["operators"].size() == 5);
   const auto& passes = document["passes"];
   REQUIRE(passes.size() >= 6);
   CHECK(passes[3] == nlohmann::json{{"pass", "fold_affine"}, {"changes", 1}, {"operators", 6}});

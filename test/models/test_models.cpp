@@ -29,15 +29,28 @@ struct Compared {
   double ratio() const { return predicted_us / measured.us; }
 };
 
-std::vector<Compared> compare_all() {
-  std::ifstream file(BURIN_MODEL_TIMES);
+std::string text_of(const char* path) {
+  std::ifstream file(path);
+  INFO(path);
   REQUIRE(file);
   std::stringstream text;
   text << file.rdbuf();
+  return text.str();
+}
+
+// A row of a table, which docs/performance.md has, too.
+void show(const std::string& row) {
+  static const std::string page = text_of(BURIN_PERFORMANCE_PAGE);
+  fmt::print("{}\n", row);
+  INFO("docs/performance.md should have the row '" << row << "'");
+  CHECK(page.find("\n" + row + "\n") != std::string::npos);
+}
+
+std::vector<Compared> compare_all() {
   const std::vector<ModelCase> cases = model_cases();
   std::map<std::string, Network> networks;
   std::vector<Compared> all;
-  for (const MeasuredTime& time : parse_times(text.str())) {
+  for (const MeasuredTime& time : parse_times(text_of(BURIN_MODEL_TIMES))) {
     const auto found = std::ranges::find(cases, time.op, [](const ModelCase& c) { return c.edge.name; });
     INFO(time.op);
     REQUIRE(found != cases.end());
@@ -82,8 +95,6 @@ const std::vector<Compared>& compared() {
   return all;
 }
 
-}  // namespace
-
 // Factors that the kernels of a provider stay within on operators that the models were not fitted to. Where they cannot
 // be kept any more, docs/performance.md says too little.
 struct Bound {
@@ -96,14 +107,13 @@ constexpr Bound kBounds[] = {{"conv_baked", 1.15, 1.45},    {"conv_dense", 1.2, 
                              {"copy", 1.25, 1.25},          {"global_average", 1.3, 1.3}, {"lrn", 1.2, 1.2},
                              {"softmax_channels", 1.4, 1.4}};
 
-TEST_CASE("models: how far each is off on operators that it was not fitted to") {
+void check_errors() {
   std::map<std::pair<std::string, bool>, std::vector<Compared>> groups;
   for (const Compared& one : compared()) groups[{one.measured.provider, one.fitted}].push_back(one);
-  fmt::print("{:18} {:7} {:>8} {:>6} {:>8} {:>12}\n", "provider", "cases", "kernels", "bias", "typical", "nine of ten");
   for (const auto& [group, members] : groups) {
     const ModelError error = error_of(members);
-    fmt::print("{:18} {:7} {:8} {:6.2f} {:8.2f} {:12.2f}\n", group.first, group.second ? "fitted" : "others",
-               error.kernels, error.bias, error.typical, error.nine_of_ten);
+    show(fmt::format("| `{}` | {} | {} | {:.2f} | {:.2f} | {:.2f} |", group.first, group.second ? "fitted" : "others",
+                     error.kernels, error.bias, error.typical, error.nine_of_ten));
   }
   if (std::getenv("BURIN_MODEL_ROWS") != nullptr) {
     for (const Compared& one : compared()) {
@@ -121,7 +131,7 @@ TEST_CASE("models: how far each is off on operators that it was not fitted to") 
   }
 }
 
-TEST_CASE("models: what they choose is nearly the fastest") {
+void check_choices() {
   using Kernels = std::vector<const Compared*>;
   std::map<bool, std::map<std::pair<std::string, int>, Kernels>> tasks;
   for (const Compared& one : compared()) tasks[one.fitted][{one.measured.op, one.measured.batch}].push_back(&one);
@@ -143,12 +153,20 @@ TEST_CASE("models: what they choose is nearly the fastest") {
     }
     REQUIRE(count >= 30);
     const double mean = std::exp(sum / count);
-    fmt::print("{}: {} tasks, the fastest provider for {}; a kernel takes {:.3f} times the fastest, at worst {:.2f}\n",
-               fitted ? "fitted" : "others", count, provider_right, mean, worst);
+    show(fmt::format("| {} | {} | {} | {:.3f} | {:.2f} |", fitted ? "fitted" : "others", count, provider_right, mean,
+                     worst));
     CHECK(provider_right >= count * 85 / 100);
     CHECK(mean < 1.04);
     CHECK(worst < 1.5);
   }
+}
+
+}  // namespace
+
+// Both judge the same comparison, which takes its time.
+TEST_CASE("models: how far each is off on operators that it was not fitted to, and what they choose") {
+  check_errors();
+  check_choices();
 }
 
 TEST_CASE("models: a file of times that cannot be read") {

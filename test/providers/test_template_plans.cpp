@@ -285,13 +285,22 @@ TEST_CASE("fully connected: whichever form of a layer streams fewer bytes") {
   };
   CHECK(best_of(1).template_name == "linear");
   for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 10 == 0 ? 1.0F : 0.0F;
-  const TemplatePlan sparse = best_of(1);
-  CHECK(sparse.template_name == "linear_sparse");
+  const auto sparse_of = [&](int batch) {
+    ProviderCheck check;
+    check.tuned_batch = batch;
+    return plan_of(network_of(op, {{op.in_features}}), "linear_sparse", check);
+  };
+  const TemplatePlan sparse = sparse_of(1);
   // 100 nonzeros of an output: four for each lane. Each has a value and a byte; a lane has its first feature.
   const std::int64_t output_words = 32 + 128 + 32, table_words = 24;
   CHECK(sparse.weights().run_words == table_words + 20 * output_words);
   CHECK(sparse.integers.at("delta_words") == 1);
-  CHECK(best_of(32).launch().tile_images == 4);
+  CHECK(sparse_of(32).launch().tile_images == 4);
+  // As many bytes as a network's layer has count.
+  op.in_features = op.out_features = 2048;
+  op.weights.assign(std::size_t{2048} * 2048, 0.0F);
+  for (std::size_t i = 0; i < op.weights.size(); i += 10) op.weights[i] = 1;
+  for (const int batch : {1, 32}) CHECK(best_of(batch).template_name == "linear_sparse");
   // Of three quarters, the dense form serves eight images at a time.
   for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 4 != 0 ? 1.0F : 0.0F;
   CHECK(best_of(32).template_name == "linear");
@@ -308,9 +317,7 @@ TEST_CASE("fully connected: distances that need sixteen bits") {
   op.in_features = 50'000;
   op.weights.resize(50'000);
   const Network smaller = network_of(op, {{op.in_features}});
-  const TemplatePlan plan = best_plan(op, {});
-  CHECK(plan.template_name == "linear_sparse");
-  CHECK(plan.integers.at("delta_words") == 2);
+  CHECK(plan_of(smaller, "linear_sparse").integers.at("delta_words") == 2);
   CHECK(check_operator(smaller) == "");
 }
 
@@ -320,18 +327,17 @@ TEST_CASE("fully connected: layers stored in FP16") {
   op.out_features = 20;
   op.bias.assign(20, 0.1F);
   for (int i = 0; i < 20'000; ++i) op.weights.push_back(i % 10 == 0 ? 1 + static_cast<float>(i % 7) / 3 : 0.0F);
-  const auto planned = [&](int before = 0) {
+  const auto planned = [&](const char* provider, int before = 0) {
     ProviderCheck check;
     check.before = before;
     check.linear_storage = ElementType::f16;
     const Network network = network_of(op, {{op.in_features}});
     const Task task = task_of(network, network.operators.front(), check);
-    const TemplatePlan plan = best_plan(op, check);
-    return Planned{plan, find_provider(plan.template_name)->make(task, print(plan)).weights};
+    const TemplatePlan plan = plan_of(network, provider, check);
+    return Planned{plan, find_provider(provider)->make(task, print(plan)).weights};
   };
   const auto half = [](float value) { return std::uint32_t{to_half(ElementType::f16, value)}; };
-  const Planned sparse = planned();
-  CHECK(sparse.plan.template_name == "linear_sparse");
+  const Planned sparse = planned("linear_sparse");
   CHECK(stores_halves(sparse.plan));
   CHECK(describe(sparse.plan).starts_with("linear_sparse fp16, "));
   // As with FP32, but two words of values for each lane in place of four.
@@ -346,25 +352,24 @@ TEST_CASE("fully connected: layers stored in FP16") {
   CHECK(sparse.weights[start + 64 + 1] == (half(op.weights[60]) | half(op.weights[70]) << 16));
   CHECK(sparse.weights[start + 96 + 1] == (10U << 8 | 10U << 16 | 10U << 24));
 
-  // Half of the weights: a value and a byte are more than two values of two bytes.
   for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 5 < 3 ? 1 + static_cast<float>(i % 7) : 0.0F;
-  const Planned dense = planned();
+  const Planned dense = planned("linear");
   CHECK(describe(dense.plan).starts_with("linear fp16, "));
   CHECK(dense.plan.integers.at("row_words") == 500);
   REQUIRE(dense.plan.weights().run_words == 20 * 500 + 20);
   const std::vector<float>& w = op.weights;
   CHECK(dense.weights[1] == (half(w[4]) | half(w[5]) << 16));  // pieces of four: their first words, then the second
   CHECK(dense.weights[251] == (half(w[6]) | half(w[7]) << 16));
-  CHECK(planned(1).weights[251] == (half(w[502]) | half(w[503]) << 16));  // pieces of one
+  CHECK(planned("linear", 1).weights[251] == (half(w[502]) | half(w[503]) << 16));  // pieces of one
 
   // What rounds to zero is not stored.
   for (std::size_t i = 0; i < op.weights.size(); ++i) op.weights[i] = i % 10 == 0 ? 1.0F : 1e-9F;
-  CHECK(planned().plan == sparse.plan);
+  CHECK(planned("linear_sparse").plan == sparse.plan);
 
   op.weights[1234] = -65519;
-  CHECK(stores_halves(planned().plan));
+  CHECK(stores_halves(planned("linear").plan));
   op.weights[1234] = -65520;
-  CHECK_THAT(BURIN_THROWN(unsupported, planned()).text,
+  CHECK_THAT(BURIN_THROWN(unsupported, planned("linear")).text,
              burin_test::Contains("linear layer 'tested': its weight -65520 is too large for FP16, whose "
                                   "largest number is 65504: compile it with --linear-storage fp32"));
 }

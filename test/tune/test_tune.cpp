@@ -372,3 +372,34 @@ TEST_CASE("tune: when the time is up nothing new is tried, and what has the most
   options.budget_s = 0;
   CHECK(tune(network, measurer, options).size() == 3);
 }
+
+TEST_CASE("tune: fully connected layers, dense and sparse") {
+  Network network;
+  network.source = "test";
+  network.tensors = {{"x", {200}}, {"y", {30}}};
+  network.inputs = {0};
+  network.outputs = {1};
+  Linear op;
+  op.in_features = 200;
+  op.out_features = 30;
+  op.bias.assign(30, 0.5F);
+  op.activation = Activation::relu;
+  for (int i = 0; i < 200 * 30; ++i) op.weights.push_back(i % 7 == 0 ? static_cast<float>(i % 5) - 1.5F : 0.0F);
+  network.operators.push_back({"fc", op, {0}, 1});
+  for (const std::string fastest : {"linear", "linear_sparse"}) {
+    FakeMeasurer measurer(network);
+    measurer.others_us = [&](const Kernel& kernel) { return kernel.provider == fastest ? 1.0 : 2.0; };
+    const CompileOptions options;
+    std::vector<TunedKernel> tuned = tune(network, measurer, {}, options);
+    REQUIRE(tuned.size() == 1);
+    CHECK(providers_of(tuned[0]) == std::set<std::string>{"linear", "linear_sparse"});
+    for (const TuningCandidate& candidate : tuned[0].evidence.candidates) CHECK(candidate.fault.empty());
+    CHECK(tuned[0].candidate.provider == fastest);
+    CompileOptions measured = options;
+    measured.tuned = std::move(tuned);
+    const std::vector<Task> tasks = layer_tasks(network, measured);
+    const Choice choice = choose(tasks.at(0), measured);
+    CHECK(choice.candidate.provider == fastest);
+    CHECK(choice.candidate.estimate.source == Estimate::Source::measured);
+  }
+}
