@@ -160,10 +160,18 @@ Candidate TemplateProvider::with_choices(const Task& task, const std::string& te
   const auto refuse = [&](const std::string& why) {
     fail(ErrorKind::usage, "layer '{}': no plan of {} keeps --plan {}: {}", task.name, name(), text, why);
   };
-  const std::vector<Candidate> best = search(task, {});
-  if (best.empty()) refuse(fmt::format("it has none for {}", task.description));
-  TemplatePlan plan = parse_template_plan(best.front().plan);
-  for (const auto& [choice, value] : parse_choices(text)) choice_in(plan, choice) = value;
+  constexpr int kAll = 1000;
+  const std::vector<std::pair<std::string, int>> chosen = parse_choices(text);
+  const std::vector<Candidate> all = search(task, {.count = kAll});
+  if (all.empty()) refuse(fmt::format("it has none for {}", task.description));
+  for (const Candidate& candidate : all) {
+    TemplatePlan plan = parse_template_plan(candidate.plan);
+    const auto has = [&](const auto& choice) { return choice_in(plan, choice.first) == choice.second; };
+    if (std::ranges::all_of(chosen, has)) return candidate;
+  }
+  // Nothing like it was proposed: the best plan, with these choices.
+  TemplatePlan plan = parse_template_plan(all.front().plan);
+  for (const auto& [choice, value] : chosen) choice_in(plan, choice) = value;
   const auto check = [&] {
     std::vector<std::string> faults = verify(plan);
     if (faults.empty()) faults = check_constants(plan, constants_);
@@ -171,6 +179,7 @@ Candidate TemplateProvider::with_choices(const Task& task, const std::string& te
   };
   check();
   plan = plan_as(task, plan);
+  if (plan.integers.empty()) refuse("together with the best of its other choices they do not fit; choose these, too");
   check();
   return candidate(task, plan);
 }

@@ -44,6 +44,7 @@ constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or 
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
+constexpr double kStridedLoss = 1.7;         // of direct loads that use every other word of what they bring
 // What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
 // which the model made too much.
 constexpr double kClusterTilesUs = 0.9;
@@ -114,6 +115,10 @@ class LaunchModel {
     cost.issue_us = busy * us_per_clock;
     cost.fetch_us = starved * us_per_clock;
     cost.staging_us = exposed_memory_clocks(busy + starved) * us_per_clock;
+    if (f_.strided) {
+      cost.issue_us *= kStridedLoss;
+      cost.staging_us *= kStridedLoss;
+    }
     if (clustered_) {
       cost.reduction_us = arch_.cluster_reduction_us + cluster_clocks() * us_per_clock;
     } else if (f_.reduction == Reduction::last_block) {
@@ -277,7 +282,7 @@ void set_memory_figures(LaunchFigures& figures, const ConvShape& shape, const Pi
       direct ? tile.pixels() : saturating_product({tile.images, layout.patch_rows, layout.patch_cols});
   const bool whole_rows = tile.cols == shape.conv_w();
   figures.copy_waste = sector_waste(direct ? tile.cols : std::min(layout.patch_cols, shape.in_w), whole_rows);
-  if (direct) figures.copy_waste *= shape.stride_w;  // what lies between comes along
+  figures.strided = direct && shape.stride_w > 1;
   figures.store_waste = sector_waste(tile.cols, whole_rows);
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
     const OutputTile outputs = output_tile(tile, shape);

@@ -26,6 +26,7 @@ struct LaunchFigures {
   int pool_positions = 0;                  // of a window; 0: the layer has no pool
   std::int64_t tile_outputs = 0;           // with a pool: of a channel
   double copy_waste = 1, store_waste = 1;  // bytes moved over bytes needed: rows that are no whole sectors
+  bool strided = false;                    // direct loads of which every other word, or fewer, is used
   double traffic_bytes = 0;                // input and output of the launch
   int load_words = 1;                      // that one activation load brings: as many channels
   double load_conflict = 1;                // clocks per activation load and word
