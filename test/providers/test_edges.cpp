@@ -32,6 +32,10 @@ bool moves_nothing(const Operator& op) {
 
 }  // namespace
 
+TEST_CASE("providers: the example of docs/hacking.md is none of the product's") {
+  CHECK(find_provider("elementwise") != nullptr);
+  CHECK(find_provider("example_relu") == nullptr);
+}
 TEST_CASE("providers: pools") { check_all(pool_cases()); }
 TEST_CASE("providers: element by element and channel by channel") { check_all(channel_cases()); }
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
