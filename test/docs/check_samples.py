@@ -61,7 +61,8 @@ def commands_of(block):
 def run(command, folder, environment):
     result = subprocess.run(["bash", "-c", command], cwd=folder, env=environment, text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
-    lines = result.stdout.splitlines()
+    # How long things take says whether there is progress to tell.
+    lines = [line for line in result.stdout.splitlines() if not re.match(r"burin: \w+: \d+ of \d+ after", line)]
     # In columns, as a terminal shows it.
     return in_columns(lines) if command.startswith("ls ") else lines
 
@@ -96,7 +97,6 @@ def prepare(folder, burin):
         subprocess.run(command, cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
     make("python3", "examples/make_pruned_network.py", "small.safetensors")
     make("burin", "compile", "small.safetensors", "--arch", "sm_90", "--no-cache", "--quiet")
-    make("python3", "examples/models/make.py", "--out", "build/models", "--model", "squeezenet", "resnet50")
     return environment
 
 
