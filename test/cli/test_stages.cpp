@@ -1,4 +1,5 @@
-// --dump-dir, --stop-after and --from: every stage can be read, and an edited one goes back in.
+// --dump-dir and --from: every stage can be read, and an edited one goes back in. test_every_provider.cpp has the same
+// of kernels of all kinds, and --stop-after.
 
 #include "test/catch.h"
 #include "test/cli/program.h"
@@ -34,26 +35,6 @@ TEST_CASE("dump_dir_holds_every_stage_and_changes_nothing") {
   for (const std::string& file : kFiles) {
     CAPTURE(file);
     CHECK(std::filesystem::file_size(folder / ("d/conv/" + file)) > 0);
-  }
-}
-
-TEST_CASE("stop_after_stops_and_writes_no_package") {
-  const ScratchFolder folder;
-  write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  const std::vector<std::string> stages = {"layer", "pattern", "plan", "template", "specialised", "ptx"};
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    CAPTURE(stages[i]);
-    const std::string dump = folder / ("d" + stages[i]);
-    const Outcome outcome = run_burin(
-        {"compile", folder / "w.safetensors", "--arch", "sm_90", "--dump-dir", dump, "--stop-after", stages[i]}, {},
-        folder.path());
-    CHECK(outcome.exit_code == 0);
-    CHECK_THAT(outcome.out, Contains("stopped after stage '" + stages[i] + "'"));
-    CHECK_FALSE(std::filesystem::exists(folder / "w.burin"));
-    for (std::size_t file = 0; file < kFiles.size(); ++file) {
-      CAPTURE(kFiles[file]);
-      CHECK(std::filesystem::exists(dump + "/conv/" + kFiles[file]) == (file <= i));
-    }
   }
 }
 
