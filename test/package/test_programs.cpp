@@ -479,7 +479,7 @@ TEST_CASE("programs: activity maps are those of the kernel, or none") {
   // Of the whole batch.
   const Faults small = half_faults([](Program& p) { p.buffers[kInputMap].bytes /= 2; });
   REQUIRE_FALSE(small.empty());
-  CHECK(small[0] == "programs[1]: buffer 3 (layer1.input_map) has 128 bytes, and its map 256");
+  CHECK(small[0] == "programs[1]: buffer 3 (layer1.input.activity) has 128 bytes, and its map 256");
 }
 
 TEST_CASE("programs: of one layer have the same arguments") {
