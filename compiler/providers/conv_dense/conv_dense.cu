@@ -202,7 +202,7 @@ BURIN_DEVICE void leave(const ThreadTile& own, const Sums& sums) {
   }
 }
 
-// Of the tile's outputs the one at `step + mine`, where `mine` is less than a step.
+// Whether the tile has an output at `step + mine`, where `mine` is less than a step.
 BURIN_DEVICE bool is_output(u32 step, u32 mine) {
   const bool in_tile = step + block_threads() / tile_pixels() <= tile_outputs() || step + mine < tile_outputs();
   return in_tile && output_tile() * tile_outputs() + step + mine < static_cast<u32>(group_outputs());

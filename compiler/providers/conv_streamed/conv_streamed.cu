@@ -28,7 +28,7 @@ BURIN_DEVICE u32 warps() { return block_threads() / kWarpThreads; }
 BURIN_DEVICE i32 lane_words() { return divide_up(pixels(), kWarpThreads); }
 BURIN_DEVICE u32 strips() { return block_rows() * row_parts(); }
 BURIN_DEVICE u32 splits() { return cluster_blocks(); }
-// Of the output's pixels, of a 1x1 filter; or the input's.
+// What is staged are the pixels that a 1x1 filter reads for the output, or all of the input.
 BURIN_DEVICE u32 staged_words() { return compact() ? pixels() : in_rows() * in_cols(); }
 BURIN_DEVICE u32 staged_cols() { return compact() ? out_cols() : in_cols(); }
 
@@ -48,7 +48,7 @@ BURIN_DEVICE bool even_places() {
   return compact() || (stride_rows() == 1 && stride_cols() == 1 && in_cols() == out_cols());
 }
 
-// Of a thread's pixels.
+// Where a thread's pixels read the input.
 struct Pixels {
   u32 place[kMaxLaneWords];    // where filter position (0, 0) of the first channel lies
   u32 outside[kMaxLaneWords];  // filter rows and columns that lie beyond the image, in the bits of a pair's word
@@ -178,7 +178,7 @@ BURIN_DEVICE float collect(u32 row, u32 pixel) {
 
 BURIN_DEVICE u32 own_rows() { return divide_up(block_rows(), splits()); }
 
-// Of the block's row, as the activation leaves it.
+// Makes a value of the block's row, as the activation leaves it.
 BURIN_DEVICE float finish(u32 row, u32 channel, u32 pixel, const float* other) {
   const u32 word = channel * pixels() + pixel;
   const float added = residual() ? burin_dev_global_load(residual_of(other, first_image()), bytes_of(word)) : 0.0f;
