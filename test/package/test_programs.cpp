@@ -144,7 +144,7 @@ TEST_CASE("programs: of layers, with activity maps and halves as arguments") {
   CHECK(program.inputs()[0]->tensor == "layer1.input");
   CHECK(program.inputs()[0]->format_text() == "bf16 n2chw");
   CHECK(program.inputs()[2]->format_text() == "map 2x7x14");
-  CHECK(program.outputs()[1]->tensor == "layer1.output_map");
+  CHECK(program.outputs()[1]->tensor == "layer1.output.activity");
 }
 
 TEST_CASE("programs: by name") {
