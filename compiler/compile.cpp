@@ -9,11 +9,11 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/kernel_job.h"
 #include "compiler/make_kernels.h"
-#include "compiler/network/activity_maps.h"
 #include "compiler/network/simplify.h"
 #include "compiler/observer.h"
 #include "compiler/reentry.h"
 #include "ir/error.h"
+#include "ir/place_activity_maps.h"
 
 namespace burin {
 namespace {

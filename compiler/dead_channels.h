@@ -21,8 +21,8 @@ void kill_channels(const ActivityMap& map, const ActivityExtent& extent, std::sp
 std::string map_fault(const ActivityMap& map, const ActivityExtent& extent, std::span<const std::uint8_t> bytes,
                       std::span<const float> output, std::uint8_t unwritten);
 
-// Of all tiles and input channels, the share in which a kernel skips the channel: with its input's map `bytes`, cells
-// of `cell`, and tiles of `tile`.
+// Counts in which share of all tiles and input channels a kernel skips the channel: its input has the map `bytes`,
+// cells of `cell`, and tiles of `tile`.
 double skipped_share(const ConvShape& shape, int batch, const ActivityMap& tile, const ActivityMap& cell,
                      std::span<const std::uint8_t> bytes);
 

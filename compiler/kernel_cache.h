@@ -36,12 +36,12 @@ class KernelCache {
   std::int64_t limit_bytes_;
 };
 
-// Of everything that a kernel's code depends on: this program, its assembler, the task with its weights, the plan, the
+// Names all that a kernel's code depends on: this program, its assembler, the task with its weights, the plan, the
 // symbol and the options. What was measured is not part of it.
 std::string kernel_key(const Task& task, const Candidate& candidate, const std::string& symbol,
                        const CompileOptions& options);
 
-// Of everything that a choice depends on.
+// Names all that a choice depends on.
 std::string choice_key(const Task& task, const CompileOptions& options);
 
 }  // namespace burin

@@ -33,7 +33,7 @@ struct CompileOptions {
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
   std::vector<int> batches = {1};
   Precision precision = Precision::fp32;  // a plan in from_file has its own
-  // Of the inputs, outputs and residuals of all layers. Nothing: what the plan in from_file says, else nchw; with the
+  // All layers' inputs, outputs and residuals have it. Nothing: what the plan in from_file says, else nchw; with the
   // half precisions it can only be n2chw.
   std::optional<TensorLayout> layout;
   std::optional<TensorLayout> output_layout;  // of outputs and residuals, where it is another

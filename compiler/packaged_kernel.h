@@ -21,7 +21,7 @@ std::string add_data(PackagedKernel& kernel, const std::string& folder, std::str
 
 void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path,
               std::string content);
-// With what the assembler said of it.
+// Records what the assembler said of it as well.
 void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel assembled);
 
 void add_kernel(Package& package, PackagedKernel kernel);

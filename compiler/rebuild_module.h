@@ -8,7 +8,7 @@
 
 namespace burin {
 
-// As bitcode, for the host executor. Throws Error(unsupported) for a kernel that a person edited, Error(bad_input) for
+// Bitcode is for the host executor. Throws Error(unsupported) for a kernel that a person edited, Error(bad_input) for
 // one whose plan or weights in the package are not sound.
 std::string rebuild_module(const Package& package, const Kernel& kernel);
 

@@ -36,7 +36,7 @@ Choice reentry_choice(const Reentry& reentry, const Task& task);
 // The PTX that was fed back; empty when none was. Throws Error(bad_input) when `symbol` is not its entry.
 std::string edited_ptx(const Reentry& reentry, const std::string& symbol);
 
-// As assemble(), but PTX that a person edited and the assembler rejects is Error(bad_input).
+// Does what assemble() does, but PTX that a person edited and the assembler rejects is Error(bad_input).
 AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch, const std::string& symbol);
 
 }  // namespace burin

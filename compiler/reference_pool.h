@@ -9,7 +9,7 @@
 
 namespace burin {
 
-// Of `values`: so many planes of rows x cols, one after the other.
+// Pools `values`: so many planes of rows x cols, one after the other.
 std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int64_t cols,
                                    std::span<const double> values);
 

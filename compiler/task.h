@@ -34,7 +34,7 @@ struct Task {
   ElementType linear_storage = ElementType::f32;
 
   bool is_copy() const { return op == nullptr; }
-  // Of the operator: null where it is of another kind.
+  // What kind of operator it is; null where it is of another kind.
   template <typename Kind>
   const Kind* get() const {
     return op == nullptr ? nullptr : std::get_if<Kind>(&op->kind);

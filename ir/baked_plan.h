@@ -159,7 +159,7 @@ struct BakedPlan {
   int staging_bytes() const;  // kSharedReserveBytes, activity_bytes(), margins and all buffers
   // Dynamic shared memory of a block: staging, or what its threads or a cluster's blocks exchange after it.
   int shared_bytes() const;
-  // With Reduction::cluster each block adds so many channels of its group: split i those from i * added_channels() on.
+  // With Reduction::cluster each block adds so many channels of its group: split i from i * added_channels() on.
   int added_channels(int group) const;
   int slice_stages(const Slice& slice) const;
   // Stages whose copies begin before the first stage is computed: all when none shares its buffer with another.
@@ -168,7 +168,7 @@ struct BakedPlan {
 
   bool uses_activity() const { return skips.has_value() || marks; }
   ActivityMap output_map() const { return {tile_images(), tile.rows, tile.cols}; }
-  // In shared memory, a bit for each input channel of the slice, in words that begin at multiples of 32 channels, then
+  // Shared memory has a bit for each input channel of the slice, in words that begin at multiples of 32 channels, then
   // a bit for each accumulator of the group.
   int live_words(const Slice& slice) const;
   int first_live_word(const Slice& slice) const;  // that of the slice's lowest channel

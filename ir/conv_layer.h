@@ -41,10 +41,10 @@ struct ConvShape {
   int in_h = 1, in_w = 1;
   Epilogue epilogue;
 
-  // Of the convolution: the pixels that are computed, of which a residual has one value each.
+  // These are the pixels that the convolution computes; a residual has a value for each.
   int conv_h() const;
   int conv_w() const;
-  // Of what is stored: the same, or what the pool makes of it.
+  // These are the pixels that are stored: the same, or what the pool makes of them.
   int out_h() const;
   int out_w() const;
   int channels_per_group() const { return in_channels / groups; }

@@ -42,7 +42,7 @@ constexpr ElementType element_of(Precision precision) {
   return ElementType::f16;
 }
 
-// With results in this type, sums and weights in FP32.
+// The precision whose results have this type, and whose sums and weights are FP32.
 constexpr Precision precision_of(ElementType type) {
   return type == ElementType::f32 ? Precision::fp32 : type == ElementType::f16 ? Precision::fp16 : Precision::bf16;
 }
@@ -53,9 +53,9 @@ double epsilon_of(ElementType type);
 double smallest_of(ElementType type);
 double largest_of(ElementType type);
 
-// To the nearest, ties to even; what is too large becomes infinity, NaN stays NaN. `type` is a half.
+// Rounds to the nearest, ties to even; what is too large becomes infinity, NaN stays NaN. `type` is a half.
 std::uint16_t to_half(ElementType type, double value);
-// Exact.
+// This is exact.
 float from_half(ElementType type, std::uint16_t bits);
 // The nearest value that `type` can hold; f32: `value` itself.
 float rounded(ElementType type, float value);

@@ -81,7 +81,7 @@ struct LaunchGeometry {
   bool operator==(const LaunchGeometry&) const = default;
 };
 
-// Of batches up to kMaxBatch; saturated.
+// The tiles of a batch of up to kMaxBatch images, saturated.
 std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch);
 // Blocks in x: those beyond the tiles end at once.
 std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch);
@@ -93,7 +93,7 @@ struct KernelForm {
 
   const KernelTensor* find(TensorRole role) const;  // null: the kernel has no such tensor
   bool has(TensorRole role) const { return find(role) != nullptr; }
-  // Of a kernel that has one.
+  // The kernel must have one.
   const KernelTensor& input() const;
   const KernelTensor& output() const;
   bool has_maps() const { return has(TensorRole::input_map) || has(TensorRole::output_map); }

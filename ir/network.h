@@ -22,7 +22,7 @@ struct NamedTensor {
 // An activation that flows between operators.
 struct Activations {
   std::string name;
-  // Of one image: {channels, rows, columns} or {features}; around transposes also others, of up to kMaxActivationRank
+  // One image has {channels, rows, columns} or {features}; around transposes also others, of up to kMaxActivationRank
   // axes.
   std::vector<std::int64_t> shape;
   TensorFormat format = {};       // in memory

@@ -41,7 +41,7 @@ struct Elementwise {
   float alpha = 0, beta = 0;
 };
 
-// Of two tensors of one shape; the second may have one value for each channel instead (shape {C, 1, 1}).
+// Combine has two tensors of one shape; the second may have one value for each channel instead (shape {C, 1, 1}).
 enum class Combination { add, multiply };
 std::string_view to_string(Combination combination);
 struct Combine {
@@ -60,7 +60,7 @@ struct Lrn {
 // Over all values of an image when it is flat, else along axis 0: over the channels of each pixel.
 struct Softmax {};
 
-// Of all inputs, along an axis of one image: 0 is the channels.
+// Puts all inputs behind each other along an axis of one image: 0 is the channels.
 struct Concat {
   int axis = 0;
 };

@@ -11,7 +11,7 @@
 namespace burin {
 namespace {
 
-// Of one axis.
+// Adds the faults of the windows along one axis.
 void check_windows(Faults& faults, std::string_view axis, std::int64_t in, std::int64_t out, int before, int after,
                    int kernel, int stride, int dilation) {
   if (out < 1) {

@@ -28,7 +28,7 @@ struct Range {
   std::int64_t begin = 0, end = 0;
 };
 
-// Of one image; all places of a buffer have its image stride. Places with runs of different kinds count as overlapping
+// Looks at one image: all places of a buffer have its stride. Places with runs of different kinds count as overlapping
 // wherever their ends are: what runs like that together is then asked to be ordered, which it always is.
 bool overlap(const Place& a, const Place& b) {
   if (a.end() <= b.offset || b.end() <= a.offset) return false;

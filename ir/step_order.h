@@ -20,7 +20,7 @@ class StepOrder {
   bool is_ordered(int a, int b) const { return is_before(a, b) || is_before(b, a); }
   bool all_before(const std::vector<int>& first, const std::vector<int>& second) const;
 
-  // Without those that another of them is behind; ascending.
+  // Leaves out those that another of them is behind; ascending.
   std::vector<int> reduced(std::vector<int> after) const;
 
  private:

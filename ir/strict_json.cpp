@@ -68,7 +68,7 @@ class Guard : public json::json_sax_t {
   const std::string& where_;
   const JsonLimits& limits_;
   std::size_t values_ = 0;
-  // Of the arrays (none) and objects that are open. Ordered, not hashed: a file cannot choose keys that make it slow.
+  // The keys of each array (none) and object that is open. They are ordered, not hashed: no file can make that slow.
   std::vector<std::set<std::string>> keys_;
   std::vector<std::string> top_keys_;
 };

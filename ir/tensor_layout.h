@@ -48,9 +48,9 @@ constexpr int channels_together(TensorLayout layout) { return layout == TensorLa
 // Images that lie side by side; as many elements make a word.
 constexpr int images_together(TensorLayout layout) { return layout == TensorLayout::n2chw ? 2 : 1; }
 
-// Of one image, filling channels included.
+// The elements of one image, filling channels included.
 std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols);
-// Of a whole tensor, filling included; and in 4-byte words, of which an element is one or, with n2chw, half of one.
+// The same of a whole tensor; and its 4-byte words, of which an element is one or, with n2chw, half of one.
 std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
                              std::int64_t cols);
 std::int64_t tensor_words(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,

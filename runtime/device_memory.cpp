@@ -167,7 +167,7 @@ namespace {
 class Capture {
  public:
   Capture(const DriverTable& driver, CUstream stream) : driver_(driver), stream_(stream) {
-    // Of this thread alone: what other threads do meanwhile neither breaks the capture nor is forbidden by it.
+    // It captures this thread alone: what other threads do meanwhile neither breaks it nor is forbidden by it.
     check(driver_, driver_.cuStreamBeginCapture(stream_, kStreamCaptureModeThreadLocal), "cuStreamBeginCapture");
     capturing_ = true;
   }

@@ -6,16 +6,6 @@
 #include "runtime/package_state.h"
 
 namespace burin {
-namespace {
-
-// Whether planned batch `a` suits a launch of `batch` images better than `b`: the largest that does not exceed it, else
-// the smallest.
-bool suits_better(int a, int b, int batch) {
-  if ((a <= batch) != (b <= batch)) return a <= batch;
-  return a <= batch ? a > b : a < b;
-}
-
-}  // namespace
 
 std::string list_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 20;
@@ -65,15 +55,11 @@ LoadedKernel LoadedPackage::kernel(std::string_view layer, int batch) const {
   if (batch < 1 || batch > kMaxBatch) {
     fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, layer, kMaxBatch);
   }
-  KernelSlot* best = nullptr;
-  for (KernelSlot& slot : state_->kernels) {
-    if (!slot.kernel->is_convolution() || slot.kernel->op != layer) continue;
-    if (best == nullptr || suits_better(slot.kernel->planned_batch, best->kernel->planned_batch, batch)) best = &slot;
-  }
+  const Kernel* best = kernel_for(manifest(), layer, batch);
   if (best == nullptr) {
     fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_names(layers()));
   }
-  return LoadedKernel(state_->load(*best));
+  return kernel_by_symbol(best->symbol);
 }
 
 LoadedKernel LoadedPackage::kernel_by_symbol(std::string_view symbol) const {

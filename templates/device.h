@@ -69,10 +69,10 @@ BURIN_PRIMITIVE void burin_dev_copy_wait(u32 pending);  // until at most `pendin
 // each burin_dev_gate_expect(), when that many bytes have arrived.
 constexpr u32 kGates = 8;
 BURIN_PRIMITIVE void burin_dev_gate_init(u32 gate);  // by one thread, before a barrier and any other use
-// By one thread: announces the bytes of the phase that begins. The phase before must have been waited for by it, or
+// One thread announces the bytes of the phase that begins. The phase before must have been waited for by it, or
 // before a barrier by another one, and no thread may still wait for it.
 BURIN_PRIMITIVE void burin_dev_gate_expect(u32 gate, u32 bytes);
-// Until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
+// Waits until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
 BURIN_PRIMITIVE void burin_dev_gate_wait(u32 gate, u32 phase);
 // Starts a copy of `bytes` whose arrival counts at `gate`. Source, target and bytes are multiples of 16. All threads
 // must have passed a barrier since the target was last read or copied to, and none may have stored to it (that would

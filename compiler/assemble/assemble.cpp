@@ -63,7 +63,7 @@ const Found& found() {
   return *instance;
 }
 
-// Without the lines that differ from run to run.
+// Leaves out the lines that differ from run to run.
 std::string lasting_part(const std::string& log) {
   std::string kept;
   for (std::size_t start = 0; start < log.size();) {

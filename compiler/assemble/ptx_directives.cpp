@@ -11,7 +11,7 @@
 namespace burin {
 namespace {
 
-// Of every architecture since sm_50; the PTX does not say for which one it is assembled.
+// Every architecture since sm_50 has these; the PTX does not say for which one it is assembled.
 constexpr int kRegistersPerMultiprocessor = 65536;
 constexpr std::int64_t kMaxRegistersPerThread = 255;
 

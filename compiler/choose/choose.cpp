@@ -88,7 +88,7 @@ double best_us(const std::vector<Candidate>& candidates) {
   return best;
 }
 
-// Of all providers but the one whose proposals take their time; those that take less than `worthwhile_us`.
+// Asks all providers but the one whose proposals take their time; keeps what takes less than `worthwhile_us`.
 std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) {
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
@@ -100,7 +100,7 @@ std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) 
   return candidates;
 }
 
-// As the precision and the layouts ask for; in FP32 where a provider is asked for that knows nothing else.
+// Follows the precision and the layouts; a provider that is asked for and knows FP32 alone gets FP32.
 ConvolutionFormats formats_for(const ConvLayer& layer, const CompileOptions& options) {
   const std::string& kind = options.kernels.of(layer.name);
   if (kind != kAutoKind && kind != kBakedProvider) return {};

@@ -27,7 +27,7 @@ std::string choices_for(const Provider& provider, const CompileOptions& options)
 // Error(unsupported) where there is none.
 std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count);
 
-// By the estimates; where candidates were measured, the fastest of these. Throws Error(unsupported) where no provider
+// Goes by the estimates, or by measurements where there are any. Throws Error(unsupported) where no provider
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
@@ -36,7 +36,7 @@ Choice choose(const Task& task, const CompileOptions& options);
 // asks for such a provider. `options` must outlive it.
 StaysApart pools_that_stay_apart(const CompileOptions& options);
 
-// In which formats convolutions compute: as CompileOptions::precision and the layouts ask for. One whose kernel is
+// The formats in which convolutions compute follow CompileOptions::precision and the layouts. One whose kernel is
 // asked of a provider that knows FP32 alone stays in FP32. `options` must outlive it.
 FormatsOf convolution_formats(const CompileOptions& options);
 

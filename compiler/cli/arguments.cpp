@@ -132,16 +132,16 @@ void check_arch(const std::string& name) {
   for (const ArchSpec& arch : known_archs()) names.emplace_back(arch.name);
   if (is_known(names, name)) return;
   const auto digits = std::ranges::find_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
-  const std::string meant = fmt::format("sm_{}", std::string(digits, name.end()));
-  const std::optional<int> compute = parse_whole_number(meant.substr(3));
-  if (compute && !is_known(names, meant) && *compute > known_archs().back().compute) {
+  const std::string full_name = fmt::format("sm_{}", std::string(digits, name.end()));
+  const std::optional<int> compute = parse_whole_number(full_name.substr(3));
+  if (compute && !is_known(names, full_name) && *compute > known_archs().back().compute) {
     fail(ErrorKind::unsupported,
          "--arch {}: burin makes machine code for {}; --arch {} also puts PTX into the package, which the driver of a "
          "newer GPU compiles when it first loads the package",
          name, fmt::join(names, ", "), arch_for_device(*compute)->name);
   }
   const std::string nearest =
-      is_known(names, meant) ? fmt::format("; did you mean '{}'?", meant) : did_you_mean(name, names);
+      is_known(names, full_name) ? fmt::format("; did you mean '{}'?", full_name) : did_you_mean(name, names);
   fail(ErrorKind::unsupported, "--arch {}: burin makes machine code for {}{}", name, fmt::join(names, ", "), nearest);
 }
 

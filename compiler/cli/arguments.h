@@ -41,7 +41,7 @@ struct ImportArguments {
   std::optional<int> max_extent;
 
   void add_to(CLI::App& command);
-  // Of all that add_to() adds but --layer: what packages have no use for.
+  // The names of all that add_to() adds but --layer: packages have no use for these.
   static std::vector<std::string> names();
   // The network, with --max-extent applied and its notes printed. Throws Error.
   Network import(const std::string& path) const;

@@ -1,17 +1,16 @@
 // burin bench: how long a package's kernels take on a GPU, and cuDNN beside them in the same run.
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
 
 #include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
+#include "compiler/cli/bench_report.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/file_kind.h"
 #include "compiler/cli/given_options.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/measurement_json.h"
 #include "compiler/cli/network_bench.h"
 #include "compiler/cli/output_paths.h"
 #include "compiler/cli/table.h"
@@ -19,7 +18,6 @@
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
-#include "ir/package/atomic_file.h"
 #include "ir/text.h"
 #include "runtime/bench/cudnn_baseline.h"
 
@@ -100,19 +98,6 @@ std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const 
   return all;
 }
 
-// The kernel that the runtime would choose for so many images.
-const Kernel& kernel_for(const Manifest& manifest, const std::string& layer, int batch) {
-  const Kernel* best = nullptr;
-  const auto rank = [batch](const Kernel& kernel) {
-    return kernel.planned_batch <= batch ? kernel.planned_batch : -kernel.planned_batch;
-  };
-  for (const Kernel& kernel : manifest.kernels) {
-    if (!kernel.is_convolution() || kernel.op != layer) continue;
-    if (best == nullptr || rank(kernel) > rank(*best)) best = &kernel;
-  }
-  return *best;
-}
-
 // What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
 // that the runtime would choose.
 std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments) {
@@ -128,7 +113,7 @@ std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments
     if (std::find(done.begin(), done.end(), kernel.op) != done.end()) continue;
     done.push_back(kernel.op);
     for (const int batch : batches) {
-      rows.push_back({.kernel = &kernel_for(manifest, kernel.op, batch), .batch = batch});
+      rows.push_back({.kernel = kernel_for(manifest, kernel.op, batch), .batch = batch});
     }
   }
   if (rows.empty() && arguments.layer)
@@ -140,9 +125,7 @@ std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt:
 
 std::string time_text(const std::optional<CudnnTime>& time) { return time ? microseconds_text(time->median_us) : "-"; }
 
-std::string spread_text(const Measurement& m) {
-  return fmt::format("{}/{}/{}", microseconds_text(m.p10_us), microseconds_text(m.p90_us), microseconds_text(m.p99_us));
-}
+std::string spread_text(const Measurement& m) { return times_text({m.p10_us, m.p90_us, m.p99_us}); }
 
 // The geometric mean of the ratios to cuDNN in `mode`; empty where nothing is compared with it.
 std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
@@ -221,30 +204,12 @@ std::string json_key(CudnnMode mode) {
   return key;
 }
 
-// What the assembler said of the kernel's code, and the bytes of the same weights in other forms; null where the driver
-// compiled the PTX.
-void add_sizes(nlohmann::ordered_json& entry, const std::vector<InspectRow>& details, const std::string& symbol) {
-  const auto row =
-      std::find_if(details.begin(), details.end(), [&](const InspectRow& detail) { return detail.symbol == symbol; });
-  BURIN_CHECK(row != details.end(), "kernel {} is not in its package", symbol);
-  const auto known = [](std::int64_t value) {
-    return value < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
-  };
-  entry["registers"] = known(row->registers);
-  entry["spill_bytes"] = known(row->spill_bytes);
-  entry["code_bytes"] = known(row->code_bytes);
-  entry["csr_bytes"] = row->csr_bytes();
-  entry["dense_bytes"] = row->dense_bytes();
-}
-
-std::string print_json(const Package& package, const std::vector<BenchRow>& rows, const BenchArguments& arguments,
-                       const DeviceInfo& device, const std::optional<std::string>& cudnn_version) {
-  const std::vector<InspectRow> details = rows_of_package(package, std::nullopt, device.arch());
-  nlohmann::ordered_json document = {
-      {"package", arguments.package},    {"package_bytes", std::filesystem::file_size(arguments.package)},
-      {"device", device.name},           {"arch", device.arch()},
-      {"driver", device.driver_version}, {"copies", arguments.options.copies},
-      {"input_buffers", kInputBuffers},  {"rows", nlohmann::ordered_json::array()}};
+std::string print_json(const std::vector<BenchRow>& rows, const BenchArguments& arguments, const DeviceInfo& device,
+                       const std::optional<std::string>& cudnn_version) {
+  nlohmann::ordered_json document = bench_document(arguments.package, device);
+  document["copies"] = arguments.options.copies;
+  document["input_buffers"] = kInputBuffers;
+  document["rows"] = nlohmann::ordered_json::array();
   if (cudnn_version) document["cudnn"] = *cudnn_version;
   for (const BenchRow& row : rows) {
     nlohmann::ordered_json entry = {{"layer", row.kernel->op},
@@ -258,11 +223,11 @@ std::string print_json(const Package& package, const std::vector<BenchRow>& rows
                                     {"planned_batch", row.kernel->planned_batch},
                                     {"predicted_us", row.kernel->predicted_us},
                                     {"loaded_from", row.times.loaded_from},
-                                    {"dead", row.dead ? nlohmann::ordered_json(*row.dead) : nlohmann::ordered_json()},
+                                    {"dead", known_json(row.dead)},
                                     {"skipped", row.times.skipped},
                                     {"warm", measurement_json(row.times.warm)},
                                     {"cold", measurement_json(row.times.cold)}};
-    add_sizes(entry, details, row.kernel->symbol);
+    add_sizes(entry, {*row.kernel, described_code(*row.kernel, device.arch())});
     for (const CudnnMode mode : row.modes) entry[json_key(mode)] = to_json(row.baseline[mode]);
     if (!row.modes.empty()) entry["cudnn_note"] = row.baseline.note;
     document["rows"].push_back(std::move(entry));
@@ -332,14 +297,7 @@ int bench_package(const BenchArguments& arguments) {
     }
   }
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
-  if (arguments.json) {
-    const std::string document = print_json(package, rows, arguments, device.info(), version);
-    if (*arguments.json == "-") {
-      print_data(document);
-      return 0;
-    }
-    write_file_atomically(*arguments.json, document);
-  }
+  if (arguments.json && write_document(*arguments.json, print_json(rows, arguments, device.info(), version))) return 0;
   print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",
                          arguments.package, device.info().name, device.info().arch(),
                          version ? ", cuDNN " + *version : std::string(), arguments.options.copies));

@@ -23,7 +23,7 @@ void print_error(std::string_view text);
 void print_note(std::string_view text);
 // "burin: TEXT" to stderr where verbose.
 void print_step(std::string_view text);
-// To stdout, checked: throws Error(usage) where it cannot be written (a full disk, a closed pipe).
+// Writes to stdout, and throws Error(usage) where that fails (a full disk, a closed pipe).
 void print_data(std::string_view text);
 
 enum class Colour { red, green };

@@ -36,21 +36,16 @@ struct InspectArguments {
   ImportArguments import;
 };
 
-// What is not known leaves its cell empty, and a column of empty cells is not shown.
-std::string count_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
-std::string code_text(std::int64_t bytes) { return bytes < 0 ? "" : bytes_text(bytes); }
-
 // fp32 goes without saying.
-std::string precision_text(const InspectRow& row) {
-  return row.precision == to_string(Precision::fp32) ? std::string() : row.precision;
+std::string precision_text(const Kernel& kernel) {
+  return kernel.precision == to_string(Precision::fp32) ? std::string() : kernel.precision;
 }
 
 // nchw goes without saying, and of half tensors n2chw.
-std::string layout_text(const InspectRow& row) {
-  if (row.input_layout != row.output_layout) {
-    return fmt::format("{} > {}", to_string(row.input_layout), to_string(row.output_layout));
-  }
-  return row.input_layout == TensorLayout::nchw4 ? std::string(to_string(row.input_layout)) : std::string();
+std::string layout_text(const KernelForm& form) {
+  const TensorLayout input = form.input().layout, output = form.output().layout;
+  if (input != output) return fmt::format("{} > {}", to_string(input), to_string(output));
+  return input == TensorLayout::nchw4 ? std::string(to_string(input)) : std::string();
 }
 
 // "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.
@@ -84,15 +79,16 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
   double predicted = 0, tuned = 0;
   bool all_code = true, all_tuned = true;
   for (const InspectRow& row : rows) {
-    if (row.batch != batch) continue;
+    const Kernel& kernel = row.kernel;
+    if (kernel.planned_batch != batch) continue;
     ++count;
-    nonzeros += row.nonzeros;
-    weights += row.shape.weight_elements();
-    predicted += row.predicted_us;
-    all_tuned = all_tuned && row.tuning;
-    if (row.tuning) tuned += chosen(*row.tuning).us;
-    all_code = all_code && row.code_bytes >= 0;
-    code += row.code_bytes;
+    nonzeros += kernel.layer->nonzeros;
+    weights += kernel.layer->shape.weight_elements();
+    predicted += kernel.predicted_us;
+    all_tuned = all_tuned && kernel.tuning;
+    if (kernel.tuning) tuned += chosen(*kernel.tuning).us;
+    all_code = all_code && row.code.code_bytes >= 0;
+    code += row.code.code_bytes;
     csr += row.csr_bytes();
   }
   const double sparsity = weights > 0 ? 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights) : 0.0;
@@ -100,7 +96,7 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
           "",
           fmt::format("{}", batch),
           fmt::format("{:.1f} %", 100.0 * sparsity),
-          count_text(nonzeros),
+          with_separators(nonzeros),
           "",
           "",
           "",
@@ -110,7 +106,7 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
           all_tuned ? microseconds_text(tuned) : "",
           "",
           "",
-          code_text(all_code ? code : -1),
+          known_bytes(all_code ? code : -1),
           bytes_text(csr),
           bytes_text(weights * static_cast<std::int64_t>(sizeof(float)))};
 }
@@ -136,59 +132,58 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                {"dense", Align::right}});
   std::vector<int> batches;
   for (const InspectRow& row : rows) {
-    table.add({row.layer, short_shape(row.shape), fmt::format("{}", row.batch),
-               fmt::format("{:.1f} %", 100.0 * row.sparsity()), count_text(row.nonzeros),
-               fmt::format("{}/{}", row.dead_inputs, row.dead_outputs), row.provider, precision_text(row), row.plan,
-               layout_text(row), microseconds_text(row.predicted_us),
-               row.tuning ? microseconds_text(chosen(*row.tuning).us) : "", count_text(row.registers),
-               count_text(row.spill_bytes), code_text(row.code_bytes), bytes_text(row.csr_bytes()),
+    const Kernel& kernel = row.kernel;
+    const KernelLayer& layer = *kernel.layer;
+    table.add({kernel.op, short_shape(layer.shape), fmt::format("{}", kernel.planned_batch),
+               fmt::format("{:.1f} %", 100.0 * row.sparsity()), with_separators(layer.nonzeros),
+               fmt::format("{}/{}", layer.dead_inputs, layer.dead_outputs), kernel.provider, precision_text(kernel),
+               kernel.plan_short, layout_text(kernel.form), microseconds_text(kernel.predicted_us),
+               kernel.tuning ? microseconds_text(chosen(*kernel.tuning).us) : "", known_count(row.code.registers),
+               known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});
-    if (std::find(batches.begin(), batches.end(), row.batch) == batches.end()) batches.push_back(row.batch);
+    if (std::ranges::find(batches, kernel.planned_batch) == batches.end()) batches.push_back(kernel.planned_batch);
   }
   for (const int batch : batches) table.add_footer(sum_cells(rows, batch));
   return table.print();
 }
 
 nlohmann::ordered_json to_json(const InspectRow& row) {
-  const auto known = [](std::int64_t value) {
-    return value < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(value);
-  };
-  const ConvShape& s = row.shape;
-  return {{"layer", row.layer},
-          {"batch", row.batch},
-          {"shape", describe(s)},
-          {"in_channels", s.in_channels},
-          {"out_channels", s.out_channels},
-          {"kernel", {s.kernel_h, s.kernel_w}},
-          {"input", {s.in_h, s.in_w}},
-          {"output", {s.out_h(), s.out_w()}},
-          {"groups", s.groups},
-          {"sparsity", row.sparsity()},
-          {"nonzeros", row.nonzeros},
-          {"dead_inputs", row.dead_inputs},
-          {"dead_outputs", row.dead_outputs},
-          {"provider", row.provider},
-          {"precision", row.precision},
-          {"plan", row.plan},
-          {"input_layout", to_string(row.input_layout)},
-          {"output_layout", to_string(row.output_layout)},
-          {"predicted_us", row.predicted_us},
-          {"tuning", row.tuning ? to_json(*row.tuning) : nlohmann::ordered_json()},
-          {"symbol", row.symbol},
-          {"arch", row.arch},
-          {"registers", known(row.registers)},
-          {"spill_bytes", known(row.spill_bytes)},
-          {"code_bytes", known(row.code_bytes)},
-          {"csr_bytes", row.csr_bytes()},
-          {"dense_bytes", row.dense_bytes()}};
+  const Kernel& kernel = row.kernel;
+  const ConvShape& s = kernel.layer->shape;
+  nlohmann::ordered_json entry = {{"layer", kernel.op},
+                                  {"batch", kernel.planned_batch},
+                                  {"shape", describe(s)},
+                                  {"in_channels", s.in_channels},
+                                  {"out_channels", s.out_channels},
+                                  {"kernel", {s.kernel_h, s.kernel_w}},
+                                  {"input", {s.in_h, s.in_w}},
+                                  {"output", {s.out_h(), s.out_w()}},
+                                  {"groups", s.groups},
+                                  {"sparsity", row.sparsity()},
+                                  {"nonzeros", kernel.layer->nonzeros},
+                                  {"dead_inputs", kernel.layer->dead_inputs},
+                                  {"dead_outputs", kernel.layer->dead_outputs},
+                                  {"provider", kernel.provider},
+                                  {"precision", kernel.precision},
+                                  {"plan", kernel.plan_short},
+                                  {"input_layout", to_string(kernel.form.input().layout)},
+                                  {"output_layout", to_string(kernel.form.output().layout)},
+                                  {"predicted_us", kernel.predicted_us},
+                                  {"tuning", kernel.tuning ? to_json(*kernel.tuning) : nlohmann::ordered_json()},
+                                  {"symbol", kernel.symbol},
+                                  {"arch", row.code.arch}};
+  add_sizes(entry, row);
+  return entry;
 }
 
 void print_tuning(const std::vector<InspectRow>& rows) {
-  for (const InspectRow& row : rows) {
-    if (row.tuning) print_data(fmt::format("\n{}, batch {}: {}", row.layer, row.batch, tuning_table(*row.tuning)));
+  bool tuned = false;
+  for (const auto& [kernel, code] : rows) {
+    if (!kernel.tuning) continue;
+    tuned = true;
+    print_data(fmt::format("\n{}, batch {}: {}", kernel.op, kernel.planned_batch, tuning_table(*kernel.tuning)));
   }
-  if (std::none_of(rows.begin(), rows.end(), [](const InspectRow& row) { return row.tuning.has_value(); }))
-    print_note("no kernel was tuned (compile --tune)");
+  if (!tuned) print_note("no kernel was tuned (compile --tune)");
 }
 
 nlohmann::ordered_json graph_json(const Network& network) {
@@ -283,7 +278,7 @@ int inspect(const InspectArguments& arguments) {
     rows = rows_of_package(package, layer_glob, arguments.arch);
     about = fmt::format("{}: from {}, by burin {}", arguments.input, package.manifest.source,
                         package.manifest.tool_version);
-    if (!rows.empty() && !rows.front().arch.empty()) about += ", code for " + rows.front().arch;
+    if (!rows.empty() && !rows.front().code.arch.empty()) about += ", code for " + rows.front().code.arch;
   } else {
     refuse_given(*arguments.command, {"--tuning"},
                  fmt::format("{} is no package, and only compile --tune measures plans", arguments.input));

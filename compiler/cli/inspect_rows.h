@@ -1,6 +1,7 @@
 // The rows of `burin inspect`: one for each kernel of a package, or for each layer and batch size of a weights file.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,19 +12,13 @@
 
 namespace burin {
 
+// The machine code of a kernel that is described: that for `arch`, or the first. Where there is none, its name is empty
+// and its figures are not known.
+KernelBinary described_code(const Kernel& kernel, const std::optional<std::string>& arch);
+
 struct InspectRow {
-  std::string layer, symbol, provider, precision, plan;
-  std::string arch;  // of the machine code that is described; empty where there is none
-  ConvShape shape;
-  int batch = 1;
-  std::int64_t nonzeros = 0;
-  int dead_inputs = 0, dead_outputs = 0;
-  double predicted_us = 0;
-  TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
-  std::optional<TuningRecord> tuning;
-  // -1: not known
-  int registers = -1, spill_bytes = -1;
-  std::int64_t code_bytes = -1;
+  Kernel kernel;  // of a convolution
+  KernelBinary code = {};
 
   double sparsity() const;
   // What a compressed-row matrix of the same weights takes: a value and a column index of 4 bytes for each nonzero, a
@@ -31,6 +26,9 @@ struct InspectRow {
   std::int64_t csr_bytes() const;
   std::int64_t dense_bytes() const;
 };
+
+// Adds the figures of the row's code, and the bytes of the same weights in other forms. What is not known is null.
+void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row);
 
 // The kernels whose layer matches. `arch` chooses the machine code that is described (default: the first).
 std::vector<InspectRow> rows_of_package(const Package& package, const std::optional<std::string>& layer_glob,

@@ -1,16 +1,14 @@
 #include "compiler/cli/network_bench.h"
 
 #include <algorithm>
-#include <filesystem>
 
+#include "compiler/cli/bench_report.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/measurement_json.h"
 #include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
-#include "ir/package/atomic_file.h"
 
 namespace burin {
 namespace {
@@ -34,10 +32,7 @@ double images_per_second(const NetworkBench& bench) {
   return us > 0 ? bench.batch / us * kMicroseconds : 0;
 }
 
-std::string percentiles(const Measurement& m) {
-  return fmt::format("{}/{}/{}", microseconds_text(m.median_us), microseconds_text(m.p90_us),
-                     microseconds_text(m.p99_us));
-}
+std::string percentiles(const Measurement& m) { return times_text({m.median_us, m.p90_us, m.p99_us}); }
 
 std::string print_summary(const std::vector<NetworkBench>& benches) {
   Table table({{"batch", Align::right},
@@ -79,9 +74,8 @@ std::string print_steps(const NetworkBench& bench) {
     const Measurement& m = bench.times.steps[i];
     predicted += row.predicted_us.value_or(0);
     table.add({fmt::format("{}", i), row.op, row.kind, row.kernel + others_text(row.options),
-               microseconds_text(m.median_us),
-               fmt::format("{}/{}", microseconds_text(m.p10_us), microseconds_text(m.p90_us)),
-               share_text(m.median_us, all), row.predicted_us ? microseconds_text(*row.predicted_us) : ""});
+               microseconds_text(m.median_us), times_text({m.p10_us, m.p90_us}), share_text(m.median_us, all),
+               row.predicted_us ? microseconds_text(*row.predicted_us) : ""});
   }
   table.add_footer({"", fmt::format("{} steps", bench.steps.size()), "", "", microseconds_text(all), "",
                     share_text(all, all), predicted > 0 ? microseconds_text(predicted) : ""});
@@ -102,16 +96,15 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
                                   {"steps", nlohmann::ordered_json::array()}};
   for (std::size_t i = 0; i < bench.steps.size(); ++i) {
     const NetworkBench::StepRow& row = bench.steps[i];
-    entry["steps"].push_back(
-        {{"step", i},
-         {"operator", row.op},
-         {"kind", row.kind},
-         {"part", row.part},
-         {"symbol", row.symbol},
-         {"kernel", row.kernel},
-         {"options", options_json(row.options)},
-         {"time", measurement_json(bench.times.steps[i])},
-         {"predicted_us", row.predicted_us ? nlohmann::ordered_json(*row.predicted_us) : nlohmann::ordered_json()}});
+    entry["steps"].push_back({{"step", i},
+                              {"operator", row.op},
+                              {"kind", row.kind},
+                              {"part", row.part},
+                              {"symbol", row.symbol},
+                              {"kernel", row.kernel},
+                              {"options", options_json(row.options)},
+                              {"time", measurement_json(bench.times.steps[i])},
+                              {"predicted_us", known_json(row.predicted_us)}});
   }
   return entry;
 }
@@ -167,14 +160,10 @@ std::string print_benches(const NetworkBenchArguments& arguments, const DeviceIn
 
 std::string benches_json(const NetworkBenchArguments& arguments, const DeviceInfo& device,
                          const std::vector<NetworkBench>& benches) {
-  nlohmann::ordered_json document = {{"package", arguments.package},
-                                     {"package_bytes", std::filesystem::file_size(arguments.package)},
-                                     {"device", device.name},
-                                     {"arch", device.arch()},
-                                     {"driver", device.driver_version},
-                                     {"samples", arguments.samples},
-                                     {"programmatic", arguments.programmatic},
-                                     {"network", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json document = bench_document(arguments.package, device);
+  document["samples"] = arguments.samples;
+  document["programmatic"] = arguments.programmatic;
+  document["network"] = nlohmann::ordered_json::array();
   for (const NetworkBench& bench : benches) document["network"].push_back(to_json(bench));
   return json_output(document);
 }
@@ -199,14 +188,7 @@ int bench_network_package(const NetworkBenchArguments& arguments, const Package&
       progress.finished(fmt::format("batch {} ({} of {})", batch, benches.size(), batches.size()));
     }
   }
-  if (arguments.json) {
-    const std::string document = benches_json(arguments, device.info(), benches);
-    if (*arguments.json == "-") {
-      print_data(document);
-      return 0;
-    }
-    write_file_atomically(*arguments.json, document);
-  }
+  if (arguments.json && write_document(*arguments.json, benches_json(arguments, device.info(), benches))) return 0;
   print_data(print_benches(arguments, device.info(), benches));
   return 0;
 }

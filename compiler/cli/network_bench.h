@@ -36,7 +36,7 @@ struct NetworkBench {
   std::vector<StepRow> steps;  // as many as times.steps
 };
 
-// On random inputs.
+// Measures a batch size on random inputs.
 NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,
                            const NetworkMeasureOptions& measure_options);

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "ir/network.h"
@@ -14,15 +15,6 @@ namespace burin {
 namespace {
 
 using Align = Table::Align;
-
-// Null where there is no cubin for `arch`.
-const KernelBinary* cubin_of(const Kernel& kernel, const std::optional<std::string>& arch) {
-  const auto fits = [&](const KernelBinary& binary) {
-    return binary.kind == BinaryKind::cubin && (!arch || binary.arch == *arch);
-  };
-  const auto found = std::ranges::find_if(kernel.binaries, fits);
-  return found == kernel.binaries.end() ? nullptr : &*found;
-}
 
 // Where the weights are instructions there are none.
 std::int64_t weight_bytes(const Kernel& kernel) {
@@ -37,9 +29,6 @@ std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
-
-// What is not known leaves its cell empty.
-std::string figure_text(std::int64_t value) { return value < 0 ? "" : with_separators(value); }
 
 std::string print_steps(const Manifest& manifest, const Program& program, const std::optional<std::string>& arch) {
   Table table({{"step", Align::right},
@@ -57,14 +46,12 @@ std::string print_steps(const Manifest& manifest, const Program& program, const 
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
     const Kernel& kernel = *find_kernel(manifest, step.kernel);
-    const KernelBinary* const cubin = cubin_of(kernel, arch);
-    const std::int64_t code_bytes = cubin != nullptr ? cubin->code_bytes : -1;
-    code += std::max<std::int64_t>(0, code_bytes);
+    const KernelBinary binary = described_code(kernel, arch);
+    code += std::max<std::int64_t>(0, binary.code_bytes);
     weights += weight_bytes(kernel);
     predicted += kernel.predicted_us;
     table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(step.options),
-               figure_text(cubin != nullptr ? cubin->registers : -1),
-               figure_text(cubin != nullptr ? cubin->spill_bytes : -1), code_bytes < 0 ? "" : bytes_text(code_bytes),
+               known_count(binary.registers), known_count(binary.spill_bytes), known_bytes(binary.code_bytes),
                weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
                kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
@@ -96,11 +83,11 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
     nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
                                     {"kind", kernel.kind},       {"provider", kernel.provider},
                                     {"plan", kernel.plan_short}, {"weight_bytes", weight_bytes(kernel)}};
-    if (const KernelBinary* cubin = cubin_of(kernel, arch)) {
-      entry["arch"] = cubin->arch;
-      entry["registers"] = cubin->registers;
-      entry["spill_bytes"] = cubin->spill_bytes;
-      entry["code_bytes"] = cubin->code_bytes;
+    if (const KernelBinary binary = described_code(kernel, arch); !binary.arch.empty()) {
+      entry["arch"] = binary.arch;
+      entry["registers"] = binary.registers;
+      entry["spill_bytes"] = binary.spill_bytes;
+      entry["code_bytes"] = binary.code_bytes;
     }
     document["kernels"].push_back(std::move(entry));
   }

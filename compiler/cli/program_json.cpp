@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "compiler/cli/json_output.h"
+
 namespace burin {
 namespace {
 
@@ -19,7 +21,7 @@ nlohmann::ordered_json to_json(const Buffer& buffer) {
       {"tensor", buffer.tensor},
       {"shape", buffer.shape},
       {"home", to_string(buffer.home)},
-      {"argument", buffer.argument < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(buffer.argument)},
+      {"argument", known_json(buffer.argument)},
       {"format", buffer.format_text()},
       {"bytes", buffer.bytes},
       {"offset", buffer.home == BufferHome::arena ? nlohmann::ordered_json(buffer.offset) : nlohmann::ordered_json()},

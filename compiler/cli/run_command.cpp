@@ -15,9 +15,9 @@
 #include "compiler/execute/executor.h"
 #include "compiler/import/suggest.h"
 #include "compiler/import/weights_tensor.h"
-#include "compiler/network/kernel_program.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/kernel_program.h"
 
 namespace burin {
 namespace {

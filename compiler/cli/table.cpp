@@ -65,6 +65,9 @@ std::string bytes_text(long long bytes) {
   return kilobytes < 1e3 ? fmt::format("{:.1f} kB", kilobytes) : fmt::format("{:.2f} MB", kilobytes / 1e3);
 }
 
+std::string known_count(long long value) { return value < 0 ? "" : with_separators(value); }
+std::string known_bytes(long long bytes) { return bytes < 0 ? "" : bytes_text(bytes); }
+
 std::string microseconds_text(double microseconds) {
   if (!std::isfinite(microseconds) || microseconds < 0) return "-";
   if (microseconds < 10) return fmt::format("{:.2f}", microseconds);

@@ -32,6 +32,9 @@ class Table {
 std::string with_separators(long long value);
 // "0.4 kB", "12.3 kB", "1.2 MB"; powers of ten. Negative (not known): "-".
 std::string bytes_text(long long bytes);
+// The same, but empty for what is not known (negative).
+std::string known_count(long long value);
+std::string known_bytes(long long bytes);
 // Microseconds with three significant digits: "4.21", "51.3", "1234".
 std::string microseconds_text(double microseconds);
 // Columns that a UTF-8 text takes.

@@ -20,7 +20,7 @@ void check_choice(const std::string& option, const std::string& value, const std
 // One of tensor_layout_names(), of --layout.
 TensorLayout parse_layout(const std::string& text);
 
-// Of --precision, and of --layout where it is given: half tensors lie in n2chw alone, and nothing else does. Throws
+// What --precision says, and --layout where it is given: half tensors lie in n2chw alone, and nothing else does. Throws
 // Error(unsupported) for a precision that is not known.
 struct TensorChoice {
   Precision precision = Precision::fp32;

@@ -37,7 +37,7 @@ class BlockSchedule {
   }
 
  private:
-  // Of the clusters, which then have one slice.
+  // Columns are those of clusters, each of which has one slice then.
   bool is_last(std::int64_t pass, std::uint64_t column, std::uint64_t slice) const {
     const auto tile = static_cast<std::int64_t>(column);
     return static_cast<std::int64_t>(slice) % splits_ == (tile + pass * columns_) % splits_;

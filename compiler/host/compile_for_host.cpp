@@ -33,7 +33,7 @@ namespace {
 
 namespace orc = llvm::orc;
 
-// For the primitives, the text of a fault and a signal's frame.
+// The primitives, the text of a fault and a signal's frame need so much.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::size_t kPrimitivesStackBytes = 256 << 10;
 #elif defined(__has_feature)

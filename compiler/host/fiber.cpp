@@ -58,7 +58,7 @@ struct Context {
   void prepare(char* stack, std::size_t bytes, void (*entry)()) {
     constexpr int kSavedRegisters = 6;
     auto** top = reinterpret_cast<void**>(stack + bytes);
-    // As the switch leaves a stack: six registers, then where to return to. Above it the null return address of
+    // The stack is as a switch leaves it: six registers, then where to return to. Above is the null return address of
     // `entry`, which gives its frame the alignment that a call would have.
     *--top = nullptr;
     *--top = reinterpret_cast<void*>(entry);

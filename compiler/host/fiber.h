@@ -17,13 +17,13 @@ class FiberPool {
   FiberPool(const FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
 
-  // From the scheduler: the fiber will start at its entry. What it was doing before is forgotten.
+  // The scheduler calls this: the fiber will start at its entry. What it was doing before is forgotten.
   void restart(int fiber);
-  // From the scheduler: runs the fiber until it suspends or leaves.
+  // The scheduler calls this: it runs the fiber until that suspends or leaves.
   void resume(int fiber);
-  // From the running fiber: back to the scheduler, to go on with the next resume.
+  // The running fiber goes back to the scheduler, and on with the next resume.
   void suspend();
-  // From the running fiber: back to the scheduler for good.
+  // The running fiber goes back to the scheduler for good.
   [[noreturn]] void leave();
 
  private:

@@ -16,7 +16,7 @@
 
 namespace burin {
 
-// As in templates/device.h and device_nvptx.cu.
+// These are as in templates/device.h and device_nvptx.cu.
 inline constexpr std::uint32_t kGates = 8;
 inline constexpr std::uint32_t kFirstGateByte = 16, kGateBytes = 8;
 inline constexpr std::uint32_t kMaxGateBytes = (1U << 20) - 1;  // of one phase: an mbarrier counts no further

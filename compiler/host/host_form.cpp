@@ -230,7 +230,7 @@ class BlockSlots {
 
 // ---- long blocks
 
-// From the end, so that each cut moves one piece.
+// Cuts from the end, so that each cut moves one piece.
 void cut(llvm::BasicBlock& block) {
   std::size_t left = block.size();
   const auto fixed = static_cast<std::size_t>(std::count_if(block.begin(), block.end(), [](const auto& instruction) {

@@ -179,10 +179,10 @@ std::int64_t LaunchMemory::locate(TensorRole role, const char* access, std::uint
 
 std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float& value) const {
   const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
-  const auto meant = [&](TensorRole role) { return range == static_cast<std::uint64_t>(role); };
-  const TensorRole role = meant(TensorRole::residual)  ? TensorRole::residual
-                          : meant(TensorRole::weights) ? TensorRole::weights
-                                                       : TensorRole::input;
+  const auto lies_in = [&](TensorRole role) { return range == static_cast<std::uint64_t>(role); };
+  const TensorRole role = lies_in(TensorRole::residual)  ? TensorRole::residual
+                          : lies_in(TensorRole::weights) ? TensorRole::weights
+                                                         : TensorRole::input;
   std::string fault;
   const std::int64_t element = locate(role, "load from", address, fault);
   if (element < 0) return fault;

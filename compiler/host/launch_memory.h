@@ -52,7 +52,7 @@ class LaunchMemory {
 
   bool is_weight(std::uint64_t address) const;
 
-  // Of the input, the residual or the weights.
+  // Loads a value of the input, the residual or the weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
     const std::uint64_t offset = address - input_base_;
     if (offset < input_.size_bytes() && offset % kWordBytes == 0) {
@@ -67,7 +67,7 @@ class LaunchMemory {
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
   // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
-  // Of the maps. What a launch without the map is asked for is a fault.
+  // These two access the maps. What a launch without the map is asked for is a fault.
   std::optional<std::string> load_activity(std::uint64_t address, std::uint32_t& value) const;
   std::optional<std::string> store_activity(std::uint64_t address, std::uint32_t value, const Accessor& who);
   std::optional<std::string> load_partial(std::uint64_t address, float& value, const Accessor& who) const;

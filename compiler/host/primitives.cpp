@@ -147,7 +147,7 @@ void scratch_store(u64 base, i64 byte_offset, float value) noexcept {
   require(block.memory().store_partial(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
 
-// Of weights before the launch is awaited as well: no earlier kernel writes them.
+// Weights may be copied before the launch is awaited: no earlier kernel writes them.
 void copy_async(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, u32 valid) noexcept {
   Block& block = Block::current();
   if (!block.memory().is_weight(source)) require_awaited("asynchronous copy");

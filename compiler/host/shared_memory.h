@@ -58,7 +58,7 @@ class SharedMemory {
   // Atomic: several threads may do it between two barriers, but no other access may happen there.
   std::optional<std::string> set_bits(std::uint32_t address, int thread, std::uint32_t bits);
 
-  // By a thread of another block of the cluster.
+  // A thread of another block of the cluster loads.
   std::optional<std::string> load_from_cluster(std::uint32_t address, float& value);
   // Whether there was such a load since the last cluster barrier.
   bool loaded_by_others() const { return last_loaded_by_others_ == cluster_interval_; }

@@ -195,15 +195,15 @@ bool set_attribute(const std::string& key, const json& value, LayerGeometry& lay
   return true;
 }
 
-// Another tool's name or a misspelling: taking it for unknown would compile another layer than the one meant.
+// Refuses another tool's name and a misspelling: taken for unknown, they would make another layer than the one meant.
 void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
-  std::string meant = key.size() < kShortestMisspelling ? "" : nearest(key, kAttributes).value_or("");
+  std::string right_name = key.size() < kShortestMisspelling ? "" : nearest(key, kAttributes).value_or("");
   for (const auto& [theirs, ours] : kOtherNames) {
-    if (key == theirs) meant = ours;
+    if (key == theirs) right_name = ours;
   }
-  if (meant.empty()) return;
+  if (right_name.empty()) return;
   fail(layer.place.kind, "{}: {} is unknown; the attribute is called {}", layer.place.text, in_quotes(key),
-       in_quotes(meant));
+       in_quotes(right_name));
 }
 
 }  // namespace

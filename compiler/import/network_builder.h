@@ -18,7 +18,7 @@ void note_tiny_weights(Network& network);
 // Throws Error(usage).
 void check_zero_threshold(const ImportOptions& options);
 
-// At least one layer, each verified. Throws Error.
+// The network has at least one layer, and each is verified. Throws Error.
 Network build_network(const WeightsFile& file, const ImportOptions& options);
 
 }  // namespace burin

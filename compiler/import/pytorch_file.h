@@ -6,7 +6,7 @@
 
 namespace burin {
 
-// By its content (an archive that begins with "NAME/data.pkl", or a bare pickle), or by its name: .pt, .pth, .ckpt.
+// Goes by the content (an archive that begins with "NAME/data.pkl", or a bare pickle), or the name: .pt, .pth, .ckpt.
 bool is_pytorch_file(std::string_view bytes, const std::string& path);
 
 // What helps: how to export the model, and how to save its weights.

@@ -11,7 +11,7 @@ namespace burin {
 
 class GpuMeasurer : public Measurer {
  public:
-  // On the first GPU whose architecture is one of `archs`. Throws Error(device) where there is none.
+  // Takes the first GPU whose architecture is one of `archs`. Throws Error(device) where there is none.
   explicit GpuMeasurer(const std::vector<std::string>& archs);
 
   TuningDevice device() const override;

@@ -15,7 +15,7 @@ struct BenchOptions {
   int copies = 8;  // of the code, for the cold time
 };
 
-// For time(): inputs take turns, so that no launch finds its own input in the nearest cache.
+// In time(), inputs take turns, so that no launch finds its own input in the nearest cache.
 inline constexpr int kInputBuffers = 4;
 
 struct KernelTimes {

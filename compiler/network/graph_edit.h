@@ -53,7 +53,7 @@ class GraphEdit {
   // All that read `from` read `to`. `from` is no network output.
   void redirect(int from, int to);
 
-  // Without what was removed: operators, tensors that nobody makes, layers that no convolution uses.
+  // Leaves out what was removed: operators, tensors that nobody makes, layers that no convolution uses.
   Network finish();
 
  private:

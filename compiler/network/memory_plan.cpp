@@ -67,7 +67,7 @@ class MemoryPlanner {
         add({std::move(step), op.inputs, op.output, -1, {}});
       }
     }
-    // Of tensors in the same memory, the first output is that memory.
+    // Where tensors lie in the same memory, the first output is that memory.
     std::vector<int> output_of_root(network_.tensors.size(), -1);
     for (const int input : network_.inputs) output_of_root[at(placement_.root(input))] = -2;
     for (std::size_t i = 0; i < network_.outputs.size(); ++i) {

@@ -24,7 +24,7 @@ int most_nonzeros(std::span<const float> weights, std::size_t rows) {
   return static_cast<int>(most);
 }
 
-// As a 1x1 convolution of an image of one pixel.
+// The same as a 1x1 convolution of an image of one pixel.
 ConvLayer as_convolution(const Linear& linear) {
   ConvLayer layer;
   layer.shape.in_channels = linear.in_features;

@@ -29,7 +29,7 @@ std::vector<double> storage_error(const Linear& linear, int batch, std::span<con
 // errors of operators that follow each other are independent, so that they add up as their squares do.
 std::int64_t deepest_reduction(const Network& network);
 
-// Of an element of the network's output whose largest expected value is `largest`:
+// The tolerance of an element of the network's output whose largest expected value is `largest` is
 // kNetworkToleranceFactor * eps(fp32) * sqrt(deepest reduction) * largest, the factor being a layer's. Measured by the
 // largest value and not by each element's own magnitude, it has room for what later layers make of the errors of
 // earlier ones: networks of up to 50 layers come to a hundredth of it.

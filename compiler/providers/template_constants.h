@@ -4,7 +4,7 @@
 //   #include "compiler/providers/pool/pool.def"
 //   };
 //
-// To be included by the one file of a provider that does so, after everything else.
+// One file of a provider includes this, after everything else.
 #pragma once
 
 #include <cstdint>

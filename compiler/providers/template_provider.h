@@ -79,7 +79,7 @@ class PlainProvider : public TemplateProvider {
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override;
   double predict_us(const Task& task, const TemplatePlan& plan) const override;
-  // By default it does nothing but move its tensors.
+  // By default a kernel does nothing but move its tensors.
   virtual LaunchWork work_of(const Task& task, const TemplatePlan& plan) const;
   virtual TemplatePlan plan(const Task& task) const = 0;
 };
@@ -97,11 +97,11 @@ void set_no_function(TemplatePlan& plan);
 
 void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values);
 
-// For kernels whose threads have `steps` pieces of one or four words: sets "vector" where `vectors` says that four may
+// A thread of the kernel has `steps` pieces of one or four words: sets "vector" where `vectors` says that four may
 // be taken at once, "steps", threads and blocks. Tensors that are then not accessed by fours are said to need no
 // alignment.
 void set_pieces(TemplatePlan& plan, std::int64_t elements, bool vectors, int steps);
-// As many steps as keep all multiprocessors full.
+// Gives as many steps as keep all multiprocessors full.
 int choose_steps(const Task& task, std::int64_t elements, bool vectors);
 
 // A block of kBlockThreads, or as many as are needed, for each so many of `items`.
@@ -111,7 +111,7 @@ void set_items(TemplatePlan& plan, std::int64_t items);
 // a residual; and its activation.
 void set_convolution(TemplatePlan& plan, const ConvShape& shape);
 
-// Of all tensors that it reads and writes, for its batch.
+// Counts all tensors that the task reads and writes, for its batch.
 double activation_bytes(const Task& task);
 
 // Two values of a half type in a word, the first in its low half.

@@ -24,7 +24,7 @@ std::string print(const SpecialisedModule& specialised);
 // An edited print() from `file`. Throws Error(bad_input) with LLVM's message, or when the entry is not in it.
 SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol, const std::string& file);
 
-// For the package: without the names of local values.
+// The package has this form, without the names of local values.
 std::string to_bitcode(const SpecialisedModule& specialised);
 
 // Throws an error of `kind` that says what of LLVM's rules `what` breaks.

@@ -1,7 +1,7 @@
 #include "compiler/tune/candidate.h"
 
 #include "compiler/make_kernel.h"
-#include "compiler/network/kernel_program.h"
+#include "ir/kernel_program.h"
 
 namespace burin {
 

@@ -128,7 +128,7 @@ class Tuner {
   double now() const { return tune_options_.seconds ? tune_options_.seconds() : system_seconds(); }
   bool is_time_left() const { return now() < end_; }
 
-  // As many kernels as keep the compiling threads busy while one is measured.
+  // Starts as many kernels as keep the compiling threads busy while one is measured.
   void start_more() {
     while (open_ < at_once_ && next_ < order_.size() && is_time_left()) {
       const std::size_t place = next_++;

@@ -100,7 +100,7 @@ void TuningTask::measured(std::size_t candidate, const LaunchTime& time, double 
   record.samples = time.samples;
   record.error = error;
   ++tried_;
-  // Of equal times the earlier plan's wins, whatever the order in which they were measured.
+  // Where times are equal, the earlier plan wins, whatever the order in which they were measured.
   const auto rank = [&](std::size_t i) { return std::pair(outcome(i).us, i); };
   if (!best_ || rank(candidate) < rank(*best_)) best_ = candidate;
 }

@@ -36,7 +36,7 @@ std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const Progra
 // What all steps round together: the root of the sum of their squares.
 double half_rounding(const std::vector<StepArithmetic>& steps);
 
-// Of one run of a program.
+// Compares the steps of one run of a program.
 class StepComparison {
  public:
   // `arithmetic`: of each step of the program.

@@ -275,6 +275,18 @@ const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol) {
   return found == manifest.kernels.end() ? nullptr : &*found;
 }
 
+const Kernel* kernel_for(const Manifest& manifest, std::string_view layer, int images) {
+  const auto rank = [images](const Kernel& kernel) {
+    return kernel.planned_batch <= images ? kernel.planned_batch : -kernel.planned_batch;
+  };
+  const Kernel* best = nullptr;
+  for (const Kernel& kernel : manifest.kernels) {
+    if (!kernel.is_convolution() || kernel.op != layer) continue;
+    if (best == nullptr || rank(kernel) > rank(*best)) best = &kernel;
+  }
+  return best;
+}
+
 std::vector<std::string> verify(const Manifest& manifest) {
   std::vector<std::string> faults;
   Checker check(faults);

@@ -35,6 +35,9 @@ struct Manifest {
 
 // The kernel with this symbol; null: there is none.
 const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol);
+// A convolution's kernel that suits so many images best: the one for the most images that are no more, else the one for
+// the fewest; null: no convolution has this name.
+const Kernel* kernel_for(const Manifest& manifest, std::string_view layer, int images);
 
 // The names of the programs, each once, in their order.
 std::vector<std::string> program_names(const Manifest& manifest);

@@ -60,7 +60,7 @@ class Cudnn {
   std::string version() const { return library_.version(); }
   const std::string& path() const { return library_.path(); }
 
-  // In each of `modes`. From one thread at a time. Algorithms that refuse the shape are passed over. Throws
+  // Measures each of `modes`; one thread at a time may call. Algorithms that refuse the shape are passed over. Throws
   // Error(device) when memory is short or the device fails.
   CudnnBaseline measure(const ConvShape& shape, int batch, std::span<const CudnnMode> modes, const Stream& stream,
                         const MeasureOptions& options = {});

@@ -14,12 +14,12 @@ struct NetworkMeasureOptions {
 };
 
 struct NetworkTimes {
-  // Of one launch on a stream that has nothing to do: on the device, from an event before it to one behind it; and on
+  // One launch on a stream that has nothing to do takes so long on the device, between two events around it; and on
   // the host, until it has seen the outputs finished.
   Measurement latency, host_latency;
-  // Of one launch among `samples` that follow each other at once: what throughput is made of.
+  // One launch takes so long among `samples` that follow each other at once: throughput is made of it.
   Measurement back_to_back;
-  // Of each step, between events. The steps run one after the other, in their order, so that each finds its code and
+  // Each step takes so long between events. Steps run one after the other, in order, so that each finds its code and
   // its inputs where the network would leave them; but none overlaps another. Each interval contains the time from one
   // launch in a stream to the next, which `empty` is without a launch in it.
   std::vector<Measurement> steps;

@@ -139,9 +139,9 @@ struct ImageShape {
   // next; else 0.
   std::int64_t image_pitch = 0;
   std::int64_t channel_blocks() const { return (channels + channels_together - std::int64_t{1}) / channels_together; }
-  // Of one image, filling channels included.
+  // The elements of one image, filling channels included.
   std::int64_t elements() const { return channel_blocks() * channels_together * height * width; }
-  // Of a whole tensor, all filling included: what memory must be there. An odd batch of n2chw has one image more.
+  // The same of a whole tensor: that much memory must be there. An odd batch of n2chw has one image more.
   std::int64_t tensor_elements(int batch) const {
     const std::int64_t groups = (batch + images_together - std::int64_t{1}) / images_together;
     const std::int64_t pitch = image_pitch != 0 ? image_pitch : images_together * elements();

@@ -50,10 +50,11 @@ TEST_CASE("devices_are_parsed") {
 
 TEST_CASE("sizes_of_other_forms") {
   InspectRow row;
-  row.shape.in_channels = 4;
-  row.shape.out_channels = 8;
-  row.shape.kernel_h = row.shape.kernel_w = 3;
-  row.nonzeros = 10;
+  KernelLayer& layer = row.kernel.layer.emplace();
+  layer.shape.in_channels = 4;
+  layer.shape.out_channels = 8;
+  layer.shape.kernel_h = layer.shape.kernel_w = 3;
+  layer.nonzeros = 10;
   CHECK(row.dense_bytes() == 8 * 4 * 9 * 4);
   CHECK(row.csr_bytes() == 10 * 8 + 9 * 4);
   CHECK(row.sparsity() == Approx(1.0 - 10.0 / 288.0));

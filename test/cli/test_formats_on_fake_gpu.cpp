@@ -7,9 +7,9 @@
 #include <span>
 
 #include "compiler/execute/executor.h"
-#include "compiler/network/kernel_program.h"
 #include "compiler/reference.h"
 #include "ir/element_type.h"
+#include "ir/kernel_program.h"
 #include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"

@@ -6,11 +6,12 @@
 
 #include "compiler/execute/executor.h"
 #include "compiler/measure/layer_times.h"
-#include "compiler/network/kernel_program.h"
 #include "compiler/reference.h"
 #include "compiler/verify/verification.h"
 #include "ir/error.h"
+#include "ir/kernel_program.h"
 #include "test/catch.h"
+#include "test/package/sample_network.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
@@ -37,9 +38,7 @@ bool all_not_numbers(const std::vector<float>& values) {
 // The package with a program for each of its kernels.
 std::shared_ptr<Package> with_programs(std::shared_ptr<Package> package) {
   package->manifest.programs.clear();
-  for (const Kernel& kernel : package->manifest.kernels) {
-    package->manifest.programs.push_back(program_of(kernel, kernel.planned_batch));
-  }
+  add_layer_programs(package->manifest);
   REQUIRE(verify(*package) == std::vector<std::string>{});
   return package;
 }

@@ -10,9 +10,9 @@
 
 #include "compiler/cli/verify_report.h"
 #include "compiler/kernel_arithmetic.h"
-#include "compiler/network/kernel_program.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/kernel_program.h"
 #include "test/catch.h"
 #include "test/package/sample_plans.h"
 #include "test/thrown.h"

@@ -1,11 +1,11 @@
 // Where activity maps of a program lie, and which steps have them; and programs of one kernel.
-#include "compiler/network/activity_maps.h"
+#include "ir/place_activity_maps.h"
 
 #include <algorithm>
 
-#include "compiler/network/kernel_program.h"
 #include "compiler/network/memory_plan.h"
 #include "ir/error.h"
+#include "ir/kernel_program.h"
 #include "test/catch.h"
 #include "test/ir/small_network.h"
 #include "test/network/pass_checks.h"

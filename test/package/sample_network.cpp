@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/kernel_program.h"
 #include "test/package/sample_plans.h"
 
 namespace burin_test {
@@ -179,45 +180,9 @@ Package network_package() {
   return package;
 }
 
-Program layer_program(const Kernel& kernel, int batch) {
-  Program program;
-  program.name = kernel.op;
-  program.batch = batch;
-  Step& step = program.steps.emplace_back();
-  step.name = kernel.op;
-  step.kind = kernel.kind;
-  step.op = 0;
-  step.kernel = kernel.symbol;
-  const auto add = [&](const KernelTensor& tensor, BufferHome home) {
-    Buffer buffer{.tensor = kernel.op + "." + std::string(to_string(tensor.role)),
-                  .shape = {tensor.channels, tensor.rows, tensor.cols},
-                  .home = home,
-                  .argument = static_cast<int>(program.arguments(home).size()),
-                  .format = tensor.format(),
-                  .map = tensor.map};
-    buffer.bytes = program.pieces(buffer) * tensor.image_words * kBytes;
-    if (tensor.map) buffer.bytes = map_bytes(*tensor.map, {batch, tensor.channels, tensor.rows, tensor.cols});
-    buffer.first = buffer.last = 0;
-    const std::int64_t piece = buffer.bytes / program.pieces(buffer);
-    program.buffers.push_back(std::move(buffer));
-    return whole_buffer(static_cast<int>(program.buffers.size()) - 1, piece);
-  };
-  step.reads.push_back(add(kernel.form.input(), BufferHome::input));
-  if (const KernelTensor* residual = kernel.form.find(TensorRole::residual)) {
-    step.reads.push_back(add(*residual, BufferHome::input));
-  }
-  step.writes = add(kernel.form.output(), BufferHome::output);
-  step.tensor = program.buffers.back().tensor;
-  if (const KernelTensor* map = kernel.form.find(TensorRole::input_map)) step.input_map = add(*map, BufferHome::input);
-  if (const KernelTensor* map = kernel.form.find(TensorRole::output_map)) {
-    step.output_map = add(*map, BufferHome::output);
-  }
-  return program;
-}
-
 void add_layer_programs(Manifest& manifest) {
   for (const Kernel& kernel : manifest.kernels) {
-    manifest.programs.push_back(layer_program(kernel, std::max(1, kernel.planned_batch)));
+    manifest.programs.push_back(program_of(kernel, std::max(1, kernel.planned_batch)));
   }
 }
 

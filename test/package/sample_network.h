@@ -21,11 +21,8 @@ enum SampleBuffer { kImage, kShift, kScores, kFeatures, kA, kConcat, kT };
 
 burin::Package network_package();
 
-// The program of a layer by itself: its one step launches the kernel, and all images and activity maps of that are
-// arguments, "OP.input" and so on. Nothing lies in between.
-burin::Program layer_program(const burin::Kernel& kernel, int batch);
-// One for each kernel, for the batch that it was planned for. Kernels of one layer stand side by side, batches
-// ascending.
+// A program for each kernel by itself, for the batch that it was planned for. Kernels of one layer stand side by side,
+// batches ascending.
 void add_layer_programs(burin::Manifest& manifest);
 
 }  // namespace burin_test

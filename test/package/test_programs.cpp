@@ -144,7 +144,7 @@ TEST_CASE("programs: of layers, with activity maps and halves as arguments") {
   CHECK(program.inputs()[0]->tensor == "layer1.input");
   CHECK(program.inputs()[0]->format_text() == "bf16 n2chw");
   CHECK(program.inputs()[2]->format_text() == "map 2x7x14");
-  CHECK(program.outputs()[1]->tensor == "layer1.output_map");
+  CHECK(program.outputs()[1]->tensor == "layer1.output.activity");
 }
 
 TEST_CASE("programs: by name") {
@@ -479,7 +479,7 @@ TEST_CASE("programs: activity maps are those of the kernel, or none") {
   // Of the whole batch.
   const Faults small = half_faults([](Program& p) { p.buffers[kInputMap].bytes /= 2; });
   REQUIRE_FALSE(small.empty());
-  CHECK(small[0] == "programs[1]: buffer 3 (layer1.input_map) has 128 bytes, and its map 256");
+  CHECK(small[0] == "programs[1]: buffer 3 (layer1.input.activity) has 128 bytes, and its map 256");
 }
 
 TEST_CASE("programs: of one layer have the same arguments") {

@@ -1,4 +1,4 @@
-// Convolutions whose nonzeros are data: every way to share them out, which the search takes only for layers that are
+// Convolutions whose nonzeros are data: every way to divide them, which the search takes only for layers that are
 // too large here; on the host executor, against the float64 reference.
 
 #include <cmath>
@@ -32,8 +32,8 @@ ConvShape square(int in, int out, int size, int filter, int stride, int pad) {
 
 const ArchSpec& arch() { return arch_by_name("sm_90"); }
 
-std::string check_shares(const ConvLayer& layer, const ConvStreamed& shares) {
-  const auto way = price_streamed(layer, shares, 1, arch());
+std::string check_choices(const ConvLayer& layer, const ConvStreamed& choices) {
+  const auto way = price_streamed(layer, choices, 1, arch());
   if (!way) return "does not fit";
   ProviderCheck check;
   check.tolerance = 1e-5;
@@ -59,7 +59,7 @@ TEST_CASE("streamed convolution: splits, parts and outputs of a block") {
             continue;
           INFO(describe(shape) << ", " << splits << " splits, " << rows << " rows in " << parts << " parts, bulk "
                                << bulk);
-          CHECK(check_shares(layer, {splits, rows, parts, bulk}) == "");
+          CHECK(check_choices(layer, {splits, rows, parts, bulk}) == "");
         }
       }
     }
@@ -73,8 +73,8 @@ TEST_CASE("streamed convolution: means of whole planes") {
     shape.epilogue.activation = Activation::relu;
     shape.epilogue.pool = Pool{.kind = PoolKind::average, .kernel_h = 7, .kernel_w = 7};
     const ConvLayer layer = make_layer("streamed", shape, 0.6, 3);
-    for (const int splits : {1, 4}) CHECK(check_shares(layer, {splits, 5, 2, false}) == "");
-    CHECK(check_shares(layer, {2, 40, 1, true}) == "");
+    for (const int splits : {1, 4}) CHECK(check_choices(layer, {splits, 5, 2, false}) == "");
+    CHECK(check_choices(layer, {2, 40, 1, true}) == "");
   }
 }
 
@@ -119,8 +119,8 @@ TEST_CASE("streamed convolution: more channels than shared memory holds are spli
   CHECK_FALSE(price_streamed(layer, {1, 8, 1, true}, 1, arch()));
   const auto ways = streamed_ways(layer, 1, true, arch());
   REQUIRE_FALSE(ways.empty());
-  CHECK(ways.front().shares.splits > 1);
+  CHECK(ways.front().choices.splits > 1);
   CHECK(std::ranges::is_sorted(ways, {}, &ConvStreamedWay::predicted_us));
-  CHECK(check_shares(layer, ways.front().shares) == "");
-  CHECK(check_shares(layer, ways.back().shares) == "");
+  CHECK(check_choices(layer, ways.front().choices) == "");
+  CHECK(check_choices(layer, ways.back().choices) == "");
 }

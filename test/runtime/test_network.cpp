@@ -298,7 +298,7 @@ TEST_CASE("network: the activity maps of a layer are those of the kernel that ru
   CHECK(layer.inputs().at(1).piece_bytes == input_map(1).piece_bytes);
   for (const int batch : {1, 32}) {
     INFO(batch);
-    CHECK(input_map(batch).name == "conv1.input_map");
+    CHECK(input_map(batch).name == "conv1.input.activity");
     CHECK(input_map(batch).shape == std::vector<std::int64_t>{8, 14, 14});
     CHECK(layer.inputs(batch).at(0).piece_bytes == kSampleImageWords * 4);
   }
@@ -311,10 +311,10 @@ TEST_CASE("network: the activity maps of a layer are those of the kernel that ru
   };
   CHECK(overlap(8, 4 * 8) == "no error");
   CHECK(overlap(8, 4 * 8 - 1)
-            .starts_with("output 'conv1.output_map' and input 'conv1.input_map' overlap at batch 8: 256 bytes at 0x"));
+            .starts_with("output 'conv1.output.activity' and input 'conv1.input.activity' overlap at batch 8: 256 bytes at 0x"));
   CHECK(overlap(32, 8 * 2 * 8) == "no error");
   CHECK(overlap(32, 8 * 2 * 8 - 1)
-            .starts_with("output 'conv1.output_map' and input 'conv1.input_map' overlap at batch 32: 512 bytes at 0x"));
+            .starts_with("output 'conv1.output.activity' and input 'conv1.input.activity' overlap at batch 32: 512 bytes at 0x"));
 }
 
 TEST_CASE("network: a map between two steps, and launches without one") {

@@ -49,14 +49,14 @@ void emit_affine(const Node& node, GraphBuilder& graph, int input, std::vector<f
   graph.emit(node, ChannelAffine{std::move(scale), std::move(shift)}, {graph.activation(node, input)});
 }
 
-// Of activations. Either may have one value for each channel of the other.
+// Combines activations. Either may have one value for each channel of the other.
 void combine(const Node& node, GraphBuilder& graph, Combination combination, int a, int b) {
   const std::vector<std::int64_t>&first = graph.shape(a), &second = graph.shape(b);
   const bool swapped = first != second && second.size() == 3 && first == std::vector<std::int64_t>{second[0], 1, 1};
   graph.emit(node, Combine{combination}, swapped ? std::vector{b, a} : std::vector{a, b});
 }
 
-// Of constants: masks of pruning that the exporter left in the graph, and sizes.
+// Computes with constants: masks of pruning that the exporter left in the graph, and sizes.
 void fold_constants(const Node& node, GraphBuilder& graph, const std::function<float(float, float)>& apply) {
   const StoredTensor a = graph.constant(node, 0, "operand"), b = graph.constant(node, 1, "operand");
   if (!a.is_float() || a.shape() != b.shape()) {

@@ -37,7 +37,7 @@ std::optional<Extents> read_axes(const Node& node, GraphBuilder& graph) {
   return graph.integers(node, 1, "axes");
 }
 
-// With the batch before it: what ONNX counts axes by.
+// Puts the batch before the shape: ONNX counts axes by that.
 Extents with_batch(const Extents& shape) {
   Extents full = {1};
   full.insert(full.end(), shape.begin(), shape.end());

@@ -32,7 +32,7 @@ Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
   return pool;
 }
 
-// Of the batch's first axis on; negative ones count from the end.
+// Counts axes from the batch on; negative ones count from the end.
 std::vector<std::int64_t> from_front(const Node& node, std::vector<std::int64_t> axes, std::int64_t rank) {
   for (std::int64_t& axis : axes) {
     if (axis < -rank || axis >= rank) node.bad_input("axis {} is none of its input's {}", axis, rank);

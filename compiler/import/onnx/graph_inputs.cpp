@@ -20,7 +20,7 @@ struct Input {
   std::string at;  // "net.onnx: input 'data'"
 };
 
-// As the file writes it: "[N,3,224,224]".
+// Spells the shape as the file does: "[N,3,224,224]".
 std::string dims_text(const ::onnx::TensorShapeProto& shape) {
   std::vector<std::string> dims;
   for (const auto& dim : shape.dim()) {

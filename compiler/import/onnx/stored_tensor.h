@@ -38,7 +38,7 @@ struct TensorSource {
 // Throws Error(bad_input) for data that do not fit type and shape, and for types that burin has no use for.
 StoredTensor read_tensor(const ::onnx::TensorProto& tensor, const std::string& name, TensorSource& source);
 
-// With its zeros. Both forms of indices: positions in the dense tensor, or coordinates.
+// Fills in the zeros. Indices may have both forms: positions in the dense tensor, or coordinates.
 StoredTensor read_sparse_tensor(const ::onnx::SparseTensorProto& tensor, const std::string& name, TensorSource& source);
 
 StoredTensor float_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values,
@@ -46,7 +46,7 @@ StoredTensor float_tensor(const std::string& name, std::vector<std::int64_t> sha
 StoredTensor integer_tensor(const std::string& name, std::vector<std::int64_t> shape,
                             const std::vector<std::int64_t>& values, const std::string& path);
 
-// Of an is_integer() tensor.
+// The tensor must be is_integer().
 std::vector<std::int64_t> integer_values(const StoredTensor& tensor);
 
 }  // namespace burin

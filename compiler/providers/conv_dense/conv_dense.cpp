@@ -16,7 +16,7 @@ const std::vector<TemplateConstant> kConvDenseConstants = {
 #include "compiler/providers/conv_dense/conv_dense.def"
 };
 
-// As conv_dense.cu reads them.
+// Lays the weights out as conv_dense.cu reads them.
 std::vector<std::uint32_t> pack_panels(const ConvLayer& layer, const ConvDenseTiles& tiles) {
   const ConvShape& shape = layer.shape;
   const std::int64_t panels = shape.groups * tiles.output_tiles(shape) * tiles.chunks(shape);

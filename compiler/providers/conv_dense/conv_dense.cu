@@ -3,7 +3,7 @@
 //
 // A block has a tile of output channels (of one group of the convolution) and of pixels (of its images, one image's
 // behind the other's). It takes the reduction in chunks: `chunk_channels` input channels, one row of the filter,
-// `chunk_cols` of its columns; filled up with rows of zeros to `chunk_depth`, of which each split has an equal share.
+// `chunk_cols` of its columns; filled up with rows of zeros to `chunk_depth`, of which each split has an equal own.
 // While a chunk is multiplied, those after it are copied. A thread has up to 16 outputs and 8 pixels of one split; what
 // the splits have is added up at the end.
 //
@@ -41,9 +41,9 @@ struct Pixel {
   bool exists;
 };
 BURIN_DEVICE Pixel pixel_at(u32 index, i32 batch) {
-  const u32 of_group = pixel_tile() * tile_pixels() + index;
-  const u32 image = block_images() == 1 ? 0 : of_group / image_pixels();
-  const u32 place = of_group - image * image_pixels();
+  const u32 of_block = pixel_tile() * tile_pixels() + index;
+  const u32 image = block_images() == 1 ? 0 : of_block / image_pixels();
+  const u32 place = of_block - image * image_pixels();
   const bool exists = image < static_cast<u32>(block_images()) && place < image_pixels() &&
                       first_image() + image < static_cast<u32>(batch);
   return {first_image() + image, place, exists};
@@ -139,22 +139,22 @@ struct Sums {
 
 // A thread's first outputs and pixels of the tile, and its split. Quads lie a whole row of threads apart, so that
 // neighbours load neighbouring words.
-struct Share {
+struct ThreadTile {
   u32 split, output, pixel;
   bool exists;
 };
-BURIN_DEVICE Share share_of_thread() {
+BURIN_DEVICE ThreadTile tile_of_thread() {
   const u32 thread = burin_dev_thread(), threads = output_threads() * pixel_threads();
   const u32 in_split = thread % threads;
   return {thread / threads, in_split / pixel_threads() * kQuadWords, in_split % pixel_threads() * kQuadWords,
           thread < threads * splits()};
 }
 
-BURIN_DEVICE void multiply(const Share& share, u32 buffer, Sums& sums) {
+BURIN_DEVICE void multiply(const ThreadTile& own, u32 buffer, Sums& sums) {
   const u32 rows = chunk_depth() / splits();
-  const u32 weights = buffer + (share.split * rows * tile_outputs() + share.output) * kWordBytes;
+  const u32 weights = buffer + (own.split * rows * tile_outputs() + own.output) * kWordBytes;
   const u32 pixels =
-      buffer + (weight_words() + share.split * rows * tile_pixels() + share.pixel) * static_cast<u32>(kWordBytes);
+      buffer + (weight_words() + own.split * rows * tile_pixels() + own.pixel) * static_cast<u32>(kWordBytes);
 #pragma unroll
   for (u32 row = 0; row < rows; ++row) {
     f32x4 w[kMaxOutputQuads], x[kMaxPixelQuads];
@@ -185,9 +185,9 @@ BURIN_DEVICE void multiply(const Share& share, u32 buffer, Sums& sums) {
 }
 
 // Leaves them in shared memory: for each split a row of the tile's pixels for each of its outputs.
-BURIN_DEVICE void leave(const Share& share, const Sums& sums) {
-  const u32 first = share.split * tile_outputs() + share.output;
-  const u32 base = kSharedStart + (first * tile_pixels() + share.pixel) * kWordBytes;
+BURIN_DEVICE void leave(const ThreadTile& own, const Sums& sums) {
+  const u32 first = own.split * tile_outputs() + own.output;
+  const u32 base = kSharedStart + (first * tile_pixels() + own.pixel) * kWordBytes;
 #pragma unroll
   for (i32 a = 0; a < kMaxOutputQuads; ++a) {
 #pragma unroll
@@ -202,7 +202,7 @@ BURIN_DEVICE void leave(const Share& share, const Sums& sums) {
   }
 }
 
-// Of the tile's outputs the one at `step + mine`, where `mine` is less than a step.
+// Whether the tile has an output at `step + mine`, where `mine` is less than a step.
 BURIN_DEVICE bool is_output(u32 step, u32 mine) {
   const bool in_tile = step + block_threads() / tile_pixels() <= tile_outputs() || step + mine < tile_outputs();
   return in_tile && output_tile() * tile_outputs() + step + mine < static_cast<u32>(group_outputs());
@@ -257,7 +257,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     if (i < chunks()) copy_weights(weights, i, kSharedStart + i * buffer_bytes());
   }
   const Column column = column_of(batch);
-  const Share share = share_of_thread();
+  const ThreadTile own = tile_of_thread();
   Sums sums;
 #pragma unroll
   for (i32 a = 0; a < kMaxOutputQuads; ++a) {
@@ -289,13 +289,13 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       advance(next);
     }
     burin_dev_copy_commit();
-    if (share.exists) multiply(share, filled, sums);
+    if (own.exists) multiply(own, filled, sums);
     empty = filled;
     filled = filled == last_buffer ? kSharedStart : filled + buffer_bytes();
   }
   burin_dev_copy_wait(0);
   burin_dev_barrier();
-  if (share.exists) leave(share, sums);
+  if (own.exists) leave(own, sums);
   burin_dev_barrier();
   finish(weights, other, output, batch);
 }

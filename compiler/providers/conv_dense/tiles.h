@@ -1,4 +1,4 @@
-// How the work of conv_dense.cu is shared out, and what that costs.
+// How the work of conv_dense.cu is divided into tiles, and what that costs.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,7 @@ const std::vector<TemplateConstant> kConvDepthwiseConstants = {
 
 constexpr int kMaxTaps = 25, kMaxThreadRows = 4;  // conv_depthwise.cu
 
-// As many outputs below each other as share rows of the input, where all multiprocessors are full without.
+// A thread has as many outputs that share rows of the input as leave all multiprocessors full.
 int choose_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
   if (shape.stride_h >= shape.kernel_h || shape.dilation_h > 1) return 1;
   const std::int64_t full = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor;
@@ -46,7 +46,7 @@ std::int64_t pitch_of(const ConvShape& shape) {
   return round_up(std::int64_t{shape.kernel_h} * shape.kernel_w + 1, kVectorWords);
 }
 
-// As conv_depthwise.cu reads them.
+// Lays the weights out as conv_depthwise.cu reads them.
 std::vector<std::uint32_t> pack_channels(const ConvLayer& layer) {
   const auto taps = static_cast<std::size_t>(layer.shape.kernel_h * layer.shape.kernel_w);
   const auto pitch = static_cast<std::size_t>(pitch_of(layer.shape));

@@ -13,7 +13,7 @@ const std::vector<TemplateConstant> kConvStreamedConstants = {
 #include "compiler/providers/conv_streamed/conv_streamed.def"
 };
 
-ConvStreamed shares_of(const TemplatePlan& plan) {
+ConvStreamed choices_of(const TemplatePlan& plan) {
   return {.splits = plan.launch().cluster_tiles,
           .block_rows = plan.integers.at("block_rows"),
           .row_parts = plan.integers.at("row_parts"),
@@ -42,7 +42,7 @@ class ConvStreamedProvider : public TemplateProvider {
   }
   std::vector<std::string> choices() const override { return {"cluster", "block_rows", "row_parts", "bulk"}; }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
-    return price_streamed(*task.layer, shares_of(plan), task.batch, arch_of(task)).value().predicted_us;
+    return price_streamed(*task.layer, choices_of(plan), task.batch, arch_of(task)).value().predicted_us;
   }
   bool can(const Task& task) const override {
     return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&
@@ -50,42 +50,42 @@ class ConvStreamedProvider : public TemplateProvider {
            can_stream(task.layer->shape, arch_of(task));
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    ConvStreamed shares = shares_of(chosen);
-    shares.bulk = shares.bulk && is_wide(task.reads[0]);
-    if (task.layer->shape.in_channels % shares.splits != 0) return start(task);
-    const auto priced = price_streamed(*task.layer, shares, task.batch, arch_of(task));
+    ConvStreamed choices = choices_of(chosen);
+    choices.bulk = choices.bulk && is_wide(task.reads[0]);
+    if (task.layer->shape.in_channels % choices.splits != 0) return start(task);
+    const auto priced = price_streamed(*task.layer, choices, task.batch, arch_of(task));
     return priced ? plan_of(task, *priced) : start(task);
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
-    return pack_streamed(*task.layer, shares_of(plan), plan.integers.at("share_words"));
+    return pack_streamed(*task.layer, choices_of(plan), plan.integers.at("parcel_words"));
   }
 
  private:
   TemplatePlan plan_of(const Task& task, const ConvStreamedWay& way) const {
     const ConvShape& shape = task.layer->shape;
-    const ConvStreamed& shares = way.shares;
+    const ConvStreamed& choices = way.choices;
     TemplatePlan plan = start(task);
     set_narrow(plan);
-    if (shares.bulk) plan.input().alignment = kWideAccessBytes;
+    if (choices.bulk) plan.input().alignment = kWideAccessBytes;
     set_convolution(plan, shape);
     LaunchGeometry& launch = plan.launch();
-    launch.threads = shares.warps() * kWarpSize;
-    launch.shared_bytes = static_cast<int>(shares.shared_bytes(shape, way.share_words));
-    launch.cluster_tiles = shares.splits;
-    launch.tiles_per_image = std::int64_t{shares.groups(shape)} * shares.splits;
-    set_integers(plan, {{"split_channels", shares.split_channels(shape)},
+    launch.threads = choices.warps() * kWarpSize;
+    launch.shared_bytes = static_cast<int>(choices.shared_bytes(shape, way.parcel_words));
+    launch.cluster_tiles = choices.splits;
+    launch.tiles_per_image = std::int64_t{choices.row_blocks(shape)} * choices.splits;
+    set_integers(plan, {{"split_channels", choices.split_channels(shape)},
                         {"out_channels", shape.out_channels},
                         {"pixels", shape.conv_h() * shape.conv_w()},
-                        {"bulk", shares.bulk},
+                        {"bulk", choices.bulk},
                         {"compact", streams_compact(shape)},
                         {"masked", shape.pad != Padding{}},
-                        {"margin_words", shares.margin_words(shape)},
-                        {"tail_words", shares.tail_words(shape)},
-                        {"block_rows", shares.block_rows},
-                        {"row_parts", shares.row_parts},
-                        {"share_words", way.share_words},
+                        {"margin_words", choices.margin_words(shape)},
+                        {"tail_words", choices.tail_words(shape)},
+                        {"block_rows", choices.block_rows},
+                        {"row_parts", choices.row_parts},
+                        {"parcel_words", way.parcel_words},
                         {"means", takes_means(shape)}});
-    plan.weights().run_words = launch.tiles_per_image * way.share_words;
+    plan.weights().run_words = launch.tiles_per_image * way.parcel_words;
     return plan;
   }
 };

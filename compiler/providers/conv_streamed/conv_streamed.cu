@@ -4,10 +4,10 @@
 // many bytes each pixel's input lies behind the pixel's own place.
 //
 // A block computes `block_rows` outputs from `split_channels` input channels, and the blocks of a cluster those of all
-// channels; then each adds up its share of the outputs, in the order of the splits, and stores them or their means. The
+// channels; then each adds up its part of the outputs, in the order of the splits, and stores them or their means. The
 // nonzeros of an output and split are `row_parts` strips, each of which is a warp's.
 //
-// Weights, in words: for each block its share. A share: where each strip begins, counted in pairs, and where the last
+// Weights, in words: for each block its parcel. A parcel: where each strip begins, counted in pairs, and where the last
 // one ends; the biases of the block's outputs; filled up to a multiple of four; then pairs of a value and a word of its
 // place: the bytes, and above them a bit for each row and each column of the filter. A strip has a multiple of four
 // pairs; what fills it up points at a channel of zeros behind the others.
@@ -22,25 +22,25 @@ constexpr u32 kPairBytes = 8;
 constexpr u32 kPairsAtOnce = 4;
 constexpr u32 kPlaceBits = 18;
 constexpr u32 kRowBit = kPlaceBits, kColBit = kRowBit + kMaxFilter;
-enum { kShareGate, kInputGate };
+enum { kParcelGate, kInputGate };
 
 BURIN_DEVICE u32 warps() { return block_threads() / kWarpThreads; }
 BURIN_DEVICE i32 lane_words() { return divide_up(pixels(), kWarpThreads); }
 BURIN_DEVICE u32 strips() { return block_rows() * row_parts(); }
 BURIN_DEVICE u32 splits() { return cluster_blocks(); }
-// Of the output's pixels, of a 1x1 filter; or the input's.
+// What is staged are the pixels that a 1x1 filter reads for the output, or all of the input.
 BURIN_DEVICE u32 staged_words() { return compact() ? pixels() : in_rows() * in_cols(); }
 BURIN_DEVICE u32 staged_cols() { return compact() ? out_cols() : in_cols(); }
 
-// Shared memory: a margin, the channels, one of zeros with a tail, the block's share of the weights, the strips' sums.
+// Shared memory: a margin, the channels, one of zeros with a tail, the block's parcel, the strips' sums.
 BURIN_DEVICE u32 input_start() { return kSharedStart + margin_words() * kWordBytes; }
 BURIN_DEVICE u32 zeros_start() { return input_start() + split_channels() * staged_words() * kWordBytes; }
-BURIN_DEVICE u32 share_start() { return zeros_start() + (staged_words() + tail_words()) * kWordBytes; }
-BURIN_DEVICE u32 biases_start() { return share_start() + (strips() + 1) * kWordBytes; }
+BURIN_DEVICE u32 parcel_start() { return zeros_start() + (staged_words() + tail_words()) * kWordBytes; }
+BURIN_DEVICE u32 biases_start() { return parcel_start() + (strips() + 1) * kWordBytes; }
 BURIN_DEVICE u32 pairs_start() {
-  return share_start() + divide_up(strips() + 1 + block_rows(), kQuadWords) * kQuadWords * kWordBytes;
+  return parcel_start() + divide_up(strips() + 1 + block_rows(), kQuadWords) * kQuadWords * kWordBytes;
 }
-BURIN_DEVICE u32 sums_start() { return share_start() + share_words() * kWordBytes; }
+BURIN_DEVICE u32 sums_start() { return parcel_start() + parcel_words() * kWordBytes; }
 BURIN_DEVICE u32 strip_bytes() { return lane_words() * kWarpThreads * kWordBytes; }
 
 // Places of neighbouring pixels are neighbours: then a thread's places are a constant apart.
@@ -48,7 +48,7 @@ BURIN_DEVICE bool even_places() {
   return compact() || (stride_rows() == 1 && stride_cols() == 1 && in_cols() == out_cols());
 }
 
-// Of a thread's pixels.
+// Where a thread's pixels read the input.
 struct Pixels {
   u32 place[kMaxLaneWords];    // where filter position (0, 0) of the first channel lies
   u32 outside[kMaxLaneWords];  // filter rows and columns that lie beyond the image, in the bits of a pair's word
@@ -84,11 +84,11 @@ BURIN_DEVICE void clear_words(u32 place, u32 words, u32 thread) {
 }
 
 // Weights are no other kernel's output.
-BURIN_DEVICE void begin_share(const float* weights, u32 thread) {
+BURIN_DEVICE void begin_parcel(const float* weights, u32 thread) {
   if (thread != 0) return;
-  const u32 bytes = share_words() * kWordBytes;
-  burin_dev_gate_expect(kShareGate, bytes);
-  burin_dev_bulk_copy(share_start(), 0, weights, static_cast<i64>(block_of_image()) * bytes, bytes, kShareGate);
+  const u32 bytes = parcel_words() * kWordBytes;
+  burin_dev_gate_expect(kParcelGate, bytes);
+  burin_dev_bulk_copy(parcel_start(), 0, weights, static_cast<i64>(block_of_image()) * bytes, bytes, kParcelGate);
 }
 
 BURIN_DEVICE void begin_input(const float* image, u32 split, u32 thread) {
@@ -136,8 +136,8 @@ BURIN_DEVICE void add_pairs(u32 pairs, const Pixels& pixels, Sums& sums) {
 }
 
 BURIN_DEVICE void compute_strip(u32 strip, u32 lane, const Pixels& pixels) {
-  const u32 begin = burin_dev_shared_load_word(share_start() + strip * kWordBytes, 0);
-  const u32 end = burin_dev_shared_load_word(share_start() + strip * kWordBytes, kWordBytes);
+  const u32 begin = burin_dev_shared_load_word(parcel_start() + strip * kWordBytes, 0);
+  const u32 end = burin_dev_shared_load_word(parcel_start() + strip * kWordBytes, kWordBytes);
   u32 place = pairs_start() + begin * kPairBytes;
   const u32 stop = pairs_start() + end * kPairBytes;
   Sums sums;
@@ -178,7 +178,7 @@ BURIN_DEVICE float collect(u32 row, u32 pixel) {
 
 BURIN_DEVICE u32 own_rows() { return divide_up(block_rows(), splits()); }
 
-// Of the block's row, as the activation leaves it.
+// Makes a value of the block's row, as the activation leaves it.
 BURIN_DEVICE float finish(u32 row, u32 channel, u32 pixel, const float* other) {
   const u32 word = channel * pixels() + pixel;
   const float added = residual() ? burin_dev_global_load(residual_of(other, first_image()), bytes_of(word)) : 0.0f;
@@ -186,11 +186,11 @@ BURIN_DEVICE float finish(u32 row, u32 channel, u32 pixel, const float* other) {
   return apply(collect(row, pixel) + bias + added);
 }
 
-BURIN_DEVICE void store_pixels(float* output, const float* other, u32 split, u32 group, u32 thread) {
+BURIN_DEVICE void store_pixels(float* output, const float* other, u32 split, u32 row_block, u32 thread) {
 #pragma nounroll
   for (u32 item = thread; item < own_rows() * pixels(); item += block_threads()) {
     const u32 row = split * own_rows() + item / pixels(), pixel = item % pixels();
-    const u32 channel = group * block_rows() + row;
+    const u32 channel = row_block * block_rows() + row;
     if (row >= static_cast<u32>(block_rows()) || channel >= static_cast<u32>(out_channels())) continue;
     burin_dev_global_store(output_of(output, first_image()), bytes_of(channel * pixels() + pixel),
                            finish(row, channel, pixel, other));
@@ -198,12 +198,12 @@ BURIN_DEVICE void store_pixels(float* output, const float* other, u32 split, u32
 }
 
 // A warp for each row. All threads go through all rows: a sum over a warp is for all.
-BURIN_DEVICE void store_means(float* output, const float* other, u32 split, u32 group, u32 thread) {
+BURIN_DEVICE void store_means(float* output, const float* other, u32 split, u32 row_block, u32 thread) {
   const u32 lane = thread % kWarpThreads;
 #pragma nounroll
   for (u32 first = 0; first < own_rows(); first += warps()) {
     const u32 own = first + thread / kWarpThreads, row = split * own_rows() + own;
-    const u32 channel = group * block_rows() + row;
+    const u32 channel = row_block * block_rows() + row;
     const bool exists =
         own < own_rows() && row < static_cast<u32>(block_rows()) && channel < static_cast<u32>(out_channels());
     float sum = 0;
@@ -221,16 +221,16 @@ BURIN_DEVICE void store_means(float* output, const float* other, u32 split, u32 
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
-  const u32 split = block_of_image() % splits(), group = block_of_image() / splits();
+  const u32 split = block_of_image() % splits(), row_block = block_of_image() / splits();
   if (thread < 2) burin_dev_gate_init(thread);
   clear_words(kSharedStart, margin_words(), thread);
   clear_words(zeros_start(), staged_words() + tail_words(), thread);
   burin_dev_barrier();
-  begin_share(weights, thread);
+  begin_parcel(weights, thread);
   const Pixels pixels_here = locate_pixels(lane);
   burin_dev_await_launch();
   begin_input(input_of(input, first_image()), split, thread);
-  burin_dev_gate_wait(kShareGate, 0);
+  burin_dev_gate_wait(kParcelGate, 0);
   if (bulk()) {
     burin_dev_gate_wait(kInputGate, 0);
   } else {
@@ -247,9 +247,9 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     burin_dev_barrier();
   }
   if (means()) {
-    store_means(output, other, split, group, thread);
+    store_means(output, other, split, row_block, thread);
   } else {
-    store_pixels(output, other, split, group, thread);
+    store_pixels(output, other, split, row_block, thread);
   }
   if (splits() > 1) burin_dev_cluster_leave();
 }

@@ -1,7 +1,7 @@
-// The candidate of chosen shares, for whoever searches them himself.
+// The candidate of a way that was chosen, for whoever searches for ways himself.
 #pragma once
 
-#include "compiler/providers/conv_streamed/shares.h"
+#include "compiler/providers/conv_streamed/ways.h"
 #include "compiler/providers/provider.h"
 
 namespace burin {

@@ -7,7 +7,7 @@
 
 constexpr i32 kMaxSteps = 8;
 
-// Of the word's channel; with one word for each channel, of four channels.
+// Loads the value of the word's channel; where each channel has one word, those of four channels.
 BURIN_DEVICE f32x4 of_channels(const float* weights, u32 word, i64 table) {
   if (plane() == 1) return load(vector(), weights, table + bytes_of(word));
   const float value = burin_dev_global_load(weights, table + bytes_of(word / plane()));

@@ -40,7 +40,7 @@ struct SparseChoices {
   std::int64_t weight_words = 0;
 };
 
-// As many blocks as run at once, each with many outputs: every block copies its images.
+// Takes as many blocks as run at once, each with many outputs: every block copies its images.
 void share_out(SparseChoices& choices, const Linear& op, const Task& task) {
   const ArchSpec& arch = arch_of(task);
   const int resident = shared_bytes(op.in_features, choices.images) <= arch.max_shared_per_block / 2 ? 2 : 1;

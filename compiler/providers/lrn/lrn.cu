@@ -44,7 +44,7 @@ BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, u32 
   }
 }
 
-// Of one channel, whose window is too large for registers.
+// Computes one channel, whose window is too large for registers.
 BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, u32 pixel) {
   const i32 begin = channel < below() ? 0 : channel - below();
   const i32 wanted = channel - below() + size(), end = wanted < channels() ? wanted : channels();

@@ -132,7 +132,7 @@ void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body,
   }
 }
 
-// As many channels at once as the registers of the sums hold, of which those that were left for other blocks are free.
+// Takes as many channels at once as the registers of the sums hold: those that were left for other blocks are free.
 Function* collect(SliceParts& parts, int split, const AddedRange& own, const std::vector<RunningSum>& running) {
   Function* body = parts.holes.open("collect");
   llvm::IRBuilder<> builder(&body->front());

@@ -99,7 +99,7 @@ BURIN_DEVICE void write_marks(u8* map, const u32* live) {
   if (thread < kMaskBits) burin_hole_marks(map + static_cast<i64>(burin_dev_block_x()) * out_channels(), thread);
 }
 
-// For those channels whose sums the block has completed.
+// These mark those channels whose sums the block has completed.
 BURIN_PIECE u32 burin_piece_mark_word(u32 word) { return burin_dev_shared_load_word(marks_start(), word * 4); }
 BURIN_PIECE void burin_piece_mark(u8* cell, u32 lane, u32 bits, u32 bit, i64 channel) {
   burin_dev_map_store_if(lane == bit, cell, channel, bits >> lane & 1);

@@ -7,13 +7,13 @@
 
 BURIN_PIECE float burin_piece_activation(u32 lane, u32 offset) { return burin_dev_shared_load(lane, offset); }
 
-// With nchw4, four channels at once.
+// With nchw4, these load four channels at once.
 BURIN_PIECE f32x4 burin_piece_activation4(u32 lane, u32 offset) { return burin_dev_shared_load4(lane, offset); }
 BURIN_PIECE f32x4 burin_piece_activation4_if(u32 inside, u32 lane, u32 offset) {
   return burin_dev_shared_load4_if(inside, lane, offset);
 }
 
-// Without staging: the thread's own pixel in global memory.
+// Without staging, this loads the thread's own pixel from global memory.
 BURIN_PIECE f32x4 burin_piece_direct4(const float* source, i64 byte_offset) {
   return burin_dev_global_load4(source, byte_offset);
 }

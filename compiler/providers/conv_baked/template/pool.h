@@ -65,7 +65,7 @@ BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
   return sum * burin_dev_reciprocal(static_cast<float>(rows * cols));
 }
 
-// With several lanes to a window, those of its positions that are this lane's, and then the others'.
+// Where a window has several lanes, each takes positions of its own, and then what the others have made of theirs.
 BURIN_DEVICE float pool_window(const ChannelWindow& window, u32 lane) {
   float result = pool_averages() ? 0.0f : -__builtin_inff();
   const i32 positions = pool_rows() * pool_cols();

@@ -80,7 +80,7 @@ BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel
   return is_live(value);
 }
 
-// With the half precisions: of two images.
+// With the half precisions, this stores the outputs of two images.
 BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, const Pixel* pixel, i64 channel_bytes,
                                         float bias) {
   if (has_bias()) {
@@ -96,7 +96,7 @@ BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, con
   return (word & pixel->value_bits) != 0 ? 1u : 0u;
 }
 
-// With nchw4, four accumulators whose channels lie side by side.
+// With nchw4, this stores four accumulators whose channels lie side by side.
 BURIN_PIECE u32 burin_piece_output4(float sum0, float sum1, float sum2, float sum3, f32x4 residual, const Pixel* pixel,
                                     i64 channel_bytes, float bias0, float bias1, float bias2, float bias3) {
   f32x4 sums = {sum0, sum1, sum2, sum3};

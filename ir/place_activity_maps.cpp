@@ -1,4 +1,4 @@
-#include "compiler/network/activity_maps.h"
+#include "ir/place_activity_maps.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,14 +1,14 @@
-#include "compiler/network/kernel_program.h"
+#include "ir/kernel_program.h"
 
 #include <algorithm>
 
-#include "compiler/network/activity_maps.h"
 #include "ir/error.h"
+#include "ir/place_activity_maps.h"
 
 namespace burin {
 namespace {
 
-Buffer buffer_of(const Kernel& kernel, const KernelTensor& tensor, BufferHome home, int argument, int batch) {
+Buffer argument_buffer(const Kernel& kernel, const KernelTensor& tensor, BufferHome home, int argument, int batch) {
   if (tensor.image_words != tensor.words() || tensor.runs != 1) {
     fail(ErrorKind::unsupported, "{}: its {} is part of a larger tensor, so it cannot be run by itself", kernel.owner(),
          to_string(tensor.role));
@@ -39,7 +39,7 @@ Program program_of(const Kernel& kernel, int batch) {
   step.op = kernel.kind == kCopyKind ? -1 : 0;
   step.kernel = kernel.symbol;
   const auto add = [&](const KernelTensor& tensor, BufferHome home, int argument) {
-    program.buffers.push_back(buffer_of(kernel, tensor, home, argument, batch));
+    program.buffers.push_back(argument_buffer(kernel, tensor, home, argument, batch));
     const std::int64_t piece = tensor.image_words * kWordBytes;
     return Place{static_cast<int>(program.buffers.size()) - 1, 0, piece, piece, 1, 0};
   };
