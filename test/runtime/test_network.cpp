@@ -311,10 +311,13 @@ TEST_CASE("network: the activity maps of a layer are those of the kernel that ru
   };
   CHECK(overlap(8, 4 * 8) == "no error");
   CHECK(overlap(8, 4 * 8 - 1)
-            .starts_with("output 'conv1.output.activity' and input 'conv1.input.activity' overlap at batch 8: 256 bytes at 0x"));
+            .starts_with(
+                "output 'conv1.output.activity' and input 'conv1.input.activity' overlap at batch 8: 256 bytes at 0x"));
   CHECK(overlap(32, 8 * 2 * 8) == "no error");
-  CHECK(overlap(32, 8 * 2 * 8 - 1)
-            .starts_with("output 'conv1.output.activity' and input 'conv1.input.activity' overlap at batch 32: 512 bytes at 0x"));
+  CHECK(
+      overlap(32, 8 * 2 * 8 - 1)
+          .starts_with(
+              "output 'conv1.output.activity' and input 'conv1.input.activity' overlap at batch 32: 512 bytes at 0x"));
 }
 
 TEST_CASE("network: a map between two steps, and launches without one") {
