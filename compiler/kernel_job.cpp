@@ -1,5 +1,4 @@
 #include "compiler/kernel_job.h"
-#include "ir/derive_form.h"
 
 #include <fmt/format.h>
 
@@ -8,11 +7,14 @@
 #include <mutex>
 #include <set>
 
+#include "compiler/import/suggest.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/observer.h"
 #include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
+#include "ir/derive_form.h"
+#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -46,6 +48,7 @@ class JobList {
     } else {
       add_programs(network_, std::string(kNetworkName));
     }
+    check_reentry();
     choose_all(planned);
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
       ProgramJob& job = jobs_.programs[program_of_[i]];
@@ -66,6 +69,18 @@ class JobList {
         program_of_.push_back(jobs_.programs.size() - 1);
       }
     }
+  }
+
+  // What is fed back is of a step that there is: passes take operators away, and add some.
+  void check_reentry() const {
+    if (reentry_.path.empty()) return;
+    std::vector<std::string> names;
+    for (const Task& task : tasks_) {
+      if (reentry_.is_for(task)) return;
+      names.push_back(task.name);
+    }
+    fail(ErrorKind::usage, "--from {}={}: no kernel of {} has the name '{}'{}", reentry_.op, reentry_.path,
+         network_.source, reentry_.op, did_you_mean(reentry_.op, names));
   }
 
   // Side by side: planning takes its time.

@@ -214,14 +214,10 @@ void parse_from(CompileOptions& options, const Network& network) {
   for (const Operator& op : network.operators) names.push_back(op.name);
   for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
   const auto found = std::ranges::find_if(names, [&](const std::string& name) { return text.starts_with(name + "="); });
-  if (found != names.end()) {
-    options.from_op = *found;
-    options.from_file = text.substr(found->size() + 1);
-  } else if (text.find('=') != std::string::npos && !std::filesystem::exists(text)) {
-    const std::string name = text.substr(0, text.find('='));
-    fail(ErrorKind::usage, "--from {}: {} has nothing named '{}'{}", text, network.source, name,
-         did_you_mean(name, names));
-  }
+  const std::size_t end = found != names.end() ? found->size() : text.find('=');
+  if (end == std::string::npos || (found == names.end() && std::filesystem::exists(text))) return;
+  options.from_op = text.substr(0, end);  // of what a pass adds, the model has no name: the pipeline knows
+  options.from_file = text.substr(end + 1);
 }
 
 // What is wrong with the kernel of an operator; empty: nothing is.

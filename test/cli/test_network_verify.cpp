@@ -402,6 +402,6 @@ TEST_CASE("an_edited_stage_of_one_operator_of_a_network_goes_back_in") {
   };
   const std::string plan = folder / "d/fc/30-plan.txt";
   CHECK_THAT(error(plan, "1"), Contains("say which: --from NAME=FILE"));
-  CHECK_THAT(error("fd=" + plan, "1"), Contains("has nothing named 'fd'") && Contains("'fc'"));
+  CHECK_THAT(error("fd=" + plan, "1"), Contains("no kernel of") && Contains("has the name 'fd'") && Contains("'fc'"));
   CHECK_THAT(error("fc=" + plan, "1,2"), Contains("2 batch sizes are asked for"));
 }

@@ -43,7 +43,7 @@ class FakeMeasurer : public burin::Measurer {
     }
     const std::vector<double> right = package.manifest.kernels.at(0).layer
                                           ? burin::reference_convolution(layer_of(package), batch, input, residual)
-                                          : burin::run_reference(network_, batch, {input}).front();
+                                          : run_operator(package.manifest.kernels.at(0).op, batch, input);
     for (std::size_t i = 0; i < output.size(); ++i) output[i] = static_cast<float>(right[i]);
     if (baked && is_wrong(plan_of(package))) output[output.size() / 2] += 1;
   }
@@ -68,6 +68,13 @@ class FakeMeasurer : public burin::Measurer {
       if (layer.name == package.manifest.kernels.at(0).op) return layer;
     }
     throw std::logic_error("a kernel of no layer");
+  }
+
+  std::vector<double> run_operator(const std::string& name, int batch, std::span<const float> input) const {
+    const auto op = std::ranges::find(network_.operators, name, &burin::Operator::name);
+    if (op == network_.operators.end()) throw std::logic_error("a kernel of no operator");
+    const std::vector<double> values(input.begin(), input.end());
+    return burin::run_reference_operator(network_, *op, batch, {values});
   }
 
   const burin::Network& network_;
