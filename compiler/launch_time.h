@@ -16,8 +16,8 @@ struct LaunchWork {
   double blocks = 1, resident = 1;  // of that multiprocessor: all that it runs, and how many at a time
   int waits = 1;                    // how often a block waits for memory before it can begin its work
   double activation_bytes = 0;      // read and written, once each
-  // Of the way to memory, what other work does not cover; the way to the L2 cache is then part of busy_us. Nothing: it
-  // moves its activations and does little else.
+  // The part of the way to memory that other work does not cover; the way to the L2 cache is then in busy_us. A kernel
+  // that moves its activations and does little else has none.
   std::optional<double> uncovered = 0.6;
 };
 
@@ -32,7 +32,7 @@ double launch_time_us(const LaunchWork& work, const ArchSpec& arch);
 // What moving so much takes: some of it is in the L2 cache, where the kernel before has left it.
 double transfer_us(double bytes, const ArchSpec& arch);
 
-// Of `clocks` of a multiprocessor.
+// The time that so many clocks of a multiprocessor take.
 double clocks_us(double clocks, const ArchSpec& arch);
 
 }  // namespace burin
