@@ -35,7 +35,7 @@ class KernelCache(unittest.TestCase):
 
     def make(self, network):
         """The model's file."""
-        return check_models.make([network], ["--width", "0.125"], str(self.folder))[0]
+        return check_models.make([network], ["--width", "0.5"], str(self.folder))[0]
 
     def burin(self, *arguments, expect=0):
         # BURIN_CACHE names the cache; an option overrides it.
@@ -56,7 +56,7 @@ class KernelCache(unittest.TestCase):
 
     def test_all_but_the_changed_layer(self):
         for kinds in ("auto", "baked"):
-            model = self.make("alexnet")
+            model = self.make("lenet5")
             other = self.folder / "other.onnx"
             onnx.save(changed(onnx.load(str(model))), str(other))
             options = ["--kernels", kinds, "--cache", self.folder / kinds]

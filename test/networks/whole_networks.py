@@ -87,7 +87,8 @@ def main():
     parser = argparse.ArgumentParser(description="Compiles, verifies and runs whole networks on the host executor.")
     parser.add_argument("program", help="burin")
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
-    parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="ten random graphs of each")
+    parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="random graphs of each")
+    parser.add_argument("--graphs", type=int, default=10, metavar="N", help="of a seed, at most 10 (default 10)")
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
     parser.add_argument("--batch", default="1", metavar="LIST", help="batch sizes to compile for (default 1)")
     parser.add_argument("--images", nargs="+", type=int, default=[1], metavar="N", help="batches to run (default 1)")
@@ -102,7 +103,7 @@ def main():
         scratch = Path(scratch)
         models = list(options.models)
         for seed in options.random:
-            models += random_graphs.write_graphs(scratch / f"random{seed}", seed)
+            models += random_graphs.write_graphs(scratch / f"random{seed}", seed)[:options.graphs]
         if options.make:
             models += check_models.make(options.make, arguments[at + 1:], str(scratch / "zoo"))
         if not models:

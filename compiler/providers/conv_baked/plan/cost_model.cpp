@@ -43,6 +43,8 @@ constexpr double kBarrierClocks = 30;        // of a barrier, and for each warp:
 constexpr double kBarrierClocksPerWarp = 7;  // c128@28 b32, 8 to 32 stages, or one barrier per 96 multiply-adds
 constexpr double kScratchReadGain = 2;       // reads of partial sums against 4-byte copies, by bandwidth
 constexpr double kMergedReadGain = 3;        // one tile: all blocks read the same activations; 1x1 512@14 b1
+constexpr double kFullestScheduler = 0.75;   // its share in what all take; 11x11 3->96@227/4 b32, eight plans
+constexpr double kMergedCopyGain = 2.5;      // the same of bulk copies: 1x1 512->1024@28/2 b1
 constexpr double kDirectLoadGain = 1.3;      // loads of whole warps against 4-byte copies, by bandwidth: 1x1 512@14 b32
 constexpr double kStridedLoss = 1.7;         // of direct loads that use every other word of what they bring
 // What clusters of several tiles took beyond the other terms where input is staged: fitted to nine plans at batch 1, of
@@ -100,7 +102,9 @@ class LaunchModel {
     copied_by_threads_ = f_.staging == Staging::shared;
     held_ = !copied_by_threads_ || positions_per_thread_ <= kHeldPositions;
     warps_ = static_cast<double>(f_.threads) / kWarpSize;
-    rounds_ = resident_ > 1 ? warps_ / kSchedulers : std::ceil(warps_ / kSchedulers);
+    // A scheduler that has a warp more than the others holds them up, but not all the time.
+    const double fullest = resident_ > 1 ? 0 : kFullestScheduler;
+    rounds_ = fullest * std::ceil(warps_ / kSchedulers) + (1 - fullest) * warps_ / kSchedulers;
     sm_bytes_per_clock_ = arch.l2_bytes_per_clock / arch.multiprocessors;
     partial_bytes_ = sums_ * f_.threads * sizeof(float);
   }
@@ -218,7 +222,7 @@ class LaunchModel {
     const int ahead = std::max(1, f_.buffers - 1);
     const double in_flight = resident_ * (direct_ ? direct_bytes : ahead * static_cast<double>(f_.stage_bytes));
     // Requests of many multiprocessors for the same lines merge on their way.
-    const double merged = f_.tiles == 1 ? kMergedReadGain : 1;
+    const double merged = f_.tiles > 1 ? 1 : direct_ ? kMergedReadGain : kMergedCopyGain;
     const double gain = copied_by_threads_ ? 1 : direct_ ? kDirectLoadGain * merged : merged;
     const double peak = gain * sm_bytes_per_clock_;
     const double latency = direct_ ? kLoadLatencyClocks : kCopyLatencyClocks;
