@@ -9,17 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/padding.h"
+#include "ir/named_enum.h"
 #include "ir/pool.h"
 
 namespace burin {
 
 enum class Activation { none, relu, relu6, leaky_relu, sigmoid, silu };
 
-std::string_view to_string(Activation activation);
-std::optional<Activation> parse_activation(std::string_view text);
-// "none, relu, ..." for error messages and help texts.
-std::string activation_names();
+constexpr EnumNames<6> names_of(Activation) {
+  return {"an activation", {"none", "relu", "relu6", "leaky_relu", "sigmoid", "silu"}};
+}
 
 // Applied to every output in this order: bias, residual, activation, pool.
 struct Epilogue {

@@ -132,9 +132,9 @@ class ZipReader {
 // The files against what the manifest says of them.
 std::vector<std::string> verify_files(const Package& package, const ParsedManifest& parsed) {
   std::vector<std::string> faults;
-  if (!parsed.has_files) return {fmt::format("{}: the key \"files\" is missing", kManifestPath)};
+  if (!parsed.files) return {fmt::format("{}: the key \"files\" is missing", kManifestPath)};
   std::set<std::string> listed;
-  for (const FileRecord& file : parsed.files) {
+  for (const FileRecord& file : *parsed.files) {
     listed.insert(file.path);
     const auto found = package.files.find(file.path);
     if (found == package.files.end()) continue;  // verify(Package) says what it is for
