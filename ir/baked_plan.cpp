@@ -171,13 +171,8 @@ std::string describe(const BakedPlan& plan) {
 }
 
 std::string kernel_symbol(const std::string& layer, const BakedPlan& plan) {
-  std::string name;
-  for (const char c : layer) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    name += plain ? c : '_';
-  }
   std::string symbol =
-      fmt::format("burin_{}_{}_{}_b{}_t{}x{}x{}_g{}s{}", name, plan.template_name, to_string(plan.precision),
+      fmt::format("{}_{}_{}_b{}_t{}x{}x{}_g{}s{}", symbol_of(layer), plan.template_name, to_string(plan.precision),
                   plan.batch, plan.tile.images, plan.tile.rows, plan.tile.cols, plan.groups.size(), plan.splits);
   if (plan.cluster.tiles > 1) symbol += fmt::format("_c{}", to_string(plan.cluster));
   return symbol;

@@ -149,14 +149,19 @@ std::vector<std::string> verify(const ConvLayer& layer) {
   return faults.take();
 }
 
-std::string describe(const ConvShape& shape) {
-  std::string text = fmt::format("{}x{}x{} -> {}x{}x{}, {}x{}, stride {}, pad {}", shape.in_channels, shape.in_h,
-                                 shape.in_w, shape.out_channels, shape.conv_h(), shape.conv_w(), shape.kernel_h,
-                                 shape.kernel_w, pair_text(shape.stride_h, shape.stride_w), padding_text(shape.pad));
+std::string window_text(const ConvShape& shape) {
+  std::string text = fmt::format("{}x{}, stride {}, pad {}", shape.kernel_h, shape.kernel_w,
+                                 pair_text(shape.stride_h, shape.stride_w), padding_text(shape.pad));
   if (shape.dilation_h != 1 || shape.dilation_w != 1) {
     text += fmt::format(", dilation {}", pair_text(shape.dilation_h, shape.dilation_w));
   }
   if (shape.groups != 1) text += fmt::format(", groups {}", shape.groups);
+  return text;
+}
+
+std::string describe(const ConvShape& shape) {
+  std::string text = fmt::format("{}x{}x{} -> {}x{}x{}, {}", shape.in_channels, shape.in_h, shape.in_w,
+                                 shape.out_channels, shape.conv_h(), shape.conv_w(), window_text(shape));
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
     text += fmt::format("; {} -> {}x{}x{}", describe(*pool), shape.out_channels, shape.out_h(), shape.out_w());
   }

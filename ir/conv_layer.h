@@ -60,6 +60,8 @@ struct ConvShape {
 // All faults of a shape, each a sentence that names attribute, value and what is allowed; empty when it is legal.
 std::vector<std::string> verify(const ConvShape& shape);
 
+// "3x3, stride 1, pad 1", with dilation and groups where there are any.
+std::string window_text(const ConvShape& shape);
 // One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1", and "; max 2x2, stride 2, pad 0 -> 256x7x7" with a pool.
 std::string describe(const ConvShape& shape);
 

@@ -267,6 +267,15 @@ std::vector<std::string> verify(const KernelForm& form) {
   return faults.take();
 }
 
+std::string symbol_of(const std::string& op) {
+  std::string symbol = "burin_";
+  for (const char c : op) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    symbol += plain ? c : '_';
+  }
+  return symbol;
+}
+
 std::string Kernel::owner() const { return fmt::format("{} {}", is_convolution() ? "layer" : "operator", op); }
 
 }  // namespace burin

@@ -91,6 +91,9 @@ std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch);
 // Blocks in x: those beyond the tiles end at once.
 std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch);
 
+// "burin_<operator>": the operator's name is reduced to [A-Za-z0-9_].
+std::string symbol_of(const std::string& op);
+
 // How a kernel is launched: all that a program must know to call it. It follows from the plan.
 struct KernelForm {
   std::vector<KernelTensor> tensors;  // in the order of the parameters

@@ -23,12 +23,7 @@ std::string describe(const TemplatePlan& plan) {
 }
 
 std::string kernel_symbol(const std::string& name, const TemplatePlan& plan) {
-  std::string symbol = "burin_";
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    symbol += plain ? c : '_';
-  }
-  return symbol + "_" + plan.template_name;
+  return symbol_of(name) + "_" + plan.template_name;
 }
 
 std::string print(const TemplatePlan& plan) {
