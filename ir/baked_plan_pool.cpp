@@ -33,19 +33,13 @@ struct Axis {
 };
 
 Axis rows_of(const ConvShape& shape) {
-  Axis axis{shape.conv_h(), shape.out_h()};
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    axis.kernel = pool->kernel_h, axis.stride = pool->stride_h, axis.pad = pool->pad.top;
-  }
-  return axis;
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return {shape.conv_h(), shape.out_h(), pool.kernel_h, pool.stride_h, pool.pad.top};
 }
 
 Axis cols_of(const ConvShape& shape) {
-  Axis axis{shape.conv_w(), shape.out_w()};
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    axis.kernel = pool->kernel_w, axis.stride = pool->stride_w, axis.pad = pool->pad.left;
-  }
-  return axis;
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return {shape.conv_w(), shape.out_w(), pool.kernel_w, pool.stride_w, pool.pad.left};
 }
 
 }  // namespace

@@ -253,7 +253,6 @@ class Field {
 
   const std::string& text() const { return as(value_->is_string(), "a string").get_ref<const std::string&>(); }
   bool flag() const { return as(value_->is_boolean(), "true or false").get<bool>(); }
-
   double number() const { return as(value_->is_number(), "a number").get<double>(); }
 
   template <typename Integer>
@@ -285,9 +284,10 @@ class Field {
   std::string path_;
 };
 
-void set(int& target, const Field& field) { target = field.integer<int>(); }
-void set(std::int64_t& target, const Field& field) { target = field.integer<std::int64_t>(); }
-void set(std::uint32_t& target, const Field& field) { target = field.integer<std::uint32_t>(); }
+template <std::integral Integer>
+void set(Integer& target, const Field& field) {
+  target = field.integer<Integer>();
+}
 void set(std::string& target, const Field& field) { target = field.text(); }
 void set(bool& target, const Field& field) { target = field.flag(); }
 void set(double& target, const Field& field) { target = field.number(); }
