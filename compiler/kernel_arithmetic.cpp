@@ -6,7 +6,7 @@
 namespace burin {
 
 Arithmetic arithmetic_of(const Kernel& kernel) {
-  const std::optional<Precision> precision = parse_precision(kernel.precision);
+  const std::optional<Precision> precision = parse_enum<Precision>(kernel.precision);
   BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
   Arithmetic arithmetic{.precision = *precision};
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;

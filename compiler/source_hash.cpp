@@ -4,7 +4,7 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/SHA256.h>
 
-#include "ir/kernel_form_text.h"
+#include "ir/kernel.h"
 
 namespace burin {
 

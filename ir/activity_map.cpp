@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/error.h"
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -39,19 +40,19 @@ int most_cells_reached(int extent, int cell, int first, int step, int count, int
 
 std::vector<std::string> verify(const ActivityMap& map, const ActivityExtent& extent, int images_together,
                                 std::string_view what) {
-  std::vector<std::string> faults;
+  Faults faults;
   const auto check = [&](std::string_view axis, int value, int most, std::string_view why) {
     if (value >= 1 && value <= most) return;
-    faults.push_back(fmt::format("{}: cell {} is {}, allowed is 1 to {}: {}", what, axis, value, most, why));
+    faults.add("{}: cell {} is {}, allowed is 1 to {}: {}", what, axis, value, most, why);
   };
   check("images", map.images, kMaxBatch, "kMaxBatch images fit one launch");
   check("rows", map.rows, extent.rows, "the tensor has no more rows");
   check("columns", map.cols, extent.cols, "the tensor has no more columns");
   if (map.images >= 1 && map.images % images_together != 0) {
-    faults.push_back(fmt::format("{}: cell images is {}, it must be a multiple of {}: that many images share each word",
-                                 what, map.images, images_together));
+    faults.add("{}: cell images is {}, it must be a multiple of {}: that many images share each word", what, map.images,
+               images_together);
   }
-  return faults;
+  return faults.take();
 }
 
 std::string print(const ActivityMap& map) { return fmt::format("{}x{}x{}", map.images, map.rows, map.cols); }

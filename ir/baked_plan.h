@@ -15,6 +15,7 @@
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/kernel.h"
+#include "ir/named_enum.h"
 #include "ir/precision.h"
 #include "ir/sparse_pattern.h"
 #include "ir/tensor_layout.h"
@@ -37,8 +38,7 @@ enum class Reduction {
   last_block,  // partial sums in scratch; the last block to arrive adds them in the order of the splits
   cluster,  // the splits' blocks run together and read each other's shared memory; each adds up a part of the channels
 };
-std::string_view to_string(Reduction reduction);
-std::optional<Reduction> parse_reduction(std::string_view text);
+constexpr EnumNames<3> names_of(Reduction) { return {"a reduction", {"none", "last_block", "cluster"}}; }
 
 // The blocks that run together on neighbouring multiprocessors as a thread-block cluster: neighbouring pixel tiles x
 // splits of one group. Ranks count tiles first, then splits, so that with an even number of tiles neighbours run the
@@ -57,8 +57,7 @@ enum class Staging {
   direct,  // global memory: 1x1 filters without padding, whose pixels no two threads of a block share
   bulk,    // shared memory, as whole rows of the image without halo, by bulk copies
 };
-std::string_view to_string(Staging staging);
-std::optional<Staging> parse_staging(std::string_view text);
+constexpr EnumNames<3> names_of(Staging) { return {"a staging", {"shared", "direct", "bulk"}}; }
 
 // The pixels of the convolution that one block computes: `rows` x `cols` of each of `images` consecutive images; with
 // the half precisions, of `images` consecutive pairs of images, whose values share a word.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ir/element_type.h"
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -32,19 +33,13 @@ struct Axis {
 };
 
 Axis rows_of(const ConvShape& shape) {
-  Axis axis{shape.conv_h(), shape.out_h()};
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    axis.kernel = pool->kernel_h, axis.stride = pool->stride_h, axis.pad = pool->pad.top;
-  }
-  return axis;
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return {shape.conv_h(), shape.out_h(), pool.kernel_h, pool.stride_h, pool.pad.top};
 }
 
 Axis cols_of(const ConvShape& shape) {
-  Axis axis{shape.conv_w(), shape.out_w()};
-  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
-    axis.kernel = pool->kernel_w, axis.stride = pool->stride_w, axis.pad = pool->pad.left;
-  }
-  return axis;
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return {shape.conv_w(), shape.out_w(), pool.kernel_w, pool.stride_w, pool.pad.left};
 }
 
 }  // namespace
@@ -93,44 +88,43 @@ int window_lanes(const BakedPlan& plan, const ConvShape& shape) {
 
 std::vector<std::string> pool_faults(const BakedPlan& plan, const ConvShape& shape) {
   const std::optional<Pool>& pool = shape.epilogue.pool;
-  std::vector<std::string> faults;
-  const auto add = [&]<typename... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    faults.push_back(fmt::format(format, std::forward<Args>(args)...));
-  };
+  Faults faults;
   if (!pool) {
     if (plan.outputs) {
-      add("outputs is {}x{}, but the layer has no pool: it stores the pixels that it computes", plan.outputs->rows,
-          plan.outputs->cols);
+      faults.add("outputs is {}x{}, but the layer has no pool: it stores the pixels that it computes",
+                 plan.outputs->rows, plan.outputs->cols);
     }
-    return faults;
+    return faults.take();
   }
   if (is_half(plan.precision)) {
-    add("precision is {}, but the layer pools its outputs, which is done in fp32 alone", to_string(plan.precision));
+    faults.add("precision is {}, but the layer pools its outputs, which is done in fp32 alone",
+               to_string(plan.precision));
   }
   if (plan.output_layout != TensorLayout::nchw) {
-    add("output_layout is {}, but the layer pools its outputs, which are stored in nchw alone",
-        to_string(plan.output_layout));
+    faults.add("output_layout is {}, but the layer pools its outputs, which are stored in nchw alone",
+               to_string(plan.output_layout));
   }
   if (plan.uses_activity()) {
-    add("skips and marks are for layers without a pool: cells of an activity map are tiles that do not overlap");
+    faults.add("skips and marks are for layers without a pool: cells of an activity map are tiles that do not overlap");
   }
   const auto check_axis = [&](std::string_view name, int tile, const Axis& axis) {
     if (tile < 1 || tile > axis.pixels || axis.outputs_of(tile) > 0) return;
-    add("tile {} are {}, they must be all {} of the convolution, or {} and a multiple of {} more: what whole windows "
+    faults.add(
+        "tile {} are {}, they must be all {} of the convolution, or {} and a multiple of {} more: what whole windows "
         "of the pool cover",
         name, tile, axis.pixels, axis.kernel, axis.stride);
   };
   check_axis("rows", plan.tile.rows, rows_of(shape));
   check_axis("columns", plan.tile.cols, cols_of(shape));
-  if (!faults.empty()) return faults;
+  if (!faults.empty()) return faults.take();
   const OutputTile needed = output_tile(plan.tile, shape);
   if (!plan.outputs) {
-    add("outputs is missing, it must be {}x{}: what the pool makes of a tile", needed.rows, needed.cols);
+    faults.add("outputs is missing, it must be {}x{}: what the pool makes of a tile", needed.rows, needed.cols);
   } else if (*plan.outputs != needed) {
-    add("outputs is {}x{}, it must be {}x{}: what the pool makes of a tile of {}x{} pixels", plan.outputs->rows,
-        plan.outputs->cols, needed.rows, needed.cols, plan.tile.rows, plan.tile.cols);
+    faults.add("outputs is {}x{}, it must be {}x{}: what the pool makes of a tile of {}x{} pixels", plan.outputs->rows,
+               plan.outputs->cols, needed.rows, needed.cols, plan.tile.rows, plan.tile.cols);
   }
-  return faults;
+  return faults.take();
 }
 
 }  // namespace burin

@@ -5,46 +5,39 @@
 
 #include "ir/baked_plan.h"
 #include "ir/baked_plan_activity.h"
-#include "ir/baked_plan_cluster.h"
 #include "ir/baked_plan_pool.h"
-#include "ir/baked_plan_precision.h"
 #include "ir/element_type.h"
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
-class PlanVerifier {
+class PlanVerifier : private Faults {
  public:
   PlanVerifier(const BakedPlan& plan, const ConvShape& shape) : plan_(plan), shape_(shape) {}
 
   std::vector<std::string> run() {
-    for (const std::string& fault : verify(shape_)) add("the layer's shape: {}", fault);
     // Every further rule computes with the shape.
-    if (!faults_.empty()) return std::move(faults_);
+    if (add_all(verify(shape_), "the layer's shape: ")) return take();
     check_scalars();
     check_image_words("output_image_words", plan_.output_image_words, shape_.output_elements(), true);
     check_image_words("residual_image_words", plan_.residual_image_words, shape_.conv_elements(),
                       shape_.epilogue.residual);
-    for (std::string& fault : precision_faults(plan_)) faults_.push_back(std::move(fault));
-    for (std::string& fault : activity_faults(plan_, shape_)) faults_.push_back(std::move(fault));
-    for (std::string& fault : pool_faults(plan_, shape_)) faults_.push_back(std::move(fault));
+    check_precision();
+    add_all(activity_faults(plan_, shape_));
+    add_all(pool_faults(plan_, shape_));
     check_tile();
     check_shared_layout();
     check_groups();
     check_slices();
     check_stages();
     check_arch();
-    return std::move(faults_);
+    return take();
   }
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
-  }
-
   bool in_range(std::string_view attribute, std::int64_t value, std::int64_t low, std::int64_t high,
                 std::string_view why) {
     if (value >= low && value <= high) return true;
@@ -82,6 +75,30 @@ class PlanVerifier {
     in_range("load_together", plan_.load_together, 1, may_keep_together ? std::max(1, plan_.load_ahead) : 1,
              "direct loads, of those that are ahead, can be kept together where no channels are skipped");
     if (!(plan_.predicted_us >= 0)) add("predicted_us is {}, it must be a time: 0 or more", plan_.predicted_us);
+  }
+
+  void check_precision() {
+    const auto check_layout = [&](std::string_view tensor, TensorLayout layout) {
+      const bool pairs = images_together(layout) == 2;
+      if (pairs == is_half(plan_.precision)) return;
+      if (pairs) {
+        add("{} is {} with fp32, it must be nchw or nchw4: a word of it holds two halves", tensor, to_string(layout));
+      } else {
+        add("{} is {} with {}, it must be n2chw: a thread computes the two images that share a word", tensor,
+            to_string(layout), to_string(plan_.precision));
+      }
+    };
+    check_layout("input_layout", plan_.input_layout);
+    check_layout("output_layout", plan_.output_layout);
+    if (plan_.precision == Precision::fp16x2) {
+      if (plan_.promote_every < 0 || plan_.promote_every > kMaxPromoteEvery) {
+        add("promote_every is {}, allowed is 0 to {} (kMaxPromoteEvery): it counts terms that FP16 can add up",
+            plan_.promote_every, kMaxPromoteEvery);
+      }
+    } else if (plan_.promote_every != 0) {
+      add("promote_every is {}, with {} it must be 0: its sums are FP32 from the start", plan_.promote_every,
+          to_string(plan_.precision));
+    }
   }
 
   void check_tile() {
@@ -323,7 +340,7 @@ class PlanVerifier {
       }
     }
     check_reduction();
-    for (std::string& fault : cluster_faults(plan_)) faults_.push_back(std::move(fault));
+    check_cluster_shape();
   }
 
   void check_reduction() {
@@ -341,6 +358,21 @@ class PlanVerifier {
     }
   }
 
+  void check_cluster_shape() {
+    const ClusterShape& cluster = plan_.cluster;
+    const std::string shape = to_string(cluster);
+    if (cluster.tiles < 1 || cluster.splits < 1) return add("cluster is {}, it must be at least 1x1: one block", shape);
+    if (saturating_product({cluster.tiles, cluster.splits}) > kMaxClusterBlocks) {
+      add("cluster is {}, allowed are {} blocks (kMaxClusterBlocks): more may find no place together", shape,
+          kMaxClusterBlocks);
+    }
+    const int needed = plan_.reduction == Reduction::cluster ? plan_.splits : 1;
+    if (cluster.splits == needed) return;
+    add("cluster is {}, with reduction {} and {} split{} it must hold {} of them: {}", shape,
+        to_string(plan_.reduction), plan_.splits, plan_.splits == 1 ? "" : "s", needed,
+        needed > 1 ? "they read each other's shared memory" : "none needs another at its side");
+  }
+
   void check_stages() {
     in_range("stage_channels", plan_.stage_channels, 1, kMaxChannels, "a stage holds at least one channel");
     in_range("buffers", plan_.buffers, 1, kMaxBuffers, "asynchronous copies are counted per buffer (kMaxBuffers)");
@@ -356,15 +388,8 @@ class PlanVerifier {
   }
 
   void check_arch() {
-    const std::span<const ArchSpec> archs = known_archs();
-    const auto arch =
-        std::find_if(archs.begin(), archs.end(), [&](const ArchSpec& spec) { return spec.name == plan_.arch; });
-    if (arch == archs.end()) {
-      std::string names;
-      for (const ArchSpec& spec : archs) names += fmt::format("{}{}", names.empty() ? "" : ", ", spec.name);
-      add("arch is '{}', known are {}", plan_.arch, names);
-      return;
-    }
+    const ArchSpec* arch = find_arch(plan_.arch);
+    if (arch == nullptr) return add("arch is '{}', known are {}", plan_.arch, known_arch_names());
     if (plan_.cluster.blocks() > 1 && plan_.reduction != Reduction::cluster && !arch->clusters) {
       add("clusters are of {} blocks ({}), but {} has none (sm_90 and later do): 1x1 runs everywhere",
           plan_.cluster.blocks(), to_string(plan_.cluster), plan_.arch);
@@ -427,7 +452,6 @@ class PlanVerifier {
 
   const BakedPlan& plan_;
   const ConvShape& shape_;
-  std::vector<std::string> faults_;
   bool tile_legal_ = false;
 };
 

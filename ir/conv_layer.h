@@ -9,17 +9,16 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/padding.h"
+#include "ir/named_enum.h"
 #include "ir/pool.h"
 
 namespace burin {
 
 enum class Activation { none, relu, relu6, leaky_relu, sigmoid, silu };
 
-std::string_view to_string(Activation activation);
-std::optional<Activation> parse_activation(std::string_view text);
-// "none, relu, ..." for error messages and help texts.
-std::string activation_names();
+constexpr EnumNames<6> names_of(Activation) {
+  return {"an activation", {"none", "relu", "relu6", "leaky_relu", "sigmoid", "silu"}};
+}
 
 // Applied to every output in this order: bias, residual, activation, pool.
 struct Epilogue {
@@ -61,6 +60,8 @@ struct ConvShape {
 // All faults of a shape, each a sentence that names attribute, value and what is allowed; empty when it is legal.
 std::vector<std::string> verify(const ConvShape& shape);
 
+// "3x3, stride 1, pad 1", with dilation and groups where there are any.
+std::string window_text(const ConvShape& shape);
 // One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1", and "; max 2x2, stride 2, pad 0 -> 256x7x7" with a pool.
 std::string describe(const ConvShape& shape);
 

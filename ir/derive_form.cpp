@@ -51,18 +51,14 @@ LaunchGeometry launch_of(const BakedPlan& plan, const ConvShape& shape) {
   return launch;
 }
 
-std::string join(const std::vector<std::string>& faults) {
-  std::string text;
-  for (const std::string& fault : faults) text += (text.empty() ? "" : "; ") + fault;
-  return text;
+void refuse(const std::vector<std::string>& faults) {
+  if (!faults.empty()) fail(ErrorKind::bad_input, "{}", fmt::join(faults, "; "));
 }
 
 void derive_baked(Kernel& kernel) {
   if (!kernel.layer) fail(ErrorKind::bad_input, "it is no convolution, which {} kernels are", kBakedProvider);
   const BakedPlan plan = parse_baked_plan(kernel.plan);
-  if (const auto faults = verify(plan, kernel.layer->shape); !faults.empty()) {
-    fail(ErrorKind::bad_input, "{}", join(faults));
-  }
+  refuse(verify(plan, kernel.layer->shape));
   if (to_string(plan.precision) != kernel.precision) {
     fail(ErrorKind::bad_input, "it computes in {}, and the kernel is said to in {}", to_string(plan.precision),
          printable(kernel.precision));
@@ -73,7 +69,7 @@ void derive_baked(Kernel& kernel) {
   }
   kernel.plan_short = describe(plan);
   kernel.form = form_of(plan, kernel.layer->shape);
-  if (const auto faults = verify(kernel.form); !faults.empty()) fail(ErrorKind::bad_input, "{}", join(faults));
+  refuse(verify(kernel.form));
 }
 
 void derive_template(Kernel& kernel) {
@@ -82,7 +78,7 @@ void derive_template(Kernel& kernel) {
     fail(ErrorKind::bad_input, "it is of {}, and the kernel is said to be of {}", printable(plan.template_name),
          printable(kernel.provider));
   }
-  if (const auto faults = verify(plan); !faults.empty()) fail(ErrorKind::bad_input, "{}", join(faults));
+  refuse(verify(plan));
   kernel.plan_short = describe(plan);
   kernel.form = plan.form;
 }

@@ -36,34 +36,6 @@ const HalfFormat& format_of(ElementType type) {
 
 }  // namespace
 
-std::string_view to_string(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return "f32";
-    case ElementType::f16:
-      return "f16";
-    case ElementType::bf16:
-      return "bf16";
-  }
-  return "?";
-}
-
-std::optional<ElementType> parse_element_type(std::string_view text) {
-  for (const ElementType type : kElementTypes) {
-    if (text == to_string(type)) return type;
-  }
-  return std::nullopt;
-}
-
-std::string element_type_names() {
-  std::string names;
-  for (const ElementType type : kElementTypes) {
-    names += names.empty() ? "" : ", ";
-    names += to_string(type);
-  }
-  return names;
-}
-
 double epsilon_of(ElementType type) {
   if (type == ElementType::f32) return std::numeric_limits<float>::epsilon();
   return std::ldexp(1.0, -format_of(type).fraction_bits);

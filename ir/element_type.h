@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/named_enum.h"
 #include "ir/precision.h"
 
 namespace burin {
@@ -20,10 +21,7 @@ enum class ElementType { f32, f16, bf16 };
 
 inline constexpr std::array kElementTypes = {ElementType::f32, ElementType::f16, ElementType::bf16};
 
-std::string_view to_string(ElementType type);
-std::optional<ElementType> parse_element_type(std::string_view text);
-// "f32, f16, bf16": what messages say is known.
-std::string element_type_names();
+constexpr EnumNames<3> names_of(ElementType) { return {"an element type", {"f32", "f16", "bf16"}}; }
 
 constexpr int bytes_of(ElementType type) { return type == ElementType::f32 ? 4 : 2; }
 // Values that make a word.

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/limits.h"
+
 namespace burin {
 
 class Faults {
@@ -19,6 +21,15 @@ class Faults {
   explicit Faults(std::string prefix) : prefix_(std::move(prefix)) {}
 
   void add(const std::string& text) { list_.push_back(prefix_ + text); }
+  template <typename... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    add(fmt::format(format, std::forward<Args>(args)...));
+  }
+  // Those of a part; returns whether there are any.
+  bool add_all(const std::vector<std::string>& faults, std::string_view of = {}) {
+    for (const std::string& fault : faults) add(fmt::format("{}{}", of, fault));
+    return !faults.empty();
+  }
 
   // `limit` names the constant that the range comes from, where it comes from one.
   void require_range(std::string_view attribute, std::int64_t value, std::int64_t low, std::int64_t high,
@@ -26,6 +37,26 @@ class Faults {
     if (value >= low && value <= high) return;
     const std::string named = limit.empty() ? "" : fmt::format(" ({})", limit);
     add(fmt::format("{} is {}, allowed is {} to {}{}", attribute, value, low, high, named));
+  }
+
+  template <typename Padding>
+  void require_padding(const Padding& pad) {
+    require_range("pad top", pad.top, 0, kMaxPadding, "kMaxPadding");
+    require_range("pad bottom", pad.bottom, 0, kMaxPadding, "kMaxPadding");
+    require_range("pad left", pad.left, 0, kMaxPadding, "kMaxPadding");
+    require_range("pad right", pad.right, 0, kMaxPadding, "kMaxPadding");
+  }
+  // Of a filter or a pool.
+  template <typename Window>
+  void require_window(const Window& window, std::pair<int, std::string_view> most_extent,
+                      std::pair<int, std::string_view> most_stride) {
+    require_range("kernel_h", window.kernel_h, 1, most_extent.first, most_extent.second);
+    require_range("kernel_w", window.kernel_w, 1, most_extent.first, most_extent.second);
+    require_range("stride_h", window.stride_h, 1, most_stride.first, most_stride.second);
+    require_range("stride_w", window.stride_w, 1, most_stride.first, most_stride.second);
+    require_range("dilation_h", window.dilation_h, 1, kMaxStride, "kMaxStride");
+    require_range("dilation_w", window.dilation_w, 1, kMaxStride, "kMaxStride");
+    require_padding(window.pad);
   }
 
   // "3 of the weights are not finite; ...". The first is enough: where one is NaN, usually many are.

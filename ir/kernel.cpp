@@ -18,21 +18,17 @@ constexpr std::int64_t kMaxImageWords = kMaxImageBytes / kWordBytes;
 constexpr int kMaxAlignment = 256;  // what the driver's allocations have
 constexpr int kMaxArguments = 2;    // tensors that a launch reads
 
-constexpr std::array<std::string_view, 8> kRoleNames = {"input",    "residual", "output",    "weights",
-                                                        "partials", "counters", "input_map", "output_map"};
-
 bool is_read(TensorRole role) { return role == TensorRole::input || role == TensorRole::residual; }
 
 void check_extents(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   if (tensor.channels == 0 && tensor.rows == 0 && tensor.cols == 0) return;
   if (tensor.channels < 1 || tensor.rows < 1 || tensor.cols < 1) {
-    return faults.add(fmt::format("{} has images of {}x{}x{}", name, tensor.channels, tensor.rows, tensor.cols));
+    return faults.add("{} has images of {}x{}x{}", name, tensor.channels, tensor.rows, tensor.cols);
   }
   const std::int64_t words = image_elements(tensor.layout, tensor.channels, tensor.rows, tensor.cols);
   if (words != saturating_product({tensor.runs, tensor.run_words})) {
-    faults.add(fmt::format("{} has {} x {} words, and an image of {}x{}x{} in {} has {}", name, tensor.runs,
-                           tensor.run_words, tensor.channels, tensor.rows, tensor.cols, to_string(tensor.layout),
-                           words));
+    faults.add("{} has {} x {} words, and an image of {}x{}x{} in {} has {}", name, tensor.runs, tensor.run_words,
+               tensor.channels, tensor.rows, tensor.cols, to_string(tensor.layout), words);
   }
 }
 
@@ -40,19 +36,18 @@ void check_extents(Faults& faults, const std::string& name, const KernelTensor& 
 void check_element(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const int images = images_together(tensor.layout), values = elements_per_word(tensor.element);
   if (images != values) {
-    faults.add(fmt::format("{} holds {} in {}: {} value{} of its type to a word of {} bytes, {} image{} of the layout",
-                           name, to_string(tensor.element), to_string(tensor.layout), values, values == 1 ? "" : "s",
-                           kWordBytes, images, images == 1 ? "" : "s"));
+    faults.add("{} holds {} in {}: {} value{} of its type to a word of {} bytes, {} image{} of the layout", name,
+               to_string(tensor.element), to_string(tensor.layout), values, values == 1 ? "" : "s", kWordBytes, images,
+               images == 1 ? "" : "s");
   }
   const int at_once = channels_together(tensor.layout) * kWordBytes;
   if (tensor.alignment < kWordBytes || tensor.alignment > kMaxAlignment ||
       !std::has_single_bit(static_cast<unsigned>(tensor.alignment))) {
-    faults.add(fmt::format("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment,
-                           kWordBytes, kMaxAlignment));
+    faults.add("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment, kWordBytes,
+               kMaxAlignment);
   } else if (tensor.alignment < at_once) {
-    faults.add(
-        fmt::format("{} is aligned to {} bytes, and {} channels of a pixel, {} bytes, are accessed at once in {}", name,
-                    tensor.alignment, channels_together(tensor.layout), at_once, to_string(tensor.layout)));
+    faults.add("{} is aligned to {} bytes, and {} channels of a pixel, {} bytes, are accessed at once in {}", name,
+               tensor.alignment, channels_together(tensor.layout), at_once, to_string(tensor.layout));
   }
 }
 
@@ -67,15 +62,13 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
   require("distance between images", tensor.image_words, 1);
   if (faults.list().size() != before) return;
   if (tensor.runs == 1 && tensor.run_pitch != 0) {
-    faults.add(fmt::format("{}'s distance between runs is {}, with one run it must be 0", name, tensor.run_pitch));
+    faults.add("{}'s distance between runs is {}, with one run it must be 0", name, tensor.run_pitch);
   }
   if (tensor.runs > 1 && tensor.run_pitch < tensor.run_words) {
-    faults.add(fmt::format("{}'s runs of {} words are {} apart: they would overlap", name, tensor.run_words,
-                           tensor.run_pitch));
+    faults.add("{}'s runs of {} words are {} apart: they would overlap", name, tensor.run_words, tensor.run_pitch);
   }
   if (saturating_product({tensor.runs - 1, tensor.run_pitch}) > kMaxImageWords || tensor.end() > tensor.image_words) {
-    faults.add(
-        fmt::format("{} reaches word {} of images that are {} words apart", name, tensor.end(), tensor.image_words));
+    faults.add("{} reaches word {} of images that are {} words apart", name, tensor.end(), tensor.image_words);
   }
 }
 
@@ -85,9 +78,9 @@ void check_wide(Faults& faults, const std::string& name, const KernelTensor& ten
   const std::int64_t words = bytes / kWordBytes;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
-        fmt::format("{} is aligned to {} bytes: the distances {} between images and {} between runs, in words, "
-                    "must be multiples of {}",
-                    name, tensor.alignment, tensor.image_words, tensor.run_pitch, words));
+        "{} is aligned to {} bytes: the distances {} between images and {} between runs, in words, "
+        "must be multiples of {}",
+        name, tensor.alignment, tensor.image_words, tensor.run_pitch, words);
   }
 }
 
@@ -100,8 +93,8 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
   check_extents(faults, name, tensor);
   const bool is_slice = tensor.runs != 1 || tensor.image_words != tensor.run_words;
   if (is_slice && channels_together(tensor.layout) != 1) {
-    faults.add(fmt::format("{} is a slice of a larger tensor, which lies in nchw or n2chw and not in {}", name,
-                           to_string(tensor.layout)));
+    faults.add("{} is a slice of a larger tensor, which lies in nchw or n2chw and not in {}", name,
+               to_string(tensor.layout));
   }
 }
 
@@ -115,24 +108,23 @@ void check_bare(Faults& faults, const std::string& name, const KernelTensor& ten
     bare.cols = tensor.cols;
     bare.run_words = 0;
   }
-  if (tensor != bare) faults.add(fmt::format("{} says more than it has", name));
+  if (tensor != bare) faults.add("{} says more than it has", name);
 }
 
 void check_map(Faults& faults, const std::string& name, const KernelTensor& tensor, const KernelForm& form) {
-  if (!tensor.map) return faults.add(fmt::format("{} has no cells", name));
+  if (!tensor.map) return faults.add("{} has no cells", name);
   const KernelTensor* of = form.find(tensor.role == TensorRole::input_map ? TensorRole::input : TensorRole::output);
   if (of == nullptr || !of->is_image() || of->channels != tensor.channels || of->rows != tensor.rows ||
       of->cols != tensor.cols) {
-    return faults.add(fmt::format("{} is of a tensor that the kernel does not have", name));
+    return faults.add("{} is of a tensor that the kernel does not have", name);
   }
   const ActivityExtent extent = {1, tensor.channels, tensor.rows, tensor.cols};
-  const std::vector<std::string> found = verify(*tensor.map, extent, images_together(of->layout), name);
-  for (const std::string& fault : found) faults.add(fault);
-  if (!found.empty() || tensor.role == TensorRole::input_map) return;
+  if (faults.add_all(verify(*tensor.map, extent, images_together(of->layout), name))) return;
+  if (tensor.role == TensorRole::input_map) return;
   const LaunchGeometry& launch = form.launch;
   if (tensor.map->images != launch.tile_images || cells_per_images(*tensor.map, extent) != launch.tiles_per_image) {
-    faults.add(fmt::format("{} has cells of {}, which are not the kernel's tiles: {} images, {} tiles", name,
-                           print(*tensor.map), launch.tile_images, launch.tiles_per_image));
+    faults.add("{} has cells of {}, which are not the kernel's tiles: {} images, {} tiles", name, print(*tensor.map),
+               launch.tile_images, launch.tiles_per_image);
   }
 }
 
@@ -142,19 +134,19 @@ void check_tensor(Faults& faults, const KernelTensor& tensor, const KernelForm& 
     KernelTensor empty;
     empty.role = tensor.role;
     empty.argument = tensor.argument;
-    if (tensor != empty) faults.add(fmt::format("{} has no words, but a place", name));
+    if (tensor != empty) faults.add("{} has no words, but a place", name);
     return;
   }
   switch (tensor.role) {
     case TensorRole::input:
     case TensorRole::residual:
     case TensorRole::output:
-      if (tensor.map) faults.add(fmt::format("{} has cells, and is no map", name));
+      if (tensor.map) faults.add("{} has cells, and is no map", name);
       check_activations(faults, name, tensor);
       check_wide(faults, name, tensor);
       break;
     case TensorRole::weights:
-      if (tensor.map) faults.add(fmt::format("{} has cells, and is no map", name));
+      if (tensor.map) faults.add("{} has cells, and is no map", name);
       check_bare(faults, name, tensor);
       faults.require_range(fmt::format("{}'s number of words", name), tensor.run_words, 1, 2 * kMaxLayerWeights,
                            "2 * kMaxLayerWeights");
@@ -172,14 +164,14 @@ void check_tensor(Faults& faults, const KernelTensor& tensor, const KernelForm& 
   if (is_read(tensor.role)) {
     faults.require_range(fmt::format("the argument of {}", name), tensor.argument, 0, kMaxArguments - 1);
   } else if (tensor.argument != 0) {
-    faults.add(fmt::format("{} is argument {}, and is no tensor that a launch reads", name, tensor.argument));
+    faults.add("{} is argument {}, and is no tensor that a launch reads", name, tensor.argument);
   }
 }
 
 void check_tensors(Faults& faults, const KernelForm& form) {
   if (form.tensors.size() > std::size_t{kMaxKernelTensors}) {
-    return faults.add(fmt::format("it has {} tensors, at most {} are allowed (kMaxKernelTensors)", form.tensors.size(),
-                                  kMaxKernelTensors));
+    return faults.add("it has {} tensors, at most {} are allowed (kMaxKernelTensors)", form.tensors.size(),
+                      kMaxKernelTensors);
   }
   const auto count = [&](auto is) { return std::ranges::count_if(form.tensors, is); };
   for (const KernelTensor& tensor : form.tensors) {
@@ -187,7 +179,7 @@ void check_tensors(Faults& faults, const KernelForm& form) {
       return other.role == tensor.role && (tensor.role != TensorRole::input || other.argument == tensor.argument);
     };
     if (&tensor == &*std::ranges::find_if(form.tensors, same) && count(same) > 1) {
-      faults.add(fmt::format("it has {} tensors '{}'", count(same), to_string(tensor.role)));
+      faults.add("it has {} tensors '{}'", count(same), to_string(tensor.role));
     }
     check_tensor(faults, tensor, form);
   }
@@ -197,8 +189,8 @@ void check_tensors(Faults& faults, const KernelForm& form) {
   const auto check_scratch = [&](TensorRole role, std::int64_t words_of_tile) {
     const KernelTensor* tensor = form.find(role);
     if ((tensor == nullptr ? 0 : tensor->run_words) != words_of_tile) {
-      faults.add(fmt::format("its launch has {} words of {} for a tile, its tensor {}", words_of_tile, to_string(role),
-                             tensor == nullptr ? 0 : tensor->run_words));
+      faults.add("its launch has {} words of {} for a tile, its tensor {}", words_of_tile, to_string(role),
+                 tensor == nullptr ? 0 : tensor->run_words);
     }
   };
   check_scratch(TensorRole::partials, launch.workspace_bytes_per_tile / kWordBytes);
@@ -206,8 +198,8 @@ void check_tensors(Faults& faults, const KernelForm& form) {
   int together = 1;
   for (const KernelTensor& tensor : form.tensors) together = std::max(together, images_together(tensor.layout));
   if (launch.tile_images % together != 0) {
-    faults.add(fmt::format("tile_images is {}, which is not a multiple of {}: that many images share each word",
-                           launch.tile_images, together));
+    faults.add("tile_images is {}, which is not a multiple of {}: that many images share each word", launch.tile_images,
+               together);
   }
 }
 
@@ -215,7 +207,7 @@ void check_launch(Faults& faults, const LaunchGeometry& launch) {
   faults.require_range("threads", launch.threads, 1, kMaxThreadsPerBlock, "kMaxThreadsPerBlock");
   faults.require_range("shared_bytes", launch.shared_bytes, 0, kMaxSharedBytes, "kMaxSharedBytes");
   if (launch.shared_bytes % kWordBytes != 0) {
-    faults.add(fmt::format("shared_bytes is {}, whole words of {} bytes are needed", launch.shared_bytes, kWordBytes));
+    faults.add("shared_bytes is {}, whole words of {} bytes are needed", launch.shared_bytes, kWordBytes);
   }
   faults.require_range("slices", launch.slices, 1, kMaxSlices, "kMaxSlices");
   faults.require_range("tile_images", launch.tile_images, 1, kMaxBatch, "kMaxBatch");
@@ -224,21 +216,13 @@ void check_launch(Faults& faults, const LaunchGeometry& launch) {
   faults.require_range("workspace_bytes_per_tile", launch.workspace_bytes_per_tile, 0, kMaxWorkspaceBytes,
                        "kMaxWorkspaceBytes");
   if (launch.workspace_bytes_per_tile % kWordBytes != 0) {
-    faults.add(fmt::format("workspace_bytes_per_tile is {}, whole words of {} bytes are needed",
-                           launch.workspace_bytes_per_tile, kWordBytes));
+    faults.add("workspace_bytes_per_tile is {}, whole words of {} bytes are needed", launch.workspace_bytes_per_tile,
+               kWordBytes);
   }
   faults.require_range("counters_per_tile", launch.counters_per_tile, 0, kMaxSlices, "kMaxSlices");
 }
 
 }  // namespace
-
-std::string_view to_string(TensorRole role) { return kRoleNames[static_cast<std::size_t>(role)]; }
-
-std::optional<TensorRole> parse_tensor_role(std::string_view text) {
-  const auto found = std::ranges::find(kRoleNames, text);
-  if (found == kRoleNames.end()) return std::nullopt;
-  return static_cast<TensorRole>(found - kRoleNames.begin());
-}
 
 bool KernelTensor::contains(std::int64_t word) const {
   if (word < 0 || word >= end()) return false;
@@ -281,6 +265,15 @@ std::vector<std::string> verify(const KernelForm& form) {
   if (!faults.empty()) return faults.take();
   check_tensors(faults, form);
   return faults.take();
+}
+
+std::string symbol_of(const std::string& op) {
+  std::string symbol = "burin_";
+  for (const char c : op) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    symbol += plain ? c : '_';
+  }
+  return symbol;
 }
 
 std::string Kernel::owner() const { return fmt::format("{} {}", is_convolution() ? "layer" : "operator", op); }

@@ -14,10 +14,13 @@
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
 #include "ir/kernel_binary.h"
+#include "ir/named_enum.h"
 #include "ir/tensor_format.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
+
+class LineReader;
 
 // What an access to several values at once needs: a bulk copy, or four words that lie side by side.
 inline constexpr int kWideAccessBytes = 16;
@@ -36,8 +39,10 @@ enum class TensorRole {
   input_map,   // the activity map of the input; may be absent at a launch
   output_map,  // that of the output, which the kernel writes; may be absent at a launch
 };
-std::string_view to_string(TensorRole role);
-std::optional<TensorRole> parse_tensor_role(std::string_view text);
+constexpr EnumNames<8> names_of(TensorRole) {
+  return {"a role of a tensor",
+          {"input", "residual", "output", "weights", "partials", "counters", "input_map", "output_map"}};
+}
 
 // One of a kernel's tensors, from the address on that the kernel is given. Its values are counted in words of 4 bytes;
 // of the half types a word holds two. Of each image (in n2chw: of each pair of images) it has `runs` runs of
@@ -86,6 +91,9 @@ std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch);
 // Blocks in x: those beyond the tiles end at once.
 std::int64_t grid_width(const LaunchGeometry& launch, std::int64_t batch);
 
+// "burin_<operator>": the operator's name is reduced to [A-Za-z0-9_].
+std::string symbol_of(const std::string& op);
+
 // How a kernel is launched: all that a program must know to call it. It follows from the plan.
 struct KernelForm {
   std::vector<KernelTensor> tensors;  // in the order of the parameters
@@ -102,6 +110,11 @@ struct KernelForm {
 
 // All faults, each a sentence; empty when a kernel of this form can be launched.
 std::vector<std::string> verify(const KernelForm& form);
+
+// "key: value" lines, a part of the plans that hold a form: the launch, then "tensor 0: input, f32 nchw 64x56x56,
+// 200704 words" and so on. Parsing takes those lines, and throws Error(bad_input) naming the line.
+std::string print(const KernelForm& form);
+KernelForm parse_kernel_form(LineReader& text);
 
 // A plan that was tried for a kernel on a GPU.
 struct TuningCandidate {

@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "ir/named_enum.h"
+
 namespace burin {
 
 enum class BinaryKind { ptx, cubin };
+constexpr EnumNames<2> names_of(BinaryKind) { return {"a kind of code", {"ptx", "cubin"}}; }
 
 // One file of the package that holds a kernel's code, with the assembler's report where there is one.
 struct KernelBinary {

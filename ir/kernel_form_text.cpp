@@ -1,6 +1,6 @@
-#include "ir/kernel_form_text.h"
-
-#include <charconv>
+// The text of a kernel's form.
+#include "ir/kernel.h"
+#include "ir/text_lines.h"
 
 namespace burin {
 namespace {
@@ -58,15 +58,13 @@ class TensorParser {
 
   void parse_role(const std::vector<std::string_view>& part) {
     if (part.empty() || part.size() > 2) wrong();
-    const std::optional<TensorRole> role = parse_tensor_role(part[0]);
-    if (!role) text_.fail_at(line_, "'{}' is no role of a tensor", part[0]);
-    tensor_.role = *role;
+    tensor_.role = text_.named<TensorRole>(line_, part[0]);
     if (part.size() == 2) tensor_.argument = text_.integer32(line_, part[1]);
   }
 
   void parse_part(const std::vector<std::string_view>& part) {
     if (part.empty()) wrong();
-    if (const std::optional<ElementType> element = parse_element_type(part[0])) {
+    if (const std::optional<ElementType> element = parse_enum<ElementType>(part[0])) {
       parse_values(*element, part);
     } else if (part[0] == "cells" && part.size() == 2) {
       const std::vector<int> cells = extents(part[1]);
@@ -92,7 +90,7 @@ class TensorParser {
 
   void parse_values(ElementType element, const std::vector<std::string_view>& part) {
     const std::optional<TensorLayout> layout =
-        part.size() == 2 || part.size() == 3 ? parse_tensor_layout(part[1]) : std::nullopt;
+        part.size() == 2 || part.size() == 3 ? parse_enum<TensorLayout>(part[1]) : std::nullopt;
     if (!layout) wrong();
     activations_ = true;
     tensor_.element = element;
@@ -119,44 +117,32 @@ class TensorParser {
   bool activations_ = false;
 };
 
+template <typename Lines, typename Launch>
+void launch_lines(Lines& lines, Launch& launch) {
+  lines.line("threads", launch.threads);
+  lines.line("shared_bytes", launch.shared_bytes);
+  lines.line("tile_images", launch.tile_images);
+  lines.line("tiles_per_image", launch.tiles_per_image);
+  lines.optional(launch.slices != 1, "slices", launch.slices);
+  lines.optional(launch.cluster_tiles != 1, "cluster_tiles", launch.cluster_tiles);
+  lines.optional(launch.workspace_bytes_per_tile != 0, "workspace_bytes_per_tile", launch.workspace_bytes_per_tile);
+  lines.optional(launch.counters_per_tile != 0, "counters_per_tile", launch.counters_per_tile);
+}
+
 }  // namespace
 
 std::string print(const KernelForm& form) {
-  const LaunchGeometry& launch = form.launch;
-  std::string text;
-  const auto add = [&](std::string_view key, const auto& value) { text += fmt::format("{}: {}\n", key, value); };
-  add("threads", launch.threads);
-  add("shared_bytes", launch.shared_bytes);
-  add("tile_images", launch.tile_images);
-  add("tiles_per_image", launch.tiles_per_image);
-  if (launch.slices != 1) add("slices", launch.slices);
-  if (launch.cluster_tiles != 1) add("cluster_tiles", launch.cluster_tiles);
-  if (launch.workspace_bytes_per_tile != 0) add("workspace_bytes_per_tile", launch.workspace_bytes_per_tile);
-  if (launch.counters_per_tile != 0) add("counters_per_tile", launch.counters_per_tile);
+  LinePrinter lines;
+  launch_lines(lines, form.launch);
   for (std::size_t i = 0; i < form.tensors.size(); ++i) {
-    add(fmt::format("tensor {}", i), print_tensor(form.tensors[i]));
+    lines.line(fmt::format("tensor {}", i), print_tensor(form.tensors[i]));
   }
-  return text;
+  return lines.text;
 }
 
-KernelForm parse_kernel_form(KeyValueText& text) {
+KernelForm parse_kernel_form(LineReader& text) {
   KernelForm form;
-  LaunchGeometry& launch = form.launch;
-  const auto optional_integer = [&](const char* key, int otherwise) {
-    const TextLine* line = text.optional(key);
-    return line == nullptr ? otherwise : text.integer32(*line, line->value);
-  };
-  launch.threads = text.integer32("threads");
-  launch.shared_bytes = text.integer32("shared_bytes");
-  launch.tile_images = text.integer32("tile_images");
-  const TextLine& tiles = text.required("tiles_per_image");
-  launch.tiles_per_image = text.integer(tiles, tiles.value);
-  launch.slices = optional_integer("slices", 1);
-  launch.cluster_tiles = optional_integer("cluster_tiles", 1);
-  if (const TextLine* workspace = text.optional("workspace_bytes_per_tile")) {
-    launch.workspace_bytes_per_tile = text.integer(*workspace, workspace->value);
-  }
-  launch.counters_per_tile = optional_integer("counters_per_tile", 0);
+  launch_lines(text, form.launch);
   for (const TextLine* line : text.with_first_word("tensor")) {
     if (line->key != fmt::format("tensor {}", form.tensors.size())) {
       text.fail_at(*line, "'{}' stands where 'tensor {}' is expected", line->key, form.tensors.size());

@@ -37,16 +37,9 @@ class Describe {
   std::string operator()(const Convolution& op) const {
     if (op.layer < 0 || op.layer >= static_cast<int>(network_.layers.size())) return fmt::format("layer {}", op.layer);
     const ConvLayer& layer = network_.layers[static_cast<std::size_t>(op.layer)];
-    const ConvShape& shape = layer.shape;
-    std::string text = fmt::format("{}x{}, stride {}, pad {}", shape.kernel_h, shape.kernel_w,
-                                   pair_text(shape.stride_h, shape.stride_w), padding_text(shape.pad));
-    if (shape.dilation_h != 1 || shape.dilation_w != 1) {
-      text += fmt::format(", dilation {}", pair_text(shape.dilation_h, shape.dilation_w));
-    }
-    if (shape.groups != 1) text += fmt::format(", groups {}", shape.groups);
-    const Epilogue& epilogue = shape.epilogue;
-    text += ", " + zeros_text(layer.weights) +
-            epilogue_text(epilogue.bias, epilogue.residual, epilogue.activation, epilogue.leaky_slope);
+    const Epilogue& epilogue = layer.shape.epilogue;
+    std::string text = window_text(layer.shape) + ", " + zeros_text(layer.weights) +
+                       epilogue_text(epilogue.bias, epilogue.residual, epilogue.activation, epilogue.leaky_slope);
     if (epilogue.pool) text += fmt::format("; {}", burin::describe(*epilogue.pool));
     return text;
   }

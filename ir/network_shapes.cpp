@@ -23,20 +23,19 @@ std::int64_t elements_of(const Shape& shape) {
 
 void check_shape(Faults& faults, std::string_view whose, const Shape& shape) {
   if (shape.empty() || shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
-    faults.add(fmt::format("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(),
-                           kMaxActivationRank));
+    faults.add("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(), kMaxActivationRank);
     return;
   }
   for (const std::int64_t extent : shape) {
     if (extent >= 1) continue;
-    faults.add(fmt::format("{} is {}, every axis must be 1 or more", whose, shape_text(shape)));
+    faults.add("{} is {}, every axis must be 1 or more", whose, shape_text(shape));
     return;
   }
   constexpr std::int64_t kElementBytes = sizeof(float);
   const std::int64_t bytes = saturating_product({elements_of(shape), kElementBytes});
   if (bytes > kMaxImageBytes) {
-    faults.add(fmt::format("{} is {}, {} bytes for an image, allowed are {} (kMaxImageBytes: offsets have 32 bits)",
-                           whose, shape_text(shape), bytes, kMaxImageBytes));
+    faults.add("{} is {}, {} bytes for an image, allowed are {} (kMaxImageBytes: offsets have 32 bits)", whose,
+               shape_text(shape), bytes, kMaxImageBytes);
   }
 }
 
@@ -71,12 +70,11 @@ class OutputShape {
     if (!one_input()) return {};
     faults_.require_range("in_features", op.in_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
     faults_.require_range("out_features", op.out_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
-    if (to_string(op.activation) == "unknown") {
-      faults_.add(
-          fmt::format("activation is {}, allowed is one of {}", static_cast<int>(op.activation), activation_names()));
+    if (!is_named(op.activation)) {
+      faults_.add("activation is {}, allowed is one of {}", static_cast<int>(op.activation), known_names<Activation>());
     }
     if (!std::isfinite(op.leaky_slope)) {
-      faults_.add(fmt::format("leaky_slope is {}, it must be finite", op.leaky_slope));
+      faults_.add("leaky_slope is {}, it must be finite", op.leaky_slope);
     }
     if (!faults_.empty()) return {};
     const std::int64_t weights = saturating_product({op.in_features, op.out_features});
@@ -84,18 +82,17 @@ class OutputShape {
       return fault("it has {} weights, allowed are {} (kMaxLayerWeights)", weights, kMaxLayerWeights);
     }
     if (static_cast<std::int64_t>(op.weights.size()) != weights) {
-      faults_.add(fmt::format("there are {} weights, {} x {} features need {}", op.weights.size(), op.out_features,
-                              op.in_features, weights));
+      faults_.add("there are {} weights, {} x {} features need {}", op.weights.size(), op.out_features, op.in_features,
+                  weights);
     }
     if (!op.bias.empty() && op.bias.size() != static_cast<std::size_t>(op.out_features)) {
-      faults_.add(
-          fmt::format("there are {} biases, allowed are none or {} (out_features)", op.bias.size(), op.out_features));
+      faults_.add("there are {} biases, allowed are none or {} (out_features)", op.bias.size(), op.out_features);
     }
     faults_.require_finite("weights", op.weights);
     faults_.require_finite("biases", op.bias);
     if (inputs_[0] != Shape{op.in_features}) {
-      faults_.add(fmt::format("its input is {}, it takes {} flat features; a reshape before it would flatten them",
-                              shape_text(inputs_[0]), op.in_features));
+      faults_.add("its input is {}, it takes {} flat features; a reshape before it would flatten them",
+                  shape_text(inputs_[0]), op.in_features);
     }
     return {op.out_features};
   }
@@ -114,8 +111,7 @@ class OutputShape {
 
   Shape operator()(const Elementwise& op) {
     if (!one_input()) return {};
-    if (to_string(op.function) == "unknown")
-      return fault("function is {}, which is none", static_cast<int>(op.function));
+    if (!is_named(op.function)) return fault("function is {}, which is none", static_cast<int>(op.function));
     if (op.function == ElementFunction::clip) {
       if (!(op.alpha <= op.beta)) return fault("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
     } else if (!std::isfinite(op.alpha) || !std::isfinite(op.beta)) {
@@ -125,7 +121,7 @@ class OutputShape {
   }
 
   Shape operator()(const Combine& op) {
-    if (to_string(op.combination) == "unknown") {
+    if (!is_named(op.combination)) {
       return fault("combination is {}, which is none", static_cast<int>(op.combination));
     }
     if (inputs_.size() != 2) return fault("it has {} inputs, it takes 2", inputs_.size());
@@ -141,9 +137,7 @@ class OutputShape {
 
   Shape operator()(const Pool& op) {
     if (!one_image()) return {};
-    const std::vector<std::string> faults = verify(op, inputs_[0][1], inputs_[0][2]);
-    for (const std::string& text : faults) faults_.add(text);
-    if (!faults.empty()) return {};
+    if (faults_.add_all(verify(op, inputs_[0][1], inputs_[0][2]))) return {};
     return {inputs_[0][0], pooled_rows(op, inputs_[0][1]), pooled_cols(op, inputs_[0][2])};
   }
 
@@ -156,11 +150,11 @@ class OutputShape {
     if (!one_image()) return {};
     faults_.require_range("size", op.size, 1, kMaxChannels, "kMaxChannels");
     if (!std::isfinite(op.alpha) || op.alpha < 0) {
-      faults_.add(fmt::format("alpha is {}, it must be finite and 0 or more", op.alpha));
+      faults_.add("alpha is {}, it must be finite and 0 or more", op.alpha);
     }
-    if (!std::isfinite(op.beta)) faults_.add(fmt::format("beta is {}, it must be finite", op.beta));
+    if (!std::isfinite(op.beta)) faults_.add("beta is {}, it must be finite", op.beta);
     if (!std::isfinite(op.bias) || op.bias <= 0) {
-      faults_.add(fmt::format("bias is {}, it must be finite and more than 0", op.bias));
+      faults_.add("bias is {}, it must be finite and more than 0", op.bias);
     }
     return inputs_[0];
   }
@@ -189,8 +183,8 @@ class OutputShape {
 
   Shape operator()(const Pad& op) {
     if (!one_image()) return {};
-    require_padding(op.pad);
-    if (!std::isfinite(op.value)) faults_.add(fmt::format("value is {}, it must be finite", op.value));
+    faults_.require_padding(op.pad);
+    if (!std::isfinite(op.value)) faults_.add("value is {}, it must be finite", op.value);
     return {inputs_[0][0], inputs_[0][1] + op.pad.top + op.pad.bottom, inputs_[0][2] + op.pad.left + op.pad.right};
   }
 
@@ -226,7 +220,7 @@ class OutputShape {
  private:
   template <typename... Args>
   Shape fault(fmt::format_string<Args...> format, Args&&... args) {
-    faults_.add(fmt::format(format, std::forward<Args>(args)...));
+    faults_.add(format, std::forward<Args>(args)...);
     return {};
   }
 
@@ -239,13 +233,6 @@ class OutputShape {
     if (!one_input()) return false;
     if (inputs_[0].size() != 3) fault("its input is {}, it takes channels x rows x columns", shape_text(inputs_[0]));
     return inputs_[0].size() == 3;
-  }
-
-  void require_padding(const Padding& pad) {
-    faults_.require_range("pad top", pad.top, 0, kMaxPadding, "kMaxPadding");
-    faults_.require_range("pad bottom", pad.bottom, 0, kMaxPadding, "kMaxPadding");
-    faults_.require_range("pad left", pad.left, 0, kMaxPadding, "kMaxPadding");
-    faults_.require_range("pad right", pad.right, 0, kMaxPadding, "kMaxPadding");
   }
 
   const Network& network_;

@@ -28,22 +28,17 @@ class GraphVerifier {
   }
 
  private:
-  template <typename... Args>
-  void add(fmt::format_string<Args...> format, Args&&... args) {
-    faults_.add(fmt::format(format, std::forward<Args>(args)...));
-  }
-
   bool is_tensor(int index) const { return index >= 0 && index < static_cast<int>(network_.tensors.size()); }
   const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
 
   void check_name(std::string_view what, const std::string& name, std::unordered_set<std::string_view>& seen) {
-    if (name.empty()) return add("{} without a name", what);
+    if (name.empty()) return faults_.add("{} without a name", what);
     if (name.size() > kMaxLayerNameBytes) {
-      add("the name {} of {} has {} bytes, allowed are {} (kMaxLayerNameBytes)", in_quotes(name), what, name.size(),
-          kMaxLayerNameBytes);
+      faults_.add("the name {} of {} has {} bytes, allowed are {} (kMaxLayerNameBytes)", in_quotes(name), what,
+                  name.size(), kMaxLayerNameBytes);
     }
     if (!seen.insert(name).second)
-      add("two of the network's {}s are named {}", what.substr(what.find(' ') + 1), in_quotes(name));
+      faults_.add("two of the network's {}s are named {}", what.substr(what.find(' ') + 1), in_quotes(name));
   }
 
   void check_names() {
@@ -56,13 +51,13 @@ class GraphVerifier {
   void check_ends() {
     defined_.resize(network_.tensors.size());
     const auto check_list = [&](std::string_view what, const std::vector<int>& list) {
-      if (list.empty()) add("the network has no {}s", what);
+      if (list.empty()) faults_.add("the network has no {}s", what);
       std::unordered_set<int> seen;
       for (const int index : list) {
         if (!is_tensor(index)) {
-          add("a network {} is tensor {}, the network has {} tensors", what, index, network_.tensors.size());
+          faults_.add("a network {} is tensor {}, the network has {} tensors", what, index, network_.tensors.size());
         } else if (!seen.insert(index).second) {
-          add("tensor {} is a network {} twice", in_quotes(tensor(index).name), what);
+          faults_.add("tensor {} is a network {} twice", in_quotes(tensor(index).name), what);
         }
       }
       return seen;
@@ -71,8 +66,8 @@ class GraphVerifier {
     const std::unordered_set<int> outputs = check_list("output", network_.outputs);
     for (const int index : outputs) {
       if (inputs.contains(index)) {
-        add("tensor {} is both an input and an output of the network; an identity between them would copy it",
-            in_quotes(tensor(index).name));
+        faults_.add("tensor {} is both an input and an output of the network; an identity between them would copy it",
+                    in_quotes(tensor(index).name));
       }
     }
     for (const int index : inputs) {
@@ -81,8 +76,8 @@ class GraphVerifier {
       std::vector<std::string> faults;
       output_shape(network_, {tensor(index).name, Identity{}, {}, 0}, {tensor(index).shape}, faults);
       if (!faults.empty()) {
-        add("network input {} is {}; allowed are 1 to {} axes of 1 or more, and {} bytes (kMaxImageBytes)",
-            in_quotes(tensor(index).name), shape_text(tensor(index).shape), kMaxActivationRank, kMaxImageBytes);
+        faults_.add("network input {} is {}; allowed are 1 to {} axes of 1 or more, and {} bytes (kMaxImageBytes)",
+                    in_quotes(tensor(index).name), shape_text(tensor(index).shape), kMaxActivationRank, kMaxImageBytes);
       }
     }
   }
@@ -97,11 +92,9 @@ class GraphVerifier {
     layer_legal_.resize(network_.layers.size());
     for (std::size_t i = 0; i < uses.size(); ++i) {
       const ConvLayer& layer = network_.layers[i];
-      const std::vector<std::string> faults = verify(layer);
-      for (const std::string& fault : faults) add("layer {}: {}", in_quotes(layer.name), fault);
-      layer_legal_[i] = faults.empty();
+      layer_legal_[i] = !faults_.add_all(verify(layer), fmt::format("layer {}: ", in_quotes(layer.name)));
       if (uses[i] != 1) {
-        add("layer {}: {} convolutions use it, it must be exactly one", in_quotes(layer.name), uses[i]);
+        faults_.add("layer {}: {} convolutions use it, it must be exactly one", in_quotes(layer.name), uses[i]);
       }
     }
   }
@@ -111,21 +104,20 @@ class GraphVerifier {
     std::vector<std::vector<std::int64_t>> shapes;
     for (const int input : op.inputs) {
       if (!is_tensor(input)) {
-        faults.add(fmt::format("an input is tensor {}, the network has {} tensors", input, network_.tensors.size()));
+        faults.add("an input is tensor {}, the network has {} tensors", input, network_.tensors.size());
         continue;
       }
       if (!defined_[static_cast<std::size_t>(input)]) {
-        faults.add(fmt::format("it reads tensor {}, which no operator before it makes and which is no network input",
-                               in_quotes(tensor(input).name)));
+        faults.add("it reads tensor {}, which no operator before it makes and which is no network input",
+                   in_quotes(tensor(input).name));
       }
       shapes.push_back(tensor(input).shape);
     }
     if (!is_tensor(op.output)) {
-      faults.add(
-          fmt::format("its output is tensor {}, the network has {} tensors", op.output, network_.tensors.size()));
+      faults.add("its output is tensor {}, the network has {} tensors", op.output, network_.tensors.size());
     } else if (defined_[static_cast<std::size_t>(op.output)]) {
-      faults.add(fmt::format("it makes tensor {}, which another operator makes or which is a network input",
-                             in_quotes(tensor(op.output).name)));
+      faults.add("it makes tensor {}, which another operator makes or which is a network input",
+                 in_quotes(tensor(op.output).name));
     } else {
       defined_[static_cast<std::size_t>(op.output)] = true;
     }
@@ -137,14 +129,13 @@ class GraphVerifier {
       std::vector<std::string> shape_faults;
       const auto shape = output_shape(network_, op, shapes, shape_faults);
       if (shape_faults.empty() && shape != tensor(op.output).shape) {
-        faults.add(fmt::format("its output {} is {}, it follows from its inputs that it is {}",
-                               in_quotes(tensor(op.output).name), shape_text(tensor(op.output).shape),
-                               shape_text(shape)));
+        faults.add("its output {} is {}, it follows from its inputs that it is {}", in_quotes(tensor(op.output).name),
+                   shape_text(tensor(op.output).shape), shape_text(shape));
       }
-      for (const std::string& fault : shape_faults) faults_.add(fault);
+      faults_.add_all(shape_faults);
     }
     if (shapes.size() == op.inputs.size() && is_tensor(op.output)) check_formats(op, faults);
-    for (const std::string& fault : faults.list()) faults_.add(fault);
+    faults_.add_all(faults.take());
   }
 
   // Which formats an operator can read and write.
@@ -178,7 +169,7 @@ class GraphVerifier {
   void check_producers() {
     for (std::size_t i = 0; i < network_.tensors.size(); ++i) {
       if (!defined_[i])
-        add("tensor {} is made by no operator and is no network input", in_quotes(network_.tensors[i].name));
+        faults_.add("tensor {} is made by no operator and is no network input", in_quotes(network_.tensors[i].name));
     }
   }
 

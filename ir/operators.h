@@ -2,6 +2,7 @@
 // is said where they stand in the graph (ir/network.h). Sizes are of one image: the batch is never an axis here.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -32,7 +33,9 @@ struct ChannelAffine {
 };
 
 enum class ElementFunction { relu, leaky_relu, sigmoid, hard_sigmoid, hard_swish, silu, clip };
-std::string_view to_string(ElementFunction function);
+constexpr EnumNames<7> names_of(ElementFunction) {
+  return {"a function", {"relu", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu", "clip"}};
+}
 
 struct Elementwise {
   ElementFunction function = ElementFunction::relu;
@@ -43,7 +46,7 @@ struct Elementwise {
 
 // Combine has two tensors of one shape; the second may have one value for each channel instead (shape {C, 1, 1}).
 enum class Combination { add, multiply };
-std::string_view to_string(Combination combination);
+constexpr EnumNames<2> names_of(Combination) { return {"a combination", {"add", "multiply"}}; }
 struct Combine {
   Combination combination = Combination::add;
 };
@@ -90,6 +93,12 @@ using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwis
                                   Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity, Convert>;
 
 // "convolution", "linear", ...
-std::string_view kind_name(const OperatorKind& kind);
+constexpr std::string_view kind_name(const OperatorKind& kind) {
+  constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kNames = {
+      "convolution",         "linear",   "channel_affine", "elementwise", "combine", "pool",
+      "global_average_pool", "lrn",      "softmax",        "concat",      "pad",     "reshape",
+      "transpose",           "identity", "convert"};
+  return kNames[kind.index()];
+}
 
 }  // namespace burin

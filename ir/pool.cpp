@@ -15,41 +15,30 @@ namespace {
 void check_windows(Faults& faults, std::string_view axis, std::int64_t in, std::int64_t out, int before, int after,
                    int kernel, int stride, int dilation) {
   if (out < 1) {
-    faults.add(fmt::format("the output has no {}s: {} with pad {} + {} are less than the {} that the window covers",
-                           axis, in, before, after, (kernel - 1) * dilation + 1));
+    faults.add("the output has no {}s: {} with pad {} + {} are less than the {} that the window covers", axis, in,
+               before, after, (kernel - 1) * dilation + 1);
   }
   for (std::int64_t i = 0; i < out; ++i) {
     const std::int64_t begin = i * stride - before;
     const std::int64_t skipped = begin < 0 ? ceil_div(-begin, dilation) : 0;  // window positions before the image
     if (skipped < kernel && begin + skipped * dilation < in) continue;
-    faults.add(
-        fmt::format("the window of output {} {} lies in the padding alone: {} {}s, pad {} + {}, kernel {}, dilation {}",
-                    axis, i, in, axis, before, after, kernel, dilation));
+    faults.add("the window of output {} {} lies in the padding alone: {} {}s, pad {} + {}, kernel {}, dilation {}",
+               axis, i, in, axis, before, after, kernel, dilation);
     break;
   }
 }
 
 }  // namespace
 
-std::string_view to_string(PoolKind kind) {
-  switch (kind) {
-    case PoolKind::max:
-      return "max";
-    case PoolKind::average:
-      return "average";
-  }
-  return "unknown";
+std::string pair_text(int h, int w) { return h == w ? fmt::format("{}", h) : fmt::format("{}x{}", h, w); }
+
+std::string padding_text(const Padding& pad) {
+  if (pad.top == pad.bottom && pad.left == pad.right) return pair_text(pad.top, pad.left);
+  return fmt::format("{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right);
 }
 
-std::optional<PoolKind> parse_pool_kind(std::string_view text) {
-  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
-    if (text == to_string(kind)) return kind;
-  }
-  return std::nullopt;
-}
-
-std::int64_t pooled_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
-                           std::int64_t stride, std::int64_t dilation, bool round_up) {
+std::int64_t window_count(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
+                          std::int64_t stride, std::int64_t dilation, bool round_up) {
   const std::int64_t span = in + pad_before + pad_after - dilation * (kernel - 1) - 1;
   if (span < 0 || stride < 1) return 0;
   std::int64_t out = (span + (round_up ? stride - 1 : 0)) / stride + 1;
@@ -58,31 +47,22 @@ std::int64_t pooled_extent(std::int64_t in, std::int64_t pad_before, std::int64_
 }
 
 std::int64_t pooled_rows(const Pool& pool, std::int64_t in_h) {
-  return pooled_extent(in_h, pool.pad.top, pool.pad.bottom, pool.kernel_h, pool.stride_h, pool.dilation_h,
-                       pool.round_up);
+  return window_count(in_h, pool.pad.top, pool.pad.bottom, pool.kernel_h, pool.stride_h, pool.dilation_h,
+                      pool.round_up);
 }
 
 std::int64_t pooled_cols(const Pool& pool, std::int64_t in_w) {
-  return pooled_extent(in_w, pool.pad.left, pool.pad.right, pool.kernel_w, pool.stride_w, pool.dilation_w,
-                       pool.round_up);
+  return window_count(in_w, pool.pad.left, pool.pad.right, pool.kernel_w, pool.stride_w, pool.dilation_w,
+                      pool.round_up);
 }
 
 std::vector<std::string> verify(const Pool& pool, std::int64_t in_h, std::int64_t in_w) {
   Faults faults;
-  if (to_string(pool.kind) == "unknown") {
-    faults.add(fmt::format("kind is {}, which is none", static_cast<int>(pool.kind)));
+  if (!is_named(pool.kind)) {
+    faults.add("kind is {}, which is none", static_cast<int>(pool.kind));
     return faults.take();
   }
-  faults.require_range("kernel_h", pool.kernel_h, 1, kMaxPoolExtent, "kMaxPoolExtent");
-  faults.require_range("kernel_w", pool.kernel_w, 1, kMaxPoolExtent, "kMaxPoolExtent");
-  faults.require_range("stride_h", pool.stride_h, 1, kMaxPoolExtent, "kMaxPoolExtent");
-  faults.require_range("stride_w", pool.stride_w, 1, kMaxPoolExtent, "kMaxPoolExtent");
-  faults.require_range("dilation_h", pool.dilation_h, 1, kMaxStride, "kMaxStride");
-  faults.require_range("dilation_w", pool.dilation_w, 1, kMaxStride, "kMaxStride");
-  faults.require_range("pad top", pool.pad.top, 0, kMaxPadding, "kMaxPadding");
-  faults.require_range("pad bottom", pool.pad.bottom, 0, kMaxPadding, "kMaxPadding");
-  faults.require_range("pad left", pool.pad.left, 0, kMaxPadding, "kMaxPadding");
-  faults.require_range("pad right", pool.pad.right, 0, kMaxPadding, "kMaxPadding");
+  faults.require_window(pool, {kMaxPoolExtent, "kMaxPoolExtent"}, {kMaxPoolExtent, "kMaxPoolExtent"});
   if (!faults.empty()) return faults.take();
   check_windows(faults, "row", in_h, pooled_rows(pool, in_h), pool.pad.top, pool.pad.bottom, pool.kernel_h,
                 pool.stride_h, pool.dilation_h);

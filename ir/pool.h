@@ -3,18 +3,26 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "ir/padding.h"
+#include "ir/named_enum.h"
 
 namespace burin {
 
+// Rows and columns of nothing around an image.
+struct Padding {
+  int top = 0, bottom = 0, left = 0, right = 0;
+  bool operator==(const Padding&) const = default;
+};
+
+// "3" when both are the same, else "3x5".
+std::string pair_text(int h, int w);
+// "1" when all sides are the same, "1x2" when opposite ones are, else "top,bottom,left,right".
+std::string padding_text(const Padding& pad);
+
 enum class PoolKind { max, average };
-std::string_view to_string(PoolKind kind);
-std::optional<PoolKind> parse_pool_kind(std::string_view text);
+constexpr EnumNames<2> names_of(PoolKind) { return {"a pool", {"max", "average"}}; }
 
 struct Pool {
   PoolKind kind = PoolKind::max;
@@ -27,9 +35,9 @@ struct Pool {
   bool operator==(const Pool&) const = default;
 };
 
-// Output rows or columns; 0 when there are none.
-std::int64_t pooled_extent(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
-                           std::int64_t stride, std::int64_t dilation, bool round_up);
+// Windows of a pool or a filter along an axis: output rows or columns; 0 when there are none.
+std::int64_t window_count(std::int64_t in, std::int64_t pad_before, std::int64_t pad_after, std::int64_t kernel,
+                          std::int64_t stride, std::int64_t dilation, bool round_up = false);
 std::int64_t pooled_rows(const Pool& pool, std::int64_t in_h);
 std::int64_t pooled_cols(const Pool& pool, std::int64_t in_w);
 

@@ -2,9 +2,8 @@
 #pragma once
 
 #include <array>
-#include <optional>
-#include <string>
-#include <string_view>
+
+#include "ir/named_enum.h"
 
 namespace burin {
 
@@ -19,10 +18,7 @@ enum class Precision {
 
 inline constexpr std::array kPrecisions = {Precision::fp32, Precision::fp16, Precision::bf16, Precision::fp16x2};
 
-std::string_view to_string(Precision precision);
-std::optional<Precision> parse_precision(std::string_view text);
-// "fp32, fp16, bf16, fp16x2": what messages say is known.
-std::string precision_names();
+constexpr EnumNames<4> names_of(Precision) { return {"a precision", {"fp32", "fp16", "bf16", "fp16x2"}}; }
 
 // Whether two values make a 4-byte word: those of the same place in two images (TensorLayout::n2chw).
 constexpr bool is_half(Precision precision) { return precision != Precision::fp32; }

@@ -47,18 +47,6 @@ std::string life_text(const Buffer& buffer) {
 
 }  // namespace
 
-std::string_view to_string(BufferHome home) {
-  switch (home) {
-    case BufferHome::arena:
-      return "arena";
-    case BufferHome::input:
-      return "input";
-    case BufferHome::output:
-      return "output";
-  }
-  return "?";
-}
-
 std::int64_t Buffer::elements() const {
   std::int64_t result = 1;
   for (const std::int64_t extent : shape) result *= extent;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ir/activity_map.h"
+#include "ir/named_enum.h"
 #include "ir/tensor_format.h"
 
 namespace burin {
@@ -24,7 +25,7 @@ constexpr std::int64_t aligned_bytes(std::int64_t bytes) {
 }
 
 enum class BufferHome { arena, input, output };
-std::string_view to_string(BufferHome home);
+constexpr EnumNames<3> names_of(BufferHome) { return {"a home of buffers", {"arena", "input", "output"}}; }
 
 struct Buffer {
   std::string tensor;               // the one that fills it: the name of an input or output

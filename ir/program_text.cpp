@@ -48,9 +48,9 @@ class Reader {
   Program read() {
     const TextLine& named = text_.required("name");
     program_.name = name(named, named.value);
-    program_.batch = text_.integer32("batch");
-    program_.arena_bytes = integer("arena_bytes");
-    program_.naive_bytes = integer("naive_bytes");
+    text_.read("batch", program_.batch);
+    text_.read("arena_bytes", program_.arena_bytes);
+    text_.read("naive_bytes", program_.naive_bytes);
     for (const TextLine* line : text_.with_first_word("buffer")) {
       check_number(*line, program_.buffers.size());
       read_buffer(*line);
@@ -65,11 +65,6 @@ class Reader {
 
  private:
   using Words = std::vector<std::string_view>;
-
-  std::int64_t integer(std::string_view key) {
-    const TextLine& line = text_.required(key);
-    return text_.integer(line, line.value);
-  }
 
   // Buffers and steps are numbered, and stand in their order.
   void check_number(const TextLine& line, std::size_t expected) const {
@@ -113,28 +108,14 @@ class Reader {
     return text;
   }
 
-  template <typename Value>
-  Value known(const TextLine& line, std::string_view word, std::optional<Value> value) const {
-    if (!value) text_.fail_at(line, "'{}' is not known here", word);
-    return *value;
-  }
-
-  BufferHome home(const TextLine& line, std::string_view word) const {
-    for (const BufferHome home : {BufferHome::arena, BufferHome::input, BufferHome::output}) {
-      if (word == to_string(home)) return home;
-    }
-    text_.fail_at(line, "expected arena, input or output, got '{}'", word);
-  }
-
   void read_buffer(const TextLine& line) {
-    const auto [home_word, argument, shape, element, layout, map, bytes, offset, first, last, tensor] = values<11>(
+    const auto [home, argument, shape, element, layout, map, bytes, offset, first, last, tensor] = values<11>(
         line, {"in", "argument", "shape", "element", "layout", "map", "bytes", "offset", "first", "last", "tensor"});
     Buffer buffer;
-    buffer.home = home(line, home_word);
+    buffer.home = text_.named<BufferHome>(line, home);
     buffer.argument = text_.integer32(line, argument);
     for (const std::string_view extent : split(shape, 'x')) buffer.shape.push_back(text_.integer(line, extent));
-    buffer.format = {known(line, element, parse_element_type(element)),
-                     known(line, layout, parse_tensor_layout(layout))};
+    buffer.format = {text_.named<ElementType>(line, element), text_.named<TensorLayout>(line, layout)};
     if (map != kNothing) buffer.map = cells(line, map);
     buffer.bytes = text_.integer(line, bytes);
     buffer.offset = text_.integer(line, offset);

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/program.h"
@@ -84,28 +85,24 @@ class Verifier {
 
   std::vector<std::string> run() {
     check_sizes();
-    if (!faults_.empty()) return std::move(faults_);
+    if (!faults_.empty()) return faults_.take();
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
     check_arguments(BufferHome::input);
     check_arguments(BufferHome::output);
     check_naive_bytes();
     for (std::size_t i = 0; i < program_.steps.size(); ++i) check_step(static_cast<int>(i));
     // What follows computes with places and orders that the rules before have found sound.
-    if (!faults_.empty()) return std::move(faults_);
+    if (!faults_.empty()) return faults_.take();
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       check_life(static_cast<int>(i));
       check_races(static_cast<int>(i));
       check_reads(static_cast<int>(i));
     }
     check_arena();
-    return std::move(faults_);
+    return faults_.take();
   }
 
  private:
-  template <typename... Args>
-  void fault(fmt::format_string<Args...> format, Args&&... args) {
-    faults_.push_back(fmt::format(format, std::forward<Args>(args)...));
-  }
   const Buffer& buffer(int index) const { return program_.buffers[static_cast<std::size_t>(index)]; }
   const std::vector<Touch>& touches(int index) const { return touches_[static_cast<std::size_t>(index)]; }
   std::string buffer_name(int index) const {
@@ -117,24 +114,24 @@ class Verifier {
 
   void check_sizes() {
     if (program_.name.empty() || program_.name.size() > kMaxArgumentNameBytes || !is_plain_text(program_.name)) {
-      fault("the program's name is not printable text");
+      faults_.add("the program's name is not printable text");
     }
-    if (program_.steps.empty()) fault("there are no steps");
+    if (program_.steps.empty()) faults_.add("there are no steps");
     if (program_.batch < 1 || program_.batch > kMaxBatch) {
-      fault("the batch is {}; allowed are 1 to {}", program_.batch, kMaxBatch);
+      faults_.add("the batch is {}; allowed are 1 to {}", program_.batch, kMaxBatch);
     }
     if (program_.steps.size() > static_cast<std::size_t>(kMaxPlanSteps)) {
-      fault("there are {} steps; at most {} are allowed", program_.steps.size(), kMaxPlanSteps);
+      faults_.add("there are {} steps; at most {} are allowed", program_.steps.size(), kMaxPlanSteps);
     }
     if (program_.arena_bytes < 0 || program_.arena_bytes > kMaxArenaBytes) {
-      fault("the arena has {} bytes; allowed are 0 to {}", program_.arena_bytes, kMaxArenaBytes);
+      faults_.add("the arena has {} bytes; allowed are 0 to {}", program_.arena_bytes, kMaxArenaBytes);
     }
   }
 
   void check_buffer(int index) {
     const Buffer& b = buffer(index);
     if (b.bytes < 1 || b.bytes > kMaxArenaBytes) {
-      fault("{} has {} bytes; allowed are 1 to {}", buffer_name(index), b.bytes, kMaxArenaBytes);
+      faults_.add("{} has {} bytes; allowed are 1 to {}", buffer_name(index), b.bytes, kMaxArenaBytes);
       return;
     }
     if (b.map) {
@@ -143,20 +140,21 @@ class Verifier {
       check_format(index);
     }
     if (b.home == BufferHome::arena) {
-      if (b.argument != -1) fault("{} is an argument, but lies in the arena", buffer_name(index));
+      if (b.argument != -1) faults_.add("{} is an argument, but lies in the arena", buffer_name(index));
       if (b.offset % kBufferAlignment != 0) {
-        fault("{} begins at byte {} of the arena; buffers begin at multiples of {}, for aligned and bulk accesses",
-              buffer_name(index), b.offset, kBufferAlignment);
+        faults_.add(
+            "{} begins at byte {} of the arena; buffers begin at multiples of {}, for aligned and bulk accesses",
+            buffer_name(index), b.offset, kBufferAlignment);
       }
       if (b.offset < 0 || b.offset > program_.arena_bytes - b.bytes) {
-        fault("{} takes {} bytes from byte {} on, beyond the {} of the arena", buffer_name(index), b.bytes, b.offset,
-              program_.arena_bytes);
+        faults_.add("{} takes {} bytes from byte {} on, beyond the {} of the arena", buffer_name(index), b.bytes,
+                    b.offset, program_.arena_bytes);
       }
       return;
     }
-    if (b.offset != 0) fault("{} is the caller's memory and has no offset in the arena", buffer_name(index));
+    if (b.offset != 0) faults_.add("{} is the caller's memory and has no offset in the arena", buffer_name(index));
     if (b.tensor.empty() || b.tensor.size() > kMaxArgumentNameBytes || !is_plain_text(b.tensor)) {
-      fault("{} is an argument whose name is not printable text", buffer_name(index));
+      faults_.add("{} is an argument whose name is not printable text", buffer_name(index));
     }
   }
 
@@ -165,28 +163,24 @@ class Verifier {
     const Buffer& b = buffer(index);
     const auto extent = [](std::int64_t value) { return value >= 1 && value <= kMaxImageBytes; };
     if (b.shape.size() != 3 || !std::ranges::all_of(b.shape, extent)) {
-      fault("{} is the activity map of no image", buffer_name(index));
+      faults_.add("{} is the activity map of no image", buffer_name(index));
       return;
     }
     const ActivityExtent tensor = {program_.batch, static_cast<int>(b.shape[0]), static_cast<int>(b.shape[1]),
                                    static_cast<int>(b.shape[2])};
-    const std::size_t before = faults_.size();
-    for (const std::string& text : burin::verify(*b.map, tensor, 1, "the map")) {
-      fault("{}: {}", buffer_name(index), text);
-    }
-    if (faults_.size() > before) return;
+    if (faults_.add_all(burin::verify(*b.map, tensor, 1, "the map"), buffer_name(index) + ": ")) return;
     if (b.bytes != map_bytes(*b.map, tensor)) {
-      fault("{} has {} bytes, and its map {}", buffer_name(index), b.bytes, map_bytes(*b.map, tensor));
+      faults_.add("{} has {} bytes, and its map {}", buffer_name(index), b.bytes, map_bytes(*b.map, tensor));
     }
-    if (!b.format.is_plain()) fault("{} is a map, which has no format", buffer_name(index));
+    if (!b.format.is_plain()) faults_.add("{} is a map, which has no format", buffer_name(index));
   }
 
   void check_format(int index) {
     const Buffer& b = buffer(index);
     const auto& [element, layout] = b.format;
     if ((element == ElementType::f32) != (images_together(layout) == 1)) {
-      fault("{} holds {} in {}: n2chw holds halves, the others float32", buffer_name(index), to_string(element),
-            to_string(layout));
+      faults_.add("{} holds {} in {}: n2chw holds halves, the others float32", buffer_name(index), to_string(element),
+                  to_string(layout));
       return;
     }
     std::int64_t elements = program_.pieces(b) * images_together(layout);
@@ -196,14 +190,14 @@ class Verifier {
       elements = saturating_product({elements, ceil_div(std::max<std::int64_t>(0, b.shape[axis]), together), together});
     }
     if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
-      fault("{} has {} axes; allowed are 1 to {}", buffer_name(index), b.shape.size(), kMaxActivationRank);
+      faults_.add("{} has {} axes; allowed are 1 to {}", buffer_name(index), b.shape.size(), kMaxActivationRank);
       return;
     }
     if (elements != b.bytes / bytes_of(element) || b.bytes % bytes_of(element) != 0) {
-      fault("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
+      faults_.add("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
     }
     if (layout != TensorLayout::nchw && b.shape.size() != 3) {
-      fault("{} lies in {}, which only images do", buffer_name(index), to_string(layout));
+      faults_.add("{} lies in {}, which only images do", buffer_name(index), to_string(layout));
     }
   }
 
@@ -216,13 +210,13 @@ class Verifier {
     std::vector<int> wanted(found.size());
     std::iota(wanted.begin(), wanted.end(), 0);
     if (found != wanted || found.empty()) {
-      fault("the buffers of the program's {}s are not one for each of 0 to {}", to_string(home), found.size());
+      faults_.add("the buffers of the program's {}s are not one for each of 0 to {}", to_string(home), found.size());
       return;
     }
     std::set<std::string> names;
     for (const Buffer* argument : program_.arguments(home)) {
       if (names.insert(argument->tensor).second) continue;
-      fault("two {}s are named {}", to_string(home), printable(argument->tensor));
+      faults_.add("two {}s are named {}", to_string(home), printable(argument->tensor));
     }
   }
 
@@ -232,22 +226,23 @@ class Verifier {
       if (b.home == BufferHome::arena) sum = std::min(kSaturated - b.bytes, sum) + b.bytes;
     }
     if (program_.naive_bytes < sum) {
-      fault("without sharing {} bytes would be taken, but the arena's buffers alone are {}", program_.naive_bytes, sum);
+      faults_.add("without sharing {} bytes would be taken, but the arena's buffers alone are {}", program_.naive_bytes,
+                  sum);
     }
   }
 
   void check_place(int step, const Place& place, bool writes) {
     const std::string name = step_name(step) + (writes ? " writes" : " reads");
     if (place.buffer < 0 || place.buffer >= static_cast<int>(program_.buffers.size())) {
-      fault("{} buffer {}; there are {}", name, place.buffer, program_.buffers.size());
+      faults_.add("{} buffer {}; there are {}", name, place.buffer, program_.buffers.size());
       return;
     }
     const Buffer& b = buffer(place.buffer);
-    if (writes && b.home == BufferHome::input) fault("{} to an input of the program", name);
+    if (writes && b.home == BufferHome::input) faults_.add("{} to an input of the program", name);
     const std::int64_t stride = b.bytes / program_.pieces(b);
     if (place.image_stride != stride) {
-      fault("{} images {} bytes apart, but those of {} are {}", name, place.image_stride, buffer_name(place.buffer),
-            stride);
+      faults_.add("{} images {} bytes apart, but those of {} are {}", name, place.image_stride,
+                  buffer_name(place.buffer), stride);
       return;
     }
     const bool one_run = place.runs == 1 && place.run_stride == 0;
@@ -257,17 +252,17 @@ class Verifier {
         place.offset > stride ||
         saturating_product({place.runs, std::max<std::int64_t>(1, place.run_stride)}) > kMaxArenaBytes ||
         place.end() > stride) {
-      fault("{} {} runs of {} bytes, {} apart, from byte {} on, which do not lie within an image of {}", name,
-            place.runs, place.run_bytes, place.run_stride, place.offset, buffer_name(place.buffer));
+      faults_.add("{} {} runs of {} bytes, {} apart, from byte {} on, which do not lie within an image of {}", name,
+                  place.runs, place.run_bytes, place.run_stride, place.offset, buffer_name(place.buffer));
       return;
     }
     if (b.map && place.is_slice()) {
-      fault("{} part of a map, {}", name, buffer_name(place.buffer));
+      faults_.add("{} part of a map, {}", name, buffer_name(place.buffer));
       return;
     }
     if (!b.map &&
         (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0)) {
-      fault("{} parts of words of {}", name, buffer_name(place.buffer));
+      faults_.add("{} parts of words of {}", name, buffer_name(place.buffer));
       return;
     }
     touches_[static_cast<std::size_t>(place.buffer)].push_back({step, &place, writes});
@@ -276,7 +271,7 @@ class Verifier {
   void check_step(int index) {
     const Step& step = program_.steps[static_cast<std::size_t>(index)];
     if (step.reads.empty() || step.reads.size() > 2) {
-      fault("{} reads {} tensors; one or two are allowed", step_name(index), step.reads.size());
+      faults_.add("{} reads {} tensors; one or two are allowed", step_name(index), step.reads.size());
     }
     for (const Place& place : step.reads) check_place(index, place, false);
     check_place(index, step.writes, true);
@@ -284,24 +279,25 @@ class Verifier {
     if (step.output_map) check_place(index, *step.output_map, true);
     for (const KernelOption& option : step.options) {
       if (option.provider.empty() || option.provider.size() > kMaxProviderBytes || !is_plain_text(option.provider)) {
-        fault("{}: a provider's name is not printable text", step_name(index));
+        faults_.add("{}: a provider's name is not printable text", step_name(index));
       }
       if (!std::isfinite(option.us))
-        fault("{}: the time of {} is not finite", step_name(index), printable(option.provider));
+        faults_.add("{}: the time of {} is not finite", step_name(index), printable(option.provider));
     }
     if (step.op < -1 || step.is_copy() != (step.kind == kCopyStep)) {
-      fault("{} is a {} of operator {}; copies alone have none", step_name(index), printable(step.kind), step.op);
+      faults_.add("{} is a {} of operator {}; copies alone have none", step_name(index), printable(step.kind), step.op);
     }
     if (step.is_copy() && step.reads.size() == 1 &&
         (step.reads[0].runs != step.writes.runs || step.reads[0].run_bytes != step.writes.run_bytes)) {
-      fault("{} copies {} runs of {} bytes to {} of {}", step_name(index), step.reads[0].runs, step.reads[0].run_bytes,
-            step.writes.runs, step.writes.run_bytes);
+      faults_.add("{} copies {} runs of {} bytes to {} of {}", step_name(index), step.reads[0].runs,
+                  step.reads[0].run_bytes, step.writes.runs, step.writes.run_bytes);
     }
     bool sound = true;
     int last = -1;
     for (const int before : step.after) {
       if (before <= last || before >= index) {
-        fault("{} waits for step {}; steps wait for earlier ones, named in ascending order", step_name(index), before);
+        faults_.add("{} waits for step {}; steps wait for earlier ones, named in ascending order", step_name(index),
+                    before);
         sound = false;
       }
       last = before;
@@ -317,7 +313,8 @@ class Verifier {
       last = std::max(last, touch.step);
     }
     if (b.first != first || b.last != last) {
-      fault("{} lives from step {} to {}, but is used from {} to {}", buffer_name(index), b.first, b.last, first, last);
+      faults_.add("{} lives from step {} to {}, but is used from {} to {}", buffer_name(index), b.first, b.last, first,
+                  last);
     }
   }
 
@@ -328,8 +325,8 @@ class Verifier {
       for (std::size_t j = 0; j < all.size(); ++j) {
         if (all[j].step == all[i].step || (all[j].writes && j < i)) continue;
         if (!overlap(*all[i].place, *all[j].place) || order_.is_ordered(all[i].step, all[j].step)) continue;
-        fault("{} writes bytes of {} that {} {}; neither waits for the other", step_name(all[i].step),
-              buffer_name(index), step_name(all[j].step), all[j].writes ? "writes as well" : "reads");
+        faults_.add("{} writes bytes of {} that {} {}; neither waits for the other", step_name(all[i].step),
+                    buffer_name(index), step_name(all[j].step), all[j].writes ? "writes as well" : "reads");
       }
     }
   }
@@ -347,11 +344,12 @@ class Verifier {
     if (buffer(index).home == BufferHome::input) return;
     for (const Touch& touch : touches(index)) {
       if (touch.writes || covers(written(index, touch.step), touch.place->offset, touch.place->end())) continue;
-      fault("{} reads bytes of {} that no step it waits for has written", step_name(touch.step), buffer_name(index));
+      faults_.add("{} reads bytes of {} that no step it waits for has written", step_name(touch.step),
+                  buffer_name(index));
     }
     if (buffer(index).home != BufferHome::output) return;
     if (!covers(written(index, {}), 0, buffer(index).bytes / program_.pieces(buffer(index)))) {
-      fault("{} is an output of the program that is not wholly written", buffer_name(index));
+      faults_.add("{} is an output of the program that is not wholly written", buffer_name(index));
     }
   }
 
@@ -374,8 +372,8 @@ class Verifier {
       for (std::size_t j = i + 1; j < by_offset.size() && buffer(by_offset[j]).offset < b.offset + b.bytes; ++j) {
         const std::vector<int> others = steps_of(by_offset[j]);
         if (order_.all_before(steps, others) || order_.all_before(others, steps)) continue;
-        fault("{} and {} share bytes of the arena, and steps that use them may run at the same time",
-              buffer_name(by_offset[i]), buffer_name(by_offset[j]));
+        faults_.add("{} and {} share bytes of the arena, and steps that use them may run at the same time",
+                    buffer_name(by_offset[i]), buffer_name(by_offset[j]));
       }
     }
   }
@@ -383,7 +381,7 @@ class Verifier {
   const Program& program_;
   StepOrder order_;
   std::vector<std::vector<Touch>> touches_;
-  std::vector<std::string> faults_;
+  Faults faults_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <tuple>
 
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 #include "ir/text.h"
@@ -82,11 +83,6 @@ PatternStatistics compute_statistics(const SparsePattern& pattern, std::int64_t 
   return statistics;
 }
 
-void check_extent(std::vector<std::string>& faults, std::string_view name, int value, int most) {
-  if (value >= 1 && value <= most) return;
-  faults.push_back(fmt::format("{} is {}, allowed is 1 to {}", name, value, most));
-}
-
 bool in_range(const SparsePattern& pattern, const Tap& tap) {
   return tap.c >= 0 && tap.c < pattern.in_channels && tap.k >= 0 && tap.k < pattern.out_channels && tap.r >= 0 &&
          tap.r < pattern.kernel_h && tap.s >= 0 && tap.s < pattern.kernel_w;
@@ -96,29 +92,28 @@ std::string tap_text(const Tap& tap) { return fmt::format("tap (c {}, r {}, s {}
 
 // Faults that make it impossible to count anything; statistics are not looked at.
 std::vector<std::string> verify_taps(const SparsePattern& pattern) {
-  std::vector<std::string> faults;
-  check_extent(faults, "in_channels", pattern.in_channels, kMaxChannels);
-  check_extent(faults, "out_channels", pattern.out_channels, kMaxChannels);
-  check_extent(faults, "kernel_h", pattern.kernel_h, kMaxKernelExtent);
-  check_extent(faults, "kernel_w", pattern.kernel_w, kMaxKernelExtent);
-  if (!faults.empty()) return faults;
+  Faults faults;
+  faults.require_range("in_channels", pattern.in_channels, 1, kMaxChannels);
+  faults.require_range("out_channels", pattern.out_channels, 1, kMaxChannels);
+  faults.require_range("kernel_h", pattern.kernel_h, 1, kMaxKernelExtent);
+  faults.require_range("kernel_w", pattern.kernel_w, 1, kMaxKernelExtent);
+  if (!faults.empty()) return faults.take();
   for (std::size_t i = 0; i < pattern.taps.size(); ++i) {
     const Tap& tap = pattern.taps[i];
     if (!in_range(pattern, tap)) {
-      faults.push_back(fmt::format("{} is outside of {} input channels, a {}x{} filter and {} output channels",
-                                   tap_text(tap), pattern.in_channels, pattern.kernel_h, pattern.kernel_w,
-                                   pattern.out_channels));
+      faults.add("{} is outside of {} input channels, a {}x{} filter and {} output channels", tap_text(tap),
+                 pattern.in_channels, pattern.kernel_h, pattern.kernel_w, pattern.out_channels);
     }
-    if (!std::isfinite(tap.value)) faults.push_back(fmt::format("{} has the value {}", tap_text(tap), tap.value));
-    if (tap.value == 0) faults.push_back(fmt::format("{} is zero; only nonzeros are taps", tap_text(tap)));
+    if (!std::isfinite(tap.value)) faults.add("{} has the value {}", tap_text(tap), tap.value);
+    if (tap.value == 0) faults.add("{} is zero; only nonzeros are taps", tap_text(tap));
     if (i == 0) continue;
     const Tap& before = pattern.taps[i - 1];
-    if (order_of(before) == order_of(tap)) faults.push_back(fmt::format("{} is there twice", tap_text(tap)));
+    if (order_of(before) == order_of(tap)) faults.add("{} is there twice", tap_text(tap));
     if (order_of(before) > order_of(tap)) {
-      faults.push_back(fmt::format("{} stands after {}; the order is (c, r, s, k)", tap_text(tap), tap_text(before)));
+      faults.add("{} stands after {}; the order is (c, r, s, k)", tap_text(tap), tap_text(before));
     }
   }
-  return faults;
+  return faults.take();
 }
 
 // "c 12 r 0 s 1" -> a tap without k and value.
@@ -229,11 +224,9 @@ SparsePattern parse_sparse_pattern(std::string_view text) {
   KeyValueText reader(text, std::string(kWhat));
   SparsePattern pattern;
   std::tie(pattern.in_channels, pattern.out_channels) = reader.from_to("channels");
-  const std::vector<int> kernel = reader.extents("kernel", 2);
-  pattern.kernel_h = kernel[0];
-  pattern.kernel_w = kernel[1];
-  const TextLine& weights_line = reader.required("weights");
-  const std::int64_t weights = reader.integer(weights_line, weights_line.value);
+  reader.read("kernel", std::tie(pattern.kernel_h, pattern.kernel_w));
+  std::int64_t weights = 0;
+  reader.read("weights", weights);
 
   for (const TextLine* line : reader.with_first_word("c")) {
     Tap tap = parse_column_key(reader, *line);

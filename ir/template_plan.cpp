@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "ir/error.h"
-#include "ir/kernel_form_text.h"
-#include "ir/text.h"
+#include "ir/text_lines.h"
 
 namespace burin {
+
 bool stores_halves(const TemplatePlan& plan) {
   const auto found = plan.integers.find("half_values");
   return found != plan.integers.end() && found->second != 0;
@@ -23,45 +23,37 @@ std::string describe(const TemplatePlan& plan) {
 }
 
 std::string kernel_symbol(const std::string& name, const TemplatePlan& plan) {
-  std::string symbol = "burin_";
-  for (const char c : name) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    symbol += plain ? c : '_';
-  }
-  return symbol + "_" + plan.template_name;
+  return symbol_of(name) + "_" + plan.template_name;
 }
 
 std::string print(const TemplatePlan& plan) {
-  std::string text = fmt::format("# {}\n", describe(plan));
-  const auto add = [&](std::string_view key, const auto& value) { text += fmt::format("{}: {}\n", key, value); };
-  add("template", plan.template_name);
-  add("arch", plan.arch);
-  text += print(plan.form);
-  for (const auto& [name, value] : plan.integers) add("integer " + name, value);
-  for (const auto& [name, value] : plan.reals) add("real " + name, value);
-  return text;
+  LinePrinter lines;
+  lines.text = fmt::format("# {}\n", describe(plan));
+  lines.line("template", plan.template_name);
+  lines.line("arch", plan.arch);
+  lines.text += print(plan.form);
+  for (const auto& [name, value] : plan.integers) lines.line("integer " + name, value);
+  for (const auto& [name, value] : plan.reals) lines.line("real " + name, value);
+  return lines.text;
 }
 
 TemplatePlan parse_template_plan(std::string_view source) {
-  KeyValueText text(source, "plan");
+  LineReader text(source, "plan");
   TemplatePlan plan;
-  plan.template_name = text.required("template").value;
-  plan.arch = text.required("arch").value;
+  text.line("template", plan.template_name);
+  text.line("arch", plan.arch);
   plan.form = parse_kernel_form(text);
-  const auto name_of = [&](const TextLine& line, const auto& known) {
-    const auto key = words(line.key);
-    if (key.size() != 2) text.fail_at(line, "'{}' is not a kind of constant and its name", line.key);
-    if (known.contains(std::string(key[1]))) text.fail_at(line, "'{}' stands there twice", line.key);
-    return std::string(key[1]);
+  const auto read_constants = [&](std::string_view kind, auto& known) {
+    for (const TextLine* line : text.with_first_word(kind)) {
+      const auto key = words(line->key);
+      if (key.size() != 2) text.fail_at(*line, "'{}' is not a kind of constant and its name", line->key);
+      const auto [constant, is_new] = known.try_emplace(std::string(key[1]));
+      if (!is_new) text.fail_at(*line, "'{}' stands there twice", line->key);
+      text.read(*line, constant->second);
+    }
   };
-  for (const TextLine* line : text.with_first_word("integer")) {
-    const std::string name = name_of(*line, plan.integers);
-    plan.integers[name] = text.integer32(*line, line->value);
-  }
-  for (const TextLine* line : text.with_first_word("real")) {
-    const std::string name = name_of(*line, plan.reals);
-    plan.reals[name] = text.real32(*line, line->value);
-  }
+  read_constants("integer", plan.integers);
+  read_constants("real", plan.reals);
   text.finish();
   return plan;
 }

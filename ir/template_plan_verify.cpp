@@ -28,21 +28,17 @@ void check_cluster(Faults& faults, const TemplatePlan& plan, const ArchSpec& arc
   const LaunchGeometry& launch = plan.launch();
   if (launch.cluster_tiles == 1) return;
   if (!arch.clusters) {
-    faults.add(fmt::format("cluster_tiles is {}, but {} has no clusters", launch.cluster_tiles, plan.arch));
+    faults.add("cluster_tiles is {}, but {} has no clusters", launch.cluster_tiles, plan.arch);
   }
   if (launch.tiles_per_image % launch.cluster_tiles != 0) {
-    faults.add(fmt::format("tiles_per_image is {}, which clusters of {} blocks do not divide", launch.tiles_per_image,
-                           launch.cluster_tiles));
+    faults.add("tiles_per_image is {}, which clusters of {} blocks do not divide", launch.tiles_per_image,
+               launch.cluster_tiles);
   }
 }
 
 void check_arch(Faults& faults, const TemplatePlan& plan) {
-  const auto archs = known_archs();
-  const auto arch = std::find_if(archs.begin(), archs.end(), [&](const ArchSpec& a) { return a.name == plan.arch; });
-  if (arch == archs.end()) {
-    faults.add(fmt::format("arch is {}, which is not known", in_quotes(plan.arch)));
-    return;
-  }
+  const ArchSpec* arch = find_arch(plan.arch);
+  if (arch == nullptr) return faults.add("arch is {}, which is not known", in_quotes(plan.arch));
   faults.require_range("shared_bytes", plan.launch().shared_bytes, 0, arch->max_shared_per_block,
                        "of a block of " + plan.arch);
   check_cluster(faults, plan, *arch);
@@ -56,17 +52,16 @@ std::vector<std::string> verify(const TemplatePlan& plan) {
     faults.add("its tensors are not an input, an output, a residual and weights, in this order");
     return faults.take();
   }
-  for (const std::string& fault : verify(plan.form)) faults.add(fault);
-  if (!faults.empty()) return faults.take();
+  if (faults.add_all(verify(plan.form))) return faults.take();
   check_arch(faults, plan);
   const LaunchGeometry& launch = plan.launch();
   if (launch.threads % kWarpSize != 0) {
-    faults.add(fmt::format("threads is {}, whole warps of {} are needed", launch.threads, kWarpSize));
+    faults.add("threads is {}, whole warps of {} are needed", launch.threads, kWarpSize);
   }
   if (launch.shared_bytes % kWideAccessBytes != 0 ||
       (launch.shared_bytes != 0 && launch.shared_bytes <= kSharedReserveBytes)) {
-    faults.add(fmt::format("shared_bytes is {}: 0, or a multiple of {} above the {} that are reserved",
-                           launch.shared_bytes, kWideAccessBytes, kSharedReserveBytes));
+    faults.add("shared_bytes is {}: 0, or a multiple of {} above the {} that are reserved", launch.shared_bytes,
+               kWideAccessBytes, kSharedReserveBytes);
   }
   faults.require_range("tile_images", launch.tile_images, 1, kMaxTileImages);
   return faults.take();

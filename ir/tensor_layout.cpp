@@ -35,15 +35,6 @@ std::size_t whole_images(std::size_t values, std::int64_t image) {
 
 }  // namespace
 
-std::string tensor_layout_names() {
-  std::string names;
-  for (const TensorLayout layout : kTensorLayouts) {
-    names += names.empty() ? "" : ", ";
-    names += to_string(layout);
-  }
-  return names;
-}
-
 std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols) {
   const int together = channels_together(layout);
   return saturating_product({ceil_div(channels, together), together, rows, cols});

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/named_enum.h"
+
 namespace burin {
 
 enum class TensorLayout {
@@ -21,26 +23,7 @@ enum class TensorLayout {
 
 inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw};
 
-constexpr std::string_view to_string(TensorLayout layout) {
-  switch (layout) {
-    case TensorLayout::nchw:
-      return "nchw";
-    case TensorLayout::nchw4:
-      return "nchw4";
-    case TensorLayout::n2chw:
-      return "n2chw";
-  }
-  return "?";
-}
-constexpr std::optional<TensorLayout> parse_tensor_layout(std::string_view text) {
-  for (const TensorLayout layout : kTensorLayouts) {
-    if (text == to_string(layout)) return layout;
-  }
-  return std::nullopt;
-}
-
-// "nchw, nchw4, n2chw": what messages say is known.
-std::string tensor_layout_names();
+constexpr EnumNames<3> names_of(TensorLayout) { return {"a tensor layout", {"nchw", "nchw4", "n2chw"}}; }
 
 // Channels that lie side by side.
 constexpr int channels_together(TensorLayout layout) { return layout == TensorLayout::nchw4 ? 4 : 1; }

@@ -52,7 +52,7 @@ KeyValueText::KeyValueText(std::string_view text, std::string what) : what_(std:
   }
 }
 
-const TextLine* KeyValueText::optional(std::string_view key) {
+const TextLine* KeyValueText::find(std::string_view key) {
   TextLine* found = nullptr;
   for (TextLine& line : lines_) {
     if (line.key != key) continue;
@@ -64,7 +64,7 @@ const TextLine* KeyValueText::optional(std::string_view key) {
 }
 
 const TextLine& KeyValueText::required(std::string_view key) {
-  const TextLine* line = optional(key);
+  const TextLine* line = find(key);
   if (line == nullptr) fail(ErrorKind::bad_input, "{}: there is no line '{}: ...'", what_, key);
   return *line;
 }
@@ -100,16 +100,9 @@ int KeyValueText::integer32(const TextLine& line, std::string_view token) const 
   return static_cast<int>(number);
 }
 
-int KeyValueText::integer32(std::string_view key) {
-  const TextLine& line = required(key);
-  return integer32(line, line.value);
-}
-
-bool KeyValueText::boolean(std::string_view key) {
-  const TextLine& line = required(key);
-  if (line.value == "yes") return true;
-  if (line.value == "no") return false;
-  fail_at(line, "'{}' of '{}' is neither 'yes' nor 'no'", line.value, key);
+void KeyValueText::read(const TextLine& line, bool& value) const {
+  value = line.value == "yes";
+  if (!value && line.value != "no") fail_at(line, "'{}' of '{}' is neither 'yes' nor 'no'", line.value, line.key);
 }
 
 double KeyValueText::real(const TextLine& line, std::string_view token) const {
@@ -124,11 +117,10 @@ float KeyValueText::real32(const TextLine& line, std::string_view token) const {
   return *number;
 }
 
-std::vector<int> KeyValueText::extents(std::string_view key, int count) {
-  const TextLine& line = required(key);
-  const std::vector<std::string_view> parts = split(line.value, 'x');
-  if (static_cast<int>(parts.size()) != count) {
-    fail_at(line, "'{}' of '{}' must be {} integers with 'x' between them", line.value, key, count);
+std::vector<int> KeyValueText::separated(const TextLine& line, char separator, std::size_t count) const {
+  const std::vector<std::string_view> parts = split(line.value, separator);
+  if (parts.size() != count) {
+    fail_at(line, "'{}' of '{}' must be {} integers with '{}' between them", line.value, line.key, count, separator);
   }
   std::vector<int> values;
   for (std::string_view part : parts) values.push_back(integer32(line, part));

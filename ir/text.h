@@ -7,15 +7,18 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "ir/error.h"
+#include "ir/named_enum.h"
 
 namespace burin {
 
@@ -32,7 +35,8 @@ class KeyValueText {
 
   // The one line with this key.
   const TextLine& required(std::string_view key);
-  const TextLine* optional(std::string_view key);
+  // The same, or null.
+  const TextLine* find(std::string_view key);
   // The lines whose key is `word` followed by a blank and more, in the order of the text.
   std::vector<const TextLine*> with_first_word(std::string_view word);
   // Throws when a line was not taken.
@@ -40,16 +44,45 @@ class KeyValueText {
 
   std::int64_t integer(const TextLine& line, std::string_view token) const;
   int integer32(const TextLine& line, std::string_view token) const;
-  int integer32(std::string_view key);
-  bool boolean(std::string_view key);
   double real(const TextLine& line, std::string_view token) const;
   float real32(const TextLine& line, std::string_view token) const;
-  // "3x5" or "2x14x14": exactly `count` integers.
-  std::vector<int> extents(std::string_view key, int count);
-  // "64 -> 128".
-  std::pair<int, int> from_to(std::string_view key);
   // "0-15,17" or "none"; at most `limit` values.
   std::vector<int> integers(const TextLine& line, std::size_t limit) const;
+  template <NamedEnum Enum>
+  Enum named(const TextLine& line, std::string_view token) const {
+    const std::optional<Enum> known = parse_enum<Enum>(token);
+    if (!known) fail_at(line, "'{}' is not {}; known are {}", token, names_of(Enum{}).noun, known_names<Enum>());
+    return *known;
+  }
+  // "64 -> 128".
+  std::pair<int, int> from_to(std::string_view key);
+
+  // What the line says, as a value of this type.
+  void read(const TextLine& line, int& value) const { value = integer32(line, line.value); }
+  void read(const TextLine& line, std::int64_t& value) const { value = integer(line, line.value); }
+  void read(const TextLine& line, double& value) const { value = real(line, line.value); }
+  void read(const TextLine& line, float& value) const { value = real32(line, line.value); }
+  void read(const TextLine& line, std::string& value) const { value = line.value; }
+  void read(const TextLine& line, bool& value) const;  // "yes" or "no"
+  template <NamedEnum Enum>
+  void read(const TextLine& line, Enum& value) const {
+    value = named<Enum>(line, line.value);
+  }
+  // "3x5" or "2x14x14": exactly as many integers.
+  template <std::same_as<int>... Integers>
+  void read(const TextLine& line, const std::tuple<Integers&...>& values) const {
+    read_separated(line, 'x', values);
+  }
+  template <std::same_as<int>... Integers>
+  void read_separated(const TextLine& line, char separator, const std::tuple<Integers&...>& values) const {
+    const std::vector<int> given = separated(line, separator, sizeof...(Integers));
+    std::size_t i = 0;
+    std::apply([&](Integers&... value) { ((value = given[i++]), ...); }, values);
+  }
+  template <typename Value>
+  void read(std::string_view key, Value&& value) {
+    read(required(key), value);
+  }
 
   template <typename... Args>
   [[noreturn]] void fail_at(const TextLine& line, fmt::format_string<Args...> format, Args&&... args) const {
@@ -57,6 +90,8 @@ class KeyValueText {
   }
 
  private:
+  std::vector<int> separated(const TextLine& line, char separator, std::size_t count) const;
+
   std::vector<TextLine> lines_;
   std::string what_;
 };

@@ -1,6 +1,8 @@
 // The C ABI: devices, packages, kernels, memory. Networks: c_api_network.cpp.
 #include "runtime/c_api.h"
 
+#include <tuple>
+
 #include "runtime/device_state.h"
 #include "runtime/elements.h"
 
@@ -27,28 +29,24 @@ burin_status guarded_in_context(const char* function, const burin_device* device
   });
 }
 
-burin_element c_element(burin::Element element) {
-  switch (element) {
-    case burin::Element::f32:
-      return BURIN_F32;
-    case burin::Element::f16:
-      return BURIN_F16;
-    case burin::Element::bf16:
-      return BURIN_BF16;
-  }
-  burin::fail_internal(__FILE__, __LINE__, "an element type that the C API does not know");
+static_assert(BURIN_F16 == static_cast<int>(burin::ElementType::f16) &&
+              BURIN_BF16 == static_cast<int>(burin::ElementType::bf16));
+
+burin::ElementType element_type(burin_element element) {
+  return burin::internal_element(static_cast<int>(element), "a burin_element");
 }
 
-burin::ElementType internal_element(burin_element element) {
-  switch (element) {
-    case BURIN_F32:
-      return burin::ElementType::f32;
-    case BURIN_F16:
-      return burin::ElementType::f16;
-    case BURIN_BF16:
-      return burin::ElementType::bf16;
-  }
-  burin::fail(ErrorKind::usage, "{} is not a burin_element", static_cast<int>(element));
+// Sets two sizes at a batch, which are the pair that `bytes_of(kernel)` gives.
+template <typename BytesOf>
+burin_status get_tensor_bytes(const char* function, const burin_kernel* kernel, int batch, size_t* input,
+                              size_t* output, BytesOf bytes_of) noexcept {
+  return guarded(function, [&](const Required& required) {
+    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
+    size_t& input_bytes = required(input, "input");
+    size_t& output_bytes = required(output, "output");
+    ours.grid(batch);  // throws for a batch that no launch can have
+    std::tie(input_bytes, output_bytes) = bytes_of(ours);
+  });
 }
 
 CUdeviceptr as_address(const void* pointer) { return reinterpret_cast<CUdeviceptr>(pointer); }
@@ -141,19 +139,14 @@ burin_status burin_kernel_get_shape(const burin_kernel* kernel, burin_kernel_sha
                                 out.alignment,
                                 in.images_together,
                                 out.images_together,
-                                c_element(in.element),
-                                c_element(out.element)};
+                                static_cast<burin_element>(in.element),
+                                static_cast<burin_element>(out.element)};
   });
 }
 
 burin_status burin_kernel_tensor_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output) {
-  return guarded(__func__, [&](const Required& required) {
-    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
-    size_t& input_bytes = required(input, "input");
-    size_t& output_bytes = required(output, "output");
-    ours.grid(batch);  // throws for a batch that no launch can have
-    input_bytes = static_cast<size_t>(ours.input_shape().tensor_bytes(batch));
-    output_bytes = static_cast<size_t>(ours.output_shape().tensor_bytes(batch));
+  return get_tensor_bytes(__func__, kernel, batch, input, output, [batch](const burin::LoadedKernel& ours) {
+    return std::pair(ours.input_shape().tensor_bytes(batch), ours.output_shape().tensor_bytes(batch));
   });
 }
 
@@ -173,16 +166,9 @@ burin_status burin_kernel_get_activity(const burin_kernel* kernel, burin_activit
 }
 
 burin_status burin_kernel_activity_bytes(const burin_kernel* kernel, int batch, size_t* input, size_t* output) {
-  return guarded(__func__, [&](const Required& required) {
-    const burin::LoadedKernel& ours = required(kernel, "kernel").kernel;
-    size_t& input_bytes = required(input, "input");
-    size_t& output_bytes = required(output, "output");
-    ours.grid(batch);  // throws for a batch that no launch can have
-    const auto bytes = [&](const std::optional<burin::ActivityShape>& map) {
-      return map ? static_cast<size_t>(map->bytes(batch)) : size_t{0};
-    };
-    input_bytes = bytes(ours.input_activity());
-    output_bytes = bytes(ours.output_activity());
+  return get_tensor_bytes(__func__, kernel, batch, input, output, [batch](const burin::LoadedKernel& ours) {
+    const auto bytes = [batch](const std::optional<burin::ActivityShape>& map) { return map ? map->bytes(batch) : 0; };
+    return std::pair(bytes(ours.input_activity()), bytes(ours.output_activity()));
   });
 }
 
@@ -257,7 +243,7 @@ burin_status burin_copy_to_host(const burin_device* device, void* target, const 
 
 burin_status burin_to_elements(burin_element element, const float* values, size_t count, void* elements) {
   return guarded(__func__, [&](const Required& required) {
-    const burin::ElementType type = internal_element(element);
+    const burin::ElementType type = element_type(element);
     if (count == 0) return;
     auto* const target = static_cast<std::byte*>(elements);
     burin::write_elements(type, {&required(values, "values"), count}, &required(target, "elements"));
@@ -266,7 +252,7 @@ burin_status burin_to_elements(burin_element element, const float* values, size_
 
 burin_status burin_from_elements(burin_element element, const void* elements, size_t count, float* values) {
   return guarded(__func__, [&](const Required& required) {
-    const burin::ElementType type = internal_element(element);
+    const burin::ElementType type = element_type(element);
     if (count == 0) return;
     const auto* const source = static_cast<const std::byte*>(elements);
     burin::read_elements(type, &required(source, "elements"), {&required(values, "values"), count});

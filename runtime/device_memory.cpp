@@ -15,19 +15,24 @@ void check_range(std::size_t offset, std::size_t bytes, std::size_t capacity, co
   }
 }
 
+void copy_from(const DeviceState& device, void* target, CUdeviceptr source, std::size_t bytes) {
+  call(device, &DriverTable::cuMemcpyDtoH, "cuMemcpyDtoH", "while copying from the device", target, source, bytes);
+}
+
+void fill_memory(const DeviceState& device, CUdeviceptr target, std::size_t bytes, unsigned char value) {
+  constexpr std::string_view kWhile = "while filling device memory";
+  call(device, &DriverTable::cuMemsetD8, "cuMemsetD8", kWhile, target, value, bytes);
+  call(device, &DriverTable::cuStreamSynchronize, "cuStreamSynchronize", kWhile, nullptr);
+}
+
 }  // namespace
 
 // ---- DeviceBuffer
 
 DeviceBuffer::DeviceBuffer(const Device& device, std::size_t bytes) : device_(device.state()), bytes_(bytes) {
   if (bytes == 0) return;
-  const ContextScope scope(*device_);
-  const DriverTable& driver = *device_->driver;
-  const CUresult result = driver.cuMemAlloc(&memory_, bytes);
-  if (result != kCudaSuccess) {
-    fail_driver(driver, result, "cuMemAlloc",
-                fmt::format("while allocating {} bytes on cuda:{}", bytes, device_->info.ordinal));
-  }
+  call(*device_, &DriverTable::cuMemAlloc, "cuMemAlloc",
+       fmt::format("while allocating {} bytes on cuda:{}", bytes, device_->info.ordinal), &memory_, bytes);
 }
 
 DeviceBuffer::~DeviceBuffer() {
@@ -50,112 +55,76 @@ DeviceBuffer& DeviceBuffer::operator=(DeviceBuffer&& other) noexcept {
 void DeviceBuffer::upload(const void* source, std::size_t bytes, std::size_t offset) {
   check_range(offset, bytes, bytes_, "an upload");
   if (bytes == 0) return;
-  const ContextScope scope(*device_);
-  const DriverTable& driver = *device_->driver;
-  check(driver, driver.cuMemcpyHtoD(memory_ + offset, source, bytes), "cuMemcpyHtoD", "while copying to the device");
+  constexpr std::string_view kWhile = "while copying to the device";
+  call(*device_, &DriverTable::cuMemcpyHtoD, "cuMemcpyHtoD", kWhile, memory_ + offset, source, bytes);
   // From pageable memory the call returns when the source may be reused; the last part may still be on its way.
-  check(driver, driver.cuStreamSynchronize(nullptr), "cuStreamSynchronize", "while copying to the device");
+  call(*device_, &DriverTable::cuStreamSynchronize, "cuStreamSynchronize", kWhile, nullptr);
 }
 
 void DeviceBuffer::download(void* target, std::size_t bytes, std::size_t offset) const {
   check_range(offset, bytes, bytes_, "a download");
-  if (bytes == 0) return;
-  const ContextScope scope(*device_);
-  const DriverTable& driver = *device_->driver;
-  check(driver, driver.cuMemcpyDtoH(target, memory_ + offset, bytes), "cuMemcpyDtoH", "while copying from the device");
+  if (bytes != 0) copy_from(*device_, target, memory_ + offset, bytes);
 }
 
 void DeviceBuffer::fill(unsigned char value) {
-  if (bytes_ == 0) return;
-  const ContextScope scope(*device_);
-  const DriverTable& driver = *device_->driver;
-  check(driver, driver.cuMemsetD8(memory_, value, bytes_), "cuMemsetD8", "while filling device memory");
-  check(driver, driver.cuStreamSynchronize(nullptr), "cuStreamSynchronize", "while filling device memory");
+  if (bytes_ != 0) fill_memory(*device_, memory_, bytes_, value);
 }
 
 void copy_from_device(const Device& device, void* target, const void* source, std::size_t bytes) {
-  if (bytes == 0) return;
-  const DeviceState& state = *device.state();
-  const ContextScope scope(state);
-  check(*state.driver, state.driver->cuMemcpyDtoH(target, reinterpret_cast<CUdeviceptr>(source), bytes), "cuMemcpyDtoH",
-        "while copying from the device");
+  if (bytes != 0) copy_from(*device.state(), target, reinterpret_cast<CUdeviceptr>(source), bytes);
 }
 
 void fill_device(const Device& device, void* target, std::size_t bytes, unsigned char value) {
-  if (bytes == 0) return;
-  const DeviceState& state = *device.state();
-  const ContextScope scope(state);
-  check(*state.driver, state.driver->cuMemsetD8(reinterpret_cast<CUdeviceptr>(target), value, bytes), "cuMemsetD8",
-        "while filling device memory");
-  check(*state.driver, state.driver->cuStreamSynchronize(nullptr), "cuStreamSynchronize",
-        "while filling device memory");
+  if (bytes != 0) fill_memory(*device.state(), reinterpret_cast<CUdeviceptr>(target), bytes, value);
+}
+
+// ---- Release
+
+void Release::operator()(CUstream_st* stream) const noexcept {
+  release_in_context(*device, [&](const DriverTable& driver) { driver.cuStreamDestroy(stream); });
+}
+void Release::operator()(CUevent_st* event) const noexcept {
+  release_in_context(*device, [&](const DriverTable& driver) { driver.cuEventDestroy(event); });
+}
+void Release::operator()(CUgraphExec_st* graph) const noexcept {
+  release_in_context(*device, [&](const DriverTable& driver) { driver.cuGraphExecDestroy(graph); });
 }
 
 // ---- Stream
 
-Stream::Stream(const Device& device) : device_(device.state()) {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuStreamCreate(&handle_, kStreamNonBlocking), "cuStreamCreate");
-}
-
-Stream::~Stream() {
-  if (handle_ == nullptr) return;
-  release_in_context(*device_, [&](const DriverTable& driver) { driver.cuStreamDestroy(handle_); });
-}
-
-Stream::Stream(Stream&& other) noexcept
-    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
-
-Stream& Stream::operator=(Stream&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(handle_, other.handle_);
-  return *this;
+Stream::Stream(const Device& device) : handle_(nullptr, Release{device.state()}) {
+  CUstream stream = nullptr;
+  call(*device.state(), &DriverTable::cuStreamCreate, "cuStreamCreate", {}, &stream, kStreamNonBlocking);
+  handle_.reset(stream);
 }
 
 void Stream::synchronize() const {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuStreamSynchronize(handle_), "cuStreamSynchronize",
-        "a kernel or copy that ran on the stream may be at fault");
+  call(*handle_.get_deleter().device, &DriverTable::cuStreamSynchronize, "cuStreamSynchronize",
+       "a kernel or copy that ran on the stream may be at fault", handle());
 }
 
 // ---- Event
 
-Event::Event(const Device& device) : device_(device.state()) {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuEventCreate(&handle_, 0), "cuEventCreate");
-}
-
-Event::~Event() {
-  if (handle_ == nullptr) return;
-  release_in_context(*device_, [&](const DriverTable& driver) { driver.cuEventDestroy(handle_); });
-}
-
-Event::Event(Event&& other) noexcept
-    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
-
-Event& Event::operator=(Event&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(handle_, other.handle_);
-  return *this;
+Event::Event(const Device& device) : handle_(nullptr, Release{device.state()}) {
+  CUevent event = nullptr;
+  call(*device.state(), &DriverTable::cuEventCreate, "cuEventCreate", {}, &event, 0U);
+  handle_.reset(event);
 }
 
 void Event::record(CUstream_st* stream) {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuEventRecord(handle_, stream), "cuEventRecord");
+  call(*handle_.get_deleter().device, &DriverTable::cuEventRecord, "cuEventRecord", {}, handle_.get(), stream);
 }
 
 void Event::synchronize() const {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuEventSynchronize(handle_), "cuEventSynchronize",
-        "a kernel or copy that ran before the event may be at fault");
+  call(*handle_.get_deleter().device, &DriverTable::cuEventSynchronize, "cuEventSynchronize",
+       "a kernel or copy that ran before the event may be at fault", handle_.get());
 }
 
 double Event::microseconds_since(const Event& earlier) const {
   constexpr double kMicrosecondsPerMillisecond = 1000;
-  const ContextScope scope(*device_);
   float milliseconds = 0;
-  check(*device_->driver, device_->driver->cuEventElapsedTime(&milliseconds, earlier.handle_, handle_),
-        "cuEventElapsedTime");
+  call(*handle_.get_deleter().device, &DriverTable::cuEventElapsedTime, "cuEventElapsedTime", {}, &milliseconds,
+       earlier.handle_.get(), handle_.get());
   return milliseconds * kMicrosecondsPerMillisecond;
 }
 
@@ -196,32 +165,20 @@ class Capture {
 
 Graph Graph::capture(const Stream& stream, const std::function<void(CUstream_st*)>& enqueue) {
   Graph graph;
-  graph.device_ = stream.device_;
-  const ContextScope scope(*graph.device_);
-  const DriverTable& driver = *graph.device_->driver;
-  Capture capture(driver, stream.handle());
-  enqueue(stream.handle());
-  check(driver, driver.cuGraphInstantiateWithFlags(&graph.handle_, capture.end(), 0), "cuGraphInstantiateWithFlags");
+  const std::shared_ptr<const DeviceState>& device = graph.handle_.get_deleter().device =
+      stream.handle_.get_deleter().device;
+  const ContextScope scope(*device);
+  const DriverTable& driver = *device->driver;
+  Capture capture(driver, stream);
+  enqueue(stream);
+  CUgraphExec made = nullptr;
+  check(driver, driver.cuGraphInstantiateWithFlags(&made, capture.end(), 0), "cuGraphInstantiateWithFlags");
+  graph.handle_.reset(made);
   return graph;
 }
 
-Graph::~Graph() {
-  if (handle_ == nullptr) return;
-  release_in_context(*device_, [&](const DriverTable& driver) { driver.cuGraphExecDestroy(handle_); });
-}
-
-Graph::Graph(Graph&& other) noexcept
-    : device_(std::move(other.device_)), handle_(std::exchange(other.handle_, nullptr)) {}
-
-Graph& Graph::operator=(Graph&& other) noexcept {
-  std::swap(device_, other.device_);
-  std::swap(handle_, other.handle_);
-  return *this;
-}
-
 void Graph::launch(CUstream_st* stream) const {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuGraphLaunch(handle_, stream), "cuGraphLaunch");
+  call(*handle_.get_deleter().device, &DriverTable::cuGraphLaunch, "cuGraphLaunch", {}, handle_.get(), stream);
 }
 
 }  // namespace burin

@@ -42,6 +42,14 @@ class BURIN_API ContextScope {
   bool pushed_ = false;
 };
 
+// Calls the driver in the device's context; `name`, `context`: see check().
+template <typename... Parameters, typename... Args>
+void call(const DeviceState& device, CUresult (*DriverTable::*function)(Parameters...), std::string_view name,
+          std::string_view context, Args... args) {
+  const ContextScope scope(device);
+  check(*device.driver, (device.driver->*function)(args...), name, context);
+}
+
 // Gives something back in a destructor: `release` runs in the device's context; failures are ignored, since nothing can
 // be done about them there (at the end of a process the driver may be gone already).
 template <typename Release>

@@ -8,28 +8,10 @@
 
 namespace burin {
 
-Element public_element(ElementType type) {
-  switch (type) {
-    case ElementType::f32:
-      return Element::f32;
-    case ElementType::f16:
-      return Element::f16;
-    case ElementType::bf16:
-      return Element::bf16;
-  }
-  fail_internal(__FILE__, __LINE__, "an element type that the runtime does not know");
-}
-
-ElementType internal_element(Element element) {
-  switch (element) {
-    case Element::f32:
-      return ElementType::f32;
-    case Element::f16:
-      return ElementType::f16;
-    case Element::bf16:
-      return ElementType::bf16;
-  }
-  fail(ErrorKind::usage, "{} is not an element type", static_cast<int>(element));
+ElementType internal_element(int number, std::string_view noun) {
+  const auto type = static_cast<ElementType>(number);
+  if (!is_named(type)) fail(ErrorKind::usage, "{} is not {}", number, noun);
+  return type;
 }
 
 void write_elements(ElementType type, std::span<const float> values, std::byte* target) {
@@ -58,14 +40,14 @@ void read_elements(ElementType type, const std::byte* source, std::span<float> v
 }
 
 std::vector<std::byte> to_elements(Element element, std::span<const float> values) {
-  const ElementType type = internal_element(element);
+  const ElementType type = internal_element(static_cast<int>(element), "an element type");
   std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(type)));
   write_elements(type, values, bytes.data());
   return bytes;
 }
 
 std::vector<float> from_elements(Element element, std::span<const std::byte> bytes) {
-  const ElementType type = internal_element(element);
+  const ElementType type = internal_element(static_cast<int>(element), "an element type");
   const auto size = static_cast<std::size_t>(bytes_of(type));
   if (bytes.size() % size != 0) {
     fail(ErrorKind::usage, "{} bytes are no whole values of {} ({} bytes each)", bytes.size(), to_string(type), size);

@@ -3,14 +3,19 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 
 #include "ir/element_type.h"
 #include "runtime/burin/runtime.hpp"
 
 namespace burin {
 
-Element public_element(ElementType type);
-ElementType internal_element(Element element);  // throws Error(usage) for a number that is none of them
+// The public headers, C++ and C, number the types as ir/ does.
+static_assert(static_cast<int>(Element::f16) == static_cast<int>(ElementType::f16) &&
+              static_cast<int>(Element::bf16) == static_cast<int>(ElementType::bf16));
+constexpr Element public_element(ElementType type) { return static_cast<Element>(type); }
+// Throws Error(usage) for a number that is none of them: "7 is not an element type". `noun`: what such a number is.
+ElementType internal_element(int number, std::string_view noun);
 
 // `target` and `source` need no alignment.
 void write_elements(ElementType type, std::span<const float> values, std::byte* target);

@@ -87,31 +87,25 @@ bool may_begin_early(const KernelLaunch& launch) {
   return code.device->driver->cuGraphAddDependenciesWithData != nullptr && awaits_launch(code);
 }
 
-// The first constructor has made an object, whose destructor runs when the rest throws.
 KernelGraph::KernelGraph(const std::shared_ptr<const DeviceState>& device, const std::vector<KernelLaunch>& launches,
                          const std::vector<GraphEdge>& edges)
-    : KernelGraph(device) {
-  const ContextScope scope(*device_);
-  const DriverTable& driver = *device_->driver;
-  GraphBuilder builder(*device_);
+    : executable_(nullptr, Release{device}) {
+  const ContextScope scope(*device);
+  const DriverTable& driver = *device->driver;
+  GraphBuilder builder(*device);
   for (const KernelLaunch& launch : launches) builder.add(launch);
   builder.connect(edges);
-  check(driver, driver.cuGraphInstantiateWithFlags(&executable_, builder.graph(), 0), "cuGraphInstantiateWithFlags",
-        kWhile);
+  CUgraphExec made = nullptr;
+  check(driver, driver.cuGraphInstantiateWithFlags(&made, builder.graph(), 0), "cuGraphInstantiateWithFlags", kWhile);
+  executable_.reset(made);
   // Otherwise the first launch would do it.
-  check(driver, driver.cuGraphUpload(executable_, nullptr), "cuGraphUpload", kWhile);
+  check(driver, driver.cuGraphUpload(made, nullptr), "cuGraphUpload", kWhile);
   check(driver, driver.cuStreamSynchronize(nullptr), "cuStreamSynchronize", kWhile);
 }
 
-KernelGraph::~KernelGraph() {
-  if (executable_ == nullptr) return;
-  release_in_context(*device_, [&](const DriverTable& driver) { driver.cuGraphExecDestroy(executable_); });
-}
-
 void KernelGraph::launch(CUstream_st* stream) const {
-  const ContextScope scope(*device_);
-  check(*device_->driver, device_->driver->cuGraphLaunch(executable_, stream), "cuGraphLaunch",
-        "while launching a network");
+  call(*executable_.get_deleter().device, &DriverTable::cuGraphLaunch, "cuGraphLaunch", "while launching a network",
+       executable_.get(), stream);
 }
 
 }  // namespace burin

@@ -24,17 +24,11 @@ class KernelGraph {
   // No edge may stand there twice.
   KernelGraph(const std::shared_ptr<const DeviceState>& device, const std::vector<KernelLaunch>& launches,
               const std::vector<GraphEdge>& edges);
-  ~KernelGraph();
-  KernelGraph(const KernelGraph&) = delete;
-  KernelGraph& operator=(const KernelGraph&) = delete;
 
   void launch(CUstream_st* stream) const;
 
  private:
-  explicit KernelGraph(const std::shared_ptr<const DeviceState>& device) : device_(device) {}
-
-  std::shared_ptr<const DeviceState> device_;
-  CUgraphExec executable_ = nullptr;
+  std::unique_ptr<CUgraphExec_st, Release> executable_;
 };
 
 }  // namespace burin

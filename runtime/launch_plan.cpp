@@ -15,14 +15,10 @@ std::int64_t checked_tiles(const Kernel& kernel, int batch) {
   }
   const LaunchGeometry& launch = kernel.form.launch;
   const std::int64_t blocks = grid_width(launch, batch);
-  if (blocks > kMaxGridX) {
+  if (blocks > kMaxTiles) {
     fail(ErrorKind::unsupported,
          "batch {} of {} needs {} blocks ({} per {} images), more than a grid's {}; launch fewer images at a time",
-         batch, kernel.owner(), blocks, launch.tiles_per_image, launch.tile_images, kMaxGridX);
-  }
-  if (launch.slices > kMaxGridY) {
-    fail(ErrorKind::unsupported, "{} is cut into {} slices, more than a grid's {}; compile it with fewer groups",
-         kernel.owner(), launch.slices, kMaxGridY);
+         batch, kernel.owner(), blocks, launch.tiles_per_image, launch.tile_images, kMaxTiles);
   }
   return tile_count(launch, batch);
 }
@@ -62,21 +58,14 @@ LaunchGrid launch_grid(const Kernel& kernel, int batch) {
 
 WorkspaceSize launch_workspace(const Kernel& kernel, int batch) {
   const std::int64_t tiles = checked_tiles(kernel, batch);
-  std::int64_t counters = 0;
-  WorkspaceSize size;
-  if (saturating_product({tiles, kernel.form.launch.workspace_bytes_per_tile}) > kMaxWorkspaceBytes) {
+  const std::int64_t partials = saturating_product({tiles, kernel.form.launch.workspace_bytes_per_tile});
+  if (partials > kMaxWorkspaceBytes) {
     fail(ErrorKind::unsupported, "batch {} of {} needs {} x {} bytes of scratch memory, more than {}", batch,
          kernel.owner(), tiles, kernel.form.launch.workspace_bytes_per_tile, kMaxWorkspaceBytes);
   }
-  if (__builtin_mul_overflow(tiles, kernel.form.launch.counters_per_tile * std::int64_t{sizeof(std::uint32_t)},
-                             &counters) ||
-      __builtin_mul_overflow(tiles, kernel.form.launch.workspace_bytes_per_tile, &size.partial_bytes) ||
-      __builtin_add_overflow(counters, kWorkspaceAlignment - 1, &counters)) {
-    fail(ErrorKind::unsupported, "batch {} of {} needs more scratch memory than can be addressed", batch,
-         kernel.owner());
-  }
-  size.counter_bytes = counters / kWorkspaceAlignment * kWorkspaceAlignment;
-  return size;
+  // A grid's tiles and the counters of a tile are few enough for 64 bits.
+  const std::int64_t counters = tiles * kernel.form.launch.counters_per_tile * std::int64_t{sizeof(std::uint32_t)};
+  return {ceil_div(counters, kWorkspaceAlignment) * kWorkspaceAlignment, partials};
 }
 
 WorkspaceSize merge(const WorkspaceSize& a, const WorkspaceSize& b) {

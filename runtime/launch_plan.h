@@ -6,8 +6,6 @@
 
 namespace burin {
 
-inline constexpr std::int64_t kMaxGridX = (std::int64_t{1} << 31) - 1;  // the driver's limits, on every architecture
-inline constexpr std::int64_t kMaxGridY = 65535;
 inline constexpr std::int64_t kWorkspaceAlignment = 256;  // bytes; partial sums start on such a boundary
 
 // Throw Error(usage) for a batch that is not within 1..kMaxBatch, Error(unsupported) for a grid over the limits.

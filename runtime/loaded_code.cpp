@@ -88,15 +88,6 @@ void configure_function(LoadedCode& loaded, const std::string& what) {
         "cuFuncSetAttribute", what);
 }
 
-const std::string& file_of(const Package& package, const std::string& path, const Kernel& kernel) {
-  const auto file = package.files.find(path);
-  if (file == package.files.end()) {
-    fail(ErrorKind::bad_input, "the package names {} as a part of kernel {}, and does not hold it", path,
-         kernel.symbol);
-  }
-  return file->second;
-}
-
 }  // namespace
 
 bool awaits_launch(const LoadedCode& code) {
@@ -114,7 +105,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
                                               const Kernel& kernel, bool force_jit) {
   const KernelBinary& binary = select_binary(kernel, device.info(), force_jit);
   check_limits(kernel, device.info());
-  const std::string& code = file_of(*package, binary.path, kernel);
+  const std::string& code = package->files.at(binary.path);
   auto loaded = std::make_shared<LoadedCode>();
   loaded->device = device.state();
   loaded->package = package;
@@ -131,7 +122,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
         "cuModuleGetFunction", what);
   configure_function(*loaded, what);
   if (!kernel.weights.empty()) {
-    loaded->weights = DeviceBuffer(device, std::span<const char>(file_of(*package, kernel.weights, kernel)));
+    loaded->weights = DeviceBuffer(device, std::span<const char>(package->files.at(kernel.weights)));
   }
   return loaded;
 }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "ir/arch_name.h"
+#include "ir/arch.h"
 #include "ir/kernel.h"
 #include "runtime/burin/runtime.hpp"
 

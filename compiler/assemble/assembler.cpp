@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "ir/arch_name.h"
+#include "ir/arch.h"
 #include "ir/error.h"
 
 namespace burin {

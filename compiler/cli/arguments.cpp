@@ -161,7 +161,7 @@ void ImportArguments::add_to(CLI::App& command) {
   command.add_option("--groups", options.flags.groups, "For one bare array")
       ->type_name("N")
       ->check(whole_number(1, kMaxChannels));
-  command.add_option("--activation", activation, "Overrides the layers' activation: " + activation_names())
+  command.add_option("--activation", activation, "Overrides the layers' activation: " + known_names<Activation>())
       ->type_name("NAME");
   command.add_option("--zero-threshold", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)")
       ->type_name("T");
@@ -182,9 +182,9 @@ Network ImportArguments::import(const std::string& path) const {
   if (!std::isfinite(checked.zero_threshold) || checked.zero_threshold < 0)
     fail(ErrorKind::usage, "--zero-threshold {}: must be a finite number, 0 or more", checked.zero_threshold);
   if (activation) {
-    checked.activation = parse_activation(*activation);
+    checked.activation = parse_enum<Activation>(*activation);
     if (!checked.activation) {
-      fail(ErrorKind::usage, "--activation '{}' is not one of {}", *activation, activation_names());
+      fail(ErrorKind::usage, "--activation '{}' is not one of {}", *activation, known_names<Activation>());
     }
   }
   Network network = import_network(path, checked);

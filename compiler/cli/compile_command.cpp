@@ -23,7 +23,6 @@
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/verify/verification.h"
 #include "ir/arch.h"
-#include "ir/arch_name.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"

@@ -13,7 +13,6 @@
 #include "compiler/assemble/ptxas.h"
 #include "compiler/cli/table.h"
 #include "ir/arch.h"
-#include "ir/arch_name.h"
 #include "ir/error.h"
 #include "runtime/bench/cudnn_library.h"
 #include "runtime/burin/runtime.hpp"

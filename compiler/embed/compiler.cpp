@@ -41,10 +41,10 @@ ConvLayer layer_of(const PrunedLayer& pruned) {
   shape.dilation_w = pruned.dilation_width;
   shape.epilogue.bias = !pruned.bias.empty();
   shape.epilogue.residual = pruned.residual;
-  const std::optional<Activation> activation = parse_activation(pruned.activation);
+  const std::optional<Activation> activation = parse_enum<Activation>(pruned.activation);
   if (!activation) {
     fail(ErrorKind::usage, "layer '{}': activation '{}' is not one of {}", pruned.name, pruned.activation,
-         activation_names());
+         known_names<Activation>());
   }
   shape.epilogue.activation = *activation;
   layer.weights = pruned.weights;

@@ -20,7 +20,7 @@ namespace {
 ElementType parse_linear_storage(const std::string& text) {
   check_choice("--linear-storage", text,
                {std::string(to_string(Precision::fp32)), std::string(to_string(Precision::fp16))});
-  return element_of(*parse_precision(text));
+  return element_of(*parse_enum<Precision>(text));
 }
 
 }  // namespace
@@ -35,12 +35,12 @@ TensorLayout parse_layout(const std::string& text) {
   std::vector<std::string> known;
   for (const TensorLayout layout : kTensorLayouts) known.emplace_back(to_string(layout));
   check_choice("--layout", text, known);
-  return *parse_tensor_layout(text);
+  return *parse_enum<TensorLayout>(text);
 }
 
 TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout) {
-  const std::optional<Precision> known = parse_precision(precision);
-  if (!known) fail(ErrorKind::unsupported, "--precision {}: known are {}", precision, precision_names());
+  const std::optional<Precision> known = parse_enum<Precision>(precision);
+  if (!known) fail(ErrorKind::unsupported, "--precision {}: known are {}", precision, known_names<Precision>());
   TensorChoice choice{*known, is_half(*known) ? TensorLayout::n2chw : TensorLayout::nchw};
   if (!layout) return choice;
   choice.layout = parse_layout(*layout);

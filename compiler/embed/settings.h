@@ -17,7 +17,7 @@ namespace burin {
 // Throws unless `value` is one of `known`.
 void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known);
 
-// One of tensor_layout_names(), of --layout.
+// One of known_names<TensorLayout>(), of --layout.
 TensorLayout parse_layout(const std::string& text);
 
 // What --precision says, and --layout where it is given: half tensors lie in n2chw alone, and nothing else does. Throws

@@ -117,8 +117,8 @@ Padding parse_padding(const Attribute& attribute) {
 }
 
 Activation parse_activation_name(const Attribute& attribute) {
-  const auto activation = parse_activation(attribute.text);
-  if (!activation) attribute.fault("it must be one of " + activation_names());
+  const auto activation = parse_enum<Activation>(attribute.text);
+  if (!activation) attribute.fault("it must be one of " + known_names<Activation>());
   return *activation;
 }
 

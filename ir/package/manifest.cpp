@@ -9,11 +9,10 @@
 #include <set>
 #include <utility>
 
-#include "ir/arch_name.h"
+#include "ir/arch.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
-#include "ir/package/manifest_checks.h"
 #include "ir/package/names.h"
 #include "ir/precision.h"
 #include "ir/saturate.h"
@@ -22,6 +21,7 @@ namespace burin {
 namespace {
 
 constexpr std::size_t kMaxPlanBytes = std::size_t{16} << 20;
+constexpr std::size_t kMaxShortTextBytes = 256;  // versions, template names, hashes
 constexpr int kMaxRegistersPerThread = 255;
 constexpr int kMaxCodeCopies = 1024, kMaxTuningSamples = 1'000'000;
 
@@ -29,33 +29,40 @@ constexpr int kMaxCodeCopies = 1024, kMaxTuningSamples = 1'000'000;
 // 1048576".
 class Checker {
  public:
-  explicit Checker(std::vector<std::string>& faults) : faults_(faults) {}
-
-  void fault(const std::string& path, const std::string& text) { faults_.push_back(path + ": " + text); }
+  template <typename... Args>
+  void fault(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
+    faults_.push_back(path + ": " + fmt::format(format, std::forward<Args>(args)...));
+  }
 
   std::size_t count() const { return faults_.size(); }
+  std::vector<std::string> take() { return std::move(faults_); }
 
   bool range(const std::string& path, std::int64_t value, std::int64_t low, std::int64_t high) {
-    if (value < low) fault(path, fmt::format("{} is under {}", value, low));
-    if (value > high) fault(path, fmt::format("{} is over {}", value, high));
+    if (value < low) fault(path, "{} is under {}", value, low);
+    if (value > high) fault(path, "{} is over {}", value, high);
     return value >= low && value <= high;
   }
 
   void finite(const std::string& path, double value) {
-    if (!std::isfinite(value) || value < 0) fault(path, fmt::format("{} is not a finite number from 0 up", value));
+    if (!std::isfinite(value) || value < 0) fault(path, "{} is not a finite number from 0 up", value);
   }
 
   void text(const std::string& path, const std::string& value, std::size_t limit) {
     if (value.empty()) fault(path, "is empty");
-    if (value.size() > limit) return fault(path, fmt::format("{} bytes are over {}", value.size(), limit));
+    if (value.size() > limit) return fault(path, "{} bytes are over {}", value.size(), limit);
     if (!is_plain_text(value)) fault(path, "is not printable UTF-8 text");
+  }
+
+  void arch(const std::string& path, const std::string& name) {
+    if (parse_arch_name(name)) return;
+    fault(path, "'{}' is not the name of an architecture, such as sm_90", printable(name));
   }
 
   void package_path(const std::string& path, const std::string& value) {
     if (!is_package_path(value)) {
-      fault(path, fmt::format("'{}' is not a relative path of plain names without '.' or '..'", printable(value)));
+      fault(path, "'{}' is not a relative path of plain names without '.' or '..'", printable(value));
     } else if (!seen_paths_.insert(value).second || shared_paths_.contains(value)) {
-      fault(path, fmt::format("'{}' is named twice", value));
+      fault(path, "'{}' is named twice", value);
     }
   }
 
@@ -66,30 +73,26 @@ class Checker {
       package_path(path, value);
       shared_paths_.emplace(value, form);
     } else if (known->second != form) {
-      fault(path, fmt::format("'{}' is named twice", printable(value)));
+      fault(path, "'{}' is named twice", printable(value));
     }
   }
 
   void symbol(const std::string& path, const std::string& value) {
     if (!is_symbol(value)) {
-      fault(path, fmt::format("'{}' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most {} bytes", printable(value),
-                              kMaxSymbolBytes));
+      fault(path, "'{}' is not a symbol: [A-Za-z_][A-Za-z0-9_]*, at most {} bytes", printable(value), kMaxSymbolBytes);
     } else if (!seen_symbols_.insert(value).second) {
-      fault(path, fmt::format("'{}' is the symbol of two kernels", value));
+      fault(path, "'{}' is the symbol of two kernels", value);
     }
   }
 
  private:
-  std::vector<std::string>& faults_;
+  std::vector<std::string> faults_;
   std::set<std::string> seen_paths_, seen_symbols_;
   std::map<std::string, std::string> shared_paths_;  // what each is read as
 };
 
 void check_binary(Checker& check, const std::string& path, const KernelBinary& binary) {
-  if (!parse_arch_name(binary.arch)) {
-    check.fault(path + ".arch",
-                fmt::format("'{}' is not the name of an architecture, such as sm_90", printable(binary.arch)));
-  }
+  check.arch(path + ".arch", binary.arch);
   check.package_path(path + ".path", binary.path);
   check.range(path + ".bytes", binary.bytes, 1, kMaxPackageEntryBytes);
   if (binary.kind != BinaryKind::cubin) {
@@ -122,23 +125,20 @@ void check_candidate(Checker& check, const std::string& path, const TuningCandid
 
 void check_tuning(Checker& check, const std::string& path, const TuningRecord& tuning) {
   check.text(path + ".device", tuning.device, kMaxShortTextBytes);
-  if (!parse_arch_name(tuning.arch)) {
-    check.fault(path + ".arch",
-                fmt::format("'{}' is not the name of an architecture, such as sm_90", printable(tuning.arch)));
-  }
+  check.arch(path + ".arch", tuning.arch);
   check.range(path + ".driver_version", tuning.driver_version, 0, std::numeric_limits<int>::max());
   check.range(path + ".code_copies", tuning.code_copies, 1, kMaxCodeCopies);
   const auto count = static_cast<std::int64_t>(tuning.candidates.size());
   if (count > kMaxTuningCandidates) {
-    return check.fault(path + ".candidates", fmt::format("{} are over {}", count, kMaxTuningCandidates));
+    return check.fault(path + ".candidates", "{} are over {}", count, kMaxTuningCandidates);
   }
   for (std::int64_t i = 0; i < count; ++i) {
     check_candidate(check, fmt::format("{}.candidates[{}]", path, i), tuning.candidates[static_cast<std::size_t>(i)]);
   }
   if (tuning.chosen < 0 || tuning.chosen >= count) {
-    check.fault(path + ".chosen", fmt::format("{} is none of the {} candidates", tuning.chosen, count));
+    check.fault(path + ".chosen", "{} is none of the {} candidates", tuning.chosen, count);
   } else if (!tuning.candidates[static_cast<std::size_t>(tuning.chosen)].fault.empty()) {
-    check.fault(path + ".chosen", fmt::format("candidate {} has a fault", tuning.chosen));
+    check.fault(path + ".chosen", "candidate {} has a fault", tuning.chosen);
   }
 }
 
@@ -156,7 +156,7 @@ void check_binaries(Checker& check, const std::string& path, const std::vector<K
 
 void check_layer(Checker& check, const std::string& path, const KernelLayer& layer) {
   const std::vector<std::string> faults = verify(layer.shape);
-  for (const std::string& fault : faults) check.fault(path + ".shape", fault);
+  for (const std::string& fault : faults) check.fault(path + ".shape", "{}", fault);
   if (!faults.empty()) return;
   check.range(path + ".nonzeros", layer.nonzeros, 0, layer.shape.weight_elements());
   check.range(path + ".dead_inputs", layer.dead_inputs, 0, layer.shape.in_channels);
@@ -166,14 +166,14 @@ void check_layer(Checker& check, const std::string& path, const KernelLayer& lay
 // The plan, and that the rest of the kernel is what it implies.
 void check_plan(Checker& check, const std::string& path, const Kernel& kernel) {
   if (kernel.plan.size() > kMaxPlanBytes) {
-    return check.fault(path, fmt::format("{} bytes are over {}", kernel.plan.size(), kMaxPlanBytes));
+    return check.fault(path, "{} bytes are over {}", kernel.plan.size(), kMaxPlanBytes);
   }
   if (!is_utf8(kernel.plan)) return check.fault(path, "is not UTF-8 text");
   Kernel implied = kernel;
   try {
     derive_form(implied);
   } catch (const Error& error) {
-    return check.fault(path, error.what());
+    return check.fault(path, "{}", error.what());
   }
   if (implied != kernel) check.fault(path, "implies another form of the kernel than the one it has");
 }
@@ -186,8 +186,7 @@ void check_layer_tensors(Checker& check, const std::string& path, const Kernel& 
     const std::int64_t has = tensor == nullptr ? 0 : tensor->words();
     const bool padded = tensor != nullptr && tensor->layout != TensorLayout::nchw;
     if (has != elements && !(padded && has > elements)) {
-      check.fault(path, fmt::format("the kernel's {} has {} values of an image, the layer's {}", to_string(role), has,
-                                    elements));
+      check.fault(path, "the kernel's {} has {} values of an image, the layer's {}", to_string(role), has, elements);
     }
   };
   require(TensorRole::input, shape.input_elements());
@@ -201,9 +200,9 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   check.text(path + ".kind", kernel.kind, kMaxShortTextBytes);
   check.text(path + ".provider", kernel.provider, kMaxShortTextBytes);
   const std::size_t before = check.count();
-  if (!parse_precision(kernel.precision)) {
-    check.fault(path + ".precision", fmt::format("'{}' is not a precision this burin knows ({})",
-                                                 printable(kernel.precision), precision_names()));
+  if (!parse_enum<Precision>(kernel.precision)) {
+    check.fault(path + ".precision", "'{}' is not a precision this burin knows ({})", printable(kernel.precision),
+                known_names<Precision>());
   }
   if (kernel.layer) check_layer(check, path + ".layer", *kernel.layer);
   check.range(path + ".planned_batch", kernel.planned_batch, 0, kMaxBatch);
@@ -218,7 +217,7 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   if (check.count() != before) return;
   if (kernel.layer) check_layer_tensors(check, path + ".layer", kernel);
   if (kernel.weights.empty() == kernel.form.has(TensorRole::weights)) {
-    check.fault(path + ".weights", fmt::format("the plan has {}", kernel.weights.empty() ? "some" : "none"));
+    check.fault(path + ".weights", "the plan has {}", kernel.weights.empty() ? "some" : "none");
   }
 }
 
@@ -226,8 +225,8 @@ void check_tensor(Checker& check, const std::string& path, const TensorRecord& t
   check.text(path + ".name", tensor.name, kMaxNameBytes);
   check.package_path(path + ".path", tensor.path);
   if (!tensor_bytes(tensor)) {
-    check.fault(path + ".shape", fmt::format("[{}] is not at most {} extents from 0 up whose values fit into {} bytes",
-                                             fmt::join(tensor.shape, ", "), kMaxTensorRank, kMaxPackageEntryBytes));
+    check.fault(path + ".shape", "[{}] is not at most {} extents from 0 up whose values fit into {} bytes",
+                fmt::join(tensor.shape, ", "), kMaxTensorRank, kMaxPackageEntryBytes);
   }
 }
 
@@ -288,12 +287,11 @@ const Kernel* kernel_for(const Manifest& manifest, std::string_view layer, int i
 }
 
 std::vector<std::string> verify(const Manifest& manifest) {
-  std::vector<std::string> faults;
-  Checker check(faults);
+  Checker check;
   if (manifest.format_version != kPackageFormatVersion) {
-    check.fault("format_version",
-                fmt::format("{} is not one this burin knows ({})", manifest.format_version, kPackageFormatVersion));
-    return faults;  // what the rest means is not known
+    check.fault("format_version", "{} is not one this burin knows ({})", manifest.format_version,
+                kPackageFormatVersion);
+    return check.take();  // what the rest means is not known
   }
   check.text("tool_version", manifest.tool_version, kMaxShortTextBytes);
   check.text("source", manifest.source, kMaxNameBytes);
@@ -306,9 +304,10 @@ std::vector<std::string> verify(const Manifest& manifest) {
     const std::string path = fmt::format("tensors[{}]", i);
     check_tensor(check, path, manifest.tensors[i]);
     if (!names.insert(manifest.tensors[i].name).second) {
-      check.fault(path + ".name", fmt::format("'{}' is the name of two tensors", printable(manifest.tensors[i].name)));
+      check.fault(path + ".name", "'{}' is the name of two tensors", printable(manifest.tensors[i].name));
     }
   }
+  std::vector<std::string> faults = check.take();
   check_programs(manifest, faults);
   return faults;
 }

@@ -47,6 +47,8 @@ std::vector<const Program*> programs_named(const Manifest& manifest, std::string
 bool holds_layers(const Manifest& manifest);
 
 std::vector<std::string> verify(const Manifest& manifest);
+// A part of it: the programs and what they need of the rest, when that has no faults.
+void check_programs(const Manifest& manifest, std::vector<std::string>& faults);
 std::string print(const Manifest& manifest);     // JSON, keys in a fixed order
 Manifest parse_manifest(std::string_view json);  // throws Error(bad_input)
 

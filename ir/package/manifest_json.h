@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,8 +10,6 @@
 #include "ir/package/manifest.h"
 
 namespace burin {
-
-std::string_view to_string(BinaryKind kind);
 
 // What the manifest says of a file of the package. A zip entry's own checksum guards its content; this one binds the
 // content to the manifest, so that an entry that was exchanged for another is noticed.
@@ -27,9 +26,9 @@ std::string print_json(const Manifest& manifest, const std::vector<FileRecord>& 
 
 struct ParsedManifest {
   Manifest manifest;
-  bool has_files = false;
-  std::vector<FileRecord> files;
+  std::optional<std::vector<FileRecord>> files;
 };
+
 // Throws Error(bad_input) whose text starts with "manifest.json: " and the path of the attribute. Checks types, not
 // limits: those are verify()'s.
 ParsedManifest parse_json(std::string_view json);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/error.h"
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/package/manifest_json.h"
 #include "ir/package/names.h"
@@ -131,22 +132,21 @@ class ZipReader {
 
 // The files against what the manifest says of them.
 std::vector<std::string> verify_files(const Package& package, const ParsedManifest& parsed) {
-  std::vector<std::string> faults;
-  if (!parsed.has_files) return {fmt::format("{}: the key \"files\" is missing", kManifestPath)};
+  Faults faults;
+  if (!parsed.files) return {fmt::format("{}: the key \"files\" is missing", kManifestPath)};
   std::set<std::string> listed;
-  for (const FileRecord& file : parsed.files) {
+  for (const FileRecord& file : *parsed.files) {
     listed.insert(file.path);
     const auto found = package.files.find(file.path);
     if (found == package.files.end()) continue;  // verify(Package) says what it is for
     if (static_cast<std::int64_t>(found->second.size()) != file.bytes || checksum(found->second) != file.crc32) {
-      faults.push_back(
-          fmt::format("'{}' is not the file that {} was written with", printable(file.path), kManifestPath));
+      faults.add("'{}' is not the file that {} was written with", printable(file.path), kManifestPath);
     }
   }
   for (const auto& [path, content] : package.files) {
-    if (!listed.contains(path)) faults.push_back(fmt::format("'{}' is not in the list of files", printable(path)));
+    if (!listed.contains(path)) faults.add("'{}' is not in the list of files", printable(path));
   }
-  return faults;
+  return faults.take();
 }
 
 std::string first_faults(const std::vector<std::string>& faults) {
@@ -191,18 +191,17 @@ std::string read_file(const std::string& path) {
 }  // namespace
 
 std::vector<std::string> verify(const Package& package) {
-  std::vector<std::string> faults;
-  for (const std::string& fault : verify(package.manifest))
-    faults.push_back(fmt::format("{}: {}", kManifestPath, fault));
+  Faults faults;
+  faults.add_all(verify(package.manifest), fmt::format("{}: ", kManifestPath));
   std::set<std::string> named;
   const auto check = [&](const std::string& record, const std::string& path, std::optional<std::int64_t> bytes) {
     named.insert(path);
     const auto found = package.files.find(path);
     if (found == package.files.end()) {
-      faults.push_back(fmt::format("{}: {}: the file '{}' is missing", kManifestPath, record, printable(path)));
+      faults.add("{}: {}: the file '{}' is missing", kManifestPath, record, printable(path));
     } else if (bytes && *bytes != static_cast<std::int64_t>(found->second.size())) {
-      faults.push_back(fmt::format("{}: {}: the file '{}' has {} bytes, expected {}", kManifestPath, record,
-                                   printable(path), found->second.size(), *bytes));
+      faults.add("{}: {}: the file '{}' has {} bytes, expected {}", kManifestPath, record, printable(path),
+                 found->second.size(), *bytes);
     }
   };
   for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
@@ -221,9 +220,9 @@ std::vector<std::string> verify(const Package& package) {
     check(fmt::format("tensors[{}]", t), tensor.path, tensor_bytes(tensor));
   }
   for (const auto& [path, content] : package.files) {
-    if (!named.contains(path)) faults.push_back(fmt::format("the file '{}' belongs to nothing", printable(path)));
+    if (!named.contains(path)) faults.add("the file '{}' belongs to nothing", printable(path));
   }
-  return faults;
+  return faults.take();
 }
 
 Package read_package_from_memory(std::string_view bytes, const std::string& name) {
@@ -241,9 +240,10 @@ Package read_package_from_memory(std::string_view bytes, const std::string& name
   }
   package.files.erase(manifest);
   package.manifest = std::move(parsed.manifest);
-  std::vector<std::string> faults = verify(package);
-  for (std::string& fault : verify_files(package, parsed)) faults.push_back(std::move(fault));
-  if (!faults.empty()) fail(ErrorKind::bad_input, "{}: {}", name, first_faults(faults));
+  Faults faults;
+  faults.add_all(verify(package));
+  faults.add_all(verify_files(package, parsed));
+  if (!faults.empty()) fail(ErrorKind::bad_input, "{}: {}", name, first_faults(faults.list()));
   return package;
 }
 

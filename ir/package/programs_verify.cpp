@@ -5,7 +5,6 @@
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/package/manifest.h"
-#include "ir/package/manifest_checks.h"
 #include "ir/package/names.h"
 
 namespace burin {
@@ -34,11 +33,14 @@ class ProgramsVerifier {
   }
 
  private:
-  void fault(const std::string& path, const std::string& text) { faults_.push_back(path + ": " + text); }
+  template <typename... Args>
+  void fault(const std::string& path, fmt::format_string<Args...> format, Args&&... args) {
+    faults_.push_back(path + ": " + fmt::format(format, std::forward<Args>(args)...));
+  }
 
   // Programs of one name are the same computation for other batch sizes.
   void check_same(const std::string& path, const Program& a, const Program& b) {
-    if (b.batch <= a.batch) fault(path, fmt::format("batch {} follows {}", b.batch, a.batch));
+    if (b.batch <= a.batch) fault(path, "batch {} follows {}", b.batch, a.batch);
     for (const BufferHome home : {BufferHome::input, BufferHome::output}) {
       const auto as = a.arguments(home), bs = b.arguments(home);
       const auto same = [](const Buffer* x, const Buffer* y) {
@@ -46,13 +48,13 @@ class ProgramsVerifier {
                x->map.has_value() == y->map.has_value();
       };
       if (std::ranges::equal(as, bs, same)) continue;
-      fault(path, fmt::format("its {}s are not those of the program before it, which has its name", to_string(home)));
+      fault(path, "its {}s are not those of the program before it, which has its name", to_string(home));
     }
   }
 
   void check_program(const std::string& path, const Program& program) {
     const std::vector<std::string> program_faults = verify(program);
-    for (const std::string& text : program_faults) fault(path, text);
+    for (const std::string& text : program_faults) fault(path, "{}", text);
     if (!program_faults.empty()) return;
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const Step& step = program.steps[i];
@@ -60,7 +62,7 @@ class ProgramsVerifier {
       if (const auto kernel = kernels_.find(step.kernel); kernel != kernels_.end()) {
         check_kernel(at, program, step, kernel->second->form);
       } else {
-        fault(at, fmt::format("'{}' is no kernel of the package", printable(step.kernel)));
+        fault(at, "'{}' is no kernel of the package", printable(step.kernel));
       }
     }
   }
@@ -70,13 +72,13 @@ class ProgramsVerifier {
     const Buffer& buffer = program.buffer(place);
     const std::string_view name = to_string(tensor.role);
     if (buffer.format != tensor.format() || buffer.map != tensor.map) {
-      fault(path, fmt::format("its {} lies in {}, and the kernel takes {}", name, buffer.format_text(),
-                              tensor.map ? fmt::format("map {}", print(*tensor.map)) : to_string(tensor.format())));
+      fault(path, "its {} lies in {}, and the kernel takes {}", name, buffer.format_text(),
+            tensor.map ? fmt::format("map {}", print(*tensor.map)) : to_string(tensor.format()));
       return;
     }
     if (tensor.map) {
       if (buffer.shape != std::vector<std::int64_t>{tensor.channels, tensor.rows, tensor.cols}) {
-        fault(path, fmt::format("its {} is of another tensor than the kernel's", name));
+        fault(path, "its {} is of another tensor than the kernel's", name);
       }
       return;
     }
@@ -87,13 +89,12 @@ class ProgramsVerifier {
                           tensor.runs,
                           tensor.run_pitch * kWordBytes};
     if (place != wanted) {
-      fault(path, fmt::format("its {} has images of {} x {} bytes, {} apart, and the kernel takes {} x {}, {} apart",
-                              name, place.runs, place.run_bytes, place.image_stride, wanted.runs, wanted.run_bytes,
-                              wanted.image_stride));
+      fault(path, "its {} has images of {} x {} bytes, {} apart, and the kernel takes {} x {}, {} apart", name,
+            place.runs, place.run_bytes, place.image_stride, wanted.runs, wanted.run_bytes, wanted.image_stride);
     }
     if (place.offset % tensor.alignment != 0) {
-      fault(path, fmt::format("its {} begins at byte {}, and the kernel takes multiples of {}", name, place.offset,
-                              tensor.alignment));
+      fault(path, "its {} begins at byte {}, and the kernel takes multiples of {}", name, place.offset,
+            tensor.alignment);
     }
   }
 
@@ -103,7 +104,7 @@ class ProgramsVerifier {
     if (const KernelTensor* tensor = form.find(role)) {
       check_place(path, program, *place, *tensor);
     } else {
-      fault(path, fmt::format("it has an {}, and the kernel has none", to_string(role)));
+      fault(path, "it has an {}, and the kernel has none", to_string(role));
     }
   }
 
@@ -119,7 +120,7 @@ class ProgramsVerifier {
       read.insert(tensor.argument);
     }
     if (read.size() != step.reads.size() || *read.rbegin() + 1 != static_cast<int>(read.size())) {
-      fault(path, fmt::format("it reads {} tensors, and the kernel takes others", step.reads.size()));
+      fault(path, "it reads {} tensors, and the kernel takes others", step.reads.size());
     }
     check_map(path, program, form, TensorRole::input_map, step.input_map);
     check_map(path, program, form, TensorRole::output_map, step.output_map);

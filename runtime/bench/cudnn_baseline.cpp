@@ -45,7 +45,6 @@ class Descriptor {
 };
 
 struct ModeTraits {
-  std::string_view name;
   CudnnType type;
   CudnnMath math;
   ElementType element;
@@ -53,10 +52,10 @@ struct ModeTraits {
 
 const ModeTraits& traits(CudnnMode mode) {
   static constexpr std::array<ModeTraits, kCudnnModes.size()> kTraits = {{
-      {"FP32", CudnnType::float32, CudnnMath::fp32, ElementType::f32},
-      {"TF32", CudnnType::float32, CudnnMath::tf32_allowed, ElementType::f32},
-      {"FP16", CudnnType::half, CudnnMath::tensor_cores, ElementType::f16},
-      {"BF16", CudnnType::bfloat16, CudnnMath::tensor_cores, ElementType::bf16},
+      {CudnnType::float32, CudnnMath::fp32, ElementType::f32},
+      {CudnnType::float32, CudnnMath::tf32_allowed, ElementType::f32},
+      {CudnnType::half, CudnnMath::tensor_cores, ElementType::f16},
+      {CudnnType::bfloat16, CudnnMath::tensor_cores, ElementType::bf16},
   }};
   return kTraits.at(static_cast<std::size_t>(mode));
 }
@@ -94,24 +93,21 @@ void append(std::string& text, const std::string& sentence) {
 
 // The same statistics without a graph, for what cannot be captured: events around launches in a row.
 Measurement measure_in_a_row(const Device& device, const Stream& stream,
-                             const std::function<void(CUstream_st*, int)>& enqueue, int samples) {
-  constexpr int kLaunches = 20;
+                             const std::function<void(CUstream_st*, int)>& enqueue, int samples, int launches) {
   std::vector<double> times;
   Event begin(device);
   Event end(device);
   for (int sample = 0; sample < samples; ++sample) {
     begin.record(stream);
-    for (int i = 0; i < kLaunches; ++i) enqueue(stream, i);
+    for (int i = 0; i < launches; ++i) enqueue(stream, i);
     end.record(stream);
     end.synchronize();
-    times.push_back(end.microseconds_since(begin) / kLaunches);
+    times.push_back(end.microseconds_since(begin) / launches);
   }
-  return summarize(std::move(times), kLaunches);
+  return summarize(std::move(times), launches);
 }
 
 }  // namespace
-
-std::string_view to_string(CudnnMode mode) { return traits(mode).name; }
 
 // The layer on the device, with tensors of one element type. Values are random, so one set of buffers serves both
 // layouts.
@@ -185,23 +181,23 @@ struct Cudnn::Problem {
                          workspace.data<void>(), bytes, &kZero, output_descriptor, output.data());
   }
 
+  // A launch of an algorithm, for what measures; `turn` says which of the inputs it reads.
+  std::function<void(CUstream_st*, int)> launch_of(int algorithm, std::size_t bytes) const {
+    return [this, algorithm, bytes](CUstream_st* target, int turn) {
+      check_cudnn(table, enqueue(target, turn, algorithm, bytes), "cudnnConvolutionForward");
+    };
+  }
+
   // From the first to the last moment of one run, on the stream; the host's planning is part of it.
   double run_once_us(int algorithm, std::size_t bytes, const Stream& stream) const {
-    Event begin(device);
-    Event end(device);
-    begin.record(stream);
-    check_cudnn(table, enqueue(stream, 0, algorithm, bytes), "cudnnConvolutionForward");
-    end.record(stream);
-    end.synchronize();
-    return end.microseconds_since(begin);
+    return measure_in_a_row(device, stream, launch_of(algorithm, bytes), 1, 1).median_us;
   }
 
   // Graph replay where the algorithm can be captured; `graph_replay` says whether it was.
   Measurement time(int algorithm, std::size_t bytes, const Stream& stream, const MeasureOptions& options,
                    bool& graph_replay) const {
-    const auto launch = [&](CUstream_st* target, int turn) {
-      check_cudnn(table, enqueue(target, turn, algorithm, bytes), "cudnnConvolutionForward");
-    };
+    constexpr int kLaunchesInARow = 20;
+    const auto launch = launch_of(algorithm, bytes);
     graph_replay = true;
     try {
       return burin::measure(device, stream, launch, options);
@@ -209,7 +205,7 @@ struct Cudnn::Problem {
       if (error.kind() != ErrorKind::device) throw;
     }
     graph_replay = false;
-    return measure_in_a_row(device, stream, launch, options.samples);
+    return measure_in_a_row(device, stream, launch, options.samples, kLaunchesInARow);
   }
 };
 
@@ -315,24 +311,6 @@ std::optional<CudnnTime> Cudnn::best(Problem& problem, CudnnMode mode, const Str
   return fastest;
 }
 
-std::optional<CudnnTime>& CudnnBaseline::operator[](CudnnMode mode) {
-  switch (mode) {
-    case CudnnMode::fp32:
-      return fp32;
-    case CudnnMode::tf32:
-      return tf32;
-    case CudnnMode::fp16:
-      return fp16;
-    case CudnnMode::bf16:
-      return bf16;
-  }
-  fail_internal(__FILE__, __LINE__, "a mode of cuDNN without a time");
-}
-
-const std::optional<CudnnTime>& CudnnBaseline::operator[](CudnnMode mode) const {
-  return const_cast<CudnnBaseline&>(*this)[mode];
-}
-
 CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const CudnnMode> modes, const Stream& stream,
                              const MeasureOptions& options) {
   if (batch < 1) fail(ErrorKind::usage, "a batch of {} images: at least 1 is needed", batch);
@@ -341,7 +319,7 @@ CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const 
     append(baseline.note,
            "cuDNN cannot pad the sides differently: its input was padded beforehand, which is not timed");
   }
-  std::optional<Problem> problem;
+  std::unique_ptr<Problem> problem;
   for (const CudnnMode mode : modes) {
     if ((mode == CudnnMode::tf32 || mode == CudnnMode::bf16) && device_.info().compute() < kFirstComputeWithTf32) {
       append(baseline.note, fmt::format("{} has no {}", device_.info().arch(), to_string(mode)));
@@ -350,7 +328,7 @@ CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const 
     const ElementType element = traits(mode).element;
     if (!problem || problem->element != element) {
       problem.reset();  // first, so that both need not fit
-      problem.emplace(device_, library_.table(), handle_, shape, batch, element);
+      problem = std::make_unique<Problem>(device_, library_.table(), handle_, shape, batch, element);
     }
     baseline[mode] = best(*problem, mode, stream, options, baseline.note);
   }

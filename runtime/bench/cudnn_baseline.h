@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/named_enum.h"
 #include "runtime/bench/cudnn_library.h"
 #include "runtime/bench/measure.h"
 
@@ -31,7 +32,7 @@ enum class CudnnMode {
   bf16,  // bfloat16 tensors, tensor cores allowed
 };
 inline constexpr std::array kCudnnModes = {CudnnMode::fp32, CudnnMode::tf32, CudnnMode::fp16, CudnnMode::bf16};
-std::string_view to_string(CudnnMode mode);  // "FP32"
+constexpr EnumNames<4> names_of(CudnnMode) { return {"a mode of cuDNN", {"FP32", "TF32", "FP16", "BF16"}}; }
 
 struct CudnnTime {
   std::string algorithm;  // "WINOGRAD_NONFUSED"
@@ -42,11 +43,11 @@ struct CudnnTime {
 
 struct CudnnBaseline {
   // Absent: not asked for, or not to be had (TF32 and BF16 came with Ampere), which `note` then says.
-  std::optional<CudnnTime> fp32, tf32, fp16, bf16;
+  std::array<std::optional<CudnnTime>, kCudnnModes.size()> times;
   std::string note;  // what else a reader must know: padding done beforehand, why a time is absent
 
-  std::optional<CudnnTime>& operator[](CudnnMode mode);
-  const std::optional<CudnnTime>& operator[](CudnnMode mode) const;
+  std::optional<CudnnTime>& operator[](CudnnMode mode) { return times[static_cast<std::size_t>(mode)]; }
+  const std::optional<CudnnTime>& operator[](CudnnMode mode) const { return times[static_cast<std::size_t>(mode)]; }
 };
 
 class Cudnn {

@@ -16,26 +16,9 @@ using Replay = std::function<void(CUstream_st*)>;
 // Makes the graph of so many launches.
 using MakeGraph = std::function<Replay(int launches)>;
 
-// Microseconds of each of `replays` replays. All are enqueued at once: the device goes from one to the next without the
-// host.
-std::vector<double> time_replays(const Device& device, const Stream& stream, const Replay& replay, int replays) {
-  std::vector<Event> events;
-  events.reserve(static_cast<std::size_t>(replays) + 1);
-  for (int i = 0; i <= replays; ++i) events.emplace_back(device);
-  events[0].record(stream);
-  for (std::size_t i = 1; i < events.size(); ++i) {
-    replay(stream);
-    events[i].record(stream);
-  }
-  events.back().synchronize();
-  std::vector<double> times;
-  for (std::size_t i = 1; i < events.size(); ++i) times.push_back(events[i].microseconds_since(events[i - 1]));
-  return times;
-}
-
 int choose_launches(const Device& device, const Stream& stream, const MakeGraph& graph_of) {
   constexpr int kReplays = 3;  // the first ones pay for loading code and data
-  const std::vector<double> times = time_replays(device, stream, graph_of(kMinLaunchesPerGraph), kReplays);
+  const std::vector<double> times = time_in_a_row(device, stream, graph_of(kMinLaunchesPerGraph), kReplays);
   const double per_launch = *std::min_element(times.begin(), times.end()) / kMinLaunchesPerGraph;
   if (per_launch <= 0) return kMaxLaunchesPerGraph;
   const double wanted = std::ceil(kGraphMicroseconds / per_launch);
@@ -60,12 +43,28 @@ Measurement measure_graph(const Device& device, const Stream& stream, const Make
       options.launches_per_graph > 0 ? options.launches_per_graph : choose_launches(device, stream, graph_of);
   const Replay replay = graph_of(launches);
   for (int i = 0; i < options.warmup; ++i) replay(stream);
-  std::vector<double> samples = time_replays(device, stream, replay, options.samples);
+  std::vector<double> samples = time_in_a_row(device, stream, replay, options.samples);
   for (double& sample : samples) sample /= launches;
   return summarize(std::move(samples), launches);
 }
 
 }  // namespace
+
+std::vector<double> time_in_a_row(const Device& device, const Stream& stream,
+                                  const std::function<void(CUstream_st*)>& enqueue, int count) {
+  std::vector<Event> events;
+  events.reserve(static_cast<std::size_t>(count) + 1);
+  for (int i = 0; i <= count; ++i) events.emplace_back(device);
+  events[0].record(stream);
+  for (std::size_t i = 1; i < events.size(); ++i) {
+    enqueue(stream);
+    events[i].record(stream);
+  }
+  events.back().synchronize();
+  std::vector<double> times;
+  for (std::size_t i = 1; i < events.size(); ++i) times.push_back(events[i].microseconds_since(events[i - 1]));
+  return times;
+}
 
 Measurement summarize(std::vector<double> samples_us, int launches_per_graph) {
   Measurement result;

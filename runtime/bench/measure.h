@@ -37,6 +37,11 @@ Measurement measure(const Device& device, const Stream& stream, const std::funct
 Measurement measure_chain(const Device& device, const Stream& stream, const std::function<KernelLaunch(int)>& launch,
                           const MeasureOptions& options = {});
 
+// Microseconds of each of `count` calls of `enqueue`, between events on the stream. All are enqueued at once: the
+// device goes from one to the next without the host.
+std::vector<double> time_in_a_row(const Device& device, const Stream& stream,
+                                  const std::function<void(CUstream_st*)>& enqueue, int count);
+
 // The statistics of samples in any order. A percentile is interpolated between its neighbours. No samples: all zero.
 Measurement summarize(std::vector<double> samples_us, int launches_per_graph);
 

@@ -14,8 +14,6 @@ namespace {
 constexpr double kEnqueueMicroseconds = 8;
 constexpr int kMostLaunchesBefore = 1000;
 
-double median(const Measurement& measurement) { return measurement.median_us; }
-
 void time_single_launches(const Device& device, const Stream& stream, const NetworkRun& run, int samples,
                           NetworkTimes& times) {
   using Clock = std::chrono::steady_clock;
@@ -35,25 +33,10 @@ void time_single_launches(const Device& device, const Stream& stream, const Netw
   times.host_latency = summarize(std::move(on_host), 1);
 }
 
-// All are enqueued at once.
-Measurement time_launches_in_a_row(const Device& device, const Stream& stream, const NetworkRun& run, int samples) {
-  std::vector<Event> events;
-  for (int i = 0; i <= samples; ++i) events.emplace_back(device);
-  events.front().record(stream);
-  for (std::size_t i = 1; i < events.size(); ++i) {
-    run.launch(stream);
-    events[i].record(stream);
-  }
-  events.back().synchronize();
-  std::vector<double> intervals;
-  for (std::size_t i = 1; i < events.size(); ++i) intervals.push_back(events[i].microseconds_since(events[i - 1]));
-  return summarize(std::move(intervals), 1);
-}
-
 void time_steps(const Device& device, const Stream& stream, const NetworkRun& run, int samples, NetworkTimes& times) {
   const int steps = run.steps();
   const double enqueue_us = kEnqueueMicroseconds * (steps + 1);
-  const double launch_us = std::max(1.0, median(times.back_to_back));
+  const double launch_us = std::max(1.0, times.back_to_back.median_us);
   const int before = static_cast<int>(std::min<double>(std::ceil(enqueue_us / launch_us) + 1, kMostLaunchesBefore));
   // Before the first step, behind each, and one more with nothing in between.
   std::vector<Event> events;
@@ -81,7 +64,7 @@ void time_steps(const Device& device, const Stream& stream, const NetworkRun& ru
 
 double NetworkTimes::sum_of_steps_us() const {
   double sum = 0;
-  for (const Measurement& step : steps) sum += median(step);
+  for (const Measurement& step : steps) sum += step.median_us;
   return sum;
 }
 
@@ -94,7 +77,8 @@ NetworkTimes measure_network(const Device& device, const Stream& stream, const N
   for (int i = 0; i < options.warmup; ++i) run.launch(stream);
   NetworkTimes times;
   time_single_launches(device, stream, run, options.samples, times);
-  times.back_to_back = time_launches_in_a_row(device, stream, run, options.samples);
+  const auto launch = [&](CUstream_st* target) { run.launch(target); };
+  times.back_to_back = summarize(time_in_a_row(device, stream, launch, options.samples), 1);
   time_steps(device, stream, run, options.samples, times);
   return times;
 }

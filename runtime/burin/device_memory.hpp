@@ -63,31 +63,32 @@ class BURIN_API DeviceBuffer {
 BURIN_API void copy_from_device(const Device& device, void* target, const void* source, std::size_t bytes);
 BURIN_API void fill_device(const Device& device, void* target, std::size_t bytes, unsigned char value);
 
+// Gives back what the driver has made, in the context of its device.
+struct BURIN_API Release {
+  std::shared_ptr<const DeviceState> device;
+  void operator()(CUstream_st* stream) const noexcept;
+  void operator()(CUevent_st* event) const noexcept;
+  void operator()(CUgraphExec_st* graph) const noexcept;
+};
+
 // A stream that does not wait for the default stream.
 class BURIN_API Stream {
  public:
   explicit Stream(const Device& device);
-  ~Stream();
-  Stream(Stream&& other) noexcept;
-  Stream& operator=(Stream&& other) noexcept;
 
-  CUstream_st* handle() const { return handle_; }
-  operator CUstream_st*() const { return handle_; }
+  CUstream_st* handle() const { return handle_.get(); }
+  operator CUstream_st*() const { return handle(); }
   void synchronize() const;
 
  private:
   friend class Graph;
-  std::shared_ptr<const DeviceState> device_;
-  CUstream_st* handle_ = nullptr;
+  std::unique_ptr<CUstream_st, Release> handle_;
 };
 
 // A point in a stream, with the time at which the device reached it.
 class BURIN_API Event {
  public:
   explicit Event(const Device& device);
-  ~Event();
-  Event(Event&& other) noexcept;
-  Event& operator=(Event&& other) noexcept;
 
   void record(CUstream_st* stream);
   void synchronize() const;
@@ -95,8 +96,7 @@ class BURIN_API Event {
   double microseconds_since(const Event& earlier) const;
 
  private:
-  std::shared_ptr<const DeviceState> device_;
-  CUevent_st* handle_ = nullptr;
+  std::unique_ptr<CUevent_st, Release> handle_;
 };
 
 // A CUDA graph, ready to launch.
@@ -104,16 +104,12 @@ class BURIN_API Graph {
  public:
   // Records what `enqueue` puts on `stream`; nothing runs. If `enqueue` throws, the capture is ended and discarded.
   static Graph capture(const Stream& stream, const std::function<void(CUstream_st*)>& enqueue);
-  ~Graph();
-  Graph(Graph&& other) noexcept;
-  Graph& operator=(Graph&& other) noexcept;
 
   void launch(CUstream_st* stream) const;
 
  private:
   Graph() = default;
-  std::shared_ptr<const DeviceState> device_;
-  CUgraphExec_st* handle_ = nullptr;
+  std::unique_ptr<CUgraphExec_st, Release> handle_;
 };
 
 }  // namespace burin

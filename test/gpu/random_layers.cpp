@@ -145,9 +145,9 @@ int random_layers(Arguments arguments) {
     arguments.count = 1;
   }
   if (arguments.precision_name) {
-    arguments.precision = parse_precision(*arguments.precision_name);
+    arguments.precision = parse_enum<Precision>(*arguments.precision_name);
     if (!arguments.precision) {
-      fail(ErrorKind::usage, "--precision '{}' is not one of {}", *arguments.precision_name, precision_names());
+      fail(ErrorKind::usage, "--precision '{}' is not one of {}", *arguments.precision_name, known_names<Precision>());
     }
   }
   if (arguments.jobs == 0) arguments.jobs = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));

@@ -1,7 +1,6 @@
 #include <set>
 
 #include "ir/arch.h"
-#include "ir/arch_name.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "test/catch.h"

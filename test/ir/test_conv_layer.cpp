@@ -145,16 +145,17 @@ TEST_CASE("conv_layer: sizes and values are checked") {
 }
 
 TEST_CASE("activation: names round trip") {
-  CHECK(activation_names() == "none, relu, relu6, leaky_relu, sigmoid, silu");
+  CHECK(known_names<Activation>() == "none, relu, relu6, leaky_relu, sigmoid, silu");
   for (int i = 0; i < 6; ++i) {
     const auto activation = static_cast<Activation>(i);
-    CHECK(parse_activation(to_string(activation)) == activation);
+    CHECK(parse_enum<Activation>(to_string(activation)) == activation);
   }
-  CHECK(!parse_activation("gelu"));
+  CHECK(!parse_enum<Activation>("gelu"));
 }
 
 TEST_CASE("conv_shape: an unknown activation in the text lists the known") {
   std::string text = print(small_shape());
   text.replace(text.find("activation: none"), 16, "activation: gelu");
-  CHECK_THROWS_WITH(parse_conv_shape(text), burin_test::Contains("line 11: 'gelu' is not one of none, relu"));
+  CHECK_THROWS_WITH(parse_conv_shape(text),
+                    burin_test::Contains("line 11: 'gelu' is not an activation; known are none, relu"));
 }

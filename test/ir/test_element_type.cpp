@@ -41,12 +41,12 @@ std::uint16_t nearest(ElementType type, double value) {
 }  // namespace
 
 TEST_CASE("element type: names and sizes") {
-  for (const ElementType type : kElementTypes) CHECK(parse_element_type(to_string(type)) == type);
-  for (const char* other : {"", "f8", "F16", "fp16", "f16 "}) CHECK_FALSE(parse_element_type(other));
-  CHECK(element_type_names() == "f32, f16, bf16");
-  for (const Precision precision : kPrecisions) CHECK(parse_precision(to_string(precision)) == precision);
-  for (const char* other : {"", "fp8", "f16", "FP16", "fp16x"}) CHECK_FALSE(parse_precision(other));
-  CHECK(precision_names() == "fp32, fp16, bf16, fp16x2");
+  for (const ElementType type : kElementTypes) CHECK(parse_enum<ElementType>(to_string(type)) == type);
+  for (const char* other : {"", "f8", "F16", "fp16", "f16 "}) CHECK_FALSE(parse_enum<ElementType>(other));
+  CHECK(known_names<ElementType>() == "f32, f16, bf16");
+  for (const Precision precision : kPrecisions) CHECK(parse_enum<Precision>(to_string(precision)) == precision);
+  for (const char* other : {"", "fp8", "f16", "FP16", "fp16x"}) CHECK_FALSE(parse_enum<Precision>(other));
+  CHECK(known_names<Precision>() == "fp32, fp16, bf16, fp16x2");
   CHECK(bytes_of(ElementType::f32) == 4);
   CHECK(bytes_of(ElementType::f16) == 2);
   CHECK(elements_per_word(ElementType::bf16) == 2);

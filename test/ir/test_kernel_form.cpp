@@ -4,8 +4,8 @@
 
 #include "ir/derive_form.h"
 #include "ir/error.h"
-#include "ir/kernel_form_text.h"
 #include "ir/limits.h"
+#include "ir/text_lines.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/thrown.h"
@@ -69,7 +69,7 @@ Faults tensor_faults(SmallTensor which, const std::function<void(KernelTensor&)>
 }
 
 KernelForm parsed(const std::string& source) {
-  KeyValueText text(source, "plan");
+  LineReader text(source, "plan");
   KernelForm form = parse_kernel_form(text);
   text.finish();
   return form;
@@ -576,7 +576,8 @@ TEST_CASE("kernel form: tensors whose text cannot be read") {
     of_no_form(value);
   }
   CHECK(tensor_error("").starts_with("plan, line 5: '' is not of the form"));
-  CHECK(tensor_error("scales, none") == "plan, line 5: 'scales' is no role of a tensor");
+  CHECK(tensor_error("scales, none") ==
+        "plan, line 5: 'scales' is not a role of a tensor; known are " + known_names<TensorRole>());
   for (const std::string word : {"none", "aligned", "cells"}) {
     CHECK(tensor_error("input, none, " + word) == "plan, line 5: 'none' of 'tensor 0' is not an integer");
     CHECK(tensor_error("input, f32 nchw, 9 words, " + word) ==
@@ -636,7 +637,7 @@ TEST_CASE("kernel form: whatever can be said of a tensor, a legal form comes bac
 TEST_CASE("kernel form: roles have names") {
   for (int i = 0; i <= static_cast<int>(TensorRole::output_map); ++i) {
     const auto role = static_cast<TensorRole>(i);
-    CHECK(parse_tensor_role(to_string(role)) == role);
+    CHECK(parse_enum<TensorRole>(to_string(role)) == role);
   }
-  CHECK_FALSE(parse_tensor_role("second"));
+  CHECK_FALSE(parse_enum<TensorRole>("second"));
 }

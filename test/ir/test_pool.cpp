@@ -57,7 +57,7 @@ TEST_CASE("pool: text form round trip") {
   CHECK(parse_conv_shape(print(shape)) == shape);
   std::string text = print(shape);
   text.replace(text.find("pool: average"), 13, "pool: median");
-  CHECK_THROWS_WITH(parse_conv_shape(text), burin_test::Contains("'median' is no pool; known are max and average"));
+  CHECK_THROWS_WITH(parse_conv_shape(text), burin_test::Contains("'median' is not a pool; known are max, average"));
 }
 
 TEST_CASE("pool: faults name the attribute") {

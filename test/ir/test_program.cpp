@@ -380,9 +380,10 @@ TEST_CASE("program: text with a fault is refused, and the line is named") {
   CHECK(with("name: small", "name: small%6").starts_with("program, line 1: 'small%6': a % is followed by two digits"));
   CHECK(with("batch: 2", "batch: two").starts_with("program, line 2:"));
   CHECK_THAT(with("arena_bytes", "arena"), Contains("there is no line 'arena_bytes: ...'"));
-  CHECK_THAT(with("in arena", "in cellar"), Contains("line 7: expected arena, input or output, got 'cellar'"));
-  CHECK_THAT(with("element f32", "element f33"), Contains("'f33' is not known here"));
-  CHECK_THAT(with("layout nchw", "layout chw"), Contains("'chw' is not known here"));
+  CHECK_THAT(with("in arena", "in cellar"),
+             Contains("line 7: 'cellar' is not a home of buffers; known are arena, input, output"));
+  CHECK_THAT(with("element f32", "element f33"), Contains("'f33' is not an element type"));
+  CHECK_THAT(with("layout nchw", "layout chw"), Contains("'chw' is not a tensor layout"));
   CHECK_THAT(with("buffer 1", "buffer 2"), Contains("'buffer 2': number 1 is expected here"));
   CHECK_THAT(with("step 1", "step 2"), Contains("'step 2': number 1 is expected here"));
   CHECK_THAT(with("tensor in", "tensor i%6"), Contains("a % is followed by two digits"));

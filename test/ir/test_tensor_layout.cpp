@@ -107,7 +107,8 @@ TEST_CASE("tensor layout: a tensor that is no whole number of images is refused"
 }
 
 TEST_CASE("tensor layout: names") {
-  for (const TensorLayout layout : kTensorLayouts) CHECK(parse_tensor_layout(to_string(layout)) == layout);
-  for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44"}) CHECK_FALSE(parse_tensor_layout(other));
-  CHECK(tensor_layout_names() == "nchw, nchw4, n2chw");
+  for (const TensorLayout layout : kTensorLayouts) CHECK(parse_enum<TensorLayout>(to_string(layout)) == layout);
+  for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44"})
+    CHECK_FALSE(parse_enum<TensorLayout>(other));
+  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw");
 }

@@ -262,9 +262,9 @@ TEST_CASE("manifest: unknown words are named with those that are known") {
       parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["activation"] = "swish\n"; });
   CHECK(activation ==
         "manifest.json: kernels[0].layer.shape.activation: 'swish\\x0a' is not an activation this burin knows (" +
-            activation_names() + ")");
+            known_names<Activation>() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
-        "manifest.json: kernels[0].binaries[0].kind: 'exe' is none of ptx, cubin");
+        "manifest.json: kernels[0].binaries[0].kind: 'exe' is not a kind of code this burin knows (ptx, cubin)");
 }
 
 TEST_CASE("manifest: a layer that cannot be is named by its shape") {
@@ -286,8 +286,8 @@ TEST_CASE("manifest: a plan that cannot be read, is not legal or is for another 
   CHECK(with_line("threads", "many").ends_with("'many' of 'threads' is not an integer"));
   CHECK(with_line("threads", "4294967328").ends_with("4294967328 of 'threads' does not fit 32 bits"));
   CHECK(with_line("threads", "1056").starts_with(path + "threads is 1056, allowed is 32 to 1024"));
-  CHECK(with_line("input_layout", "nhwc").find("'nhwc' is not a tensor layout; known are " + tensor_layout_names()) !=
-        std::string::npos);
+  CHECK(with_line("input_layout", "nhwc")
+            .find("'nhwc' is not a tensor layout; known are " + known_names<TensorLayout>()) != std::string::npos);
   CHECK(with_line("precision", "fp8").find("'fp8' is not a precision; known are") != std::string::npos);
   CHECK(with_line("batch", "31") == path + "it is for batch 31, and the kernel is said to be for 32");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][1]["plan"] = ordered_json::array(); }) ==

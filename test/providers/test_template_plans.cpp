@@ -75,7 +75,7 @@ TEST_CASE("template plan: text that is none") {
   };
   CHECK(has(with("threads: 64", "threads: many"), "'many' of 'threads' is not an integer"));
   CHECK(has(with("144 words", "144 of"), "is not of the form 'ROLE[ ARGUMENT], ELEMENT LAYOUT"));
-  CHECK(has(with("tensor 0: input", "tensor 0: inlet"), "'inlet' is no role of a tensor"));
+  CHECK(has(with("tensor 0: input", "tensor 0: inlet"), "'inlet' is not a role of a tensor"));
   CHECK(has(with("tensor 1", "tensor 5"), "'tensor 5' stands where 'tensor 1' is expected"));
   CHECK(has(with("real alpha", "real beta"), "'real beta'"));
   CHECK(has(with("real alpha", "imaginary alpha"), "imaginary alpha"));

@@ -276,12 +276,6 @@ struct FakeFunctions {
     *context = current();
     return kCudaSuccess;
   }
-  static CUresult cuCtxSetCurrent(CUcontext context) {
-    BEGIN(false);
-    if (!context_stack.empty()) context_stack.pop_back();
-    if (context != nullptr) context_stack.push_back(context);
-    return kCudaSuccess;
-  }
   static CUresult cuCtxPushCurrent(CUcontext context) {
     BEGIN(false);
     context_stack.push_back(context);
@@ -377,11 +371,6 @@ struct FakeFunctions {
     return kCudaSuccess;
   }
 
-  static CUresult cuMemGetInfo(std::size_t* free, std::size_t* total) {
-    BEGIN(true);
-    *free = *total = kFakeMemoryBytes;
-    return kCudaSuccess;
-  }
   static CUresult cuMemAlloc(CUdeviceptr* memory, std::size_t bytes) {
     BEGIN(true);
     if (bytes == 0) return kErrorInvalidValue;
@@ -411,29 +400,9 @@ struct FakeFunctions {
     std::memcpy(target, reinterpret_cast<void*>(source), bytes);
     return kCudaSuccess;
   }
-  static CUresult cuMemcpyHtoDAsync(CUdeviceptr target, const void* source, std::size_t bytes, CUstream) {
-    BEGIN(true);
-    std::memcpy(reinterpret_cast<void*>(target), source, bytes);
-    return kCudaSuccess;
-  }
-  static CUresult cuMemcpyDtoHAsync(void* target, CUdeviceptr source, std::size_t bytes, CUstream) {
-    BEGIN(true);
-    std::memcpy(target, reinterpret_cast<void*>(source), bytes);
-    return kCudaSuccess;
-  }
   static CUresult cuMemsetD8(CUdeviceptr target, unsigned char value, std::size_t bytes) {
     BEGIN(true);
     std::memset(reinterpret_cast<void*>(target), value, bytes);
-    return kCudaSuccess;
-  }
-  static CUresult cuMemsetD8Async(CUdeviceptr target, unsigned char value, std::size_t bytes, CUstream) {
-    BEGIN(true);
-    std::memset(reinterpret_cast<void*>(target), value, bytes);
-    return kCudaSuccess;
-  }
-  static CUresult cuMemsetD32Async(CUdeviceptr target, unsigned value, std::size_t count, CUstream) {
-    BEGIN(true);
-    std::fill_n(reinterpret_cast<unsigned*>(target), count, value);
     return kCudaSuccess;
   }
 

@@ -121,19 +121,19 @@ TEST_CASE("cudnn: the fastest algorithm over both layouts, FP32 and TF32 apart")
   state.algorithms[kNchw][kFp32][1].launches = 9;
   state.algorithms[kNchw][kTf32][1].launches = 3;
   const CudnnBaseline baseline = measure(small_shape());
-  REQUIRE(baseline.fp32);
-  CHECK(baseline.fp32->algorithm == "WINOGRAD");
-  CHECK(baseline.fp32->layout == "NHWC");
-  CHECK(baseline.fp32->median_us == Approx(7 * kMicrosecondsPerLaunch));
-  CHECK(baseline.fp32->p10_us <= baseline.fp32->median_us);
-  CHECK(baseline.fp32->p90_us >= baseline.fp32->median_us);
-  CHECK(baseline.fp32->graph_replay);
-  REQUIRE(baseline.tf32);
-  CHECK(baseline.tf32->algorithm == "IMPLICIT_PRECOMP_GEMM");
-  CHECK(baseline.tf32->layout == "NCHW");
-  CHECK(baseline.tf32->median_us == Approx(3 * kMicrosecondsPerLaunch));
-  CHECK_FALSE(baseline.fp16);
-  CHECK_FALSE(baseline.bf16);
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(baseline[CudnnMode::fp32]->algorithm == "WINOGRAD");
+  CHECK(baseline[CudnnMode::fp32]->layout == "NHWC");
+  CHECK(baseline[CudnnMode::fp32]->median_us == Approx(7 * kMicrosecondsPerLaunch));
+  CHECK(baseline[CudnnMode::fp32]->p10_us <= baseline[CudnnMode::fp32]->median_us);
+  CHECK(baseline[CudnnMode::fp32]->p90_us >= baseline[CudnnMode::fp32]->median_us);
+  CHECK(baseline[CudnnMode::fp32]->graph_replay);
+  REQUIRE(baseline[CudnnMode::tf32]);
+  CHECK(baseline[CudnnMode::tf32]->algorithm == "IMPLICIT_PRECOMP_GEMM");
+  CHECK(baseline[CudnnMode::tf32]->layout == "NCHW");
+  CHECK(baseline[CudnnMode::tf32]->median_us == Approx(3 * kMicrosecondsPerLaunch));
+  CHECK_FALSE(baseline[CudnnMode::fp16]);
+  CHECK_FALSE(baseline[CudnnMode::bf16]);
   CHECK(baseline.note == "");
   CHECK(state.other_modes == 0);
 }
@@ -146,16 +146,16 @@ TEST_CASE("cudnn: FP16 and BF16 tensors, summed in FP32 on tensor cores") {
   state.algorithms[kNchw][kTf32][0].launches = 4;
   constexpr std::array kModes = {CudnnMode::fp16, CudnnMode::bf16, CudnnMode::tf32};
   const CudnnBaseline baseline = measure(small_shape(), 2, kModes);
-  REQUIRE(baseline.fp16);
-  CHECK(baseline.fp16->algorithm == "IMPLICIT_PRECOMP_GEMM");
-  CHECK(baseline.fp16->layout == "NHWC");
-  CHECK(baseline.fp16->median_us == Approx(2 * kMicrosecondsPerLaunch));
-  REQUIRE(baseline.bf16);
-  CHECK(baseline.bf16->algorithm == "WINOGRAD_NONFUSED");
-  CHECK(baseline.bf16->median_us == Approx(3 * kMicrosecondsPerLaunch));
-  REQUIRE(baseline.tf32);
-  CHECK(baseline.tf32->median_us == Approx(4 * kMicrosecondsPerLaunch));
-  CHECK_FALSE(baseline.fp32);
+  REQUIRE(baseline[CudnnMode::fp16]);
+  CHECK(baseline[CudnnMode::fp16]->algorithm == "IMPLICIT_PRECOMP_GEMM");
+  CHECK(baseline[CudnnMode::fp16]->layout == "NHWC");
+  CHECK(baseline[CudnnMode::fp16]->median_us == Approx(2 * kMicrosecondsPerLaunch));
+  REQUIRE(baseline[CudnnMode::bf16]);
+  CHECK(baseline[CudnnMode::bf16]->algorithm == "WINOGRAD_NONFUSED");
+  CHECK(baseline[CudnnMode::bf16]->median_us == Approx(3 * kMicrosecondsPerLaunch));
+  REQUIRE(baseline[CudnnMode::tf32]);
+  CHECK(baseline[CudnnMode::tf32]->median_us == Approx(4 * kMicrosecondsPerLaunch));
+  CHECK_FALSE(baseline[CudnnMode::fp32]);
   CHECK(baseline.note == "");
   CHECK(state.other_modes == 0);
   for (const CudnnMode mode : burin::kCudnnModes) CHECK(baseline[mode].has_value() == (mode != CudnnMode::fp32));
@@ -183,8 +183,8 @@ TEST_CASE("cudnn: a half mode that no algorithm serves is named") {
   }
   constexpr std::array kModes = {CudnnMode::bf16, CudnnMode::tf32};
   const CudnnBaseline baseline = measure(small_shape(), 1, kModes);
-  CHECK_FALSE(baseline.bf16);
-  CHECK(baseline.tf32);
+  CHECK_FALSE(baseline[CudnnMode::bf16]);
+  CHECK(baseline[CudnnMode::tf32]);
   CHECK_THAT(baseline.note, Contains("serves this layer in BF16") && !Contains("TF32"));
 }
 
@@ -210,7 +210,7 @@ TEST_CASE("cudnn: different padding of the sides is done beforehand, and said") 
   ConvShape shape = small_shape();
   shape.pad = {.top = 0, .bottom = 1, .left = 2, .right = 2};
   const CudnnBaseline baseline = measure(shape);
-  CHECK(baseline.fp32);
+  CHECK(baseline[CudnnMode::fp32]);
   CHECK_THAT(baseline.note, Contains("padded beforehand"));
   CHECK(state.input_dims == std::array<int, 4>{2, 4, 9, 13});
   CHECK(state.output_dims == std::array<int, 4>{2, 6, shape.out_h(), shape.out_w()});
@@ -225,9 +225,9 @@ TEST_CASE("cudnn: algorithms that refuse are passed over, early or late") {
   state.algorithms[kNchw][kFp32][0] = {1, Refuses::forward, 0};
   state.algorithms[kNchw][kFp32][2] = {4, Refuses::nothing, 0};
   const CudnnBaseline baseline = measure(small_shape());
-  REQUIRE(baseline.fp32);
-  CHECK(baseline.fp32->algorithm == "GEMM");
-  CHECK_FALSE(baseline.tf32);
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(baseline[CudnnMode::fp32]->algorithm == "GEMM");
+  CHECK_FALSE(baseline[CudnnMode::tf32]);
   CHECK_THAT(baseline.note, Contains("no algorithm of cuDNN serves this layer in TF32") &&
                                 Contains("NHWC WINOGRAD: CUDNN_STATUS_NOT_SUPPORTED"));
 }
@@ -239,8 +239,8 @@ TEST_CASE("cudnn: too large a workspace is refused, others get what they ask for
   state.algorithms[kNchw][kFp32][5] = {2, Refuses::nothing, 1 << 20};
   state.algorithms[kNhwc][kFp32][1] = {3, Refuses::nothing, 1 << 10};
   const CudnnBaseline baseline = measure(small_shape());
-  REQUIRE(baseline.fp32);
-  CHECK(baseline.fp32->algorithm == "FFT_TILING");
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(baseline[CudnnMode::fp32]->algorithm == "FFT_TILING");
   CHECK_FALSE(state.too_small_workspace);
 }
 
@@ -249,10 +249,10 @@ TEST_CASE("cudnn: what cannot be captured is timed in a row") {
   FakeCudnnState& state = fresh_state();
   state.algorithms[kNchw][kFp32][3] = {2, Refuses::capture, 0};
   const CudnnBaseline baseline = measure(small_shape());
-  REQUIRE(baseline.fp32);
-  CHECK(baseline.fp32->algorithm == "DIRECT");
-  CHECK_FALSE(baseline.fp32->graph_replay);
-  CHECK(baseline.fp32->median_us == Approx(2 * kMicrosecondsPerLaunch));
+  REQUIRE(baseline[CudnnMode::fp32]);
+  CHECK(baseline[CudnnMode::fp32]->algorithm == "DIRECT");
+  CHECK_FALSE(baseline[CudnnMode::fp32]->graph_replay);
+  CHECK(baseline[CudnnMode::fp32]->median_us == Approx(2 * kMicrosecondsPerLaunch));
 }
 
 TEST_CASE("cudnn: what takes far longer than others is not measured to the end") {
@@ -262,7 +262,7 @@ TEST_CASE("cudnn: what takes far longer than others is not measured to the end")
     for (auto& math : layout) math[4].launches = 100 * kSlow;
   }
   const CudnnBaseline baseline = measure(small_shape());
-  CHECK(baseline.fp32);
+  CHECK(baseline[CudnnMode::fp32]);
   constexpr int kRunsBeforeItIsDropped = 2;
   CHECK(state.runs[4] == 4 * kRunsBeforeItIsDropped);
   CHECK(state.runs[3] > state.runs[4]);
@@ -273,10 +273,10 @@ TEST_CASE("cudnn: no TF32 and no BF16 before Ampere") {
   driver.devices = {{.name = "Fake T4", .major = 7, .minor = 5, .shared_per_block = 65536}};
   fresh_state();
   const CudnnBaseline baseline = measure(small_shape(), 2, burin::kCudnnModes);
-  CHECK(baseline.fp32);
-  CHECK_FALSE(baseline.tf32);
-  CHECK(baseline.fp16);
-  CHECK_FALSE(baseline.bf16);
+  CHECK(baseline[CudnnMode::fp32]);
+  CHECK_FALSE(baseline[CudnnMode::tf32]);
+  CHECK(baseline[CudnnMode::fp16]);
+  CHECK_FALSE(baseline[CudnnMode::bf16]);
   CHECK_THAT(baseline.note, Contains("sm_75 has no TF32; sm_75 has no BF16"));
 }
 

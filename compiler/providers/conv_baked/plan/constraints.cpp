@@ -76,12 +76,12 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
       continue;
     }
     if (key == "staging") {
-      constraints.staging = parse_staging(value);
+      constraints.staging = parse_enum<Staging>(value);
       if (!constraints.staging) fail(ErrorKind::usage, "--plan {}: known are shared, direct and bulk", item);
       continue;
     }
     if (key == "reduction") {
-      constraints.reduction = parse_reduction(value);
+      constraints.reduction = parse_enum<Reduction>(value);
       if (!constraints.reduction || *constraints.reduction == Reduction::none) {
         fail(ErrorKind::usage, "--plan {}: known are cluster and last_block; with splits=1 there is none", item);
       }
