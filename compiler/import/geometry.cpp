@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/json_text.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
@@ -210,7 +211,7 @@ void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
 
 Geometry parse_geometry(std::string_view text, const std::string& where) {
   const StrictJson parsed = parse_json_object(text, where);
-  if (parsed.top_keys.empty()) fail(ErrorKind::bad_input, "{}: describes no layer", where);
+  if (parsed.top_keys.empty()) bad_input(where, "describes no layer");
   Geometry geometry;
   std::set<std::string> unknown;
   for (const std::string& name : parsed.top_keys) {
@@ -219,8 +220,8 @@ Geometry parse_geometry(std::string_view text, const std::string& where) {
     layer.place = {ErrorKind::bad_input, fmt::format("{}: layer {}", where, in_quotes(name))};
     const json& attributes = parsed.root.at(name);
     if (!attributes.is_object()) {
-      fail(ErrorKind::bad_input, "{}: must be a JSON object with attributes such as {}", layer.place.text,
-           R"({"weight": "NAME", "stride": 1, "pad": "1", "groups": 1, "H": 14, "W": 14})");
+      bad_input(layer.place.text, "must be a JSON object with attributes such as {}",
+                R"({"weight": "NAME", "stride": 1, "pad": "1", "groups": 1, "H": 14, "W": 14})");
     }
     for (const auto& [key, value] : attributes.items()) {
       if (set_attribute(key, value, layer)) continue;

@@ -6,12 +6,12 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/geometry.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/names.h"
 #include "compiler/import/suggest.h"
 #include "compiler/import/tensor_table.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -41,8 +41,8 @@ Geometry geometry_from_flags(const WeightsFile& file, const TensorTable& table, 
   }
   if (candidates.empty()) {
     const auto& first = table.rows().front();
-    fail(ErrorKind::bad_input, "{}: has no 4-D weights [K,C,R,S]; {} has the shape {}", file.path,
-         in_quotes(first.name), extents_text(first.values->shape));
+    bad_input(file.path, "has no 4-D weights [K,C,R,S]; {} has the shape {}", in_quotes(first.name),
+              extents_text(first.values->shape));
   }
   if (candidates.size() > 1) {
     if (options.flags.any()) {
@@ -85,17 +85,14 @@ Geometry find_geometry(const WeightsFile& file, const TensorTable& table, const 
     geometry = parse_geometry(side.bytes(), *options.geometry_file);
     if (file.bare_array) match_bare_array(geometry, table);
     if (geometry.layers.empty()) {
-      fail(ErrorKind::bad_input, "{}: describes no layer {}", *options.geometry_file,
-           in_quotes(table.rows().front().name));
+      bad_input(*options.geometry_file, "describes no layer {}", in_quotes(table.rows().front().name));
     }
   } else {
     std::set<std::string> names;
     for (const auto& [json, where] : file.geometry) {
       Geometry part = parse_geometry(json, where);
       for (LayerGeometry& layer : part.layers) {
-        if (!names.insert(layer.name).second) {
-          fail(ErrorKind::bad_input, "{}: another file of the model describes it too", layer.place.text);
-        }
+        if (!names.insert(layer.name).second) bad_input(layer.place.text, "another file of the model describes it too");
         geometry.layers.push_back(std::move(layer));
       }
       geometry.unknown.insert(geometry.unknown.end(), part.unknown.begin(), part.unknown.end());
@@ -146,25 +143,22 @@ ConvShape make_shape(const LayerGeometry& layer, const TensorTable::Row& weight)
   if (extents.size() == kMatrixRank) extents.resize(kConvRank, 1);
   const std::string tensor =
       fmt::format("weights {} of shape {}", in_quotes(weight.name), extents_text(weight.values->shape));
-  if (extents.size() != kConvRank) {
-    fail(ErrorKind::bad_input, "{}: {} are not [K,C,R,S] (or [K,C] for 1x1)", at, tensor);
-  }
+  if (extents.size() != kConvRank) bad_input(at, "{} are not [K,C,R,S] (or [K,C] for 1x1)", tensor);
   if (std::any_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent < 1; })) {
-    fail(ErrorKind::bad_input, "{}: {} have an extent of 0", at, tensor);
+    bad_input(at, "{} have an extent of 0", tensor);
   }
   if (extents[2] > kMaxKernelExtent || extents[3] > kMaxKernelExtent) {
-    fail(ErrorKind::unsupported, "{}: {} have a {}x{} kernel; burin's limit is {} rows and columns", at, tensor,
-         extents[2], extents[3], kMaxKernelExtent);
+    unsupported(at, "{} have a {}x{} kernel; burin's limit is {} rows and columns", tensor, extents[2], extents[3],
+                kMaxKernelExtent);
   }
   if (extents[0] > kMaxChannels || extents[1] > kMaxChannels / layer.groups) {
-    fail(ErrorKind::unsupported, "{}: {} with {} groups exceed burin's limit of {} channels", at, tensor, layer.groups,
-         kMaxChannels);
+    unsupported(at, "{} with {} groups exceed burin's limit of {} channels", tensor, layer.groups, kMaxChannels);
   }
   if (weight.values->elements() > kMaxLayerWeights) {
-    fail(ErrorKind::unsupported, "{}: {} exceed burin's limit of {} weights", at, tensor, kMaxLayerWeights);
+    unsupported(at, "{} exceed burin's limit of {} weights", tensor, kMaxLayerWeights);
   }
   if (extents[0] % layer.groups != 0) {
-    fail(ErrorKind::bad_input, "{}: {} output channels cannot be divided into {} groups", at, extents[0], layer.groups);
+    bad_input(at, "{} output channels cannot be divided into {} groups", extents[0], layer.groups);
   }
   ConvShape shape;
   shape.out_channels = static_cast<int>(extents[0]);
@@ -194,10 +188,10 @@ void check_finite(const std::vector<float>& values, const std::string& what, con
   std::vector<std::int64_t> index(shape.size());
   auto flat = static_cast<std::int64_t>(found - values.begin());
   for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d]) index[d] = flat % shape[d];
-  fail(ErrorKind::bad_input, "{}: {}[{}] is {}; weights must be finite", at, what, fmt::join(index, ","),
-       std::isnan(*found) ? "NaN"
-       : *found > 0       ? "infinity"
-                          : "-infinity");
+  bad_input(at, "{}[{}] is {}; weights must be finite", what, fmt::join(index, ","),
+            std::isnan(*found) ? "NaN"
+            : *found > 0       ? "infinity"
+                               : "-infinity");
 }
 
 ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors, const TensorTable& table,
@@ -205,8 +199,8 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   const std::string& at = geometry.place.text;
   check_name(geometry);
   if (tensors.weight == nullptr) {
-    fail(ErrorKind::bad_input, "{}: its weights {} are not in the file{}", at, in_quotes(tensors.weight_name),
-         did_you_mean(tensors.weight_name, table.names()));
+    bad_input(at, "its weights {} are not in the file{}", in_quotes(tensors.weight_name),
+              did_you_mean(tensors.weight_name, table.names()));
   }
   ConvLayer layer;
   layer.name = geometry.name;
@@ -219,23 +213,21 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   if (tensors.bias != nullptr) {
     const auto& shape = tensors.bias->values->shape;
     if (tensors.bias->values->elements() != layer.shape.out_channels) {
-      fail(ErrorKind::bad_input, "{}: bias {} has the shape {}, but there are {} output channels", at,
-           in_quotes(tensors.bias->name), extents_text(shape), layer.shape.out_channels);
+      bad_input(at, "bias {} has the shape {}, but there are {} output channels", in_quotes(tensors.bias->name),
+                extents_text(shape), layer.shape.out_channels);
     }
     layer.bias = TensorTable::values(*tensors.bias);
     check_finite(layer.bias, "bias", {layer.shape.out_channels}, at);
   } else if (geometry.bias == LayerGeometry::Bias::required) {
-    fail(ErrorKind::bad_input, "{}: its bias {} is not in the file{}", at, in_quotes(tensors.bias_name),
-         did_you_mean(tensors.bias_name, table.names()));
+    bad_input(at, "its bias {} is not in the file{}", in_quotes(tensors.bias_name),
+              did_you_mean(tensors.bias_name, table.names()));
   }
   Epilogue& epilogue = layer.shape.epilogue;
   epilogue.bias = tensors.bias != nullptr;
   epilogue.residual = geometry.residual;
   epilogue.activation = options.activation.value_or(geometry.activation);
   epilogue.leaky_slope = geometry.leaky_slope;
-  if (const auto faults = verify(layer); !faults.empty()) {
-    fail(ErrorKind::bad_input, "{}: {}", at, fmt::join(faults, "; "));
-  }
+  if (const auto faults = verify(layer); !faults.empty()) bad_input(at, "{}", fmt::join(faults, "; "));
   return layer;
 }
 

@@ -5,13 +5,13 @@
 #include <memory>
 #include <string_view>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/names.h"
 #include "compiler/import/npy.h"
 #include "compiler/import/npz.h"
 #include "compiler/import/pytorch_file.h"
 #include "compiler/import/safetensors.h"
-#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -68,12 +68,12 @@ WeightsFile open_weights_file(const std::string& path) {
       result = open_sharded(file->bytes(), path);
       break;
     case Format::pytorch:
-      fail(ErrorKind::bad_input, "{}: {}", path, pytorch_advice());
+      bad_input(path, "{}", pytorch_advice());
     case Format::unknown: {
       const std::string_view foreign = foreign_format(file->bytes());
-      fail(ErrorKind::bad_input,
-           "{}: {}; burin reads models as .onnx, and weights as .npy, .npz and .safetensors (or its *.index.json)",
-           path, foreign.empty() ? "the content is no weights file that burin knows" : fmt::format("is {}", foreign));
+      bad_input(path,
+                "{}; burin reads models as .onnx, and weights as .npy, .npz and .safetensors (or its *.index.json)",
+                foreign.empty() ? "the content is no weights file that burin knows" : fmt::format("is {}", foreign));
     }
   }
   result.owners.push_back(file);

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <limits>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -88,8 +88,8 @@ std::vector<float> converted_doubles(const WeightsTensor& tensor) {
     // Rounding may carry a value just above the largest float down to it; only what becomes infinite is lost.
     const auto rounded = static_cast<float>(value);
     if (std::isinf(rounded) && std::isfinite(value)) {
-      fail(ErrorKind::bad_input, "{}: tensor {}: element {} is {:g}, beyond what float32 can hold", tensor.file,
-           in_quotes(tensor.name), index, value);
+      bad_input(tensor.file, "tensor {}: element {} is {:g}, beyond what float32 can hold", in_quotes(tensor.name),
+                index, value);
     }
     return rounded;
   });
@@ -126,9 +126,8 @@ std::vector<float> float_values(const WeightsTensor& tensor) {
     default:
       break;
   }
-  fail(ErrorKind::bad_input,
-       "{}: tensor {}: its type is {}; burin reads weights as float16, bfloat16, float32 or float64", tensor.file,
-       in_quotes(tensor.name), in_quotes(tensor.type_name));
+  bad_input(tensor.file, "tensor {}: its type is {}; burin reads weights as float16, bfloat16, float32 or float64",
+            in_quotes(tensor.name), in_quotes(tensor.type_name));
 }
 
 std::vector<float> mask_values(const WeightsTensor& tensor) {

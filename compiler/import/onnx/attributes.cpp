@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "ir/error.h"
+#include "compiler/import/faults.h"
 #include "ir/printable.h"
 
 namespace burin {
@@ -12,7 +12,7 @@ using ::onnx::AttributeProto;
 Attributes::Attributes(const ::onnx::NodeProto& node, std::string at) : at_(std::move(at)) {
   for (const AttributeProto& attribute : node.attribute()) {
     if (!by_name_.emplace(attribute.name(), &attribute).second) {
-      fail(ErrorKind::bad_input, "{}: has the attribute {} twice", at_, in_quotes(attribute.name()));
+      bad_input(at_, "has the attribute {} twice", in_quotes(attribute.name()));
     }
   }
 }
@@ -24,8 +24,8 @@ const AttributeProto* Attributes::find(const std::string& name, AttributeProto::
   const AttributeProto& attribute = *found->second;
   // Files from before ONNX's second version do not say the type.
   if (attribute.has_type() && attribute.type() != AttributeProto::UNDEFINED && attribute.type() != type) {
-    fail(ErrorKind::bad_input, "{}: attribute '{}' is of type {}, it must be {}", at_, name,
-         AttributeProto::AttributeType_Name(attribute.type()), AttributeProto::AttributeType_Name(type));
+    bad_input(at_, "attribute '{}' is of type {}, it must be {}", name,
+              AttributeProto::AttributeType_Name(attribute.type()), AttributeProto::AttributeType_Name(type));
   }
   return &attribute;
 }
@@ -37,18 +37,14 @@ std::int64_t Attributes::integer(const std::string& name, std::int64_t absent) c
 
 bool Attributes::boolean(const std::string& name, bool absent) const {
   const std::int64_t value = integer(name, absent ? 1 : 0);
-  if (value != 0 && value != 1) {
-    fail(ErrorKind::bad_input, "{}: attribute '{}' is {}, it must be 0 or 1", at_, name, value);
-  }
+  if (value != 0 && value != 1) bad_input(at_, "attribute '{}' is {}, it must be 0 or 1", name, value);
   return value == 1;
 }
 
 float Attributes::number(const std::string& name, float absent) const {
   const AttributeProto* const attribute = find(name, AttributeProto::FLOAT);
   if (attribute == nullptr) return absent;
-  if (!std::isfinite(attribute->f())) {
-    fail(ErrorKind::bad_input, "{}: attribute '{}' is {}, it must be finite", at_, name, attribute->f());
-  }
+  if (!std::isfinite(attribute->f())) bad_input(at_, "attribute '{}' is {}, it must be finite", name, attribute->f());
   return attribute->f();
 }
 

@@ -15,6 +15,8 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
+constexpr int kAxesAreAnInput = 13;  // the opset from which on they are
+
 // An axis counted from the front.
 std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank) {
   if (axis < -rank || axis >= rank) node.bad_input("axis {} is none of {}", axis, rank);
@@ -27,14 +29,6 @@ Extents axes_of(const Node& node, Extents axes, std::int64_t rank) {
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) node.bad_input("it names an axis twice");
   return axes;
-}
-
-// An attribute up to opset 12, later an input.
-std::optional<Extents> read_axes(const Node& node, GraphBuilder& graph) {
-  constexpr int kAxesAreAnInput = 13;
-  if (node.opset() < kAxesAreAnInput) return node.attributes().integers("axes");
-  if (!node.has_input(1)) return std::nullopt;
-  return graph.integers(node, 1, "axes");
 }
 
 // Puts the batch before the shape: ONNX counts axes by that.
@@ -170,7 +164,7 @@ void convert_reshape(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_squeeze(const Node& node, GraphBuilder& graph) {
-  const std::optional<Extents> axes = read_axes(node, graph);
+  const std::optional<Extents> axes = graph.list(node, "axes", 1, kAxesAreAnInput);
   if (std::optional<Sizes> sizes = computed_sizes(node, graph)) {
     if (sizes->values.size() != 1) node.bad_input("it takes one number out of a list of {}", sizes->values.size());
     sizes->scalar = true;
@@ -199,7 +193,7 @@ void convert_squeeze(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_unsqueeze(const Node& node, GraphBuilder& graph) {
-  const std::optional<Extents> axes = read_axes(node, graph);
+  const std::optional<Extents> axes = graph.list(node, "axes", 1, kAxesAreAnInput);
   if (!axes) node.bad_input("lacks its axes");
   if (std::optional<Sizes> sizes = computed_sizes(node, graph)) {
     if (!sizes->scalar || axes->size() != 1) node.unsupported("it makes a table of sizes; burin keeps lists of them");

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/geometry.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -43,7 +43,7 @@ LayerGeometry shape_flag(const std::string& text) {
 void check_type(const Input& input, GraphBuilder& graph) {
   const auto& type = input.info->type();
   if (type.value_case() != ::onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type()) {
-    fail(ErrorKind::unsupported, "{}: is no tensor", input.at);
+    unsupported(input.at, "is no tensor");
   }
   using ::onnx::TensorProto;
   switch (type.tensor_type().elem_type()) {
@@ -56,18 +56,17 @@ void check_type(const Input& input, GraphBuilder& graph) {
           "{}: is of another floating-point type than float32; burin takes the same numbers as float32", input.at));
       return;
     default:
-      fail(ErrorKind::unsupported, "{}: has elements of ONNX's type {}; burin compiles networks of real numbers",
-           input.at, type.tensor_type().elem_type());
+      unsupported(input.at, "has elements of ONNX's type {}; burin compiles networks of real numbers",
+                  type.tensor_type().elem_type());
   }
 }
 
 void take_batch(const Input& input, const ::onnx::TensorShapeProto::Dimension& dim, GraphBuilder& graph) {
   if (!dim.has_dim_value()) return;
   const std::int64_t batch = dim.dim_value();
-  if (batch < 1) fail(ErrorKind::bad_input, "{}: has a batch of {} images, it must be at least 1", input.at, batch);
+  if (batch < 1) bad_input(input.at, "has a batch of {} images, it must be at least 1", batch);
   if (graph.fixed_batch && *graph.fixed_batch != batch) {
-    fail(ErrorKind::unsupported, "{}: has a batch of {} images, another input has {}", input.at, batch,
-         *graph.fixed_batch);
+    unsupported(input.at, "has a batch of {} images, another input has {}", batch, *graph.fixed_batch);
   }
   graph.fixed_batch = batch;
 }
@@ -77,15 +76,15 @@ std::vector<std::int64_t> image_extents(const Input& input, GraphBuilder& graph)
   if (!input.info->type().tensor_type().has_shape()) return std::vector<std::int64_t>(kImageRank - 1, 0);
   const auto& shape = input.info->type().tensor_type().shape();
   if (shape.dim_size() < 2 || shape.dim_size() > kMaxActivationRank + 1) {
-    fail(ErrorKind::unsupported, "{}: has the shape {}; burin needs a batch and 1 to {} more axes", input.at,
-         dims_text(shape), kMaxActivationRank);
+    unsupported(input.at, "has the shape {}; burin needs a batch and 1 to {} more axes", dims_text(shape),
+                kMaxActivationRank);
   }
   take_batch(input, shape.dim(0), graph);
   std::vector<std::int64_t> extents;
   for (int i = 1; i < shape.dim_size(); ++i) {
     extents.push_back(shape.dim(i).has_dim_value() ? shape.dim(i).dim_value() : 0);
     if (shape.dim(i).has_dim_value() && extents.back() < 1) {
-      fail(ErrorKind::bad_input, "{}: has the shape {}; each extent must be at least 1", input.at, dims_text(shape));
+      bad_input(input.at, "has the shape {}; each extent must be at least 1", dims_text(shape));
     }
   }
   return extents;
@@ -110,13 +109,13 @@ void add_inputs(const ::onnx::GraphProto& model, const std::unordered_set<std::s
   std::vector<std::string> unread;
   for (const auto& info : model.input()) {
     // Old files list their initializers as inputs too.
-    if (graph.is_initializer(info.name())) continue;
+    if (graph.is_defined(info.name())) continue;
     if (info.name().empty() || !is_plain_text(info.name()) ||
         info.name().size() > static_cast<std::size_t>(kMaxLayerNameBytes)) {
-      fail(ErrorKind::bad_input,
-           "{}: an input is named {}; a name must have 1 to {} bytes of UTF-8 without control "
-           "characters",
-           graph.path(), in_quotes(info.name()), kMaxLayerNameBytes);
+      bad_input(graph.path(),
+                "an input is named {}; a name must have 1 to {} bytes of UTF-8 without control "
+                "characters",
+                in_quotes(info.name()), kMaxLayerNameBytes);
     }
     if (read.count(info.name()) == 0) {
       unread.push_back(info.name());
@@ -124,7 +123,7 @@ void add_inputs(const ::onnx::GraphProto& model, const std::unordered_set<std::s
       inputs.push_back({&info, fmt::format("{}: input {}", graph.path(), in_quotes(info.name()))});
     }
   }
-  if (inputs.empty()) fail(ErrorKind::bad_input, "{}: has no input that its outputs depend on", graph.path());
+  if (inputs.empty()) bad_input(graph.path(), "has no input that its outputs depend on");
   if (!unread.empty()) {
     graph.network().notes.push_back(
         fmt::format("{}: inputs that no output depends on are left out: {}", graph.path(), listed(unread)));

@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/onnx/attributes.h"
-#include "ir/error.h"
 
 namespace burin {
 
@@ -33,11 +33,11 @@ class Node {
 
   template <typename... Args>
   [[noreturn]] void bad_input(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorKind::bad_input, "{}: {}", at_, fmt::format(format, std::forward<Args>(args)...));
+    burin::bad_input(at_, format, std::forward<Args>(args)...);
   }
   template <typename... Args>
   [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorKind::unsupported, "{}: {}", at_, fmt::format(format, std::forward<Args>(args)...));
+    burin::unsupported(at_, format, std::forward<Args>(args)...);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
 #include "compiler/import/network_builder.h"
 #include "compiler/import/onnx/converters.h"
@@ -14,7 +15,6 @@
 #include "compiler/import/onnx/model_file.h"
 #include "compiler/import/onnx/node_order.h"
 #include "compiler/import/suggest.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/text.h"
@@ -42,8 +42,16 @@ bool is_quantization(const std::string& op) {
   return op.find("Quantize") != op.npos || op.starts_with("QLinear") || op.ends_with("Integer");
 }
 
+constexpr Converter kConverters[] = {
+#define BURIN_CONVERTER(op, fewest, most, convert) {#op, fewest, most, convert},
+#include "compiler/import/onnx/converters.def"
+#undef BURIN_CONVERTER
+};
+
+// Null for an operator that burin does not know.
 const Converter* converter_of(const ::onnx::NodeProto& node) {
-  return is_standard_domain(node.domain()) ? find_converter(node.op_type()) : nullptr;
+  const auto* const found = std::ranges::find(kConverters, node.op_type(), &Converter::op);
+  return is_standard_domain(node.domain()) && found != std::end(kConverters) ? found : nullptr;
 }
 
 // All operators that burin does not know, in one error.
@@ -61,9 +69,8 @@ void check_operators(const NodeOrder& order, const std::string& path) {
   for (const auto& [op, nodes] : unknown) {
     texts.push_back(fmt::format("{} (node{} {})", printable(op), nodes.size() > 1 ? "s" : "", listed(nodes)));
   }
-  fail(ErrorKind::unsupported, "{}: burin does not know {} of its operators: {}{}", path, unknown.size(),
-       fmt::join(texts, ", "),
-       quantized ? "; burin compiles networks of real numbers: export the model before it is quantized" : "");
+  unsupported(path, "burin does not know {} of its operators: {}{}", unknown.size(), fmt::join(texts, ", "),
+              quantized ? "; burin compiles networks of real numbers: export the model before it is quantized" : "");
 }
 
 void check_inputs(const Node& node, const Converter& converter) {
@@ -147,10 +154,9 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
   const auto model = parse_model(bytes, path);
   const ::onnx::GraphProto& proto = model->graph();
   const int opset = opset_of(*model, path);
-  if (proto.output_size() == 0) fail(ErrorKind::bad_input, "{}: has no outputs", path);
+  if (proto.output_size() == 0) bad_input(path, "has no outputs");
   if (proto.node_size() > kMaxOperators) {
-    fail(ErrorKind::unsupported, "{}: has {} nodes, allowed are {} (kMaxOperators)", path, proto.node_size(),
-         kMaxOperators);
+    unsupported(path, "has {} nodes, allowed are {} (kMaxOperators)", proto.node_size(), kMaxOperators);
   }
   const NodeOrder order = order_nodes(proto, given_names(proto), path);
   check_operators(order, path);
@@ -171,9 +177,7 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
 
   Network network = std::move(graph.network());
   network.input_std = input_std_of(*model);
-  if (const auto faults = verify(network); !faults.empty()) {
-    fail(ErrorKind::unsupported, "{}: {}", path, fmt::join(faults, "; "));
-  }
+  if (const auto faults = verify(network); !faults.empty()) unsupported(path, "{}", fmt::join(faults, "; "));
   if (options.zero_threshold == 0) note_tiny_weights(network);
   if (options.layer_glob) keep_layers(network, options);
   return network;
