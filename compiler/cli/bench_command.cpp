@@ -141,22 +141,12 @@ std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
 
 // Columns of modes that no row is compared with stay empty, and are not shown.
 std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
-  using Align = Table::Align;
-  std::vector<Table::Column> columns = {{"layer"},
-                                        {"batch", Align::right},
-                                        {"code"},
-                                        {"warm us", Align::right},
-                                        {"p10/p90/p99", Align::right},
-                                        {"cold us", Align::right},
-                                        {"p10/p90/p99", Align::right},
-                                        {"model us", Align::right}};
-  if (dead) {
-    for (const char* name : {"dead", "skipped", "without/cold"}) columns.push_back({name, Align::right});
-  }
+  std::vector<std::string> columns = {"layer",        ">batch",   "code",         ">warm us",
+                                      ">p10/p90/p99", ">cold us", ">p10/p90/p99", ">model us"};
+  if (dead) columns.insert(columns.end(), {">dead", ">skipped", ">without/cold"});
   const std::size_t own_columns = columns.size();
-  for (const CudnnMode mode : kCudnnModes)
-    columns.push_back({fmt::format("cuDNN {} us", to_string(mode)), Align::right});
-  for (const CudnnMode mode : kCudnnModes) columns.push_back({fmt::format("{}/cold", to_string(mode)), Align::right});
+  for (const CudnnMode mode : kCudnnModes) columns.push_back(fmt::format(">cuDNN {} us", to_string(mode)));
+  for (const CudnnMode mode : kCudnnModes) columns.push_back(fmt::format(">{}/cold", to_string(mode)));
   Table table(columns);
   bool compared = false;
   for (const BenchRow& row : rows) {

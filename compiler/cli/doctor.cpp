@@ -176,19 +176,14 @@ DoctorReport examine() {
 }
 
 std::string to_text(const DoctorReport& report) {
-  Table pieces({{"piece"}, {"found"}, {"version"}, {"needed for"}, {"where"}});
+  Table pieces({"piece", "found", "version", "needed for", "where"});
   for (const DoctorPiece& piece : report.pieces) {
     pieces.add({piece.name, piece.found ? "yes" : "no", piece.version, piece.purpose, piece.path});
   }
   std::string text = fmt::format("burin {}\n\n{}", report.tool_version, pieces.print());
 
   if (!report.devices.empty()) {
-    Table devices({{"device"},
-                   {"name"},
-                   {"architecture"},
-                   {"multiprocessors", Table::Align::right},
-                   {"memory, GiB", Table::Align::right},
-                   {"usable"}});
+    Table devices({"device", "name", "architecture", ">multiprocessors", ">memory, GiB", "usable"});
     for (const DoctorDevice& device : report.devices) {
       constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
       const bool opened = device.problem.empty();

@@ -112,24 +112,8 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
 }
 
 std::string print_table(const std::vector<InspectRow>& rows) {
-  using Align = Table::Align;
-  Table table({{"layer"},
-               {"shape"},
-               {"batch", Align::right},
-               {"sparsity", Align::right},
-               {"nonzeros", Align::right},
-               {"dead in/out", Align::right},
-               {"provider"},
-               {"precision"},
-               {"plan"},
-               {"layout"},
-               {"model us", Align::right},
-               {"tuned us", Align::right},
-               {"regs", Align::right},
-               {"spill B", Align::right},
-               {"code", Align::right},
-               {"CSR", Align::right},
-               {"dense", Align::right}});
+  Table table({"layer", "shape", ">batch", ">sparsity", ">nonzeros", ">dead in/out", "provider", "precision", "plan",
+               "layout", ">model us", ">tuned us", ">regs", ">spill B", ">code", ">CSR", ">dense"});
   std::vector<int> batches;
   for (const InspectRow& row : rows) {
     const Kernel& kernel = row.kernel;
@@ -211,7 +195,7 @@ struct PassRecord {
 };
 
 std::string print_passes(const std::vector<PassRecord>& passes) {
-  Table table({{"pass"}, {"changes", Table::Align::right}, {"operators", Table::Align::right}});
+  Table table({"pass", ">changes", ">operators"});
   for (const PassRecord& record : passes) {
     table.add({record.pass, record.changes == 0 ? "unchanged" : with_separators(record.changes),
                with_separators(static_cast<long long>(record.operators))});

@@ -13,7 +13,6 @@
 namespace burin {
 namespace {
 
-using Align = Table::Align;
 constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 
 NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& run, int index) {
@@ -35,14 +34,8 @@ double images_per_second(const NetworkBench& bench) {
 std::string percentiles(const Measurement& m) { return times_text({m.median_us, m.p90_us, m.p99_us}); }
 
 std::string print_summary(const std::vector<NetworkBench>& benches) {
-  Table table({{"batch", Align::right},
-               {"runs as"},
-               {"latency us p50/p90/p99", Align::right},
-               {"with host us p50/p90/p99", Align::right},
-               {"back to back us", Align::right},
-               {"images/s", Align::right},
-               {"sum of steps us", Align::right},
-               {"arena", Align::right}});
+  Table table({">batch", "runs as", ">latency us p50/p90/p99", ">with host us p50/p90/p99", ">back to back us",
+               ">images/s", ">sum of steps us", ">arena"});
   for (const NetworkBench& bench : benches) {
     const std::string prefix = fmt::format("batch {} runs as ", bench.batch);
     std::string parts = bench.schedule;
@@ -59,14 +52,7 @@ std::string print_summary(const std::vector<NetworkBench>& benches) {
 std::string share_text(double us, double all) { return all > 0 ? fmt::format("{:.1f} %", 100 * us / all) : "-"; }
 
 std::string print_steps(const NetworkBench& bench) {
-  Table table({{"step", Align::right},
-               {"operator"},
-               {"kind"},
-               {"kernel"},
-               {"us", Align::right},
-               {"p10/p90", Align::right},
-               {"share", Align::right},
-               {"model us", Align::right}});
+  Table table({">step", "operator", "kind", "kernel", ">us", ">p10/p90", ">share", ">model us"});
   const double all = bench.times.sum_of_steps_us();
   double predicted = 0;
   for (std::size_t i = 0; i < bench.steps.size(); ++i) {

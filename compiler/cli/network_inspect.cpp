@@ -14,8 +14,6 @@
 namespace burin {
 namespace {
 
-using Align = Table::Align;
-
 // Where the weights are instructions there are none.
 std::int64_t weight_bytes(const Kernel& kernel) {
   const KernelTensor* weights = kernel.form.find(TensorRole::weights);
@@ -31,16 +29,7 @@ std::string arguments_text(const std::vector<const Buffer*>& arguments) {
 }
 
 std::string print_steps(const Manifest& manifest, const Program& program, const std::optional<std::string>& arch) {
-  Table table({{"step", Align::right},
-               {"operator"},
-               {"kind"},
-               {"kernel"},
-               {"regs", Align::right},
-               {"spill B", Align::right},
-               {"code", Align::right},
-               {"weights", Align::right},
-               {"model us", Align::right},
-               {"after"}});
+  Table table({">step", "operator", "kind", "kernel", ">regs", ">spill B", ">code", ">weights", ">model us", "after"});
   std::int64_t code = 0, weights = 0;
   double predicted = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {

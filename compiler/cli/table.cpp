@@ -23,7 +23,7 @@ std::string Table::print() const {
     for (const auto& row : rows_) widths[i] = std::max(widths[i], display_width(row[i]));
     if (widths[i] == 0) continue;  // nothing to show: left out
     for (const auto& row : footers_) widths[i] = std::max(widths[i], display_width(row[i]));
-    widths[i] = std::max(widths[i], display_width(columns_[i].title));
+    widths[i] = std::max(widths[i], display_width(title(i)));
   }
   std::string text;
   int line_width = 0;
@@ -31,21 +31,21 @@ std::string Table::print() const {
     std::string line;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (widths[i] == 0) continue;
-      const std::string& value = cell(i);
+      const std::string value = cell(i);
       const std::string blanks(static_cast<std::size_t>(widths[i] - display_width(value)), ' ');
       if (!line.empty()) line += "  ";
-      line += columns_[i].align == Align::left ? value + blanks : blanks + value;
+      line += is_right(i) ? blanks + value : value + blanks;
     }
     line_width = std::max(line_width, display_width(line));
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   };
-  add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  add_line([&](std::size_t i) { return title(i); });
   const std::string rule(static_cast<std::size_t>(line_width), '-');
   text += rule + "\n";
-  for (const auto& row : rows_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  for (const auto& row : rows_) add_line([&](std::size_t i) { return row[i]; });
   if (!footers_.empty()) text += rule + "\n";
-  for (const auto& row : footers_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  for (const auto& row : footers_) add_line([&](std::size_t i) { return row[i]; });
   return text;
 }
 

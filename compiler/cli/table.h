@@ -8,13 +8,8 @@ namespace burin {
 
 class Table {
  public:
-  enum class Align { left, right };
-  struct Column {
-    std::string title;
-    Align align = Align::left;
-  };
-
-  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  // The title of each column; what begins with '>', as ">batch", stands on the right.
+  explicit Table(std::vector<std::string> columns) : columns_(std::move(columns)) {}
 
   // One cell for each column.
   void add(std::vector<std::string> cells);
@@ -24,7 +19,10 @@ class Table {
   std::string print() const;
 
  private:
-  std::vector<Column> columns_;
+  bool is_right(std::size_t column) const { return columns_[column].starts_with('>'); }
+  std::string title(std::size_t column) const { return columns_[column].substr(is_right(column) ? 1 : 0); }
+
+  std::vector<std::string> columns_;
   std::vector<std::vector<std::string>> rows_, footers_;
 };
 

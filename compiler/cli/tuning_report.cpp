@@ -12,8 +12,6 @@
 namespace burin {
 namespace {
 
-using Align = Table::Align;
-
 // The time of the models' choice over the chosen one's; nothing where the models' choice has a fault.
 std::optional<double> gain_of(const TuningRecord& tuning) {
   const TuningCandidate& own = tuning.candidates.front();
@@ -51,15 +49,7 @@ const TuningCandidate& chosen(const TuningRecord& tuning) {
 }
 
 std::string tuning_summary(const Manifest& manifest) {
-  Table table({{"layer"},
-               {"batch", Align::right},
-               {"provider"},
-               {"plan"},
-               {"model us", Align::right},
-               {"tuned us", Align::right},
-               {"models' us", Align::right},
-               {"gain", Align::right},
-               {"plans", Align::right}});
+  Table table({"layer", ">batch", "provider", "plan", ">model us", ">tuned us", ">models' us", ">gain", ">plans"});
   std::vector<double> gains;
   for (const Kernel& kernel : manifest.kernels) {
     if (!kernel.tuning) continue;
@@ -84,12 +74,7 @@ std::string tuning_table(const TuningRecord& tuning) {
     const bool a_failed = !candidates[a].fault.empty(), b_failed = !candidates[b].fault.empty();
     return a_failed != b_failed ? b_failed : candidates[a].us < candidates[b].us;
   });
-  Table table({{"provider"},
-               {"plan"},
-               {"model us", Align::right},
-               {"measured us", Align::right},
-               {"error/tolerance", Align::right},
-               {"remark"}});
+  Table table({"provider", "plan", ">model us", ">measured us", ">error/tolerance", "remark"});
   for (const std::size_t i : order) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();

@@ -11,8 +11,6 @@
 namespace burin {
 namespace {
 
-using Align = Table::Align;
-
 std::string result_text(bool passed) { return passed ? "ok" : "FAILED"; }
 
 // What is compared beside values, such as activity maps, has no figures.
@@ -43,16 +41,8 @@ std::string precision_text(const std::string& precision) {
 
 // A layer's row has the layer's name, and one for each map that it writes.
 std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
-  Table table({{layers ? "layer" : "output"},
-               {"precision"},
-               {"batch", Align::right},
-               {"planned for", Align::right},
-               {"images"},
-               {"result"},
-               {"error/tolerance", Align::right},
-               {"relative error", Align::right},
-               {"sum of", Align::right},
-               {"worst element"}});
+  Table table({layers ? "layer" : "output", "precision", ">batch", ">planned for", "images", "result",
+               ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const ProgramResult& result : verification.results) {
     const Program& program = *result.program;
     const std::string precision =
@@ -79,14 +69,8 @@ std::string print_outputs(const Verification& verification, const Manifest& mani
 }
 
 std::string print_steps(const ProgramResult& result) {
-  Table table({{"step", Align::right},
-               {"operator"},
-               {"kind"},
-               {"result"},
-               {"error/tolerance", Align::right},
-               {"relative error", Align::right},
-               {"sum of", Align::right},
-               {"worst element"}});
+  Table table(
+      {">step", "operator", "kind", "result", ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const StepResult& seen : result.steps) {
     const Step& step = result.program->steps[static_cast<std::size_t>(seen.step)];
     table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed),
