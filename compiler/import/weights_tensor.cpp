@@ -9,9 +9,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "compiler/import/faults.h"
 #include "compiler/import/names.h"
+#include "ir/element_type.h"
 
 namespace burin {
 namespace {
@@ -27,40 +29,14 @@ T load(const char* address, bool big_endian) {
   return std::bit_cast<T>(raw);
 }
 
-float half_to_float(std::uint16_t half) {
-  const bool negative = (half & 0x8000U) != 0;
-  const int exponent = half >> 10U & 0x1FU;
-  const int fraction = half & 0x3FFU;
-  float magnitude = 0;
-  if (exponent == 0x1F) {
-    magnitude = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<float>(fraction), -24);
-  } else {
-    magnitude = std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25);
-  }
-  return negative ? -magnitude : magnitude;
-}
-
-float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
-
-// The values of an array whose first index runs fastest, in C order.
+// The values of an array whose first index runs fastest, in C order: backwards its axes are those of such an array.
 std::vector<float> to_c_order(const std::vector<float>& fortran, const std::vector<std::int64_t>& shape) {
-  const std::size_t rank = shape.size();
-  std::vector<std::int64_t> stride(rank, 1);
-  for (std::size_t d = rank; d-- > 1;) stride[d - 1] = stride[d] * shape[d];
-  std::vector<std::int64_t> index(rank, 0);
-  std::vector<float> values(fortran.size());
-  std::int64_t position = 0;
-  for (const float value : fortran) {
-    values[position] = value;
-    for (std::size_t d = 0; d < rank; ++d) {
-      position += stride[d];
-      if (++index[d] < shape[d]) break;
-      position -= stride[d] * shape[d];
-      index[d] = 0;
-    }
-  }
+  std::vector<std::int64_t> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::vector<float> values;
+  values.reserve(fortran.size());
+  visit_permuted({shape.rbegin(), shape.rend()}, order,
+                 [&](std::int64_t position) { values.push_back(fortran[static_cast<std::size_t>(position)]); });
   return values;
 }
 
@@ -79,6 +55,10 @@ std::vector<float> converted(const WeightsTensor& tensor, Convert convert) {
 template <typename T>
 std::vector<float> converted(const WeightsTensor& tensor) {
   return converted<T>(tensor, [](T value) { return static_cast<float>(value); });
+}
+
+std::vector<float> converted_halves(const WeightsTensor& tensor, ElementType type) {
+  return converted<std::uint16_t>(tensor, [type](std::uint16_t bits) { return from_half(type, bits); });
 }
 
 std::vector<float> converted_doubles(const WeightsTensor& tensor) {
@@ -116,9 +96,9 @@ std::string extents_text(const std::vector<std::int64_t>& shape) { return fmt::f
 std::vector<float> float_values(const WeightsTensor& tensor) {
   switch (tensor.type) {
     case StoredType::f16:
-      return converted<std::uint16_t>(tensor, half_to_float);
+      return converted_halves(tensor, ElementType::f16);
     case StoredType::bf16:
-      return converted<std::uint16_t>(tensor, bfloat_to_float);
+      return converted_halves(tensor, ElementType::bf16);
     case StoredType::f32:
       return converted<float>(tensor);
     case StoredType::f64:

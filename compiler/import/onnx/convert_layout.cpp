@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "compiler/import/onnx/converters.h"
-#include "compiler/import/onnx/permute.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
@@ -110,6 +109,23 @@ Extents image_reshape(const Node& node, GraphBuilder& graph, const std::vector<S
   }
   // With -1 as the number of images the other axes must hold one image.
   return resolve(node, rest, image, elements);
+}
+
+// Axis i of the result is axis order[i] of the tensor.
+StoredTensor permuted(const StoredTensor& tensor, const Extents& order) {
+  StoredTensor result = tensor;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    result.view.shape[i] = tensor.shape()[static_cast<std::size_t>(order[i])];
+  }
+  const auto width = static_cast<std::size_t>(tensor.view.element_bytes);
+  auto bytes = std::make_shared<std::string>();
+  bytes->reserve(tensor.view.bytes.size());
+  visit_permuted(tensor.shape(), order, [&](std::int64_t position) {
+    bytes->append(tensor.view.bytes.substr(static_cast<std::size_t>(position) * width, width));
+  });
+  result.owned = bytes;
+  result.view.bytes = *result.owned;
+  return result;
 }
 
 }  // namespace
