@@ -1,9 +1,7 @@
 #include "compiler/verify/step_comparison.h"
 
 #include <fmt/ranges.h>
-#include <algorithm>
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -24,11 +22,6 @@ namespace {
 
 const Activations& tensor(const Network& network, int index) {
   return network.tensors[static_cast<std::size_t>(index)];
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(
-      a, b, [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
 }
 
 std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes / kWordBytes; }
@@ -157,8 +150,7 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
 
 void StepComparison::see(const StepValues& values, bool compared) {
   const Step& step = program_.steps[static_cast<std::size_t>(values.step)];
-  std::vector<std::vector<float>> reads;
-  for (const std::vector<float>& read : values.reads) reads.push_back(pick_images(read, batch_, images_));
+  const Tensors reads = pick_images(values.reads, batch_, images_);
   const std::vector<float> output = pick_images(values.output, batch_, images_);
   BURIN_CHECK(static_cast<std::int64_t>(values.output.size()) == batch_ * words_of(step.writes) ||
                   program_.buffer(step.writes).format.layout != TensorLayout::nchw,
