@@ -2,6 +2,7 @@
 // is said where they stand in the graph (ir/network.h). Sizes are of one image: the batch is never an axis here.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -88,6 +89,10 @@ struct Convert {};
 
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
                                   Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity, Convert>;
+
+// For visitors: a function of several kinds of operators.
+template <typename Kind, typename... Kinds>
+concept OneOf = (std::same_as<Kind, Kinds> || ...);
 
 // "convolution", "linear", ...
 std::string_view kind_name(const OperatorKind& kind);

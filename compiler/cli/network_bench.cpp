@@ -1,14 +1,13 @@
 #include "compiler/cli/network_bench.h"
 
-#include <algorithm>
+#include <filesystem>
 
-#include "compiler/cli/bench_report.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "ir/package/atomic_file.h"
 
 namespace burin {
 namespace {
@@ -96,6 +95,34 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json measurement_json(const Measurement& m) {
+  return {{"median_us", m.median_us},
+          {"p10_us", m.p10_us},
+          {"p90_us", m.p90_us},
+          {"p99_us", m.p99_us},
+          {"min_us", m.min_us},
+          {"launches_per_graph", m.launches_per_graph},
+          {"samples", m.samples_us.size()}};
+}
+
+nlohmann::ordered_json bench_document(const std::string& package, const DeviceInfo& device) {
+  return {{"package", package},
+          {"package_bytes", std::filesystem::file_size(package)},
+          {"device", device.name},
+          {"arch", device.arch()},
+          {"driver", device.driver_version}};
+}
+
+bool write_document(const std::string& file, const std::string& document) {
+  const bool to_stdout = file == "-";
+  if (to_stdout) {
+    print_data(document);
+  } else {
+    write_file_atomically(file, document);
+  }
+  return to_stdout;
+}
 
 NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,

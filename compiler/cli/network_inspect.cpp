@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "compiler/cli/inspect_rows.h"
-#include "compiler/cli/program_json.h"
+#include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/network.h"
 

@@ -4,8 +4,19 @@
 #include <cmath>
 
 #include "ir/error.h"
+#include "ir/precision.h"
 
 namespace burin {
+namespace {
+
+// Columns that a UTF-8 text takes.
+int display_width(const std::string& text) {
+  // Continuation bytes of UTF-8 take no column.
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+}  // namespace
 
 void Table::add(std::vector<std::string> cells) {
   BURIN_CHECK(cells.size() == columns_.size(), "a table of {} columns got {} cells", columns_.size(), cells.size());
@@ -75,10 +86,24 @@ std::string microseconds_text(double microseconds) {
   return fmt::format("{:.0f}", microseconds);
 }
 
-int display_width(const std::string& text) {
-  // Continuation bytes of UTF-8 take no column.
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+std::string times_text(std::initializer_list<double> microseconds) {
+  std::string text;
+  for (const double us : microseconds) text += (text.empty() ? "" : "/") + microseconds_text(us);
+  return text;
+}
+
+std::string cuda_version_text(int version) {
+  constexpr int kMajor = 1000, kMinor = 10;
+  return fmt::format("{}.{}", version / kMajor, version % kMajor / kMinor);
+}
+
+std::string others_text(const std::vector<KernelOption>& options) {
+  if (options.size() < 2) return {};
+  return fmt::format(" ({})", describe(std::vector<KernelOption>(options.begin() + 1, options.end())));
+}
+
+std::string precision_text(const std::string& precision) {
+  return precision == to_string(Precision::fp32) ? std::string() : precision;
 }
 
 }  // namespace burin

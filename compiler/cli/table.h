@@ -1,8 +1,11 @@
 // Tables for people: aligned columns, a header, units in the header, nothing that a terminal must understand.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <vector>
+
+#include "ir/program.h"
 
 namespace burin {
 
@@ -33,9 +36,15 @@ std::string bytes_text(long long bytes);
 // The same, but empty for what is not known (negative).
 std::string known_count(long long value);
 std::string known_bytes(long long bytes);
+// "4.21/5.03/6.00"
+std::string times_text(std::initializer_list<double> microseconds);
 // Microseconds with three significant digits: "4.21", "51.3", "1234".
 std::string microseconds_text(double microseconds);
-// Columns that a UTF-8 text takes.
-int display_width(const std::string& text);
+// 13010 -> "13.1".
+std::string cuda_version_text(int version);
+// The kernels that were not chosen, behind the one that was: " (conv_baked 6.5 us)"; empty where there are none.
+std::string others_text(const std::vector<KernelOption>& options);
+// fp32 goes without saying.
+std::string precision_text(const std::string& precision);
 
 }  // namespace burin

@@ -29,11 +29,6 @@ std::string tried_text(const TuningRecord& tuning) {
   return text;
 }
 
-std::string driver_text(int version) {
-  constexpr int kMajor = 1000, kMinor = 10;
-  return fmt::format("{}.{}", version / kMajor, version % kMajor / kMinor);
-}
-
 std::string remark_on(const TuningRecord& tuning, std::size_t candidate) {
   std::string text = tuning.candidates[candidate].fault;
   const auto add = [&](std::string_view remark) { text += fmt::format("{}{}", text.empty() ? "" : "; ", remark); };
@@ -83,7 +78,7 @@ std::string tuning_table(const TuningRecord& tuning) {
   }
   return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); a launch in a graph, {} copies of the code in turn\n",
                      candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,
-                     driver_text(tuning.driver_version), tuning.code_copies) +
+                     cuda_version_text(tuning.driver_version), tuning.code_copies) +
          table.print();
 }
 

@@ -34,11 +34,6 @@ std::string images_text(const ProgramResult& result) {
 
 const Kernel& kernel_of(const Manifest& manifest, const Step& step) { return *find_kernel(manifest, step.kernel); }
 
-// fp32 goes without saying.
-std::string precision_text(const std::string& precision) {
-  return precision == to_string(Precision::fp32) ? std::string() : precision;
-}
-
 // A layer's row has the layer's name, and one for each map that it writes.
 std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
   Table table({layers ? "layer" : "output", "precision", ">batch", ">planned for", "images", "result",
