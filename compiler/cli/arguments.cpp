@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "compiler/cli/console.h"
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "ir/arch_name.h"
 #include "ir/error.h"
 #include "ir/limits.h"

@@ -17,7 +17,6 @@
 #include "compiler/compile.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/verify/verification.h"
 #include "ir/derive_form.h"

@@ -165,17 +165,12 @@ void ProgressBar::draw(int done, int total, std::string_view what, std::optional
 void ProgressBar::finished(std::string_view what) {
   if (verbosity != Verbosity::verbose) return;
   const std::lock_guard lock(mutex_);
-  wipe_locked();
+  wipe();
   print_step(fmt::format("{}: {}", title_, what));
   lines_.printed(std::chrono::steady_clock::now());
 }
 
 void ProgressBar::wipe() {
-  const std::lock_guard lock(mutex_);
-  wipe_locked();
-}
-
-void ProgressBar::wipe_locked() {
   if (!drawn_) return;
   drawn_ = false;
   fmt::print(stderr, "\r\033[K");

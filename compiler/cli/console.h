@@ -71,14 +71,12 @@ class ProgressBar {
   void update(int done, int total, std::string_view what, std::optional<double> share = {});
   // A step has ended: a line of its own where verbose.
   void finished(std::string_view what);
-  // Wipes the line, so that other output starts on a clean one; the next update draws it again.
-  void wipe();
 
  private:
   enum class Form { none, bar, lines };
 
   void draw(int done, int total, std::string_view what, std::optional<double> share);
-  void wipe_locked();
+  void wipe();  // so that other output starts on a clean line; the next update draws it again
   void print_lines(const std::stop_token& stop);  // until then
 
   const std::string title_;

@@ -11,7 +11,7 @@
 #include "compiler/cli/files.h"
 #include "compiler/cli/npy_tensor.h"
 #include "compiler/execute/executor.h"
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "compiler/import/weights_tensor.h"
 #include "ir/element_type.h"
 #include "ir/error.h"

@@ -8,7 +8,6 @@
 #include "compiler/import/faults.h"
 #include "compiler/import/json_text.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "ir/limits.h"
 #include "ir/text.h"
 
@@ -164,17 +163,21 @@ struct AttributeRule {
 const AttributeRule kRules[] = {
     {"weight", [](const Attribute& given, LayerGeometry& layer) { layer.weight = tensor_name(given); }},
     {"bias", set_bias},
-    {"stride", [](const Attribute& given, LayerGeometry& layer) { set_extent(given, layer.stride_h, layer.stride_w); }},
-    {"pad", [](const Attribute& given, LayerGeometry& layer) { layer.pad = parse_padding(given); }},
-    {"dilation",
-     [](const Attribute& given, LayerGeometry& layer) { set_extent(given, layer.dilation_h, layer.dilation_w); }},
-    {"groups", [](const Attribute& given, LayerGeometry& layer) { layer.groups = parse_count(given, kGroupsRange); }},
+    {"stride", [](const Attribute& given,
+                  LayerGeometry& layer) { set_extent(given, layer.shape.stride_h, layer.shape.stride_w); }},
+    {"pad", [](const Attribute& given, LayerGeometry& layer) { layer.shape.pad = parse_padding(given); }},
+    {"dilation", [](const Attribute& given,
+                    LayerGeometry& layer) { set_extent(given, layer.shape.dilation_h, layer.shape.dilation_w); }},
+    {"groups",
+     [](const Attribute& given, LayerGeometry& layer) { layer.shape.groups = parse_count(given, kGroupsRange); }},
     {"H", [](const Attribute& given, LayerGeometry& layer) { layer.in_h = parse_count(given, kSpatialRange); }},
     {"W", [](const Attribute& given, LayerGeometry& layer) { layer.in_w = parse_count(given, kSpatialRange); }},
-    {"activation",
-     [](const Attribute& given, LayerGeometry& layer) { layer.activation = parse_activation_name(given); }},
-    {"leaky_slope", [](const Attribute& given, LayerGeometry& layer) { layer.leaky_slope = parse_slope(given); }},
-    {"residual", [](const Attribute& given, LayerGeometry& layer) { layer.residual = parse_bool(given); }},
+    {"activation", [](const Attribute& given,
+                      LayerGeometry& layer) { layer.shape.epilogue.activation = parse_activation_name(given); }},
+    {"leaky_slope",
+     [](const Attribute& given, LayerGeometry& layer) { layer.shape.epilogue.leaky_slope = parse_slope(given); }},
+    {"residual",
+     [](const Attribute& given, LayerGeometry& layer) { layer.shape.epilogue.residual = parse_bool(given); }},
 };
 
 // False when burin knows no such attribute.

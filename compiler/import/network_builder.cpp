@@ -10,7 +10,6 @@
 #include "compiler/import/geometry.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "compiler/import/tensor_table.h"
 #include "ir/limits.h"
 
@@ -46,19 +45,18 @@ Geometry geometry_from_flags(const WeightsFile& file, const TensorTable& table, 
   }
   if (candidates.size() > 1) {
     if (options.flags.any()) {
-      fail(ErrorKind::usage, "{}: holds {} layers ({}), but {}; give --geometry FILE instead", file.path,
-           candidates.size(), listed(candidates), kFlagsHelp);
+      usage(file.path, "holds {} layers ({}), but {}; give --geometry FILE instead", candidates.size(),
+            listed(candidates), kFlagsHelp);
     }
-    fail(ErrorKind::usage,
-         "{}: says nothing of its layers' stride, padding and input size (no 'geometry' in it); give --geometry FILE "
-         "({})",
-         file.path, kFlagsHelp);
+    usage(file.path,
+          "says nothing of its layers' stride, padding and input size (no 'geometry' in it); give --geometry FILE "
+          "({})",
+          kFlagsHelp);
   }
   if (!options.flags.input_shape) {
-    fail(ErrorKind::usage,
-         "{}: says nothing of its layer's geometry; give --input-shape CxHxW (and --stride, --pad, "
-         "--dilation, --groups where they are not 1, 0, 1, 1), or --geometry FILE",
-         file.path);
+    usage(file.path,
+          "says nothing of its layer's geometry; give --input-shape CxHxW (and --stride, --pad, "
+          "--dilation, --groups where they are not 1, 0, 1, 1), or --geometry FILE");
   }
   LayerGeometry layer;
   layer.weight = candidates.front();
@@ -101,8 +99,7 @@ Geometry find_geometry(const WeightsFile& file, const TensorTable& table, const 
   if (geometry.layers.empty()) geometry = geometry_from_flags(file, table, options);
   if (options.flags.any()) {
     if (geometry.layers.size() > 1) {
-      fail(ErrorKind::usage, "{}: has {} layers, but {}; give --geometry FILE instead", file.path,
-           geometry.layers.size(), kFlagsHelp);
+      usage(file.path, "has {} layers, but {}; give --geometry FILE instead", geometry.layers.size(), kFlagsHelp);
     }
     apply_flags(options.flags, geometry.layers.front());
   }
@@ -151,32 +148,28 @@ ConvShape make_shape(const LayerGeometry& layer, const TensorTable::Row& weight)
     unsupported(at, "{} have a {}x{} kernel; burin's limit is {} rows and columns", tensor, extents[2], extents[3],
                 kMaxKernelExtent);
   }
-  if (extents[0] > kMaxChannels || extents[1] > kMaxChannels / layer.groups) {
-    unsupported(at, "{} with {} groups exceed burin's limit of {} channels", tensor, layer.groups, kMaxChannels);
+  if (extents[0] > kMaxChannels || extents[1] > kMaxChannels / layer.shape.groups) {
+    unsupported(at, "{} with {} groups exceed burin's limit of {} channels", tensor, layer.shape.groups, kMaxChannels);
   }
   if (weight.values->elements() > kMaxLayerWeights) {
     unsupported(at, "{} exceed burin's limit of {} weights", tensor, kMaxLayerWeights);
   }
-  if (extents[0] % layer.groups != 0) {
-    bad_input(at, "{} output channels cannot be divided into {} groups", extents[0], layer.groups);
+  if (extents[0] % layer.shape.groups != 0) {
+    bad_input(at, "{} output channels cannot be divided into {} groups", extents[0], layer.shape.groups);
   }
-  ConvShape shape;
+  ConvShape shape = layer.shape;
   shape.out_channels = static_cast<int>(extents[0]);
-  shape.in_channels = static_cast<int>(extents[1]) * layer.groups;
+  shape.in_channels = static_cast<int>(extents[1]) * layer.shape.groups;
   shape.kernel_h = static_cast<int>(extents[2]);
   shape.kernel_w = static_cast<int>(extents[3]);
   if (layer.in_channels && *layer.in_channels != shape.in_channels) {
-    fail(ErrorKind::usage, "{}: --input-shape has {} channels, but {} and {} groups take {}", at, *layer.in_channels,
-         tensor, layer.groups, shape.in_channels);
+    usage(at, "--input-shape has {} channels, but {} and {} groups take {}", *layer.in_channels, tensor,
+          layer.shape.groups, shape.in_channels);
   }
   if (!layer.in_h || !layer.in_w) {
     fail(layer.place.kind, "{}: lacks {} (the {} of its input)", at, !layer.in_h ? "'H'" : "'W'",
          !layer.in_h ? "rows" : "columns");
   }
-  shape.stride_h = layer.stride_h, shape.stride_w = layer.stride_w;
-  shape.dilation_h = layer.dilation_h, shape.dilation_w = layer.dilation_w;
-  shape.groups = layer.groups;
-  shape.pad = layer.pad;
   shape.in_h = *layer.in_h, shape.in_w = *layer.in_w;
   return shape;
 }
@@ -224,9 +217,7 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   }
   Epilogue& epilogue = layer.shape.epilogue;
   epilogue.bias = tensors.bias != nullptr;
-  epilogue.residual = geometry.residual;
-  epilogue.activation = options.activation.value_or(geometry.activation);
-  epilogue.leaky_slope = geometry.leaky_slope;
+  epilogue.activation = options.activation.value_or(epilogue.activation);
   if (const auto faults = verify(layer); !faults.empty()) bad_input(at, "{}", fmt::join(faults, "; "));
   return layer;
 }
@@ -281,8 +272,7 @@ Network build_network(const WeightsFile& file, const ImportOptions& options) {
   }
   if (network.layers.empty()) {
     const std::string& glob = options.layer_glob.value_or("");
-    fail(ErrorKind::usage, "{}: no layer matches {}; there are {}{}", file.path, in_quotes(glob), listed(names),
-         did_you_mean(glob, names));
+    usage(file.path, "no layer matches {}; there are {}{}", in_quotes(glob), listed(names), did_you_mean(glob, names));
   }
 
   TensorTable::Leftover leftover = table.leftover();

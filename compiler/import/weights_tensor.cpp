@@ -57,8 +57,9 @@ std::vector<float> converted(const WeightsTensor& tensor) {
   return converted<T>(tensor, [](T value) { return static_cast<float>(value); });
 }
 
-std::vector<float> converted_halves(const WeightsTensor& tensor, ElementType type) {
-  return converted<std::uint16_t>(tensor, [type](std::uint16_t bits) { return from_half(type, bits); });
+template <ElementType type>
+std::vector<float> converted_halves(const WeightsTensor& tensor) {
+  return converted<std::uint16_t>(tensor, [](std::uint16_t bits) { return from_half(type, bits); });
 }
 
 std::vector<float> converted_doubles(const WeightsTensor& tensor) {
@@ -74,6 +75,26 @@ std::vector<float> converted_doubles(const WeightsTensor& tensor) {
     return rounded;
   });
 }
+
+struct Conversion {
+  StoredType type;
+  std::vector<float> (*convert)(const WeightsTensor& tensor);
+};
+constexpr Conversion kConversions[] = {
+    {StoredType::f16, converted_halves<ElementType::f16>},
+    {StoredType::bf16, converted_halves<ElementType::bf16>},
+    {StoredType::f32, converted<float>},
+    {StoredType::f64, converted_doubles},
+    {StoredType::boolean, converted<std::uint8_t>},
+    {StoredType::u8, converted<std::uint8_t>},
+    {StoredType::i8, converted<std::int8_t>},
+    {StoredType::u16, converted<std::uint16_t>},
+    {StoredType::i16, converted<std::int16_t>},
+    {StoredType::u32, converted<std::uint32_t>},
+    {StoredType::i32, converted<std::int32_t>},
+    {StoredType::u64, converted<std::uint64_t>},
+    {StoredType::i64, converted<std::int64_t>},
+};
 
 }  // namespace
 
@@ -94,44 +115,14 @@ std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& sh
 std::string extents_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
 std::vector<float> float_values(const WeightsTensor& tensor) {
-  switch (tensor.type) {
-    case StoredType::f16:
-      return converted_halves(tensor, ElementType::f16);
-    case StoredType::bf16:
-      return converted_halves(tensor, ElementType::bf16);
-    case StoredType::f32:
-      return converted<float>(tensor);
-    case StoredType::f64:
-      return converted_doubles(tensor);
-    default:
-      break;
-  }
+  if (is_float(tensor.type)) return mask_values(tensor);
   bad_input(tensor.file, "tensor {}: its type is {}; burin reads weights as float16, bfloat16, float32 or float64",
             in_quotes(tensor.name), in_quotes(tensor.type_name));
 }
 
 std::vector<float> mask_values(const WeightsTensor& tensor) {
-  switch (tensor.type) {
-    case StoredType::boolean:
-    case StoredType::u8:
-      return converted<std::uint8_t>(tensor);
-    case StoredType::i8:
-      return converted<std::int8_t>(tensor);
-    case StoredType::u16:
-      return converted<std::uint16_t>(tensor);
-    case StoredType::i16:
-      return converted<std::int16_t>(tensor);
-    case StoredType::u32:
-      return converted<std::uint32_t>(tensor);
-    case StoredType::i32:
-      return converted<std::int32_t>(tensor);
-    case StoredType::u64:
-      return converted<std::uint64_t>(tensor);
-    case StoredType::i64:
-      return converted<std::int64_t>(tensor);
-    default:
-      return float_values(tensor);
-  }
+  const auto* const found = std::ranges::find(kConversions, tensor.type, &Conversion::type);
+  return found == std::end(kConversions) ? float_values(tensor) : found->convert(tensor);
 }
 
 }  // namespace burin

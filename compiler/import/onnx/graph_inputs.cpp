@@ -92,11 +92,9 @@ std::vector<std::int64_t> image_extents(const Input& input, GraphBuilder& graph)
 
 void apply_shape_flag(const Input& input, const std::string& text, std::vector<std::int64_t>& extents) {
   const LayerGeometry flag = shape_flag(text);
-  if (extents.size() != kImageRank - 1) {
-    fail(ErrorKind::usage, "{}: is no image, --input-shape gives the size of one", input.at);
-  }
+  if (extents.size() != kImageRank - 1) usage(input.at, "is no image, --input-shape gives the size of one");
   if (flag.in_channels && extents[0] != 0 && extents[0] != *flag.in_channels) {
-    fail(ErrorKind::usage, "{}: has {} channels, --input-shape {}", input.at, extents[0], *flag.in_channels);
+    usage(input.at, "has {} channels, --input-shape {}", extents[0], *flag.in_channels);
   }
   if (flag.in_channels) extents[0] = *flag.in_channels;
   extents[1] = *flag.in_h, extents[2] = *flag.in_w;
@@ -130,15 +128,15 @@ void add_inputs(const ::onnx::GraphProto& model, const std::unordered_set<std::s
   }
   const auto& flag = graph.options().flags.input_shape;
   if (flag && inputs.size() > 1) {
-    fail(ErrorKind::usage, "{}: has {} inputs, --input-shape gives the size of one", graph.path(), inputs.size());
+    usage(graph.path(), "has {} inputs, --input-shape gives the size of one", inputs.size());
   }
   for (const Input& input : inputs) {
     check_type(input, graph);
     std::vector<std::int64_t> extents = image_extents(input, graph);
     if (flag) apply_shape_flag(input, *flag, extents);
     if (std::find(extents.begin(), extents.end(), 0) != extents.end()) {
-      fail(ErrorKind::usage, "{}: the file leaves its size open ({}); give --input-shape CxHxW", input.at,
-           dims_text(input.info->type().tensor_type().shape()));
+      usage(input.at, "the file leaves its size open ({}); give --input-shape CxHxW",
+            dims_text(input.info->type().tensor_type().shape()));
     }
     graph.add_input(input.info->name(), std::move(extents));
   }

@@ -10,7 +10,6 @@
 #include "compiler/import/faults.h"
 #include "compiler/import/names.h"
 #include "compiler/import/onnx/node.h"
-#include "compiler/import/suggest.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 

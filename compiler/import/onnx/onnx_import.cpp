@@ -14,7 +14,6 @@
 #include "compiler/import/onnx/graph_inputs.h"
 #include "compiler/import/onnx/model_file.h"
 #include "compiler/import/onnx/node_order.h"
-#include "compiler/import/suggest.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/text.h"
@@ -25,16 +24,14 @@ namespace {
 void check_options(const ImportOptions& options, const std::string& path) {
   const GeometryFlags& flags = options.flags;
   if (options.geometry_file || flags.stride || flags.pad || flags.dilation || flags.groups) {
-    fail(ErrorKind::usage,
-         "{}: an ONNX model says itself how its layers move over the image; --geometry, --stride, --pad, --dilation "
-         "and --groups are for files of weights",
-         path);
+    usage(path,
+          "an ONNX model says itself how its layers move over the image; --geometry, --stride, --pad, --dilation "
+          "and --groups are for files of weights");
   }
   if (options.activation && !options.layer_glob) {
-    fail(ErrorKind::usage,
-         "{}: --activation would change what the network computes; with --layer GLOB it says what the layers that "
-         "are compiled by themselves end with",
-         path);
+    usage(path,
+          "--activation would change what the network computes; with --layer GLOB it says what the layers that "
+          "are compiled by themselves end with");
   }
 }
 
@@ -108,9 +105,9 @@ void keep_layers(Network& network, const ImportOptions& options) {
   for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
   std::erase_if(network.layers, [&](const ConvLayer& layer) { return !glob_match(*options.layer_glob, layer.name); });
   if (network.layers.empty()) {
-    if (names.empty()) fail(ErrorKind::usage, "{}: has no convolution that --layer could name", network.source);
-    fail(ErrorKind::usage, "{}: no layer matches {}; there are {}{}", network.source, in_quotes(*options.layer_glob),
-         listed(names), did_you_mean(*options.layer_glob, names));
+    if (names.empty()) usage(network.source, "has no convolution that --layer could name");
+    usage(network.source, "no layer matches {}; there are {}{}", in_quotes(*options.layer_glob), listed(names),
+          did_you_mean(*options.layer_glob, names));
   }
   for (ConvLayer& layer : network.layers) {
     layer.shape.epilogue.activation = options.activation.value_or(layer.shape.epilogue.activation);

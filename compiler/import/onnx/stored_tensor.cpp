@@ -124,12 +124,25 @@ std::vector<std::int64_t> checked_shape(const google::protobuf::RepeatedField<go
   return shape;
 }
 
-StoredTensor owned_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::string& path,
-                          const TypeInfo& type, std::string bytes) {
+// A tensor without its bytes.
+StoredTensor tensor_of(const TypeInfo& type, const std::string& name, std::vector<std::int64_t> shape,
+                       const std::string& path) {
   StoredTensor stored;
-  stored.owned = std::make_shared<const std::string>(std::move(bytes));
-  stored.view = {name,  type.type,        std::string(type.name), type.bytes, false,
-                 false, std::move(shape), *stored.owned,          path};
+  stored.view.name = name;
+  stored.view.type = type.type;
+  stored.view.type_name = type.name;
+  stored.view.element_bytes = type.bytes;
+  stored.view.shape = std::move(shape);
+  stored.view.file = path;
+  return stored;
+}
+
+template <typename Number>
+StoredTensor owned_tensor(const TypeInfo& type, const std::string& name, std::vector<std::int64_t> shape,
+                          const std::vector<Number>& values, const std::string& path) {
+  StoredTensor stored = tensor_of(type, name, std::move(shape), path);
+  stored.owned = std::make_shared<const std::string>(bytes_in_memory(values.data(), values.size() * sizeof(Number)));
+  stored.view.bytes = *stored.owned;
   return stored;
 }
 
@@ -175,17 +188,9 @@ std::vector<std::int64_t> sparse_positions(const StoredTensor& indices, const st
 StoredTensor read_tensor(const TensorProto& tensor, const std::string& name, TensorSource& source) {
   const std::string at = place_of(tensor.name(), name, source);
   if (tensor.has_segment()) unsupported(at, "is in segments, which burin does not read");
-  StoredTensor stored;
   const TypeInfo& type = type_info(tensor.data_type(), at);
-  stored.view = {tensor.name().empty() ? name : tensor.name(),
-                 type.type,
-                 std::string(type.name),
-                 type.bytes,
-                 false,
-                 false,
-                 checked_shape(tensor.dims(), at),
-                 {},
-                 source.path};
+  StoredTensor stored =
+      tensor_of(type, tensor.name().empty() ? name : tensor.name(), checked_shape(tensor.dims(), at), source.path);
   const std::int64_t needed = stored.elements() * type.bytes;
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     stored.view.bytes = source.external.bytes(external_place(tensor, at), needed, at);
@@ -230,16 +235,14 @@ StoredTensor read_sparse_tensor(const ::onnx::SparseTensorProto& tensor, const s
 
 StoredTensor float_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values,
                           const std::string& path) {
-  return owned_tensor(name, std::move(shape), path, kTypes[0],
-                      std::string(bytes_in_memory(values.data(), values.size() * sizeof(float))));
+  return owned_tensor(kTypes[0], name, std::move(shape), values, path);
 }
 
 StoredTensor integer_tensor(const std::string& name, std::vector<std::int64_t> shape,
                             const std::vector<std::int64_t>& values, const std::string& path) {
   constexpr const TypeInfo& kInt64 = kTypes[6];
   static_assert(kInt64.type == StoredType::i64);
-  return owned_tensor(name, std::move(shape), path, kInt64,
-                      std::string(bytes_in_memory(values.data(), values.size() * sizeof(std::int64_t))));
+  return owned_tensor(kInt64, name, std::move(shape), values, path);
 }
 
 std::vector<std::int64_t> integer_values(const StoredTensor& tensor) {
