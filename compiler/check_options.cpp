@@ -5,7 +5,7 @@
 #include <variant>
 #include <vector>
 
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "ir/arch.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"

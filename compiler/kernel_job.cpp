@@ -7,7 +7,7 @@
 #include <mutex>
 #include <set>
 
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/observer.h"

@@ -22,6 +22,11 @@ std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std
 std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch, std::span<const double> input,
                                               std::span<const double> residual);
 
+// A pool, as an operator and at the end of a convolution: of `values`, so many planes of rows x cols, one after the
+// other.
+std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int64_t cols,
+                                   std::span<const double> values);
+
 double reference_activation(Activation activation, float leaky_slope, double x);
 
 // What the rounding of an output can grow with: sum |w x| + |bias| + |residual| before the activation, times the

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <string_view>
 #include <variant>
@@ -91,6 +92,10 @@ struct Convert {};
 
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
                                   Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity, Convert>;
+
+// For visitors: a function of several kinds of operators.
+template <typename Kind, typename... Kinds>
+concept OneOf = (std::same_as<Kind, Kinds> || ...);
 
 // "convolution", "linear", ...
 constexpr std::string_view kind_name(const OperatorKind& kind) {

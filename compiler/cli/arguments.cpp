@@ -4,15 +4,15 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
 #include "compiler/cli/console.h"
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -43,13 +43,6 @@ void check_option(const CLI::App& command, const std::string& prefix, std::strin
   if (is_known(names, name)) return;
   fail(ErrorKind::usage, "{} has no option '{}'{} ({} --help lists them)", prefix, name, did_you_mean(name, names),
        prefix);
-}
-
-std::optional<int> parse_whole_number(std::string_view text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 // The extents of `layer`'s image, limited to what --max-extent asks for but never below one output pixel.
@@ -109,7 +102,7 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 std::vector<int> parse_batches(const std::string& text) {
   std::vector<int> batches;
   for (const std::string& item : split_list("--batch", text)) {
-    const std::optional<int> batch = parse_whole_number(item);
+    const std::optional<int> batch = parse_number<int>(item);
     if (!batch || *batch < 1 || *batch > kMaxBatch)
       fail(ErrorKind::usage, "--batch '{}': '{}' is not a whole number from 1 to {}", text, item, kMaxBatch);
     if (std::find(batches.begin(), batches.end(), *batch) == batches.end()) batches.push_back(*batch);
@@ -120,20 +113,30 @@ std::vector<int> parse_batches(const std::string& text) {
 CLI::Validator whole_number(int lowest, int highest) {
   return CLI::Validator(
       [lowest, highest](const std::string& text) {
-        const std::optional<int> value = parse_whole_number(text);
+        const std::optional<int> value = parse_number<int>(text);
         const bool fits = value && *value >= lowest && *value <= highest;
         return fits ? std::string() : fmt::format("'{}' is not a whole number from {} to {}", text, lowest, highest);
       },
       "");
 }
 
-void check_arch(const std::string& name) {
+std::vector<std::string> known_arch_names() {
   std::vector<std::string> names;
   for (const ArchSpec& arch : known_archs()) names.emplace_back(arch.name);
+  return names;
+}
+
+const ArchSpec* arch_for_gpu(const std::string& arch) {
+  const std::optional<ArchName> name = parse_arch_name(arch);
+  return name ? arch_for_device(name->compute) : nullptr;
+}
+
+void check_arch(const std::string& name) {
+  const std::vector<std::string> names = known_arch_names();
   if (is_known(names, name)) return;
   const auto digits = std::ranges::find_if(name, [](unsigned char c) { return std::isdigit(c) != 0; });
   const std::string full_name = fmt::format("sm_{}", std::string(digits, name.end()));
-  const std::optional<int> compute = parse_whole_number(full_name.substr(3));
+  const std::optional<int> compute = parse_number<int>(full_name.substr(3));
   if (compute && !is_known(names, full_name) && *compute > known_archs().back().compute) {
     fail(ErrorKind::unsupported,
          "--arch {}: burin makes machine code for {}; --arch {} also puts PTX into the package, which the driver of a "
@@ -145,30 +148,35 @@ void check_arch(const std::string& name) {
   fail(ErrorKind::unsupported, "--arch {}: burin makes machine code for {}{}", name, fmt::join(names, ", "), nearest);
 }
 
+void refuse_given(const CLI::App& command, const std::vector<std::string>& options, const std::string& reason) {
+  for (const std::string& option : options) {
+    if (command.count(option) > 0) fail(ErrorKind::usage, "{} has no effect here: {}", option, reason);
+  }
+}
+
+void add_console_options(CLI::App& command) {
+  CLI::Option* quiet = command.add_flag_callback(
+      "-q,--quiet", [] { set_verbosity(Verbosity::quiet); }, "Neither progress nor notes; errors all the same");
+  command
+      .add_flag_callback(
+          "-v,--verbose", [] { set_verbosity(Verbosity::verbose); }, "A line for each kernel or step that is finished")
+      ->excludes(quiet);
+}
+
 void ImportArguments::add_to(CLI::App& command) {
-  command.add_option("--layer", options.layer_glob, "Only layers whose name matches (*, ?, [..])")->type_name("GLOB");
-  command
-      .add_option("--geometry", options.geometry_file,
-                  "JSON file with each layer's stride, pad, H, W..., for weights that do not carry it")
-      ->type_name("FILE");
-  command
-      .add_option("--input-shape", options.flags.input_shape,
-                  "For one bare array, or a model that leaves it open: CxHxW or HxW")
-      ->type_name("SHAPE");
-  command.add_option("--stride", options.flags.stride, "For one bare array: N or HxW")->type_name("N");
-  command.add_option("--pad", options.flags.pad, "For one bare array: N, HxW or top,bottom,left,right")->type_name("N");
-  command.add_option("--dilation", options.flags.dilation, "For one bare array: N or HxW")->type_name("N");
-  command.add_option("--groups", options.flags.groups, "For one bare array")
-      ->type_name("N")
-      ->check(whole_number(1, kMaxChannels));
-  command.add_option("--activation", activation, "Overrides the layers' activation: " + known_names<Activation>())
-      ->type_name("NAME");
-  command.add_option("--zero-threshold", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)")
-      ->type_name("T");
-  command
-      .add_option("--max-extent", max_extent,
-                  "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
-      ->type_name("N")
+  add_option(command, "--layer GLOB", options.layer_glob, "Only layers whose name matches (*, ?, [..])");
+  add_option(command, "--geometry FILE", options.geometry_file,
+             "JSON file with each layer's stride, pad, H, W..., for weights that do not carry it");
+  add_option(command, "--input-shape SHAPE", options.flags.input_shape,
+             "For one bare array, or a model that leaves it open: CxHxW or HxW");
+  add_option(command, "--stride N", options.flags.stride, "For one bare array: N or HxW");
+  add_option(command, "--pad N", options.flags.pad, "For one bare array: N, HxW or top,bottom,left,right");
+  add_option(command, "--dilation N", options.flags.dilation, "For one bare array: N or HxW");
+  add_option(command, "--groups N", options.flags.groups, "For one bare array")->check(whole_number(1, kMaxChannels));
+  add_option(command, "--activation NAME", activation, "Overrides the layers' activation: " + known_names<Activation>());
+  add_option(command, "--zero-threshold T", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)");
+  add_option(command, "--max-extent N", max_extent,
+             "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
       ->check(whole_number(1, kMaxSpatialExtent));
 }
 

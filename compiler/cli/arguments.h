@@ -3,6 +3,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "compiler/embed/settings.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/import.h"
+#include "ir/arch.h"
 
 namespace burin {
 
@@ -27,12 +29,32 @@ std::vector<std::string> split_list(const std::string& option, const std::string
 // "1,32" -> {1, 32}: batch sizes from 1 to kMaxBatch, each once.
 std::vector<int> parse_batches(const std::string& text);
 
+// Declares an option of a command. `name` also says what the value is in the help: "--batch LIST". One without dashes
+// must be given.
+template <typename Value>
+CLI::Option* add_option(CLI::App& command, const std::string& name, Value& value, const std::string& help) {
+  const std::size_t end = std::min(name.find(' '), name.size());
+  CLI::Option* const option = command.add_option(name.substr(0, end), value, help)->required(!name.starts_with('-'));
+  return option->type_name(name.substr(std::min(end + 1, name.size())));
+}
+
 // A check for options: a whole number from `lowest` to `highest`.
 CLI::Validator whole_number(int lowest, int highest);
 
+inline constexpr const char* kArchWithoutGpu = "sm_90";  // what is compiled for where there is none
+std::vector<std::string> known_arch_names();
+// What is compiled for a GPU of the architecture; null: burin has no code for it.
+const ArchSpec* arch_for_gpu(const std::string& arch);
 // Throws Error(unsupported) for an architecture that burin makes no machine code for: the one that was meant, or what
 // helps.
 void check_arch(const std::string& name);
+
+// -q and -v, which every command has.
+void add_console_options(CLI::App& command);
+
+// Whoever gives an option wants something, so one that would do nothing is an error. Throws Error(usage), "--batch has
+// no effect here: REASON", for the first of `options` that was given.
+void refuse_given(const CLI::App& command, const std::vector<std::string>& options, const std::string& reason);
 
 // The options that say how weights are read; the same for every command that reads them.
 struct ImportArguments {

@@ -4,15 +4,12 @@
 
 #include "compiler/assemble/locate.h"
 #include "compiler/cli/arguments.h"
-#include "compiler/cli/bench_report.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/file_kind.h"
-#include "compiler/cli/given_options.h"
+#include "compiler/cli/files.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_bench.h"
-#include "compiler/cli/output_paths.h"
 #include "compiler/cli/table.h"
 #include "compiler/execute/device_choice.h"
 #include "compiler/import/names.h"
@@ -141,22 +138,12 @@ std::string mean_text(const std::vector<BenchRow>& rows, CudnnMode mode) {
 
 // Columns of modes that no row is compared with stay empty, and are not shown.
 std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
-  using Align = Table::Align;
-  std::vector<Table::Column> columns = {{"layer"},
-                                        {"batch", Align::right},
-                                        {"code"},
-                                        {"warm us", Align::right},
-                                        {"p10/p90/p99", Align::right},
-                                        {"cold us", Align::right},
-                                        {"p10/p90/p99", Align::right},
-                                        {"model us", Align::right}};
-  if (dead) {
-    for (const char* name : {"dead", "skipped", "without/cold"}) columns.push_back({name, Align::right});
-  }
+  std::vector<std::string> columns = {"layer",        ">batch",   "code",         ">warm us",
+                                      ">p10/p90/p99", ">cold us", ">p10/p90/p99", ">model us"};
+  if (dead) columns.insert(columns.end(), {">dead", ">skipped", ">without/cold"});
   const std::size_t own_columns = columns.size();
-  for (const CudnnMode mode : kCudnnModes)
-    columns.push_back({fmt::format("cuDNN {} us", to_string(mode)), Align::right});
-  for (const CudnnMode mode : kCudnnModes) columns.push_back({fmt::format("{}/cold", to_string(mode)), Align::right});
+  for (const CudnnMode mode : kCudnnModes) columns.push_back(fmt::format(">cuDNN {} us", to_string(mode)));
+  for (const CudnnMode mode : kCudnnModes) columns.push_back(fmt::format(">{}/cold", to_string(mode)));
   Table table(columns);
   bool compared = false;
   for (const BenchRow& row : rows) {
@@ -316,33 +303,25 @@ void add_bench_command(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "bench", "Measure a package's network on a GPU, or its layers by themselves, beside cuDNN if asked");
   arguments->command = command;
-  command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
-  command->add_option("--device", arguments->device, "cuda:N (default cuda:0)")->type_name("DEVICE");
-  command->add_option("--batch", arguments->batches, "Batch sizes, e.g. 1,32 (default: what each kernel was tuned for)")
-      ->type_name("LIST");
-  command
-      ->add_option("--layer", arguments->layer,
-                   "Only layers whose name matches (*, ?, [..]); of a network: these by themselves")
-      ->type_name("GLOB");
-  command
-      ->add_option("--baseline", arguments->baseline,
-                   "cudnn: its best algorithm by measurement, in the same run; FP32 kernels beside FP32 and TF32, "
-                   "half kernels beside FP16 or BF16 and TF32")
-      ->type_name("NAME");
-  command
-      ->add_option("--dead", arguments->dead,
-                   "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
-                   "blocks are zero, e.g. 0,0.5,0.9")
-      ->type_name("LIST");
+  add_option(*command, "PACKAGE", arguments->package, "A .burin file");
+  add_option(*command, "--device DEVICE", arguments->device, "cuda:N (default cuda:0)");
+  add_option(*command, "--batch LIST", arguments->batches,
+             "Batch sizes, e.g. 1,32 (default: what each kernel was tuned for)");
+  add_option(*command, "--layer GLOB", arguments->layer,
+             "Only layers whose name matches (*, ?, [..]); of a network: these by themselves");
+  add_option(*command, "--baseline NAME", arguments->baseline,
+             "cudnn: its best algorithm by measurement, in the same run; FP32 kernels beside FP32 and TF32, "
+             "half kernels beside FP16 or BF16 and TF32");
+  add_option(*command, "--dead LIST", arguments->dead,
+             "Time each kernel also with activity maps and inputs of which these shares of the (cell, channel) "
+             "blocks are zero, e.g. 0,0.5,0.9");
   command->add_flag("--no-overlap", arguments->no_overlap,
                     "Network: no kernel is launched before those that it waits for have ended altogether");
-  command->add_option("--json", arguments->json, "Write all figures to FILE, too (-: to stdout instead of the table)")
-      ->type_name("FILE");
-  command->add_option("--samples", arguments->options.samples, "Timed graph replays for each figure (default 100)")
-      ->type_name("N")
+  add_option(*command, "--json FILE", arguments->json,
+             "Write all figures to FILE, too (-: to stdout instead of the table)");
+  add_option(*command, "--samples N", arguments->options.samples, "Timed graph replays for each figure (default 100)")
       ->check(whole_number(1, 100000));
-  command->add_option("--copies", arguments->options.copies, "Copies of the code for the cold times (default 8)")
-      ->type_name("N")
+  add_option(*command, "--copies N", arguments->options.copies, "Copies of the code for the cold times (default 8)")
       ->check(whole_number(1, 64));
   command->callback([arguments, &action] { action = [arguments] { return bench_package(*arguments); }; });
 }

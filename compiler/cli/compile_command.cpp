@@ -11,21 +11,19 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/file_kind.h"
-#include "compiler/cli/given_options.h"
-#include "compiler/cli/output_paths.h"
+#include "compiler/cli/files.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/verify/verification.h"
 #include "ir/arch.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -41,18 +39,14 @@ struct CompileArguments {
   std::string input;
   std::optional<std::string> output;
   std::optional<std::string> archs, layout;
-  std::string precision = std::string(to_string(Precision::fp32));
   std::string batches = "1";
   bool no_ptx = false;
   bool no_verify = false;
-  std::string plan;
-  std::string kernels = std::string(kAutoKind);
-  std::string linear_storage = std::string(to_string(Precision::fp32));
-  int tune = 0;  // plans to measure; 0: the models choose
   std::optional<std::string> tune_budget;
   ImportArguments import;
   CacheArguments cache;
-  CompileOptions options;
+  CompileSettings settings;  // those that options set as they are
+  CompileOptions options;    // those that only the tool has
 };
 
 const std::vector<std::string> kStages(std::begin(kStageNames), std::end(kStageNames));
@@ -68,25 +62,21 @@ std::string default_output(const std::string& input) {
 
 // What `burin doctor` shows as the default: the first GPU's architecture where burin knows it.
 std::vector<std::string> default_archs() {
-  constexpr const char* kWithoutGpu = "sm_90";
   const std::optional<std::string> native = native_arch();
   if (!native) {
-    print_note(fmt::format("no GPU found: compiling for {} (--arch chooses others)", kWithoutGpu));
-    return {kWithoutGpu};
+    print_note(fmt::format("no GPU found: compiling for {} (--arch chooses others)", kArchWithoutGpu));
+    return {kArchWithoutGpu};
   }
-  const auto known = known_archs();
-  if (std::none_of(known.begin(), known.end(), [&](const ArchSpec& arch) { return arch.name == *native; })) {
-    const std::optional<ArchName> name = parse_arch_name(*native);
-    const ArchSpec* runs = name ? arch_for_device(name->compute) : nullptr;
-    if (runs == nullptr) {
-      fail(ErrorKind::unsupported, "the GPU of this machine is {}, for which burin has no code; --arch chooses others",
-           *native);
-    }
+  const ArchSpec* runs = arch_for_gpu(*native);
+  if (runs == nullptr) {
+    fail(ErrorKind::unsupported, "the GPU of this machine is {}, for which burin has no code; --arch chooses others",
+         *native);
+  }
+  if (runs->name != *native) {
     print_note(fmt::format("no machine code for {} yet: compiling for {}, whose PTX the driver compiles for the GPU",
                            *native, runs->name));
-    return {std::string(runs->name)};
   }
-  return {*native};
+  return {std::string(runs->name)};
 }
 
 std::vector<std::string> resolve_archs(const std::string& text) {
@@ -114,14 +104,11 @@ void check_stages(const CompileOptions& options) {
 
 // "90s", "5m", "1h".
 double tuning_seconds(const CompileArguments& arguments) {
-  constexpr int kMostDigits = 6;
   const std::string text = arguments.tune_budget.value_or(fmt::format("{}m", kDefaultTuningMinutes));
   const std::map<char, double> units = {{'s', 1}, {'m', 60}, {'h', 3600}};
-  const std::string digits = text.substr(0, text.empty() ? 0 : text.size() - 1);
-  const bool is_number = !digits.empty() && digits.size() <= kMostDigits &&
-                         std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
   const auto unit = text.empty() ? units.end() : units.find(text.back());
-  const double seconds = is_number && unit != units.end() ? std::stod(digits) * unit->second : 0;
+  const double seconds =
+      unit == units.end() ? 0 : parse_number<int>(text.substr(0, text.size() - 1)).value_or(0) * unit->second;
   if (seconds <= 0) fail(ErrorKind::usage, "--tune-budget '{}': is no time such as 90s, 5m or 1h", text);
   return seconds;
 }
@@ -164,7 +151,7 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
 
 // What a person chose, or what ends before there is a plan, leaves nothing to tune.
 void check_tuning(const CompileArguments& arguments) {
-  if (arguments.tune == 0) {
+  if (arguments.settings.tune == 0) {
     if (arguments.tune_budget) fail(ErrorKind::usage, "--tune-budget: nothing is measured without --tune");
     return;
   }
@@ -179,7 +166,8 @@ void check_tuning(const CompileArguments& arguments) {
 
 void check_tuned_layers(const CompileArguments& arguments, const Network& network) {
   const auto is_linear = [](const Operator& op) { return std::holds_alternative<Linear>(op.kind); };
-  if (arguments.tune == 0 || !network.layers.empty() || std::ranges::any_of(network.operators, is_linear)) return;
+  if (arguments.settings.tune == 0 || !network.layers.empty() || std::ranges::any_of(network.operators, is_linear))
+    return;
   fail(ErrorKind::usage, "--tune measures kernels of convolutions and fully connected layers, and {} has none",
        arguments.input);
 }
@@ -286,20 +274,13 @@ std::string cache_folder(const CacheArguments& arguments) {
 }
 
 CompileSettings settings_of(const CompileArguments& arguments) {
-  CompileSettings settings;
+  CompileSettings settings = arguments.settings;
   if (arguments.archs) settings.archs = resolve_archs(*arguments.archs);
   settings.batches = parse_batches(arguments.batches);
-  settings.precision = arguments.precision;
   // A plan that is fed back has layouts of its own.
   if (!arguments.options.from_file) settings.layout = arguments.layout;
-  settings.kernels = arguments.kernels;
-  settings.plan = arguments.plan;
-  settings.linear_storage = arguments.linear_storage;
-  settings.skip_dead_tiles = arguments.options.skip_dead_tiles;
   settings.ptx = !arguments.no_ptx;
-  settings.tune = arguments.tune;
-  if (arguments.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
-  settings.jobs = arguments.options.jobs;
+  if (settings.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
   settings.cache = cache_folder(arguments.cache);
   settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
   return settings;
@@ -363,7 +344,7 @@ int compile(const CompileArguments& arguments) {
   }
   if (imported) verify_edited(result, *imported, options);
   write_package(result.package, output);
-  if (arguments.tune > 0) print_data(tuning_summary(result.package.manifest));
+  if (arguments.settings.tune > 0) print_data(tuning_summary(result.package.manifest));
   print_data(summarise(output, result.package.manifest, result.cached));
   return 0;
 }
@@ -375,83 +356,57 @@ void add_compile_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("compile", "Compile a network (an ONNX model), or layers (their weights), into a package");
   arguments->command = command;
+  add_option(*command, "INPUT", arguments->input,
+             "A model: .onnx, which gives a whole network; or weights: .safetensors, its .index.json, .npz, .npy");
+  add_option(*command, "-o,--output FILE", arguments->output, "The package (default: INPUT's name with .burin, here)");
+  add_option(*command, "--arch LIST", arguments->archs,
+             "Machine code for these, e.g. sm_80,sm_90 or native (default: native)");
+  add_option(*command, "--plan LIST", arguments->settings.plan,
+             "Choices not left to the provider: tile=1x14x14,groups=16,...; with --kernels dense: splits=2,...");
+  add_option(*command, "--kernels LIST", arguments->settings.kernels,
+             fmt::format("What computes the convolutions: auto (default: what is predicted to be faster), "
+                         "{}; or NAME=KIND for one",
+                         fmt::join(kernel_kind_names(), ", ")));
+  add_option(*command, "--linear-storage NAME", arguments->settings.linear_storage,
+             "Network: the weights of fully connected layers in memory: fp32 (default), or fp16, rounded; "
+             "arithmetic is FP32");
   command
-      ->add_option("INPUT", arguments->input,
-                   "A model: .onnx, which gives a whole network; or weights: .safetensors, its .index.json, .npz, .npy")
-      ->required()
-      ->type_name("");
-  command->add_option("-o,--output", arguments->output, "The package (default: INPUT's name with .burin, here)")
-      ->type_name("FILE");
-  command
-      ->add_option("--arch", arguments->archs, "Machine code for these, e.g. sm_80,sm_90 or native (default: native)")
-      ->type_name("LIST");
-  command
-      ->add_option("--plan", arguments->plan,
-                   "Choices not left to the provider: tile=1x14x14,groups=16,...; with --kernels dense: splits=2,...")
-      ->type_name("LIST");
-  command
-      ->add_option("--kernels", arguments->kernels,
-                   fmt::format("What computes the convolutions: auto (default: what is predicted to be faster), "
-                               "{}; or NAME=KIND for one",
-                               fmt::join(kernel_kind_names(), ", ")))
-      ->type_name("LIST");
-  command
-      ->add_option("--linear-storage", arguments->linear_storage,
-                   "Network: the weights of fully connected layers in memory: fp32 (default), or fp16, rounded; "
-                   "arithmetic is FP32")
-      ->type_name("NAME");
-  command
-      ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->tune,
+      ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->settings.tune,
                  fmt::format("Measure N candidates for each convolution and fully connected layer on the GPU, of all "
                              "kinds, and steps from the best; keep the fastest (default {})",
                              kDefaultTuningPlans))
       ->type_name("[=N]")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
       ->check(whole_number(1, kMaxTuningPlans));
-  command
-      ->add_option(
-          "--tune-budget", arguments->tune_budget,
-          fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
-                      "most work comes first",
-                      kDefaultTuningMinutes))
-      ->type_name("TIME");
-  command
-      ->add_option("--precision", arguments->precision,
-                   "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
-                   "sums go over to FP32 every so many terms")
-      ->type_name("NAME");
-  command
-      ->add_option("--layout", arguments->layout,
-                   "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
-                   "half tensors: n2chw (2 images side by side)")
-      ->type_name("NAME");
-  command->add_option("--batch", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)")
-      ->type_name("LIST");
-  command->add_flag("--skip-dead-tiles", arguments->options.skip_dead_tiles,
+  add_option(*command, "--tune-budget TIME", arguments->tune_budget,
+             fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
+                         "most work comes first",
+                         kDefaultTuningMinutes));
+  add_option(*command, "--precision NAME", arguments->settings.precision,
+             "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
+             "sums go over to FP32 every so many terms");
+  add_option(*command, "--layout NAME", arguments->layout,
+             "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
+             "half tensors: n2chw (2 images side by side)");
+  add_option(*command, "--batch LIST", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)");
+  command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
                     "(activity maps)");
   arguments->import.add_to(*command);
-  command->add_option("--dump-dir", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/")
-      ->type_name("DIR");
-  command
-      ->add_option("--stop-after", arguments->options.stop_after,
-                   fmt::format("Stop after a stage: {}", fmt::join(kStages, ", ")))
-      ->type_name("STAGE");
+  add_option(*command, "--dump-dir DIR", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/");
+  add_option(*command, "--stop-after STAGE", arguments->options.stop_after,
+             fmt::format("Stop after a stage: {}", fmt::join(kStages, ", ")));
   command
       ->add_option(
           "--from", arguments->options.from_file,
           "Go on from an edited stage file of one kernel: a plan, .ll or .ptx; NAME=FILE where there are several")
       ->type_name("[NAME=]FILE");
-  command->add_option("--jobs", arguments->options.jobs, "Kernels at once (default: one for each processor)")
-      ->type_name("N")
+  add_option(*command, "--jobs N", arguments->settings.jobs, "Kernels at once (default: one for each processor)")
       ->check(whole_number(0, kMaxJobs));
-  command
-      ->add_option("--cache", arguments->cache.folder,
-                   "Where kernels are kept for the next compilation (default: BURIN_CACHE, or ~/.cache/burin)")
-      ->type_name("DIR");
+  add_option(*command, "--cache DIR", arguments->cache.folder,
+             "Where kernels are kept for the next compilation (default: BURIN_CACHE, or ~/.cache/burin)");
   command->add_flag("--no-cache", arguments->cache.off, "Compile every kernel anew, and keep none");
-  command->add_option("--cache-limit", arguments->cache.limit_gib, "GiB that the cache may take (default 4)")
-      ->type_name("N")
+  add_option(*command, "--cache-limit N", arguments->cache.limit_gib, "GiB that the cache may take (default 4)")
       ->check(whole_number(1, 1 << 20));
   command->add_flag(
       "--no-ptx", arguments->no_ptx,

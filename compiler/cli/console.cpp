@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 
@@ -37,6 +38,14 @@ int terminal_columns() {
   return 80;
 }
 
+constexpr double kMinute = 60;
+
+// "50 s", "2 min 10 s"
+std::string duration_text(double seconds) {
+  if (seconds < kMinute) return fmt::format("{:.0f} s", seconds);
+  return fmt::format("{:.0f} min {:.0f} s", std::floor(seconds / kMinute), std::fmod(seconds, kMinute));
+}
+
 }  // namespace
 
 void set_verbosity(Verbosity wanted) { verbosity = wanted; }
@@ -65,6 +74,32 @@ void print_data(std::string_view text) {
 
 std::string coloured(std::string_view text, Colour colour) {
   return painted(text, colour == Colour::red ? "31" : "32", STDOUT_FILENO);
+}
+
+std::string remaining_text(double elapsed_seconds, double share) {
+  constexpr double kTooEarly = 2, kTooLittle = 0.02, kStep = 5;
+  if (elapsed_seconds < kTooEarly || share < kTooLittle || share >= 1) return "";
+  return fmt::format("about {} left", duration_text(std::ceil(elapsed_seconds * (1 - share) / share / kStep) * kStep));
+}
+
+void ProgressLines::update(int done, int total, std::string_view what, std::optional<double> share) {
+  done_ = done;
+  total_ = total;
+  what_ = what;
+  share_ = share;
+}
+
+std::optional<std::string> ProgressLines::due(Time now) {
+  if (now < next()) return std::nullopt;
+  last_ = now;
+  const double elapsed = std::chrono::duration<double>(now - start_).count();
+  std::string text = title_ + ":";
+  if (total_ > 0) text += fmt::format(" {} of {}", done_, total_);
+  text += fmt::format(" after {}", duration_text(std::floor(elapsed)));
+  const std::string left = share_ ? remaining_text(elapsed, *share_) : "";
+  if (!left.empty()) text += ", " + left;
+  if (!what_.empty()) text += ": " + what_;
+  return text;
 }
 
 ProgressBar::ProgressBar(std::string title)
@@ -130,17 +165,12 @@ void ProgressBar::draw(int done, int total, std::string_view what, std::optional
 void ProgressBar::finished(std::string_view what) {
   if (verbosity != Verbosity::verbose) return;
   const std::lock_guard lock(mutex_);
-  wipe_locked();
+  wipe();
   print_step(fmt::format("{}: {}", title_, what));
   lines_.printed(std::chrono::steady_clock::now());
 }
 
 void ProgressBar::wipe() {
-  const std::lock_guard lock(mutex_);
-  wipe_locked();
-}
-
-void ProgressBar::wipe_locked() {
   if (!drawn_) return;
   drawn_ = false;
   fmt::print(stderr, "\r\033[K");

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <thread>
 
-#include "compiler/cli/progress_lines.h"
-
 namespace burin {
 
 // How much is said on stderr: quiet, errors alone; verbose, a line for each step that is finished, too.
@@ -30,6 +28,35 @@ enum class Colour { red, green };
 // `text` in a colour where stdout is a terminal that wants colours (NO_COLOR and TERM=dumb do not), else as it is.
 std::string coloured(std::string_view text, Colour colour);
 
+// What is said of long work where no terminal can show a bar: a line now and then. Has no clock of its own: whoever
+// asks says what time it is.
+class ProgressLines {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  static constexpr std::chrono::seconds kInterval{10};
+
+  ProgressLines(std::string title, Time start) : title_(std::move(title)), start_(start), last_(start) {}
+
+  // What the next line will say.
+  void update(int done, int total, std::string_view what, std::optional<double> share);
+  // Something else was printed that tells of the work.
+  void printed(Time now) { last_ = now; }
+  // When the next line is due.
+  Time next() const { return last_ + kInterval; }
+  // "compiling: 12 of 53 after 20 s, about 40 s left: conv1 b1", where one is due.
+  std::optional<std::string> due(Time now);
+
+ private:
+  std::string title_;
+  Time start_, last_;
+  int done_ = 0, total_ = 0;
+  std::string what_;
+  std::optional<double> share_;
+};
+
+// "about 2 min 10 s left", by what has been done so far; empty when that says too little.
+std::string remaining_text(double elapsed_seconds, double share);
+
 // Tells on stderr how far long work is: on a terminal by one line that is drawn over, else by a line every ten seconds
 // (ProgressLines). Thread-safe.
 class ProgressBar {
@@ -44,14 +71,12 @@ class ProgressBar {
   void update(int done, int total, std::string_view what, std::optional<double> share = {});
   // A step has ended: a line of its own where verbose.
   void finished(std::string_view what);
-  // Wipes the line, so that other output starts on a clean one; the next update draws it again.
-  void wipe();
 
  private:
   enum class Form { none, bar, lines };
 
   void draw(int done, int total, std::string_view what, std::optional<double> share);
-  void wipe_locked();
+  void wipe();  // so that other output starts on a clean line; the next update draws it again
   void print_lines(const std::stop_token& stop);  // until then
 
   const std::string title_;

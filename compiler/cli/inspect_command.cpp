@@ -8,15 +8,12 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/file_kind.h"
-#include "compiler/cli/given_options.h"
+#include "compiler/cli/files.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/network_inspect.h"
-#include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "compiler/network/memory_plan.h"
 #include "compiler/network/simplify.h"
 #include "ir/error.h"
@@ -35,11 +32,6 @@ struct InspectArguments {
   bool memory = false;
   ImportArguments import;
 };
-
-// fp32 goes without saying.
-std::string precision_text(const Kernel& kernel) {
-  return kernel.precision == to_string(Precision::fp32) ? std::string() : kernel.precision;
-}
 
 // nchw goes without saying, and of half tensors n2chw.
 std::string layout_text(const KernelForm& form) {
@@ -112,32 +104,17 @@ std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batc
 }
 
 std::string print_table(const std::vector<InspectRow>& rows) {
-  using Align = Table::Align;
-  Table table({{"layer"},
-               {"shape"},
-               {"batch", Align::right},
-               {"sparsity", Align::right},
-               {"nonzeros", Align::right},
-               {"dead in/out", Align::right},
-               {"provider"},
-               {"precision"},
-               {"plan"},
-               {"layout"},
-               {"model us", Align::right},
-               {"tuned us", Align::right},
-               {"regs", Align::right},
-               {"spill B", Align::right},
-               {"code", Align::right},
-               {"CSR", Align::right},
-               {"dense", Align::right}});
+  Table table({"layer", "shape", ">batch", ">sparsity", ">nonzeros", ">dead in/out", "provider", "precision", "plan",
+               "layout", ">model us", ">tuned us", ">regs", ">spill B", ">code", ">CSR", ">dense"});
   std::vector<int> batches;
   for (const InspectRow& row : rows) {
     const Kernel& kernel = row.kernel;
     const KernelLayer& layer = *kernel.layer;
     table.add({kernel.op, short_shape(layer.shape), fmt::format("{}", kernel.planned_batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), with_separators(layer.nonzeros),
-               fmt::format("{}/{}", layer.dead_inputs, layer.dead_outputs), kernel.provider, precision_text(kernel),
-               kernel.plan_short, layout_text(kernel.form), microseconds_text(kernel.predicted_us),
+               fmt::format("{}/{}", layer.dead_inputs, layer.dead_outputs), kernel.provider,
+               precision_text(kernel.precision), kernel.plan_short, layout_text(kernel.form),
+               microseconds_text(kernel.predicted_us),
                kernel.tuning ? microseconds_text(chosen(*kernel.tuning).us) : "", known_count(row.code.registers),
                known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});
@@ -211,7 +188,7 @@ struct PassRecord {
 };
 
 std::string print_passes(const std::vector<PassRecord>& passes) {
-  Table table({{"pass"}, {"changes", Table::Align::right}, {"operators", Table::Align::right}});
+  Table table({"pass", ">changes", ">operators"});
   for (const PassRecord& record : passes) {
     table.add({record.pass, record.changes == 0 ? "unchanged" : with_separators(record.changes),
                with_separators(static_cast<long long>(record.operators))});
@@ -340,17 +317,12 @@ void add_inspect_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<InspectArguments>();
   CLI::App* command = app.add_subcommand("inspect", "Show what a model, a weights file or a package holds");
   arguments->command = command;
-  command->add_option("INPUT", arguments->input, "A package, an ONNX model or a weights file")
-      ->required()
-      ->type_name("");
-  command
-      ->add_option("--arch", arguments->arch, "Weights: plan for this; package: show this cubin (default sm_90, first)")
-      ->type_name("NAME");
-  command->add_option("--batch", arguments->batches, "Weights: batch sizes to plan for (default 1)")->type_name("LIST");
-  command->add_option("--precision", arguments->precision, "Weights: precision to plan for (default fp32)")
-      ->type_name("NAME");
-  command->add_option("--layout", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4")
-      ->type_name("NAME");
+  add_option(*command, "INPUT", arguments->input, "A package, an ONNX model or a weights file");
+  add_option(*command, "--arch NAME", arguments->arch,
+             "Weights: plan for this; package: show this cubin (default sm_90, first)");
+  add_option(*command, "--batch LIST", arguments->batches, "Weights: batch sizes to plan for (default 1)");
+  add_option(*command, "--precision NAME", arguments->precision, "Weights: precision to plan for (default fp32)");
+  add_option(*command, "--layout NAME", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");

@@ -1,4 +1,5 @@
-// The rows of `burin inspect`: one for each kernel of a package, or for each layer and batch size of a weights file.
+// What `burin inspect` shows: a row for each kernel of a package, or for each layer and batch size of a weights file;
+// of a package that holds a whole network also its programs, step by step.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -36,5 +37,10 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
 
 // Imports nothing more; analyses and chooses, for each layer by itself.
 std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options);
+
+// Inputs and outputs, then for each program its steps with the kernels that they launch, and its memory. What the
+// assembler said is of the cubin for `arch`, or of the first. With `memory`, also where each tensor lies.
+std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory);
+nlohmann::ordered_json network_json(const Manifest& manifest, const std::optional<std::string>& arch);
 
 }  // namespace burin

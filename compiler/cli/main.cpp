@@ -8,7 +8,6 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/given_options.h"
 #include "ir/error.h"
 
 namespace burin {

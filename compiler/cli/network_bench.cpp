@@ -1,19 +1,17 @@
 #include "compiler/cli/network_bench.h"
 
-#include <algorithm>
+#include <filesystem>
 
-#include "compiler/cli/bench_report.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/program_json.h"
 #include "compiler/cli/table.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "ir/package/atomic_file.h"
 
 namespace burin {
 namespace {
 
-using Align = Table::Align;
 constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 
 NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& run, int index) {
@@ -35,14 +33,8 @@ double images_per_second(const NetworkBench& bench) {
 std::string percentiles(const Measurement& m) { return times_text({m.median_us, m.p90_us, m.p99_us}); }
 
 std::string print_summary(const std::vector<NetworkBench>& benches) {
-  Table table({{"batch", Align::right},
-               {"runs as"},
-               {"latency us p50/p90/p99", Align::right},
-               {"with host us p50/p90/p99", Align::right},
-               {"back to back us", Align::right},
-               {"images/s", Align::right},
-               {"sum of steps us", Align::right},
-               {"arena", Align::right}});
+  Table table({">batch", "runs as", ">latency us p50/p90/p99", ">with host us p50/p90/p99", ">back to back us",
+               ">images/s", ">sum of steps us", ">arena"});
   for (const NetworkBench& bench : benches) {
     const std::string prefix = fmt::format("batch {} runs as ", bench.batch);
     std::string parts = bench.schedule;
@@ -59,14 +51,7 @@ std::string print_summary(const std::vector<NetworkBench>& benches) {
 std::string share_text(double us, double all) { return all > 0 ? fmt::format("{:.1f} %", 100 * us / all) : "-"; }
 
 std::string print_steps(const NetworkBench& bench) {
-  Table table({{"step", Align::right},
-               {"operator"},
-               {"kind"},
-               {"kernel"},
-               {"us", Align::right},
-               {"p10/p90", Align::right},
-               {"share", Align::right},
-               {"model us", Align::right}});
+  Table table({">step", "operator", "kind", "kernel", ">us", ">p10/p90", ">share", ">model us"});
   const double all = bench.times.sum_of_steps_us();
   double predicted = 0;
   for (std::size_t i = 0; i < bench.steps.size(); ++i) {
@@ -110,6 +95,34 @@ nlohmann::ordered_json to_json(const NetworkBench& bench) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json measurement_json(const Measurement& m) {
+  return {{"median_us", m.median_us},
+          {"p10_us", m.p10_us},
+          {"p90_us", m.p90_us},
+          {"p99_us", m.p99_us},
+          {"min_us", m.min_us},
+          {"launches_per_graph", m.launches_per_graph},
+          {"samples", m.samples_us.size()}};
+}
+
+nlohmann::ordered_json bench_document(const std::string& package, const DeviceInfo& device) {
+  return {{"package", package},
+          {"package_bytes", std::filesystem::file_size(package)},
+          {"device", device.name},
+          {"arch", device.arch()},
+          {"driver", device.driver_version}};
+}
+
+bool write_document(const std::string& file, const std::string& document) {
+  const bool to_stdout = file == "-";
+  if (to_stdout) {
+    print_data(document);
+  } else {
+    write_file_atomically(file, document);
+  }
+  return to_stdout;
+}
 
 NetworkBench bench_network(const Device& device, const Stream& stream, const LoadedNetwork& network,
                            const Manifest& manifest, int batch, const NetworkOptions& options,

@@ -1,6 +1,7 @@
-// burin bench of a package that holds a whole network.
+// burin bench of a package that holds a whole network, and what it says of layers as well.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,6 +10,12 @@
 #include "runtime/bench/measure_network.h"
 
 namespace burin {
+
+nlohmann::ordered_json measurement_json(const Measurement& m);
+// How a document begins: the package and the device.
+nlohmann::ordered_json bench_document(const std::string& package, const DeviceInfo& device);
+// Writes a document to a file, or to stdout for "-". Whether it went to stdout, where no table may follow.
+bool write_document(const std::string& file, const std::string& document);
 
 struct NetworkBenchArguments {
   std::string package;

@@ -8,12 +8,10 @@
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/file_kind.h"
-#include "compiler/cli/npy_reader.h"
-#include "compiler/cli/npy_writer.h"
-#include "compiler/cli/output_paths.h"
+#include "compiler/cli/files.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/execute/executor.h"
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "compiler/import/weights_tensor.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -187,21 +185,19 @@ int run(const RunArguments& arguments) {
 void add_run_command(CLI::App& app, Action& action) {
   auto arguments = std::make_shared<RunArguments>();
   CLI::App* command = app.add_subcommand("run", "Run a package's network, or one of its layers, on input from files");
-  command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
-  command->add_option("--layer", arguments->layer, "The layer's name (default: the whole network)")->type_name("NAME");
-  command
-      ->add_option("--input", arguments->inputs,
-                   "The input, [N,C,H,W] or [C,H,W], as .npy; NAME=FILE for each of several: a layer's residual")
+  add_option(*command, "PACKAGE", arguments->package, "A .burin file");
+  add_option(*command, "--layer NAME", arguments->layer, "The layer's name (default: the whole network)");
+  add_option(*command, "--input FILE", arguments->inputs,
+             "The input, [N,C,H,W] or [C,H,W], as .npy; NAME=FILE for each of several: a layer's residual")
       ->required()
-      ->type_name("FILE")
       ->expected(1)
       ->take_all();
-  command->add_option("--output", arguments->outputs, "Where the output goes, as .npy; NAME=FILE for each of several")
+  add_option(*command, "--output FILE", arguments->outputs,
+             "Where the output goes, as .npy; NAME=FILE for each of several")
       ->required()
-      ->type_name("FILE")
       ->expected(1)
       ->take_all();
-  command->add_option("--device", arguments->device, "auto (default), host, cuda or cuda:N")->type_name("DEVICE");
+  add_option(*command, "--device DEVICE", arguments->device, "auto (default), host, cuda or cuda:N");
   command->callback([arguments, &action] { action = [arguments] { return run(*arguments); }; });
 }
 

@@ -4,8 +4,19 @@
 #include <cmath>
 
 #include "ir/error.h"
+#include "ir/precision.h"
 
 namespace burin {
+namespace {
+
+// Columns that a UTF-8 text takes.
+int display_width(const std::string& text) {
+  // Continuation bytes of UTF-8 take no column.
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+}
+
+}  // namespace
 
 void Table::add(std::vector<std::string> cells) {
   BURIN_CHECK(cells.size() == columns_.size(), "a table of {} columns got {} cells", columns_.size(), cells.size());
@@ -23,7 +34,7 @@ std::string Table::print() const {
     for (const auto& row : rows_) widths[i] = std::max(widths[i], display_width(row[i]));
     if (widths[i] == 0) continue;  // nothing to show: left out
     for (const auto& row : footers_) widths[i] = std::max(widths[i], display_width(row[i]));
-    widths[i] = std::max(widths[i], display_width(columns_[i].title));
+    widths[i] = std::max(widths[i], display_width(title(i)));
   }
   std::string text;
   int line_width = 0;
@@ -31,21 +42,21 @@ std::string Table::print() const {
     std::string line;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       if (widths[i] == 0) continue;
-      const std::string& value = cell(i);
+      const std::string value = cell(i);
       const std::string blanks(static_cast<std::size_t>(widths[i] - display_width(value)), ' ');
       if (!line.empty()) line += "  ";
-      line += columns_[i].align == Align::left ? value + blanks : blanks + value;
+      line += is_right(i) ? blanks + value : value + blanks;
     }
     line_width = std::max(line_width, display_width(line));
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   };
-  add_line([&](std::size_t i) -> const std::string& { return columns_[i].title; });
+  add_line([&](std::size_t i) { return title(i); });
   const std::string rule(static_cast<std::size_t>(line_width), '-');
   text += rule + "\n";
-  for (const auto& row : rows_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  for (const auto& row : rows_) add_line([&](std::size_t i) { return row[i]; });
   if (!footers_.empty()) text += rule + "\n";
-  for (const auto& row : footers_) add_line([&](std::size_t i) -> const std::string& { return row[i]; });
+  for (const auto& row : footers_) add_line([&](std::size_t i) { return row[i]; });
   return text;
 }
 
@@ -75,10 +86,24 @@ std::string microseconds_text(double microseconds) {
   return fmt::format("{:.0f}", microseconds);
 }
 
-int display_width(const std::string& text) {
-  // Continuation bytes of UTF-8 take no column.
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+std::string times_text(std::initializer_list<double> microseconds) {
+  std::string text;
+  for (const double us : microseconds) text += (text.empty() ? "" : "/") + microseconds_text(us);
+  return text;
+}
+
+std::string cuda_version_text(int version) {
+  constexpr int kMajor = 1000, kMinor = 10;
+  return fmt::format("{}.{}", version / kMajor, version % kMajor / kMinor);
+}
+
+std::string others_text(const std::vector<KernelOption>& options) {
+  if (options.size() < 2) return {};
+  return fmt::format(" ({})", describe(std::vector<KernelOption>(options.begin() + 1, options.end())));
+}
+
+std::string precision_text(const std::string& precision) {
+  return precision == to_string(Precision::fp32) ? std::string() : precision;
 }
 
 }  // namespace burin

@@ -12,8 +12,6 @@
 namespace burin {
 namespace {
 
-using Align = Table::Align;
-
 // The time of the models' choice over the chosen one's; nothing where the models' choice has a fault.
 std::optional<double> gain_of(const TuningRecord& tuning) {
   const TuningCandidate& own = tuning.candidates.front();
@@ -31,11 +29,6 @@ std::string tried_text(const TuningRecord& tuning) {
   return text;
 }
 
-std::string driver_text(int version) {
-  constexpr int kMajor = 1000, kMinor = 10;
-  return fmt::format("{}.{}", version / kMajor, version % kMajor / kMinor);
-}
-
 std::string remark_on(const TuningRecord& tuning, std::size_t candidate) {
   std::string text = tuning.candidates[candidate].fault;
   const auto add = [&](std::string_view remark) { text += fmt::format("{}{}", text.empty() ? "" : "; ", remark); };
@@ -51,15 +44,7 @@ const TuningCandidate& chosen(const TuningRecord& tuning) {
 }
 
 std::string tuning_summary(const Manifest& manifest) {
-  Table table({{"layer"},
-               {"batch", Align::right},
-               {"provider"},
-               {"plan"},
-               {"model us", Align::right},
-               {"tuned us", Align::right},
-               {"models' us", Align::right},
-               {"gain", Align::right},
-               {"plans", Align::right}});
+  Table table({"layer", ">batch", "provider", "plan", ">model us", ">tuned us", ">models' us", ">gain", ">plans"});
   std::vector<double> gains;
   for (const Kernel& kernel : manifest.kernels) {
     if (!kernel.tuning) continue;
@@ -84,12 +69,7 @@ std::string tuning_table(const TuningRecord& tuning) {
     const bool a_failed = !candidates[a].fault.empty(), b_failed = !candidates[b].fault.empty();
     return a_failed != b_failed ? b_failed : candidates[a].us < candidates[b].us;
   });
-  Table table({{"provider"},
-               {"plan"},
-               {"model us", Align::right},
-               {"measured us", Align::right},
-               {"error/tolerance", Align::right},
-               {"remark"}});
+  Table table({"provider", "plan", ">model us", ">measured us", ">error/tolerance", "remark"});
   for (const std::size_t i : order) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();
@@ -98,7 +78,7 @@ std::string tuning_table(const TuningRecord& tuning) {
   }
   return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); a launch in a graph, {} copies of the code in turn\n",
                      candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,
-                     driver_text(tuning.driver_version), tuning.code_copies) +
+                     cuda_version_text(tuning.driver_version), tuning.code_copies) +
          table.print();
 }
 

@@ -1,13 +1,12 @@
 // burin verify: does a package compute what this model, or these weights, say?
+#include <filesystem>
 #include <random>
 
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
-#include "compiler/cli/file_kind.h"
-#include "compiler/cli/given_options.h"
+#include "compiler/cli/files.h"
 #include "compiler/cli/json_output.h"
-#include "compiler/cli/source_of_package.h"
 #include "compiler/cli/verify_report.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -40,6 +39,23 @@ void check_effects(const VerifyArguments& arguments, const Manifest& manifest) {
   } else if (arguments.geometry) {
     fail(ErrorKind::usage, "--geometry: {} holds a network, whose model says itself what its layers are",
          arguments.package);
+  }
+}
+
+// "; the package was compiled from net.onnx" where `path` has another name, else nothing.
+std::string other_source(const std::string& path, const Manifest& manifest) {
+  if (manifest.source.empty() || std::filesystem::path(path).filename() == manifest.source) return "";
+  return "; the package was compiled from " + manifest.source;
+}
+
+// Does `work`, whose faults of input say what the package was compiled from.
+template <typename Work>
+auto comparing_with(const std::string& path, const Manifest& manifest, const Work& work) {
+  try {
+    return work();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    fail(error.kind(), "{}{}", error.what(), other_source(path, manifest));
   }
 }
 
@@ -97,28 +113,21 @@ void add_verify_command(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("verify", "Compare a package with its model or weights: random inputs, float64 reference");
   arguments->command = command;
-  command->add_option("PACKAGE", arguments->package, "A .burin file")->required()->type_name("");
-  command->add_option("--against", arguments->against, "The model or weights that it was compiled from")
-      ->required()
-      ->type_name("MODEL");
-  command->add_option("--geometry", arguments->geometry, "The geometry file that it was compiled with")
-      ->type_name("FILE");
-  command->add_option("--layer", arguments->options.layer, "Only layers whose name matches (*, ?, [..])")
-      ->type_name("GLOB");
-  command->add_option("--device", arguments->device, "auto (default), host, cuda or cuda:N")->type_name("DEVICE");
-  command->add_option("--batch", arguments->batch, "Images (default: what each program was compiled for)")
-      ->type_name("N");
-  command->add_option("--seed", arguments->seed, "Of the random inputs (default: a new one)")->type_name("N");
-  command
-      ->add_option("--jobs", arguments->options.jobs, "Kernels at once on the host (default: one for each processor)")
-      ->type_name("N")
+  add_option(*command, "PACKAGE", arguments->package, "A .burin file");
+  add_option(*command, "--against MODEL", arguments->against, "The model or weights that it was compiled from")
+      ->required();
+  add_option(*command, "--geometry FILE", arguments->geometry, "The geometry file that it was compiled with");
+  add_option(*command, "--layer GLOB", arguments->options.layer, "Only layers whose name matches (*, ?, [..])");
+  add_option(*command, "--device DEVICE", arguments->device, "auto (default), host, cuda or cuda:N");
+  add_option(*command, "--batch N", arguments->batch, "Images (default: what each program was compiled for)");
+  add_option(*command, "--seed N", arguments->seed, "Of the random inputs (default: a new one)");
+  add_option(*command, "--jobs N", arguments->options.jobs,
+             "Kernels at once on the host (default: one for each processor)")
       ->check(whole_number(0, kMaxJobs));
   command->add_flag("--layers", arguments->options.steps,
                     "Network: each step, too, on what the package computed before it (done anyway where one is wrong)");
-  command
-      ->add_option("--images", arguments->options.images,
-                   "Images of a batch that are compared: first, last, others (default: of a network 4, of layers all)")
-      ->type_name("N")
+  add_option(*command, "--images N", arguments->options.images,
+             "Images of a batch that are compared: first, last, others (default: of a network 4, of layers all)")
       ->check(whole_number(1, kMaxBatch));
   command->add_flag("--json", arguments->json, "For machines");
   command->callback([arguments, &action] { action = [arguments] { return verify_package(*arguments); }; });

@@ -11,8 +11,6 @@
 namespace burin {
 namespace {
 
-using Align = Table::Align;
-
 std::string result_text(bool passed) { return passed ? "ok" : "FAILED"; }
 
 // What is compared beside values, such as activity maps, has no figures.
@@ -36,23 +34,10 @@ std::string images_text(const ProgramResult& result) {
 
 const Kernel& kernel_of(const Manifest& manifest, const Step& step) { return *find_kernel(manifest, step.kernel); }
 
-// fp32 goes without saying.
-std::string precision_text(const std::string& precision) {
-  return precision == to_string(Precision::fp32) ? std::string() : precision;
-}
-
 // A layer's row has the layer's name, and one for each map that it writes.
 std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
-  Table table({{layers ? "layer" : "output"},
-               {"precision"},
-               {"batch", Align::right},
-               {"planned for", Align::right},
-               {"images"},
-               {"result"},
-               {"error/tolerance", Align::right},
-               {"relative error", Align::right},
-               {"sum of", Align::right},
-               {"worst element"}});
+  Table table({layers ? "layer" : "output", "precision", ">batch", ">planned for", "images", "result",
+               ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const ProgramResult& result : verification.results) {
     const Program& program = *result.program;
     const std::string precision =
@@ -79,14 +64,8 @@ std::string print_outputs(const Verification& verification, const Manifest& mani
 }
 
 std::string print_steps(const ProgramResult& result) {
-  Table table({{"step", Align::right},
-               {"operator"},
-               {"kind"},
-               {"result"},
-               {"error/tolerance", Align::right},
-               {"relative error", Align::right},
-               {"sum of", Align::right},
-               {"worst element"}});
+  Table table(
+      {">step", "operator", "kind", "result", ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const StepResult& seen : result.steps) {
     const Step& step = result.program->steps[static_cast<std::size_t>(seen.step)];
     table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed),

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "compiler/choose/choose.h"
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/kernel_kinds.h"
 #include "compiler/measure/tune_on_gpu.h"

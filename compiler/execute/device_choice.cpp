@@ -1,10 +1,9 @@
 #include "compiler/execute/device_choice.h"
 
-#include <algorithm>
-#include <charconv>
 #include <string_view>
 
 #include "ir/error.h"
+#include "ir/text.h"
 #include "runtime/burin/runtime.hpp"
 
 namespace burin {
@@ -29,10 +28,9 @@ DeviceChoice choose_device(const std::string& text) {
   }
   int ordinal = 0;
   if (text != "cuda") {
-    const std::string_view digits = std::string_view(text).substr(std::min<std::size_t>(text.size(), 5));
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
-    if (!text.starts_with("cuda:") || error != std::errc() || end != digits.data() + digits.size() || ordinal < 0)
-      fail(ErrorKind::usage, "--device '{}' is not one of auto, host, cuda, cuda:N", text);
+    constexpr std::string_view kPrefix = "cuda:";
+    ordinal = text.starts_with(kPrefix) ? parse_number<int>(text.substr(kPrefix.size())).value_or(-1) : -1;
+    if (ordinal < 0) fail(ErrorKind::usage, "--device '{}' is not one of auto, host, cuda, cuda:N", text);
   }
   const int devices = device_count();
   if (ordinal >= devices) {

@@ -1,6 +1,8 @@
 #include "compiler/execute/executor.h"
 
-#include "compiler/execute/gpu_executor.h"
+#include <cstring>
+#include <numeric>
+
 #include "compiler/rebuild_module.h"
 #include "runtime/network_schedule.h"
 
@@ -38,24 +40,24 @@ std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Packag
   return std::make_unique<HostExecutor>(package, jobs, std::move(edited));
 }
 
-std::vector<float> pick_images(std::span<const float> tensor, int batch, const std::vector<int>& images) {
-  const std::size_t size = tensor.size() / static_cast<std::size_t>(batch);
+std::vector<float> pick_images(const std::vector<float>& tensor, int batch, const std::vector<int>& images) {
+  const auto size = static_cast<std::ptrdiff_t>(tensor.size()) / batch;
   std::vector<float> picked;
-  picked.reserve(size * images.size());
+  picked.reserve(static_cast<std::size_t>(size) * images.size());
   for (const int image : images) {
-    const auto values = tensor.subspan(static_cast<std::size_t>(image) * size, size);
-    picked.insert(picked.end(), values.begin(), values.end());
+    picked.insert(picked.end(), tensor.begin() + image * size, tensor.begin() + (image + 1) * size);
   }
   return picked;
 }
 
-Tensors slice_images(const Tensors& tensors, int batch, int first, int count) {
-  Tensors slices;
-  for (const std::vector<float>& tensor : tensors) {
-    const auto size = static_cast<std::ptrdiff_t>(tensor.size()) / batch;
-    slices.emplace_back(tensor.begin() + first * size, tensor.begin() + (first + count) * size);
-  }
-  return slices;
+Tensors pick_images(const Tensors& tensors, int batch, const std::vector<int>& images) {
+  Tensors picked;
+  for (const std::vector<float>& tensor : tensors) picked.push_back(pick_images(tensor, batch, images));
+  return picked;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch,
@@ -65,8 +67,10 @@ Tensors run_programs(Executor& executor, const std::vector<const Program*>& prog
   Tensors outputs(programs.front()->outputs().size());
   int first = 0;
   for (const NetworkPart& part : parts) {
+    std::vector<int> images(static_cast<std::size_t>(part.images));
+    std::iota(images.begin(), images.end(), first);
     const Tensors made =
-        executor.run(program_for(programs, part.images), part.images, slice_images(inputs, batch, first, part.images));
+        executor.run(program_for(programs, part.images), part.images, pick_images(inputs, batch, images));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       outputs[i].insert(outputs[i].end(), made[i].begin(), made[i].end());
     }

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -33,11 +32,19 @@ class Executor {
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0,
                                         std::map<std::string, std::string> edited = {});
 
+// The same on a GPU, through the runtime. What it makes of each tensor is written on memory that was NaN before. A run
+// without a visitor launches the program's graph twice, whose outputs must be the same; with one it launches the steps
+// one after the other and looks at each.
+std::unique_ptr<Executor> make_gpu_executor(int ordinal, const Package& package);
+
 // Any number of images, by those of the programs of one name that the runtime would choose, one after the other.
 Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch, const Tensors& inputs);
 
-// `count` images of each tensor, from `first` on; and chosen ones. No tensor is a map.
-Tensors slice_images(const Tensors& tensors, int batch, int first, int count);
-std::vector<float> pick_images(std::span<const float> tensor, int batch, const std::vector<int>& images);
+// Chosen images of tensors, none of which is a map.
+std::vector<float> pick_images(const std::vector<float>& tensor, int batch, const std::vector<int>& images);
+Tensors pick_images(const Tensors& tensors, int batch, const std::vector<int>& images);
+
+// Unlike ==, also of NaN.
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b);
 
 }  // namespace burin

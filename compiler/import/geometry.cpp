@@ -5,9 +5,9 @@
 #include <limits>
 #include <set>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/json_text.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "ir/limits.h"
 #include "ir/text.h"
 
@@ -16,8 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kAttributes = {"weight", "bias", "stride",     "pad",         "dilation", "groups",
-                                              "H",      "W",    "activation", "leaky_slope", "residual"};
 // What other tools call the same things.
 struct OtherName {
   std::string_view theirs, ours;
@@ -42,11 +40,26 @@ constexpr Range kGroupsRange{1, kMaxChannels};
 constexpr Range kChannelRange{1, kMaxChannels};
 constexpr Range kSpatialRange{1, kMaxSpatialExtent};
 
-// One attribute as text, with what is needed to complain about it.
+// JSON values take the form that flags have, so that one reader serves both: [1, 2] is "1x2", four numbers are
+// "1,2,3,4".
+std::string flag_text(const json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array() || value.empty()) return value.dump();
+  std::string text;
+  for (const json& element : value) {
+    if (element.is_structured()) return value.dump();
+    if (!text.empty()) text += value.size() == 2 ? 'x' : ',';
+    text += flag_text(element);
+  }
+  return text;
+}
+
+// One attribute with what is needed to complain about it.
 struct Attribute {
   const GeometryPlace& place;
   std::string name;  // "stride" or "--stride"
-  std::string text;
+  json value;
+  std::string text = flag_text(value);
 
   [[noreturn]] void fault(ErrorKind kind, const std::string& what) const {
     throw Error(kind, fmt::format("{}{}{} is \"{}\"; {}", place.text, place.text.empty() ? "" : ": ", name,
@@ -91,14 +104,11 @@ int parse_count(const Attribute& attribute, const Range& range) {
   return in_range(*number, range, attribute);
 }
 
-struct Extent {
-  int h = 1, w = 1;
-};
-
-Extent parse_extent(const Attribute& attribute, const Range& range) {
+void set_extent(const Attribute& attribute, int& h, int& w) {
   const auto numbers = split_numbers(attribute.text, 'x');
   if (!numbers || numbers->size() > 2) attribute.fault("it must be one whole number, or two as HxW");
-  return {in_range(numbers->front(), range, attribute), in_range(numbers->back(), range, attribute)};
+  h = in_range(numbers->front(), kStrideRange, attribute);
+  w = in_range(numbers->back(), kStrideRange, attribute);
 }
 
 Padding parse_padding(const Attribute& attribute) {
@@ -117,6 +127,7 @@ Padding parse_padding(const Attribute& attribute) {
 }
 
 Activation parse_activation_name(const Attribute& attribute) {
+  if (attribute.value.is_null()) return Activation::none;
   const auto activation = parse_enum<Activation>(attribute.text);
   if (!activation) attribute.fault("it must be one of " + known_names<Activation>());
   return *activation;
@@ -134,70 +145,54 @@ bool parse_bool(const Attribute& attribute) {
   attribute.fault("it must be true or false");
 }
 
-// JSON values take the form that flags have, so that one reader serves both: [1, 2] is "1x2", four numbers are
-// "1,2,3,4".
-std::string flag_text(const json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array() || value.empty()) return value.dump();
-  std::string text;
-  for (const json& element : value) {
-    if (element.is_structured()) return value.dump();
-    if (!text.empty()) text += value.size() == 2 ? 'x' : ',';
-    text += flag_text(element);
-  }
-  return text;
+std::string tensor_name(const Attribute& attribute) {
+  if (!attribute.value.is_string() || attribute.text.empty()) attribute.fault("it must be a tensor's name");
+  return attribute.text;
 }
 
-std::string tensor_name(const json& value, const Attribute& attribute) {
-  if (!value.is_string() || value.get_ref<const std::string&>().empty()) attribute.fault("it must be a tensor's name");
-  return value.get<std::string>();
+void set_bias(const Attribute& attribute, LayerGeometry& layer) {
+  const bool none = attribute.value.is_null() || attribute.value == false;
+  layer.bias = none ? LayerGeometry::Bias::none : LayerGeometry::Bias::required;
+  if (!none && attribute.value != true) layer.bias_tensor = tensor_name(attribute);
 }
 
-void set_bias(const json& value, const Attribute& attribute, LayerGeometry& layer) {
-  if (value.is_null() || value == false) {
-    layer.bias = LayerGeometry::Bias::none;
-    return;
-  }
-  layer.bias = LayerGeometry::Bias::required;
-  if (value != true) layer.bias_tensor = tensor_name(value, attribute);
-}
+struct AttributeRule {
+  std::string name;
+  void (*set)(const Attribute&, LayerGeometry&);
+};
+const AttributeRule kRules[] = {
+    {"weight", [](const Attribute& given, LayerGeometry& layer) { layer.weight = tensor_name(given); }},
+    {"bias", set_bias},
+    {"stride", [](const Attribute& given,
+                  LayerGeometry& layer) { set_extent(given, layer.shape.stride_h, layer.shape.stride_w); }},
+    {"pad", [](const Attribute& given, LayerGeometry& layer) { layer.shape.pad = parse_padding(given); }},
+    {"dilation", [](const Attribute& given,
+                    LayerGeometry& layer) { set_extent(given, layer.shape.dilation_h, layer.shape.dilation_w); }},
+    {"groups",
+     [](const Attribute& given, LayerGeometry& layer) { layer.shape.groups = parse_count(given, kGroupsRange); }},
+    {"H", [](const Attribute& given, LayerGeometry& layer) { layer.in_h = parse_count(given, kSpatialRange); }},
+    {"W", [](const Attribute& given, LayerGeometry& layer) { layer.in_w = parse_count(given, kSpatialRange); }},
+    {"activation", [](const Attribute& given,
+                      LayerGeometry& layer) { layer.shape.epilogue.activation = parse_activation_name(given); }},
+    {"leaky_slope",
+     [](const Attribute& given, LayerGeometry& layer) { layer.shape.epilogue.leaky_slope = parse_slope(given); }},
+    {"residual",
+     [](const Attribute& given, LayerGeometry& layer) { layer.shape.epilogue.residual = parse_bool(given); }},
+};
 
 // False when burin knows no such attribute.
-bool set_attribute(const std::string& key, const json& value, LayerGeometry& layer) {
-  const Attribute attribute{layer.place, key, flag_text(value)};
-  if (key == "weight") {
-    layer.weight = tensor_name(value, attribute);
-  } else if (key == "bias") {
-    set_bias(value, attribute, layer);
-  } else if (key == "stride") {
-    const Extent stride = parse_extent(attribute, kStrideRange);
-    layer.stride_h = stride.h, layer.stride_w = stride.w;
-  } else if (key == "dilation") {
-    const Extent dilation = parse_extent(attribute, kStrideRange);
-    layer.dilation_h = dilation.h, layer.dilation_w = dilation.w;
-  } else if (key == "pad") {
-    layer.pad = parse_padding(attribute);
-  } else if (key == "groups") {
-    layer.groups = parse_count(attribute, kGroupsRange);
-  } else if (key == "H") {
-    layer.in_h = parse_count(attribute, kSpatialRange);
-  } else if (key == "W") {
-    layer.in_w = parse_count(attribute, kSpatialRange);
-  } else if (key == "activation") {
-    layer.activation = value.is_null() ? Activation::none : parse_activation_name(attribute);
-  } else if (key == "leaky_slope") {
-    layer.leaky_slope = parse_slope(attribute);
-  } else if (key == "residual") {
-    layer.residual = parse_bool(attribute);
-  } else {
-    return false;
-  }
+bool set_attribute(const std::string& key, const Attribute& attribute, LayerGeometry& layer) {
+  const auto* const rule = std::ranges::find(kRules, key, &AttributeRule::name);
+  if (rule == std::end(kRules)) return false;
+  rule->set(attribute, layer);
   return true;
 }
 
 // Refuses another tool's name and a misspelling: taken for unknown, they would make another layer than the one meant.
 void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
-  std::string right_name = key.size() < kShortestMisspelling ? "" : nearest(key, kAttributes).value_or("");
+  std::vector<std::string> known;
+  for (const AttributeRule& rule : kRules) known.push_back(rule.name);
+  std::string right_name = key.size() < kShortestMisspelling ? "" : nearest(key, known).value_or("");
   for (const auto& [theirs, ours] : kOtherNames) {
     if (key == theirs) right_name = ours;
   }
@@ -210,7 +205,7 @@ void reject_mistaken_names(const std::string& key, const LayerGeometry& layer) {
 
 Geometry parse_geometry(std::string_view text, const std::string& where) {
   const StrictJson parsed = parse_json_object(text, where);
-  if (parsed.top_keys.empty()) fail(ErrorKind::bad_input, "{}: describes no layer", where);
+  if (parsed.top_keys.empty()) bad_input(where, "describes no layer");
   Geometry geometry;
   std::set<std::string> unknown;
   for (const std::string& name : parsed.top_keys) {
@@ -219,11 +214,11 @@ Geometry parse_geometry(std::string_view text, const std::string& where) {
     layer.place = {ErrorKind::bad_input, fmt::format("{}: layer {}", where, in_quotes(name))};
     const json& attributes = parsed.root.at(name);
     if (!attributes.is_object()) {
-      fail(ErrorKind::bad_input, "{}: must be a JSON object with attributes such as {}", layer.place.text,
-           R"({"weight": "NAME", "stride": 1, "pad": "1", "groups": 1, "H": 14, "W": 14})");
+      bad_input(layer.place.text, "must be a JSON object with attributes such as {}",
+                R"({"weight": "NAME", "stride": 1, "pad": "1", "groups": 1, "H": 14, "W": 14})");
     }
     for (const auto& [key, value] : attributes.items()) {
-      if (set_attribute(key, value, layer)) continue;
+      if (set_attribute(key, {layer.place, key, value}, layer)) continue;
       reject_mistaken_names(key, layer);
       unknown.insert(key);
     }
@@ -245,18 +240,13 @@ void apply_flags(const GeometryFlags& flags, LayerGeometry& layer) {
     layer.in_h = in_range((*numbers)[numbers->size() - 2], kSpatialRange, attribute);
     layer.in_w = in_range(numbers->back(), kSpatialRange, attribute);
   }
-  if (flags.stride) {
-    const Extent stride = parse_extent({place, "--stride", *flags.stride}, kStrideRange);
-    layer.stride_h = stride.h, layer.stride_w = stride.w;
-  }
-  if (flags.dilation) {
-    const Extent dilation = parse_extent({place, "--dilation", *flags.dilation}, kStrideRange);
-    layer.dilation_h = dilation.h, layer.dilation_w = dilation.w;
-  }
-  if (flags.pad) layer.pad = parse_padding({place, "--pad", *flags.pad});
-  if (flags.groups) {
-    layer.groups = in_range(*flags.groups, kGroupsRange, {place, "--groups", fmt::format("{}", *flags.groups)});
-  }
+  const auto apply = [&](const std::string& name, const std::optional<std::string>& text) {
+    if (text) set_attribute(name, {place, "--" + name, *text}, layer);
+  };
+  apply("stride", flags.stride);
+  apply("dilation", flags.dilation);
+  apply("pad", flags.pad);
+  if (flags.groups) apply("groups", fmt::format("{}", *flags.groups));
 }
 
 }  // namespace burin

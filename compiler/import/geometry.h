@@ -27,15 +27,9 @@ struct LayerGeometry {
   std::optional<std::string> weight;  // tensor; default: NAME.weight, else NAME
   Bias bias = Bias::automatic;
   std::optional<std::string> bias_tensor;  // default: beside the weight
-  int stride_h = 1, stride_w = 1;
-  int dilation_h = 1, dilation_w = 1;
-  int groups = 1;
-  Padding pad;
+  ConvShape shape;  // but for the channels and the kernel, which the weights say, and the input's size
   std::optional<int> in_h, in_w;
   std::optional<int> in_channels;  // only to be checked
-  Activation activation = Activation::none;
-  float leaky_slope = Epilogue().leaky_slope;
-  bool residual = false;
 };
 
 struct Geometry {

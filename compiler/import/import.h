@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "compiler/import/weights_tensor.h"
 #include "ir/network.h"
 
 namespace burin {
@@ -30,6 +31,10 @@ struct ImportOptions {
   std::optional<Activation> activation;   // overrides the activation of every selected layer
   float zero_threshold = 0;               // |w| <= T becomes 0
 };
+
+// A weights file of any format. The format is taken from the content, and from the name's ending where the content is
+// too broken to tell. Throws Error(bad_input), also for a file of a format that burin does not read.
+WeightsFile open_weights_file(const std::string& path);
 
 // Weights give at least one layer, a model its graph, or where layer_glob is given those of its layers that match, each
 // by itself. What is returned has been verified. Throws Error.

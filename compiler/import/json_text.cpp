@@ -1,6 +1,6 @@
 #include "compiler/import/json_text.h"
 
-#include "ir/error.h"
+#include "compiler/import/faults.h"
 
 namespace burin {
 namespace {
@@ -12,11 +12,10 @@ constexpr JsonLimits kLimits{.depth = 32, .values = 20'000'000};
 
 StrictJson parse_json_object(std::string_view text, const std::string& where) {
   if (text.size() > kMaxJsonBytes) {
-    fail(ErrorKind::bad_input, "{}: {} bytes of JSON, more than the {} that burin reads", where, text.size(),
-         kMaxJsonBytes);
+    bad_input(where, "{} bytes of JSON, more than the {} that burin reads", text.size(), kMaxJsonBytes);
   }
   StrictJson result = parse_strict_json(text, where, kLimits);
-  if (!result.root.is_object()) fail(ErrorKind::bad_input, "{}: not a JSON object", where);
+  if (!result.root.is_object()) bad_input(where, "not a JSON object");
   return result;
 }
 

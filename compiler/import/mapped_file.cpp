@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-#include "ir/error.h"
+#include "compiler/import/faults.h"
 
 namespace burin {
 namespace {
@@ -29,22 +29,21 @@ MappedFile::MappedFile(const std::string& path) {
   // O_NONBLOCK: opening a named pipe must not wait for its writer; for a regular file it changes nothing.
   const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
   if (file.value < 0) {
-    if (errno == ENOENT) fail(ErrorKind::bad_input, "{}: no such file", path);
-    fail(ErrorKind::bad_input, "{}: cannot be opened: {}", path, reason(errno));
+    if (errno == ENOENT) bad_input(path, "no such file");
+    bad_input(path, "cannot be opened: {}", reason(errno));
   }
   struct stat info{};
-  if (::fstat(file.value, &info) != 0) fail(ErrorKind::bad_input, "{}: cannot be read: {}", path, reason(errno));
+  if (::fstat(file.value, &info) != 0) bad_input(path, "cannot be read: {}", reason(errno));
   if (S_ISDIR(info.st_mode)) {
-    fail(ErrorKind::bad_input, "{}: is a directory; name the weights file in it (for a sharded model its *.index.json)",
-         path);
+    bad_input(path, "is a directory; name the weights file in it (for a sharded model its *.index.json)");
   }
-  if (!S_ISREG(info.st_mode)) fail(ErrorKind::bad_input, "{}: is not a regular file", path);
-  if (info.st_size == 0) fail(ErrorKind::bad_input, "{}: is empty", path);
+  if (!S_ISREG(info.st_mode)) bad_input(path, "is not a regular file");
+  if (info.st_size == 0) bad_input(path, "is empty");
   size_ = static_cast<std::size_t>(info.st_size);
   address_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.value, 0);
   if (address_ == MAP_FAILED) {
     address_ = nullptr;
-    fail(ErrorKind::bad_input, "{}: cannot be mapped: {}", path, reason(errno));
+    bad_input(path, "cannot be mapped: {}", reason(errno));
   }
 }
 

@@ -6,12 +6,11 @@
 #include <cmath>
 #include <set>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/geometry.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "compiler/import/tensor_table.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -41,24 +40,23 @@ Geometry geometry_from_flags(const WeightsFile& file, const TensorTable& table, 
   }
   if (candidates.empty()) {
     const auto& first = table.rows().front();
-    fail(ErrorKind::bad_input, "{}: has no 4-D weights [K,C,R,S]; {} has the shape {}", file.path,
-         in_quotes(first.name), extents_text(first.values->shape));
+    bad_input(file.path, "has no 4-D weights [K,C,R,S]; {} has the shape {}", in_quotes(first.name),
+              extents_text(first.values->shape));
   }
   if (candidates.size() > 1) {
     if (options.flags.any()) {
-      fail(ErrorKind::usage, "{}: holds {} layers ({}), but {}; give --geometry FILE instead", file.path,
-           candidates.size(), listed(candidates), kFlagsHelp);
+      usage(file.path, "holds {} layers ({}), but {}; give --geometry FILE instead", candidates.size(),
+            listed(candidates), kFlagsHelp);
     }
-    fail(ErrorKind::usage,
-         "{}: says nothing of its layers' stride, padding and input size (no 'geometry' in it); give --geometry FILE "
-         "({})",
-         file.path, kFlagsHelp);
+    usage(file.path,
+          "says nothing of its layers' stride, padding and input size (no 'geometry' in it); give --geometry FILE "
+          "({})",
+          kFlagsHelp);
   }
   if (!options.flags.input_shape) {
-    fail(ErrorKind::usage,
-         "{}: says nothing of its layer's geometry; give --input-shape CxHxW (and --stride, --pad, "
-         "--dilation, --groups where they are not 1, 0, 1, 1), or --geometry FILE",
-         file.path);
+    usage(file.path,
+          "says nothing of its layer's geometry; give --input-shape CxHxW (and --stride, --pad, "
+          "--dilation, --groups where they are not 1, 0, 1, 1), or --geometry FILE");
   }
   LayerGeometry layer;
   layer.weight = candidates.front();
@@ -85,17 +83,14 @@ Geometry find_geometry(const WeightsFile& file, const TensorTable& table, const 
     geometry = parse_geometry(side.bytes(), *options.geometry_file);
     if (file.bare_array) match_bare_array(geometry, table);
     if (geometry.layers.empty()) {
-      fail(ErrorKind::bad_input, "{}: describes no layer {}", *options.geometry_file,
-           in_quotes(table.rows().front().name));
+      bad_input(*options.geometry_file, "describes no layer {}", in_quotes(table.rows().front().name));
     }
   } else {
     std::set<std::string> names;
     for (const auto& [json, where] : file.geometry) {
       Geometry part = parse_geometry(json, where);
       for (LayerGeometry& layer : part.layers) {
-        if (!names.insert(layer.name).second) {
-          fail(ErrorKind::bad_input, "{}: another file of the model describes it too", layer.place.text);
-        }
+        if (!names.insert(layer.name).second) bad_input(layer.place.text, "another file of the model describes it too");
         geometry.layers.push_back(std::move(layer));
       }
       geometry.unknown.insert(geometry.unknown.end(), part.unknown.begin(), part.unknown.end());
@@ -104,8 +99,7 @@ Geometry find_geometry(const WeightsFile& file, const TensorTable& table, const 
   if (geometry.layers.empty()) geometry = geometry_from_flags(file, table, options);
   if (options.flags.any()) {
     if (geometry.layers.size() > 1) {
-      fail(ErrorKind::usage, "{}: has {} layers, but {}; give --geometry FILE instead", file.path,
-           geometry.layers.size(), kFlagsHelp);
+      usage(file.path, "has {} layers, but {}; give --geometry FILE instead", geometry.layers.size(), kFlagsHelp);
     }
     apply_flags(options.flags, geometry.layers.front());
   }
@@ -146,43 +140,36 @@ ConvShape make_shape(const LayerGeometry& layer, const TensorTable::Row& weight)
   if (extents.size() == kMatrixRank) extents.resize(kConvRank, 1);
   const std::string tensor =
       fmt::format("weights {} of shape {}", in_quotes(weight.name), extents_text(weight.values->shape));
-  if (extents.size() != kConvRank) {
-    fail(ErrorKind::bad_input, "{}: {} are not [K,C,R,S] (or [K,C] for 1x1)", at, tensor);
-  }
+  if (extents.size() != kConvRank) bad_input(at, "{} are not [K,C,R,S] (or [K,C] for 1x1)", tensor);
   if (std::any_of(extents.begin(), extents.end(), [](std::int64_t extent) { return extent < 1; })) {
-    fail(ErrorKind::bad_input, "{}: {} have an extent of 0", at, tensor);
+    bad_input(at, "{} have an extent of 0", tensor);
   }
   if (extents[2] > kMaxKernelExtent || extents[3] > kMaxKernelExtent) {
-    fail(ErrorKind::unsupported, "{}: {} have a {}x{} kernel; burin's limit is {} rows and columns", at, tensor,
-         extents[2], extents[3], kMaxKernelExtent);
+    unsupported(at, "{} have a {}x{} kernel; burin's limit is {} rows and columns", tensor, extents[2], extents[3],
+                kMaxKernelExtent);
   }
-  if (extents[0] > kMaxChannels || extents[1] > kMaxChannels / layer.groups) {
-    fail(ErrorKind::unsupported, "{}: {} with {} groups exceed burin's limit of {} channels", at, tensor, layer.groups,
-         kMaxChannels);
+  if (extents[0] > kMaxChannels || extents[1] > kMaxChannels / layer.shape.groups) {
+    unsupported(at, "{} with {} groups exceed burin's limit of {} channels", tensor, layer.shape.groups, kMaxChannels);
   }
   if (weight.values->elements() > kMaxLayerWeights) {
-    fail(ErrorKind::unsupported, "{}: {} exceed burin's limit of {} weights", at, tensor, kMaxLayerWeights);
+    unsupported(at, "{} exceed burin's limit of {} weights", tensor, kMaxLayerWeights);
   }
-  if (extents[0] % layer.groups != 0) {
-    fail(ErrorKind::bad_input, "{}: {} output channels cannot be divided into {} groups", at, extents[0], layer.groups);
+  if (extents[0] % layer.shape.groups != 0) {
+    bad_input(at, "{} output channels cannot be divided into {} groups", extents[0], layer.shape.groups);
   }
-  ConvShape shape;
+  ConvShape shape = layer.shape;
   shape.out_channels = static_cast<int>(extents[0]);
-  shape.in_channels = static_cast<int>(extents[1]) * layer.groups;
+  shape.in_channels = static_cast<int>(extents[1]) * layer.shape.groups;
   shape.kernel_h = static_cast<int>(extents[2]);
   shape.kernel_w = static_cast<int>(extents[3]);
   if (layer.in_channels && *layer.in_channels != shape.in_channels) {
-    fail(ErrorKind::usage, "{}: --input-shape has {} channels, but {} and {} groups take {}", at, *layer.in_channels,
-         tensor, layer.groups, shape.in_channels);
+    usage(at, "--input-shape has {} channels, but {} and {} groups take {}", *layer.in_channels, tensor,
+          layer.shape.groups, shape.in_channels);
   }
   if (!layer.in_h || !layer.in_w) {
     fail(layer.place.kind, "{}: lacks {} (the {} of its input)", at, !layer.in_h ? "'H'" : "'W'",
          !layer.in_h ? "rows" : "columns");
   }
-  shape.stride_h = layer.stride_h, shape.stride_w = layer.stride_w;
-  shape.dilation_h = layer.dilation_h, shape.dilation_w = layer.dilation_w;
-  shape.groups = layer.groups;
-  shape.pad = layer.pad;
   shape.in_h = *layer.in_h, shape.in_w = *layer.in_w;
   return shape;
 }
@@ -194,10 +181,10 @@ void check_finite(const std::vector<float>& values, const std::string& what, con
   std::vector<std::int64_t> index(shape.size());
   auto flat = static_cast<std::int64_t>(found - values.begin());
   for (std::size_t d = shape.size(); d-- > 0; flat /= shape[d]) index[d] = flat % shape[d];
-  fail(ErrorKind::bad_input, "{}: {}[{}] is {}; weights must be finite", at, what, fmt::join(index, ","),
-       std::isnan(*found) ? "NaN"
-       : *found > 0       ? "infinity"
-                          : "-infinity");
+  bad_input(at, "{}[{}] is {}; weights must be finite", what, fmt::join(index, ","),
+            std::isnan(*found) ? "NaN"
+            : *found > 0       ? "infinity"
+                               : "-infinity");
 }
 
 ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors, const TensorTable& table,
@@ -205,8 +192,8 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   const std::string& at = geometry.place.text;
   check_name(geometry);
   if (tensors.weight == nullptr) {
-    fail(ErrorKind::bad_input, "{}: its weights {} are not in the file{}", at, in_quotes(tensors.weight_name),
-         did_you_mean(tensors.weight_name, table.names()));
+    bad_input(at, "its weights {} are not in the file{}", in_quotes(tensors.weight_name),
+              did_you_mean(tensors.weight_name, table.names()));
   }
   ConvLayer layer;
   layer.name = geometry.name;
@@ -219,23 +206,19 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   if (tensors.bias != nullptr) {
     const auto& shape = tensors.bias->values->shape;
     if (tensors.bias->values->elements() != layer.shape.out_channels) {
-      fail(ErrorKind::bad_input, "{}: bias {} has the shape {}, but there are {} output channels", at,
-           in_quotes(tensors.bias->name), extents_text(shape), layer.shape.out_channels);
+      bad_input(at, "bias {} has the shape {}, but there are {} output channels", in_quotes(tensors.bias->name),
+                extents_text(shape), layer.shape.out_channels);
     }
     layer.bias = TensorTable::values(*tensors.bias);
     check_finite(layer.bias, "bias", {layer.shape.out_channels}, at);
   } else if (geometry.bias == LayerGeometry::Bias::required) {
-    fail(ErrorKind::bad_input, "{}: its bias {} is not in the file{}", at, in_quotes(tensors.bias_name),
-         did_you_mean(tensors.bias_name, table.names()));
+    bad_input(at, "its bias {} is not in the file{}", in_quotes(tensors.bias_name),
+              did_you_mean(tensors.bias_name, table.names()));
   }
   Epilogue& epilogue = layer.shape.epilogue;
   epilogue.bias = tensors.bias != nullptr;
-  epilogue.residual = geometry.residual;
-  epilogue.activation = options.activation.value_or(geometry.activation);
-  epilogue.leaky_slope = geometry.leaky_slope;
-  if (const auto faults = verify(layer); !faults.empty()) {
-    fail(ErrorKind::bad_input, "{}: {}", at, fmt::join(faults, "; "));
-  }
+  epilogue.activation = options.activation.value_or(epilogue.activation);
+  if (const auto faults = verify(layer); !faults.empty()) bad_input(at, "{}", fmt::join(faults, "; "));
   return layer;
 }
 
@@ -289,8 +272,7 @@ Network build_network(const WeightsFile& file, const ImportOptions& options) {
   }
   if (network.layers.empty()) {
     const std::string& glob = options.layer_glob.value_or("");
-    fail(ErrorKind::usage, "{}: no layer matches {}; there are {}{}", file.path, in_quotes(glob), listed(names),
-         did_you_mean(glob, names));
+    usage(file.path, "no layer matches {}; there are {}{}", in_quotes(glob), listed(names), did_you_mean(glob, names));
   }
 
   TensorTable::Leftover leftover = table.leftover();

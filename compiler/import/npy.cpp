@@ -5,8 +5,8 @@
 #include <limits>
 #include <optional>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
 #include "ir/text.h"
 
 namespace burin {
@@ -51,7 +51,7 @@ class DictReader {
 
  private:
   [[noreturn]] void fault(const std::string& what) const {
-    fail(ErrorKind::bad_input, "{}: .npy header: {} (at byte {} of {})", where_, what, position_, in_quotes(text_));
+    bad_input(where_, ".npy header: {} (at byte {} of {})", what, position_, in_quotes(text_));
   }
 
   void skip_spaces() {
@@ -173,8 +173,7 @@ void set_type(const std::string& descr, NpyHeader& header, const std::string& wh
       }
     }
   }
-  fail(ErrorKind::bad_input, "{}: .npy header: the type is {}; burin reads float arrays ('<f2', '<f4', '<f8')", where,
-       in_quotes(descr));
+  bad_input(where, ".npy header: the type is {}; burin reads float arrays ('<f2', '<f4', '<f8')", in_quotes(descr));
 }
 
 void append_utf8(std::string& text, std::uint32_t code) {
@@ -199,34 +198,33 @@ void append_utf8(std::string& text, std::uint32_t code) {
 
 NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
   constexpr std::size_t kVersionEnd = 8;  // magic, major, minor
-  if (!bytes.starts_with(kNpyMagic)) fail(ErrorKind::bad_input, "{}: does not start like a .npy array", where);
-  if (bytes.size() < kVersionEnd) fail(ErrorKind::bad_input, "{}: .npy header is cut off", where);
+  if (!bytes.starts_with(kNpyMagic)) bad_input(where, "does not start like a .npy array");
+  if (bytes.size() < kVersionEnd) bad_input(where, ".npy header is cut off");
   const int major = static_cast<unsigned char>(bytes[6]);
   const int minor = static_cast<unsigned char>(bytes[7]);
   if (major < 1 || major > 3) {
-    fail(ErrorKind::bad_input, "{}: .npy format version {}.{}; burin reads versions 1, 2 and 3", where, major, minor);
+    bad_input(where, ".npy format version {}.{}; burin reads versions 1, 2 and 3", major, minor);
   }
   const std::size_t length_bytes = major == 1 ? 2 : 4;
-  if (bytes.size() < kVersionEnd + length_bytes) fail(ErrorKind::bad_input, "{}: .npy header is cut off", where);
+  if (bytes.size() < kVersionEnd + length_bytes) bad_input(where, ".npy header is cut off");
   std::size_t length = 0;
   for (std::size_t i = length_bytes; i-- > 0;)
     length = length << 8U | static_cast<unsigned char>(bytes[kVersionEnd + i]);
   if (length > kMaxNpyHeaderBytes) {
-    fail(ErrorKind::bad_input, "{}: .npy header claims {} bytes; more than {} are not read", where, length,
-         kMaxNpyHeaderBytes);
+    bad_input(where, ".npy header claims {} bytes; more than {} are not read", length, kMaxNpyHeaderBytes);
   }
   NpyHeader header;
   header.data_offset = kVersionEnd + length_bytes + length;
   if (header.data_offset > bytes.size()) {
-    fail(ErrorKind::bad_input, "{}: .npy header claims {} bytes, but only {} follow", where, length,
-         bytes.size() - kVersionEnd - length_bytes);
+    bad_input(where, ".npy header claims {} bytes, but only {} follow", length,
+              bytes.size() - kVersionEnd - length_bytes);
   }
   const auto fields = DictReader(bytes.substr(kVersionEnd + length_bytes, length), where).read();
   if (!fields.descr || !fields.fortran_order || !fields.shape) {
-    fail(ErrorKind::bad_input, "{}: .npy header lacks {}", where,
-         !fields.descr           ? "'descr'"
-         : !fields.fortran_order ? "'fortran_order'"
-                                 : "'shape'");
+    bad_input(where, ".npy header lacks {}",
+              !fields.descr           ? "'descr'"
+              : !fields.fortran_order ? "'fortran_order'"
+                                      : "'shape'");
   }
   set_type(*fields.descr, header, where);
   header.tensor.fortran = *fields.fortran_order;
@@ -235,8 +233,7 @@ NpyHeader parse_npy_header(std::string_view bytes, const std::string& where) {
   std::int64_t data_bytes = 0;
   if (!elements || __builtin_mul_overflow(*elements, std::int64_t{header.tensor.element_bytes}, &data_bytes) ||
       data_bytes > std::numeric_limits<std::int64_t>::max() / 2) {
-    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where,
-         extents_text(header.tensor.shape));
+    bad_input(where, "the shape {} is larger than memory can be", extents_text(header.tensor.shape));
   }
   header.data_bytes = static_cast<std::size_t>(data_bytes);
   header.tensor.file = where;
@@ -247,8 +244,8 @@ WeightsTensor parse_npy(std::string_view bytes, const std::string& where, const 
   NpyHeader header = parse_npy_header(bytes, where);
   const std::size_t present = bytes.size() - header.data_offset;
   if (present != header.data_bytes) {
-    fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but {} follow the header", where,
-         extents_text(header.tensor.shape), in_quotes(header.tensor.type_name), header.data_bytes, present);
+    bad_input(where, "the shape {} of {} needs {} bytes, but {} follow the header", extents_text(header.tensor.shape),
+              in_quotes(header.tensor.type_name), header.data_bytes, present);
   }
   header.tensor.name = name;
   header.tensor.bytes = bytes.substr(header.data_offset);
@@ -257,7 +254,7 @@ WeightsTensor parse_npy(std::string_view bytes, const std::string& where, const 
 
 std::string npy_string(const NpyHeader& header, std::string_view data, const std::string& where) {
   const WeightsTensor& tensor = header.tensor;
-  if (!header.text || tensor.elements() != 1) fail(ErrorKind::bad_input, "{}: is not one string", where);
+  if (!header.text || tensor.elements() != 1) bad_input(where, "is not one string");
   std::string text;
   if (tensor.type_name[1] == 'S') {
     text = data.substr(0, header.data_bytes);
@@ -267,7 +264,7 @@ std::string npy_string(const NpyHeader& header, std::string_view data, const std
       for (std::size_t j = 0; j < 4; ++j) {
         code = code << 8U | static_cast<unsigned char>(data[i + (tensor.big_endian ? j : 3 - j)]);
       }
-      if (code > 0x10FFFF) fail(ErrorKind::bad_input, "{}: holds a character beyond Unicode", where);
+      if (code > 0x10FFFF) bad_input(where, "holds a character beyond Unicode");
       append_utf8(text, code);
     }
   }

@@ -6,9 +6,9 @@
 #include <memory>
 #include <set>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
 #include "compiler/import/npy.h"
-#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -34,7 +34,7 @@ Archive open_archive(std::string_view bytes, const std::string& path) {
     const std::string reason = zip_error_strerror(&error);
     zip_source_free(source);
     zip_error_fini(&error);
-    fail(ErrorKind::bad_input, "{}: not a readable zip archive: {}", path, reason);
+    bad_input(path, "not a readable zip archive: {}", reason);
   }
   zip_error_fini(&error);
   return Archive(archive);
@@ -60,32 +60,29 @@ std::vector<Entry> read_directory(zip_t* archive, std::uint64_t file_bytes, cons
     constexpr zip_uint64_t kNeeded =
         ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
     if (zip_stat_index(archive, i, 0, &stat) != 0 || (stat.valid & kNeeded) != kNeeded) {
-      fail(ErrorKind::bad_input, "{}: entry {} of the zip directory cannot be read: {}", path, i,
-           zip_strerror(archive));
+      bad_input(path, "entry {} of the zip directory cannot be read: {}", i, zip_strerror(archive));
     }
     Entry entry{stat.index, stat.name, stat.size, stat.comp_size, stat.comp_method == ZIP_CM_DEFLATE};
     const std::string where = at_entry(path, entry.name);
-    if (!names.insert(entry.name).second) fail(ErrorKind::bad_input, "{}: appears twice in the archive", where);
+    if (!names.insert(entry.name).second) bad_input(where, "appears twice in the archive");
     if (entry.name.ends_with('/')) continue;  // a folder
-    if (stat.encryption_method != ZIP_EM_NONE) fail(ErrorKind::bad_input, "{}: is encrypted", where);
+    if (stat.encryption_method != ZIP_EM_NONE) bad_input(where, "is encrypted");
     if (!entry.deflated && stat.comp_method != ZIP_CM_STORE) {
-      fail(ErrorKind::bad_input, "{}: is packed with zip method {}; burin reads stored and deflated entries", where,
-           stat.comp_method);
+      bad_input(where, "is packed with zip method {}; burin reads stored and deflated entries", stat.comp_method);
     }
     if (entry.packed > file_bytes - packed_total) {
-      fail(ErrorKind::bad_input, "{}: the entries claim more packed bytes than the file's {}", where, file_bytes);
+      bad_input(where, "the entries claim more packed bytes than the file's {}", file_bytes);
     }
     packed_total += entry.packed;
     if (!entry.deflated && entry.size != entry.packed) {
-      fail(ErrorKind::bad_input, "{}: is stored, yet claims {} bytes from {}", where, entry.size, entry.packed);
+      bad_input(where, "is stored, yet claims {} bytes from {}", entry.size, entry.packed);
     }
     if (entry.deflated && entry.size > entry.packed * kMaxDeflateRatio + kDeflateSlackBytes) {
-      fail(ErrorKind::bad_input, "{}: claims to unpack {} bytes from {}, more than deflate can", where, entry.size,
-           entry.packed);
+      bad_input(where, "claims to unpack {} bytes from {}, more than deflate can", entry.size, entry.packed);
     }
     if (entry.size > kMaxNpzArrayBytes || entry.size > kMaxNpzBytes - total) {
-      fail(ErrorKind::unsupported, "{}: unpacks to {} bytes; burin unpacks at most {} of one array and {} of a file",
-           where, entry.size, kMaxNpzArrayBytes, kMaxNpzBytes);
+      unsupported(where, "unpacks to {} bytes; burin unpacks at most {} of one array and {} of a file", entry.size,
+                  kMaxNpzArrayBytes, kMaxNpzBytes);
     }
     total += entry.size;
     entries.push_back(std::move(entry));
@@ -100,9 +97,7 @@ void read_up_to(zip_file_t* file, std::string& content, std::size_t wanted, cons
     // Grows with what has arrived, not with what was claimed.
     content.resize(std::min(wanted, have + std::max(kChunkBytes, have)));
     const zip_int64_t got = zip_fread(file, content.data() + have, content.size() - have);
-    if (got < 0) {
-      fail(ErrorKind::bad_input, "{}: cannot be unpacked: {}", where, zip_error_strerror(zip_file_get_error(file)));
-    }
+    if (got < 0) bad_input(where, "cannot be unpacked: {}", zip_error_strerror(zip_file_get_error(file)));
     content.resize(have + static_cast<std::size_t>(got));
     if (got == 0) return;
   }
@@ -112,15 +107,15 @@ void read_up_to(zip_file_t* file, std::string& content, std::size_t wanted, cons
 template <typename CheckStart>
 std::string read_entry(zip_t* archive, const Entry& entry, const std::string& where, CheckStart check_start) {
   const ArchiveFile file(zip_fopen_index(archive, entry.index, 0));
-  if (!file) fail(ErrorKind::bad_input, "{}: cannot be opened: {}", where, zip_strerror(archive));
+  if (!file) bad_input(where, "cannot be opened: {}", zip_strerror(archive));
   std::string content;
   read_up_to(file.get(), content, std::min<std::size_t>(entry.size, kChunkBytes), where);
   check_start(content);
   // One byte beyond the claim: libzip compares the checksum only when it sees the end.
   read_up_to(file.get(), content, entry.size + 1, where);
   if (content.size() != entry.size) {
-    fail(ErrorKind::bad_input, "{}: unpacks to {} than the {} bytes that the archive says", where,
-         content.size() > entry.size ? "more" : "fewer", entry.size);
+    bad_input(where, "unpacks to {} than the {} bytes that the archive says",
+              content.size() > entry.size ? "more" : "fewer", entry.size);
   }
   return content;
 }
@@ -131,14 +126,11 @@ std::string read_entry(zip_t* archive, const Entry& entry, const std::string& wh
                        [&](const Entry& entry) { return entry.name.ends_with(ending); });
   };
   if (has("data.pkl")) {
-    fail(ErrorKind::bad_input,
-         "{}: is a PyTorch checkpoint, which holds code; save the weights with safetensors.torch.save_file instead",
-         path);
+    bad_input(path,
+              "is a PyTorch checkpoint, which holds code; save the weights with safetensors.torch.save_file instead");
   }
-  if (has("manifest.json")) {
-    fail(ErrorKind::bad_input, "{}: is a compiled package, not a weights file", path);
-  }
-  fail(ErrorKind::bad_input, "{}: is a zip archive without any .npy array", path);
+  if (has("manifest.json")) bad_input(path, "is a compiled package, not a weights file");
+  bad_input(path, "is a zip archive without any .npy array");
 }
 
 }  // namespace
@@ -160,9 +152,8 @@ WeightsFile parse_npz(std::string_view bytes, const std::string& path) {
     auto content = std::make_shared<std::string>(read_entry(archive.get(), entry, where, [&](std::string_view start) {
       header = parse_npy_header(start, where);
       if (header.data_bytes != entry.size - header.data_offset) {
-        fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but the array has {}", where,
-             extents_text(header.tensor.shape), in_quotes(header.tensor.type_name), header.data_bytes,
-             entry.size - header.data_offset);
+        bad_input(where, "the shape {} of {} needs {} bytes, but the array has {}", extents_text(header.tensor.shape),
+                  in_quotes(header.tensor.type_name), header.data_bytes, entry.size - header.data_offset);
       }
     }));
     const std::string_view data = std::string_view(*content).substr(header.data_offset);

@@ -10,10 +10,10 @@
 #include <set>
 #include <tuple>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/json_text.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -55,7 +55,7 @@ std::optional<std::int64_t> whole_number(const json& value) {
 
 const json& attribute(const json& tensor, const char* name, const std::string& where) {
   const auto found = tensor.find(name);
-  if (found == tensor.end()) fail(ErrorKind::bad_input, "{}: lacks '{}'", where, name);
+  if (found == tensor.end()) bad_input(where, "lacks '{}'", name);
   return *found;
 }
 
@@ -67,54 +67,49 @@ struct Placed {
 // One tensor of the header; `data` is the block that its offsets count in.
 Placed place_tensor(const std::string& name, const json& entry, std::string_view data, const std::string& path) {
   const std::string where = path + ": tensor " + in_quotes(name);
-  if (!entry.is_object()) fail(ErrorKind::bad_input, "{}: its entry is not a JSON object", where);
+  if (!entry.is_object()) bad_input(where, "its entry is not a JSON object");
   Placed placed;
   WeightsTensor& tensor = placed.tensor;
   tensor.name = name;
   tensor.file = path;
 
   const json& type = attribute(entry, "dtype", where);
-  if (!type.is_string()) fail(ErrorKind::bad_input, "{}: dtype is not a string", where);
+  if (!type.is_string()) bad_input(where, "dtype is not a string");
   tensor.type_name = type.get<std::string>();
   const auto* row = std::find_if(std::begin(kTypes), std::end(kTypes),
                                  [&](const TypeRow& known) { return known.name == tensor.type_name; });
   if (row == std::end(kTypes)) {
-    fail(ErrorKind::bad_input, "{}: dtype {} is unknown; burin reads weights of F32, F16, BF16 and F64", where,
-         in_quotes(tensor.type_name));
+    bad_input(where, "dtype {} is unknown; burin reads weights of F32, F16, BF16 and F64", in_quotes(tensor.type_name));
   }
   tensor.type = row->type;
   tensor.element_bytes = row->bytes;
 
   const json& shape = attribute(entry, "shape", where);
-  if (!shape.is_array()) fail(ErrorKind::bad_input, "{}: shape is not an array", where);
-  if (shape.size() > kMaxRank) fail(ErrorKind::bad_input, "{}: has more than {} dimensions", where, kMaxRank);
+  if (!shape.is_array()) bad_input(where, "shape is not an array");
+  if (shape.size() > kMaxRank) bad_input(where, "has more than {} dimensions", kMaxRank);
   for (const json& extent : shape) {
     const auto value = whole_number(extent);
-    if (!value) {
-      fail(ErrorKind::bad_input, "{}: shape holds {}, which is no extent", where, printable(extent.dump()));
-    }
+    if (!value) bad_input(where, "shape holds {}, which is no extent", printable(extent.dump()));
     tensor.shape.push_back(*value);
   }
   const auto elements = checked_elements(tensor.shape);
   std::int64_t size = 0;
   if (!elements || __builtin_mul_overflow(*elements, std::int64_t{row->bytes}, &size)) {
-    fail(ErrorKind::bad_input, "{}: the shape {} is larger than memory can be", where, extents_text(tensor.shape));
+    bad_input(where, "the shape {} is larger than memory can be", extents_text(tensor.shape));
   }
 
   const json& offsets = attribute(entry, "data_offsets", where);
   const auto begin = offsets.is_array() && offsets.size() == 2 ? whole_number(offsets[0]) : std::nullopt;
   const auto end = offsets.is_array() && offsets.size() == 2 ? whole_number(offsets[1]) : std::nullopt;
   if (!begin || !end) {
-    fail(ErrorKind::bad_input, "{}: data_offsets is {}, not two whole numbers [begin, end]", where,
-         printable(offsets.dump()));
+    bad_input(where, "data_offsets is {}, not two whole numbers [begin, end]", printable(offsets.dump()));
   }
   if (*begin > *end || static_cast<std::uint64_t>(*end) > data.size()) {
-    fail(ErrorKind::bad_input, "{}: data_offsets [{}, {}] lie outside the {} bytes of data", where, *begin, *end,
-         data.size());
+    bad_input(where, "data_offsets [{}, {}] lie outside the {} bytes of data", *begin, *end, data.size());
   }
   if (*end - *begin != size) {
-    fail(ErrorKind::bad_input, "{}: the shape {} of {} needs {} bytes, but data_offsets [{}, {}] span {}", where,
-         extents_text(tensor.shape), tensor.type_name, size, *begin, *end, *end - *begin);
+    bad_input(where, "the shape {} of {} needs {} bytes, but data_offsets [{}, {}] span {}", extents_text(tensor.shape),
+              tensor.type_name, size, *begin, *end, *end - *begin);
   }
   placed.begin = *begin;
   placed.end = *end;
@@ -128,28 +123,24 @@ void check_no_overlap_no_hole(const std::vector<Placed>& sorted, std::size_t dat
   const Placed* before = nullptr;
   for (const Placed& placed : sorted) {
     if (placed.begin < end) {
-      fail(ErrorKind::bad_input, "{}: the tensors {} and {} overlap", path, in_quotes(before->tensor.name),
-           in_quotes(placed.tensor.name));
+      bad_input(path, "the tensors {} and {} overlap", in_quotes(before->tensor.name), in_quotes(placed.tensor.name));
     }
     if (placed.begin > end) {
-      fail(ErrorKind::bad_input, "{}: tensor {}: {} bytes before it belong to no tensor", path,
-           in_quotes(placed.tensor.name), placed.begin - end);
+      bad_input(path, "tensor {}: {} bytes before it belong to no tensor", in_quotes(placed.tensor.name),
+                placed.begin - end);
     }
     end = placed.end;
     before = &placed;
   }
   if (static_cast<std::uint64_t>(end) != data_bytes) {
-    fail(ErrorKind::bad_input, "{}: the last {} bytes belong to no tensor", path,
-         data_bytes - static_cast<std::uint64_t>(end));
+    bad_input(path, "the last {} bytes belong to no tensor", data_bytes - static_cast<std::uint64_t>(end));
   }
 }
 
 void read_metadata(const json& metadata, WeightsFile& result) {
-  if (!metadata.is_object()) fail(ErrorKind::bad_input, "{}: __metadata__ is not a JSON object", result.path);
+  if (!metadata.is_object()) bad_input(result.path, "__metadata__ is not a JSON object");
   for (const auto& [key, value] : metadata.items()) {
-    if (!value.is_string()) {
-      fail(ErrorKind::bad_input, "{}: metadata key {} is not a string", result.path, in_quotes(key));
-    }
+    if (!value.is_string()) bad_input(result.path, "metadata key {} is not a string", in_quotes(key));
     if (key == kGeometryKey) {
       result.geometry.push_back({value.get<std::string>(), result.path + ": metadata key 'geometry'"});
     }
@@ -161,8 +152,8 @@ std::filesystem::path shard_path(const std::string& shard, const std::string& in
   const std::filesystem::path relative(shard);
   const bool climbs = std::any_of(relative.begin(), relative.end(), [](const auto& part) { return part == ".."; });
   if (shard.empty() || shard.find('\0') != shard.npos || relative.has_root_path() || climbs) {
-    fail(ErrorKind::bad_input, "{}: weight_map names the file {}, which is not inside the folder of the index",
-         index_path, in_quotes(shard));
+    bad_input(index_path, "weight_map names the file {}, which is not inside the folder of the index",
+              in_quotes(shard));
   }
   return std::filesystem::path(index_path).parent_path() / relative;
 }
@@ -175,16 +166,16 @@ bool looks_like_safetensors(std::string_view bytes) {
 
 WeightsFile parse_safetensors(std::string_view bytes, const std::string& path) {
   if (bytes.size() < kLengthBytes) {
-    fail(ErrorKind::bad_input, "{}: {} bytes are too few for safetensors, which starts with a header length of {}",
-         path, bytes.size(), kLengthBytes);
+    bad_input(path, "{} bytes are too few for safetensors, which starts with a header length of {}", bytes.size(),
+              kLengthBytes);
   }
   const std::uint64_t length = header_length(bytes);
   if (length > kMaxJsonBytes) {
-    fail(ErrorKind::bad_input, "{}: the header claims {} bytes; safetensors allows {}", path, length, kMaxJsonBytes);
+    bad_input(path, "the header claims {} bytes; safetensors allows {}", length, kMaxJsonBytes);
   }
   if (length > bytes.size() - kLengthBytes) {
-    fail(ErrorKind::bad_input, "{}: the header claims {} bytes, but only {} follow; the file is cut off", path, length,
-         bytes.size() - kLengthBytes);
+    bad_input(path, "the header claims {} bytes, but only {} follow; the file is cut off", length,
+              bytes.size() - kLengthBytes);
   }
   const StrictJson header = parse_json_object(bytes.substr(kLengthBytes, length), path + ": header");
   const std::string_view data = bytes.substr(kLengthBytes + length);
@@ -199,7 +190,7 @@ WeightsFile parse_safetensors(std::string_view bytes, const std::string& path) {
       placed.push_back(place_tensor(name, entry, data, path));
     }
   }
-  if (placed.empty()) fail(ErrorKind::bad_input, "{}: holds no tensors", path);
+  if (placed.empty()) bad_input(path, "holds no tensors");
   // Ties are tensors without elements; the name keeps their order the same everywhere.
   std::sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
     return std::tie(a.begin, a.end, a.tensor.name) < std::tie(b.begin, b.end, b.tensor.name);
@@ -213,11 +204,11 @@ WeightsFile open_sharded(std::string_view bytes, const std::string& path) {
   const StrictJson index = parse_json_object(bytes, path);
   const auto weight_map = index.root.find("weight_map");
   if (weight_map == index.root.end() || !weight_map->is_object() || weight_map->empty()) {
-    fail(ErrorKind::bad_input, "{}: has no weight_map, so it is no index of safetensors files", path);
+    bad_input(path, "has no weight_map, so it is no index of safetensors files");
   }
   std::map<std::string, std::set<std::string>> tensors_of;  // file -> tensors
   for (const auto& [name, shard] : weight_map->items()) {
-    if (!shard.is_string()) fail(ErrorKind::bad_input, "{}: weight_map: {} is not a file name", path, in_quotes(name));
+    if (!shard.is_string()) bad_input(path, "weight_map: {} is not a file name", in_quotes(name));
     tensors_of[shard.get<std::string>()].insert(name);
   }
 
@@ -236,8 +227,7 @@ WeightsFile open_sharded(std::string_view bytes, const std::string& path) {
       }
     }
     if (!missing.empty()) {
-      fail(ErrorKind::bad_input, "{}: weight_map says that {} is in {}, but it is not", path,
-           in_quotes(*missing.begin()), in_quotes(shard));
+      bad_input(path, "weight_map says that {} is in {}, but it is not", in_quotes(*missing.begin()), in_quotes(shard));
     }
     std::move(part.geometry.begin(), part.geometry.end(), std::back_inserter(result.geometry));
     result.owners.push_back(std::move(file));

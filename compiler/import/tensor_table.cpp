@@ -2,8 +2,8 @@
 
 #include <string_view>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -22,9 +22,9 @@ std::string stem_of(const std::string& name, std::string_view ending) {
 TensorTable::TensorTable(const WeightsFile& file) {
   std::map<std::string, const WeightsTensor*> by_name;
   for (const WeightsTensor& tensor : file.tensors) {
-    if (tensor.name.empty()) fail(ErrorKind::bad_input, "{}: a tensor without a name", tensor.file);
+    if (tensor.name.empty()) bad_input(tensor.file, "a tensor without a name");
     if (!by_name.emplace(tensor.name, &tensor).second) {
-      fail(ErrorKind::bad_input, "{}: tensor {} appears twice", tensor.file, in_quotes(tensor.name));
+      bad_input(tensor.file, "tensor {} appears twice", in_quotes(tensor.name));
     }
   }
   const auto other = [&](const std::string& name) {
@@ -40,13 +40,12 @@ TensorTable::TensorTable(const WeightsFile& file) {
     if (const std::string stem = stem_of(tensor.name, kOrig); !stem.empty()) {
       if (const WeightsTensor* mask = other(stem + std::string(kMask))) {
         if (mask->shape != tensor.shape) {
-          fail(ErrorKind::bad_input, "{}: tensor {} has the shape {}, but its mask {} has {}", tensor.file,
-               in_quotes(tensor.name), extents_text(tensor.shape), in_quotes(mask->name), extents_text(mask->shape));
+          bad_input(tensor.file, "tensor {} has the shape {}, but its mask {} has {}", in_quotes(tensor.name),
+                    extents_text(tensor.shape), in_quotes(mask->name), extents_text(mask->shape));
         }
         if (other(stem) != nullptr) {
-          fail(ErrorKind::bad_input,
-               "{}: tensor {} stands beside the pruning pair {} and {}; only one of them can count", tensor.file,
-               in_quotes(stem), in_quotes(tensor.name), in_quotes(mask->name));
+          bad_input(tensor.file, "tensor {} stands beside the pruning pair {} and {}; only one of them can count",
+                    in_quotes(stem), in_quotes(tensor.name), in_quotes(mask->name));
         }
         row.name = stem;
         row.mask = mask;

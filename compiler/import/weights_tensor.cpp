@@ -9,9 +9,11 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
+#include "ir/element_type.h"
 
 namespace burin {
 namespace {
@@ -27,40 +29,14 @@ T load(const char* address, bool big_endian) {
   return std::bit_cast<T>(raw);
 }
 
-float half_to_float(std::uint16_t half) {
-  const bool negative = (half & 0x8000U) != 0;
-  const int exponent = half >> 10U & 0x1FU;
-  const int fraction = half & 0x3FFU;
-  float magnitude = 0;
-  if (exponent == 0x1F) {
-    magnitude = fraction == 0 ? std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
-  } else if (exponent == 0) {
-    magnitude = std::ldexp(static_cast<float>(fraction), -24);
-  } else {
-    magnitude = std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25);
-  }
-  return negative ? -magnitude : magnitude;
-}
-
-float bfloat_to_float(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16U); }
-
-// The values of an array whose first index runs fastest, in C order.
+// The values of an array whose first index runs fastest, in C order: backwards its axes are those of such an array.
 std::vector<float> to_c_order(const std::vector<float>& fortran, const std::vector<std::int64_t>& shape) {
-  const std::size_t rank = shape.size();
-  std::vector<std::int64_t> stride(rank, 1);
-  for (std::size_t d = rank; d-- > 1;) stride[d - 1] = stride[d] * shape[d];
-  std::vector<std::int64_t> index(rank, 0);
-  std::vector<float> values(fortran.size());
-  std::int64_t position = 0;
-  for (const float value : fortran) {
-    values[position] = value;
-    for (std::size_t d = 0; d < rank; ++d) {
-      position += stride[d];
-      if (++index[d] < shape[d]) break;
-      position -= stride[d] * shape[d];
-      index[d] = 0;
-    }
-  }
+  std::vector<std::int64_t> order(shape.size());
+  std::iota(order.rbegin(), order.rend(), 0);
+  std::vector<float> values;
+  values.reserve(fortran.size());
+  visit_permuted({shape.rbegin(), shape.rend()}, order,
+                 [&](std::int64_t position) { values.push_back(fortran[static_cast<std::size_t>(position)]); });
   return values;
 }
 
@@ -81,6 +57,11 @@ std::vector<float> converted(const WeightsTensor& tensor) {
   return converted<T>(tensor, [](T value) { return static_cast<float>(value); });
 }
 
+template <ElementType type>
+std::vector<float> converted_halves(const WeightsTensor& tensor) {
+  return converted<std::uint16_t>(tensor, [](std::uint16_t bits) { return from_half(type, bits); });
+}
+
 std::vector<float> converted_doubles(const WeightsTensor& tensor) {
   std::int64_t index = -1;  // in the order of the file
   return converted<double>(tensor, [&](double value) {
@@ -88,12 +69,32 @@ std::vector<float> converted_doubles(const WeightsTensor& tensor) {
     // Rounding may carry a value just above the largest float down to it; only what becomes infinite is lost.
     const auto rounded = static_cast<float>(value);
     if (std::isinf(rounded) && std::isfinite(value)) {
-      fail(ErrorKind::bad_input, "{}: tensor {}: element {} is {:g}, beyond what float32 can hold", tensor.file,
-           in_quotes(tensor.name), index, value);
+      bad_input(tensor.file, "tensor {}: element {} is {:g}, beyond what float32 can hold", in_quotes(tensor.name),
+                index, value);
     }
     return rounded;
   });
 }
+
+struct Conversion {
+  StoredType type;
+  std::vector<float> (*convert)(const WeightsTensor& tensor);
+};
+constexpr Conversion kConversions[] = {
+    {StoredType::f16, converted_halves<ElementType::f16>},
+    {StoredType::bf16, converted_halves<ElementType::bf16>},
+    {StoredType::f32, converted<float>},
+    {StoredType::f64, converted_doubles},
+    {StoredType::boolean, converted<std::uint8_t>},
+    {StoredType::u8, converted<std::uint8_t>},
+    {StoredType::i8, converted<std::int8_t>},
+    {StoredType::u16, converted<std::uint16_t>},
+    {StoredType::i16, converted<std::int16_t>},
+    {StoredType::u32, converted<std::uint32_t>},
+    {StoredType::i32, converted<std::int32_t>},
+    {StoredType::u64, converted<std::uint64_t>},
+    {StoredType::i64, converted<std::int64_t>},
+};
 
 }  // namespace
 
@@ -114,45 +115,14 @@ std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& sh
 std::string extents_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
 
 std::vector<float> float_values(const WeightsTensor& tensor) {
-  switch (tensor.type) {
-    case StoredType::f16:
-      return converted<std::uint16_t>(tensor, half_to_float);
-    case StoredType::bf16:
-      return converted<std::uint16_t>(tensor, bfloat_to_float);
-    case StoredType::f32:
-      return converted<float>(tensor);
-    case StoredType::f64:
-      return converted_doubles(tensor);
-    default:
-      break;
-  }
-  fail(ErrorKind::bad_input,
-       "{}: tensor {}: its type is {}; burin reads weights as float16, bfloat16, float32 or float64", tensor.file,
-       in_quotes(tensor.name), in_quotes(tensor.type_name));
+  if (is_float(tensor.type)) return mask_values(tensor);
+  bad_input(tensor.file, "tensor {}: its type is {}; burin reads weights as float16, bfloat16, float32 or float64",
+            in_quotes(tensor.name), in_quotes(tensor.type_name));
 }
 
 std::vector<float> mask_values(const WeightsTensor& tensor) {
-  switch (tensor.type) {
-    case StoredType::boolean:
-    case StoredType::u8:
-      return converted<std::uint8_t>(tensor);
-    case StoredType::i8:
-      return converted<std::int8_t>(tensor);
-    case StoredType::u16:
-      return converted<std::uint16_t>(tensor);
-    case StoredType::i16:
-      return converted<std::int16_t>(tensor);
-    case StoredType::u32:
-      return converted<std::uint32_t>(tensor);
-    case StoredType::i32:
-      return converted<std::int32_t>(tensor);
-    case StoredType::u64:
-      return converted<std::uint64_t>(tensor);
-    case StoredType::i64:
-      return converted<std::int64_t>(tensor);
-    default:
-      return float_values(tensor);
-  }
+  const auto* const found = std::ranges::find(kConversions, tensor.type, &Conversion::type);
+  return found == std::end(kConversions) ? float_values(tensor) : found->convert(tensor);
 }
 
 }  // namespace burin

@@ -45,6 +45,26 @@ struct WeightsFile {
 // Elements of a shape; nothing when the product leaves 63 bits or an extent is negative.
 std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& shape);
 
+// visit(position in an array of this shape in C order) for each element of the array whose axis i is axis order[i] of
+// that one, in C order. `order` names each axis once.
+template <typename Visit>
+void visit_permuted(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& order, Visit visit) {
+  const std::size_t rank = shape.size();
+  std::vector<std::int64_t> stride(rank, 1), index(rank, 0);
+  std::int64_t count = 1, position = 0;
+  for (std::size_t d = rank; d-- > 0; count *= shape[d]) stride[d] = count;
+  for (std::int64_t i = 0; i < count; ++i) {
+    visit(position);
+    for (std::size_t d = rank; d-- > 0;) {
+      const auto axis = static_cast<std::size_t>(order[d]);
+      position += stride[axis];
+      if (++index[d] < shape[axis]) break;
+      position -= stride[axis] * shape[axis];
+      index[d] = 0;
+    }
+  }
+}
+
 // "[64,3,3,3]"
 std::string extents_text(const std::vector<std::int64_t>& shape);
 

@@ -29,18 +29,12 @@ class FormatAssigner {
   }
 
  private:
-  struct Formats {
-    TensorFormat input, output;
-  };
-
   Activations& tensor_at(int tensor) { return network_.tensors[static_cast<std::size_t>(tensor)]; }
   const Activations& tensor_at(int tensor) const { return network_.tensors[static_cast<std::size_t>(tensor)]; }
-  const ConvLayer& layer_at(int layer) const { return network_.layers[static_cast<std::size_t>(layer)]; }
 
-  Formats formats_of(const Operator& op) const {
+  ConvolutionFormats formats_of(const Operator& op) const {
     if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
-      const ConvolutionFormats asked = formats_(op, layer_at(convolution->layer));
-      return {asked.input, asked.output};
+      return formats_(op, network_.layers[static_cast<std::size_t>(convolution->layer)]);
     }
     const auto* concat = std::get_if<Concat>(&op.kind);
     if (concat == nullptr || concat->axis != 0 || tensor_at(op.output).shape.size() != 3) return {};
@@ -49,7 +43,7 @@ class FormatAssigner {
     for (const int input : op.inputs) {
       if (made_in(input) != first) return {};
     }
-    return channels_together(first.layout) == 1 ? Formats{first, first} : Formats{};
+    return channels_together(first.layout) == 1 ? ConvolutionFormats{first, first} : ConvolutionFormats{};
   }
 
   TensorFormat made_in(int tensor) const {
@@ -58,7 +52,7 @@ class FormatAssigner {
   }
 
   void add(Operator op) {
-    const Formats formats = formats_of(op);
+    const ConvolutionFormats formats = formats_of(op);
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       op.inputs[i] = in_format(op.inputs[i], i == 0 || !is_convolution(op) ? formats.input : formats.output);
     }

@@ -25,13 +25,10 @@ class FindLinks {
   }
   Links operator()(const Linear&) { return links_; }
 
-  Links operator()(const ChannelAffine&) { return link_all(0); }
-  Links operator()(const Elementwise&) { return link_all(0); }
-  Links operator()(const Pool&) { return link_all(0); }
-  Links operator()(const GlobalAveragePool&) { return link_all(0); }
-  Links operator()(const Pad&) { return link_all(0); }
-  Links operator()(const Identity&) { return link_all(0); }
-  Links operator()(const Convert&) { return link_all(0); }
+  template <OneOf<ChannelAffine, Elementwise, Pool, GlobalAveragePool, Pad, Identity, Convert> Kind>
+  Links operator()(const Kind&) {
+    return link_all(0);
+  }
   Links operator()(const Combine&) {
     link_all(0);
     return link_all(1);

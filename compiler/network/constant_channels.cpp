@@ -30,18 +30,15 @@ class ConstantOutput {
   std::optional<double> operator()(const Elementwise& op) const { return reference_element(op, value_); }
   std::optional<double> operator()(const Pool& op) const { return kept_if(value_ == 0 || keeps_constants(op)); }
   std::optional<double> operator()(const Pad& op) const { return kept_if(op.pad == Padding{} || value_ == op.value); }
-  std::optional<double> operator()(const GlobalAveragePool&) const { return value_; }
-  std::optional<double> operator()(const Concat&) const { return value_; }
-  std::optional<double> operator()(const Reshape&) const { return value_; }
-  std::optional<double> operator()(const Transpose&) const { return value_; }
-  std::optional<double> operator()(const Identity&) const { return value_; }
-  std::optional<double> operator()(const Convert&) const { return value_; }
+  template <OneOf<GlobalAveragePool, Concat, Reshape, Transpose, Identity, Convert> Kind>
+  std::optional<double> operator()(const Kind&) const {
+    return value_;
+  }
   // These have functions of their own, or mix channels.
-  std::optional<double> operator()(const Convolution&) const { return std::nullopt; }
-  std::optional<double> operator()(const Linear&) const { return std::nullopt; }
-  std::optional<double> operator()(const Combine&) const { return std::nullopt; }
-  std::optional<double> operator()(const Lrn&) const { return std::nullopt; }
-  std::optional<double> operator()(const Softmax&) const { return std::nullopt; }
+  template <OneOf<Convolution, Linear, Combine, Lrn, Softmax> Kind>
+  std::optional<double> operator()(const Kind&) const {
+    return std::nullopt;
+  }
 
  private:
   std::optional<double> kept_if(bool constant) const { return constant ? std::optional(value_) : std::nullopt; }

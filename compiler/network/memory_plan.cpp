@@ -186,6 +186,7 @@ class MemoryPlanner {
     Buffer& b = program_.buffers[at(place.buffer)];
     if (b.first < 0) b.first = step;
     b.last = step;
+    buffer_users_[at(place.buffer)].push_back(step);
   }
 
   void fill_places() {
@@ -208,8 +209,6 @@ class MemoryPlanner {
       }
       for (const Place& read : step.reads) use(static_cast<int>(i), read);
       use(static_cast<int>(i), step.writes);
-      for (const Place& read : step.reads) buffer_users_[at(read.buffer)].push_back(static_cast<int>(i));
-      buffer_users_[at(step.writes.buffer)].push_back(static_cast<int>(i));
       program_.steps.push_back(std::move(step));
     }
   }

@@ -51,13 +51,4 @@ std::vector<std::vector<double>> run_reference(const Network& network, int batch
   return outputs;
 }
 
-std::vector<std::vector<double>> reference_tensors(const Network& network, int batch,
-                                                   const std::vector<std::span<const float>>& inputs) {
-  std::vector<std::vector<double>> tensors(network.tensors.size());
-  run_reference(network, batch, inputs, [&](int tensor, std::span<const double> values) {
-    tensors[static_cast<std::size_t>(tensor)].assign(values.begin(), values.end());
-  });
-  return tensors;
-}
-
 }  // namespace burin

@@ -19,10 +19,6 @@ std::vector<std::vector<double>> run_reference(const Network& network, int batch
                                                const std::vector<std::span<const float>>& inputs,
                                                const TensorVisitor& visit = {});
 
-// Every tensor by its index.
-std::vector<std::vector<double>> reference_tensors(const Network& network, int batch,
-                                                   const std::vector<std::span<const float>>& inputs);
-
 // One operator alone, for the values that something else has given it.
 std::vector<double> run_reference_operator(const Network& network, const Operator& op, int batch,
                                            const std::vector<std::span<const double>>& inputs);

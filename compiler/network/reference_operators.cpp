@@ -6,7 +6,6 @@
 #include "compiler/network/reference_network.h"
 #include "compiler/parallel_for.h"
 #include "compiler/reference.h"
-#include "compiler/reference_pool.h"
 #include "ir/error.h"
 
 namespace burin {

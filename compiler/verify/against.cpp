@@ -1,11 +1,10 @@
 // What a package is compared with.
 #include <fmt/ranges.h>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/import.h"
 #include "compiler/import/names.h"
-#include "compiler/import/suggest.h"
 #include "compiler/verify/verification.h"
-#include "ir/error.h"
 
 namespace burin {
 namespace {
@@ -22,15 +21,13 @@ void check_arguments(const Network& model, const char* what, const std::vector<i
   }
   for (const Buffer* argument : want) wants.push_back(describe(argument->tensor, argument->shape));
   if (has == wants) return;
-  fail(ErrorKind::bad_input, "{}: its {} are {}, those of the package {}", model.source, what, fmt::join(has, ", "),
-       fmt::join(wants, ", "));
+  bad_input(model.source, "its {} are {}, those of the package {}", what, fmt::join(has, ", "), fmt::join(wants, ", "));
 }
 
 // The model with the package's size of images. That nobody typed, so a model that has no use for it is another one.
 Network import_model(const std::string& path, const Manifest& manifest, ImportOptions options) {
   if (!has_ending(path, ".onnx")) {
-    fail(ErrorKind::bad_input, "{}: is no .onnx file, but the package holds a network: it is compared with its model",
-         path);
+    bad_input(path, "is no .onnx file, but the package holds a network: it is compared with its model");
   }
   const std::vector<const Buffer*> inputs = manifest.programs.front().inputs();
   // A model may leave its image's size open, or have been compiled for another.
@@ -42,8 +39,8 @@ Network import_model(const std::string& path, const Manifest& manifest, ImportOp
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
   }
-  fail(ErrorKind::bad_input, "{}: its inputs cannot be those of the package, which has {} ({})", path,
-       inputs.front()->tensor, shape_text(inputs.front()->shape));
+  bad_input(path, "its inputs cannot be those of the package, which has {} ({})", inputs.front()->tensor,
+            shape_text(inputs.front()->shape));
 }
 
 // A bare array says nothing of its geometry; the package does.
@@ -63,8 +60,8 @@ const ConvLayer& find_layer(const Network& network, const std::string& name) {
     if (layer.name == name) return layer;
     names.push_back(layer.name);
   }
-  fail(ErrorKind::bad_input, "{}: has no layer '{}', which the package was compiled from{}", network.source, name,
-       did_you_mean(name, names));
+  bad_input(network.source, "has no layer '{}', which the package was compiled from{}", name,
+            did_you_mean(name, names));
 }
 
 const ConvShape& shape_of(const Manifest& manifest, const std::string& name) {
@@ -87,14 +84,14 @@ Network pair_layers(const Network& imported, const Manifest& manifest, const std
                               have.channels_per_group() == want.channels_per_group() &&
                               have.kernel_h == want.kernel_h && have.kernel_w == want.kernel_w;
     if (!same_weights) {
-      fail(ErrorKind::bad_input,
-           "{}: weights of layer '{}' are [{},{},{},{}], but the package was compiled from [{},{},{},{}]",
-           imported.source, source.name, have.out_channels, have.channels_per_group(), have.kernel_h, have.kernel_w,
-           want.out_channels, want.channels_per_group(), want.kernel_h, want.kernel_w);
+      bad_input(imported.source,
+                "weights of layer '{}' are [{},{},{},{}], but the package was compiled from [{},{},{},{}]", source.name,
+                have.out_channels, have.channels_per_group(), have.kernel_h, have.kernel_w, want.out_channels,
+                want.channels_per_group(), want.kernel_h, want.kernel_w);
     }
     if (have.epilogue.bias != want.epilogue.bias) {
-      fail(ErrorKind::bad_input, "{}: layer '{}' has {} bias, but the package was compiled with {}", imported.source,
-           source.name, have.epilogue.bias ? "a" : "no", want.epilogue.bias ? "one" : "none");
+      bad_input(imported.source, "layer '{}' has {} bias, but the package was compiled with {}", source.name,
+                have.epilogue.bias ? "a" : "no", want.epilogue.bias ? "one" : "none");
     }
     ConvLayer& layer = paired.layers.emplace_back(source);
     layer.name = name;

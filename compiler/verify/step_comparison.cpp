@@ -1,9 +1,7 @@
 #include "compiler/verify/step_comparison.h"
 
 #include <fmt/ranges.h>
-#include <algorithm>
 
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -11,11 +9,11 @@
 #include <utility>
 
 #include "compiler/execute/executor.h"
+#include "compiler/import/faults.h"
 #include "compiler/kernel_arithmetic.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
 #include "ir/element_type.h"
-#include "ir/error.h"
 #include "ir/place_values.h"
 #include "ir/template_plan.h"
 
@@ -24,11 +22,6 @@ namespace {
 
 const Activations& tensor(const Network& network, int index) {
   return network.tensors[static_cast<std::size_t>(index)];
-}
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return std::ranges::equal(
-      a, b, [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); });
 }
 
 std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes / kWordBytes; }
@@ -85,8 +78,8 @@ StepComparison::StepComparison(const Network& network, const Program& program, i
                       tensor(network, found->second->output).name == step.tensor &&
                       found->second->inputs.size() == step.reads.size();
     if (!same) {
-      fail(ErrorKind::bad_input, "{}: has no {} '{}' that makes '{}', which the package was compiled from",
-           network.source, step.kind, step.name, step.tensor);
+      bad_input(network.source, "has no {} '{}' that makes '{}', which the package was compiled from", step.kind,
+                step.name, step.tensor);
     }
     operators_.push_back(found->second);
   }
@@ -133,16 +126,16 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const Activations& input = tensor(network_, op->inputs[i]);
     if (static_cast<std::int64_t>(reads[i].size()) != count * input.elements()) {
-      fail(ErrorKind::bad_input, "{}: '{}' of {} has {} values for an image, of the package's step {}", network_.source,
-           input.name, op->name, input.elements(), reads[i].size() / images_.size());
+      bad_input(network_.source, "'{}' of {} has {} values for an image, of the package's step {}", input.name,
+                op->name, input.elements(), reads[i].size() / images_.size());
     }
     inputs.emplace_back(reads[i]);
     exact.emplace_back(reads[i].begin(), reads[i].end());
   }
   const std::vector<double> expected = run_reference_operator(network_, *op, count, {exact.begin(), exact.end()});
   if (expected.size() != output.size()) {
-    fail(ErrorKind::bad_input, "{}: {} makes {} values of an image, the package's step {}", network_.source, op->name,
-         expected.size() / images_.size(), output.size() / images_.size());
+    bad_input(network_.source, "{} makes {} values of an image, the package's step {}", op->name,
+              expected.size() / images_.size(), output.size() / images_.size());
   }
   result.longest_reduction = longest_reduction(network_, *op);
   std::vector<double> allowance;
@@ -157,8 +150,7 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
 
 void StepComparison::see(const StepValues& values, bool compared) {
   const Step& step = program_.steps[static_cast<std::size_t>(values.step)];
-  std::vector<std::vector<float>> reads;
-  for (const std::vector<float>& read : values.reads) reads.push_back(pick_images(read, batch_, images_));
+  const Tensors reads = pick_images(values.reads, batch_, images_);
   const std::vector<float> output = pick_images(values.output, batch_, images_);
   BURIN_CHECK(static_cast<std::int64_t>(values.output.size()) == batch_ * words_of(step.writes) ||
                   program_.buffer(step.writes).format.layout != TensorLayout::nchw,

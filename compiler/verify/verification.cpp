@@ -1,7 +1,6 @@
 #include "compiler/verify/verification.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <mutex>
@@ -69,12 +68,6 @@ GraphChoices choices_of(const Program& program) {
             if (step == program.steps.end()) return ConvolutionFormats{};
             return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
           }};
-}
-
-bool same_bits(const Tensors& a, const Tensors& b) {
-  const auto same = [](float x, float y) { return std::bit_cast<std::uint32_t>(x) == std::bit_cast<std::uint32_t>(y); };
-  return std::ranges::equal(
-      a, b, [&](const std::vector<float>& x, const std::vector<float>& y) { return std::ranges::equal(x, y, same); });
 }
 
 // Runs `work`; a fault of verification becomes the text.
@@ -221,8 +214,7 @@ class Verifier {
 
   void compare_outputs(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) const {
     begin(fmt::format("batch {}, {} images in float64", result.batch, result.images.size()));
-    std::vector<std::vector<float>> chosen;
-    for (const std::vector<float>& input : inputs) chosen.push_back(pick_images(input, result.batch, result.images));
+    const Tensors chosen = pick_images(inputs, result.batch, result.images);
     const std::vector<std::vector<double>> expected =
         run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
     const double rounding = half_rounding(arithmetic_of(manifest_, *result.program));
@@ -245,7 +237,7 @@ class Verifier {
         comparison.see(values, matches(options_.layer, step.name));
         if (progress_) progress_(values.step + 1, static_cast<int>(steps.size()), step.name);
       });
-      if (result.fault.empty() && !same_bits(again, outputs)) {
+      if (result.fault.empty() && !std::ranges::equal(again, outputs, same_bits)) {
         fail(ErrorKind::verification, "the steps one after the other give other outputs than the network as a whole");
       }
     });

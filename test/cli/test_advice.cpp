@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/reference.h"
 #include "test/catch.h"
 #include "test/cli/program.h"

@@ -13,8 +13,7 @@
 
 #include "compiler/choose/choose.h"
 #include "compiler/cli/commands.h"
-#include "compiler/cli/npy_reader.h"
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/compile.h"
 #include "compiler/measure/gpu_measurer.h"
 #include "compiler/network/reference_network.h"

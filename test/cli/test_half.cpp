@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/import/import.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"

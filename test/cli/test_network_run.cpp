@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "compiler/cli/npy_reader.h"
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/import/import.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
 #include "ir/error.h"

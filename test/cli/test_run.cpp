@@ -1,7 +1,7 @@
 // run: tensors in and out as .npy.
 #include <algorithm>
 
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/import/import.h"
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"

@@ -6,7 +6,7 @@
 using namespace burin;
 
 TEST_CASE("table_aligns_columns") {
-  Table table({{"layer"}, {"us", Table::Align::right}});
+  Table table({"layer", ">us"});
   table.add({"conv1", "4.2"});
   table.add({"a", "12345"});
   CHECK(table.print() ==
@@ -17,7 +17,7 @@ TEST_CASE("table_aligns_columns") {
 }
 
 TEST_CASE("table_leaves_out_a_column_without_cells") {
-  Table table({{"layer"}, {"empty"}, {"n", Table::Align::right}});
+  Table table({"layer", "empty", ">n"});
   table.add({"a", "", "1"});
   CHECK(table.print() ==
         "layer  n\n"
@@ -26,7 +26,7 @@ TEST_CASE("table_leaves_out_a_column_without_cells") {
 }
 
 TEST_CASE("table_footer_stands_below_a_line_and_utf8_takes_one_column") {
-  Table table({{"x"}, {"y"}});
+  Table table({"x", "y"});
   table.add({"\xC3\xA4\xC3\xB6", "1"});
   table.add_footer({"sum", "1"});
   CHECK(table.print() ==
@@ -38,7 +38,7 @@ TEST_CASE("table_footer_stands_below_a_line_and_utf8_takes_one_column") {
 }
 
 TEST_CASE("table_refuses_a_row_of_another_width") {
-  Table table({{"x"}, {"y"}});
+  Table table({"x", "y"});
   CHECK_THROWS_AS(table.add({"only one"}), Error);
 }
 

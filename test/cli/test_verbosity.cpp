@@ -1,6 +1,6 @@
 // -q and -v: how much a command says on stderr. What it says on stdout stays the same.
 
-#include "compiler/cli/npy_writer.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/reference.h"
 #include "test/catch.h"
 #include "test/cli/program.h"

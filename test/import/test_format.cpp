@@ -1,6 +1,6 @@
 #include <sys/stat.h>
 
-#include "compiler/import/weights_file.h"
+#include "compiler/import/import.h"
 #include "test/import/files.h"
 
 using namespace burin;

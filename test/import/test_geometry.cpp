@@ -40,50 +40,50 @@ TEST_CASE("geometry: defaults") {
   CHECK(geometry.name == "conv1");
   CHECK(!geometry.weight);
   CHECK(geometry.bias == LayerGeometry::Bias::automatic);
-  CHECK(geometry.stride_h == 1);
-  CHECK(geometry.dilation_w == 1);
-  CHECK(geometry.groups == 1);
-  CHECK(geometry.pad == Padding{});
+  CHECK(geometry.shape.stride_h == 1);
+  CHECK(geometry.shape.dilation_w == 1);
+  CHECK(geometry.shape.groups == 1);
+  CHECK(geometry.shape.pad == Padding{});
   CHECK(!geometry.in_h);
-  CHECK(geometry.activation == Activation::none);
-  CHECK(!geometry.residual);
+  CHECK(geometry.shape.epilogue.activation == Activation::none);
+  CHECK(!geometry.shape.epilogue.residual);
 }
 
 TEST_CASE("geometry: integers, strings and arrays") {
   for (const std::string text : {"2", "\"2\"", "\" 2 \"", "[2]", "[2,2]", "\"2x2\"", "[\"2\",\"2\"]"}) {
     INFO(text);
-    CHECK(layer("\"stride\":" + text).stride_h == 2);
-    CHECK(layer("\"stride\":" + text).stride_w == 2);
-    CHECK(layer("\"dilation\":" + text).dilation_h == 2);
-    CHECK(layer("\"pad\":" + text).pad == Padding{2, 2, 2, 2});
+    CHECK(layer("\"stride\":" + text).shape.stride_h == 2);
+    CHECK(layer("\"stride\":" + text).shape.stride_w == 2);
+    CHECK(layer("\"dilation\":" + text).shape.dilation_h == 2);
+    CHECK(layer("\"pad\":" + text).shape.pad == Padding{2, 2, 2, 2});
   }
   const LayerGeometry geometry = layer(R"("stride":[1,2],"dilation":"3x4","groups":"8","H":"56","W":57)");
-  CHECK(geometry.stride_h == 1);
-  CHECK(geometry.stride_w == 2);
-  CHECK(geometry.dilation_h == 3);
-  CHECK(geometry.dilation_w == 4);
-  CHECK(geometry.groups == 8);
+  CHECK(geometry.shape.stride_h == 1);
+  CHECK(geometry.shape.stride_w == 2);
+  CHECK(geometry.shape.dilation_h == 3);
+  CHECK(geometry.shape.dilation_w == 4);
+  CHECK(geometry.shape.groups == 8);
   CHECK(geometry.in_h == 56);
   CHECK(geometry.in_w == 57);
 }
 
 TEST_CASE("geometry: padding of each side") {
-  CHECK(layer(R"("pad":"1x2")").pad == Padding{1, 1, 2, 2});
-  CHECK(layer(R"("pad":[1,2])").pad == Padding{1, 1, 2, 2});
-  CHECK(layer(R"("pad":"1,2,3,4")").pad == Padding{1, 2, 3, 4});
-  CHECK(layer(R"("pad":"1, 2, 3, 4")").pad == Padding{1, 2, 3, 4});
-  CHECK(layer(R"("pad":[1,2,3,4])").pad == Padding{1, 2, 3, 4});
+  CHECK(layer(R"("pad":"1x2")").shape.pad == Padding{1, 1, 2, 2});
+  CHECK(layer(R"("pad":[1,2])").shape.pad == Padding{1, 1, 2, 2});
+  CHECK(layer(R"("pad":"1,2,3,4")").shape.pad == Padding{1, 2, 3, 4});
+  CHECK(layer(R"("pad":"1, 2, 3, 4")").shape.pad == Padding{1, 2, 3, 4});
+  CHECK(layer(R"("pad":[1,2,3,4])").shape.pad == Padding{1, 2, 3, 4});
 }
 
 TEST_CASE("geometry: epilogue") {
   const LayerGeometry geometry = layer(R"("activation":"leaky_relu","leaky_slope":0.2,"residual":true)");
-  CHECK(geometry.activation == Activation::leaky_relu);
-  CHECK(geometry.leaky_slope == 0.2F);
-  CHECK(geometry.residual);
-  CHECK(layer(R"("leaky_slope":"1e-1")").leaky_slope == 0.1F);
-  CHECK(layer(R"("residual":"true")").residual);
-  CHECK(!layer(R"("residual":0)").residual);
-  CHECK(layer(R"("activation":null)").activation == Activation::none);
+  CHECK(geometry.shape.epilogue.activation == Activation::leaky_relu);
+  CHECK(geometry.shape.epilogue.leaky_slope == 0.2F);
+  CHECK(geometry.shape.epilogue.residual);
+  CHECK(layer(R"("leaky_slope":"1e-1")").shape.epilogue.leaky_slope == 0.1F);
+  CHECK(layer(R"("residual":"true")").shape.epilogue.residual);
+  CHECK(!layer(R"("residual":0)").shape.epilogue.residual);
+  CHECK(layer(R"("activation":null)").shape.epilogue.activation == Activation::none);
 }
 
 TEST_CASE("geometry: bias by name, required, or none") {
@@ -206,10 +206,10 @@ TEST_CASE("geometry flags: all of them") {
   CHECK(layer.in_channels == 16);
   CHECK(layer.in_h == 20);
   CHECK(layer.in_w == 30);
-  CHECK(layer.stride_w == 2);
-  CHECK(layer.pad == Padding{1, 0, 1, 0});
-  CHECK(layer.dilation_h == 2);
-  CHECK(layer.groups == 4);
+  CHECK(layer.shape.stride_w == 2);
+  CHECK(layer.shape.pad == Padding{1, 0, 1, 0});
+  CHECK(layer.shape.dilation_h == 2);
+  CHECK(layer.shape.groups == 4);
   CHECK(!flagged(input_shape("20x30")).in_channels);
 }
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "compiler/import/import.h"
-#include "compiler/import/weights_file.h"
 #include "test/import/files.h"
 
 using namespace burin;

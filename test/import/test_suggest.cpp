@@ -1,5 +1,5 @@
 
-#include "compiler/import/suggest.h"
+#include "compiler/import/names.h"
 #include "test/catch.h"
 
 using namespace burin;

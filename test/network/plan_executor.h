@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
 #include "ir/program.h"
 #include "test/ir/random_layers.h"
+#include "test/network/reference_tensors.h"
 
 namespace burin_test {
 
@@ -52,7 +52,7 @@ class PlanExecutor {
       const std::int64_t elements = network.tensors[static_cast<std::size_t>(input)].elements();
       inputs_.push_back(burin::random_tensor(plan.batch * elements, 17 + inputs_.size()));
     }
-    expected_ = burin::reference_tensors(network, plan.batch, {inputs_.begin(), inputs_.end()});
+    expected_ = reference_tensors(network, plan.batch, {inputs_.begin(), inputs_.end()});
     for (std::size_t i = 0; i < network.tensors.size(); ++i) by_name_[network.tensors[i].name] = static_cast<int>(i);
   }
 

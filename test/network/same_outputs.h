@@ -5,9 +5,9 @@
 #include <cmath>
 #include <map>
 
-#include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
 #include "test/catch.h"
+#include "test/network/reference_tensors.h"
 
 namespace burin_test {
 
@@ -19,7 +19,7 @@ inline std::map<std::string, std::vector<double>> tensors_of(const burin::Networ
     const std::int64_t elements = network.tensors[static_cast<std::size_t>(input)].elements();
     inputs.push_back(burin::random_tensor(kBatch * elements, 17 + inputs.size()));
   }
-  std::vector<std::vector<double>> values = burin::reference_tensors(network, kBatch, {inputs.begin(), inputs.end()});
+  std::vector<std::vector<double>> values = reference_tensors(network, kBatch, {inputs.begin(), inputs.end()});
   std::map<std::string, std::vector<double>> named;
   for (std::size_t i = 0; i < values.size(); ++i) named[network.tensors[i].name] = std::move(values[i]);
   return named;

@@ -1,10 +1,10 @@
 // Each operator against values worked out by hand.
 #include <cmath>
 
-#include "compiler/network/reference_network.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
 #include "test/ir/small_network.h"
+#include "test/network/reference_tensors.h"
 
 using namespace burin;
 using burin_test::GraphBuilder;
@@ -211,7 +211,7 @@ TEST_CASE("reference_network: every tensor, a tensor with two readers, two outpu
   const std::vector<float> input = {-1, 3};
   const auto outputs = run_reference(network, 1, {input});
   CHECK(outputs == std::vector<Values>{{-2, 12}, {0, 6}});
-  const auto tensors = reference_tensors(network, 1, {input});
+  const auto tensors = burin_test::reference_tensors(network, 1, {input});
   CHECK(tensors[x] == Values{-1, 3});
   CHECK(tensors[twice] == Values{-2, 6});
   CHECK(tensors[relu] == Values{0, 6});

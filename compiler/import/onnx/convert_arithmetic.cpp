@@ -10,10 +10,10 @@
 namespace burin {
 namespace {
 
-// The constant as one value for each channel of an activation, whose axes are the batch and then `shape`. ONNX aligns
-// the axes of both from the last one on and repeats those of extent 1.
-std::vector<float> per_channel(const Node& node, GraphBuilder& graph, int input,
-                               const std::vector<std::int64_t>& shape) {
+// The constant as one value for each channel of the other operand, an activation whose axes are the batch and then its
+// shape. ONNX aligns the axes of both from the last one on and repeats those of extent 1.
+std::vector<float> per_channel(const Node& node, GraphBuilder& graph, int input) {
+  const std::vector<std::int64_t> shape = graph.shape(graph.activation(node, 1 - input));
   const StoredTensor tensor = graph.constant(node, input, "operand");
   const std::vector<std::int64_t>& extents = tensor.shape();
   const std::size_t rank = shape.size() + 1;
@@ -45,8 +45,9 @@ bool add_to_bias(const Node& node, GraphBuilder& graph, int input, const std::ve
   return true;
 }
 
-void emit_affine(const Node& node, GraphBuilder& graph, int input, std::vector<float> scale, std::vector<float> shift) {
-  graph.emit(node, ChannelAffine{std::move(scale), std::move(shift)}, {graph.activation(node, input)});
+// The operand that is no constant, scaled and shifted.
+void emit_affine(const Node& node, GraphBuilder& graph, int constant, ChannelAffine affine) {
+  graph.emit(node, std::move(affine), {graph.activation(node, 1 - constant)});
 }
 
 // Combines activations. Either may have one value for each channel of the other.
@@ -86,22 +87,15 @@ std::optional<int> constant_operand(const Node& node, const GraphBuilder& graph)
   return std::nullopt;
 }
 
-void negate(std::vector<float>& values) {
-  for (float& value : values) value = -value;
-}
-
 }  // namespace
 
 void convert_add(const Node& node, GraphBuilder& graph) {
   if (both_constant(node, graph)) return fold_constants(node, graph, std::plus<>());
   const auto constant = constant_operand(node, graph);
   if (!constant) return combine(node, graph, Combination::add, graph.activation(node, 0), graph.activation(node, 1));
-  const int other = 1 - *constant;
-  const std::vector<std::int64_t> shape = graph.shape(graph.activation(node, other));
-  std::vector<float> shift = per_channel(node, graph, *constant, shape);
-  if (add_to_bias(node, graph, other, shift)) return;
-  std::vector<float> scale(shift.size(), 1.0F);
-  emit_affine(node, graph, other, std::move(scale), std::move(shift));
+  std::vector<float> shift = per_channel(node, graph, *constant);
+  if (add_to_bias(node, graph, 1 - *constant, shift)) return;
+  emit_affine(node, graph, *constant, {std::vector<float>(shift.size(), 1.0F), shift});
 }
 
 void convert_sub(const Node& node, GraphBuilder& graph) {
@@ -115,12 +109,10 @@ void convert_sub(const Node& node, GraphBuilder& graph) {
         node, "negative", ChannelAffine{std::vector<float>(channels, -1.0F), std::vector<float>(channels, 0.0F)}, {b});
     return combine(node, graph, Combination::add, graph.activation(node, 0), negative);
   }
-  const int other = 1 - *constant;
-  std::vector<float> shift = per_channel(node, graph, *constant, graph.shape(graph.activation(node, other)));
+  std::vector<float> shift = per_channel(node, graph, *constant);
   // x - c, or c - x.
-  if (*constant == 1) negate(shift);
-  std::vector<float> scale(shift.size(), *constant == 1 ? 1.0F : -1.0F);
-  emit_affine(node, graph, other, std::move(scale), std::move(shift));
+  if (*constant == 1) std::ranges::transform(shift, shift.begin(), std::negate<>());
+  emit_affine(node, graph, *constant, {std::vector<float>(shift.size(), *constant == 1 ? 1.0F : -1.0F), shift});
 }
 
 void convert_mul(const Node& node, GraphBuilder& graph) {
@@ -129,23 +121,20 @@ void convert_mul(const Node& node, GraphBuilder& graph) {
   if (!constant) {
     return combine(node, graph, Combination::multiply, graph.activation(node, 0), graph.activation(node, 1));
   }
-  const int other = 1 - *constant;
-  std::vector<float> scale = per_channel(node, graph, *constant, graph.shape(graph.activation(node, other)));
-  std::vector<float> shift(scale.size(), 0.0F);
-  emit_affine(node, graph, other, std::move(scale), std::move(shift));
+  const std::vector<float> scale = per_channel(node, graph, *constant);
+  emit_affine(node, graph, *constant, {scale, std::vector<float>(scale.size(), 0.0F)});
 }
 
 void convert_div(const Node& node, GraphBuilder& graph) {
   if (both_constant(node, graph)) return fold_constants(node, graph, std::divides<>());
   if (constant_operand(node, graph) != 1) node.unsupported("it divides by an activation; burin divides by constants");
-  std::vector<float> scale = per_channel(node, graph, 1, graph.shape(graph.activation(node, 0)));
+  std::vector<float> scale = per_channel(node, graph, 1);
   for (float& value : scale) {
     const auto inverse = static_cast<float>(1.0 / static_cast<double>(value));
     if (!std::isfinite(inverse)) node.bad_input("its divisor {} holds {:g}", in_quotes(node.input(1)), value);
     value = inverse;
   }
-  std::vector<float> shift(scale.size(), 0.0F);
-  emit_affine(node, graph, 0, std::move(scale), std::move(shift));
+  emit_affine(node, graph, 1, {scale, std::vector<float>(scale.size(), 0.0F)});
 }
 
 void convert_sum(const Node& node, GraphBuilder& graph) {

@@ -135,12 +135,8 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
   shape.out_channels = static_cast<int>(weight.shape()[0]);
   shape.in_h = checked_int(node, image[1], 1, kMaxSpatialExtent, "the rows of its input");
   shape.in_w = checked_int(node, image[2], 1, kMaxSpatialExtent, "the columns of its input");
-  const Window window =
-      read_window(node, static_cast<int>(weight.shape()[2]), static_cast<int>(weight.shape()[3]), image[1], image[2]);
-  shape.kernel_h = window.kernel_h, shape.kernel_w = window.kernel_w;
-  shape.stride_h = window.stride_h, shape.stride_w = window.stride_w;
-  shape.dilation_h = window.dilation_h, shape.dilation_w = window.dilation_w;
-  shape.pad = window.pad;
+  shape.kernel_h = static_cast<int>(weight.shape()[2]), shape.kernel_w = static_cast<int>(weight.shape()[3]);
+  read_window(node, image[1], image[2], shape);
 
   layer.weights = graph.floats(node, weight, "weight");
   graph.apply_zero_threshold(layer.weights);
@@ -148,7 +144,7 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
     shape.epilogue.bias = true;
     layer.bias = read_bias(node, graph, shape.out_channels);
   }
-  graph.emit_convolution(node, std::move(layer), x);
+  graph.emit(node, graph.add_layer(node, std::move(layer)), {x});
 }
 
 void convert_gemm(const Node& node, GraphBuilder& graph) {

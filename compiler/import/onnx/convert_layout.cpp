@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "compiler/import/onnx/converters.h"
-#include "compiler/import/onnx/permute.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
@@ -14,6 +13,8 @@ namespace burin {
 namespace {
 
 using Extents = std::vector<std::int64_t>;
+
+constexpr int kAxesAreAnInput = 13;  // the opset from which on they are
 
 // An axis counted from the front.
 std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank) {
@@ -27,14 +28,6 @@ Extents axes_of(const Node& node, Extents axes, std::int64_t rank) {
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) != axes.end()) node.bad_input("it names an axis twice");
   return axes;
-}
-
-// An attribute up to opset 12, later an input.
-std::optional<Extents> read_axes(const Node& node, GraphBuilder& graph) {
-  constexpr int kAxesAreAnInput = 13;
-  if (node.opset() < kAxesAreAnInput) return node.attributes().integers("axes");
-  if (!node.has_input(1)) return std::nullopt;
-  return graph.integers(node, 1, "axes");
 }
 
 // Puts the batch before the shape: ONNX counts axes by that.
@@ -118,6 +111,23 @@ Extents image_reshape(const Node& node, GraphBuilder& graph, const std::vector<S
   return resolve(node, rest, image, elements);
 }
 
+// Axis i of the result is axis order[i] of the tensor.
+StoredTensor permuted(const StoredTensor& tensor, const Extents& order) {
+  StoredTensor result = tensor;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    result.view.shape[i] = tensor.shape()[static_cast<std::size_t>(order[i])];
+  }
+  const auto width = static_cast<std::size_t>(tensor.view.element_bytes);
+  auto bytes = std::make_shared<std::string>();
+  bytes->reserve(tensor.view.bytes.size());
+  visit_permuted(tensor.shape(), order, [&](std::int64_t position) {
+    bytes->append(tensor.view.bytes.substr(static_cast<std::size_t>(position) * width, width));
+  });
+  result.owned = bytes;
+  result.view.bytes = *result.owned;
+  return result;
+}
+
 }  // namespace
 
 void convert_concat(const Node& node, GraphBuilder& graph) {
@@ -170,7 +180,7 @@ void convert_reshape(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_squeeze(const Node& node, GraphBuilder& graph) {
-  const std::optional<Extents> axes = read_axes(node, graph);
+  const std::optional<Extents> axes = graph.list(node, "axes", 1, kAxesAreAnInput);
   if (std::optional<Sizes> sizes = computed_sizes(node, graph)) {
     if (sizes->values.size() != 1) node.bad_input("it takes one number out of a list of {}", sizes->values.size());
     sizes->scalar = true;
@@ -199,7 +209,7 @@ void convert_squeeze(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_unsqueeze(const Node& node, GraphBuilder& graph) {
-  const std::optional<Extents> axes = read_axes(node, graph);
+  const std::optional<Extents> axes = graph.list(node, "axes", 1, kAxesAreAnInput);
   if (!axes) node.bad_input("lacks its axes");
   if (std::optional<Sizes> sizes = computed_sizes(node, graph)) {
     if (!sizes->scalar || axes->size() != 1) node.unsupported("it makes a table of sizes; burin keeps lists of them");

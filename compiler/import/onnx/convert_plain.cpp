@@ -58,9 +58,9 @@ void convert_cast(const Node& node, GraphBuilder& graph) {
 
 void convert_constant(const Node& node, GraphBuilder& graph) {
   const Attributes& attributes = node.attributes();
-  if (const auto* const tensor = attributes.tensor("value")) return graph.define_constant(node, *tensor);
+  if (const auto* const tensor = attributes.tensor("value")) return graph.define(node, tensor);
   if (const auto* const sparse = attributes.sparse_tensor("sparse_value")) {
-    return graph.define_constant(node, *sparse);
+    return graph.define(node, sparse);
   }
   const std::string& path = graph.path();
   if (attributes.has("value_float")) {

@@ -21,13 +21,8 @@ Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
   const auto extent = [&](std::size_t i) {
     return checked_int(node, (*kernel)[i], 1, kMaxPoolExtent, "a value of 'kernel_shape'");
   };
-  const Window window = read_window(node, extent(0), extent(1), image[1], image[2]);
-  Pool pool;
-  pool.kind = kind;
-  pool.kernel_h = window.kernel_h, pool.kernel_w = window.kernel_w;
-  pool.stride_h = window.stride_h, pool.stride_w = window.stride_w;
-  pool.dilation_h = window.dilation_h, pool.dilation_w = window.dilation_w;
-  pool.pad = window.pad;
+  Pool pool{.kind = kind, .kernel_h = extent(0), .kernel_w = extent(1)};
+  read_window(node, image[1], image[2], pool);
   pool.round_up = node.attributes().boolean("ceil_mode", false);
   return pool;
 }
@@ -72,13 +67,9 @@ void convert_reduce_mean(const Node& node, GraphBuilder& graph) {
   constexpr int kAxesAreAnInput = 18;
   const Attributes& attributes = node.attributes();
   const int x = graph.activation(node, 0);
-  std::optional<std::vector<std::int64_t>> axes;
-  if (node.opset() >= kAxesAreAnInput) {
-    attributes.boolean("noop_with_empty_axes", false);  // without axes there is no global mean in either case
-    if (node.has_input(1)) axes = graph.integers(node, 1, "axes");
-  } else {
-    axes = attributes.integers("axes");
-  }
+  const auto axes = graph.list(node, "axes", 1, kAxesAreAnInput);
+  // Without axes there is no global mean in either case.
+  if (node.opset() >= kAxesAreAnInput) attributes.boolean("noop_with_empty_axes", false);
   const bool keeps_axes = attributes.boolean("keepdims", true);
   const auto rank = static_cast<std::int64_t>(graph.shape(x).size()) + 1;
   const std::vector<std::int64_t> spatial = {2, 3};

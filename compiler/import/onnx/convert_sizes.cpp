@@ -1,11 +1,15 @@
-// Numbers that follow from shapes: exporters leave such arithmetic around reshapes.
+// Numbers that follow from shapes: exporters leave such arithmetic around reshapes. And what Gather chooses of images.
 #include <algorithm>
 
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/window.h"
+#include "ir/limits.h"
 #include "ir/printable.h"
 
 namespace burin {
 namespace {
+
+using Extents = std::vector<std::int64_t>;
 
 Sizes sizes_of(const Node& node, GraphBuilder& graph, int input) {
   if (graph.is_activation(node, input)) {
@@ -23,6 +27,46 @@ Sizes sizes_of(const Node& node, GraphBuilder& graph, int input) {
 // Cuts a list of `count` as Python does: what is beyond its ends is at its ends.
 std::int64_t cut_at(std::int64_t index, std::int64_t count) {
   return std::clamp<std::int64_t>(index < 0 ? std::max(index, -count) + count : index, 0, count);
+}
+
+// A 1x1 convolution with a single one for each output: it copies channels, and needs no operator of its own.
+ConvLayer choice_of(const Node& node, const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& chosen) {
+  ConvLayer layer;
+  ConvShape& shape = layer.shape;
+  shape.in_channels = checked_int(node, image[0], 1, kMaxChannels, "the number of its input's channels");
+  shape.out_channels = static_cast<int>(chosen.size());
+  shape.in_h = checked_int(node, image[1], 1, kMaxSpatialExtent, "the rows of its input");
+  shape.in_w = checked_int(node, image[2], 1, kMaxSpatialExtent, "the columns of its input");
+  layer.weights.resize(chosen.size() * static_cast<std::size_t>(image[0]), 0.0F);
+  for (std::size_t k = 0; k < chosen.size(); ++k) {
+    layer.weights[k * static_cast<std::size_t>(image[0]) + static_cast<std::size_t>(chosen[k])] = 1;
+  }
+  return layer;
+}
+
+// Gather of an activation: channels chosen from an image, as models do that normalize each color by itself.
+void gather_channels(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  const std::vector<std::int64_t> image = graph.image_shape(node, x);
+  constexpr std::int64_t kChannelAxis = 1, kRank = 4;
+  if (const std::int64_t axis = node.attributes().integer("axis", 0);
+      axis != kChannelAxis && axis != kChannelAxis - kRank) {
+    node.unsupported("it chooses along axis {}; burin chooses channels (axis 1)", axis);
+  }
+  if (graph.is_activation(node, 1)) node.unsupported("its indices are computed from the network's input");
+  std::vector<std::int64_t> chosen = graph.integers(node, 1, "indices");
+  for (std::int64_t& channel : chosen) {
+    if (channel < -image[0] || channel >= image[0]) {
+      node.bad_input("its index is {}, its input has {} channels", channel, image[0]);
+    }
+    if (channel < 0) channel += image[0];
+  }
+  if (chosen.empty()) node.bad_input("it chooses no channel");
+  const Convolution choice = graph.add_layer(node, choice_of(node, image, chosen));
+  // An index without an axis takes the axis of the channels away.
+  if (!graph.sizes(node, 1)->scalar) return graph.emit(node, choice, {x});
+  const int channel = graph.emit_inner(node, "channel", choice, {x});
+  graph.emit(node, Reshape{{image[1], image[2]}}, {channel});
 }
 
 }  // namespace
@@ -65,22 +109,19 @@ void convert_gather(const Node& node, GraphBuilder& graph) {
 void convert_slice(const Node& node, GraphBuilder& graph) {
   constexpr int kRangesAreInputs = 10;
   Sizes from = sizes_of(node, graph, 0);
-  std::vector<std::int64_t> starts, ends, axes = {0}, steps = {1};
-  if (node.opset() < kRangesAreInputs) {
-    starts = node.attributes().integers("starts").value_or(std::vector<std::int64_t>{});
-    ends = node.attributes().integers("ends").value_or(std::vector<std::int64_t>{});
-    axes = node.attributes().integers("axes").value_or(axes);
-  } else {
-    const auto list = [&](int input, std::string_view what) { return graph.integers(node, input, what); };
-    if (!node.has_input(1) || !node.has_input(2)) node.bad_input("lacks its second or third input, starts and ends");
-    starts = list(1, "starts"), ends = list(2, "ends");
-    if (node.has_input(3)) axes = list(3, "axes");
-    if (node.has_input(4)) steps = list(4, "steps");
+  if (node.opset() >= kRangesAreInputs && (!node.has_input(1) || !node.has_input(2))) {
+    node.bad_input("lacks its second or third input, starts and ends");
   }
+  const auto list = [&](const std::string& name, int input, const Extents& absent) {
+    return graph.list(node, name, input, kRangesAreInputs).value_or(absent);
+  };
+  const Extents starts = list("starts", 1, {}), ends = list("ends", 2, {}), axes = list("axes", 3, {0});
+  const bool has_steps = node.opset() >= kRangesAreInputs && node.has_input(4);
+  const Extents steps = has_steps ? graph.integers(node, 4, "steps") : Extents{1};
   if (from.scalar || starts.size() != 1 || ends.size() != 1 || axes.size() != 1 || (axes[0] != 0 && axes[0] != -1)) {
     node.bad_input("its input has one axis; it must give one start and one end, for axis 0");
   }
-  if (steps != std::vector<std::int64_t>{1}) node.unsupported("its step is not 1");
+  if (steps != Extents{1}) node.unsupported("its step is not 1");
   const auto count = static_cast<std::int64_t>(from.values.size());
   const std::int64_t start = cut_at(starts[0], count), end = cut_at(ends[0], count);
   from.values.assign(from.values.begin() + std::min(start, end), from.values.begin() + end);

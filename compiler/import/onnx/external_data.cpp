@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "ir/error.h"
+#include "compiler/import/faults.h"
 #include "ir/printable.h"
 #include "ir/text.h"
 
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 std::uint64_t number_of(const std::string& text, std::string_view what, const std::string& at) {
   const auto value = parse_number<std::uint64_t>(text);
-  if (!value) fail(ErrorKind::bad_input, "{}: the {} of its external data is {}, no number", at, what, in_quotes(text));
+  if (!value) bad_input(at, "the {} of its external data is {}, no number", what, in_quotes(text));
   return *value;
 }
 
@@ -43,8 +43,7 @@ std::string_view ExternalData::file(const std::string& location, const std::stri
   }
   std::error_code error;
   const fs::path folder = fs::canonical(folder_, error);
-  if (error)
-    fail(ErrorKind::bad_input, "{}: the folder '{}' cannot be read: {}", where, folder_.string(), error.message());
+  if (error) bad_input(where, "the folder '{}' cannot be read: {}", folder_.string(), error.message());
   const fs::path path = fs::canonical(folder / relative, error);
   if (error) fail(ErrorKind::bad_input, "{} cannot be opened: {}", where, error.message());
   if (!lies_in(path, folder)) {
@@ -59,17 +58,15 @@ std::string_view ExternalData::bytes(const ExternalPlace& place, std::int64_t ne
   const std::uint64_t wanted = static_cast<std::uint64_t>(needed);
   const std::string_view content = file(place.location, at);
   if (offset > content.size()) {
-    fail(ErrorKind::bad_input, "{}: its external data start at byte {} of {}, which has {} bytes", at, offset,
-         in_quotes(place.location), content.size());
+    bad_input(at, "its external data start at byte {} of {}, which has {} bytes", offset, in_quotes(place.location),
+              content.size());
   }
   const std::uint64_t left = content.size() - offset;
   const std::uint64_t length = place.length.empty() ? left : number_of(place.length, "length", at);
-  if (length != wanted) {
-    fail(ErrorKind::bad_input, "{}: its external data are {} bytes, its shape needs {}", at, length, wanted);
-  }
+  if (length != wanted) bad_input(at, "its external data are {} bytes, its shape needs {}", length, wanted);
   if (length > left) {
-    fail(ErrorKind::bad_input, "{}: its external data are bytes {} to {} of {}, which has {} bytes", at, offset,
-         offset + length, in_quotes(place.location), content.size());
+    bad_input(at, "its external data are bytes {} to {} of {}, which has {} bytes", offset, offset + length,
+              in_quotes(place.location), content.size());
   }
   return content.substr(offset, length);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/import/faults.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -13,18 +14,13 @@ namespace burin {
 GraphBuilder::GraphBuilder(const ::onnx::GraphProto& graph, const std::string& path, const ImportOptions& options)
     : source_(path), options_(options) {
   network_.source = path;
-  const auto require_name = [&](const std::string& name) {
-    if (name.empty()) fail(ErrorKind::bad_input, "{}: an initializer has no name", path);
+  const auto add = [&](const std::string& name, Meaning tensor) {
+    if (name.empty()) bad_input(path, "an initializer has no name");
     require_free(name, path);
+    values_.emplace(name, tensor);
   };
-  for (const auto& tensor : graph.initializer()) {
-    require_name(tensor.name());
-    initializers_.emplace(tensor.name(), &tensor);
-  }
-  for (const auto& tensor : graph.sparse_initializer()) {
-    require_name(tensor.values().name());
-    sparse_.emplace(tensor.values().name(), &tensor);
-  }
+  for (const auto& tensor : graph.initializer()) add(tensor.name(), &tensor);
+  for (const auto& tensor : graph.sparse_initializer()) add(tensor.values().name(), &tensor);
   for (const auto& node : graph.node()) {
     for (const std::string& input : node.input()) ++readers_[input];
   }
@@ -38,38 +34,34 @@ std::string GraphBuilder::unique_name(const std::string& wanted) {
   return name;
 }
 
-bool GraphBuilder::is_initializer(const std::string& name) const {
-  return initializers_.count(name) > 0 || sparse_.count(name) > 0;
-}
-
 void GraphBuilder::require_free(const std::string& name, const std::string& at) const {
-  if (is_defined(name)) fail(ErrorKind::bad_input, "{}: {} is made twice", at, in_quotes(name));
+  if (is_defined(name)) bad_input(at, "{} is made twice", in_quotes(name));
 }
 
-bool GraphBuilder::is_activation(const Node& node, int input) const {
-  const auto found = values_.find(node.input(input));
-  return found != values_.end() && std::holds_alternative<Flowing>(found->second);
+const Flowing* GraphBuilder::flowing(const std::string& name) const {
+  const auto found = values_.find(name);
+  const auto* const value = found == values_.end() ? nullptr : std::get_if<Value>(&found->second);
+  return value == nullptr ? nullptr : std::get_if<Flowing>(value);
 }
 
 Value GraphBuilder::value(const Node& node, int input) {
   const std::string& name = node.input(input);
-  if (const auto found = initializers_.find(name); found != initializers_.end()) {
-    return read_tensor(*found->second, name, source_);
-  }
-  if (const auto found = sparse_.find(name); found != sparse_.end()) {
-    return read_sparse_tensor(*found->second, name, source_);
-  }
   const auto found = values_.find(name);
   BURIN_CHECK(found != values_.end(), "{} is read before it is made", name);
-  return found->second;
+  if (const auto* const tensor = std::get_if<const ::onnx::TensorProto*>(&found->second)) {
+    return read_tensor(**tensor, name, source_);
+  }
+  if (const auto* const tensor = std::get_if<const ::onnx::SparseTensorProto*>(&found->second)) {
+    return read_sparse_tensor(**tensor, name, source_);
+  }
+  return std::get<Value>(found->second);
 }
 
 int GraphBuilder::activation(const Node& node, int input) {
-  if (!is_activation(node, input)) {
-    node.unsupported("its input {} is a constant; burin computes this operator only of activations",
-                     in_quotes(node.input(input)));
-  }
-  return std::get<Flowing>(values_.at(node.input(input))).tensor;
+  const Flowing* const flowing = this->flowing(node.input(input));
+  if (flowing != nullptr) return flowing->tensor;
+  node.unsupported("its input {} is a constant; burin computes this operator only of activations",
+                   in_quotes(node.input(input)));
 }
 
 StoredTensor GraphBuilder::constant(const Node& node, int input, std::string_view what) {
@@ -127,6 +119,13 @@ std::vector<std::int64_t> GraphBuilder::integers(const Node& node, int input, st
   return numbers;
 }
 
+std::optional<std::vector<std::int64_t>> GraphBuilder::list(const Node& node, const std::string& name, int input,
+                                                            int input_since) {
+  if (node.opset() < input_since) return node.attributes().integers(name);
+  if (!node.has_input(input)) return std::nullopt;
+  return integers(node, input, name);
+}
+
 const std::vector<std::int64_t>& GraphBuilder::image_shape(const Node& node, int tensor) const {
   constexpr std::size_t kImageAxes = 3;
   if (shape(tensor).size() != kImageAxes) {
@@ -136,19 +135,9 @@ const std::vector<std::int64_t>& GraphBuilder::image_shape(const Node& node, int
   return shape(tensor);
 }
 
-void GraphBuilder::define(const Node& node, Value value) {
+void GraphBuilder::define(const Node& node, Meaning meaning) {
   require_free(node.output(), node.at());
-  values_.emplace(node.output(), std::move(value));
-}
-
-void GraphBuilder::define_constant(const Node& node, const ::onnx::TensorProto& tensor) {
-  require_free(node.output(), node.at());
-  initializers_.emplace(node.output(), &tensor);
-}
-
-void GraphBuilder::define_constant(const Node& node, const ::onnx::SparseTensorProto& tensor) {
-  require_free(node.output(), node.at());
-  sparse_.emplace(node.output(), &tensor);
+  values_.emplace(node.output(), std::move(meaning));
 }
 
 int GraphBuilder::add_operator(const std::string& at, Operator op, const std::string& output) {
@@ -156,8 +145,11 @@ int GraphBuilder::add_operator(const std::string& at, Operator op, const std::st
   for (const int input : op.inputs) shapes.push_back(shape(input));
   std::vector<std::string> faults;
   std::vector<std::int64_t> made = output_shape(network_, op, shapes, faults);
-  if (!faults.empty()) fail(ErrorKind::unsupported, "{}: {}", at, fmt::join(faults, "; "));
+  if (!faults.empty()) unsupported(at, "{}", fmt::join(faults, "; "));
   op.output = static_cast<int>(network_.tensors.size());
+  if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+    network_.layers[static_cast<std::size_t>(convolution->layer)].name = op.name;
+  }
   network_.tensors.push_back({output, std::move(made)});
   network_.operators.push_back(std::move(op));
   return network_.tensors.size() - 1;
@@ -172,32 +164,19 @@ void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> in
 }
 
 Convolution GraphBuilder::add_layer(const Node& node, ConvLayer layer) {
+  layer.name = node.name();
   if (const auto faults = verify(layer); !faults.empty()) node.unsupported("{}", fmt::join(faults, "; "));
   count_weights(node, static_cast<std::int64_t>(layer.weights.size()));
   network_.layers.push_back(std::move(layer));
   return {static_cast<int>(network_.layers.size()) - 1};
 }
 
-void GraphBuilder::emit_convolution(const Node& node, ConvLayer layer, int input) {
-  layer.name = node.name();
-  emit(node, add_layer(node, std::move(layer)), {input});
-}
-
-int GraphBuilder::add_inner(const Node& node, const std::string& name, OperatorKind kind, std::vector<int> inputs) {
+int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs) {
+  const std::string name = unique_name(fmt::format("{}/{}", node.name(), suffix));
   // Values of the model keep their names: this one must not be any of them.
   std::string output = name;
   while (readers_.count(output) > 0 || !tensor_names_.insert(output).second) output += '_';
   return add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, output);
-}
-
-int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs) {
-  return add_inner(node, unique_name(fmt::format("{}/{}", node.name(), suffix)), std::move(kind), std::move(inputs));
-}
-
-int GraphBuilder::emit_inner_convolution(const Node& node, std::string_view suffix, ConvLayer layer, int input) {
-  layer.name = unique_name(fmt::format("{}/{}", node.name(), suffix));
-  const std::string name = layer.name;
-  return add_inner(node, name, add_layer(node, std::move(layer)), {input});
 }
 
 int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> shape) {
@@ -210,15 +189,11 @@ int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> s
 }
 
 void GraphBuilder::add_output(const std::string& name) {
-  const auto found = values_.find(name);
-  if (found == values_.end() || !std::holds_alternative<Flowing>(found->second)) {
-    fail(ErrorKind::unsupported, "{}: its output {} does not depend on its inputs", path(), in_quotes(name));
-  }
-  int tensor = std::get<Flowing>(found->second).tensor;
-  const auto is_in = [&](const std::vector<int>& list) {
-    return std::find(list.begin(), list.end(), tensor) != list.end();
-  };
-  if (is_in(network_.outputs)) fail(ErrorKind::bad_input, "{}: has the output {} twice", path(), in_quotes(name));
+  const Flowing* const flowing = this->flowing(name);
+  if (flowing == nullptr) unsupported(path(), "its output {} does not depend on its inputs", in_quotes(name));
+  int tensor = flowing->tensor;
+  const auto is_in = [&](const std::vector<int>& list) { return std::ranges::find(list, tensor) != list.end(); };
+  if (is_in(network_.outputs)) bad_input(path(), "has the output {} twice", in_quotes(name));
   // An output is written by an operator: an input that is one too is copied.
   if (is_in(network_.inputs)) {
     std::string copy = name + "_copy";

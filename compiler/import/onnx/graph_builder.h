@@ -6,14 +6,37 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <variant>
 #include <vector>
 
 #include "compiler/import/import.h"
 #include "compiler/import/onnx/node.h"
-#include "compiler/import/onnx/value.h"
+#include "compiler/import/onnx/stored_tensor.h"
 #include "ir/network.h"
 
 namespace burin {
+
+// An activation: a tensor of the network.
+struct Flowing {
+  int tensor = 0;
+};
+
+// One number that was computed from shapes. The number of images is none that burin knows: it is a symbol.
+struct Size {
+  bool batch = false;
+  std::int64_t value = 0;
+};
+
+struct Sizes {
+  bool scalar = false;  // one value without an axis
+  std::vector<Size> values;
+};
+
+inline constexpr std::size_t kMaxSizes = 64;  // of a list; a shape has as many as axes
+
+// What a name of the model can stand for; constants of the file are read when a node reads them.
+using Value = std::variant<Flowing, StoredTensor, Sizes>;
+using Meaning = std::variant<Value, const ::onnx::TensorProto*, const ::onnx::SparseTensorProto*>;
 
 class GraphBuilder {
  public:
@@ -30,9 +53,8 @@ class GraphBuilder {
   std::string unique_name(const std::string& wanted);
 
   // Values. Each throws when the input is of another kind than the one asked for, with the node's name.
-  bool is_initializer(const std::string& name) const;
-  bool is_defined(const std::string& name) const { return values_.count(name) > 0 || is_initializer(name); }
-  bool is_activation(const Node& node, int input) const;
+  bool is_defined(const std::string& name) const { return values_.contains(name); }
+  bool is_activation(const Node& node, int input) const { return flowing(node.input(input)) != nullptr; }
   Value value(const Node& node, int input);
   int activation(const Node& node, int input);
   StoredTensor constant(const Node& node, int input, std::string_view what);
@@ -41,20 +63,20 @@ class GraphBuilder {
   // Nothing when the input is neither a list of integers nor computed from shapes.
   std::optional<Sizes> sizes(const Node& node, int input);
   std::vector<std::int64_t> integers(const Node& node, int input, std::string_view what);
+  // A list that is an attribute before opset `input_since`, and an input from there on; nothing when it is left out.
+  std::optional<std::vector<std::int64_t>> list(const Node& node, const std::string& name, int input, int input_since);
 
   const std::vector<std::int64_t>& shape(int tensor) const { return network_.tensors[tensor].shape; }
   // Rows and columns too, or an error.
   const std::vector<std::int64_t>& image_shape(const Node& node, int tensor) const;
 
   // What the node's output is.
-  void define(const Node& node, Value value);
-  void define_constant(const Node& node, const ::onnx::TensorProto& tensor);
-  void define_constant(const Node& node, const ::onnx::SparseTensorProto& tensor);
+  void define(const Node& node, Meaning meaning);
   void emit(const Node& node, OperatorKind kind, std::vector<int> inputs);
-  void emit_convolution(const Node& node, ConvLayer layer, int input);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
-  int emit_inner_convolution(const Node& node, std::string_view suffix, ConvLayer layer, int input);
+  // The layer gets its name from the operator that is emitted with it.
+  Convolution add_layer(const Node& node, ConvLayer layer);
 
   int add_input(const std::string& name, std::vector<std::int64_t> shape);
   void add_output(const std::string& name);
@@ -71,17 +93,14 @@ class GraphBuilder {
   void apply_zero_threshold(std::vector<float>& weights) const;
 
  private:
+  const Flowing* flowing(const std::string& name) const;  // null: no activation
   int add_operator(const std::string& at, Operator op, const std::string& output);
-  int add_inner(const Node& node, const std::string& name, OperatorKind kind, std::vector<int> inputs);
-  Convolution add_layer(const Node& node, ConvLayer layer);
   void require_free(const std::string& name, const std::string& at) const;
 
   TensorSource source_;
   const ImportOptions& options_;
   Network network_;
-  std::unordered_map<std::string, const ::onnx::TensorProto*> initializers_;
-  std::unordered_map<std::string, const ::onnx::SparseTensorProto*> sparse_;
-  std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, Meaning> values_;
   std::unordered_map<std::string, int> readers_;      // nodes and graph outputs
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
   std::set<std::string> names_, tensor_names_;

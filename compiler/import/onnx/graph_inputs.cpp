@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/geometry.h"
 #include "compiler/import/names.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -43,7 +43,7 @@ LayerGeometry shape_flag(const std::string& text) {
 void check_type(const Input& input, GraphBuilder& graph) {
   const auto& type = input.info->type();
   if (type.value_case() != ::onnx::TypeProto::VALUE_NOT_SET && !type.has_tensor_type()) {
-    fail(ErrorKind::unsupported, "{}: is no tensor", input.at);
+    unsupported(input.at, "is no tensor");
   }
   using ::onnx::TensorProto;
   switch (type.tensor_type().elem_type()) {
@@ -56,18 +56,17 @@ void check_type(const Input& input, GraphBuilder& graph) {
           "{}: is of another floating-point type than float32; burin takes the same numbers as float32", input.at));
       return;
     default:
-      fail(ErrorKind::unsupported, "{}: has elements of ONNX's type {}; burin compiles networks of real numbers",
-           input.at, type.tensor_type().elem_type());
+      unsupported(input.at, "has elements of ONNX's type {}; burin compiles networks of real numbers",
+                  type.tensor_type().elem_type());
   }
 }
 
 void take_batch(const Input& input, const ::onnx::TensorShapeProto::Dimension& dim, GraphBuilder& graph) {
   if (!dim.has_dim_value()) return;
   const std::int64_t batch = dim.dim_value();
-  if (batch < 1) fail(ErrorKind::bad_input, "{}: has a batch of {} images, it must be at least 1", input.at, batch);
+  if (batch < 1) bad_input(input.at, "has a batch of {} images, it must be at least 1", batch);
   if (graph.fixed_batch && *graph.fixed_batch != batch) {
-    fail(ErrorKind::unsupported, "{}: has a batch of {} images, another input has {}", input.at, batch,
-         *graph.fixed_batch);
+    unsupported(input.at, "has a batch of {} images, another input has {}", batch, *graph.fixed_batch);
   }
   graph.fixed_batch = batch;
 }
@@ -77,15 +76,15 @@ std::vector<std::int64_t> image_extents(const Input& input, GraphBuilder& graph)
   if (!input.info->type().tensor_type().has_shape()) return std::vector<std::int64_t>(kImageRank - 1, 0);
   const auto& shape = input.info->type().tensor_type().shape();
   if (shape.dim_size() < 2 || shape.dim_size() > kMaxActivationRank + 1) {
-    fail(ErrorKind::unsupported, "{}: has the shape {}; burin needs a batch and 1 to {} more axes", input.at,
-         dims_text(shape), kMaxActivationRank);
+    unsupported(input.at, "has the shape {}; burin needs a batch and 1 to {} more axes", dims_text(shape),
+                kMaxActivationRank);
   }
   take_batch(input, shape.dim(0), graph);
   std::vector<std::int64_t> extents;
   for (int i = 1; i < shape.dim_size(); ++i) {
     extents.push_back(shape.dim(i).has_dim_value() ? shape.dim(i).dim_value() : 0);
     if (shape.dim(i).has_dim_value() && extents.back() < 1) {
-      fail(ErrorKind::bad_input, "{}: has the shape {}; each extent must be at least 1", input.at, dims_text(shape));
+      bad_input(input.at, "has the shape {}; each extent must be at least 1", dims_text(shape));
     }
   }
   return extents;
@@ -93,11 +92,9 @@ std::vector<std::int64_t> image_extents(const Input& input, GraphBuilder& graph)
 
 void apply_shape_flag(const Input& input, const std::string& text, std::vector<std::int64_t>& extents) {
   const LayerGeometry flag = shape_flag(text);
-  if (extents.size() != kImageRank - 1) {
-    fail(ErrorKind::usage, "{}: is no image, --input-shape gives the size of one", input.at);
-  }
+  if (extents.size() != kImageRank - 1) usage(input.at, "is no image, --input-shape gives the size of one");
   if (flag.in_channels && extents[0] != 0 && extents[0] != *flag.in_channels) {
-    fail(ErrorKind::usage, "{}: has {} channels, --input-shape {}", input.at, extents[0], *flag.in_channels);
+    usage(input.at, "has {} channels, --input-shape {}", extents[0], *flag.in_channels);
   }
   if (flag.in_channels) extents[0] = *flag.in_channels;
   extents[1] = *flag.in_h, extents[2] = *flag.in_w;
@@ -110,13 +107,13 @@ void add_inputs(const ::onnx::GraphProto& model, const std::unordered_set<std::s
   std::vector<std::string> unread;
   for (const auto& info : model.input()) {
     // Old files list their initializers as inputs too.
-    if (graph.is_initializer(info.name())) continue;
+    if (graph.is_defined(info.name())) continue;
     if (info.name().empty() || !is_plain_text(info.name()) ||
         info.name().size() > static_cast<std::size_t>(kMaxLayerNameBytes)) {
-      fail(ErrorKind::bad_input,
-           "{}: an input is named {}; a name must have 1 to {} bytes of UTF-8 without control "
-           "characters",
-           graph.path(), in_quotes(info.name()), kMaxLayerNameBytes);
+      bad_input(graph.path(),
+                "an input is named {}; a name must have 1 to {} bytes of UTF-8 without control "
+                "characters",
+                in_quotes(info.name()), kMaxLayerNameBytes);
     }
     if (read.count(info.name()) == 0) {
       unread.push_back(info.name());
@@ -124,22 +121,22 @@ void add_inputs(const ::onnx::GraphProto& model, const std::unordered_set<std::s
       inputs.push_back({&info, fmt::format("{}: input {}", graph.path(), in_quotes(info.name()))});
     }
   }
-  if (inputs.empty()) fail(ErrorKind::bad_input, "{}: has no input that its outputs depend on", graph.path());
+  if (inputs.empty()) bad_input(graph.path(), "has no input that its outputs depend on");
   if (!unread.empty()) {
     graph.network().notes.push_back(
         fmt::format("{}: inputs that no output depends on are left out: {}", graph.path(), listed(unread)));
   }
   const auto& flag = graph.options().flags.input_shape;
   if (flag && inputs.size() > 1) {
-    fail(ErrorKind::usage, "{}: has {} inputs, --input-shape gives the size of one", graph.path(), inputs.size());
+    usage(graph.path(), "has {} inputs, --input-shape gives the size of one", inputs.size());
   }
   for (const Input& input : inputs) {
     check_type(input, graph);
     std::vector<std::int64_t> extents = image_extents(input, graph);
     if (flag) apply_shape_flag(input, *flag, extents);
     if (std::find(extents.begin(), extents.end(), 0) != extents.end()) {
-      fail(ErrorKind::usage, "{}: the file leaves its size open ({}); give --input-shape CxHxW", input.at,
-           dims_text(input.info->type().tensor_type().shape()));
+      usage(input.at, "the file leaves its size open ({}); give --input-shape CxHxW",
+            dims_text(input.info->type().tensor_type().shape()));
     }
     graph.add_input(input.info->name(), std::move(extents));
   }

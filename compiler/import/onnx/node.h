@@ -3,13 +3,46 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "compiler/import/onnx/attributes.h"
-#include "ir/error.h"
+#include "compiler/import/faults.h"
 
 namespace burin {
+
+// The attributes of a node, each read as the type that its operator gives it. One that is absent leaves a default.
+// Every fault is one Error(bad_input) that starts with `at`: an attribute that appears twice, one of another type, a
+// number that is not finite.
+class Attributes {
+ public:
+  Attributes(const ::onnx::NodeProto& node, std::string at);
+
+  bool has(const std::string& name) const { return by_name_.count(name) > 0; }
+  std::int64_t integer(const std::string& name, std::int64_t absent) const;
+  bool boolean(const std::string& name, bool absent) const;
+  float number(const std::string& name, float absent) const;
+  std::string text(const std::string& name, const std::string& absent) const;
+  std::optional<std::vector<std::int64_t>> integers(const std::string& name) const;
+  std::optional<std::vector<float>> numbers(const std::string& name) const;
+  // Null when absent.
+  const ::onnx::TensorProto* tensor(const std::string& name) const;
+  const ::onnx::SparseTensorProto* sparse_tensor(const std::string& name) const;
+
+  // Attributes that were not asked for: a rule that burin does not know could change what the operator means.
+  std::vector<std::string> unread() const;
+
+ private:
+  const ::onnx::AttributeProto* find(const std::string& name, ::onnx::AttributeProto::AttributeType type) const;
+
+  std::string at_;
+  std::map<std::string, const ::onnx::AttributeProto*> by_name_;
+  mutable std::set<std::string> read_;
+};
 
 // "'conv1' (Conv)", or the output's name where the node has none.
 std::string node_text(const ::onnx::NodeProto& node);
@@ -33,11 +66,11 @@ class Node {
 
   template <typename... Args>
   [[noreturn]] void bad_input(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorKind::bad_input, "{}: {}", at_, fmt::format(format, std::forward<Args>(args)...));
+    burin::bad_input(at_, format, std::forward<Args>(args)...);
   }
   template <typename... Args>
   [[noreturn]] void unsupported(fmt::format_string<Args...> format, Args&&... args) const {
-    fail(ErrorKind::unsupported, "{}: {}", at_, fmt::format(format, std::forward<Args>(args)...));
+    burin::unsupported(at_, format, std::forward<Args>(args)...);
   }
 
  private:

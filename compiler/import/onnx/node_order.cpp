@@ -7,10 +7,9 @@
 #include <queue>
 #include <unordered_map>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
 #include "compiler/import/onnx/node.h"
-#include "compiler/import/suggest.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -47,24 +46,22 @@ class Sorter {
 
   void check_name(int node, const std::string& name) const {
     if (name.size() <= static_cast<std::size_t>(kMaxLayerNameBytes) && is_plain_text(name)) return;
-    fail(ErrorKind::bad_input, "{}: a name must have at most {} bytes of UTF-8 without control characters; one is {}",
-         at(node), kMaxLayerNameBytes, in_quotes(name));
+    bad_input(at(node), "a name must have at most {} bytes of UTF-8 without control characters; one is {}",
+              kMaxLayerNameBytes, in_quotes(name));
   }
 
   void add_maker(int node) {
     const auto& proto = graph_.node(node);
     check_name(node, proto.name());
-    if (proto.output_size() == 0 || proto.output(0).empty()) {
-      fail(ErrorKind::bad_input, "{}: has no output", at(node));
-    }
+    if (proto.output_size() == 0 || proto.output(0).empty()) bad_input(at(node), "has no output");
     for (const std::string& output : proto.output()) {
       if (output.empty()) continue;
       check_name(node, output);
       const auto [other, added] = makers_.emplace(output, node);
       if (added) continue;
-      fail(ErrorKind::bad_input, "{}: makes {}, which {} too", at(node), in_quotes(output),
-           other->second == kGiven ? "is an input or an initializer"
-                                   : fmt::format("node {} makes", node_text(graph_.node(other->second))));
+      bad_input(at(node), "makes {}, which {} too", in_quotes(output),
+                other->second == kGiven ? "is an input or an initializer"
+                                        : fmt::format("node {} makes", node_text(graph_.node(other->second))));
     }
   }
 
@@ -131,8 +128,8 @@ class Sorter {
     constexpr std::size_t kShown = 8;
     const std::size_t left_out = cycle.size() > kShown ? cycle.size() - kShown : 0;
     cycle.resize(cycle.size() - left_out);
-    fail(ErrorKind::bad_input, "{}: its nodes form a cycle, each needs the one after it: {}{}", path_,
-         fmt::join(cycle, ", "), left_out > 0 ? fmt::format(" and {} more", left_out) : "");
+    bad_input(path_, "its nodes form a cycle, each needs the one after it: {}{}", fmt::join(cycle, ", "),
+              left_out > 0 ? fmt::format(" and {} more", left_out) : "");
   }
 
   std::vector<bool> find_needed() const {

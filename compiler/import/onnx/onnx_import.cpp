@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "compiler/import/faults.h"
 #include "compiler/import/names.h"
 #include "compiler/import/network_builder.h"
 #include "compiler/import/onnx/converters.h"
@@ -13,8 +14,6 @@
 #include "compiler/import/onnx/graph_inputs.h"
 #include "compiler/import/onnx/model_file.h"
 #include "compiler/import/onnx/node_order.h"
-#include "compiler/import/suggest.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/text.h"
@@ -25,16 +24,14 @@ namespace {
 void check_options(const ImportOptions& options, const std::string& path) {
   const GeometryFlags& flags = options.flags;
   if (options.geometry_file || flags.stride || flags.pad || flags.dilation || flags.groups) {
-    fail(ErrorKind::usage,
-         "{}: an ONNX model says itself how its layers move over the image; --geometry, --stride, --pad, --dilation "
-         "and --groups are for files of weights",
-         path);
+    usage(path,
+          "an ONNX model says itself how its layers move over the image; --geometry, --stride, --pad, --dilation "
+          "and --groups are for files of weights");
   }
   if (options.activation && !options.layer_glob) {
-    fail(ErrorKind::usage,
-         "{}: --activation would change what the network computes; with --layer GLOB it says what the layers that "
-         "are compiled by themselves end with",
-         path);
+    usage(path,
+          "--activation would change what the network computes; with --layer GLOB it says what the layers that "
+          "are compiled by themselves end with");
   }
 }
 
@@ -42,8 +39,16 @@ bool is_quantization(const std::string& op) {
   return op.find("Quantize") != op.npos || op.starts_with("QLinear") || op.ends_with("Integer");
 }
 
+constexpr Converter kConverters[] = {
+#define BURIN_CONVERTER(op, fewest, most, convert) {#op, fewest, most, convert},
+#include "compiler/import/onnx/converters.def"
+#undef BURIN_CONVERTER
+};
+
+// Null for an operator that burin does not know.
 const Converter* converter_of(const ::onnx::NodeProto& node) {
-  return is_standard_domain(node.domain()) ? find_converter(node.op_type()) : nullptr;
+  const auto* const found = std::ranges::find(kConverters, node.op_type(), &Converter::op);
+  return is_standard_domain(node.domain()) && found != std::end(kConverters) ? found : nullptr;
 }
 
 // All operators that burin does not know, in one error.
@@ -61,9 +66,8 @@ void check_operators(const NodeOrder& order, const std::string& path) {
   for (const auto& [op, nodes] : unknown) {
     texts.push_back(fmt::format("{} (node{} {})", printable(op), nodes.size() > 1 ? "s" : "", listed(nodes)));
   }
-  fail(ErrorKind::unsupported, "{}: burin does not know {} of its operators: {}{}", path, unknown.size(),
-       fmt::join(texts, ", "),
-       quantized ? "; burin compiles networks of real numbers: export the model before it is quantized" : "");
+  unsupported(path, "burin does not know {} of its operators: {}{}", unknown.size(), fmt::join(texts, ", "),
+              quantized ? "; burin compiles networks of real numbers: export the model before it is quantized" : "");
 }
 
 void check_inputs(const Node& node, const Converter& converter) {
@@ -101,9 +105,9 @@ void keep_layers(Network& network, const ImportOptions& options) {
   for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
   std::erase_if(network.layers, [&](const ConvLayer& layer) { return !glob_match(*options.layer_glob, layer.name); });
   if (network.layers.empty()) {
-    if (names.empty()) fail(ErrorKind::usage, "{}: has no convolution that --layer could name", network.source);
-    fail(ErrorKind::usage, "{}: no layer matches {}; there are {}{}", network.source, in_quotes(*options.layer_glob),
-         listed(names), did_you_mean(*options.layer_glob, names));
+    if (names.empty()) usage(network.source, "has no convolution that --layer could name");
+    usage(network.source, "no layer matches {}; there are {}{}", in_quotes(*options.layer_glob), listed(names),
+          did_you_mean(*options.layer_glob, names));
   }
   for (ConvLayer& layer : network.layers) {
     layer.shape.epilogue.activation = options.activation.value_or(layer.shape.epilogue.activation);
@@ -147,10 +151,9 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
   const auto model = parse_model(bytes, path);
   const ::onnx::GraphProto& proto = model->graph();
   const int opset = opset_of(*model, path);
-  if (proto.output_size() == 0) fail(ErrorKind::bad_input, "{}: has no outputs", path);
+  if (proto.output_size() == 0) bad_input(path, "has no outputs");
   if (proto.node_size() > kMaxOperators) {
-    fail(ErrorKind::unsupported, "{}: has {} nodes, allowed are {} (kMaxOperators)", path, proto.node_size(),
-         kMaxOperators);
+    unsupported(path, "has {} nodes, allowed are {} (kMaxOperators)", proto.node_size(), kMaxOperators);
   }
   const NodeOrder order = order_nodes(proto, given_names(proto), path);
   check_operators(order, path);
@@ -171,9 +174,7 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
 
   Network network = std::move(graph.network());
   network.input_std = input_std_of(*model);
-  if (const auto faults = verify(network); !faults.empty()) {
-    fail(ErrorKind::unsupported, "{}: {}", path, fmt::join(faults, "; "));
-  }
+  if (const auto faults = verify(network); !faults.empty()) unsupported(path, "{}", fmt::join(faults, "; "));
   if (options.zero_threshold == 0) note_tiny_weights(network);
   if (options.layer_glob) keep_layers(network, options);
   return network;

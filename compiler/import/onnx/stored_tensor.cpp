@@ -3,7 +3,7 @@
 #include <array>
 #include <cstring>
 
-#include "ir/error.h"
+#include "compiler/import/faults.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
@@ -49,10 +49,9 @@ const TypeInfo& type_info(int code, const std::string& at) {
   for (const TypeInfo& info : kTypes) {
     if (info.code != code) continue;
     if (info.type != StoredType::other) return info;
-    fail(ErrorKind::bad_input, "{}: its type is {}; burin reads float, double, float16, bfloat16 and integers", at,
-         info.name);
+    bad_input(at, "its type is {}; burin reads float, double, float16, bfloat16 and integers", info.name);
   }
-  fail(ErrorKind::bad_input, "{}: its type has the number {}, which means nothing", at, code);
+  bad_input(at, "its type has the number {}, which means nothing", code);
 }
 
 std::string_view bytes_in_memory(const void* data, std::size_t count) {
@@ -102,9 +101,7 @@ ExternalPlace external_place(const TensorProto& tensor, const std::string& at) {
                                                          : nullptr;
     if (known != nullptr) *known = entry.value();  // others, such as a checksum, are not needed
   }
-  if (place.location.empty()) {
-    fail(ErrorKind::bad_input, "{}: its data are external, but it does not say in which file ('location')", at);
-  }
+  if (place.location.empty()) bad_input(at, "its data are external, but it does not say in which file ('location')");
   return place;
 }
 
@@ -116,24 +113,36 @@ std::string place_of(const std::string& own, const std::string& name, const Tens
 std::vector<std::int64_t> checked_shape(const google::protobuf::RepeatedField<google::protobuf::int64>& dims,
                                         const std::string& at) {
   if (dims.size() > kMaxTensorRank) {
-    fail(ErrorKind::bad_input, "{}: has {} dimensions, allowed are {} (kMaxTensorRank)", at, dims.size(),
-         kMaxTensorRank);
+    bad_input(at, "has {} dimensions, allowed are {} (kMaxTensorRank)", dims.size(), kMaxTensorRank);
   }
   std::vector<std::int64_t> shape(dims.begin(), dims.end());
   const auto count = checked_elements(shape);
   constexpr std::int64_t kWidest = sizeof(double);
   if (!count || *count > kSaturated / kWidest) {
-    fail(ErrorKind::bad_input, "{}: its shape {} is none that a tensor can have", at, extents_text(shape));
+    bad_input(at, "its shape {} is none that a tensor can have", extents_text(shape));
   }
   return shape;
 }
 
-StoredTensor owned_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::string& path,
-                          const TypeInfo& type, std::string bytes) {
+// A tensor without its bytes.
+StoredTensor tensor_of(const TypeInfo& type, const std::string& name, std::vector<std::int64_t> shape,
+                       const std::string& path) {
   StoredTensor stored;
-  stored.owned = std::make_shared<const std::string>(std::move(bytes));
-  stored.view = {name,  type.type,        std::string(type.name), type.bytes, false,
-                 false, std::move(shape), *stored.owned,          path};
+  stored.view.name = name;
+  stored.view.type = type.type;
+  stored.view.type_name = type.name;
+  stored.view.element_bytes = type.bytes;
+  stored.view.shape = std::move(shape);
+  stored.view.file = path;
+  return stored;
+}
+
+template <typename Number>
+StoredTensor owned_tensor(const TypeInfo& type, const std::string& name, std::vector<std::int64_t> shape,
+                          const std::vector<Number>& values, const std::string& path) {
+  StoredTensor stored = tensor_of(type, name, std::move(shape), path);
+  stored.owned = std::make_shared<const std::string>(bytes_in_memory(values.data(), values.size() * sizeof(Number)));
+  stored.view.bytes = *stored.owned;
   return stored;
 }
 
@@ -142,12 +151,12 @@ std::vector<std::int64_t> sparse_positions(const StoredTensor& indices, const st
                                            std::int64_t count, const std::string& at) {
   const auto rank = static_cast<std::int64_t>(shape.size());
   if (indices.view.type != StoredType::i64) {
-    fail(ErrorKind::bad_input, "{}: its indices are of type {}, they must be int64", at, indices.view.type_name);
+    bad_input(at, "its indices are of type {}, they must be int64", indices.view.type_name);
   }
   const bool linear = indices.shape() == std::vector<std::int64_t>{count};
   if (!linear && indices.shape() != std::vector<std::int64_t>{count, rank}) {
-    fail(ErrorKind::bad_input, "{}: holds {} values, but its indices have the shape {}; it must be [{}] or [{},{}]", at,
-         count, extents_text(indices.shape()), count, count, rank);
+    bad_input(at, "holds {} values, but its indices have the shape {}; it must be [{}] or [{},{}]", count,
+              extents_text(indices.shape()), count, count, rank);
   }
   const std::vector<std::int64_t> values = integer_values(indices);
   const std::int64_t elements = *checked_elements(shape);
@@ -156,20 +165,19 @@ std::vector<std::int64_t> sparse_positions(const StoredTensor& indices, const st
     if (linear) {
       positions[i] = values[i];
       if (values[i] < 0 || values[i] >= elements) {
-        fail(ErrorKind::bad_input, "{}: index {} is {}, beyond its {} elements", at, i, values[i], elements);
+        bad_input(at, "index {} is {}, beyond its {} elements", i, values[i], elements);
       }
     } else {
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
         const std::int64_t coordinate = values[i * shape.size() + axis];
         if (coordinate < 0 || coordinate >= shape[axis]) {
-          fail(ErrorKind::bad_input, "{}: index {} is {} on axis {}, beyond its {} elements", at, i, coordinate, axis,
-               shape[axis]);
+          bad_input(at, "index {} is {} on axis {}, beyond its {} elements", i, coordinate, axis, shape[axis]);
         }
         positions[i] = positions[i] * shape[axis] + coordinate;
       }
     }
     if (i > 0 && positions[i] <= positions[i - 1]) {
-      fail(ErrorKind::bad_input, "{}: index {} does not come after the one before it; they must ascend", at, i);
+      bad_input(at, "index {} does not come after the one before it; they must ascend", i);
     }
   }
   return positions;
@@ -179,18 +187,10 @@ std::vector<std::int64_t> sparse_positions(const StoredTensor& indices, const st
 
 StoredTensor read_tensor(const TensorProto& tensor, const std::string& name, TensorSource& source) {
   const std::string at = place_of(tensor.name(), name, source);
-  if (tensor.has_segment()) fail(ErrorKind::unsupported, "{}: is in segments, which burin does not read", at);
-  StoredTensor stored;
+  if (tensor.has_segment()) unsupported(at, "is in segments, which burin does not read");
   const TypeInfo& type = type_info(tensor.data_type(), at);
-  stored.view = {tensor.name().empty() ? name : tensor.name(),
-                 type.type,
-                 std::string(type.name),
-                 type.bytes,
-                 false,
-                 false,
-                 checked_shape(tensor.dims(), at),
-                 {},
-                 source.path};
+  StoredTensor stored =
+      tensor_of(type, tensor.name().empty() ? name : tensor.name(), checked_shape(tensor.dims(), at), source.path);
   const std::int64_t needed = stored.elements() * type.bytes;
   if (tensor.data_location() == TensorProto::EXTERNAL) {
     stored.view.bytes = source.external.bytes(external_place(tensor, at), needed, at);
@@ -198,14 +198,12 @@ StoredTensor read_tensor(const TensorProto& tensor, const std::string& name, Ten
   }
   view_typed_field(tensor, stored);
   if (tensor.has_raw_data() && !tensor.raw_data().empty()) {
-    if (!stored.view.bytes.empty()) {
-      fail(ErrorKind::bad_input, "{}: its values stand in it twice, as bytes and as numbers", at);
-    }
+    if (!stored.view.bytes.empty()) bad_input(at, "its values stand in it twice, as bytes and as numbers");
     stored.view.bytes = tensor.raw_data();
   }
   if (static_cast<std::int64_t>(stored.view.bytes.size()) != needed) {
-    fail(ErrorKind::bad_input, "{}: holds {} bytes of {}, its shape {} needs {}", at, stored.view.bytes.size(),
-         type.name, extents_text(stored.shape()), needed);
+    bad_input(at, "holds {} bytes of {}, its shape {} needs {}", stored.view.bytes.size(), type.name,
+              extents_text(stored.shape()), needed);
   }
   return stored;
 }
@@ -215,21 +213,17 @@ StoredTensor read_sparse_tensor(const ::onnx::SparseTensorProto& tensor, const s
   const std::string at = place_of(tensor.values().name(), name, source);
   const StoredTensor values = read_tensor(tensor.values(), name, source);
   if (values.shape().size() != 1) {
-    fail(ErrorKind::bad_input, "{}: the values of a sparse tensor have the shape {}, they must be a list", at,
-         extents_text(values.shape()));
+    bad_input(at, "the values of a sparse tensor have the shape {}, they must be a list", extents_text(values.shape()));
   }
   const std::int64_t count = values.elements();
   std::vector<std::int64_t> shape = checked_shape(tensor.dims(), at);
   const std::int64_t elements = *checked_elements(shape);
-  if (count > elements) {
-    fail(ErrorKind::bad_input, "{}: holds {} values, but its shape {} has {}", at, count, extents_text(shape),
-         elements);
-  }
+  if (count > elements) bad_input(at, "holds {} values, but its shape {} has {}", count, extents_text(shape), elements);
   if ((elements - kSparseFloor) / kSparseExpansion > count) {
-    fail(ErrorKind::unsupported,
-         "{}: holds {} values for a shape of {}; burin takes {} (kSparseFloor) and {} for each value "
-         "(kSparseExpansion)",
-         at, count, extents_text(shape), kSparseFloor, kSparseExpansion);
+    unsupported(at,
+                "holds {} values for a shape of {}; burin takes {} (kSparseFloor) and {} for each value "
+                "(kSparseExpansion)",
+                count, extents_text(shape), kSparseFloor, kSparseExpansion);
   }
   const std::vector<std::int64_t> positions =
       sparse_positions(read_tensor(tensor.indices(), name, source), shape, count, at);
@@ -241,16 +235,14 @@ StoredTensor read_sparse_tensor(const ::onnx::SparseTensorProto& tensor, const s
 
 StoredTensor float_tensor(const std::string& name, std::vector<std::int64_t> shape, const std::vector<float>& values,
                           const std::string& path) {
-  return owned_tensor(name, std::move(shape), path, kTypes[0],
-                      std::string(bytes_in_memory(values.data(), values.size() * sizeof(float))));
+  return owned_tensor(kTypes[0], name, std::move(shape), values, path);
 }
 
 StoredTensor integer_tensor(const std::string& name, std::vector<std::int64_t> shape,
                             const std::vector<std::int64_t>& values, const std::string& path) {
   constexpr const TypeInfo& kInt64 = kTypes[6];
   static_assert(kInt64.type == StoredType::i64);
-  return owned_tensor(name, std::move(shape), path, kInt64,
-                      std::string(bytes_in_memory(values.data(), values.size() * sizeof(std::int64_t))));
+  return owned_tensor(kInt64, name, std::move(shape), values, path);
 }
 
 std::vector<std::int64_t> integer_values(const StoredTensor& tensor) {

@@ -1,6 +1,8 @@
 #include "compiler/import/onnx/window.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
 #include "ir/limits.h"
 #include "ir/printable.h"
@@ -9,31 +11,25 @@
 namespace burin {
 namespace {
 
-struct Pair {
-  int h = 1, w = 1;
-};
-
-Pair read_pair(const Node& node, const std::string& attribute, std::int64_t high) {
+void read_pair(const Node& node, const std::string& attribute, std::int64_t high, int& h, int& w) {
   const auto values = node.attributes().integers(attribute);
-  if (!values) return {};
+  if (!values) return;
   if (values->size() != 2) {
     node.bad_input("attribute '{}' has {} values, 2 are needed (rows, columns)", attribute, values->size());
   }
-  return {checked_int(node, (*values)[0], 1, high, attribute), checked_int(node, (*values)[1], 1, high, attribute)};
+  h = checked_int(node, (*values)[0], 1, high, attribute);
+  w = checked_int(node, (*values)[1], 1, high, attribute);
 }
 
-struct Sides {
-  int before = 0, after = 0;
-};
-
-// What makes the output as large as the input, divided by the stride and rounded up.
-Sides same_padding(const Node& node, std::int64_t in, int kernel, int stride, int dilation, bool more_after) {
+// Before and behind the image, what makes the output as large as the input, divided by the stride and rounded up.
+std::pair<int, int> same_padding(const Node& node, std::int64_t in, int kernel, int stride, int dilation,
+                                 bool more_after) {
   const std::int64_t out = ceil_div(in, stride);
   const std::int64_t total =
       std::max<std::int64_t>((out - 1) * stride + std::int64_t{kernel - 1} * dilation + 1 - in, 0);
   const int less = checked_int(node, total / 2, 0, kMaxPadding, "the padding of auto_pad");
   const int more = checked_int(node, total - total / 2, 0, kMaxPadding, "the padding of auto_pad");
-  return more_after ? Sides{less, more} : Sides{more, less};
+  return more_after ? std::pair(less, more) : std::pair(more, less);
 }
 
 }  // namespace
@@ -44,37 +40,32 @@ int checked_int(const Node& node, std::int64_t value, std::int64_t low, std::int
   return static_cast<int>(value);
 }
 
-Window read_window(const Node& node, int kernel_h, int kernel_w, std::int64_t in_h, std::int64_t in_w) {
-  Window window;
-  window.kernel_h = kernel_h, window.kernel_w = kernel_w;
-  const Pair stride = read_pair(node, "strides", kMaxPoolExtent);
-  const Pair dilation = read_pair(node, "dilations", kMaxStride);
-  window.stride_h = stride.h, window.stride_w = stride.w;
-  window.dilation_h = dilation.h, window.dilation_w = dilation.w;
-
-  const auto pads = node.attributes().integers("pads");
-  if (pads) {
+template <typename Shape>
+void read_window(const Node& node, std::int64_t in_h, std::int64_t in_w, Shape& shape) {
+  read_pair(node, "strides", kMaxPoolExtent, shape.stride_h, shape.stride_w);
+  read_pair(node, "dilations", kMaxStride, shape.dilation_h, shape.dilation_w);
+  Padding& pad = shape.pad;
+  if (const auto pads = node.attributes().integers("pads")) {
     if (pads->size() != 4) {
       node.bad_input("attribute 'pads' has {} values, 4 are needed (top, left, bottom, right)", pads->size());
     }
     const auto side = [&](std::size_t i) { return checked_int(node, (*pads)[i], 0, kMaxPadding, "a value of 'pads'"); };
-    window.pad = {side(0), side(2), side(1), side(3)};
+    pad = {side(0), side(2), side(1), side(3)};
   }
   const std::string auto_pad = node.attributes().text("auto_pad", "NOTSET");
-  if (auto_pad == "NOTSET") return window;
-  if (window.pad != Padding{}) {
-    node.bad_input("has 'pads' and auto_pad {}; only one of them can count", in_quotes(auto_pad));
-  }
+  if (auto_pad == "NOTSET") return;
+  if (pad != Padding{}) node.bad_input("has 'pads' and auto_pad {}; only one of them can count", in_quotes(auto_pad));
   if (auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER") {
     const bool upper = auto_pad == "SAME_UPPER";
-    const Sides rows = same_padding(node, in_h, kernel_h, stride.h, dilation.h, upper);
-    const Sides cols = same_padding(node, in_w, kernel_w, stride.w, dilation.w, upper);
-    window.pad = {rows.before, rows.after, cols.before, cols.after};
+    std::tie(pad.top, pad.bottom) = same_padding(node, in_h, shape.kernel_h, shape.stride_h, shape.dilation_h, upper);
+    std::tie(pad.left, pad.right) = same_padding(node, in_w, shape.kernel_w, shape.stride_w, shape.dilation_w, upper);
   } else if (auto_pad != "VALID") {
     node.bad_input("attribute 'auto_pad' is {}; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID",
                    in_quotes(auto_pad));
   }
-  return window;
 }
+
+template void read_window(const Node&, std::int64_t, std::int64_t, ConvShape&);
+template void read_window(const Node&, std::int64_t, std::int64_t, Pool&);
 
 }  // namespace burin

@@ -1,38 +1,28 @@
-#include "compiler/cli/npy_reader.h"
+#include "compiler/cli/npy_tensor.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <numeric>
 
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/package/atomic_file.h"
 #include "ir/printable.h"
 
 namespace burin {
 
 namespace {
 
-// "int64", as NumPy calls it.
+// "int64", as NumPy calls a type that is no floating-point one.
 std::string numpy_name(const WeightsTensor& tensor) {
-  switch (tensor.type) {
-    case StoredType::boolean:
-      return "bool";
-    case StoredType::i8:
-    case StoredType::i16:
-    case StoredType::i32:
-    case StoredType::i64:
-      return fmt::format("int{}", 8 * tensor.element_bytes);
-    case StoredType::u8:
-    case StoredType::u16:
-    case StoredType::u32:
-    case StoredType::u64:
-      return fmt::format("uint{}", 8 * tensor.element_bytes);
-    default:
-      return in_quotes(tensor.type_name);
-  }
+  if (tensor.type == StoredType::boolean) return "bool";
+  if (tensor.type == StoredType::other) return in_quotes(tensor.type_name);
+  return fmt::format("{}int{}", tensor.type_name[1] == 'u' ? "u" : "", 8 * tensor.element_bytes);
 }
 
 // Where an array of `shape` becomes `image`, or images, when its axes are put into another order: how. Rows, columns
@@ -84,6 +74,33 @@ int images_of(const NpyTensor& tensor, const std::string& path, const std::strin
          fmt::join(image, ","), fmt::join(image, ","), fits ? "" : permutation_text(shape, image));
   }
   return batched ? static_cast<int>(shape[0]) : 1;
+}
+
+void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, std::span<const float> values) {
+  static_assert(std::endian::native == std::endian::little, "the values are written as they lie in memory");
+  std::int64_t elements = 1;
+  for (const std::int64_t extent : shape) elements *= extent;
+  BURIN_CHECK(elements == static_cast<std::int64_t>(values.size()), "a shape of {} elements for {} values", elements,
+              values.size());
+
+  std::string extents;
+  for (const std::int64_t extent : shape) extents += fmt::format("{}, ", extent);
+  if (shape.size() > 1) extents.erase(extents.size() - 2);  // a tuple of one keeps its comma
+  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", extents);
+  // The format wants the data at a multiple of 64 bytes and a newline at the header's end.
+  constexpr std::size_t kPreamble = 10, kAlignment = 64;
+  const std::size_t unpadded = kPreamble + header.size() + 1;
+  header.append((kAlignment - unpadded % kAlignment) % kAlignment, ' ');
+  header += '\n';
+
+  std::string content("\x93NUMPY\x01\x00", 8);
+  content += static_cast<char>(header.size() & 0xFFU);
+  content += static_cast<char>(header.size() >> 8U);
+  content += header;
+  const std::size_t at = content.size();
+  content.resize(at + values.size_bytes());
+  if (!values.empty()) std::memcpy(content.data() + at, values.data(), values.size_bytes());
+  write_file_atomically(path, content);
 }
 
 }  // namespace burin

@@ -1,10 +1,22 @@
-// Where a command's results go: checked before its work begins, so that nobody waits for what cannot be kept.
+// Files that a command is given to read, packages above all, and to write: what cannot be written is said before the
+// work, so that nobody waits for what cannot be kept.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "ir/package/package.h"
+
 namespace burin {
+
+// A file named *.burin, or an archive whose first file is a package's manifest.
+bool is_package(const std::string& path);
+
+// read_package(). Where the file is a model or weights, the error says that it must be compiled first.
+Package read_given_package(const std::string& path);
+
+// Throws Error(bad_input) where `path`, which should be a model or weights, is a package. `what`: "--against", "INPUT".
+void refuse_package(const std::string& what, const std::string& path);
 
 // Throws Error(usage), naming `option`, where the file `path` cannot be written, or is one of `inputs`, which the
 // command reads.

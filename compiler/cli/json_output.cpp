@@ -1,7 +1,3 @@
-#include "compiler/cli/program_json.h"
-
-#include <fmt/format.h>
-
 #include "compiler/cli/json_output.h"
 
 namespace burin {
@@ -46,11 +42,6 @@ nlohmann::ordered_json to_json(const Step& step) {
 }
 
 }  // namespace
-
-std::string others_text(const std::vector<KernelOption>& options) {
-  if (options.size() < 2) return {};
-  return fmt::format(" ({})", describe(std::vector<KernelOption>(options.begin() + 1, options.end())));
-}
 
 nlohmann::ordered_json options_json(const std::vector<KernelOption>& options) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();

@@ -1,4 +1,4 @@
-#include "compiler/cli/file_kind.h"
+#include "compiler/cli/files.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,7 @@
 
 #include "compiler/import/names.h"
 #include "ir/error.h"
+#include "ir/package/atomic_file.h"
 #include "ir/package/names.h"
 
 namespace burin {
@@ -22,6 +23,26 @@ std::optional<std::string> kind_by_name(const std::string& path) {
   if (std::ranges::any_of(kWeights, ends)) return "a file of weights";
   if (std::ranges::any_of(kPyTorch, ends)) return "a PyTorch file";
   return std::nullopt;
+}
+
+// Paths that lead to the same file, whether it is there or not.
+bool same_file(const std::string& a, const std::string& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) return true;
+  const auto resolved_a = std::filesystem::weakly_canonical(a, error);
+  if (error) return false;
+  const auto resolved_b = std::filesystem::weakly_canonical(b, error);
+  return !error && resolved_a == resolved_b;
+}
+
+// Does `check`, whose errors then begin with the option.
+template <typename Check>
+void naming(const std::string& option, const Check& check) {
+  try {
+    check();
+  } catch (const Error& error) {
+    fail(error.kind(), "{}: {}", option, error.what());
+  }
 }
 
 }  // namespace
@@ -57,6 +78,28 @@ void refuse_package(const std::string& what, const std::string& path) {
   }
   fail(ErrorKind::bad_input, "{} {}: is a package already, and a model or weights are wanted{}", what, path,
        made_from.empty() ? "" : fmt::format("; it was compiled from {}", made_from));
+}
+
+void check_output_file(const std::string& option, const std::string& path, const std::vector<std::string>& inputs) {
+  naming(option, [&] { check_can_write(path); });
+  if (std::ranges::any_of(inputs, [&](const std::string& input) { return same_file(input, path); })) {
+    fail(ErrorKind::usage, "{}: {} is read by the same command, and would be overwritten; name another file", option,
+         path);
+  }
+}
+
+void check_output_files(const std::string& option, const std::vector<std::string>& paths,
+                        const std::vector<std::string>& inputs) {
+  for (auto path = paths.begin(); path != paths.end(); ++path) {
+    check_output_file(option, *path, inputs);
+    if (std::any_of(paths.begin(), path, [&](const std::string& other) { return same_file(other, *path); })) {
+      fail(ErrorKind::usage, "{}: {} is named for two outputs", option, *path);
+    }
+  }
+}
+
+void check_output_folder(const std::string& option, const std::string& path) {
+  naming(option, [&] { check_can_fill_folder(path); });
 }
 
 }  // namespace burin
