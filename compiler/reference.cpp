@@ -6,6 +6,7 @@
 
 #include "compiler/parallel_for.h"
 #include "compiler/reference_pool.h"
+#include "ir/baked_plan.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -291,6 +292,21 @@ std::vector<float> random_tensor(std::int64_t elements, std::uint64_t seed) {
     value = static_cast<float>(2 * draw + 1 - (1 << kBits)) * (1.0F / (1 << kBits));
   }
   return values;
+}
+
+Arithmetic arithmetic_of(const Kernel& kernel) {
+  const std::optional<Precision> precision = parse_precision(kernel.precision);
+  BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
+  Arithmetic arithmetic{.precision = *precision};
+  if (arithmetic.precision != Precision::fp16x2) return arithmetic;
+  try {
+    arithmetic.promote_every = parse_baked_plan(kernel.plan).promote_every;
+  } catch (const Error& error) {
+    fail(ErrorKind::bad_input,
+         "layer '{}': the package's plan says how often sums go over to FP32, and cannot be read: {}", kernel.op,
+         error.what());
+  }
+  return arithmetic;
 }
 
 }  // namespace burin
