@@ -1,17 +1,9 @@
 // Convolution of few pixels, nonzeros and their places as data.
-#include "compiler/providers/conv_streamed/conv_streamed.h"
-
+#include "compiler/providers/conv_streamed/ways.h"
 #include "compiler/providers/template_provider.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kConvStreamedConstants = {
-#include "compiler/providers/conv_streamed/conv_streamed.def"
-};
 
 ConvStreamed choices_of(const TemplatePlan& plan) {
   return {.splits = plan.launch().cluster_tiles,
@@ -23,12 +15,7 @@ ConvStreamed choices_of(const TemplatePlan& plan) {
 class ConvStreamedProvider : public TemplateProvider {
  public:
   ConvStreamedProvider()
-      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data",
-                         kConvStreamedConstants) {}
-
-  Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
-    return candidate(task, plan_of(task, priced));
-  }
+      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data") {}
 
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -36,7 +23,7 @@ class ConvStreamedProvider : public TemplateProvider {
     for (const ConvStreamedWay& way : streamed_ways(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task))) {
       const bool wanted = way.predicted_us < options.worthwhile_us;
       if (!wanted || static_cast<int>(candidates.size()) == options.count) break;
-      candidates.push_back(candidate_with(task, way));
+      candidates.push_back(candidate(task, plan_of(task, way)));
     }
     return candidates;
   }
@@ -45,9 +32,7 @@ class ConvStreamedProvider : public TemplateProvider {
     return price_streamed(*task.layer, choices_of(plan), task.batch, arch_of(task)).value().predicted_us;
   }
   bool can(const Task& task) const override {
-    return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&
-           task.reads[0].layout == TensorLayout::nchw && task.writes.layout == TensorLayout::nchw &&
-           can_stream(task.layer->shape, arch_of(task));
+    return is_plain_convolution(task) && can_stream(task.layer->shape, arch_of(task));
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     ConvStreamed choices = choices_of(chosen);
@@ -92,15 +77,6 @@ class ConvStreamedProvider : public TemplateProvider {
 
 }  // namespace
 
-static const ConvStreamedProvider& provider() {
-  static const ConvStreamedProvider the_only;
-  return the_only;
-}
-
-const Provider& conv_streamed_provider() { return provider(); }
-
-Candidate streamed_candidate(const Task& task, const ConvStreamedWay& priced) {
-  return provider().candidate_with(task, priced);
-}
+const Provider& conv_streamed_provider() { return the_only<ConvStreamedProvider>(); }
 
 }  // namespace burin
