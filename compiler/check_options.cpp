@@ -1,5 +1,7 @@
 #include "compiler/check_options.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <iterator>
 #include <variant>
@@ -80,9 +82,7 @@ void check_options(const Network& network, const CompileOptions& options) {
   }
   if (options.stop_after &&
       std::find(std::begin(kStageNames), std::end(kStageNames), *options.stop_after) == std::end(kStageNames)) {
-    std::string names;
-    for (const char* name : kStageNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
-    fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, names);
+    fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, fmt::join(kStageNames, ", "));
   }
   const auto has_repeats = [](auto values) {
     std::sort(values.begin(), values.end());

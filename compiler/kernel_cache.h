@@ -8,8 +8,8 @@
 #include <string>
 
 #include "compiler/choose/choose.h"
+#include "compiler/make_kernel.h"
 #include "compiler/options.h"
-#include "compiler/packaged_kernel.h"
 
 namespace burin {
 

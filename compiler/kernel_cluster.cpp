@@ -33,15 +33,19 @@ std::uint64_t annotation(const llvm::Function& function, llvm::StringRef key) {
 
 }  // namespace
 
-void set_cluster(llvm::Function& kernel, const ClusterExtent& extent) {
+void annotate(llvm::Function& kernel, llvm::StringRef key, int value) {
   llvm::LLVMContext& context = kernel.getContext();
-  llvm::NamedMDNode* annotations = kernel.getParent()->getOrInsertNamedMetadata(kAnnotations);
-  const std::array<int, 3> values = {extent.x, extent.y, 1};
-  for (std::size_t i = 0; i < kKeys.size(); ++i) {
-    annotations->addOperand(llvm::MDNode::get(
-        context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, kKeys[i]),
-                  llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), values[i]))}));
-  }
+  kernel.getParent()
+      ->getOrInsertNamedMetadata(kAnnotations)
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, key),
+                    llvm::ConstantAsMetadata::get(llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), value))}));
+}
+
+void set_cluster(llvm::Function& kernel, const ClusterExtent& extent) {
+  annotate(kernel, kKeys[0], extent.x);
+  annotate(kernel, kKeys[1], extent.y);
+  annotate(kernel, kKeys[2], 1);
 }
 
 ClusterExtent cluster_of(const llvm::Function& kernel) {

@@ -12,6 +12,9 @@ struct ClusterExtent {
   int blocks() const { return x * y; }
 };
 
+// Says one thing of the kernel's launch: "maxntidx" and the like.
+void annotate(llvm::Function& kernel, llvm::StringRef key, int value);
+
 void set_cluster(llvm::Function& kernel, const ClusterExtent& extent);
 
 // One block: no clusters. Throws Error(bad_input) for annotations that set_cluster() does not make.

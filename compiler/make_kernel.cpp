@@ -7,6 +7,7 @@
 #include "compiler/source_hash.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/error.h"
+#include "ir/kernel_program.h"
 #include "ir/layer_data.h"
 #include "ir/sparse_pattern.h"
 
@@ -25,6 +26,34 @@ std::string print_pattern(const Task& task) {
 KernelLayer layer_of(const ConvLayer& layer) {
   const SparsePattern pattern = analyse(layer);
   return {layer.shape, pattern.statistics.nonzeros, pattern.statistics.dead_inputs, pattern.statistics.dead_outputs};
+}
+
+// The file's name says what it holds, so that kernels share what is the same: "weights/1a2b.bin". Returns the path.
+std::string add_data(PackagedKernel& kernel, const std::string& folder, std::string content) {
+  constexpr std::size_t kDigits = 32;  // of the hash: 128 bits
+  std::string path = fmt::format("{}/{}.bin", folder, content_hash({content}).substr(0, kDigits));
+  kernel.files.emplace_back(path, std::move(content));
+  return path;
+}
+
+void add_file(PackagedKernel& kernel, BinaryKind kind, const std::string& arch, const std::string& path,
+              std::string content) {
+  KernelBinary& binary = kernel.kernel.binaries.emplace_back();
+  binary.kind = kind;
+  binary.arch = arch;
+  binary.path = path;
+  binary.bytes = static_cast<std::int64_t>(content.size());
+  kernel.files.emplace_back(path, std::move(content));
+}
+
+void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel assembled) {
+  const std::string path = "kernels/" + kernel.kernel.symbol + "." + arch + ".cubin";
+  add_file(kernel, BinaryKind::cubin, arch, path, std::move(assembled.cubin));
+  KernelBinary& binary = kernel.kernel.binaries.back();
+  binary.registers = assembled.registers;
+  binary.spill_bytes = assembled.spill_bytes;
+  binary.stack_bytes = assembled.stack_bytes;
+  binary.code_bytes = assembled.code_bytes;
 }
 
 }  // namespace
@@ -48,6 +77,11 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
     kernel.weights = add_data(made, "weights", bytes_of_words(recipe.weights));
   }
   return made;
+}
+
+void add_kernel(Package& package, PackagedKernel kernel) {
+  package.manifest.kernels.push_back(std::move(kernel.kernel));
+  for (auto& [path, content] : kernel.files) package.files[path] = std::move(content);
 }
 
 void note_choice(Kernel& kernel, const Task& task, const Candidate& candidate, const CompileOptions& options) {
@@ -100,6 +134,19 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
     add_file(made, BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
   }
   return made;
+}
+
+Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
+                          const std::string& arch) {
+  CompileOptions alone;
+  alone.archs = options.archs;
+  alone.cubin_archs = {arch};
+  Package package;
+  package.manifest.tool_version = BURIN_VERSION;
+  package.manifest.source = candidate.symbol;
+  add_kernel(package, *make_kernel(task, candidate, candidate.symbol, alone, {}, std::nullopt));
+  package.manifest.programs = {program_of(package.manifest.kernels.front(), task.batch)};
+  return package;
 }
 
 }  // namespace burin

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/kernel_job.h"
-#include "compiler/packaged_kernel.h"
+#include "compiler/make_kernel.h"
 #include "compiler/reentry.h"
 
 namespace burin {

@@ -65,38 +65,33 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
 
 namespace {
 
-Task layer_task(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
+// An operator whose tensors have memory of their own; a residual is in the format of the output.
+Task task_alone(const Operator& op, const std::vector<std::vector<std::int64_t>>& inputs,
+                const std::vector<std::int64_t>& output, const TensorFormat& read, const TensorFormat& written,
                 int batch, const CompileOptions& options) {
   Task task = start(options, batch);
   task.name = op.name;
   task.kind = kind_name(op.kind);
   task.op = &op;
-  task.layer = &layer;
-  task.precision = output.element == ElementType::f32 ? Precision::fp32 : options.precision;
-  task.activity_maps = options.skip_dead_tiles;
-  const ConvShape& shape = layer.shape;
-  const auto image = [](int channels, int rows, int cols) { return std::vector<std::int64_t>{channels, rows, cols}; };
-  task.inputs = {image(shape.in_channels, shape.in_h, shape.in_w)};
-  if (shape.epilogue.residual) task.inputs.push_back(image(shape.out_channels, shape.conv_h(), shape.conv_w()));
-  task.output = image(shape.out_channels, shape.out_h(), shape.out_w());
-  task.reads = {whole_tensor(TensorRole::input, task.inputs[0], input.element, input.layout)};
-  if (task.inputs.size() > 1) {
-    task.reads.push_back(whole_tensor(TensorRole::residual, task.inputs[1], output.element, output.layout));
+  task.inputs = inputs;
+  task.output = output;
+  task.reads = {whole_tensor(TensorRole::input, inputs[0], read.element, read.layout)};
+  if (inputs.size() > 1) {
+    task.reads.push_back(whole_tensor(TensorRole::residual, inputs[1], written.element, written.layout));
   }
-  task.writes = whole_tensor(TensorRole::output, task.output, output.element, output.layout);
+  task.writes = whole_tensor(TensorRole::output, output, written.element, written.layout);
   return task;
 }
 
-Task linear_task(const Operator& op, const Activations& input, const Activations& output, int batch,
-                 const CompileOptions& options) {
-  Task task = start(options, batch);
-  task.name = op.name;
-  task.kind = kind_name(op.kind);
-  task.op = &op;
-  task.inputs = {input.shape};
-  task.output = output.shape;
-  task.reads = {whole_tensor(TensorRole::input, input.shape, input.format.element, input.format.layout)};
-  task.writes = whole_tensor(TensorRole::output, output.shape, output.format.element, output.format.layout);
+Task layer_task(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
+                int batch, const CompileOptions& options) {
+  const ConvShape& shape = layer.shape;
+  std::vector<std::vector<std::int64_t>> inputs = {{shape.in_channels, shape.in_h, shape.in_w}};
+  if (shape.epilogue.residual) inputs.push_back({shape.out_channels, shape.conv_h(), shape.conv_w()});
+  Task task = task_alone(op, inputs, {shape.out_channels, shape.out_h(), shape.out_w()}, input, output, batch, options);
+  task.layer = &layer;
+  task.precision = output.element == ElementType::f32 ? Precision::fp32 : options.precision;
+  task.activity_maps = options.skip_dead_tiles;
   return task;
 }
 
@@ -117,7 +112,7 @@ std::vector<Task> layer_tasks(const Network& network, const CompileOptions& opti
     const Activations &read = tensor(op.inputs.front()), &written = tensor(op.output);
     for (const int batch : options.batches) {
       if (convolution == nullptr) {
-        tasks.push_back(linear_task(op, read, written, batch, options));
+        tasks.push_back(task_alone(op, {read.shape}, written.shape, read.format, written.format, batch, options));
       } else {
         const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
         tasks.push_back(layer_task(op, layer, read.format, written.format, batch, options));

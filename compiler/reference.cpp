@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "compiler/parallel_for.h"
+#include "ir/baked_plan.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -328,6 +329,21 @@ std::vector<float> random_tensor(std::int64_t elements, std::uint64_t seed) {
     value = static_cast<float>(2 * draw + 1 - (1 << kBits)) * (1.0F / (1 << kBits));
   }
   return values;
+}
+
+Arithmetic arithmetic_of(const Kernel& kernel) {
+  const std::optional<Precision> precision = parse_enum<Precision>(kernel.precision);
+  BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
+  Arithmetic arithmetic{.precision = *precision};
+  if (arithmetic.precision != Precision::fp16x2) return arithmetic;
+  try {
+    arithmetic.promote_every = parse_baked_plan(kernel.plan).promote_every;
+  } catch (const Error& error) {
+    fail(ErrorKind::bad_input,
+         "layer '{}': the package's plan says how often sums go over to FP32, and cannot be read: {}", kernel.op,
+         error.what());
+  }
+  return arithmetic;
 }
 
 }  // namespace burin

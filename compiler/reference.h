@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/kernel.h"
 #include "ir/precision.h"
 #include "ir/sparse_pattern.h"
 
@@ -49,6 +50,9 @@ struct Arithmetic {
   int promote_every = 0;      // BakedPlan::promote_every
   int longest_reduction = 0;  // terms
 };
+// How a compiled kernel computes: all but longest_reduction, which the weights say. Throws Error(bad_input) where the
+// plan that says it cannot be read.
+Arithmetic arithmetic_of(const Kernel& kernel);
 
 // Terms of the longest sum behind an output: nonzeros of a filter, and what an average adds up.
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);

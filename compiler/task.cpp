@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ir/arch.h"
 #include "ir/error.h"
@@ -26,6 +27,22 @@ std::int64_t nonzeros_of(const Task& task) {
   if (task.layer != nullptr) return count(task.layer->weights);
   const Linear* linear = task.get<Linear>();
   return linear == nullptr ? 0 : count(linear->weights);
+}
+
+Linear stored_linear(const Task& task) {
+  Linear stored = *task.get<Linear>();
+  if (task.linear_storage == ElementType::f32) return stored;
+  for (float& weight : stored.weights) {
+    const float value = rounded(task.linear_storage, weight);
+    if (std::isinf(value)) {
+      fail(ErrorKind::unsupported,
+           "linear layer '{}': its weight {} is too large for FP16, whose largest number is {}: compile it with "
+           "--linear-storage fp32",
+           task.name, weight, largest_of(task.linear_storage));
+    }
+    weight = value;
+  }
+  return stored;
 }
 
 KernelTensor whole_tensor(TensorRole role, const std::vector<std::int64_t>& shape, ElementType element,

@@ -11,6 +11,7 @@
 #pragma once
 
 #define BURIN_DEVICE __attribute__((device, always_inline)) static inline
+#define BURIN_INLINED __attribute__((device, always_inline))  // behind the parameters of a lambda
 #define BURIN_KERNEL extern "C" __attribute__((global))
 #define BURIN_PRIMITIVE extern "C" __attribute__((device)) __attribute__((nothrow))
 

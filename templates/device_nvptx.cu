@@ -110,34 +110,21 @@ BURIN_INLINE void burin_dev_copy_async4(u32 shared_base, u32 shared_offset, cons
 }
 BURIN_INLINE void burin_dev_copy_commit() { __nvvm_cp_async_commit_group(); }
 BURIN_INLINE void burin_dev_copy_wait(u32 pending) {
+#define BURIN_WAIT(number) \
+  case number:             \
+    return __nvvm_cp_async_wait_group(number);
   switch (pending) {
-    case 0:
-      __nvvm_cp_async_wait_group(0);
-      break;
-    case 1:
-      __nvvm_cp_async_wait_group(1);
-      break;
-    case 2:
-      __nvvm_cp_async_wait_group(2);
-      break;
-    case 3:
-      __nvvm_cp_async_wait_group(3);
-      break;
-    case 4:
-      __nvvm_cp_async_wait_group(4);
-      break;
-    case 5:
-      __nvvm_cp_async_wait_group(5);
-      break;
-    case 6:
-      __nvvm_cp_async_wait_group(6);
-      break;
-    case 7:  // kMaxBuffers - 1
-      __nvvm_cp_async_wait_group(7);
-      break;
-    default:
-      __nvvm_cp_async_wait_all();
+    BURIN_WAIT(0)
+    BURIN_WAIT(1)
+    BURIN_WAIT(2)
+    BURIN_WAIT(3)
+    BURIN_WAIT(4)
+    BURIN_WAIT(5)
+    BURIN_WAIT(6)
+    BURIN_WAIT(7)  // kMaxBuffers - 1
   }
+#undef BURIN_WAIT
+  __nvvm_cp_async_wait_all();
 }
 #else
 BURIN_INLINE void burin_dev_copy_async(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,

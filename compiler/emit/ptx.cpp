@@ -1,5 +1,6 @@
 #include "compiler/emit/ptx.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/CodeGen/AsmPrinter.h>
 #include <llvm/CodeGen/DebugHandlerBase.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
@@ -17,21 +18,19 @@
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
-#include <llvm/Transforms/IPO/AlwaysInliner.h>
-#include <llvm/Transforms/IPO/GlobalDCE.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
 
+#include <map>
 #include <mutex>
 #include <vector>
 
-#include "compiler/emit/call_numbers.h"
-#include "compiler/emit/cluster_directive.h"
-#include "compiler/emit/half_loads.h"
 #include "compiler/emit/notes.h"
+#include "compiler/kernel_cluster.h"
 #include "compiler/specialise/passes.h"
 #include "compiler/specialise/source_map.h"
+#include "compiler/specialise/template_module.h"
 #include "ir/arch.h"
 #include "ir/error.h"
 
@@ -77,9 +76,7 @@ void link_primitives(llvm::Module& module, const ArchSpec& arch) {
   simplify(*device);
   device->setDataLayout(module.getDataLayout());
   device->setTargetTriple(module.getTargetTriple());
-  for (const char* used : {"llvm.used", "llvm.compiler.used"}) {
-    if (llvm::GlobalVariable* variable = device->getGlobalVariable(used)) variable->eraseFromParent();
-  }
+  drop_used_lists(*device);
   if (llvm::NamedMDNode* annotations = device->getNamedMetadata("nvvm.annotations")) annotations->eraseFromParent();
   std::vector<std::string> primitives;
   for (const Function& function : *device) {
@@ -102,11 +99,34 @@ void inline_primitives(llvm::Module& module) {
   llvm::FunctionPassManager clean;
   clean.addPass(llvm::EarlyCSEPass());
   clean.addPass(llvm::SimplifyCFGPass());
-  llvm::ModulePassManager passes;
-  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
-  passes.addPass(llvm::GlobalDCEPass());
-  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
-  run_passes(module, passes);
+  inline_marked(module, std::move(clean));
+}
+
+// Words that are multiplied as two halves are loaded as two halves. LLVM joins a load and the only conversion of what
+// it brought into one instruction, which stands where the conversion stood: loads would lose their place ahead of their
+// use, and their entry in the source map.
+void load_halves_as_halves(llvm::Module& module) {
+  llvm::Type* halves = llvm::FixedVectorType::get(llvm::Type::getHalfTy(module.getContext()), 2);
+  const auto is_conversion = [&](const llvm::User* user) {
+    return llvm::isa<llvm::BitCastInst>(user) && user->getType() == halves;
+  };
+  std::vector<llvm::LoadInst*> loads;
+  for (llvm::Function& function : module) {
+    for (llvm::Instruction& instruction : llvm::instructions(function)) {
+      auto* load = llvm::dyn_cast<llvm::LoadInst>(&instruction);
+      if (load != nullptr && llvm::all_of(load->users(), is_conversion)) loads.push_back(load);
+    }
+  }
+  for (llvm::LoadInst* load : loads) {
+    llvm::IRBuilder<> builder(load);
+    llvm::LoadInst* loaded = builder.CreateAlignedLoad(halves, load->getPointerOperand(), load->getAlign());
+    loaded->setDebugLoc(load->getDebugLoc());
+    for (llvm::User* user : llvm::make_early_inc_range(load->users())) {
+      user->replaceAllUsesWith(loaded);
+      llvm::cast<llvm::Instruction>(user)->eraseFromParent();
+    }
+    load->eraseFromParent();
+  }
 }
 
 // A predicated multiply-add is two instructions until the assembler makes one of them; only one bears the comment.
@@ -201,6 +221,42 @@ std::string print_ptx(llvm::Module& module, llvm::LLVMTargetMachine& target) {
     passes.run(module);
   }
   return {text.begin(), text.end()};
+}
+
+// The comments around calls in LLVM's PTX ("{ // callseq 226, 0" ... "} // callseq 226") carry a number that LLVM
+// counts up across all modules and threads of the process. Counted anew within each text, 0, 1, 2..., they are the same
+// in every run.
+std::string renumber_calls(std::string_view ptx) {
+  constexpr std::string_view kMark = "// callseq ";
+  std::map<std::string_view, std::size_t> numbers;  // LLVM's number to ours
+  std::string text;
+  text.reserve(ptx.size());
+  while (true) {
+    const std::size_t mark = ptx.find(kMark);
+    if (mark == std::string_view::npos) break;
+    const std::size_t start = mark + kMark.size();
+    const std::size_t end = std::min(ptx.find_first_not_of("0123456789", start), ptx.size());
+    const auto number = numbers.emplace(ptx.substr(start, end - start), numbers.size()).first;
+    text += ptx.substr(0, start);
+    text += std::to_string(number->second);
+    ptx.remove_prefix(end);
+  }
+  return text += ptx;
+}
+
+// `ptx` with `.explicitcluster` and `.reqnctapercluster` in the header of each entry whose function in `module` has
+// cluster_of() more than one block: LLVM 19 does not write them. They need PTX 7.8 and sm_90.
+std::string add_cluster_directives(std::string ptx, const llvm::Module& module) {
+  for (const llvm::Function& function : module) {
+    if (function.isDeclaration()) continue;
+    const ClusterExtent cluster = cluster_of(function);
+    if (cluster.blocks() == 1) continue;
+    const std::size_t entry = ptx.find(fmt::format(".entry {}(", function.getName().str()));
+    const std::size_t body = entry == std::string::npos ? entry : ptx.find("\n{", entry);
+    BURIN_CHECK(body != std::string::npos, "the PTX has no entry '{}'", function.getName().str());
+    ptx.insert(body, fmt::format("\n.explicitcluster\n.reqnctapercluster {}, {}, 1", cluster.x, cluster.y));
+  }
+  return ptx;
 }
 
 }  // namespace

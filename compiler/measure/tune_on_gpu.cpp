@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "compiler/assemble/assemble.h"
+#include "compiler/make_kernel.h"
 #include "compiler/measure/gpu_measurer.h"
 #include "compiler/program_tasks.h"
-#include "compiler/tune/candidate.h"
 #include "ir/error.h"
 
 namespace burin {

@@ -12,13 +12,26 @@
 #include <string_view>
 #include <vector>
 
-#include "compiler/estimate.h"
 #include "compiler/task.h"
 #include "ir/kernel.h"
 
 namespace burin {
 
 struct SpecialisedModule;  // compiler/specialise/specialised_module.h
+
+// What one launch of a kernel takes inside a network's graph. Whatever is compared is compared by this.
+struct Estimate {
+  enum class Source {
+    model,     // a provider's cost model says so
+    measured,  // it was timed on a GPU
+  };
+  double us = 0;
+  Source source = Source::model;
+};
+
+constexpr std::string_view to_string(Estimate::Source source) {
+  return source == Estimate::Source::model ? "model" : "measured";
+}
 
 // A provider's way to do a task.
 struct Candidate {
@@ -91,6 +104,13 @@ class Provider {
   // task.
   virtual Recipe make(const Task& task, const std::string& plan) const = 0;
 };
+
+// What a provider's function gives: there is one object of each class.
+template <typename Kind>
+const Provider& the_only() {
+  static const Kind provider;
+  return provider;
+}
 
 // All of them, in the order of providers.def.
 const std::vector<const Provider*>& providers();

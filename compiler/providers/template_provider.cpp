@@ -12,6 +12,7 @@
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
+#include "templates/embedded.h"
 
 namespace burin {
 namespace {
@@ -41,8 +42,10 @@ void check_constant(Faults& faults, const TemplateConstant& constant, const Temp
   }
 }
 
-// All constants of the list, and no others.
-std::vector<std::string> check_constants(const TemplatePlan& plan, std::span<const TemplateConstant> constants) {
+// Of the plan's form, and of its constants: all that the provider's template has, and no others.
+std::vector<std::string> faults_of(const TemplatePlan& plan, std::string_view provider) {
+  if (std::vector<std::string> faults = verify(plan); !faults.empty()) return faults;
+  const std::span<const TemplateConstant> constants = template_constants(provider);
   Faults faults;
   for (const TemplateConstant& constant : constants) check_constant(faults, constant, plan);
   const auto check_known = [&](const auto& values, bool real) {
@@ -105,6 +108,18 @@ int& choice_in(TemplatePlan& plan, const std::string& choice) {
 std::int64_t round_up(std::int64_t value, std::int64_t multiple) { return ceil_div(value, multiple) * multiple; }
 
 const ArchSpec& arch_of(const Task& task) { return arch_by_name(lowest_arch(task.archs)); }
+
+bool is_plain_convolution(const Task& task) {
+  return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps;
+}
+
+bool averages_image(const Task& task) {
+  if (task.get<GlobalAveragePool>() != nullptr) return true;
+  const Pool* pool = task.get<Pool>();
+  return pool != nullptr && pool->kind == PoolKind::average && pool->kernel_h == task.inputs[0][1] &&
+         pool->kernel_w == task.inputs[0][2] && pool->dilation_h == 1 && pool->dilation_w == 1 &&
+         pool->pad == Padding{} && values_of(task.output, 1) == 1;
+}
 
 // ---- TemplateProvider
 
@@ -173,9 +188,7 @@ Candidate TemplateProvider::with_choices(const Task& task, const std::string& te
   TemplatePlan plan = parse_template_plan(all.front().plan);
   for (const auto& [choice, value] : chosen) choice_in(plan, choice) = value;
   const auto check = [&] {
-    std::vector<std::string> faults = verify(plan);
-    if (faults.empty()) faults = check_constants(plan, constants_);
-    if (!faults.empty()) refuse(faults.front());
+    if (const auto faults = faults_of(plan, name()); !faults.empty()) refuse(faults.front());
   };
   check();
   plan = plan_as(task, plan);
@@ -189,9 +202,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   if (plan->template_name != name()) {
     refuse_choices(task, fmt::format("it is of {}, not of {}", printable(plan->template_name), name()));
   }
-  std::vector<std::string> faults = verify(*plan);
-  if (faults.empty()) faults = check_constants(*plan, constants_);
-  if (!faults.empty()) refuse_choices(task, faults.front());
+  if (const auto faults = faults_of(*plan, name()); !faults.empty()) refuse_choices(task, faults.front());
   if (!takes(task)) refuse_choices(task, fmt::format("{} cannot compute it", name()));
   if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
     const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
@@ -213,14 +224,14 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
 
 SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLayer*) const {
   const TemplatePlan plan = parse_template_plan(kernel.plan);
-  std::vector<std::string> faults = verify(plan);
-  if (faults.empty()) faults = check_constants(plan, constants_);
-  if (!faults.empty()) fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
+  if (const auto faults = faults_of(plan, name()); !faults.empty()) {
+    fail(ErrorKind::bad_input, "{}: its plan cannot be used: {}", kernel.owner(), faults.front());
+  }
   return specialise_template(plan, kernel.symbol);
 }
 
 std::vector<Candidate> PlainProvider::search(const Task& task, const ProposeOptions& options) const {
-  Candidate only = candidate(task, plan(task));
+  Candidate only = candidate(task, plan(task, nullptr));
   if (only.estimate.us >= options.worthwhile_us) return {};
   return {std::move(only)};
 }
@@ -280,8 +291,9 @@ int choose_steps(const Task& task, std::int64_t elements, bool vectors) {
   return steps;
 }
 
-void set_pieces(TemplatePlan& plan, std::int64_t elements, bool vectors, int steps) {
+void set_pieces(TemplatePlan& plan, const Task& task, std::int64_t elements, bool vectors, const TemplatePlan* chosen) {
   const int vector = vectors ? kVectorWords : 1;
+  const int steps = chosen ? chosen->integers.at("steps") : choose_steps(task, elements, vectors);
   if (!vectors) set_narrow(plan);
   set_integers(plan, {{"elements", elements}, {"vector", vector}, {"steps", steps}});
   set_items(plan, ceil_div(elements / vector, steps));

@@ -27,8 +27,7 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple);
 // twice.
 class TemplateProvider : public Provider {
  public:
-  TemplateProvider(std::string_view name, std::string_view description, std::span<const TemplateConstant> constants)
-      : name_(name), description_(description), constants_(constants) {}
+  TemplateProvider(std::string_view name, std::string_view description) : name_(name), description_(description) {}
 
   std::string_view name() const override { return name_; }
   std::string_view description() const override { return description_; }
@@ -68,7 +67,6 @@ class TemplateProvider : public Provider {
   Candidate with_choices(const Task& task, const std::string& text) const;
 
   std::string_view name_, description_;
-  std::span<const TemplateConstant> constants_;
 };
 
 // An operator for which the best choices are known at once.
@@ -77,14 +75,21 @@ class PlainProvider : public TemplateProvider {
   using TemplateProvider::TemplateProvider;
 
  protected:
-  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override;
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const final;
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const final { return plan(task, &chosen); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override;
   // By default a kernel does nothing but move its tensors.
   virtual LaunchWork work_of(const Task& task, const TemplatePlan& plan) const;
-  virtual TemplatePlan plan(const Task& task) const = 0;
+  // With the choices of `chosen`; where it is null, with the best.
+  virtual TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const = 0;
 };
 
 const ArchSpec& arch_of(const Task& task);
+
+// Whether it is a convolution in FP32 without activity maps.
+bool is_plain_convolution(const Task& task);
+// Whether it is the mean of each whole channel, as GlobalAveragePool or as a pool of that size.
+bool averages_image(const Task& task);
 
 // Whether four words may be accessed at once; and to say that they are not.
 bool is_wide(const KernelTensor& tensor);
@@ -97,11 +102,10 @@ void set_no_function(TemplatePlan& plan);
 
 void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values);
 
-// A thread of the kernel has `steps` pieces of one or four words: sets "vector" where `vectors` says that four may
-// be taken at once, "steps", threads and blocks. Tensors that are then not accessed by fours are said to need no
-// alignment.
-void set_pieces(TemplatePlan& plan, std::int64_t elements, bool vectors, int steps);
-// Gives as many steps as keep all multiprocessors full.
+// A thread of the kernel has "steps" pieces of one or four words, those of `chosen` or, where it is null, as many as
+// keep all multiprocessors full: sets them, "vector" where `vectors` says that four may be taken at once, threads and
+// blocks. Tensors that are then not accessed by fours are said to need no alignment.
+void set_pieces(TemplatePlan& plan, const Task& task, std::int64_t elements, bool vectors, const TemplatePlan* chosen);
 int choose_steps(const Task& task, std::int64_t elements, bool vectors);
 
 // A block of kBlockThreads, or as many as are needed, for each so many of `items`.

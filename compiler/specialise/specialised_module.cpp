@@ -15,9 +15,9 @@ void check_module(const llvm::Module& module, ErrorKind kind, const std::string&
   if (llvm::verifyModule(module, &stream)) fail(kind, "{} is not valid LLVM IR: {}", what, stream.str());
 }
 
-std::string print(const SpecialisedModule& specialised) {
+std::string print(const llvm::Module& module) {
   std::string text;
-  llvm::raw_string_ostream(text) << *specialised.module;
+  llvm::raw_string_ostream(text) << module;
   return text;
 }
 

@@ -20,7 +20,8 @@ struct SpecialisedModule {
   std::string symbol;  // the kernel's entry
 };
 
-std::string print(const SpecialisedModule& specialised);
+std::string print(const llvm::Module& module);
+inline std::string print(const SpecialisedModule& specialised) { return print(*specialised.module); }
 // An edited print() from `file`. Throws Error(bad_input) with LLVM's message, or when the entry is not in it.
 SpecialisedModule parse_specialised(std::string_view text, const std::string& symbol, const std::string& file);
 

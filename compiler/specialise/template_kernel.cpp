@@ -1,14 +1,9 @@
 #include "compiler/specialise/template_kernel.h"
 
-#include <llvm/Support/raw_ostream.h>
+#include <fmt/ranges.h>
 
-#include <map>
-
-#include "compiler/kernel_cluster.h"
-#include "compiler/specialise/constants.h"
-#include "compiler/specialise/entry.h"
 #include "compiler/specialise/passes.h"
-#include "ir/error.h"
+#include "compiler/specialise/template_module.h"
 
 namespace burin {
 namespace {
@@ -32,16 +27,12 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
 
 std::string print_template(const TemplatePlan& plan) {
   llvm::LLVMContext context;
-  std::string text;
-  llvm::raw_string_ostream(text) << *parse_embedded(context, plan.template_name);
-  return text;
+  return print(*parse_embedded(context, plan.template_name));
 }
 
 SpecialisedModule specialise_template(const TemplatePlan& plan, const std::string& symbol) {
   if (const auto faults = verify(plan); !faults.empty()) {
-    std::string all;
-    for (const std::string& fault : faults) all += (all.empty() ? "" : "; ") + fault;
-    fail(ErrorKind::bad_input, "template kernel '{}': {}", symbol, all);
+    fail(ErrorKind::bad_input, "template kernel '{}': {}", symbol, fmt::join(faults, "; "));
   }
   SpecialisedModule result;
   result.context = std::make_unique<llvm::LLVMContext>();
@@ -49,15 +40,8 @@ SpecialisedModule specialise_template(const TemplatePlan& plan, const std::strin
   result.symbol = symbol;
   fill_constants(*result.module, integers_of(plan), plan.reals);
   simplify(*result.module);
-  for (const char* name : {"llvm.used", "llvm.compiler.used"}) {
-    if (llvm::GlobalVariable* used = result.module->getGlobalVariable(name)) used->eraseFromParent();
-  }
-  set_entry(*result.module, symbol, plan.launch().threads);
-  if (plan.launch().cluster_tiles > 1)
-    set_cluster(*result.module->getFunction(symbol), {plan.launch().cluster_tiles, 1});
-  result.module->setModuleIdentifier(symbol);
-  result.module->setSourceFileName(plan.template_name);
-  check_module(*result.module, ErrorKind::internal, fmt::format("the module of '{}'", symbol));
+  drop_used_lists(*result.module);
+  finish_entry(result, plan.template_name, plan.launch().threads, {plan.launch().cluster_tiles, 1});
   return result;
 }
 

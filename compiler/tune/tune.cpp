@@ -8,8 +8,6 @@
 #include <optional>
 #include <thread>
 
-#include "compiler/kernel_arithmetic.h"
-#include "compiler/providers/linear/linear_weights.h"
 #include "compiler/tune/compile_pool.h"
 #include "compiler/tune/expected_output.h"
 #include "compiler/tune/tuning_task.h"
@@ -41,7 +39,7 @@ double work_of(const Task& task) {
 // The same as a convolution of one pixel, with its weights as they are stored.
 ConvLayer as_convolution(const Task& task) {
   const Linear& op = *task.get<Linear>();
-  ConvLayer layer{.name = task.name, .shape = {}, .weights = stored_weights(op, task).weights, .bias = op.bias};
+  ConvLayer layer{.name = task.name, .shape = {}, .weights = stored_linear(task).weights, .bias = op.bias};
   layer.shape.in_channels = op.in_features;
   layer.shape.out_channels = op.out_features;
   layer.shape.in_h = layer.shape.in_w = layer.shape.kernel_h = layer.shape.kernel_w = 1;

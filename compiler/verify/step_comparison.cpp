@@ -10,7 +10,6 @@
 
 #include "compiler/execute/executor.h"
 #include "compiler/import/faults.h"
-#include "compiler/kernel_arithmetic.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
 #include "ir/element_type.h"

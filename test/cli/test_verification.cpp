@@ -9,7 +9,6 @@
 #include <set>
 
 #include "compiler/cli/verify_report.h"
-#include "compiler/kernel_arithmetic.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "compiler/emit/kernel_map.h"
+#include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_baked/slices/slice_program.h"
 #include "compiler/providers/conv_baked/slices/slice_stages.h"

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "compiler/emit/kernel_map.h"
+#include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"

@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/make_kernel.h"
 #include "compiler/measure/layer_times.h"
 #include "compiler/providers/provider.h"
-#include "compiler/tune/candidate.h"
 #include "compiler/tune/compile_pool.h"
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"

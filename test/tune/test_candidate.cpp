@@ -1,5 +1,5 @@
 // Candidates that are really compiled: their code is that of the package.
-#include "compiler/tune/candidate.h"
+#include "compiler/make_kernel.h"
 
 #include <algorithm>
 

@@ -1,27 +1,25 @@
 // Sum or product of two tensors, of which the second may have one value for each channel.
 #include "compiler/providers/template_provider.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kCombineConstants = {
-#include "compiler/providers/combine/combine.def"
-};
-
 class CombineProvider : public PlainProvider {
  public:
-  CombineProvider() : PlainProvider("combine", "sum or product of two tensors", kCombineConstants) {}
+  CombineProvider() : PlainProvider("combine", "sum or product of two tensors") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Combine>() != nullptr; }
-  TemplatePlan plan(const Task& task) const override {
-    return plan_of(task, choose_steps(task, values_of(task.output), by_fours(task, start(task))));
-  }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, chosen.integers.at("steps"));
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
+    TemplatePlan plan = start(task);
+    set_no_function(plan);
+    set_integers(plan, {{"multiply", task.get<Combine>()->combination == Combination::multiply},
+                        {"per_channel", per_channel(task)},
+                        {"plane", per_channel(task) ? values_of(task.output, 1) : 1}});
+    const bool vectors = by_fours(task, plan);
+    if (is_spread(task)) plan.residual().alignment = kWordBytes;
+    set_pieces(plan, task, values_of(task.output), vectors, chosen);
+    return plan;
   }
 
  private:
@@ -34,25 +32,10 @@ class CombineProvider : public PlainProvider {
     const bool other = is_spread(task) ? values_of(task.output, 1) % kVectorWords == 0 : is_wide(plan.residual());
     return values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output()) && other;
   }
-
-  TemplatePlan plan_of(const Task& task, int steps) const {
-    TemplatePlan plan = start(task);
-    set_no_function(plan);
-    set_integers(plan, {{"multiply", task.get<Combine>()->combination == Combination::multiply},
-                        {"per_channel", per_channel(task)},
-                        {"plane", per_channel(task) ? values_of(task.output, 1) : 1}});
-    const bool vectors = by_fours(task, plan);
-    if (is_spread(task)) plan.residual().alignment = kWordBytes;
-    set_pieces(plan, values_of(task.output), vectors, steps);
-    return plan;
-  }
 };
 
 }  // namespace
 
-const Provider& combine_provider() {
-  static const CombineProvider provider;
-  return provider;
-}
+const Provider& combine_provider() { return the_only<CombineProvider>(); }
 
 }  // namespace burin

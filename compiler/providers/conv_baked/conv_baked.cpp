@@ -1,5 +1,7 @@
 // Every nonzero is an instruction, every weight an immediate: the search for a plan is in plan/, what fills the holes
 // of the template (conv_baked.cu, template/) in slices/.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -63,9 +65,7 @@ void check_plan(const BakedPlan& plan, const Task& task, const SparsePattern& pa
     on_arch.arch = task.archs[i];
     faults = verify(on_arch, layer.shape);
   }
-  std::string text;
-  for (const std::string& fault : faults) text += (text.empty() ? "" : "; ") + fault;
-  if (!text.empty()) refuse(task, text);
+  if (!faults.empty()) refuse(task, fmt::format("{}", fmt::join(faults, "; ")));
   if (plan.batch != task.batch) {
     refuse(task, fmt::format("it is for batch {}, and batch {} is asked for", plan.batch, task.batch));
   }
@@ -195,9 +195,6 @@ class ConvBakedProvider : public Provider {
 
 }  // namespace
 
-const Provider& conv_baked_provider() {
-  static const ConvBakedProvider provider;
-  return provider;
-}
+const Provider& conv_baked_provider() { return the_only<ConvBakedProvider>(); }
 
 }  // namespace burin

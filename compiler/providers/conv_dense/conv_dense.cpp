@@ -5,16 +5,9 @@
 #include "compiler/providers/conv_dense/tiles.h"
 #include "compiler/providers/template_provider.h"
 #include "ir/error.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kConvDenseConstants = {
-#include "compiler/providers/conv_dense/conv_dense.def"
-};
 
 // Lays the weights out as conv_dense.cu reads them.
 std::vector<std::uint32_t> pack_panels(const ConvLayer& layer, const ConvDenseTiles& tiles) {
@@ -59,20 +52,26 @@ int most_vector(const ConvShape& shape, const KernelTensor& input) {
   return same && shape.in_h * shape.in_w % kVectorWords == 0 && is_wide(input) ? kVectorWords : 1;
 }
 
+// The choices that are constants of the template; the images of a block are the launch's.
+struct TileChoice {
+  const char* name;
+  int ConvDenseTiles::* member;
+};
+constexpr TileChoice kChoices[] = {{"output_threads", &ConvDenseTiles::output_threads},
+                                   {"output_quads", &ConvDenseTiles::output_quads},
+                                   {"pixel_threads", &ConvDenseTiles::pixel_threads},
+                                   {"pixel_quads", &ConvDenseTiles::pixel_quads},
+                                   {"splits", &ConvDenseTiles::splits},
+                                   {"chunk_channels", &ConvDenseTiles::chunk_channels},
+                                   {"chunk_cols", &ConvDenseTiles::chunk_cols},
+                                   {"buffers", &ConvDenseTiles::buffers},
+                                   {"vector", &ConvDenseTiles::vector}};
+
 // The tiles that a plan's constants describe.
 ConvDenseTiles tiles_of(const TemplatePlan& plan) {
-  const auto value = [&](const char* name) { return plan.integers.at(name); };
   ConvDenseTiles tiles;
-  tiles.output_threads = value("output_threads");
-  tiles.output_quads = value("output_quads");
-  tiles.pixel_threads = value("pixel_threads");
-  tiles.pixel_quads = value("pixel_quads");
-  tiles.splits = value("splits");
-  tiles.chunk_channels = value("chunk_channels");
-  tiles.chunk_cols = value("chunk_cols");
-  tiles.buffers = value("buffers");
+  for (const auto& [name, member] : kChoices) tiles.*member = plan.integers.at(name);
   tiles.block_images = plan.launch().tile_images;
-  tiles.vector = value("vector");
   return tiles;
 }
 
@@ -80,8 +79,7 @@ class ConvDenseProvider : public TemplateProvider {
  public:
   ConvDenseProvider()
       : TemplateProvider("conv_dense",
-                         "convolution, dense: weights and gathered activations are multiplied as matrices",
-                         kConvDenseConstants) {}
+                         "convolution, dense: weights and gathered activations are multiplied as matrices") {}
 
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -105,11 +103,7 @@ class ConvDenseProvider : public TemplateProvider {
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     return predict(tiles_of(plan), task.layer->shape, task.batch, arch_of(task));
   }
-  bool can(const Task& task) const override {
-    return task.layer != nullptr && !task.layer->shape.epilogue.pool && task.precision == Precision::fp32 &&
-           !task.activity_maps && task.reads[0].layout == TensorLayout::nchw &&
-           task.writes.layout == TensorLayout::nchw;
-  }
+  bool can(const Task& task) const override { return is_plain_convolution(task) && !task.layer->shape.epilogue.pool; }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     ConvDenseTiles tiles = tiles_of(chosen);
     tiles.vector = std::min(tiles.vector, most_vector(task.layer->shape, task.reads[0]));
@@ -135,17 +129,9 @@ class ConvDenseProvider : public TemplateProvider {
                         {"group_outputs", shape.outputs_per_group()},
                         {"out_rows", shape.out_h()},
                         {"padded", shape.pad != Padding{}},
-                        {"chunk_channels", tiles.chunk_channels},
-                        {"chunk_cols", tiles.chunk_cols},
                         {"chunk_depth", tiles.chunk_depth()},
-                        {"buffers", tiles.buffers},
-                        {"splits", tiles.splits},
-                        {"output_threads", tiles.output_threads},
-                        {"output_quads", tiles.output_quads},
-                        {"pixel_threads", tiles.pixel_threads},
-                        {"pixel_quads", tiles.pixel_quads},
-                        {"vector", tiles.vector},
                         {"has_bias", shape.epilogue.bias}});
+    for (const auto& [name, member] : kChoices) plan.integers[name] = tiles.*member;
     const std::int64_t panels = shape.groups * tiles.output_tiles(shape) * tiles.chunks(shape);
     plan.weights().run_words =
         panels * tiles.chunk_depth() * tiles.tile_outputs() + (shape.epilogue.bias ? shape.out_channels : 0);
@@ -155,9 +141,6 @@ class ConvDenseProvider : public TemplateProvider {
 
 }  // namespace
 
-const Provider& conv_dense_provider() {
-  static const ConvDenseProvider provider;
-  return provider;
-}
+const Provider& conv_dense_provider() { return the_only<ConvDenseProvider>(); }
 
 }  // namespace burin

@@ -4,16 +4,9 @@
 
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kConvDepthwiseConstants = {
-#include "compiler/providers/conv_depthwise/conv_depthwise.def"
-};
 
 constexpr int kMaxTaps = 25, kMaxThreadRows = 4;  // conv_depthwise.cu
 
@@ -63,8 +56,7 @@ std::vector<std::uint32_t> pack_channels(const ConvLayer& layer) {
 class ConvDepthwiseProvider : public TemplateProvider {
  public:
   ConvDepthwiseProvider()
-      : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data",
-                         kConvDepthwiseConstants) {}
+      : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data") {}
 
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -87,11 +79,10 @@ class ConvDepthwiseProvider : public TemplateProvider {
     return predict(task.layer->shape, plan.integers.at("thread_rows"), task.batch, arch_of(task));
   }
   bool can(const Task& task) const override {
-    if (task.layer == nullptr || task.precision != Precision::fp32 || task.activity_maps) return false;
+    if (!is_plain_convolution(task)) return false;
     const ConvShape& shape = task.layer->shape;
     return shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w <= kMaxTaps &&
-           !shape.epilogue.pool && task.reads[0].layout == TensorLayout::nchw &&
-           task.writes.layout == TensorLayout::nchw;
+           !shape.epilogue.pool;
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     return plan_of(task, chosen.integers.at("thread_rows"));
@@ -118,9 +109,6 @@ class ConvDepthwiseProvider : public TemplateProvider {
 
 }  // namespace
 
-const Provider& conv_depthwise_provider() {
-  static const ConvDepthwiseProvider provider;
-  return provider;
-}
+const Provider& conv_depthwise_provider() { return the_only<ConvDepthwiseProvider>(); }
 
 }  // namespace burin

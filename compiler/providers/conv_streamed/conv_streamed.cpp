@@ -2,16 +2,9 @@
 #include "compiler/providers/conv_streamed/conv_streamed.h"
 
 #include "compiler/providers/template_provider.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kConvStreamedConstants = {
-#include "compiler/providers/conv_streamed/conv_streamed.def"
-};
 
 ConvStreamed choices_of(const TemplatePlan& plan) {
   return {.splits = plan.launch().cluster_tiles,
@@ -23,8 +16,7 @@ ConvStreamed choices_of(const TemplatePlan& plan) {
 class ConvStreamedProvider : public TemplateProvider {
  public:
   ConvStreamedProvider()
-      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data",
-                         kConvStreamedConstants) {}
+      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data") {}
 
   Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
     return candidate(task, plan_of(task, priced));
@@ -45,9 +37,7 @@ class ConvStreamedProvider : public TemplateProvider {
     return price_streamed(*task.layer, choices_of(plan), task.batch, arch_of(task)).value().predicted_us;
   }
   bool can(const Task& task) const override {
-    return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&
-           task.reads[0].layout == TensorLayout::nchw && task.writes.layout == TensorLayout::nchw &&
-           can_stream(task.layer->shape, arch_of(task));
+    return is_plain_convolution(task) && can_stream(task.layer->shape, arch_of(task));
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
     ConvStreamed choices = choices_of(chosen);
@@ -92,15 +82,10 @@ class ConvStreamedProvider : public TemplateProvider {
 
 }  // namespace
 
-static const ConvStreamedProvider& provider() {
-  static const ConvStreamedProvider the_only;
-  return the_only;
-}
-
-const Provider& conv_streamed_provider() { return provider(); }
+const Provider& conv_streamed_provider() { return the_only<ConvStreamedProvider>(); }
 
 Candidate streamed_candidate(const Task& task, const ConvStreamedWay& priced) {
-  return provider().candidate_with(task, priced);
+  return static_cast<const ConvStreamedProvider&>(conv_streamed_provider()).candidate_with(task, priced);
 }
 
 }  // namespace burin

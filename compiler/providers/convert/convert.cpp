@@ -1,16 +1,9 @@
 // The same values in another element type or layout.
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kConstants = {
-#include "compiler/providers/convert/convert.def"
-};
 
 bool is_plain(const KernelTensor& tensor) { return tensor.format().is_plain(); }
 bool holds_halves(const KernelTensor& tensor) { return tensor.element != ElementType::f32; }
@@ -22,27 +15,14 @@ std::int64_t items_of(const Task& task) {
 
 class ConvertProvider : public PlainProvider {
  public:
-  ConvertProvider() : PlainProvider("convert", "the same values in another element type or layout", kConstants) {}
+  ConvertProvider() : PlainProvider("convert", "the same values in another element type or layout") {}
 
  protected:
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
     return task.get<Convert>() != nullptr && is_plain(task.reads[0]) != is_plain(task.writes);
   }
-  TemplatePlan plan(const Task& task) const override {
-    return plan_of(task, choose_steps(task, items_of(task), by_fours(task, start(task))));
-  }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, chosen.integers.at("steps"));
-  }
-
- private:
-  static bool by_fours(const Task& task, const TemplatePlan& plan) {
-    const bool halves = holds_halves(task.reads[0]) || holds_halves(task.writes);
-    return halves && values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
-  }
-
-  TemplatePlan plan_of(const Task& task, int steps) const {
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     TemplatePlan plan = start(task);
     const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
     const bool bfloat = task.writes.element == ElementType::bf16 || task.reads[0].element == ElementType::bf16;
@@ -53,20 +33,23 @@ class ConvertProvider : public PlainProvider {
                         {"bfloat", bfloat},
                         {"to_fours", task.writes.layout == TensorLayout::nchw4}});
     const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
-    set_pieces(plan, items_of(task), by_fours(task, plan), steps);
+    set_pieces(plan, task, items_of(task), by_fours(task, plan), chosen);
     // Tensors of fours are said to be aligned whether or not four words are accessed at once.
     if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
     if (task.writes.layout == TensorLayout::nchw4) plan.output().alignment = output_alignment;
     if (to_halves || from_halves) plan.launch().tile_images = 2;
     return plan;
   }
+
+ private:
+  static bool by_fours(const Task& task, const TemplatePlan& plan) {
+    const bool halves = holds_halves(task.reads[0]) || holds_halves(task.writes);
+    return halves && values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
+  }
 };
 
 }  // namespace
 
-const Provider& convert_provider() {
-  static const ConvertProvider provider;
-  return provider;
-}
+const Provider& convert_provider() { return the_only<ConvertProvider>(); }
 
 }  // namespace burin

@@ -4,9 +4,8 @@
 // Between float32 and halves a block has the two images that share words: a piece is one or four words of halves, and
 // as many of each image. Between nchw and nchw4 a piece is one float.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
-#include "templates/kernels/template_kernel.h"
+#include "templates/kernels/pieces.h"
 
-constexpr i32 kMaxSteps = 8;
 constexpr u32 kChannelsTogether = 4;
 constexpr u32 kHalfBits = 16;
 
@@ -25,49 +24,35 @@ BURIN_DEVICE float high_of(float halves) {
   return bfloat() ? word_bits(word >> kHalfBits << kHalfBits) : burin_dev_f16_high(word);
 }
 
-BURIN_DEVICE void make_halves(const float* first, const float* second, float* to, u32 start) {
+BURIN_DEVICE void make_halves(const float* first, const float* second, float* to) {
   f32x4 low[kMaxSteps], high[kMaxSteps];
-  const u32 pieces = elements() / vector();
+  move_pieces(
+      [&](i32 i, u32 word) BURIN_INLINED {
+        low[i] = load(vector(), first, bytes_of(word));
+        high[i] = load(vector(), second, bytes_of(word));
+      },
+      [&](i32 i, u32 word) BURIN_INLINED {
+        f32x4 words;
 #pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    if (i >= steps()) continue;
-    const i64 offset = bytes_of(at_most(start + i * block_threads(), pieces - 1) * vector());
-    low[i] = load(vector(), first, offset);
-    high[i] = load(vector(), second, offset);
-  }
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 piece = start + i * block_threads();
-    if (i >= steps() || piece >= pieces) continue;
-    f32x4 words;
-#pragma unroll
-    for (u32 j = 0; j < kQuadWords; ++j) words[j] = packed(low[i][j], high[i][j]);
-    store(vector(), to, bytes_of(piece * vector()), words);
-  }
+        for (u32 j = 0; j < kQuadWords; ++j) words[j] = packed(low[i][j], high[i][j]);
+        store(vector(), to, bytes_of(word), words);
+      });
 }
 
 // `second` is null where there is one image.
-BURIN_DEVICE void read_halves(const float* from, float* first, float* second, u32 start) {
+BURIN_DEVICE void read_halves(const float* from, float* first, float* second) {
   f32x4 words[kMaxSteps];
-  const u32 pieces = elements() / vector();
+  move_pieces([&](i32 i, u32 word) BURIN_INLINED { words[i] = load(vector(), from, bytes_of(word)); },
+              [&](i32 i, u32 word) BURIN_INLINED {
+                f32x4 low, high;
 #pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 piece = start + i * block_threads();
-    if (i < steps()) words[i] = load(vector(), from, bytes_of(at_most(piece, pieces - 1) * vector()));
-  }
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 piece = start + i * block_threads();
-    if (i >= steps() || piece >= pieces) continue;
-    f32x4 low, high;
-#pragma unroll
-    for (u32 j = 0; j < kQuadWords; ++j) {
-      low[j] = low_of(words[i][j]);
-      high[j] = high_of(words[i][j]);
-    }
-    store(vector(), first, bytes_of(piece * vector()), low);
-    if (second != nullptr) store(vector(), second, bytes_of(piece * vector()), high);
-  }
+                for (u32 j = 0; j < kQuadWords; ++j) {
+                  low[j] = low_of(words[i][j]);
+                  high[j] = high_of(words[i][j]);
+                }
+                store(vector(), first, bytes_of(word), low);
+                if (second != nullptr) store(vector(), second, bytes_of(word), high);
+              });
 }
 
 // Where the element of a plain image lies in one whose channels lie in fours.
@@ -77,33 +62,30 @@ BURIN_DEVICE u32 place_in_fours(u32 element) {
 }
 
 // Elements of fours beyond the channels are filling: they are written as zeros.
-BURIN_DEVICE void move_fours(const float* from, float* to, u32 start) {
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 element = start + i * block_threads();
-    if (i >= steps() || element >= elements()) continue;
-    const u32 fours = place_in_fours(element);
-    if (to_fours()) {
-      const bool filling = element >= channels() * plane();
-      const float value = burin_dev_global_load(from, bytes_of(filling ? 0 : element));
-      burin_dev_global_store(to, bytes_of(fours), filling ? 0 : value);
-    } else {
-      burin_dev_global_store(to, bytes_of(element), burin_dev_global_load(from, bytes_of(fours)));
-    }
-  }
+BURIN_DEVICE void move_fours(const float* from, float* to) {
+  move_pieces([](i32, u32) BURIN_INLINED {},
+              [&](i32, u32 word) BURIN_INLINED {
+                const u32 fours = place_in_fours(word);
+                if (to_fours()) {
+                  const bool filling = word >= static_cast<u32>(channels() * plane());
+                  const float value = burin_dev_global_load(from, bytes_of(filling ? 0 : word));
+                  burin_dev_global_store(to, bytes_of(fours), filling ? 0 : value);
+                } else {
+                  burin_dev_global_store(to, bytes_of(word), burin_dev_global_load(from, bytes_of(fours)));
+                }
+              });
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
   burin_dev_await_launch();
-  const u32 start = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const u32 image = first_image();
   const u32 last = batch - 1;
   if (to_halves()) {
-    make_halves(input_of(input, image), input_of(input, at_most(image + 1, last)), output_of(output, image), start);
+    make_halves(input_of(input, image), input_of(input, at_most(image + 1, last)), output_of(output, image));
   } else if (from_halves()) {
-    read_halves(input_of(input, image), output_of(output, image), image < last ? output_of(output, image + 1) : nullptr,
-                start);
+    read_halves(input_of(input, image), output_of(output, image),
+                image < last ? output_of(output, image + 1) : nullptr);
   } else {
-    move_fours(input_of(input, image), output_of(output, image), start);
+    move_fours(input_of(input, image), output_of(output, image));
   }
 }

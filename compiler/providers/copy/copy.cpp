@@ -4,18 +4,11 @@
 #include "compiler/providers/template_provider.h"
 #include "ir/error.h"
 #include "ir/limits.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
 using Shape = std::vector<std::int64_t>;
-
-const std::vector<TemplateConstant> kCopyConstants = {
-#include "compiler/providers/copy/copy.def"
-};
 
 // An axis of the box: copy.cu.
 struct Axis {
@@ -93,7 +86,7 @@ Box box_of(const Task& task) {
 
 class CopyProvider : public PlainProvider {
  public:
-  CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation", kCopyConstants) {}
+  CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation") {}
 
  protected:
   bool knows_formats() const override { return true; }
@@ -102,14 +95,30 @@ class CopyProvider : public PlainProvider {
     const bool plain = task.reads[0].format().is_plain() && task.writes.format().is_plain();
     return plain && (task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr);
   }
-  TemplatePlan plan(const Task& task) const override {
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     const Box box = box_of(task);
-    return plan_of(task, box, choose_steps(task, volume(box.axes), by_fours(start(task), box)));
+    constexpr std::size_t kAxes = kMaxActivationRank;
+    const std::vector<Axis> axes = merged(box.axes);
+    BURIN_CHECK(axes.size() <= kAxes, "a box of {} axes", axes.size());
+    TemplatePlan plan = start(task);
+    plan.integers["flat"] = is_flat(box);
+    plan.reals["copy_value"] = box.value;
+    for (std::size_t i = 0; i < kAxes; ++i) {
+      const std::size_t filled = kAxes - axes.size();
+      const Axis axis = i < filled ? Axis{} : axes[i - filled];
+      const auto set = [&](const char* name, std::int64_t number) {
+        plan.integers[fmt::format("{}{}", name, i)] = static_cast<int>(number);
+      };
+      set("extent", axis.extent);
+      set("in_extent", axis.in_extent);
+      set("before", axis.before);
+      set("in_stride", axis.in_stride);
+      set("out_stride", axis.out_stride);
+    }
+    set_pieces(plan, task, volume(box.axes), by_fours(plan, box), chosen);
+    plan.launch().tile_images = images_together(task.writes.layout);
+    return plan;
   }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, box_of(task), chosen.integers.at("steps"));
-  }
-
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
     constexpr double kScatteredRate = 0.34;  // of l2_bytes_per_clock: words that are neighbours here are none there
     LaunchWork work = PlainProvider::work_of(task, plan);
@@ -131,37 +140,10 @@ class CopyProvider : public PlainProvider {
   static bool by_fours(const TemplatePlan& plan, const Box& box) {
     return is_flat(box) && volume(box.axes) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
   }
-
-  TemplatePlan plan_of(const Task& task, const Box& box, int steps) const {
-    constexpr std::size_t kAxes = kMaxActivationRank;
-    const std::vector<Axis> axes = merged(box.axes);
-    BURIN_CHECK(axes.size() <= kAxes, "a box of {} axes", axes.size());
-    TemplatePlan plan = start(task);
-    plan.integers["flat"] = is_flat(box);
-    plan.reals["copy_value"] = box.value;
-    for (std::size_t i = 0; i < kAxes; ++i) {
-      const std::size_t filled = kAxes - axes.size();
-      const Axis axis = i < filled ? Axis{} : axes[i - filled];
-      const auto set = [&](const char* name, std::int64_t number) {
-        plan.integers[fmt::format("{}{}", name, i)] = static_cast<int>(number);
-      };
-      set("extent", axis.extent);
-      set("in_extent", axis.in_extent);
-      set("before", axis.before);
-      set("in_stride", axis.in_stride);
-      set("out_stride", axis.out_stride);
-    }
-    set_pieces(plan, volume(box.axes), by_fours(plan, box), steps);
-    plan.launch().tile_images = images_together(task.writes.layout);
-    return plan;
-  }
 };
 
 }  // namespace
 
-const Provider& copy_provider() {
-  static const CopyProvider provider;
-  return provider;
-}
+const Provider& copy_provider() { return the_only<CopyProvider>(); }
 
 }  // namespace burin

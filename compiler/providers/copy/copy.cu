@@ -5,9 +5,7 @@
 // The box is `extent`; an element lies in the output at the sum of index * out_stride; in the input at the sum of
 // (index - before) * in_stride where each of these is in [0, in_extent), and is `copy_value` elsewhere.
 #define BURIN_TEMPLATE_DEF "compiler/providers/copy/copy.def"
-#include "templates/kernels/template_kernel.h"
-
-constexpr i32 kMaxSteps = 8;
+#include "templates/kernels/pieces.h"
 
 struct Element {
   u32 source, target;
@@ -38,29 +36,21 @@ BURIN_DEVICE Element locate(u32 item) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
-  const u32 first = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());
-  const u32 pieces = elements() / vector();
   f32x4 values[kMaxSteps];
   u32 targets[kMaxSteps];
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    if (i >= steps()) continue;
-    const u32 piece = at_most(first + i * block_threads(), pieces - 1);
-    if (flat()) {
-      targets[i] = piece * vector();
-      values[i] = load(vector(), from, bytes_of(targets[i]));
-      continue;
-    }
-    const Element element = locate(piece);
-    const float value = burin_dev_global_load(from, bytes_of(element.inside ? element.source : 0));
-    values[i] = {element.inside ? value : copy_value(), 0, 0, 0};
-    targets[i] = element.target;
-  }
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 piece = first + i * block_threads();
-    if (i < steps() && piece < pieces) store(vector(), to, bytes_of(targets[i]), values[i]);
-  }
+  move_pieces(
+      [&](i32 i, u32 word) BURIN_INLINED {
+        if (flat()) {
+          targets[i] = word;
+          values[i] = load(vector(), from, bytes_of(word));
+          return;
+        }
+        const Element element = locate(word);
+        const float value = burin_dev_global_load(from, bytes_of(element.inside ? element.source : 0));
+        values[i] = {element.inside ? value : copy_value(), 0, 0, 0};
+        targets[i] = element.target;
+      },
+      [&](i32 i, u32 word) BURIN_INLINED { store(vector(), to, bytes_of(targets[i]), values[i]); });
 }

@@ -1,31 +1,17 @@
 // A function of each value, or a factor and a summand for each channel.
 #include "compiler/providers/template_provider.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kElementwiseConstants = {
-#include "compiler/providers/elementwise/elementwise.def"
-};
-
 class ElementwiseProvider : public PlainProvider {
  public:
   ElementwiseProvider()
-      : PlainProvider("elementwise", "a function of each value, or a factor and a summand for each channel",
-                      kElementwiseConstants) {}
+      : PlainProvider("elementwise", "a function of each value, or a factor and a summand for each channel") {}
 
  protected:
   bool can(const Task& task) const override {
     return task.get<Elementwise>() != nullptr || task.get<ChannelAffine>() != nullptr;
-  }
-  TemplatePlan plan(const Task& task) const override {
-    return plan_of(task, choose_steps(task, values_of(task.output), by_fours(task, start(task))));
-  }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, chosen.integers.at("steps"));
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan&) const override {
     std::vector<std::uint32_t> words;
@@ -35,16 +21,7 @@ class ElementwiseProvider : public PlainProvider {
     }
     return words;
   }
-
- private:
-  static bool by_fours(const Task& task, const TemplatePlan& plan) {
-    const std::int64_t plane = values_of(task.output, 1);
-    const bool channels = task.get<ChannelAffine>() == nullptr ||
-                          (plane == 1 ? task.output[0] % kVectorWords == 0 : plane % kVectorWords == 0);
-    return values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output()) && channels;
-  }
-
-  TemplatePlan plan_of(const Task& task, int steps) const {
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     TemplatePlan plan = start(task);
     const ChannelAffine* affine = task.get<ChannelAffine>();
     if (affine != nullptr) {
@@ -54,16 +31,21 @@ class ElementwiseProvider : public PlainProvider {
       set_function(plan, *task.get<Elementwise>());
     }
     set_integers(plan, {{"affine", affine != nullptr}, {"plane", affine != nullptr ? values_of(task.output, 1) : 1}});
-    set_pieces(plan, values_of(task.output), by_fours(task, plan), steps);
+    set_pieces(plan, task, values_of(task.output), by_fours(task, plan), chosen);
     return plan;
+  }
+
+ private:
+  static bool by_fours(const Task& task, const TemplatePlan& plan) {
+    const std::int64_t plane = values_of(task.output, 1);
+    const bool channels = task.get<ChannelAffine>() == nullptr ||
+                          (plane == 1 ? task.output[0] % kVectorWords == 0 : plane % kVectorWords == 0);
+    return values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output()) && channels;
   }
 };
 
 }  // namespace
 
-const Provider& elementwise_provider() {
-  static const ElementwiseProvider provider;
-  return provider;
-}
+const Provider& elementwise_provider() { return the_only<ElementwiseProvider>(); }
 
 }  // namespace burin

@@ -4,8 +4,7 @@
 // Weights of the affine form: the factors of all channels, then the summands.
 #define BURIN_TEMPLATE_DEF "compiler/providers/elementwise/elementwise.def"
 #include "templates/kernels/function.h"
-
-constexpr i32 kMaxSteps = 8;
+#include "templates/kernels/pieces.h"
 
 // Loads the value of the word's channel; where each channel has one word, those of four channels.
 BURIN_DEVICE f32x4 of_channels(const float* weights, u32 word, i64 table) {
@@ -26,21 +25,10 @@ BURIN_DEVICE f32x4 transform(const float* weights, u32 word, f32x4 x) {
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32) {
   burin_dev_await_launch();
-  const u32 first = block_of_image() * steps() * block_threads() + burin_dev_thread();
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());
-  const u32 pieces = elements() / vector();
   f32x4 values[kMaxSteps];
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 piece = first + i * block_threads();
-    if (i < steps()) values[i] = load(vector(), from, bytes_of(at_most(piece, pieces - 1) * vector()));
-  }
-#pragma unroll
-  for (i32 i = 0; i < kMaxSteps; ++i) {
-    const u32 piece = first + i * block_threads();
-    if (i >= steps() || piece >= pieces) continue;
-    const u32 word = piece * vector();
-    store(vector(), to, bytes_of(word), transform(weights, word, values[i]));
-  }
+  move_pieces([&](i32 i, u32 word) BURIN_INLINED { values[i] = load(vector(), from, bytes_of(word)); },
+              [&](i32 i, u32 word)
+                  BURIN_INLINED { store(vector(), to, bytes_of(word), transform(weights, word, values[i])); });
 }

@@ -5,20 +5,12 @@
 #include <span>
 #include <utility>
 
-#include "compiler/providers/linear/linear_weights.h"
 #include "compiler/providers/template_provider.h"
 #include "ir/kernel.h"
 #include "ir/saturate.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kLinearConstants = {
-#include "compiler/providers/linear/linear.def"
-};
 
 constexpr int kMaxRows = 4, kMaxImages = 8;  // of a block: linear.cu
 constexpr int kPiecesAtOnce = 8;             // the same
@@ -59,25 +51,11 @@ void append_row(std::vector<std::uint32_t>& words, std::span<const float> row, i
   }
 }
 
-struct Choices {
-  int rows = 1, images = 1, threads = kWarpSize;  // of a block
-};
-
-class LinearProvider : public TemplateProvider {
+class LinearProvider : public PlainProvider {
  public:
-  LinearProvider() : TemplateProvider("linear", "fully connected, dense: weights are streamed", kLinearConstants) {}
+  LinearProvider() : PlainProvider("linear", "fully connected, dense: weights are streamed") {}
 
  protected:
-  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
-    const Linear& op = *task.get<Linear>();
-    Choices choices;
-    choices.rows = choose_rows(op, task);
-    choices.images = std::min<int>(kMaxImages, static_cast<int>(std::bit_ceil(static_cast<unsigned>(task.batch))));
-    choices.threads = choose_threads(op.in_features / vector_of(task, start(task)), kPiecesAtOnce / choices.rows);
-    const TemplatePlan plan = plan_of(task, choices);
-    if (predict_us(task, plan) >= options.worthwhile_us) return {};
-    return {candidate(task, plan)};
-  }
   std::vector<std::string> choices() const override { return {"block_rows", "images", "threads"}; }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     constexpr double kIntakeGain = 1.3;  // of loads of whole warps, over the 4-byte copies of l2_bytes_per_clock
@@ -97,12 +75,42 @@ class LinearProvider : public TemplateProvider {
   }
   bool can(const Task& task) const override { return task.get<Linear>() != nullptr; }
 
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, {chosen.integers.at("block_rows"), chosen.launch().tile_images, chosen.launch().threads});
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
+    const Linear& op = *task.get<Linear>();
+    TemplatePlan plan = start(task);
+    const int vector = vector_of(task, plan);
+    plan.output().alignment = kWordBytes;
+    if (vector == 1) plan.input().alignment = kWordBytes;
+    LaunchGeometry& launch = plan.launch();
+    int rows = 1;
+    if (chosen != nullptr) {
+      rows = chosen->integers.at("block_rows");
+      launch.tile_images = chosen->launch().tile_images;
+      launch.threads = chosen->launch().threads;
+    } else {
+      rows = choose_rows(op, task);
+      launch.tile_images =
+          std::min<int>(kMaxImages, static_cast<int>(std::bit_ceil(static_cast<unsigned>(task.batch))));
+      launch.threads = choose_threads(op.in_features / vector, kPiecesAtOnce / rows);
+    }
+    launch.tiles_per_image = ceil_div(op.out_features, rows);
+    const std::int64_t exchanged = std::int64_t{rows} * launch.tile_images * (launch.threads / kWarpSize) * kWordBytes;
+    launch.shared_bytes = static_cast<int>(round_up(kSharedReserveBytes + exchanged, kWideAccessBytes));
+    const std::int64_t row_words = ceil_div(op.in_features, elements_per_word(task.linear_storage));
+    set_integers(plan, {{"in_features", op.in_features},
+                        {"out_features", op.out_features},
+                        {"row_words", row_words},
+                        {"block_rows", rows},
+                        {"has_bias", !op.bias.empty()},
+                        {"vector", vector},
+                        {"half_values", task.linear_storage != ElementType::f32}});
+    set_function(plan, op.activation, op.leaky_slope);
+    plan.weights().run_words = row_words * op.out_features + static_cast<std::int64_t>(op.bias.size());
+    return plan;
   }
 
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
-    const Linear op = stored_weights(*task.get<Linear>(), task);
+    const Linear op = stored_linear(task);
     std::vector<std::uint32_t> words;
     words.reserve(static_cast<std::size_t>(plan.weights().run_words));
     const auto features = static_cast<std::size_t>(op.in_features);
@@ -118,39 +126,10 @@ class LinearProvider : public TemplateProvider {
   static int vector_of(const Task& task, const TemplatePlan& plan) {
     return task.get<Linear>()->in_features % kVectorWords == 0 && is_wide(plan.input()) ? kVectorWords : 1;
   }
-
-  TemplatePlan plan_of(const Task& task, const Choices& choices) const {
-    const Linear& op = *task.get<Linear>();
-    TemplatePlan plan = start(task);
-    const int vector = vector_of(task, plan);
-    plan.output().alignment = kWordBytes;
-    if (vector == 1) plan.input().alignment = kWordBytes;
-    LaunchGeometry& launch = plan.launch();
-    launch.tile_images = choices.images;
-    launch.threads = choices.threads;
-    launch.tiles_per_image = ceil_div(op.out_features, choices.rows);
-    const std::int64_t exchanged =
-        std::int64_t{choices.rows} * choices.images * (choices.threads / kWarpSize) * kWordBytes;
-    launch.shared_bytes = static_cast<int>(round_up(kSharedReserveBytes + exchanged, kWideAccessBytes));
-    const std::int64_t row_words = ceil_div(op.in_features, elements_per_word(task.linear_storage));
-    set_integers(plan, {{"in_features", op.in_features},
-                        {"out_features", op.out_features},
-                        {"row_words", row_words},
-                        {"block_rows", choices.rows},
-                        {"has_bias", !op.bias.empty()},
-                        {"vector", vector},
-                        {"half_values", task.linear_storage != ElementType::f32}});
-    set_function(plan, op.activation, op.leaky_slope);
-    plan.weights().run_words = row_words * op.out_features + static_cast<std::int64_t>(op.bias.size());
-    return plan;
-  }
 };
 
 }  // namespace
 
-const Provider& linear_provider() {
-  static const LinearProvider provider;
-  return provider;
-}
+const Provider& linear_provider() { return the_only<LinearProvider>(); }
 
 }  // namespace burin

@@ -3,24 +3,17 @@
 
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kLrnConstants = {
-#include "compiler/providers/lrn/lrn.def"
-};
-
 class LrnProvider : public PlainProvider {
  public:
-  LrnProvider() : PlainProvider("lrn", "local response normalization across channels", kLrnConstants) {}
+  LrnProvider() : PlainProvider("lrn", "local response normalization across channels") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Lrn>() != nullptr; }
-  TemplatePlan plan(const Task& task) const override {
+  TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     const Lrn& op = *task.get<Lrn>();
     TemplatePlan plan = start(task);
     set_narrow(plan);
@@ -41,14 +34,10 @@ class LrnProvider : public PlainProvider {
     work.waits = 2;  // for the first channels of its window, then for those that follow
     return work;
   }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
 };
 
 }  // namespace
 
-const Provider& lrn_provider() {
-  static const LrnProvider provider;
-  return provider;
-}
+const Provider& lrn_provider() { return the_only<LrnProvider>(); }
 
 }  // namespace burin

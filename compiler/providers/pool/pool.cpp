@@ -1,23 +1,9 @@
 // Largest or mean value of a window.
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
-
-const std::vector<TemplateConstant> kPoolConstants = {
-#include "compiler/providers/pool/pool.def"
-};
-
-// A mean over the whole image is another provider's (global_average).
-bool is_whole(const Pool& pool, const Task& task) {
-  const std::vector<std::int64_t>& in = task.inputs[0];
-  return pool.kind == PoolKind::average && pool.kernel_h == in[1] && pool.kernel_w == in[2] && pool.dilation_h == 1 &&
-         pool.dilation_w == 1 && pool.pad == Padding{} && values_of(task.output, 1) == 1;
-}
 
 // Several where windows overlap and the GPU is full all the same.
 int choose_rows(const Pool& pool, const Task& task) {
@@ -31,34 +17,13 @@ int choose_rows(const Pool& pool, const Task& task) {
 
 class PoolProvider : public PlainProvider {
  public:
-  PoolProvider() : PlainProvider("pool", "largest or mean value of a window", kPoolConstants) {}
+  PoolProvider() : PlainProvider("pool", "largest or mean value of a window") {}
 
  protected:
-  bool can(const Task& task) const override {
-    const Pool* pool = task.get<Pool>();
-    return pool != nullptr && !is_whole(*pool, task);
-  }
-  TemplatePlan plan(const Task& task) const override { return plan_of(task, choose_rows(*task.get<Pool>(), task)); }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, chosen.integers.at("thread_rows"));
-  }
-
-  LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
-    constexpr double kLoadsPerClock = 14,
-                     kMeanLoads = 1.5;  // of a multiprocessor; of a mean each takes as much as so many
+  bool can(const Task& task) const override { return task.get<Pool>() != nullptr && !averages_image(task); }
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     const Pool& op = *task.get<Pool>();
-    const int rows = plan.integers.at("thread_rows");
-    const double rows_read = static_cast<double>((rows - 1) * op.stride_h + op.kernel_h) / rows;
-    const double outputs = static_cast<double>(values_of(task.output)) * task.batch;
-    const double loads = outputs * rows_read * op.kernel_w * (op.kind == PoolKind::average ? kMeanLoads : 1);
-    LaunchWork work = PlainProvider::work_of(task, plan);
-    work.busy_us = clocks_us(loads / (kLoadsPerClock * arch_of(task).multiprocessors), arch_of(task));
-    return work;
-  }
-
- private:
-  TemplatePlan plan_of(const Task& task, int thread_rows) const {
-    const Pool& op = *task.get<Pool>();
+    const int thread_rows = chosen ? chosen->integers.at("thread_rows") : choose_rows(op, task);
     TemplatePlan plan = start(task);
     set_narrow(plan);
     set_integers(plan, {{"channels", task.inputs[0][0]},
@@ -82,13 +47,23 @@ class PoolProvider : public PlainProvider {
     set_items(plan, task.output[0] * ceil_div(task.output[1], thread_rows) * task.output[2]);
     return plan;
   }
+
+  LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
+    constexpr double kLoadsPerClock = 14,
+                     kMeanLoads = 1.5;  // of a multiprocessor; of a mean each takes as much as so many
+    const Pool& op = *task.get<Pool>();
+    const int rows = plan.integers.at("thread_rows");
+    const double rows_read = static_cast<double>((rows - 1) * op.stride_h + op.kernel_h) / rows;
+    const double outputs = static_cast<double>(values_of(task.output)) * task.batch;
+    const double loads = outputs * rows_read * op.kernel_w * (op.kind == PoolKind::average ? kMeanLoads : 1);
+    LaunchWork work = PlainProvider::work_of(task, plan);
+    work.busy_us = clocks_us(loads / (kLoadsPerClock * arch_of(task).multiprocessors), arch_of(task));
+    return work;
+  }
 };
 
 }  // namespace
 
-const Provider& pool_provider() {
-  static const PoolProvider provider;
-  return provider;
-}
+const Provider& pool_provider() { return the_only<PoolProvider>(); }
 
 }  // namespace burin

@@ -3,24 +3,17 @@
 
 #include "compiler/providers/template_provider.h"
 #include "ir/kernel.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kSoftmaxConstants = {
-#include "compiler/providers/softmax/softmax.def"
-};
-
 class SoftmaxProvider : public PlainProvider {
  public:
-  SoftmaxProvider() : PlainProvider("softmax", "softmax of a whole image", kSoftmaxConstants) {}
+  SoftmaxProvider() : PlainProvider("softmax", "softmax of a whole image") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) == 1; }
-  TemplatePlan plan(const Task& task) const override {
+  TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     TemplatePlan plan = start(task);
     set_narrow(plan);
     set_integers(plan, {{"elements", task.output[0]}});
@@ -35,14 +28,10 @@ class SoftmaxProvider : public PlainProvider {
     work.waits = 2;  // for its values, then for the other warps: their maximum, their sum
     return work;
   }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
 };
 
 }  // namespace
 
-const Provider& softmax_provider() {
-  static const SoftmaxProvider provider;
-  return provider;
-}
+const Provider& softmax_provider() { return the_only<SoftmaxProvider>(); }
 
 }  // namespace burin

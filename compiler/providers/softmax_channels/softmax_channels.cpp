@@ -1,24 +1,16 @@
 // Softmax over the channels of each pixel.
 #include "compiler/providers/template_provider.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kSoftmaxChannelsConstants = {
-#include "compiler/providers/softmax_channels/softmax_channels.def"
-};
-
 class SoftmaxChannelsProvider : public PlainProvider {
  public:
-  SoftmaxChannelsProvider()
-      : PlainProvider("softmax_channels", "softmax over the channels of each pixel", kSoftmaxChannelsConstants) {}
+  SoftmaxChannelsProvider() : PlainProvider("softmax_channels", "softmax over the channels of each pixel") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) > 1; }
-  TemplatePlan plan(const Task& task) const override {
+  TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     TemplatePlan plan = start(task);
     set_narrow(plan);
     set_integers(plan, {{"channels", task.output[0]}, {"plane", values_of(task.output, 1)}});
@@ -31,14 +23,10 @@ class SoftmaxChannelsProvider : public PlainProvider {
     work.busy_us = kChannelUs * static_cast<double>(task.output[0]);
     return work;
   }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan&) const override { return plan(task); }
 };
 
 }  // namespace
 
-const Provider& softmax_channels_provider() {
-  static const SoftmaxChannelsProvider provider;
-  return provider;
-}
+const Provider& softmax_channels_provider() { return the_only<SoftmaxChannelsProvider>(); }
 
 }  // namespace burin

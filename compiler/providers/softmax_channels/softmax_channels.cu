@@ -29,13 +29,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());
   float largest = -kInfinity, sum = 0;
-  for_each_channel(from, pixel,
-                   [&](u32, float value) __attribute__((device, always_inline)) { largest = larger(largest, value); });
-  for_each_channel(from, pixel, [&](u32, float value) __attribute__((device, always_inline)) {
-    sum += burin_dev_exp(value - largest);
-  });
+  for_each_channel(from, pixel, [&](u32, float value) BURIN_INLINED { largest = larger(largest, value); });
+  for_each_channel(from, pixel, [&](u32, float value) BURIN_INLINED { sum += burin_dev_exp(value - largest); });
   const float factor = burin_dev_reciprocal(sum);
-  for_each_channel(from, pixel, [&](u32 channel, float value) __attribute__((device, always_inline)) {
+  for_each_channel(from, pixel, [&](u32 channel, float value) BURIN_INLINED {
     burin_dev_global_store(to, bytes_of(channel * plane() + pixel), burin_dev_exp(value - largest) * factor);
   });
 }

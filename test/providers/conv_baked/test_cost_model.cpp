@@ -1,9 +1,11 @@
 #include "compiler/providers/conv_baked/plan/cost_model.h"
 
+#include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/plan/shared_layout.h"
 #include "ir/error.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
+#include "test/providers/conv_baked/plan_work.h"
 
 using namespace burin;
 
@@ -30,6 +32,10 @@ LaunchFigures figures() {
 const ArchSpec& h200() { return arch_by_name("sm_90"); }
 
 double total(const LaunchFigures& f) { return launch_cost(f, h200()).total_us; }
+
+double predicted_us(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
+  return total(figures_of(plan, shape, burin_test::work_of_slices(plan, pattern)));
+}
 
 }  // namespace
 
@@ -137,28 +143,20 @@ TEST_CASE("cost_model: residency is bounded by threads, registers and shared mem
   CHECK(resident_blocks(1024, 128, 1000, h200()) == 0);
 }
 
-TEST_CASE("predict: monotone in the nonzeros of one plan") {
+TEST_CASE("cost of a plan: monotone in the nonzeros of one plan") {
   const ConvShape shape = burin_test::small_shape();
   const ConvLayer dense = burin_test::make_layer("layer", shape, 1);
   const BakedPlan plan = make_plan(dense, analyse(dense), {3, {"sm_90"}});
   ConvLayer pruned = dense;
   burin_test::Random random(62);
-  double before = predict(plan, shape, analyse(dense), h200()).total_us;
+  double before = predicted_us(plan, shape, analyse(dense));
   CHECK(before == Approx(plan.predicted_us));
   for (int step = 0; step < 20; ++step) {
     for (float& weight : pruned.weights) {
       if (random.chance(0.15)) weight = 0;
     }
-    const double now = predict(plan, shape, analyse(pruned), h200()).total_us;
+    const double now = predicted_us(plan, shape, analyse(pruned));
     CHECK(now <= before);
     before = now;
   }
-}
-
-TEST_CASE("predict: a plan with faults is refused") {
-  const ConvLayer layer = burin_test::make_layer("layer", burin_test::small_shape(), 0.5);
-  BakedPlan plan = burin_test::small_plan();
-  CHECK(predict(plan, layer.shape, analyse(layer), h200()).total_us > 0);
-  plan.threads = 0;
-  CHECK_THROWS_WITH(predict(plan, layer.shape, analyse(layer), h200()), burin_test::Contains("threads is 0"));
 }

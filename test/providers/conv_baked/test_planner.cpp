@@ -2,11 +2,11 @@
 
 #include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/conv_baked/plan/search.h"
-#include "compiler/providers/conv_baked/plan/work.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
+#include "test/providers/conv_baked/plan_work.h"
 #include "test/thrown.h"
 
 using namespace burin;
@@ -145,7 +145,8 @@ TEST_CASE("plan: a large dense layer keeps its slices small enough to assemble")
   const SparsePattern pattern = analyse(layer);
   for (const int batch : {1, 32}) {
     const BakedPlan plan = make_plan(layer, pattern, {batch, {"sm_90"}});
-    for (const SliceWork& slice : slice_work(plan, pattern)) CHECK(slice.multiply_adds <= 1.1 * kMaxSliceMultiplyAdds);
+    for (const SliceWork& slice : burin_test::work_of_slices(plan, pattern))
+      CHECK(slice.multiply_adds <= 1.1 * kMaxSliceMultiplyAdds);
   }
 }
 
@@ -183,7 +184,7 @@ TEST_CASE("plan: the slices of a plan have nearly the same work") {
   const SparsePattern pattern = analyse(layer);
   const BakedPlan plan = make_plan(layer, pattern, {1, {"sm_90"}});
   double total = 0, most = 0;
-  for (const SliceWork& slice : slice_work(plan, pattern)) {
+  for (const SliceWork& slice : burin_test::work_of_slices(plan, pattern)) {
     const double work = slice.multiply_adds + 2 * slice.loads;
     total += work;
     most = std::max(most, work);

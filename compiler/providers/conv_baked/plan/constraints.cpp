@@ -48,14 +48,6 @@ constexpr CountKey kCountKeys[] = {
 
 }  // namespace
 
-bool PlanConstraints::any() const {
-  if (tile || staging || reduction || cluster) return true;
-  for (const CountKey& entry : kCountKeys) {
-    if (this->*entry.member) return true;
-  }
-  return false;
-}
-
 PlanConstraints parse_plan_constraints(std::string_view text) {
   PlanConstraints constraints;
   for (std::string_view rest = text; !rest.empty();) {

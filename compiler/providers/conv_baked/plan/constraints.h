@@ -23,7 +23,8 @@ struct PlanConstraints {
   std::optional<int> load_together;  // of direct loads
   std::optional<int> promote_every;  // of Precision::fp16x2
 
-  bool any() const;
+  bool operator==(const PlanConstraints&) const = default;
+  bool any() const { return *this != PlanConstraints{}; }
 };
 
 // "staging=shared,tile=4x14x14,groups=16,splits=2,reduction=cluster,cluster=2x2,stage=8,buffers=3,barrier=512,

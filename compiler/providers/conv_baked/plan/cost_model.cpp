@@ -7,7 +7,6 @@
 #include "compiler/providers/conv_baked/plan/search.h"
 #include "compiler/providers/conv_baked/plan/shared_layout.h"
 #include "ir/baked_plan_pool.h"
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
 
@@ -354,13 +353,6 @@ LaunchFigures figures_of(const BakedPlan& plan, const ConvShape& shape, const st
   figures.mean.loads /= count;
   figures.mean.channels /= count;
   return figures;
-}
-
-CostBreakdown predict(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern,
-                      const ArchSpec& arch) {
-  const std::vector<std::string> faults = verify(plan, shape);
-  if (!faults.empty()) fail(ErrorKind::bad_input, "a plan with faults has no cost: {}", faults.front());
-  return launch_cost(figures_of(plan, shape, slice_work(plan, pattern)), arch);
 }
 
 }  // namespace burin

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/plan/work.h"
+#include "ir/arch.h"
 #include "ir/limits.h"
 
 namespace burin {
@@ -37,6 +37,17 @@ struct LaunchFigures {
   SliceWork mean, fullest;                 // over the slices; `fullest` takes each figure's largest
 };
 
+// The time of one launch in microseconds, by the model, with its terms for whoever wants to know why. They add up to
+// the total.
+struct CostBreakdown {
+  double issue_us = 0;      // multiply-adds, shared-memory loads, barriers
+  double fetch_us = 0;      // waiting for code, beyond that
+  double staging_us = 0;    // copying activations, beyond what arithmetic hides
+  double reduction_us = 0;  // adding up splits
+  double fixed_us = 0;      // launch, first load, drain
+  double waves = 0;
+  double total_us = 0;
+};
 CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch);
 
 // Registers that a thread needs so that no load is issued right before its use. `patch_positions`: words that the

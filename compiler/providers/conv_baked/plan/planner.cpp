@@ -1,5 +1,7 @@
 #include "compiler/providers/conv_baked/plan/planner.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -142,7 +144,7 @@ class Planner {
     for (const PlanCandidate& candidate : candidates) {
       std::optional<BakedPlan> plan = build(candidate, arch);
       if (!plan) continue;
-      const std::vector<SliceWork> work = slice_work_of(*plan, candidate.option);
+      const std::vector<SliceWork> work = slice_work(*plan, dealt(candidate.option).work, shape_.in_channels);
       plan->predicted_us = launch_cost(figures_of(*plan, shape_, work), arch).total_us;
       double largest = 0;
       for (const SliceWork& slice : work) largest = std::max(largest, slice.multiply_adds);
@@ -301,36 +303,15 @@ class Planner {
     return false;
   }
 
-  std::vector<SliceWork> slice_work_of(const BakedPlan& plan, std::size_t option) {
-    const Dealt& deal = dealt(option);
-    std::vector<SliceWork> work(plan.slices.size());
-    std::vector<int> split_of(static_cast<std::size_t>(shape_.in_channels), 0);
-    for (std::size_t g = 0; g < deal.groups.size(); ++g) {
-      for (int split = 0; split < plan.splits; ++split) {
-        const std::size_t slice = g * plan.splits + split;
-        for (const int c : plan.slices[slice].channels) split_of[c] = split;
-        work[slice].channels = static_cast<double>(plan.slices[slice].channels.size());
-      }
-      for (const ChannelWork& channel : deal.work[g]) {
-        SliceWork& slice = work[g * plan.splits + split_of[channel.channel]];
-        slice.multiply_adds += channel.multiply_adds;
-        slice.loads += channel.loads;
-      }
-    }
-    return work;
-  }
-
   [[noreturn]] void fail_no_room() const {
     const std::int64_t rows = patch_extent(1, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
     const std::int64_t cols = patch_extent(1, shape_.stride_w, shape_.kernel_w, shape_.dilation_w);
-    std::string names;
-    for (const std::string& name : request_.archs) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
     fail(
         ErrorKind::unsupported,
         "layer '{}': one output pixel reads {}x{} inputs of a channel (kernel {}x{}, dilation {}x{}); two channels are "
         "{} bytes of shared memory, a block has {} on {}; a smaller dilation or kernel helps",
         layer_.name, rows, cols, shape_.kernel_h, shape_.kernel_w, shape_.dilation_h, shape_.dilation_w,
-        2 * rows * cols * sizeof(float), limits_.shared_bytes - kSharedReserveBytes, names);
+        2 * rows * cols * sizeof(float), limits_.shared_bytes - kSharedReserveBytes, fmt::join(request_.archs, ", "));
   }
 
   void check_plan(const BakedPlan& plan) const {

@@ -23,26 +23,12 @@ struct PlanRequest {
   bool skip_dead_tiles = false;
 };
 
-// The time of one launch in microseconds, by the model, with its terms for whoever wants to know why. They add up to
-// the total.
-struct CostBreakdown {
-  double issue_us = 0;      // multiply-adds, shared-memory loads, barriers
-  double fetch_us = 0;      // waiting for code, beyond that
-  double staging_us = 0;    // copying activations, beyond what arithmetic hides
-  double reduction_us = 0;  // adding up splits
-  double fixed_us = 0;      // launch, first load, drain
-  double waves = 0;
-  double total_us = 0;
-};
-
-CostBreakdown predict(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern,
-                      const ArchSpec& arch);
-
-// The best plan by predict(); it verifies. Throws Error(unsupported) that names layer, attribute, value and what helps.
+// The best plan by launch_cost() (cost_model.h); it verifies. Throws Error(unsupported) that names layer, attribute,
+// value and what helps.
 BakedPlan make_plan(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request);
 
 // Up to `count` plans that are worth measuring, at least one: make_plan()'s first, then others that are unlike it and
-// each other (unlike_plans.h) and that predict() does not rule out, best first. All verify, and no two are equal.
+// each other (unlike_plans.h) and that the model does not rule out, best first. All verify, and no two are equal.
 // Throws what make_plan() throws.
 std::vector<BakedPlan> make_plans(const ConvLayer& layer, const SparsePattern& pattern, const PlanRequest& request,
                                   std::size_t count);

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "compiler/providers/conv_baked/plan/constraints.h"
 #include "compiler/providers/conv_baked/plan/cost_model.h"
 #include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/providers/conv_baked/plan/shared_layout.h"

@@ -1,7 +1,5 @@
 #include "compiler/providers/conv_baked/plan/work.h"
 
-#include <utility>
-
 namespace burin {
 
 std::vector<std::vector<ChannelWork>> count_work(const SparsePattern& pattern, const std::vector<int>& group_of,
@@ -34,23 +32,20 @@ std::vector<int> group_of_outputs(const std::vector<std::vector<int>>& groups, i
   return group_of;
 }
 
-std::vector<SliceWork> slice_work(const BakedPlan& plan, const SparsePattern& pattern) {
-  const std::vector<int> group_of = group_of_outputs(plan.groups, pattern.out_channels);
-  const auto by_group = count_work(pattern, group_of, plan.groups.size(), channels_together(plan.input_layout));
+std::vector<SliceWork> slice_work(const BakedPlan& plan, const std::vector<std::vector<ChannelWork>>& by_group,
+                                  int in_channels) {
   std::vector<SliceWork> work(plan.slices.size());
-  std::vector<std::pair<int, int>> owner(static_cast<std::size_t>(pattern.in_channels), {-1, -1});  // group, slice
+  std::vector<int> split_of(static_cast<std::size_t>(in_channels), 0);
   for (std::size_t g = 0; g < by_group.size(); ++g) {
     for (int split = 0; split < plan.splits; ++split) {
-      const std::size_t index = g * plan.splits + split;
-      const Slice& slice = plan.slices[index];
-      for (const int c : slice.channels) owner[c] = {static_cast<int>(g), static_cast<int>(index)};
-      work[index].channels = static_cast<double>(slice.channels.size());
+      const std::size_t slice = g * plan.splits + split;
+      for (const int c : plan.slices[slice].channels) split_of[c] = split;
+      work[slice].channels = static_cast<double>(plan.slices[slice].channels.size());
     }
     for (const ChannelWork& channel : by_group[g]) {
-      const auto [group, index] = owner[channel.channel];
-      if (group != static_cast<int>(g)) continue;  // verify() reports it
-      work[index].multiply_adds += channel.multiply_adds;
-      work[index].loads += channel.loads;
+      SliceWork& slice = work[g * plan.splits + split_of[channel.channel]];
+      slice.multiply_adds += channel.multiply_adds;
+      slice.loads += channel.loads;
     }
   }
   return work;

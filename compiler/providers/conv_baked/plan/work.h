@@ -30,7 +30,9 @@ std::vector<std::vector<ChannelWork>> count_work(const SparsePattern& pattern, c
 // Group of each output channel of the plan.
 std::vector<int> group_of_outputs(const std::vector<std::vector<int>>& groups, int out_channels);
 
-// One entry per slice, in the plan's order. Channels that the plan stages count even where no nonzero reads them.
-std::vector<SliceWork> slice_work(const BakedPlan& plan, const SparsePattern& pattern);
+// One entry per slice, in the plan's order. `by_group`: count_work() of the plan's groups, whose channels all have a
+// slice. Channels that the plan stages count even where no nonzero reads them.
+std::vector<SliceWork> slice_work(const BakedPlan& plan, const std::vector<std::vector<ChannelWork>>& by_group,
+                                  int in_channels);
 
 }  // namespace burin

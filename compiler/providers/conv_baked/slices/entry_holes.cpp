@@ -15,64 +15,61 @@ namespace {
 
 // The entry jumps to its slice; slices end the thread themselves, so nothing is saved across the call.
 Function* dispatch(TemplateHoles& holes, const std::vector<Function*>& slices) {
-  Function* body = holes.open("slices");
+  HoleBody body(holes, "slices");
   llvm::LLVMContext& context = holes.context();
-  llvm::IRBuilder<> builder(&body->front());
-  llvm::BasicBlock* none = llvm::BasicBlock::Create(context, "none", body);
-  llvm::SwitchInst* choice = builder.CreateSwitch(body->getArg(0), none, static_cast<unsigned>(slices.size()));
+  llvm::BasicBlock* none = llvm::BasicBlock::Create(context, "none", body.function());
+  llvm::SwitchInst* choice = body.CreateSwitch(body.argument(0), none, static_cast<unsigned>(slices.size()));
   for (std::size_t i = 0; i < slices.size(); ++i) {
-    llvm::BasicBlock* block = llvm::BasicBlock::Create(context, slices[i]->getName(), body, none);
-    choice->addCase(builder.getInt32(static_cast<std::uint32_t>(i)), block);
-    builder.SetInsertPoint(block);
+    llvm::BasicBlock* block = llvm::BasicBlock::Create(context, slices[i]->getName(), body.function(), none);
+    choice->addCase(body.getInt32(static_cast<std::uint32_t>(i)), block);
+    body.SetInsertPoint(block);
     std::vector<Value*> arguments;
-    for (std::size_t a = 1; a < body->arg_size(); ++a) arguments.push_back(body->getArg(a));
-    builder.CreateCall(slices[i], arguments)->setDoesNotReturn();
-    builder.CreateUnreachable();
+    for (std::size_t a = 1; a < body.function()->arg_size(); ++a) arguments.push_back(body.argument(a));
+    body.CreateCall(slices[i], arguments)->setDoesNotReturn();
+    body.CreateUnreachable();
   }
-  builder.SetInsertPoint(none);
-  builder.CreateRetVoid();
-  return body;
-}
-
-// The body of a hole that gives each slice a number: a choice by split where all groups agree.
-Function* slice_numbers(TemplateHoles& holes, llvm::StringRef hole, const BakedPlan& plan,
-                        const std::vector<std::uint32_t>& numbers) {
-  Function* body = holes.open(hole);
-  llvm::IRBuilder<> builder(&body->front());
-  const auto splits = static_cast<std::size_t>(plan.splits);
-  bool by_split = true;
-  for (std::size_t i = splits; i < numbers.size(); ++i) by_split &= numbers[i] == numbers[i - splits];
-  const std::size_t cases = by_split ? splits : numbers.size();
-  Value* chooser = body->getArg(0);
-  if (by_split) chooser = builder.CreateURem(chooser, builder.getInt32(static_cast<std::uint32_t>(splits)));
-  constexpr std::size_t kMostSelects = 16;
-  if (cases > kMostSelects) {
-    llvm::LLVMContext& context = holes.context();
-    const auto block_of = [&](std::uint32_t number) {
-      llvm::BasicBlock* block = llvm::BasicBlock::Create(context, "", body);
-      llvm::IRBuilder<>(block).CreateRet(builder.getInt32(number));
-      return block;
-    };
-    llvm::SwitchInst* choice = builder.CreateSwitch(chooser, block_of(numbers.front()), static_cast<unsigned>(cases));
-    for (std::size_t i = 1; i < cases; ++i) {
-      choice->addCase(builder.getInt32(static_cast<std::uint32_t>(i)), block_of(numbers[i]));
-    }
-    return body;
-  }
-  Value* number = builder.getInt32(numbers.front());
-  for (std::size_t i = 1; i < cases; ++i) {
-    if (numbers[i] == numbers[i - 1]) continue;
-    Value* reached = builder.CreateICmpUGE(chooser, builder.getInt32(static_cast<std::uint32_t>(i)));
-    number = builder.CreateSelect(reached, builder.getInt32(numbers[i]), number);
-  }
-  builder.CreateRet(number);
-  return body;
+  body.SetInsertPoint(none);
+  return body.finish();
 }
 
 void fill_hole(TemplateHoles& holes, llvm::StringRef name, Function* body) {
   Function* hole = holes.module().getFunction(("burin_hole_" + name).str());
   BURIN_CHECK(hole != nullptr, "the template has no hole '{}'", name.str());
   hole->replaceAllUsesWith(body);
+}
+
+// Fills a hole that gives each slice a number: a choice by split where all groups agree.
+void fill_numbers(TemplateHoles& holes, llvm::StringRef hole, const BakedPlan& plan,
+                  const std::vector<std::uint32_t>& numbers) {
+  HoleBody body(holes, hole);
+  fill_hole(holes, hole, body.function());
+  const auto splits = static_cast<std::size_t>(plan.splits);
+  bool by_split = true;
+  for (std::size_t i = splits; i < numbers.size(); ++i) by_split &= numbers[i] == numbers[i - splits];
+  const std::size_t cases = by_split ? splits : numbers.size();
+  Value* chooser = body.argument(0);
+  if (by_split) chooser = body.CreateURem(chooser, body.getInt32(static_cast<std::uint32_t>(splits)));
+  constexpr std::size_t kMostSelects = 16;
+  if (cases > kMostSelects) {
+    llvm::LLVMContext& context = holes.context();
+    const auto block_of = [&](std::uint32_t number) {
+      llvm::BasicBlock* block = llvm::BasicBlock::Create(context, "", body.function());
+      llvm::IRBuilder<>(block).CreateRet(body.getInt32(number));
+      return block;
+    };
+    llvm::SwitchInst* choice = body.CreateSwitch(chooser, block_of(numbers.front()), static_cast<unsigned>(cases));
+    for (std::size_t i = 1; i < cases; ++i) {
+      choice->addCase(body.getInt32(static_cast<std::uint32_t>(i)), block_of(numbers[i]));
+    }
+    return;
+  }
+  Value* number = body.getInt32(numbers.front());
+  for (std::size_t i = 1; i < cases; ++i) {
+    if (numbers[i] == numbers[i - 1]) continue;
+    Value* reached = body.CreateICmpUGE(chooser, body.getInt32(static_cast<std::uint32_t>(i)));
+    number = body.CreateSelect(reached, body.getInt32(numbers[i]), number);
+  }
+  body.CreateRet(number);
 }
 
 // Bulk copies of the first stages begin before the slice's own code.
@@ -84,8 +81,8 @@ void fill_channel_holes(TemplateHoles& holes, const BakedPlan& plan) {
     first.push_back(slice.channels.empty() ? 0 : static_cast<std::uint32_t>(slice.channels.front() / together));
     count.push_back(static_cast<std::uint32_t>(ceil_div(static_cast<std::int64_t>(slice.channels.size()), together)));
   }
-  fill_hole(holes, "first_block", slice_numbers(holes, "first_block", plan, first));
-  fill_hole(holes, "blocks", slice_numbers(holes, "blocks", plan, count));
+  fill_numbers(holes, "first_block", plan, first);
+  fill_numbers(holes, "blocks", plan, count);
 }
 
 // Whose activity the entry looks up.
@@ -96,8 +93,8 @@ void fill_activity_holes(TemplateHoles& holes, const BakedPlan& plan) {
     first.push_back(static_cast<std::uint32_t>(plan.first_live_word(slice)));
     count.push_back(static_cast<std::uint32_t>(plan.live_words(slice)));
   }
-  fill_hole(holes, "first_live_word", slice_numbers(holes, "first_live_word", plan, first));
-  fill_hole(holes, "live_words", slice_numbers(holes, "live_words", plan, count));
+  fill_numbers(holes, "first_live_word", plan, first);
+  fill_numbers(holes, "live_words", plan, count);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class LiveChannels {
   LiveChannels(SliceParts& parts, int first_word) : parts_(parts), first_word_(first_word) {}
 
   // Whether any channel of the loads' is live. All bits of a block of four, with filling channels none of which is.
-  Value* any(llvm::IRBuilder<>& builder, std::span<const LoadedTap> loads) {
+  Value* any(HoleBody& body, std::span<const LoadedTap> loads) {
     std::map<int, std::uint32_t> bits;
     const int together = channels_together(parts_.plan.input_layout);
     for (const LoadedTap& load : loads) {
@@ -31,17 +31,17 @@ class LiveChannels {
     }
     Value* found = nullptr;
     for (const auto& [word, mask] : bits) {
-      Value* part = builder.CreateAnd(load_word(builder, word), parts_.word(mask));
-      found = found == nullptr ? part : builder.CreateOr(found, part);
+      Value* part = body.CreateAnd(load_word(body, word), parts_.word(mask));
+      found = found == nullptr ? part : body.CreateOr(found, part);
     }
-    return builder.CreateICmpNE(found, parts_.word(0));
+    return body.CreateICmpNE(found, parts_.word(0));
   }
 
  private:
-  Value* load_word(llvm::IRBuilder<>& builder, int word) {
+  Value* load_word(HoleBody& body, int word) {
     Value*& value = words_[word];
     if (value == nullptr) {
-      value = parts_.holes.splice(builder, parts_.holes.piece("live_word"), {parts_.word(word)});
+      value = body.splice("live_word", {parts_.word(word)});
       value->setName(fmt::format("live{}", word + first_word_));
     }
     return value;
@@ -76,21 +76,21 @@ std::vector<int> terms_of(std::span<const LoadedTap> loads, std::size_t accumula
 
 template <typename Add>
 void TapBuilder::if_live(Walk& walk, Value* live, const std::string& name, Add add) {
-  llvm::IRBuilder<>& builder = walk.builder;
-  llvm::BasicBlock* region = llvm::BasicBlock::Create(parts_.holes.context(), name, walk.body);
-  llvm::BasicBlock* next = llvm::BasicBlock::Create(parts_.holes.context(), "after_" + name, walk.body);
+  HoleBody& body = walk.body;
+  llvm::BasicBlock* region = llvm::BasicBlock::Create(parts_.holes.context(), name, body.function());
+  llvm::BasicBlock* next = llvm::BasicBlock::Create(parts_.holes.context(), "after_" + name, body.function());
   const std::vector<RunningSum> before = arithmetic_.running();
-  builder.CreateCondBr(live, region, next);
-  builder.SetInsertPoint(region);
+  body.CreateCondBr(live, region, next);
+  body.SetInsertPoint(region);
   add();
-  builder.CreateBr(next);
-  next->moveAfter(builder.GetInsertBlock());
-  builder.SetInsertPoint(next);
+  body.CreateBr(next);
+  next->moveAfter(body.GetInsertBlock());
+  body.SetInsertPoint(next);
   arithmetic_.may_have_been_skipped(before);
 }
 
 void TapBuilder::multiply_live(Walk& walk) {
-  llvm::IRBuilder<>& builder = walk.builder;
+  HoleBody& body = walk.body;
   const std::span<const LoadedTap> loads = walk.stage.loads;
   LiveChannels live(parts_, first_live_word_);
   for (const LoadedTap& load : loads) {
@@ -100,35 +100,35 @@ void TapBuilder::multiply_live(Walk& walk) {
   const auto add_regions = [&] {
     std::size_t first = 0;
     for (const std::span<const LoadedTap>& region : regions) {
-      arithmetic_.make_room(builder, walk.body, terms_of(region, group_->size()));
-      if_live(walk, live.any(builder, region), fmt::format("channel{}", region.front().c), [&] {
-        arithmetic_.begin_body(walk.body);
+      arithmetic_.make_room(body, terms_of(region, group_->size()));
+      if_live(walk, live.any(body, region), fmt::format("channel{}", region.front().c), [&] {
+        arithmetic_.begin_body();
         multiply_run(walk, first, first + region.size());
-        arithmetic_.end_body(builder);
+        arithmetic_.end_body(body);
       });
       first += region.size();
     }
   };
   if (regions.size() < 2) return add_regions();
-  arithmetic_.make_room(builder, walk.body, terms_of(loads, group_->size()));
-  if_live(walk, live.any(builder, loads), "stage", add_regions);
+  arithmetic_.make_room(body, terms_of(loads, group_->size()));
+  if_live(walk, live.any(body, loads), "stage", add_regions);
 }
 
 void TapBuilder::multiply_live_directly(Walk& walk) {
-  llvm::IRBuilder<>& builder = walk.builder;
+  HoleBody& body = walk.body;
   const std::span<const LoadedTap> loads = walk.stage.loads;
   LiveChannels live(parts_, first_live_word_);
   load_first(walk, 0, loads.size());
   for (std::size_t n = 0; n < loads.size(); ++n) {
     if (n + ahead() < loads.size()) load(walk, n + ahead());
-    builder.SetCurrentDebugLocation({});
+    body.SetCurrentDebugLocation({});
     const std::span<const LoadedTap> one = loads.subspan(n, 1);
-    arithmetic_.make_room(builder, walk.body, terms_of(one, group_->size()));
-    if_live(walk, live.any(builder, one), fmt::format("channel{}", one.front().c), [&] {
-      arithmetic_.begin_body(walk.body);
+    arithmetic_.make_room(body, terms_of(one, group_->size()));
+    if_live(walk, live.any(body, one), fmt::format("channel{}", one.front().c), [&] {
+      arithmetic_.begin_body();
       add_uses(walk, n);
-      builder.SetCurrentDebugLocation({});
-      arithmetic_.end_body(builder);
+      body.SetCurrentDebugLocation({});
+      arithmetic_.end_body(body);
     });
   }
 }

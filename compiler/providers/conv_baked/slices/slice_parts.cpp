@@ -17,11 +17,11 @@ SliceParts::SliceParts(TemplateHoles& holes_, const ConvLayer& layer_, const Bak
 llvm::Constant* SliceParts::word(std::int64_t value) const { return llvm::ConstantInt::get(i32, value); }
 llvm::Constant* SliceParts::wide(std::int64_t value) const { return llvm::ConstantInt::get(i64, value); }
 
-Value* SliceParts::sum_address(llvm::IRBuilder<>& builder, Function* body, int slot) const {
-  return builder.CreateConstInBoundsGEP1_32(f32, body->getArg(0), slot);
+Value* SliceParts::sum_address(HoleBody& body, int slot) const {
+  return body.CreateConstInBoundsGEP1_32(f32, body.argument(0), slot);
 }
-Value* SliceParts::load_sum(llvm::IRBuilder<>& builder, Function* body, int slot) const {
-  return builder.CreateLoad(is_running(slot) ? i32 : f32, sum_address(builder, body, slot));
+Value* SliceParts::load_sum(HoleBody& body, int slot) const {
+  return body.CreateLoad(is_running(slot) ? i32 : f32, sum_address(body, slot));
 }
 
 void SliceParts::call(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values) {

@@ -45,8 +45,8 @@ struct SliceParts {
   int sum_slot(int j, int image) const { return j * plan.word_images() + image; }
   int running_slot(int j) const { return 2 * kMaxGroupChannels + j; }
   bool is_running(int slot) const { return slot >= 2 * kMaxGroupChannels; }
-  llvm::Value* sum_address(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
-  llvm::Value* load_sum(llvm::IRBuilder<>& builder, llvm::Function* body, int slot) const;
+  llvm::Value* sum_address(HoleBody& body, int slot) const;
+  llvm::Value* load_sum(HoleBody& body, int slot) const;
 
   // A primitive that takes numbers.
   void call(llvm::IRBuilder<>& builder, llvm::StringRef primitive, std::initializer_list<int> values);

@@ -12,41 +12,36 @@ using llvm::Value;
 namespace {
 
 Function* clear(SliceParts& parts, int sums) {
-  Function* body = parts.holes.open("clear");
-  llvm::IRBuilder<> builder(&body->front());
-  const auto start_at = [&](int slot, Value* zero) {
-    builder.CreateStore(zero, parts.sum_address(builder, body, slot));
-  };
+  HoleBody body(parts.holes, "clear");
+  const auto start_at = [&](int slot, Value* zero) { body.CreateStore(zero, parts.sum_address(body, slot)); };
   const bool pairs = parts.plan.precision == Precision::fp16x2;
-  Value* zero = parts.holes.splice(builder, parts.holes.piece("start"), {});
-  Value* zeros = pairs ? parts.holes.splice(builder, parts.holes.piece("pair_start"), {}) : nullptr;
+  Value* zero = body.splice("start", {});
+  Value* zeros = pairs ? body.splice("pair_start", {}) : nullptr;
   for (int j = 0; j < sums; ++j) {
     for (int image = 0; image < parts.plan.word_images(); ++image) start_at(parts.sum_slot(j, image), zero);
     if (pairs) start_at(parts.running_slot(j), zeros);
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 // The FP32 sums that a thread has when its multiply-adds are done, where `body` asks for them.
 class FinalSums {
  public:
-  FinalSums(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, const std::vector<RunningSum>& running)
-      : parts_(parts), builder_(builder), body_(body), running_(running) {}
+  FinalSums(SliceParts& parts, HoleBody& body, const std::vector<RunningSum>& running)
+      : parts_(parts), body_(body), running_(running) {}
 
   Value* get(int j, int image) const {
-    const auto fp32_sum = [&] { return parts_.load_sum(builder_, body_, parts_.sum_slot(j, image)); };
+    const auto fp32_sum = [&] { return parts_.load_sum(body_, parts_.sum_slot(j, image)); };
     if (parts_.plan.precision != Precision::fp16x2 || running_[j].terms == 0) return fp32_sum();
-    Value* pair = parts_.load_sum(builder_, body_, parts_.running_slot(j));
-    Value* part = parts_.holes.splice(builder_, parts_.holes.piece(image == 0 ? "low" : "high"), {pair});
+    Value* pair = parts_.load_sum(body_, parts_.running_slot(j));
+    Value* part = body_.splice(image == 0 ? "low" : "high", {pair});
     if (!running_[j].promoted) return part;
-    return parts_.holes.splice(builder_, parts_.holes.piece("add"), {fp32_sum(), part});
+    return body_.splice("add", {fp32_sum(), part});
   }
 
  private:
   SliceParts& parts_;
-  llvm::IRBuilder<>& builder_;
-  Function* body_;
+  HoleBody& body_;
   const std::vector<RunningSum>& running_;
 };
 
@@ -59,55 +54,46 @@ Value* partial_offset(const SliceParts& parts, int j, int image) {
 }
 
 Function* publish(SliceParts& parts, int sums, const std::vector<RunningSum>& running) {
-  Function* body = parts.holes.open("publish");
-  llvm::IRBuilder<> builder(&body->front());
-  const FinalSums final_sums(parts, builder, body, running);
+  HoleBody body(parts.holes, "publish");
+  const FinalSums final_sums(parts, body, running);
   for (int j = 0; j < sums; ++j) {
     for (int image = 0; image < parts.plan.word_images(); ++image) {
       Value* sum = final_sums.get(j, image);
-      parts.holes.splice(builder, parts.holes.piece("publish"),
-                         {body->getArg(1), parts.word_offset(partial_words(parts, j, image)), sum});
+      body.splice("publish", {body.argument(1), parts.word_offset(partial_words(parts, j, image)), sum});
     }
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 Function* gather(SliceParts& parts, int sums) {
-  Function* body = parts.holes.open("gather");
-  llvm::IRBuilder<> builder(&body->front());
+  HoleBody body(parts.holes, "gather");
   for (int j = 0; j < sums; ++j) {
     for (int image = 0; image < parts.plan.word_images(); ++image) {
       const int slot = parts.sum_slot(j, image);
-      Value* sum = parts.holes.splice(
-          builder, parts.holes.piece("gather"),
-          {body->getArg(1), parts.word_offset(partial_words(parts, j, image)), parts.load_sum(builder, body, slot)});
-      builder.CreateStore(sum, parts.sum_address(builder, body, slot));
+      Value* sum = body.splice(
+          "gather", {body.argument(1), parts.word_offset(partial_words(parts, j, image)), parts.load_sum(body, slot)});
+      body.CreateStore(sum, parts.sum_address(body, slot));
     }
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 // What other blocks of the cluster will read.
 Function* leave(SliceParts& parts, int sums, const AddedRange& own, const std::vector<RunningSum>& running) {
-  Function* body = parts.holes.open("leave");
-  llvm::IRBuilder<> builder(&body->front());
-  const FinalSums final_sums(parts, builder, body, running);
+  HoleBody body(parts.holes, "leave");
+  const FinalSums final_sums(parts, body, running);
   for (int j = 0; j < sums; ++j) {
     if (own.has(j)) continue;
     for (int image = 0; image < parts.plan.word_images(); ++image) {
       Value* sum = final_sums.get(j, image);
-      parts.holes.splice(builder, parts.holes.piece("leave"), {body->getArg(1), partial_offset(parts, j, image), sum});
+      body.splice("leave", {body.argument(1), partial_offset(parts, j, image), sum});
     }
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 // The sums of some of the own channels. All loads come first, since they take long.
-void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body, int split, const AddedRange& some,
-                  const FinalSums& final_sums) {
+void collect_some(SliceParts& parts, HoleBody& body, int split, const AddedRange& some, const FinalSums& final_sums) {
   Function* load = parts.holes.piece("collect");
   Function* add = parts.holes.piece("add");
   std::vector<Value*> partials;
@@ -115,10 +101,9 @@ void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body,
     for (int image = 0; image < parts.plan.word_images(); ++image) {
       Value* place = partial_offset(parts, j, image);
       for (int other = 0; other < parts.plan.splits; ++other) {
-        partials.push_back(
-            other == split
-                ? final_sums.get(j, image)
-                : parts.holes.splice(builder, load, {body->getArg(1), place, body->getArg(2), parts.word(other)}));
+        partials.push_back(other == split
+                               ? final_sums.get(j, image)
+                               : body.splice(load, {body.argument(1), place, body.argument(2), parts.word(other)}));
       }
     }
   }
@@ -126,24 +111,22 @@ void collect_some(SliceParts& parts, llvm::IRBuilder<>& builder, Function* body,
   for (int j = some.first; j < some.end; ++j) {
     for (int image = 0; image < parts.plan.word_images(); ++image) {
       Value* sum = *partial++;
-      for (int other = 1; other < parts.plan.splits; ++other) sum = parts.holes.splice(builder, add, {sum, *partial++});
-      builder.CreateStore(sum, parts.sum_address(builder, body, parts.sum_slot(j, image)));
+      for (int other = 1; other < parts.plan.splits; ++other) sum = body.splice(add, {sum, *partial++});
+      body.CreateStore(sum, parts.sum_address(body, parts.sum_slot(j, image)));
     }
   }
 }
 
 // Takes as many channels at once as the registers of the sums hold: those that were left for other blocks are free.
 Function* collect(SliceParts& parts, int split, const AddedRange& own, const std::vector<RunningSum>& running) {
-  Function* body = parts.holes.open("collect");
-  llvm::IRBuilder<> builder(&body->front());
-  const FinalSums final_sums(parts, builder, body, running);
+  HoleBody body(parts.holes, "collect");
+  const FinalSums final_sums(parts, body, running);
   const auto at_once = static_cast<int>(
       ceil_div(parts.plan.accumulator_registers(), std::int64_t{parts.plan.splits} * parts.plan.sums_per_channel()));
   for (int first = own.first; first < own.end; first += at_once) {
-    collect_some(parts, builder, body, split, {first, std::min(first + at_once, own.end)}, final_sums);
+    collect_some(parts, body, split, {first, std::min(first + at_once, own.end)}, final_sums);
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 // Whether the accumulators j to j + 3 are the channels of one block.
@@ -187,18 +170,15 @@ class LiveBits {
 
 // The map's bytes of the block's own channels. A warp holds the bits of 32 channels, each thread that of one.
 Function* marks(SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
-  Function* body = parts.holes.open("marks");
-  llvm::IRBuilder<> builder(&body->front());
-  Value *cell = body->getArg(0), *lane = body->getArg(1), *bits = nullptr;
+  HoleBody body(parts.holes, "marks");
+  Value *cell = body.argument(0), *lane = body.argument(1), *bits = nullptr;
   for (int j = own.first; j < own.end; ++j) {
     if (bits == nullptr || j % kMarkBits == 0) {
-      bits = parts.holes.splice(builder, parts.holes.piece("mark_word"), {parts.word(j / kMarkBits)});
+      bits = body.splice("mark_word", {parts.word(j / kMarkBits)});
     }
-    parts.holes.splice(builder, parts.holes.piece("mark"),
-                       {cell, lane, bits, parts.word(j % kMarkBits), parts.wide(group[j])});
+    body.splice("mark", {cell, lane, bits, parts.word(j % kMarkBits), parts.wide(group[j])});
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 // One store: accumulators whose channels lie side by side, and where they go.
@@ -233,9 +213,8 @@ class OutputBuilder {
   OutputBuilder(SliceParts& parts, const std::vector<int>& group, const std::vector<RunningSum>& running)
       : parts_(parts),
         group_(group),
-        body_(parts.holes.open(parts.plan.outputs ? "keep" : "outputs")),
-        builder_(&body_->front()),
-        sums_(parts, builder_, body_, running),
+        body_(parts.holes, parts.plan.outputs ? "keep" : "outputs"),
+        sums_(parts, body_, running),
         live_(parts) {}
 
   Function* build(const std::vector<Store>& stores) {
@@ -253,22 +232,21 @@ class OutputBuilder {
           keep(stores[i].first, residuals[i - begin]);
           continue;
         }
-        live_.add(builder_, stores[i].first, stores[i].count, store(stores[i], residuals[i - begin]));
+        live_.add(body_, stores[i].first, stores[i].count, store(stores[i], residuals[i - begin]));
       }
     }
-    live_.store(builder_, body_->getArg(2));
-    builder_.CreateRetVoid();
-    return body_;
+    live_.store(body_, body_.argument(2));
+    return body_.finish();
   }
 
  private:
   bool pairs() const { return parts_.plan.word_images() == 2; }
-  Value* pixel() const { return body_->getArg(1); }
+  Value* pixel() const { return body_.argument(1); }
 
   Value* residual(const Store& store) {
     if (parts_.layer.shape.epilogue.residual) {
       const char* piece = store.count == 4 ? "residual4" : pairs() ? "residual_pair" : "residual";
-      return parts_.holes.splice(builder_, parts_.holes.piece(piece), {pixel(), store.offset});
+      return body_.splice(piece, {pixel(), store.offset});
     }
     llvm::Type* type = pairs() ? parts_.i32 : parts_.f32;
     return llvm::Constant::getNullValue(store.count == 4 ? llvm::FixedVectorType::get(type, 4) : type);
@@ -279,8 +257,7 @@ class OutputBuilder {
   }
 
   void keep(int j, Value* residual) {
-    parts_.holes.splice(builder_, parts_.holes.piece("keep"),
-                        {sums_.get(j, 0), residual, body_->getArg(2), partial_offset(parts_, j, 0), bias(j)});
+    body_.splice("keep", {sums_.get(j, 0), residual, body_.argument(2), partial_offset(parts_, j, 0), bias(j)});
   }
 
   // The bits that say which are live.
@@ -288,36 +265,29 @@ class OutputBuilder {
     const int j = store.first;
     const auto sum = [&](int i) { return sums_.get(i, 0); };
     if (store.count == 4) {
-      return parts_.holes.splice(builder_, parts_.holes.piece("output4"),
-                                 {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), residual, pixel(), store.offset, bias(j),
-                                  bias(j + 1), bias(j + 2), bias(j + 3)});
+      return body_.splice("output4", {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), residual, pixel(), store.offset,
+                                      bias(j), bias(j + 1), bias(j + 2), bias(j + 3)});
     }
     if (pairs()) {
-      return parts_.holes.splice(builder_, parts_.holes.piece("output_pair"),
-                                 {sum(j), sums_.get(j, 1), residual, pixel(), store.offset, bias(j)});
+      return body_.splice("output_pair", {sum(j), sums_.get(j, 1), residual, pixel(), store.offset, bias(j)});
     }
-    return parts_.holes.splice(builder_, parts_.holes.piece("output"),
-                               {sum(j), residual, pixel(), store.offset, bias(j)});
+    return body_.splice("output", {sum(j), residual, pixel(), store.offset, bias(j)});
   }
 
   SliceParts& parts_;
   const std::vector<int>& group_;
-  Function* body_;
-  llvm::IRBuilder<> builder_;
+  HoleBody body_;
   FinalSums sums_;
   LiveBits live_;
 };
 
 // The channels of the block's own accumulators.
 Function* numbers(SliceParts& parts, const std::vector<int>& group, const AddedRange& own) {
-  Function* body = parts.holes.open("numbers");
-  llvm::IRBuilder<> builder(&body->front());
+  HoleBody body(parts.holes, "numbers");
   for (int j = own.first; j < own.end; ++j) {
-    parts.holes.splice(builder, parts.holes.piece("number"),
-                       {body->getArg(0), parts.word((j - own.first) * kWordBytes), parts.word(group[j])});
+    body.splice("number", {body.argument(0), parts.word((j - own.first) * kWordBytes), parts.word(group[j])});
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 }  // namespace

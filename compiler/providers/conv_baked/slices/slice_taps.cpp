@@ -30,20 +30,18 @@ void TapBuilder::begin_slice(const SliceProgram& program) {
 }
 
 Function* TapBuilder::build(llvm::StringRef hole, const StageProgram& stage) {
-  Function* body = parts_.holes.open(hole);
-  llvm::IRBuilder<> builder(&body->front());
-  Walk walk{builder, body, stage, std::vector<LoadedActivation>(stage.loads.size())};
+  HoleBody body(parts_.holes, hole);
+  Walk walk{body, stage, std::vector<LoadedActivation>(stage.loads.size())};
   if (!parts_.plan.skips) {
-    arithmetic_.begin_body(body);
+    arithmetic_.begin_body();
     multiply_run(walk, 0, stage.loads.size());
-    arithmetic_.end_body(builder);
+    arithmetic_.end_body(body);
   } else if (parts_.plan.staging == Staging::direct) {
     multiply_live_directly(walk);
   } else {
     multiply_live(walk);
   }
-  builder.CreateRetVoid();
-  return body;
+  return body.finish();
 }
 
 void TapBuilder::multiply_run(Walk& walk, std::size_t begin, std::size_t loads) {
@@ -63,7 +61,7 @@ void TapBuilder::multiply_run(Walk& walk, std::size_t begin, std::size_t loads) 
       }
     }
   }
-  walk.builder.SetCurrentDebugLocation({});
+  walk.body.SetCurrentDebugLocation({});
 }
 
 std::size_t TapBuilder::ahead() const { return static_cast<std::size_t>(std::max(1, parts_.plan.load_ahead)); }
@@ -79,30 +77,30 @@ bool TapBuilder::masks_pairs() const { return parts_.plan.precision == Precision
 Value* TapBuilder::inside(Walk& walk, std::uint32_t outside) {
   Value*& value = walk.inside[outside];
   if (value == nullptr) {
-    value = parts_.holes.splice(walk.builder, inside_, {walk.body->getArg(2), parts_.word(outside)});
-    if (masks_pairs()) value = walk.builder.CreateNeg(value);
+    value = walk.body.splice(inside_, {walk.body.argument(2), parts_.word(outside)});
+    if (masks_pairs()) value = walk.body.CreateNeg(value);
   }
   return value;
 }
 
 void TapBuilder::load(Walk& walk, std::size_t n) {
   const LoadedTap& load = walk.stage.loads[n];
-  locate(walk.builder, load, 0, kNoOutput);
+  locate(walk.body, load, 0, kNoOutput);
   LoadedActivation& loaded = walk.loaded[n];
   if (load.outside != 0 && !walk.all_inside) loaded.inside = inside(walk, load.outside);
-  loaded.word = load_activation(walk.builder, walk.body->getArg(1), load.offset, loaded.inside);
+  loaded.word = load_activation(walk.body, walk.body.argument(1), load.offset, loaded.inside);
   loaded.word->setName(fmt::format("c{}.r{}.s{}", load.c, load.r, load.s));
   if (loaded.inside == nullptr || !masks_pairs()) return;
   // Multiplied as zeros: pairs have no multiply-add that is left out.
-  loaded.word = walk.builder.CreateAnd(loaded.word, loaded.inside);
+  loaded.word = walk.body.CreateAnd(loaded.word, loaded.inside);
   loaded.inside = nullptr;
 }
 
 void TapBuilder::load_batch(Walk& walk, std::size_t first, std::size_t end) {
   if (first >= end) return;
   if (batch() > 1) {
-    walk.builder.SetCurrentDebugLocation({});
-    parts_.call(walk.builder, "burin_dev_keep_order", {++walk.batches});
+    walk.body.SetCurrentDebugLocation({});
+    parts_.call(walk.body, "burin_dev_keep_order", {++walk.batches});
   }
   for (std::size_t n = first; n < std::min(first + batch(), end); ++n) load(walk, n);
 }
@@ -116,14 +114,14 @@ void TapBuilder::multiply(Walk& walk, std::size_t first, std::size_t end) {
 
 void TapBuilder::add_uses(Walk& walk, std::size_t n) {
   for (const AccumulatorTap& use : walk.stage.loads[n].uses) {
-    locate(walk.builder, walk.stage.loads[n], use.lane, (*group_)[use.accumulator]);
+    locate(walk.body, walk.stage.loads[n], use.lane, (*group_)[use.accumulator]);
     LoadedActivation& activation = walk.loaded[n];
     if (activation.word->getType()->isVectorTy()) {
       LoadedActivation one = activation;
-      one.word = walk.builder.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
-      arithmetic_.multiply_add(walk.builder, use.accumulator, one, use.weight);
+      one.word = walk.body.CreateExtractElement(activation.word, static_cast<std::uint64_t>(use.lane));
+      arithmetic_.multiply_add(walk.body, use.accumulator, one, use.weight);
     } else {
-      arithmetic_.multiply_add(walk.builder, use.accumulator, activation, use.weight);
+      arithmetic_.multiply_add(walk.body, use.accumulator, activation, use.weight);
     }
     ++walk.since_barrier;
     if (!walk.all_inside) keep_together(walk);
@@ -131,52 +129,51 @@ void TapBuilder::add_uses(Walk& walk, std::size_t n) {
 }
 
 void TapBuilder::multiply_inside(Walk& walk, std::size_t first, std::size_t end) {
-  llvm::IRBuilder<>& builder = walk.builder;
-  builder.SetCurrentDebugLocation({});
-  Value* inside = builder.CreateICmpNE(walk.loaded[first].inside, parts_.word(0));
+  HoleBody& body = walk.body;
+  body.SetCurrentDebugLocation({});
+  Value* inside = body.CreateICmpNE(walk.loaded[first].inside, parts_.word(0));
   for (std::size_t n = first; n < end; ++n) walk.loaded[n].inside = nullptr;
   // Through the thread's array of sums, of which nothing is left in the end.
-  arithmetic_.end_body(builder);
-  llvm::BasicBlock* then = llvm::BasicBlock::Create(parts_.holes.context(), "inside", walk.body);
-  llvm::BasicBlock* after = llvm::BasicBlock::Create(parts_.holes.context(), "all", walk.body);
-  builder.CreateCondBr(inside, then, after);
-  builder.SetInsertPoint(then);
-  arithmetic_.begin_body(walk.body);
+  arithmetic_.end_body(body);
+  llvm::BasicBlock* then = llvm::BasicBlock::Create(parts_.holes.context(), "inside", body.function());
+  llvm::BasicBlock* after = llvm::BasicBlock::Create(parts_.holes.context(), "all", body.function());
+  body.CreateCondBr(inside, then, after);
+  body.SetInsertPoint(then);
+  arithmetic_.begin_body();
   walk.all_inside = true;
   multiply(walk, first, end);
   walk.all_inside = false;
-  builder.SetCurrentDebugLocation({});
-  arithmetic_.end_body(builder);
-  builder.CreateBr(after);
-  builder.SetInsertPoint(after);
-  arithmetic_.begin_body(walk.body);
+  body.SetCurrentDebugLocation({});
+  arithmetic_.end_body(body);
+  body.CreateBr(after);
+  body.SetInsertPoint(after);
+  arithmetic_.begin_body();
   keep_together(walk);
 }
 
 void TapBuilder::keep_together(Walk& walk) {
   if (parts_.plan.barrier_every == 0 || walk.since_barrier < parts_.plan.barrier_every) return;
-  walk.builder.SetCurrentDebugLocation({});
-  walk.builder.CreateCall(parts_.action("burin_dev_barrier"));
+  walk.body.SetCurrentDebugLocation({});
+  walk.body.CreateCall(parts_.action("burin_dev_barrier"));
   walk.since_barrier = 0;
 }
 
-Value* TapBuilder::load_activation(llvm::IRBuilder<>& builder, Value* base, std::int64_t offset, Value* inside) {
+Value* TapBuilder::load_activation(HoleBody& body, Value* base, std::int64_t offset, Value* inside) {
   const auto choose = [&](Function* one, Function* pair, Function* four) {
     if (is_half(parts_.plan.precision)) return pair;
     return channels_together(parts_.plan.input_layout) == 4 ? four : one;
   };
   if (parts_.plan.staging == Staging::direct) {
-    return parts_.holes.splice(builder, choose(direct_, direct_pair_, direct4_), {base, parts_.wide(offset)});
+    return body.splice(choose(direct_, direct_pair_, direct4_), {base, parts_.wide(offset)});
   }
   if (inside != nullptr) {
-    return parts_.holes.splice(builder, choose(activation_if_, activations_if_, activation4_if_),
-                               {inside, base, parts_.word(offset)});
+    return body.splice(choose(activation_if_, activations_if_, activation4_if_), {inside, base, parts_.word(offset)});
   }
-  return parts_.holes.splice(builder, choose(activation_, activations_, activation4_), {base, parts_.word(offset)});
+  return body.splice(choose(activation_, activations_, activation4_), {base, parts_.word(offset)});
 }
 
-void TapBuilder::locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k) {
-  builder.SetCurrentDebugLocation(parts_.source_map.location(parts_.scope, load.c + lane, load.r, load.s, k));
+void TapBuilder::locate(HoleBody& body, const LoadedTap& load, int lane, int k) {
+  body.SetCurrentDebugLocation(parts_.source_map.location(parts_.scope, load.c + lane, load.r, load.s, k));
 }
 
 }  // namespace burin

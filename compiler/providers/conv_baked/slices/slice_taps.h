@@ -29,8 +29,7 @@ class TapBuilder {
  private:
   // Where the multiply-adds of a stage have got to.
   struct Walk {
-    llvm::IRBuilder<>& builder;
-    llvm::Function* body;
+    HoleBody& body;
     const StageProgram& stage;
     std::vector<LoadedActivation> loaded;
     std::map<std::uint32_t, llvm::Value*> inside = {};  // by LoadedTap::outside
@@ -66,8 +65,8 @@ class TapBuilder {
   // A barrier, when it is time for one.
   void keep_together(Walk& walk);
   // `inside`: null when the filter position lies in the image, or in staged zeros, for every pixel.
-  llvm::Value* load_activation(llvm::IRBuilder<>& builder, llvm::Value* base, std::int64_t offset, llvm::Value* inside);
-  void locate(llvm::IRBuilder<>& builder, const LoadedTap& load, int lane, int k);
+  llvm::Value* load_activation(HoleBody& body, llvm::Value* base, std::int64_t offset, llvm::Value* inside);
+  void locate(HoleBody& body, const LoadedTap& load, int lane, int k);
 
   SliceParts& parts_;
   SliceArithmetic arithmetic_;

@@ -1,5 +1,5 @@
 // The template's open end: its pieces are cloned, its holes get bodies. What goes into them is the affair of
-// slice_builder.cpp and entry_holes.cpp.
+// specialise_baked.cpp and entry_holes.cpp.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -37,6 +37,33 @@ class TemplateHoles {
 
  private:
   llvm::Module& module_;
+};
+
+// The body of a hole, and the builder that writes it.
+class HoleBody : public llvm::IRBuilder<> {
+ public:
+  HoleBody(TemplateHoles& holes, llvm::StringRef hole) : HoleBody(holes, holes.open(hole)) {}
+
+  llvm::Function* function() const { return function_; }
+  llvm::Argument* argument(unsigned number) const { return function_->getArg(number); }
+  llvm::Value* splice(llvm::Function* piece, llvm::ArrayRef<llvm::Value*> arguments) {
+    return holes_.splice(*this, piece, arguments);
+  }
+  llvm::Value* splice(llvm::StringRef piece, llvm::ArrayRef<llvm::Value*> arguments) {
+    return splice(holes_.piece(piece), arguments);
+  }
+  // Ends it here.
+  llvm::Function* finish() {
+    CreateRetVoid();
+    return function_;
+  }
+
+ private:
+  HoleBody(TemplateHoles& holes, llvm::Function* function)
+      : llvm::IRBuilder<>(&function->front()), holes_(holes), function_(function) {}
+
+  TemplateHoles& holes_;
+  llvm::Function* function_;
 };
 
 }  // namespace burin

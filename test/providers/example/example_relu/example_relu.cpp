@@ -1,20 +1,13 @@
 // What is below zero becomes zero: the example of docs/hacking.md.
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
-// clang-format off
-#include "compiler/providers/template_constants.h"
-// clang-format on
 
 namespace burin {
 namespace {
 
-const std::vector<TemplateConstant> kExampleReluConstants = {
-#include "test/providers/example/example_relu/example_relu.def"
-};
-
 class ExampleReluProvider : public PlainProvider {
  public:
-  ExampleReluProvider() : PlainProvider("example_relu", "what is below zero becomes zero", kExampleReluConstants) {}
+  ExampleReluProvider() : PlainProvider("example_relu", "what is below zero becomes zero") {}
 
  protected:
   bool can(const Task& task) const override {
@@ -22,15 +15,8 @@ class ExampleReluProvider : public PlainProvider {
     return op != nullptr && op->function == ElementFunction::relu;
   }
   std::vector<std::string> choices() const override { return {"words"}; }
-  TemplatePlan plan(const Task& task) const override {
-    return plan_of(task, choose_steps(task, values_of(task.output), false));
-  }
-  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, chosen.integers.at("words"));
-  }
-
- private:
-  TemplatePlan plan_of(const Task& task, int words) const {
+  TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
+    const int words = chosen ? chosen->integers.at("words") : choose_steps(task, values_of(task.output), false);
     TemplatePlan plan = start(task);  // its name, architecture and tensors
     set_narrow(plan);                 // no four words are accessed at once
     set_integers(plan, {{"elements", values_of(task.output)}, {"words", words}});
@@ -41,9 +27,6 @@ class ExampleReluProvider : public PlainProvider {
 
 }  // namespace
 
-const Provider& example_relu_provider() {
-  static const ExampleReluProvider provider;
-  return provider;
-}
+const Provider& example_relu_provider() { return the_only<ExampleReluProvider>(); }
 
 }  // namespace burin

@@ -1,0 +1,34 @@
+// From a template that the build embedded to a kernel's module: what all providers have in common.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "compiler/kernel_cluster.h"
+#include "compiler/specialise/specialised_module.h"
+
+namespace burin {
+
+// A module that the build embedded (templates/embedded.h), parsed and without attributes that name one GPU.
+std::unique_ptr<llvm::Module> parse_embedded(llvm::LLVMContext& context, std::string_view name);
+
+// A template's constants are functions without a body, whose calls are replaced by numbers: burin_const_NAME() becomes
+// integers[NAME], burin_real_NAME() becomes reals[NAME]; the functions are gone afterwards. What the template does not
+// use is passed over. A constant without a value is a fault of ours.
+void fill_constants(llvm::Module& module, const std::map<std::string, std::int64_t>& integers,
+                    const std::map<std::string, float>& reals);
+
+// The lists of what must be kept though nobody calls it.
+void drop_used_lists(llvm::Module& module);
+
+inline constexpr int kAllRegisters = 255;  // of a thread
+
+// Gives the template's entry the kernel's symbol, and says what the assembler must know of the launch: the threads of a
+// block, its cluster, and a cap on each thread's registers where it is less than all of them. The module is complete
+// then, and is checked.
+void finish_entry(SpecialisedModule& specialised, const std::string& template_name, int threads,
+                  const ClusterExtent& cluster, int max_registers = kAllRegisters);
+
+}  // namespace burin
