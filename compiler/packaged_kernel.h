@@ -13,7 +13,7 @@ namespace burin {
 struct PackagedKernel {
   Kernel kernel;
   std::vector<std::pair<std::string, std::string>> files;  // path in the package, content
-  std::string edited_module;                               // bitcode of what a person edited; it stays out of packages
+  std::string edited_module;                               // what a person edited; it stays out of packages
 };
 
 // The file's name says what it holds, so that kernels share what is the same: "weights/1a2b.bin". Returns the path.

@@ -1,7 +1,6 @@
 // Where a package's programs run: a GPU through the runtime, or the host executor.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,10 +27,10 @@ class Executor {
   virtual Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {}) = 0;
 };
 
-// `package` must outlive the executor. `jobs`: as of HostPrograms. `edited`: bitcode of kernels whose modules do not
-// follow from their plans, by their symbols.
+// `package` must outlive the executor. `jobs`: as of HostPrograms. `launchers`: on the host, of kernels whose modules
+// do not follow from their plans.
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0,
-                                        std::map<std::string, std::string> edited = {});
+                                        HostLaunchers launchers = {});
 
 // Any number of images, by those of the programs of one name that the runtime would choose, one after the other.
 Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch, const Tensors& inputs);
