@@ -7,6 +7,7 @@
 #include <llvm/ExecutionEngine/Orc/ObjectTransformLayer.h>
 #include <llvm/ExecutionEngine/Orc/ThreadSafeModule.h>
 #include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
 #include <llvm/IR/InstIterator.h>
@@ -97,7 +98,10 @@ llvm::Function& find_kernel(llvm::Module& module, const std::string& symbol, con
   if (kernel == nullptr || kernel->isDeclaration()) {
     fail(ErrorKind::bad_input, "bitcode: there is no kernel '{}' in the module", symbol);
   }
-  if (kernel->arg_size() != tensors.size() + 1) {
+  std::vector<llvm::Type*> parameters(tensors.size(), llvm::PointerType::get(module.getContext(), 0));
+  parameters.push_back(llvm::Type::getInt32Ty(module.getContext()));
+  if (kernel->getFunctionType() !=
+      llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false)) {
     std::string names;
     for (const KernelTensor& tensor : tensors) names += std::string(to_string(tensor.role)) + ", ";
     fail(ErrorKind::bad_input, "bitcode: kernel '{}' does not have the parameters ({}batch)", symbol, names);

@@ -1,6 +1,7 @@
 #include "compiler/sandbox/sandbox.h"
 
 #include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/raw_ostream.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -19,7 +20,6 @@
 
 #include "compiler/sandbox/confine.h"
 #include "ir/error.h"
-#include "ir/printable.h"
 
 namespace burin {
 namespace {
@@ -41,8 +41,9 @@ void reply_error(ErrorKind kind, std::string_view text) {
 
 [[noreturn]] void end_out_of_memory() { _exit(kOutOfMemory); }
 
-// LLVM would write to where nobody reads, and end.
+// LLVM would write to where nobody reads, and end. Its stream for that looks at its file when it is made.
 void take_over_llvm() {
+  llvm::errs();
   llvm::remove_fatal_error_handler();
   llvm::install_fatal_error_handler([](void*, const char* reason, bool) {
     reply_error(ErrorKind::internal, reason);
@@ -156,10 +157,12 @@ void Sandbox::await_reply() {
   if (bytes <= 0) fail_ended(ready == 0);
   if (message[0] == kDone) return;
   const auto kind = static_cast<ErrorKind>(message[0] - kFirstKind);
-  const std::string text(message.data() + 1, static_cast<std::size_t>(bytes) - 1);
+  std::string text(message.data() + 1, static_cast<std::size_t>(bytes) - 1);
+  std::ranges::replace_if(text, [](unsigned char c) { return (c < ' ' && c != '\n') || c == 0x7f; }, '?');
+  while (text.ends_with('\n')) text.pop_back();
   const bool passes = kind == ErrorKind::verification || kind == ErrorKind::bad_input || kind == ErrorKind::unsupported;
   if (passes) throw Error(kind, text);
-  fail(ErrorKind::bad_input, "{}: {}", subject_, printable(text, kMaxReply));
+  fail(ErrorKind::bad_input, "{}: {}", subject_, text);
 }
 
 void Sandbox::fail_ended(bool too_late) {
