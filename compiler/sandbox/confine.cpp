@@ -72,12 +72,16 @@ void forbid_system_calls() {
        {SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
         SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getpid),
         SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
-        SCMP_SYS(exit), SCMP_SYS(exit_group)}) {
+        SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group)}) {
     allow(call);
   }
   allow(SCMP_SYS(read), {SCMP_A0(SCMP_CMP_EQ, kSandboxChannel)});
   allow(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_LE, kSandboxChannel)});  // standard output and errors lead nowhere
   allow(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))});  // abort()
+#ifdef BURIN_SANITIZED
+  // UBSan asks with a pipe whether memory can be read.
+  for (const int call : {SCMP_SYS(pipe2), SCMP_SYS(close), SCMP_SYS(write)}) allow(call);
+#endif
   const int code = seccomp_load(filter.get());
   require(code == 0, "seccomp", -code);
 }

@@ -6,17 +6,10 @@
 
 namespace burin_test {
 
-inline constexpr burin::SandboxLimits kSmallLimits{.seconds = 1, .bytes = std::int64_t{256} << 20};
+inline constexpr burin::SandboxLimits kLittleMemory{.seconds = 60, .bytes = std::int64_t{512} << 20};
+inline constexpr burin::SandboxLimits kOneSecond{.seconds = 1, .bytes = std::int64_t{512} << 20};
 
-#if defined(__SANITIZE_ADDRESS__)
-#define BURIN_TEST_HAS_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define BURIN_TEST_HAS_ASAN 1
-#endif
-#endif
-
-#ifdef BURIN_TEST_HAS_ASAN
+#ifdef BURIN_SANITIZED
 #define BURIN_NEEDS_MEMORY_LIMIT() \
   BURIN_SKIP("AddressSanitizer has reserved memory beforehand, which the limit of a sandbox does not count")
 #else

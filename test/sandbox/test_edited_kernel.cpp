@@ -23,8 +23,6 @@ using burin_test::Contains;
 
 namespace {
 
-constexpr SandboxLimits kFewSeconds{.seconds = 30, .bytes = std::int64_t{512} << 20};
-
 Kernel row_kernel() {
   Kernel kernel;
   kernel.symbol = "k";
@@ -43,13 +41,13 @@ std::vector<float> run_edited(const std::string& text, const SandboxLimits& limi
 
 // The error when the module is compiled for the host and run.
 std::string refusal(const std::string& body, const std::string& others = "",
-                    const SandboxLimits& limits = kFewSeconds) {
+                    const SandboxLimits& limits = kLittleMemory) {
   const std::string text = text_of_kernel(body, others);
   return BURIN_THROWN(bad_input, run_edited(text, limits)).text;
 }
 
 // The error when PTX is made of it.
-std::string refusal_of_ptx(const std::string& text, const SandboxLimits& limits = kFewSeconds) {
+std::string refusal_of_ptx(const std::string& text, const SandboxLimits& limits = kLittleMemory) {
   Reentry reentry;
   reentry.path = "edited.ll";
   reentry.module_text = text;
@@ -74,7 +72,7 @@ TEST_CASE("edited kernel: what is harmless runs, any number of times") {
   %y2 = fmul float %x, 3.0
   call void @burin_dev_global_store(ptr %out, i64 %off, float %y2)
   ret void)"),
-                      kernel, kFewSeconds);
+                      kernel, kLittleMemory);
   for (const float value : {1.0F, 2.0F}) {
     const std::vector<float> input(kCols, value);
     std::vector<float> output(kCols, std::numeric_limits<float>::quiet_NaN());
@@ -88,7 +86,7 @@ TEST_CASE("edited kernel: faults that the executor detects stay what they are") 
       verification,
       run_edited(text_of_kernel("  %far = add i64 %off, 4096\n"
                                 "  call void @burin_dev_global_store(ptr %out, i64 %far, float 1.0)\n  ret void"),
-                 kFewSeconds));
+                 kLittleMemory));
   CHECK_THAT(fault.text, burin_test::StartsWith("kernel 'k', block (0, 0), thread 0"));
 }
 
@@ -159,14 +157,14 @@ TEST_CASE("edited kernel: expressions and types without end") {
   std::string chain = "  %g0 = getelementptr i8, ptr null, i64 1\n";
   for (int i = 1; i <= kDeep; ++i) chain += fmt::format("  %g{} = getelementptr i8, ptr %g{}, i64 1\n", i, i - 1);
   chain += fmt::format("  store volatile i32 1, ptr %g{}\n  ret void", kDeep);
-  CHECK_THAT(refusal_of_ptx(text_of_kernel(chain), kSmallLimits),
+  CHECK_THAT(refusal_of_ptx(text_of_kernel(chain), kOneSecond),
              Contains(kCrash) || Contains("took more than 1 s") || Contains("needed more than"));
 }
 
 TEST_CASE("edited kernel: tables and stacks of gigabytes") {
   CHECK_THAT(BURIN_THROWN(unsupported, run_edited(text_of_kernel("  %a = alloca [2000000000 x i8]\n"
                                                                  "  store volatile i8 1, ptr %a\n  ret void"),
-                                                  kFewSeconds))
+                                                  kLittleMemory))
                  .text,
              Contains("bytes of stack per thread on the host"));
   BURIN_NEEDS_MEMORY_LIMIT();
@@ -182,7 +180,7 @@ TEST_CASE("edited kernel: tables and stacks of gigabytes") {
 
 TEST_CASE("edited kernel: an endless loop") {
   CHECK_THAT(refusal("  br label %again\nagain:\n  store volatile i32 1, ptr @v\n  br label %again",
-                     "@v = internal global i32 0", kSmallLimits),
+                     "@v = internal global i32 0", kOneSecond),
              Contains("edited.ll, ") && Contains("in its sandbox it took more than 1 s"));
 }
 
