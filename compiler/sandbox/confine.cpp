@@ -45,7 +45,7 @@ rlim_t memory_now() {
   return pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
 }
 
-void limit(__rlimit_resource resource, rlim_t soft, rlim_t hard) {
+void limit(decltype(RLIMIT_AS) resource, rlim_t soft, rlim_t hard) {
   rlimit now{};
   require(getrlimit(resource, &now) == 0, "getrlimit", errno);
   now = {std::min(soft, now.rlim_max), std::min(hard, now.rlim_max)};
