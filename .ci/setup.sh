@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 packages=(
   make cmake ninja-build g++ ccache pkg-config git ca-certificates
   clang-19 lld-19 llvm-19-dev libclang-rt-19-dev clang-format-19
-  libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev zlib1g-dev libzstd-dev libonnx-dev libprotobuf-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libzip-dev zlib1g-dev libzstd-dev libseccomp-dev libonnx-dev libprotobuf-dev
   protobuf-compiler catch2
   python3 python3-venv xz-utils unzip
 )

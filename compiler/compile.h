@@ -19,7 +19,7 @@ struct CompileResult {
   std::vector<std::string> notes;
   bool stopped_early = false;
   int cached = 0;  // kernels that the cache had
-  // Bitcode of modules that a person edited, by their kernels' symbols; the package does not hold it.
+  // Modules that a person edited, by their kernels' symbols; the package does not hold them.
   std::map<std::string, std::string> edited_modules;
 };
 

@@ -114,19 +114,20 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   kernel.source_hash = source_hash(task, candidate.plan, reentry.module_text + reentry.ptx);
   const std::string ptx_arch = lowest_arch(options.archs), path = "kernels/" + symbol;
   std::string ptx = edited_ptx(reentry, symbol);
-  if (ptx.empty()) {
-    const SpecialisedModule specialised = reentry.module_text.empty()
-                                              ? recipe.specialise(symbol)
-                                              : parse_specialised(reentry.module_text, symbol, reentry.path);
+  if (!reentry.module_text.empty()) {
+    ptx = ptx_of_edited(reentry, symbol, ptx_arch, kernel.owner());
+    made.edited_module = reentry.module_text;
+    if (observer.observe("specialised", "50-specialised.ll", [&] { return made.edited_module; })) return std::nullopt;
+  } else if (ptx.empty()) {
+    const SpecialisedModule specialised = recipe.specialise(symbol);
     if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
     ptx = emit_ptx(specialised, ptx_arch);
-    if (!reentry.module_text.empty()) made.edited_module = to_bitcode(specialised);
   }
   if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
 
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
     for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
-      add_cubin(made, arch, reentry.ptx.empty() ? assemble(ptx, arch, symbol) : assemble_edited(reentry, arch, symbol));
+      add_cubin(made, arch, kernel.edited ? assemble_edited(reentry, ptx, arch, symbol) : assemble(ptx, arch, symbol));
     }
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });

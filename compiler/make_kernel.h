@@ -17,7 +17,7 @@ namespace burin {
 struct PackagedKernel {
   Kernel kernel;
   std::vector<std::pair<std::string, std::string>> files;  // path in the package, content
-  std::string edited_module;                               // bitcode of what a person edited; it stays out of packages
+  std::string edited_module;                               // what a person edited; it stays out of packages
 };
 
 void add_kernel(Package& package, PackagedKernel kernel);

@@ -28,7 +28,12 @@ class KernelMaker {
     std::vector<std::size_t> order(jobs_.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return jobs_[i].work; });
-    for_each_parallel(order.size(), options_.jobs, [&](std::size_t i) { make(order[i]); });
+    // A kernel with an edited stage needs a process of its own, which is made while nothing else is at work.
+    const auto others =
+        std::ranges::stable_partition(order, [&](std::size_t i) { return reentry_.is_for(jobs_[i].task); });
+    const auto edited = static_cast<std::size_t>(others.begin() - order.begin());
+    for (std::size_t i = 0; i < edited; ++i) make(order[i]);
+    for_each_parallel(others.size(), options_.jobs, [&](std::size_t i) { make(others[i]); });
     if (options_.cache != nullptr) options_.cache->trim();
     return std::move(made_);
   }

@@ -1,10 +1,18 @@
 #include "compiler/reentry.h"
 
+#include <llvm/IR/DiagnosticInfo.h>
+#include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/raw_ostream.h>
+
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "compiler/emit/ptx.h"
+#include "compiler/specialise/specialised_module.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/printable.h"
@@ -37,6 +45,20 @@ auto in_file(const std::string& path, const Work& work) {
     if (error.kind() != ErrorKind::bad_input) throw;
     fail(error.kind(), "{}: {}", path, error.what());
   }
+}
+
+constexpr std::size_t kMaxPtxBytes = std::size_t{1} << 30;
+
+// Without this LLVM would print errors of its code generator, and exit.
+void end_at_errors(llvm::LLVMContext& context) {
+  context.setDiagnosticHandlerCallBack([](const llvm::DiagnosticInfo* info, void*) {
+    if (info->getSeverity() != llvm::DS_Error) return;
+    std::string text;
+    llvm::raw_string_ostream stream(text);
+    llvm::DiagnosticPrinterRawOStream printer(stream);
+    info->print(printer);
+    llvm::report_fatal_error(llvm::Twine(text), /*gen_crash_diag=*/false);
+  });
 }
 
 }  // namespace
@@ -134,9 +156,24 @@ std::string edited_ptx(const Reentry& reentry, const std::string& symbol) {
   return reentry.ptx;
 }
 
-AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch, const std::string& symbol) {
+std::string ptx_of_edited(const Reentry& reentry, const std::string& symbol, const std::string& arch,
+                          const std::string& owner, const SandboxLimits& limits) {
+  Sandbox sandbox(reentry.path + ", " + owner, kMaxPtxBytes, limits, [&](std::span<std::byte> shared) {
+    SpecialisedModule module = parse_specialised(reentry.module_text, symbol, reentry.path);
+    end_at_errors(*module.context);
+    const std::string ptx = in_file(reentry.path, [&] { return emit_ptx(module, arch); });
+    if (ptx.size() >= shared.size()) fail(ErrorKind::unsupported, "{}: its PTX is too long", reentry.path);
+    std::memcpy(shared.data(), ptx.c_str(), ptx.size() + 1);
+  });
+  sandbox.request();
+  const auto* ptx = reinterpret_cast<const char*>(sandbox.shared().data());
+  return {ptx, strnlen(ptx, kMaxPtxBytes)};
+}
+
+AssembledKernel assemble_edited(const Reentry& reentry, const std::string& ptx, const std::string& arch,
+                                const std::string& symbol) {
   try {
-    return assemble(reentry.ptx, arch, symbol);
+    return assemble(ptx, arch, symbol);
   } catch (const Error& error) {
     fail(error.kind() == ErrorKind::internal ? ErrorKind::bad_input : error.kind(), "{}: {}", reentry.path,
          error.what());

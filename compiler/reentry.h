@@ -6,6 +6,7 @@
 #include "compiler/assemble/assemble.h"
 #include "compiler/choose/choose.h"
 #include "compiler/options.h"
+#include "compiler/sandbox/sandbox.h"
 #include "compiler/task.h"
 
 namespace burin {
@@ -36,7 +37,14 @@ Choice reentry_choice(const Reentry& reentry, const Task& task);
 // The PTX that was fed back; empty when none was. Throws Error(bad_input) when `symbol` is not its entry.
 std::string edited_ptx(const Reentry& reentry, const std::string& symbol);
 
-// Does what assemble() does, but PTX that a person edited and the assembler rejects is Error(bad_input).
-AssembledKernel assemble_edited(const Reentry& reentry, const std::string& arch, const std::string& symbol);
+// PTX of the module that was fed back, made in a sandbox: this process reads nothing of it. `owner`: whose kernel it
+// is, for errors. Throws Error(bad_input). No other thread may be at work with LLVM meanwhile (Sandbox).
+std::string ptx_of_edited(const Reentry& reentry, const std::string& symbol, const std::string& arch,
+                          const std::string& owner, const SandboxLimits& limits = {});
+
+// Does what assemble() does, but PTX that the assembler rejects, and that is what a person edited or was made of it, is
+// Error(bad_input).
+AssembledKernel assemble_edited(const Reentry& reentry, const std::string& ptx, const std::string& arch,
+                                const std::string& symbol);
 
 }  // namespace burin

@@ -15,6 +15,7 @@
 #include "compiler/cli/table.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
+#include "compiler/execute/edited_kernel.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/tune_on_gpu.h"
@@ -209,9 +210,8 @@ void parse_from(CompileOptions& options, const Network& network) {
 
 // What is wrong with the kernel of an operator; empty: nothing is.
 std::string fault_of_kernel(const Package& package, const Network& imported, const std::string& op, int batch,
-                            const DeviceChoice& device, std::uint64_t seed,
-                            const std::map<std::string, std::string>& edited) {
-  const std::unique_ptr<Executor> executor = make_executor(device, package, 0, edited);
+                            const DeviceChoice& device, std::uint64_t seed, HostLaunchers launchers) {
+  const std::unique_ptr<Executor> executor = make_executor(device, package, 0, std::move(launchers));
   const VerifyOptions options{.batch = batch, .seed = seed, .images = {}, .steps = true, .layer = op};
   const Network reference = reference_of(imported, package.manifest, op);
   for (const ProgramResult& result : verify_programs(package, reference, options, *executor).results) {
@@ -245,7 +245,13 @@ void verify_edited(const CompileResult& result, const Network& model, const Comp
   const DeviceChoice device = device_for(on_host ? "host" : "cuda");
   const int batch = std::min(options.batches.front(), kMostImages);
   const std::uint64_t seed = std::random_device()();
-  const std::string fault = fault_of_kernel(package, model, kernel->op, batch, device, seed, result.edited_modules);
+  std::optional<EditedKernel> sandboxed;
+  HostLaunchers launchers;
+  if (const auto module = result.edited_modules.find(kernel->symbol); module != result.edited_modules.end()) {
+    sandboxed.emplace(edited, module->second, *kernel);
+    launchers[kernel->symbol] = [&](const HostLaunchArguments& arguments) { sandboxed->run(arguments); };
+  }
+  const std::string fault = fault_of_kernel(package, model, kernel->op, batch, device, seed, std::move(launchers));
   if (!fault.empty()) {
     fail(ErrorKind::verification,
          "{} does not compute what the weights say: {}; no package written (--no-verify writes it all the same)",

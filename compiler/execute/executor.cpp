@@ -11,15 +11,10 @@ namespace {
 
 class HostExecutor : public Executor {
  public:
-  HostExecutor(const Package& package, int jobs, std::map<std::string, std::string> edited)
-      : edited_(std::move(edited)),
-        programs_(
-            package,
-            [&](const Kernel& kernel) {
-              const auto found = edited_.find(kernel.symbol);
-              return found == edited_.end() ? rebuild_module(package, kernel) : found->second;
-            },
-            jobs) {}
+  HostExecutor(const Package& package, int jobs, HostLaunchers launchers)
+      : programs_(
+            package, [&](const Kernel& kernel) { return rebuild_module(package, kernel); }, jobs,
+            std::move(launchers)) {}
 
   std::string name() const override { return "host"; }
   bool concurrent() const override { return true; }
@@ -28,16 +23,15 @@ class HostExecutor : public Executor {
   }
 
  private:
-  std::map<std::string, std::string> edited_;
   HostPrograms programs_;
 };
 
 }  // namespace
 
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs,
-                                        std::map<std::string, std::string> edited) {
+                                        HostLaunchers launchers) {
   if (!choice.host) return make_gpu_executor(choice.ordinal, package);
-  return std::make_unique<HostExecutor>(package, jobs, std::move(edited));
+  return std::make_unique<HostExecutor>(package, jobs, std::move(launchers));
 }
 
 std::vector<float> pick_images(const std::vector<float>& tensor, int batch, const std::vector<int>& images) {

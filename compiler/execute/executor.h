@@ -1,7 +1,6 @@
 // Where a package's programs run: a GPU through the runtime, or the host executor.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,10 +26,10 @@ class Executor {
   virtual Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {}) = 0;
 };
 
-// `package` must outlive the executor. `jobs`: as of HostPrograms. `edited`: bitcode of kernels whose modules do not
-// follow from their plans, by their symbols.
+// `package` must outlive the executor. `jobs`: as of HostPrograms. `launchers`: on the host, of kernels whose modules
+// do not follow from their plans.
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs = 0,
-                                        std::map<std::string, std::string> edited = {});
+                                        HostLaunchers launchers = {});
 
 // The same on a GPU, through the runtime. What it makes of each tensor is written on memory that was NaN before. A run
 // without a visitor launches the program's graph twice, whose outputs must be the same; with one it launches the steps

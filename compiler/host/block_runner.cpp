@@ -40,7 +40,8 @@ class FirstFault {
 std::optional<std::string> BlockRunner::run(const Launch& launch, const BlockSchedule& schedule, std::int64_t pass,
                                             int phase) {
   const auto most = static_cast<std::uint64_t>(kMaxFibers / (threads_ * code_.cluster().blocks()));
-  const std::uint64_t wanted = std::clamp<std::uint64_t>(std::thread::hardware_concurrency(), 1, most);
+  const unsigned cores = cores_ > 0 ? static_cast<unsigned>(cores_) : std::thread::hardware_concurrency();
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(cores, 1, most);
   const auto count = static_cast<std::size_t>(std::min(wanted, schedule.turns()));
   while (workers_.size() < count) {
     workers_.push_back(std::make_unique<Cluster>(code_.cluster(), threads_, shared_bytes_, code_.stack_bytes()));

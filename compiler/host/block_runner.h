@@ -15,9 +15,9 @@ namespace burin {
 
 class BlockRunner {
  public:
-  // `code` must outlive this.
-  BlockRunner(const HostCode& code, int threads, int shared_bytes)
-      : code_(code), threads_(threads), shared_bytes_(shared_bytes) {}
+  // `code` must outlive this. `cores`: how many blocks run at the same time; 0: as many as the CPU has cores.
+  BlockRunner(const HostCode& code, int threads, int shared_bytes, int cores)
+      : code_(code), threads_(threads), shared_bytes_(shared_bytes), cores_(cores) {}
 
   // All blocks of one phase of the schedule. The first fault in their order, whichever CPU thread meets it.
   std::optional<std::string> run(const Launch& launch, const BlockSchedule& schedule, std::int64_t pass, int phase);
@@ -27,7 +27,7 @@ class BlockRunner {
 
  private:
   const HostCode& code_;
-  int threads_, shared_bytes_;
+  int threads_, shared_bytes_, cores_;
   std::vector<std::unique_ptr<Cluster>> workers_;  // kept from run to run: their stacks take time to make
 };
 

@@ -1,12 +1,17 @@
 #include "compiler/host/compile_for_host.h"
 
+#include <llvm/ADT/DenseMap.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h>
 #include <llvm/ExecutionEngine/Orc/LLJIT.h>
 #include <llvm/ExecutionEngine/Orc/ObjectTransformLayer.h>
 #include <llvm/ExecutionEngine/Orc/ThreadSafeModule.h>
+#include <llvm/IR/DebugInfo.h>
+#include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/DiagnosticInfo.h>
 #include <llvm/IR/DiagnosticPrinter.h>
+#include <llvm/IR/InstIterator.h>
+#include <llvm/IR/Instructions.h>
 #include <llvm/IR/LLVMContext.h>
 #include <llvm/IR/Module.h>
 #include <llvm/Object/ObjectFile.h>
@@ -21,9 +26,6 @@
 #include <mutex>
 #include <utility>
 
-#include "compiler/host/acceptable_module.h"
-#include "compiler/host/attribute_scan.h"
-#include "compiler/host/guarded.h"
 #include "compiler/host/host_form.h"
 #include "compiler/host/primitives.h"
 #include "ir/error.h"
@@ -85,24 +87,42 @@ class Diagnostics {
   std::string text_;
 };
 
-std::unique_ptr<llvm::Module> parse(std::string_view bitcode, std::unique_ptr<llvm::LLVMContext>& context,
-                                    const Diagnostics& diagnostics) {
-  const llvm::MemoryBufferRef buffer(llvm::StringRef(bitcode.data(), bitcode.size()), "bitcode");
-  std::unique_ptr<llvm::Module> module;
-  const bool survived = run_guarded([&] {
-    if (llvm::Error error = scan_attributes(buffer.getBuffer())) {
-      fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", llvm::toString(std::move(error)));
-    }
-    auto parsed = llvm::parseBitcodeFile(buffer, *context);
-    if (!parsed) fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", llvm::toString(parsed.takeError()));
-    module = std::move(*parsed);
-  });
-  if (!survived) {
-    static_cast<void>(context.release());
-    fail(ErrorKind::bad_input, "bitcode: it cannot be read: LLVM's reader failed on it");
+std::unique_ptr<llvm::Module> parse(std::string_view bitcode, llvm::LLVMContext& context) {
+  auto module = llvm::parseBitcodeFile({{bitcode.data(), bitcode.size()}, "bitcode"}, context);
+  if (!module) fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", llvm::toString(module.takeError()));
+  return std::move(*module);
+}
+
+llvm::Function& find_kernel(llvm::Module& module, const std::string& symbol, const std::vector<KernelTensor>& tensors) {
+  llvm::Function* kernel = module.getFunction(symbol);
+  if (kernel == nullptr || kernel->isDeclaration()) {
+    fail(ErrorKind::bad_input, "bitcode: there is no kernel '{}' in the module", symbol);
   }
-  if (!diagnostics.text().empty()) fail(ErrorKind::bad_input, "bitcode: it cannot be read: {}", diagnostics.text());
-  return module;
+  std::vector<llvm::Type*> parameters(tensors.size(), llvm::PointerType::get(module.getContext(), 0));
+  parameters.push_back(llvm::Type::getInt32Ty(module.getContext()));
+  if (kernel->getFunctionType() !=
+      llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false)) {
+    std::string names;
+    for (const KernelTensor& tensor : tensors) names += std::string(to_string(tensor.role)) + ", ";
+    fail(ErrorKind::bad_input, "bitcode: kernel '{}' does not have the parameters ({}batch)", symbol, names);
+  }
+  return *kernel;
+}
+
+// How many functions of the module wait for each other at most, this one included. `known`: of those that were looked
+// at, with 0 for those that are still being.
+int longest_chain_of_calls(const llvm::Function& function, llvm::DenseMap<const llvm::Function*, int>& known) {
+  const auto [found, is_new] = known.try_emplace(&function, 0);
+  if (!is_new && found->second > 0) return found->second;
+  if (!is_new) fail(ErrorKind::bad_input, "bitcode: function '{}' is recursive", function.getName().str());
+  int longest = 0;
+  for (const llvm::Instruction& instruction : llvm::instructions(function)) {
+    const auto* call = llvm::dyn_cast<llvm::CallInst>(&instruction);
+    const llvm::Function* callee = call != nullptr ? call->getCalledFunction() : nullptr;
+    if (callee == nullptr || callee->isDeclaration()) continue;
+    longest = std::max(longest, longest_chain_of_calls(*callee, known));
+  }
+  return known[&function] = longest + 1;
 }
 
 // The largest frame of a function, from the section that the code generator leaves for this.
@@ -161,12 +181,16 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const st
   auto context = std::make_unique<llvm::LLVMContext>();
   context->setDiscardValueNames(true);
   Diagnostics diagnostics(*context);
-  std::unique_ptr<llvm::Module> module = parse(bitcode, context, diagnostics);
-  const AcceptedKernel accepted = require_acceptable(*module, symbol, layout, tensors);
-  cluster_ = accepted.cluster;
+  std::unique_ptr<llvm::Module> module = parse(bitcode, *context);
+  llvm::StripDebugInfo(*module);
+  module->setDataLayout(layout);
+  llvm::Function& kernel = find_kernel(*module, symbol, tensors);
+  llvm::DenseMap<const llvm::Function*, int> chains;
+  const int call_depth = longest_chain_of_calls(kernel, chains);
+  cluster_ = cluster_of(kernel);
   const llvm::Function* await = module->getFunction(llvm::StringRef(kAwaitLaunch));
   awaits_ = await != nullptr && !await->use_empty();
-  to_host_form(*module, *accepted.function);
+  to_host_form(*module, kernel);
   module->setTargetTriple(target.getTargetTriple().str());
 
   jit_->lljit = require(orc::LLJITBuilder()
@@ -184,23 +208,18 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const st
     return object;
   });
   jit.getExecutionSession().setErrorReporter(
-      [&errors = jit_->errors](llvm::Error error) { errors += llvm::toString(std::move(error)) + "; "; });
+      [&errors = jit_->errors](llvm::Error error) { errors += llvm::toString(std::move(error)); });
   require(jit.getMainJITDylib().define(orc::absoluteSymbols(host_symbols(jit))), "naming the device primitives");
   require(jit.addIRModule(orc::ThreadSafeModule(std::move(module), std::move(context))), "adding the module");
-  std::string failure = "LLVM's code generator failed";
-  const bool survived = run_guarded([&] {
-    auto address = jit.lookup(kHostEntryName);
-    failure = address ? std::string() : llvm::toString(address.takeError());
-    if (address) kernel_ = address->toPtr<HostEntry*>();
-  });
-  const std::string text = fmt::format("{}; {}{}", failure, jit_->errors, diagnostics.text());
-  if (!survived) static_cast<void>(jit_.release());
-  if (!failure.empty() || !diagnostics.text().empty()) {
-    fail_internal(__FILE__, __LINE__, "host executor: generating code: " + text);
+  auto address = jit.lookup(kHostEntryName);
+  const std::string failure = address ? std::string() : llvm::toString(address.takeError());
+  const std::string told = jit_->errors + diagnostics.text();
+  if (!failure.empty() || !told.empty()) {
+    fail(ErrorKind::bad_input, "bitcode: the host cannot compile it: {}", told.empty() ? failure : told);
   }
+  kernel_ = address->toPtr<HostEntry*>();
 
-  stack_bytes_ =
-      static_cast<std::size_t>(accepted.call_depth + 1) * (jit_->frame_bytes + sizeof(void*)) + kPrimitivesStackBytes;
+  stack_bytes_ = static_cast<std::size_t>(call_depth + 1) * (jit_->frame_bytes + sizeof(void*)) + kPrimitivesStackBytes;
   if (stack_bytes_ > kMaxStackBytes) {
     fail(ErrorKind::unsupported, "kernel '{}' needs {} bytes of stack per thread on the host; at most {} are supported",
          symbol, stack_bytes_, kMaxStackBytes);

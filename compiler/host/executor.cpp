@@ -40,11 +40,11 @@ void require_map(const KernelForm& form, TensorRole role, std::size_t has, int b
 }  // namespace
 
 struct HostKernel::Impl {
-  Impl(std::string_view bitcode, const std::string& symbol, const KernelForm& form)
+  Impl(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores)
       : symbol(symbol),
         form(form),
         code(bitcode, symbol, form.tensors),
-        runner(code, form.launch.threads, form.launch.shared_bytes) {
+        runner(code, form.launch.threads, form.launch.shared_bytes, cores) {
     const ClusterExtent& cluster = code.cluster();
     const LaunchGeometry& launch = form.launch;
     if (launch.slices % cluster.y != 0) {
@@ -118,7 +118,7 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
   if (const auto missing = memory.incomplete()) fail(ErrorKind::verification, "kernel '{}': {}", symbol, *missing);
 }
 
-HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form) {
+HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores) {
   if (const auto faults = verify(form); !faults.empty()) {
     fail(ErrorKind::bad_input, "kernel '{}': {}", symbol, faults.front());
   }
@@ -129,7 +129,7 @@ HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, cons
            count, to_string(tensor.role));
     }
   }
-  impl_ = std::make_unique<Impl>(bitcode, symbol, form);
+  impl_ = std::make_unique<Impl>(bitcode, symbol, form, cores);
 }
 
 HostKernel::~HostKernel() = default;

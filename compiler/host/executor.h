@@ -21,8 +21,8 @@ namespace burin {
 class HostKernel {
  public:
   // `bitcode`: the specialised module, primitives still calls. Throws Error(bad_input) when it is not that, or not of
-  // this form.
-  HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form);
+  // this form. `cores`: of the CPU, for its blocks; 0: all.
+  HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores = 0);
   ~HostKernel();
   HostKernel(HostKernel&&) noexcept;
   HostKernel& operator=(HostKernel&&) noexcept;

@@ -58,7 +58,7 @@ bool is_left_out(const llvm::CallInst& call) {
     case llvm::Intrinsic::experimental_noalias_scope_decl:
       return true;
     default:
-      return has_no_effect(call.getCalledFunction()->getName());
+      return call.getCalledFunction() != nullptr && has_no_effect(call.getCalledFunction()->getName());
   }
 }
 

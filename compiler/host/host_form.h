@@ -1,4 +1,4 @@
-// The host form of an accepted module: the same computation, written so that LLVM's unoptimising code generator turns
+// The host form of a specialised module: the same computation, written so that LLVM's unoptimising code generator turns
 // it into machine code in time and stack linear in its length.
 //
 // Generated functions are straight lines of up to hundreds of thousands of multiply-adds. Taken as they are, each
@@ -15,7 +15,7 @@ namespace burin {
 
 inline constexpr const char* kHostEntryName = "burin_host_entry";
 
-// `module` has been accepted. A function of the name above, `void(ptr addresses, i32 batch)`, calls the kernel with the
+// `kernel` is the module's. A function of the name above, `void(ptr addresses, i32 batch)`, calls the kernel with the
 // addresses of its tensors and the batch, and alone stays visible to the linker.
 void to_host_form(llvm::Module& module, llvm::Function& kernel);
 

@@ -32,7 +32,7 @@ struct HostStepKernel {
   std::mutex mutex;  // of what follows: a kernel runs for one caller at a time
   const Kernel* kernel = nullptr;
   std::vector<std::uint32_t> weights;
-  std::optional<HostKernel> host;  // nothing: it has not been compiled yet
+  std::optional<HostKernel> host;  // nothing: it has not been compiled yet, or a launcher has it
 };
 
 // The memory that a program's buffers are, for so many images.
@@ -84,8 +84,8 @@ class Memory {
 }  // namespace
 
 struct HostPrograms::Impl {
-  Impl(const Package& package, ModuleSource modules, int jobs)
-      : package(package), modules(std::move(modules)), jobs(jobs) {
+  Impl(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers)
+      : package(package), modules(std::move(modules)), jobs(jobs), launchers(std::move(launchers)) {
     for (const Kernel& kernel : package.manifest.kernels) kernels[kernel.symbol].kernel = &kernel;
   }
 
@@ -99,6 +99,7 @@ struct HostPrograms::Impl {
     const std::lock_guard lock(made.mutex);
     if (made.host) return;
     if (!made.kernel->weights.empty()) made.weights = words_of(package.files.at(made.kernel->weights));
+    if (launchers.contains(made.kernel->symbol)) return;
     made.host.emplace(modules(*made.kernel), made.kernel->symbol, made.kernel->form);
   }
 
@@ -111,7 +112,7 @@ struct HostPrograms::Impl {
     for_each_parallel(wanted.size(), jobs, [&](std::size_t i) { make(*wanted[i]); });
   }
 
-  static void launch(const Step& step, HostStepKernel& kernel, int batch, Memory& memory) {
+  void launch(const Step& step, HostStepKernel& kernel, int batch, Memory& memory) const {
     HostLaunchArguments arguments{.batch = batch, .input = {}, .output = memory.of(step.writes)};
     for (const KernelTensor& tensor : kernel.kernel->form.tensors) {
       if (!tensor.exists() || (tensor.role != TensorRole::input && tensor.role != TensorRole::residual)) continue;
@@ -122,6 +123,7 @@ struct HostPrograms::Impl {
     if (step.output_map) arguments.output_map = memory.map(*step.output_map);
     const std::lock_guard lock(kernel.mutex);
     arguments.weights = kernel.weights;
+    if (!kernel.host) return launchers.at(step.kernel)(arguments);
     kernel.host->run(arguments);
     kernel.host->release();
   }
@@ -154,11 +156,12 @@ struct HostPrograms::Impl {
   const Package& package;
   ModuleSource modules;
   int jobs;
+  HostLaunchers launchers;
   std::map<std::string, HostStepKernel, std::less<>> kernels;  // by symbol
 };
 
-HostPrograms::HostPrograms(const Package& package, ModuleSource modules, int jobs)
-    : impl_(std::make_unique<Impl>(package, std::move(modules), jobs)) {}
+HostPrograms::HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers)
+    : impl_(std::make_unique<Impl>(package, std::move(modules), jobs, std::move(launchers))) {}
 HostPrograms::~HostPrograms() = default;
 HostPrograms::HostPrograms(HostPrograms&&) noexcept = default;
 HostPrograms& HostPrograms::operator=(HostPrograms&&) noexcept = default;

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "compiler/host/launch_memory.h"
 #include "ir/package/package.h"
 #include "ir/place_values.h"
 
@@ -27,11 +30,14 @@ using StepVisitor = std::function<void(const StepValues&)>;
 // The specialised module of a kernel, as bitcode. May throw Error; called from several threads.
 using ModuleSource = std::function<std::string(const Kernel& kernel)>;
 
+// What launches kernels that are not compiled here, by their symbols. Each throws what HostKernel::run() would.
+using HostLaunchers = std::map<std::string, std::function<void(const HostLaunchArguments& arguments)>>;
+
 class HostPrograms {
  public:
   // `package` must outlive this. `jobs`: kernels of a program that are compiled for this CPU at the same time; 0: as
   // many as there are processors.
-  HostPrograms(const Package& package, ModuleSource modules, int jobs = 0);
+  HostPrograms(const Package& package, ModuleSource modules, int jobs = 0, HostLaunchers launchers = {});
   ~HostPrograms();
   HostPrograms(HostPrograms&&) noexcept;
   HostPrograms& operator=(HostPrograms&&) noexcept;

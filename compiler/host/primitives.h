@@ -9,9 +9,6 @@ namespace burin {
 
 struct HostFunction {
   std::string_view name;
-  // Result, then parameters: v void, i 32-bit integer, l 64-bit integer, f float, d double, p pointer,
-  // q four floats in a vector.
-  std::string_view signature;
   const void* address = nullptr;
 };
 

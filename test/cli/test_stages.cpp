@@ -87,6 +87,31 @@ TEST_CASE("an_edited_module_that_is_wrong_does_not_verify") {
   CHECK_THAT(edited.err, Contains("its code was edited by hand"));
 }
 
+// test/sandbox has the other ways in.
+TEST_CASE("an_edited_module_does_no_harm") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  REQUIRE(compile_stages(folder, {"-o", folder / "p.burin", "--dump-dir", folder / "d"}).exit_code == 0);
+  const std::string module = read_file(folder / "d/conv/50-specialised.ll");
+  const std::size_t kernel = module.find("define dso_local void @burin_conv");
+  REQUIRE(kernel != std::string::npos);
+  const std::size_t body = module.find("{\n", kernel) + 2;
+  const std::vector<std::pair<std::string, std::string>> harms = {
+      {"  store volatile i32 1, ptr null\n", "was ended by signal 11 (Segmentation fault)"},
+      {"  %deep = alloca " + std::string(200000, '[') + "\n", "edited.ll"}};
+  for (const auto& [harm, text] : harms) {
+    CAPTURE(harm.substr(0, 60));
+    write_file(folder / "d/conv/edited.ll", std::string(module).insert(body, harm));
+    const Outcome outcome = run_burin({"compile", folder / "w.safetensors", "--arch", "sm_90", "-o",
+                                       folder / "edited.burin", "--from", folder / "d/conv/edited.ll"},
+                                      {"BURIN_ASSEMBLER=none"});
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 3);
+    CHECK_THAT(outcome.err, Contains("edited.ll, ") && Contains(text));
+    CHECK_FALSE(std::filesystem::exists(folder / "edited.burin"));
+  }
+}
+
 TEST_CASE("stage_files_that_cannot_be_are_refused") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});

@@ -108,7 +108,11 @@ std::string assemble_text(const std::string& text_form) {
 std::string assemble_module(const std::string& functions) { return assemble_text(kPrelude + functions); }
 
 std::string assemble_kernel(const std::string& body, const std::string& others) {
-  return assemble_module(kOpening + body + "\n}\n" + others);
+  return assemble_text(text_of_kernel(body, others));
+}
+
+std::string text_of_kernel(const std::string& body, const std::string& others) {
+  return std::string(kPrelude) + kOpening + body + "\n}\n" + others;
 }
 
 burin::ConvShape row_shape() {

@@ -24,6 +24,8 @@ std::string assemble_module(const std::string& functions);
 //   %t4 %off                         4 * thread; bytes from the start of the tensor of this thread's pixel (i64)
 // `body` begins in block `entry` and ends the function; `others` are further functions.
 std::string assemble_kernel(const std::string& body, const std::string& others = "");
+// Its text.
+std::string text_of_kernel(const std::string& body, const std::string& others = "");
 
 // A one-channel image of kCols pixels in a row, read and written by a 1x1 convolution; two blocks of four threads.
 inline constexpr int kCols = 8, kThreads = 4, kSharedBytes = 64;

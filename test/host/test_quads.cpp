@@ -163,14 +163,3 @@ TEST_CASE("quads: each word is checked as by itself") {
   CHECK_THAT(fault_of(twice, options),
              burin_test::Contains("output element 0 (image 0, channel 0, row 0, col 0) a second"));
 }
-
-TEST_CASE("quads: other vectors are refused") {
-  const std::string refusal = refusal_of(assemble_text(R"(
-target triple = "nvptx64-nvidia-cuda"
-declare <2 x float> @burin_dev_global_load4(ptr, i64)
-define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
-  %x = call <2 x float> @burin_dev_global_load4(ptr %in, i64 0)
-  ret void
-})"));
-  CHECK_THAT(refusal, burin_test::Contains("types that are not those of templates/device.h"));
-}

@@ -1,0 +1,80 @@
+#include "compiler/execute/edited_kernel.h"
+
+#include <algorithm>
+#include <new>
+#include <span>
+#include <type_traits>
+
+#include "compiler/host/executor.h"
+#include "compiler/specialise/specialised_module.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr std::size_t kSharedBytes = std::size_t{2} << 30;  // of a launch's tensors; what is not used takes no memory
+constexpr std::size_t kAlignment = 64;
+
+// Tensors of a launch one after the other in shared memory.
+class SharedTensors {
+ public:
+  SharedTensors(std::span<std::byte> memory, const std::string& subject) : rest_(memory), subject_(subject) {}
+
+  template <typename T>
+  std::span<std::remove_const_t<T>> copy(std::span<T> values) {
+    const std::size_t bytes = (values.size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    if (bytes > rest_.size()) {
+      fail(ErrorKind::unsupported, "{}: its tensors take more than {} bytes; the host runs no edited module on them",
+           subject_, kSharedBytes);
+    }
+    auto* place = reinterpret_cast<std::remove_const_t<T>*>(rest_.data());
+    std::ranges::copy(values, place);
+    rest_ = rest_.subspan(bytes);
+    return {place, values.size()};
+  }
+
+ private:
+  std::span<std::byte> rest_;
+  const std::string& subject_;
+};
+
+HostKernel compile(const std::string& path, const std::string& text, const Kernel& kernel) {
+  const std::string bitcode = to_bitcode(parse_specialised(text, kernel.symbol, path));
+  try {
+    return {bitcode, kernel.symbol, kernel.form, /*cores=*/1};
+  } catch (const Error& error) {
+    throw Error(error.kind(), path + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+EditedKernel::EditedKernel(const std::string& path, const std::string& text, const Kernel& kernel,
+                           const SandboxLimits& limits)
+    : subject_(path + ", " + kernel.owner()) {
+  std::optional<HostKernel> host;  // in the other process
+  sandbox_.emplace(subject_, kSharedBytes, limits, [&](std::span<std::byte> shared) {
+    if (!host) host = compile(path, text, kernel);
+    host->run(*std::launder(reinterpret_cast<const HostLaunchArguments*>(shared.data())));
+  });
+}
+
+void EditedKernel::run(const HostLaunchArguments& arguments) {
+  static_assert(sizeof(HostLaunchArguments) <= 4 * kAlignment);
+  const std::span<std::byte> shared = sandbox_->shared();
+  SharedTensors tensors(shared.subspan(4 * kAlignment), subject_);
+  const std::span<float> output = tensors.copy(arguments.output);
+  const std::span<std::uint8_t> output_map = tensors.copy(arguments.output_map);
+  new (shared.data()) HostLaunchArguments{.batch = arguments.batch,
+                                          .input = tensors.copy(arguments.input),
+                                          .output = output,
+                                          .residual = tensors.copy(arguments.residual),
+                                          .weights = tensors.copy(arguments.weights),
+                                          .input_map = tensors.copy(arguments.input_map),
+                                          .output_map = output_map};
+  sandbox_->request();
+  std::ranges::copy(output, arguments.output.begin());
+  std::ranges::copy(output_map, arguments.output_map.begin());
+}
+
+}  // namespace burin

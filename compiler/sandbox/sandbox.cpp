@@ -1,0 +1,176 @@
+#include "compiler/sandbox/sandbox.h"
+
+#include <llvm/Support/ErrorHandling.h>
+#include <llvm/Support/raw_ostream.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string_view>
+#include <utility>
+
+#include "compiler/sandbox/confine.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr int kOutOfMemory = 86;            // the exit code that says so
+constexpr std::size_t kMaxReply = 1 << 14;  // bytes of a message
+constexpr char kDone = 0;                   // of a reply; else the kind of the error, from kFirstKind on, and its text
+constexpr char kFirstKind = 1;
+
+// ---- in the process
+
+void reply(std::string_view message) {
+  if (write(kSandboxChannel, message.data(), std::min(message.size(), kMaxReply)) < 0) _exit(1);
+}
+
+void reply_error(ErrorKind kind, std::string_view text) {
+  reply(std::string(1, static_cast<char>(kFirstKind + static_cast<int>(kind))).append(text));
+}
+
+[[noreturn]] void end_out_of_memory() { _exit(kOutOfMemory); }
+
+// LLVM would write to where nobody reads, and end. Its stream for that looks at its file when it is made.
+void take_over_llvm() {
+  llvm::errs();
+  llvm::remove_fatal_error_handler();
+  llvm::install_fatal_error_handler([](void*, const char* reason, bool) {
+    reply_error(ErrorKind::internal, reason);
+    _exit(1);
+  });
+  llvm::remove_bad_alloc_error_handler();
+  llvm::install_bad_alloc_error_handler([](void*, const char*, bool) { end_out_of_memory(); });
+}
+
+template <typename Work>
+void reply_to(const Work& work) {
+  try {
+    work();
+    reply({&kDone, 1});
+  } catch (const Error& error) {
+    // Where memory is asked of the system itself, that it gave none is in the text alone.
+    const std::string_view text = error.what();
+    if (error.kind() == ErrorKind::internal && text.find(std::strerror(ENOMEM)) != text.npos) end_out_of_memory();
+    reply_error(error.kind(), text);
+  } catch (const std::exception& error) {
+    reply_error(ErrorKind::internal, error.what());
+  }
+}
+
+[[noreturn]] void serve(int channel, const SandboxLimits& limits, std::span<std::byte> shared,
+                        const Sandbox::Service& service) {
+  std::set_new_handler(end_out_of_memory);
+  take_over_llvm();
+  reply_to([&] { confine(channel, limits); });
+  char request = 0;
+  while (read(kSandboxChannel, &request, 1) == 1) reply_to([&] { service(shared); });
+  _exit(0);
+}
+
+// ---- beside it
+
+// How it ended, of which `limits` were what it had.
+std::string end_text(int status, const SandboxLimits& limits) {
+  if (WIFEXITED(status) && WEXITSTATUS(status) == kOutOfMemory) {
+    return fmt::format("needed more than {} MiB of memory", limits.bytes >> 20);
+  }
+  if (WIFEXITED(status)) return fmt::format("ended with exit code {}", WEXITSTATUS(status));
+  const int signal = WTERMSIG(status);
+  if (signal == SIGXCPU) return fmt::format("took more than {} s", limits.seconds);
+  if (signal == SIGSYS) return "tried a system call that is forbidden there";
+  return fmt::format("was ended by signal {} ({})", signal, strsignal(signal));
+}
+
+}  // namespace
+
+Sandbox::Sandbox(std::string subject, std::size_t shared_bytes, const SandboxLimits& limits, const Service& service)
+    : subject_(std::move(subject)), limits_(limits), left_(std::chrono::seconds(limits.seconds)) {
+  void* memory = mmap(nullptr, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    fail(ErrorKind::unsupported, "{}: there is no memory to share with its sandbox: {}", subject_,
+         std::strerror(errno));
+  }
+  shared_ = {static_cast<std::byte*>(memory), shared_bytes};
+  try {
+    start(service);
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Sandbox::~Sandbox() { stop(); }
+
+void Sandbox::start(const Service& service) {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0) {
+    channel_ = ends[0];
+    process_ = fork();
+    if (process_ == 0) serve(ends[1], limits_, shared_, service);
+    close(ends[1]);
+  }
+  if (process_ < 0) fail(ErrorKind::unsupported, "{}: its sandbox cannot be made: {}", subject_, std::strerror(errno));
+  await_reply();
+}
+
+void Sandbox::stop() {
+  if (process_ > 0) {
+    kill(process_, SIGKILL);
+    waitpid(process_, nullptr, 0);
+    process_ = -1;
+  }
+  if (channel_ >= 0) close(std::exchange(channel_, -1));
+  if (!shared_.empty()) munmap(shared_.data(), shared_.size());
+  shared_ = {};
+}
+
+void Sandbox::request() {
+  if (process_ < 0) fail(ErrorKind::bad_input, "{}: its sandbox has ended", subject_);
+  const char request = 0;
+  send(channel_, &request, 1, MSG_NOSIGNAL);  // where nobody reads it, there is no reply either
+  await_reply();
+}
+
+void Sandbox::await_reply() {
+  using std::chrono::steady_clock, std::chrono::milliseconds;
+  const auto end = steady_clock::now() + left_;
+  pollfd wanted{channel_, POLLIN, 0};
+  int ready = 0;
+  do {
+    left_ = std::max(end - steady_clock::now(), steady_clock::duration::zero());
+    ready = poll(&wanted, 1, static_cast<int>(std::chrono::ceil<milliseconds>(left_).count()));
+  } while (ready < 0 && errno == EINTR);
+  left_ = std::max(end - steady_clock::now(), steady_clock::duration::zero());
+  std::array<char, kMaxReply> message{};
+  const ssize_t bytes = ready > 0 ? recv(channel_, message.data(), message.size(), 0) : 0;
+  if (bytes <= 0) fail_ended(ready == 0);
+  if (message[0] == kDone) return;
+  const auto kind = static_cast<ErrorKind>(message[0] - kFirstKind);
+  std::string text(message.data() + 1, static_cast<std::size_t>(bytes) - 1);
+  std::ranges::replace_if(text, [](unsigned char c) { return (c < ' ' && c != '\n') || c == 0x7f; }, '?');
+  while (text.ends_with('\n')) text.pop_back();
+  const bool passes = kind == ErrorKind::verification || kind == ErrorKind::bad_input || kind == ErrorKind::unsupported;
+  if (passes) throw Error(kind, text);
+  fail(ErrorKind::bad_input, "{}: {}", subject_, text);
+}
+
+void Sandbox::fail_ended(bool too_late) {
+  if (too_late) kill(process_, SIGKILL);
+  int status = 0;
+  waitpid(std::exchange(process_, -1), &status, 0);
+  fail(ErrorKind::bad_input, "{}: in its sandbox it {}", subject_,
+       too_late ? fmt::format("took more than {} s", limits_.seconds) : end_text(status, limits_));
+}
+
+}  // namespace burin
