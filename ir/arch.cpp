@@ -127,9 +127,9 @@ int most_registers(int registers_per_multiprocessor, std::int64_t warps) {
 
 std::span<const ArchSpec> known_archs() { return kArchs; }
 
-std::string known_arch_names() {
-  std::string names;
-  for (const ArchSpec& arch : kArchs) names += fmt::format("{}{}", names.empty() ? "" : ", ", arch.name);
+std::vector<std::string> known_arch_names() {
+  std::vector<std::string> names;
+  for (const ArchSpec& arch : kArchs) names.emplace_back(arch.name);
   return names;
 }
 
@@ -140,7 +140,8 @@ const ArchSpec* find_arch(std::string_view name) {
 
 const ArchSpec& arch_by_name(std::string_view name) {
   if (const ArchSpec* arch = find_arch(name)) return *arch;
-  fail(ErrorKind::unsupported, "architecture '{}' is not known; known are {}", name, known_arch_names());
+  fail(ErrorKind::unsupported, "architecture '{}' is not known; known are {}", name,
+       fmt::join(known_arch_names(), ", "));
 }
 
 std::optional<ArchName> parse_arch_name(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ir/limits.h"
 
@@ -79,7 +80,7 @@ struct ArchName {
 std::optional<ArchName> parse_arch_name(std::string_view name);
 
 std::span<const ArchSpec> known_archs();
-std::string known_arch_names();                    // "sm_75, sm_80, ..."
+std::vector<std::string> known_arch_names();       // "sm_75", "sm_80", ...
 const ArchSpec* find_arch(std::string_view name);  // null: it is not known
 // Throws Error(unsupported) that lists the known names.
 const ArchSpec& arch_by_name(std::string_view name);

@@ -389,7 +389,7 @@ class PlanVerifier : private Faults {
 
   void check_arch() {
     const ArchSpec* arch = find_arch(plan_.arch);
-    if (arch == nullptr) return add("arch is '{}', known are {}", plan_.arch, known_arch_names());
+    if (arch == nullptr) return add("arch is '{}', known are {}", plan_.arch, fmt::join(known_arch_names(), ", "));
     if (plan_.cluster.blocks() > 1 && plan_.reduction != Reduction::cluster && !arch->clusters) {
       add("clusters are of {} blocks ({}), but {} has none (sm_90 and later do): 1x1 runs everywhere",
           plan_.cluster.blocks(), to_string(plan_.cluster), plan_.arch);

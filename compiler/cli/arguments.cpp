@@ -120,12 +120,6 @@ CLI::Validator whole_number(int lowest, int highest) {
       "");
 }
 
-std::vector<std::string> known_arch_names() {
-  std::vector<std::string> names;
-  for (const ArchSpec& arch : known_archs()) names.emplace_back(arch.name);
-  return names;
-}
-
 const ArchSpec* arch_for_gpu(const std::string& arch) {
   const std::optional<ArchName> name = parse_arch_name(arch);
   return name ? arch_for_device(name->compute) : nullptr;
@@ -173,7 +167,8 @@ void ImportArguments::add_to(CLI::App& command) {
   add_option(command, "--pad N", options.flags.pad, "For one bare array: N, HxW or top,bottom,left,right");
   add_option(command, "--dilation N", options.flags.dilation, "For one bare array: N or HxW");
   add_option(command, "--groups N", options.flags.groups, "For one bare array")->check(whole_number(1, kMaxChannels));
-  add_option(command, "--activation NAME", activation, "Overrides the layers' activation: " + known_names<Activation>());
+  add_option(command, "--activation NAME", activation,
+             "Overrides the layers' activation: " + known_names<Activation>());
   add_option(command, "--zero-threshold T", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)");
   add_option(command, "--max-extent N", max_extent,
              "For tests: crop each layer's input to at most N rows and columns, same padding and stride")

@@ -42,7 +42,6 @@ CLI::Option* add_option(CLI::App& command, const std::string& name, Value& value
 CLI::Validator whole_number(int lowest, int highest);
 
 inline constexpr const char* kArchWithoutGpu = "sm_90";  // what is compiled for where there is none
-std::vector<std::string> known_arch_names();
 // What is compiled for a GPU of the architecture; null: burin has no code for it.
 const ArchSpec* arch_for_gpu(const std::string& arch);
 // Throws Error(unsupported) for an architecture that burin makes no machine code for: the one that was meant, or what
