@@ -75,9 +75,9 @@ void forbid_system_calls() {
         SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group)}) {
     allow(call);
   }
-  allow(SCMP_SYS(read), {SCMP_A0(SCMP_CMP_EQ, kSandboxChannel)});
-  allow(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_LE, kSandboxChannel)});  // standard output and errors lead nowhere
-  allow(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()))});  // abort()
+  allow(SCMP_SYS(read), {SCMP_A0(SCMP_CMP_EQ, kSandboxChannel, 0)});
+  allow(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_LE, kSandboxChannel, 0)});  // standard output and errors lead nowhere
+  allow(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()), 0)});  // abort()
 #ifdef BURIN_SANITIZED
   // UBSan asks with a pipe whether memory can be read.
   for (const int call : {SCMP_SYS(pipe2), SCMP_SYS(close), SCMP_SYS(write)}) allow(call);
