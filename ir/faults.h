@@ -46,7 +46,7 @@ class Faults {
     require_range("pad left", pad.left, 0, kMaxPadding, "kMaxPadding");
     require_range("pad right", pad.right, 0, kMaxPadding, "kMaxPadding");
   }
-  // Of a filter or a pool.
+  // A filter and a pool are windows.
   template <typename Window>
   void require_window(const Window& window, std::pair<int, std::string_view> most_extent,
                       std::pair<int, std::string_view> most_stride) {

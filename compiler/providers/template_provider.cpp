@@ -42,7 +42,7 @@ void check_constant(Faults& faults, const TemplateConstant& constant, const Temp
   }
 }
 
-// Of the plan's form, and of its constants: all that the provider's template has, and no others.
+// Looks at the plan's form and at its constants: it has all that the provider's template has, and no others.
 std::vector<std::string> faults_of(const TemplatePlan& plan, std::string_view provider) {
   if (std::vector<std::string> faults = verify(plan); !faults.empty()) return faults;
   const std::span<const TemplateConstant> constants = template_constants(provider);

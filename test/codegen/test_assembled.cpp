@@ -124,7 +124,7 @@ TEST_CASE("assembled: for GPUs without asynchronous copies") {
   check_assembled(k64At56, 1, "sm_75");
   check_assembled(k64At56, 32, "sm_75");
 }
-// Of half precision layers with fewer nonzeros: it takes several times as many instructions for each.
+// Half precision takes several instructions for each nonzero, so these layers have fewer of them.
 TEST_CASE("assembled: fp16, 3x3 128@14") { check_assembled(k128At14, 32, "sm_90", Precision::fp16); }
 TEST_CASE("assembled: fp16x2, 3x3 128@14") {
   check_assembled(k128At14, 1, "sm_90", Precision::fp16x2);
