@@ -23,7 +23,8 @@ void add_leftover(Package& package, const Network& network) {
     const NamedTensor& tensor = network.leftover[i];
     const std::string path = fmt::format("tensors/{}.f32", i);
     package.manifest.tensors.push_back({tensor.name, path, tensor.shape});
-    package.files[path] = {reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)};
+    package.files[path] =
+        std::string(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float));
   }
 }
 

@@ -41,7 +41,7 @@ std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
     Package package = read_package(path.string());
     if (package.manifest.kernels.size() != 1 || package.manifest.source != kSource) return std::nullopt;
     PackagedKernel kernel{std::move(package.manifest.kernels.front()), {}, {}};
-    for (auto& [name, content] : package.files) kernel.files.emplace_back(name, std::move(content));
+    for (const auto& [name, file] : package.files) kernel.files.emplace_back(name, *file.content());
     fs::last_write_time(path, fs::file_time_type::clock::now(), error);
     return kernel;
   } catch (const Error&) {

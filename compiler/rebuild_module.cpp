@@ -26,7 +26,7 @@ std::string rebuild_module(const Package& package, const Kernel& kernel) {
     if (!kernel.layer || kernel.layer->data.empty()) {
       fail(ErrorKind::bad_input, "{}: the package does not hold its weights", kernel.owner());
     }
-    layer = decode_layer(package.files.at(kernel.layer->data), kernel.op, kernel.layer->shape);
+    layer = decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
   }
   return to_bitcode(provider->module_of(kernel, layer ? &*layer : nullptr));
 }

@@ -8,7 +8,7 @@
 namespace burin {
 namespace {
 
-Buffer argument_buffer(const Kernel& kernel, const KernelTensor& tensor, BufferHome home, int argument, int batch) {
+Buffer argument_buffer(const Kernel& kernel, const KernelTensor& tensor, BufferHome home, int argument) {
   if (tensor.image_words != tensor.words() || tensor.runs != 1) {
     fail(ErrorKind::unsupported, "{}: its {} is part of a larger tensor, so it cannot be run by itself", kernel.owner(),
          to_string(tensor.role));
@@ -20,10 +20,6 @@ Buffer argument_buffer(const Kernel& kernel, const KernelTensor& tensor, BufferH
   buffer.home = home;
   buffer.argument = argument;
   buffer.format = tensor.format();
-  Program program;
-  program.batch = batch;
-  buffer.bytes = program.pieces(buffer) * tensor.image_words * kWordBytes;
-  buffer.first = buffer.last = 0;
   return buffer;
 }
 
@@ -39,7 +35,7 @@ Program program_of(const Kernel& kernel, int batch) {
   step.op = kernel.kind == kCopyKind ? -1 : 0;
   step.kernel = kernel.symbol;
   const auto add = [&](const KernelTensor& tensor, BufferHome home, int argument) {
-    program.buffers.push_back(argument_buffer(kernel, tensor, home, argument, batch));
+    program.buffers.push_back(argument_buffer(kernel, tensor, home, argument));
     const std::int64_t piece = tensor.image_words * kWordBytes;
     return Place{static_cast<int>(program.buffers.size()) - 1, 0, piece, piece, 1, 0};
   };

@@ -19,14 +19,15 @@ class MapPlacer {
         if (program_.buffer(read).home != BufferHome::input) {
           step.input_map = made_before(static_cast<int>(i), read, *wanted);
         } else if (as_arguments_) {
-          step.input_map = add_buffer(read, *wanted, static_cast<int>(i), BufferHome::input);
+          step.input_map = add_buffer(read, *wanted, BufferHome::input);
         }
       }
       const KernelTensor* written = forms_[i]->find(TensorRole::output_map);
       if (written != nullptr && as_arguments_ && program_.buffer(step.writes).home == BufferHome::output) {
-        step.output_map = add_buffer(step.writes, *written, static_cast<int>(i), BufferHome::output);
+        step.output_map = add_buffer(step.writes, *written, BufferHome::output);
       }
     }
+    complete(program_);
   }
 
  private:
@@ -46,35 +47,34 @@ class MapPlacer {
       return std::nullopt;
     }
     Step& step = program_.steps[static_cast<std::size_t>(*maker)];
-    if (!step.output_map) step.output_map = add_buffer(read, *made, *maker, BufferHome::arena);
-    program_.buffers[static_cast<std::size_t>(step.output_map->buffer)].last = reader;
+    if (!step.output_map) step.output_map = add_buffer(read, *made, BufferHome::arena);
     return step.output_map;
   }
 
   // Maps are small: they share no bytes with other buffers.
-  Place add_buffer(const Place& of, const KernelTensor& map, int step, BufferHome home) {
+  Place add_buffer(const Place& of, const KernelTensor& map, BufferHome home) {
     Buffer added;
     added.tensor = program_.buffer(of).tensor + ".activity";
     added.shape = {map.channels, map.rows, map.cols};
     added.home = home;
     added.map = map.map;
-    added.bytes = map_bytes(*map.map, {program_.batch, map.channels, map.rows, map.cols});
-    added.first = added.last = step;
+    const std::int64_t bytes = map_bytes(*map.map, {program_.batch, map.channels, map.rows, map.cols});
     if (added.home == BufferHome::arena) {
-      added.offset = aligned_bytes(program_.arena_bytes);
-      program_.arena_bytes = added.offset + aligned_bytes(added.bytes);
-      program_.naive_bytes += aligned_bytes(added.bytes);
+      added.offset = end_of_arena_;
+      end_of_arena_ += aligned_bytes(bytes);
+      program_.naive_bytes += aligned_bytes(bytes);
     } else {
       added.argument = static_cast<int>(program_.arguments(added.home).size());
     }
     program_.buffers.push_back(added);
-    const std::int64_t stride = added.bytes / program_.pieces(added);
+    const std::int64_t stride = bytes / program_.pieces(added);
     return {static_cast<int>(program_.buffers.size()) - 1, 0, stride, stride, 1, 0};
   }
 
   Program& program_;
   const std::vector<const KernelForm*>& forms_;
   bool as_arguments_;
+  std::int64_t end_of_arena_ = aligned_bytes(program_.arena_bytes);
 };
 
 }  // namespace

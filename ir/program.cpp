@@ -41,6 +41,19 @@ std::string places_text(const Program& program, const std::vector<Place>& places
 
 constexpr std::size_t kWidest = 40;  // a step may read a lot
 
+// 0 where shape and format say nothing sound; it sticks at the largest value where it is too large.
+std::int64_t bytes_of(const Program& program, const Buffer& buffer) {
+  const auto sound = [](std::int64_t extent) { return extent >= 1 && extent <= kMaxImageBytes; };
+  if (program.batch < 1 || !std::ranges::all_of(buffer.shape, sound)) return 0;
+  if (!buffer.map) {
+    return saturating_product({program.pieces(buffer), image_words(buffer.format, buffer.shape), kWordBytes});
+  }
+  const auto& [images, rows, cols] = *buffer.map;
+  if (buffer.shape.size() != 3 || images < 1 || rows < 1 || cols < 1) return 0;
+  return map_bytes(*buffer.map, {program.batch, static_cast<int>(buffer.shape[0]), static_cast<int>(buffer.shape[1]),
+                                 static_cast<int>(buffer.shape[2])});
+}
+
 std::string life_text(const Buffer& buffer) {
   return buffer.first < 0 ? "none" : fmt::format("{}-{}", buffer.first, buffer.last);
 }
@@ -77,6 +90,32 @@ std::vector<const Buffer*> Program::arguments(BufferHome home) const {
 }
 
 int Program::most_images() const { return arena_bytes == 0 ? kMaxBatch : batch; }
+
+void complete(Program& program) {
+  program.arena_bytes = 0;
+  for (Buffer& buffer : program.buffers) {
+    buffer.bytes = bytes_of(program, buffer);
+    buffer.first = buffer.last = -1;
+    if (buffer.home != BufferHome::arena || buffer.bytes > kMaxArenaBytes) continue;
+    if (buffer.offset < 0 || buffer.offset > kMaxArenaBytes) continue;
+    program.arena_bytes = std::max(program.arena_bytes, aligned_bytes(buffer.offset + buffer.bytes));
+  }
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    Step& step = program.steps[i];
+    const auto use = [&](Place& place) {
+      place.image_stride = 0;
+      if (place.buffer < 0 || place.buffer >= static_cast<int>(program.buffers.size())) return;
+      Buffer& buffer = program.buffers[static_cast<std::size_t>(place.buffer)];
+      if (buffer.bytes > 0) place.image_stride = buffer.bytes / program.pieces(buffer);
+      if (buffer.first < 0) buffer.first = static_cast<int>(i);
+      buffer.last = static_cast<int>(i);
+    };
+    for (Place& place : step.reads) use(place);
+    use(step.writes);
+    if (step.input_map) use(*step.input_map);
+    if (step.output_map) use(*step.output_map);
+  }
+}
 
 const Program& program_for(const std::vector<const Program*>& programs, int images) {
   const Program* best = programs.front();

@@ -4,6 +4,8 @@
 // Tensors lie in buffers. Those of the program's inputs and outputs are the caller's memory; all others are parts of
 // one arena, where buffers that never live at the same time share bytes. Several tensors can lie in one buffer: the
 // inputs of a concat, each at its offset; a tensor in another shape; what an element-wise step writes over its input.
+//
+// Some fields follow from the others: complete() fills them in, no text says them, and verify() holds them to it.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +37,9 @@ struct Buffer {
   TensorFormat format = {};
   // It holds the activity map of a tensor of that shape, in bytes, and the format is the plain one.
   std::optional<ActivityMap> map = {};
+  std::int64_t offset = 0;  // in the arena, a multiple of kBufferAlignment; else 0
+  // These follow from the others.
   std::int64_t bytes = 0;     // of the whole batch, filling of the layout included
-  std::int64_t offset = 0;    // in the arena, a multiple of kBufferAlignment; else 0
   int first = -1, last = -1;  // steps that use it; -1: none does
 
   std::int64_t elements() const;  // of one image of the tensor
@@ -51,7 +54,7 @@ struct Buffer {
 struct Place {
   int buffer = 0;
   std::int64_t offset = 0;        // from the beginning of the buffer
-  std::int64_t image_stride = 0;  // from one image to the next: that of the buffer
+  std::int64_t image_stride = 0;  // from one image to the next: that of the buffer, which it follows from
   std::int64_t run_bytes = 0;
   std::int64_t runs = 1;
   std::int64_t run_stride = 0;                                                       // 0 with one run
@@ -97,7 +100,7 @@ struct Program {
   int batch = 1;     // that it was planned for
   std::vector<Buffer> buffers;
   std::vector<Step> steps;  // in an order in which they can run one after the other
-  std::int64_t arena_bytes = 0;
+  std::int64_t arena_bytes = 0;  // follows from the buffers
   std::int64_t naive_bytes = 0;  // without any sharing: a buffer for each operator's output but the program's
 
   // Pieces of a buffer that lie an image stride apart, of so many images and of the whole batch.
@@ -122,6 +125,10 @@ inline constexpr std::string_view kNetworkName = "network";  // of the programs 
 // many, else the largest; of programs that take any number, the largest that is for no more, else the smallest.
 // `programs`: at least one, batch sizes ascending.
 const Program& program_for(const std::vector<const Program*>& programs, int images);
+
+// Fills in what follows from the rest: bytes and lives of buffers, image strides of places, the size of the arena. Where
+// the rest is not sound, they are 0 or none.
+void complete(Program& program);
 
 // All faults, each a sentence; empty when the program can be run: places lie inside their buffers, arguments are
 // complete, steps wait for earlier ones alone, what a step reads has been written by steps that it waits for, and no

@@ -24,8 +24,7 @@ std::string word_of(std::string_view name) {
 }
 
 std::string text_of(const Place& place) {
-  return fmt::format("{}+{},{},{},{},{}", place.buffer, place.offset, place.image_stride, place.run_bytes, place.runs,
-                     place.run_stride);
+  return fmt::format("{}+{},{},{},{}", place.buffer, place.offset, place.run_bytes, place.runs, place.run_stride);
 }
 
 constexpr std::string_view kNothing = "-", kModel = "model", kMeasured = "measured";
@@ -49,7 +48,6 @@ class Reader {
     const TextLine& named = text_.required("name");
     program_.name = name(named, named.value);
     text_.read("batch", program_.batch);
-    text_.read("arena_bytes", program_.arena_bytes);
     text_.read("naive_bytes", program_.naive_bytes);
     for (const TextLine* line : text_.with_first_word("buffer")) {
       check_number(*line, program_.buffers.size());
@@ -60,6 +58,7 @@ class Reader {
       read_step(*line);
     }
     text_.finish();
+    complete(program_);
     return std::move(program_);
   }
 
@@ -109,18 +108,15 @@ class Reader {
   }
 
   void read_buffer(const TextLine& line) {
-    const auto [home, argument, shape, element, layout, map, bytes, offset, first, last, tensor] = values<11>(
-        line, {"in", "argument", "shape", "element", "layout", "map", "bytes", "offset", "first", "last", "tensor"});
+    const auto [home, argument, shape, element, layout, map, offset, tensor] =
+        values<8>(line, {"in", "argument", "shape", "element", "layout", "map", "offset", "tensor"});
     Buffer buffer;
     buffer.home = text_.named<BufferHome>(line, home);
     buffer.argument = text_.integer32(line, argument);
     for (const std::string_view extent : split(shape, 'x')) buffer.shape.push_back(text_.integer(line, extent));
     buffer.format = {text_.named<ElementType>(line, element), text_.named<TensorLayout>(line, layout)};
     if (map != kNothing) buffer.map = cells(line, map);
-    buffer.bytes = text_.integer(line, bytes);
     buffer.offset = text_.integer(line, offset);
-    buffer.first = text_.integer32(line, first);
-    buffer.last = text_.integer32(line, last);
     buffer.tensor = name(line, tensor);
     program_.buffers.push_back(std::move(buffer));
   }
@@ -156,11 +152,11 @@ class Reader {
   Place place(const TextLine& line, std::string_view word) const {
     const Words ends = split(word, '+');
     const Words numbers = split(ends.back(), ',');
-    if (ends.size() != 2 || numbers.size() != 5) {
-      text_.fail_at(line, "expected BUFFER+OFFSET,IMAGE_STRIDE,RUN_BYTES,RUNS,RUN_STRIDE, got '{}'", word);
+    if (ends.size() != 2 || numbers.size() != 4) {
+      text_.fail_at(line, "expected BUFFER+OFFSET,RUN_BYTES,RUNS,RUN_STRIDE, got '{}'", word);
     }
     const auto number = [&](std::size_t i) { return text_.integer(line, numbers[i]); };
-    return {text_.integer32(line, ends[0]), number(0), number(1), number(2), number(3), number(4)};
+    return {text_.integer32(line, ends[0]), number(0), 0, number(1), number(2), number(3)};
   }
 
   void read_step(const TextLine& line) {
@@ -189,18 +185,15 @@ class Reader {
 }  // namespace
 
 std::string to_text(const Program& program) {
-  std::string text = fmt::format("name: {}\nbatch: {}\narena_bytes: {}\nnaive_bytes: {}\n", word_of(program.name),
-                                 program.batch, program.arena_bytes, program.naive_bytes);
+  std::string text = fmt::format("name: {}\nbatch: {}\nnaive_bytes: {}\n", word_of(program.name), program.batch,
+                                 program.naive_bytes);
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer& b = program.buffers[i];
-    text += fmt::format(
-        "buffer {}: in {} argument {} shape {} element {} layout {} map {} bytes {} offset {} first {} last {} tensor "
-        "{}\n",
-        i, to_string(b.home), b.argument, fmt::join(b.shape, "x"), to_string(b.format.element),
-        to_string(b.format.layout), b.map ? print(*b.map) : kNothing, b.bytes, b.offset, b.first, b.last,
-        word_of(b.tensor));
+    text += fmt::format("buffer {}: in {} argument {} shape {} element {} layout {} map {} offset {} tensor {}\n", i,
+                        to_string(b.home), b.argument, fmt::join(b.shape, "x"), to_string(b.format.element),
+                        to_string(b.format.layout), b.map ? print(*b.map) : kNothing, b.offset, word_of(b.tensor));
   }
-  text += "# a place: buffer+offset,image stride,bytes of a run,runs of an image,run stride\n";
+  text += "# a place: buffer+offset,bytes of a run,runs of an image,run stride\n";
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
     std::vector<std::string> reads;

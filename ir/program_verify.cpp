@@ -10,6 +10,7 @@
 
 #include "ir/faults.h"
 #include "ir/limits.h"
+#include "ir/network.h"
 #include "ir/printable.h"
 #include "ir/program.h"
 #include "ir/saturate.h"
@@ -87,6 +88,8 @@ class Verifier {
     check_sizes();
     if (!faults_.empty()) return faults_.take();
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
+    check_what_follows();
+    if (!faults_.empty()) return faults_.take();
     check_arguments(BufferHome::input);
     check_arguments(BufferHome::output);
     check_naive_bytes();
@@ -94,7 +97,6 @@ class Verifier {
     // What follows computes with places and orders that the rules before have found sound.
     if (!faults_.empty()) return faults_.take();
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
-      check_life(static_cast<int>(i));
       check_races(static_cast<int>(i));
       check_reads(static_cast<int>(i));
     }
@@ -128,18 +130,31 @@ class Verifier {
     }
   }
 
+  void check_what_follows() {
+    Program completed = program_;
+    complete(completed);
+    const auto same_places = [](const Step& a, const Step& b) {
+      return a.reads == b.reads && a.writes == b.writes && a.input_map == b.input_map && a.output_map == b.output_map;
+    };
+    if (completed.arena_bytes != program_.arena_bytes || completed.buffers != program_.buffers ||
+        !std::ranges::equal(completed.steps, program_.steps, same_places)) {
+      faults_.add("its sizes and lives are not those that follow from its buffers and steps");
+    }
+  }
+
   void check_buffer(int index) {
     const Buffer& b = buffer(index);
-    if (b.bytes < 1 || b.bytes > kMaxArenaBytes) {
-      faults_.add("{} has {} bytes; allowed are 1 to {}", buffer_name(index), b.bytes, kMaxArenaBytes);
-      return;
-    }
     if (b.map) {
       check_map(index);
     } else {
       check_format(index);
     }
+    if (b.bytes > kMaxArenaBytes) {
+      faults_.add("{} has {} bytes; at most {} are allowed", buffer_name(index), b.bytes, kMaxArenaBytes);
+      return;
+    }
     if (b.home == BufferHome::arena) {
+      if (b.first < 0) faults_.add("{} is used by no step", buffer_name(index));
       if (b.argument != -1) faults_.add("{} is an argument, but lies in the arena", buffer_name(index));
       if (b.offset % kBufferAlignment != 0) {
         faults_.add(
@@ -168,10 +183,7 @@ class Verifier {
     }
     const ActivityExtent tensor = {program_.batch, static_cast<int>(b.shape[0]), static_cast<int>(b.shape[1]),
                                    static_cast<int>(b.shape[2])};
-    if (faults_.add_all(burin::verify(*b.map, tensor, 1, "the map"), buffer_name(index) + ": ")) return;
-    if (b.bytes != map_bytes(*b.map, tensor)) {
-      faults_.add("{} has {} bytes, and its map {}", buffer_name(index), b.bytes, map_bytes(*b.map, tensor));
-    }
+    faults_.add_all(burin::verify(*b.map, tensor, 1, "the map"), buffer_name(index) + ": ");
     if (!b.format.is_plain()) faults_.add("{} is a map, which has no format", buffer_name(index));
   }
 
@@ -183,18 +195,12 @@ class Verifier {
                   to_string(layout));
       return;
     }
-    std::int64_t elements = program_.pieces(b) * images_together(layout);
-    for (std::size_t axis = 0; axis < b.shape.size(); ++axis) {
-      const bool rounded_up = axis == 0 && b.shape.size() == 3;
-      const int together = rounded_up ? channels_together(layout) : 1;
-      elements = saturating_product({elements, ceil_div(std::max<std::int64_t>(0, b.shape[axis]), together), together});
-    }
     if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
       faults_.add("{} has {} axes; allowed are 1 to {}", buffer_name(index), b.shape.size(), kMaxActivationRank);
       return;
     }
-    if (elements != b.bytes / bytes_of(element) || b.bytes % bytes_of(element) != 0) {
-      faults_.add("{} has {} bytes, which are not the {} elements of its shape", buffer_name(index), b.bytes, elements);
+    if (b.bytes < 1) {
+      faults_.add("{} is {}; extents are 1 to {}", buffer_name(index), shape_text(b.shape), kMaxImageBytes);
     }
     if (layout != TensorLayout::nchw && b.shape.size() != 3) {
       faults_.add("{} lies in {}, which only images do", buffer_name(index), to_string(layout));
@@ -223,11 +229,14 @@ class Verifier {
   void check_naive_bytes() {
     std::int64_t sum = 0;
     for (const Buffer& b : program_.buffers) {
-      if (b.home == BufferHome::arena) sum = std::min(kSaturated - b.bytes, sum) + b.bytes;
+      if (b.home == BufferHome::arena) sum += aligned_bytes(std::min(b.bytes, kMaxArenaBytes));
     }
     if (program_.naive_bytes < sum) {
       faults_.add("without sharing {} bytes would be taken, but the arena's buffers alone are {}", program_.naive_bytes,
                   sum);
+    }
+    if (program_.arena_bytes > sum) {
+      faults_.add("the arena has {} bytes, and its buffers together {}", program_.arena_bytes, sum);
     }
   }
 
@@ -239,12 +248,7 @@ class Verifier {
     }
     const Buffer& b = buffer(place.buffer);
     if (writes && b.home == BufferHome::input) faults_.add("{} to an input of the program", name);
-    const std::int64_t stride = b.bytes / program_.pieces(b);
-    if (place.image_stride != stride) {
-      faults_.add("{} images {} bytes apart, but those of {} are {}", name, place.image_stride,
-                  buffer_name(place.buffer), stride);
-      return;
-    }
+    const std::int64_t stride = place.image_stride;
     const bool one_run = place.runs == 1 && place.run_stride == 0;
     const bool many_runs =
         place.runs > 1 && place.runs <= stride && place.run_stride <= stride && place.run_stride >= place.run_bytes;
@@ -303,19 +307,6 @@ class Verifier {
       last = before;
     }
     order_.add(sound ? step.after : std::vector<int>());
-  }
-
-  void check_life(int index) {
-    const Buffer& b = buffer(index);
-    int first = -1, last = -1;
-    for (const Touch& touch : touches(index)) {
-      first = first < 0 ? touch.step : std::min(first, touch.step);
-      last = std::max(last, touch.step);
-    }
-    if (b.first != first || b.last != last) {
-      faults_.add("{} lives from step {} to {}, but is used from {} to {}", buffer_name(index), b.first, b.last, first,
-                  last);
-    }
   }
 
   void check_races(int index) {

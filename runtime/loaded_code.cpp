@@ -105,7 +105,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
                                               const Kernel& kernel, bool force_jit) {
   const KernelBinary& binary = select_binary(kernel, device.info(), force_jit);
   check_limits(kernel, device.info());
-  const std::string& code = package->files.at(binary.path);
+  const std::shared_ptr<const std::string> code = package->files.at(binary.path).content();
   auto loaded = std::make_shared<LoadedCode>();
   loaded->device = device.state();
   loaded->package = package;
@@ -116,13 +116,13 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
                                        loaded->from == LoadedFrom::cubin ? "cubin" : "PTX", binary.arch);
 
   const ContextScope scope(*loaded->device);
-  load_module(*loaded, code, what);
+  load_module(*loaded, *code, what);
   const DriverTable& driver = *loaded->device->driver;
   check(driver, driver.cuModuleGetFunction(&loaded->function, loaded->module, kernel.symbol.c_str()),
         "cuModuleGetFunction", what);
   configure_function(*loaded, what);
   if (!kernel.weights.empty()) {
-    loaded->weights = DeviceBuffer(device, std::span<const char>(package->files.at(kernel.weights)));
+    loaded->weights = DeviceBuffer(device, std::span<const char>(*package->files.at(kernel.weights).content()));
   }
   return loaded;
 }

@@ -66,6 +66,7 @@ int verify_package(VerifyArguments arguments) {
     refuse_given(*arguments.command, {"--jobs"}, "a GPU verifies one kernel after the other");
   }
   const Package package = read_given_package(arguments.package);
+  check_contents(package);
   refuse_package("--against", arguments.against);
   check_effects(arguments, package.manifest);
   options.steps = options.steps || options.layer.has_value();

@@ -98,7 +98,7 @@ struct HostPrograms::Impl {
   void make(HostStepKernel& made) const {
     const std::lock_guard lock(made.mutex);
     if (made.host) return;
-    if (!made.kernel->weights.empty()) made.weights = words_of(package.files.at(made.kernel->weights));
+    if (!made.kernel->weights.empty()) made.weights = words_of(*package.files.at(made.kernel->weights).content());
     if (launchers.contains(made.kernel->symbol)) return;
     made.host.emplace(modules(*made.kernel), made.kernel->symbol, made.kernel->form);
   }

@@ -7,6 +7,7 @@
 #include "ir/arena.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/place_values.h"
 #include "ir/saturate.h"
 #include "ir/step_order.h"
 
@@ -47,8 +48,10 @@ class MemoryPlanner {
     draft_steps();
     order_steps();
     make_buffers();
+    complete(program_);  // their sizes
     fill_places();
     lay_out();
+    complete(program_);
     return std::move(program_);
   }
 
@@ -147,7 +150,7 @@ class MemoryPlanner {
            tensor(index).name, program_.batch, size, kMaxArenaBytes);
     }
     program_.buffers.push_back(
-        {tensor(index).name, tensor(index).shape, home, argument, tensor(index).format, std::nullopt, size, 0, -1, -1});
+        {tensor(index).name, tensor(index).shape, home, argument, tensor(index).format});
     return static_cast<int>(program_.buffers.size()) - 1;
   }
 
@@ -174,19 +177,12 @@ class MemoryPlanner {
   }
 
   Place place(int index, const Part& part) const {
-    const int buffer = buffer_of_root_[at(placement_.root(index))];
-    const Buffer& b = program_.buffers[at(buffer)];
-    const std::int64_t stride = b.bytes / program_.pieces(b);
-    return {buffer,    (placement_.offset(index) + part.begin) * kWordBytes,
-            stride,    part.run * kWordBytes,
-            part.runs, part.run_stride * kWordBytes};
-  }
-
-  void use(int step, const Place& place) {
-    Buffer& b = program_.buffers[at(place.buffer)];
-    if (b.first < 0) b.first = step;
-    b.last = step;
-    buffer_users_[at(place.buffer)].push_back(step);
+    Place place{.buffer = buffer_of_root_[at(placement_.root(index))]};
+    place.offset = (placement_.offset(index) + part.begin) * kWordBytes;
+    place.run_bytes = part.run * kWordBytes;
+    place.runs = part.runs;
+    place.run_stride = part.run_stride * kWordBytes;
+    return place;
   }
 
   void fill_places() {
@@ -202,13 +198,10 @@ class MemoryPlanner {
       if (draft.writes >= 0) {
         step.writes = place(draft.writes, step.is_copy() ? draft.part : whole(draft.writes));
       } else {
-        const int buffer = output_buffers_[at(draft.output)];
-        const Buffer& b = program_.buffers[at(buffer)];
-        const std::int64_t stride = b.bytes / program_.pieces(b);
-        step.writes = {buffer, 0, stride, stride, 1, 0};
+        step.writes = whole_place(program_, program_.buffers[at(output_buffers_[at(draft.output)])]);
       }
-      for (const Place& read : step.reads) use(static_cast<int>(i), read);
-      use(static_cast<int>(i), step.writes);
+      for (const Place& read : step.reads) buffer_users_[at(read.buffer)].push_back(static_cast<int>(i));
+      buffer_users_[at(step.writes.buffer)].push_back(static_cast<int>(i));
       program_.steps.push_back(std::move(step));
     }
   }
@@ -224,17 +217,16 @@ class MemoryPlanner {
     const ArenaLayout layout = lay_out_arena(
         sizes, kBufferAlignment, [&](int a, int b) { return live_together(in_arena[at(a)], in_arena[at(b)]); });
     for (std::size_t i = 0; i < in_arena.size(); ++i) program_.buffers[at(in_arena[i])].offset = layout.offsets[i];
-    program_.arena_bytes = layout.bytes;
-    if (program_.arena_bytes > kMaxArenaBytes) {
+    if (layout.bytes > kMaxArenaBytes) {
       fail(ErrorKind::unsupported, "{}: an arena of {} bytes for a batch of {}; at most {} are allowed",
-           network_.source, program_.arena_bytes, program_.batch, kMaxArenaBytes);
+           network_.source, layout.bytes, program_.batch, kMaxArenaBytes);
     }
   }
 
   bool live_together(int a, int b) const {
-    const Buffer &first = program_.buffers[at(a)], &second = program_.buffers[at(b)];
-    if (first.first > second.first) return live_together(b, a);
-    return first.last >= second.first || !order_.all_before(buffer_users_[at(a)], buffer_users_[at(b)]);
+    const std::vector<int>&first = buffer_users_[at(a)], &second = buffer_users_[at(b)];
+    if (first.front() > second.front()) return live_together(b, a);
+    return first.back() >= second.front() || !order_.all_before(first, second);
   }
 
   const Network& network_;

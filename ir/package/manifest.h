@@ -13,7 +13,7 @@
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 5;
+inline constexpr int kPackageFormatVersion = 6;
 
 struct TensorRecord {
   std::string name;

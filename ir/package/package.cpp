@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -32,12 +33,21 @@ struct ZipError {
   std::string text() { return zip_error_strerror(&error); }
 };
 
+}  // namespace
+
 // A zip archive in memory, open for reading. All errors are Error(bad_input) that starts with the package's name.
-class ZipReader {
+class PackedFiles {
  public:
-  ZipReader(std::string_view bytes, const std::string& name) : name_(name), total_bytes_(bytes.size()) {
+  struct Entry {
+    std::string path;
+    std::uint64_t index = 0;
+    std::int64_t bytes = 0, packed_bytes = 0;
+    std::uint32_t crc32 = 0;
+  };
+
+  PackedFiles(std::string bytes, const std::string& name) : bytes_(std::move(bytes)), name_(name) {
     ZipError error;
-    zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error.error);
+    zip_source_t* source = zip_source_buffer_create(bytes_.data(), bytes_.size(), 0, &error.error);
     if (source == nullptr) bad(error.text());
     zip_ = zip_open_from_source(source, ZIP_RDONLY | ZIP_CHECKCONS, &error.error);
     if (zip_ == nullptr) {
@@ -45,43 +55,57 @@ class ZipReader {
       bad("not a burin package, or a damaged one: " + error.text());
     }
   }
-  ZipReader(const ZipReader&) = delete;
-  ZipReader& operator=(const ZipReader&) = delete;
-  ~ZipReader() { zip_discard(zip_); }
+  PackedFiles(const PackedFiles&) = delete;
+  PackedFiles& operator=(const PackedFiles&) = delete;
+  ~PackedFiles() { zip_discard(zip_); }
 
-  // Each entry by its name. Before any content is read, everything that the directory claims is checked, so that the
-  // memory taken is bounded by the size of the package itself.
-  std::map<std::string, std::string> read_all() {
-    const zip_int64_t entries = zip_get_num_entries(zip_, 0);
-    if (entries > kMaxPackageEntries) bad(fmt::format("{} entries are over {}", entries, kMaxPackageEntries));
-    std::vector<zip_stat_t> stats;
-    std::uint64_t sum = 0, packed = 0;
-    for (zip_int64_t i = 0; i < entries; ++i) {
-      stats.push_back(check_entry(i));
-      sum += stats.back().size;  // at most 100000 * 512 MiB
-      packed += stats.back().comp_size;
+  // What the directory claims, which is checked before any content is expanded, so that the memory taken is bounded by
+  // the size of the package itself.
+  std::vector<Entry> entries() const {
+    const zip_int64_t count = zip_get_num_entries(zip_, 0);
+    if (count > kMaxPackageEntries) bad(fmt::format("{} entries are over {}", count, kMaxPackageEntries));
+    std::vector<Entry> entries;
+    std::int64_t sum = 0, packed = 0;
+    for (zip_int64_t i = 0; i < count; ++i) {
+      const Entry& entry = entries.emplace_back(check_entry(i));
+      sum += entry.bytes;  // at most 100000 * 512 MiB
+      packed += entry.packed_bytes;
     }
-    if (packed > total_bytes_ || sum > static_cast<std::uint64_t>(kMaxPackageBytes)) {
+    if (packed > static_cast<std::int64_t>(bytes_.size()) || sum > kMaxPackageBytes) {
       bad(fmt::format("its entries claim {} bytes, {} expanded; the package has {}, and at most {} are read", packed,
-                      sum, total_bytes_, kMaxPackageBytes));
+                      sum, bytes_.size(), kMaxPackageBytes));
     }
-    std::map<std::string, std::string> files;
-    for (const zip_stat_t& stat : stats) {
-      if (!files.emplace(stat.name, read_entry(stat)).second) {
-        bad(fmt::format("the entry '{}' stands in it twice", printable(stat.name)));
-      }
+    return entries;
+  }
+
+  std::string expand(std::uint64_t index, std::int64_t bytes) const {
+    const std::lock_guard lock(mutex_);
+    const std::string path = printable(zip_get_name(zip_, index, ZIP_FL_ENC_RAW));
+    zip_file_t* file = zip_fopen_index(zip_, index, 0);
+    if (file == nullptr) bad(fmt::format("the entry '{}': {}", path, zip_strerror(zip_)));
+    std::string content(static_cast<std::size_t>(bytes), '\0');
+    std::size_t done = 0;
+    zip_int64_t got = 0;
+    while (done < content.size() && (got = zip_fread(file, content.data() + done, content.size() - done)) > 0) {
+      done += static_cast<std::size_t>(got);
     }
-    return files;
+    // The checksum is compared when the end has been seen.
+    char beyond = 0;
+    if (got >= 0) got = zip_fread(file, &beyond, 1);
+    const std::string reason = got < 0 ? zip_error_strerror(zip_file_get_error(file)) : "it is cut short";
+    zip_fclose(file);
+    if (got != 0 || done != content.size()) bad(fmt::format("the entry '{}' is damaged: {}", path, reason));
+    return content;
   }
 
  private:
   [[noreturn]] void bad(const std::string& text) const { fail(ErrorKind::bad_input, "{}: {}", name_, text); }
 
-  zip_stat_t check_entry(zip_int64_t index) const {
+  Entry check_entry(zip_int64_t index) const {
     zip_stat_t stat;
     zip_stat_init(&stat);
-    const zip_uint64_t needed =
-        ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
+    const zip_uint64_t needed = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD |
+                                ZIP_STAT_CRC | ZIP_STAT_ENCRYPTION_METHOD;
     if (zip_stat_index(zip_, static_cast<zip_uint64_t>(index), ZIP_FL_ENC_RAW, &stat) != 0 ||
         (stat.valid & needed) != needed) {
       bad(fmt::format("entry {} cannot be read: {}", index, zip_strerror(zip_)));
@@ -102,48 +126,38 @@ class ZipReader {
     const auto limit =
         static_cast<std::uint64_t>(stat.name == kManifestPath ? kMaxManifestBytes : kMaxPackageEntryBytes);
     if (stat.size > limit) bad(fmt::format("{} claims {} bytes; at most {} are read", entry, stat.size, limit));
-    return stat;
+    if (stat.comp_size > bytes_.size()) {
+      bad(fmt::format("{} claims {} bytes of a package that has {}", entry, stat.comp_size, bytes_.size()));
+    }
+    return {.path = stat.name,
+            .index = static_cast<std::uint64_t>(index),
+            .bytes = static_cast<std::int64_t>(stat.size),
+            .packed_bytes = static_cast<std::int64_t>(stat.comp_size),
+            .crc32 = stat.crc};
   }
 
-  std::string read_entry(const zip_stat_t& stat) const {
-    zip_file_t* file = zip_fopen_index(zip_, stat.index, 0);
-    if (file == nullptr) bad(fmt::format("the entry '{}': {}", printable(stat.name), zip_strerror(zip_)));
-    std::string content(stat.size, '\0');
-    std::size_t done = 0;
-    zip_int64_t got = 0;
-    while (done < content.size() && (got = zip_fread(file, content.data() + done, content.size() - done)) > 0) {
-      done += static_cast<std::size_t>(got);
-    }
-    // The checksum is compared when the end has been seen.
-    char beyond = 0;
-    if (got >= 0) got = zip_fread(file, &beyond, 1);
-    const std::string reason = got < 0 ? zip_error_strerror(zip_file_get_error(file)) : "it is cut short";
-    zip_fclose(file);
-    if (got != 0 || done != content.size()) {
-      bad(fmt::format("the entry '{}' is damaged: {}", printable(stat.name), reason));
-    }
-    return content;
-  }
-
-  std::string name_;
-  std::uint64_t total_bytes_;
+  std::string bytes_, name_;
   zip_t* zip_ = nullptr;
+  mutable std::mutex mutex_;  // libzip's archives serve one thread at a time
 };
 
-// The files against what the manifest says of them.
-std::vector<std::string> verify_files(const Package& package, const ParsedManifest& parsed) {
+namespace {
+
+// The entries against what the manifest says of them.
+std::vector<std::string> verify_files(const std::map<std::string, PackedFiles::Entry>& entries,
+                                      const ParsedManifest& parsed) {
   Faults faults;
   if (!parsed.files) return {fmt::format("{}: the key \"files\" is missing", kManifestPath)};
   std::set<std::string> listed;
   for (const FileRecord& file : *parsed.files) {
     listed.insert(file.path);
-    const auto found = package.files.find(file.path);
-    if (found == package.files.end()) continue;  // verify(Package) says what it is for
-    if (static_cast<std::int64_t>(found->second.size()) != file.bytes || checksum(found->second) != file.crc32) {
+    const auto found = entries.find(file.path);
+    if (found == entries.end()) continue;  // verify(Package) says what it is for
+    if (found->second.bytes != file.bytes || found->second.crc32 != file.crc32) {
       faults.add("'{}' is not the file that {} was written with", printable(file.path), kManifestPath);
     }
   }
-  for (const auto& [path, content] : package.files) {
+  for (const auto& [path, entry] : entries) {
     if (!listed.contains(path)) faults.add("'{}' is not in the list of files", printable(path));
   }
   return faults.take();
@@ -199,9 +213,9 @@ std::vector<std::string> verify(const Package& package) {
     const auto found = package.files.find(path);
     if (found == package.files.end()) {
       faults.add("{}: {}: the file '{}' is missing", kManifestPath, record, printable(path));
-    } else if (bytes && *bytes != static_cast<std::int64_t>(found->second.size())) {
+    } else if (bytes && *bytes != found->second.bytes()) {
       faults.add("{}: {}: the file '{}' has {} bytes, expected {}", kManifestPath, record, printable(path),
-                 found->second.size(), *bytes);
+                 found->second.bytes(), *bytes);
     }
   };
   for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
@@ -225,24 +239,45 @@ std::vector<std::string> verify(const Package& package) {
   return faults.take();
 }
 
-Package read_package_from_memory(std::string_view bytes, const std::string& name) {
-  Package package;
-  package.files = ZipReader(bytes, name).read_all();
-  const auto manifest = package.files.find(std::string(kManifestPath));
-  if (manifest == package.files.end()) {
+PackageFile::PackageFile(std::string content)
+    : content_(std::make_shared<const std::string>(std::move(content))),
+      bytes_(static_cast<std::int64_t>(content_->size())) {}
+
+std::shared_ptr<const std::string> PackageFile::content() const {
+  if (content_ != nullptr) return content_;
+  return std::make_shared<const std::string>(packed_->expand(index_, bytes_));
+}
+
+void check_contents(const Package& package) {
+  for (const auto& [path, file] : package.files) static_cast<void>(file.content());
+}
+
+Package read_package_from_memory(std::string bytes, const std::string& name) {
+  const auto packed = std::make_shared<const PackedFiles>(std::move(bytes), name);
+  std::map<std::string, PackedFiles::Entry> entries;
+  for (PackedFiles::Entry& entry : packed->entries()) {
+    if (!entries.emplace(entry.path, entry).second) {
+      fail(ErrorKind::bad_input, "{}: the entry '{}' stands in it twice", name, printable(entry.path));
+    }
+  }
+  const auto manifest = entries.find(std::string(kManifestPath));
+  if (manifest == entries.end()) {
     fail(ErrorKind::bad_input, "{}: not a burin package: it is a zip file without {}", name, kManifestPath);
   }
   ParsedManifest parsed;
+  const std::string text = packed->expand(manifest->second.index, manifest->second.bytes);
   try {
-    parsed = parse_json(manifest->second);
+    parsed = parse_json(text);
   } catch (const Error& error) {
     fail(error.kind(), "{}: {}", name, error.what());
   }
-  package.files.erase(manifest);
+  entries.erase(manifest);
+  Package package;
+  for (const auto& [path, entry] : entries) package.files.try_emplace(path, packed, entry.index, entry.bytes);
   package.manifest = std::move(parsed.manifest);
   Faults faults;
   faults.add_all(verify(package));
-  faults.add_all(verify_files(package, parsed));
+  faults.add_all(verify_files(entries, parsed));
   if (!faults.empty()) fail(ErrorKind::bad_input, "{}: {}", name, first_faults(faults.list()));
   return package;
 }

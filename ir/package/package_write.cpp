@@ -129,8 +129,8 @@ void check_names(const Manifest& manifest, const std::string& target) {
 // What a package cannot hold is the user's business: a network that is too big. Other faults are ours.
 void check_limits(const Package& package, const std::string& target) {
   std::int64_t sum = 0;
-  for (const auto& [path, content] : package.files) {
-    const auto bytes = static_cast<std::int64_t>(content.size());
+  for (const auto& [path, file] : package.files) {
+    const std::int64_t bytes = file.bytes();
     if (bytes > kMaxPackageEntryBytes) {
       fail(ErrorKind::unsupported, "{}: its file '{}' would have {} bytes; a package's file has at most {}", target,
            printable(path), bytes, kMaxPackageEntryBytes);
@@ -158,9 +158,11 @@ void write_package(const Package& package, const std::string& path) {
   const std::vector<std::string> faults = verify(package);
   BURIN_CHECK(faults.empty(), "the package for {} is not sound: {} ({} faults)", path, faults.front(), faults.size());
 
+  std::vector<std::shared_ptr<const std::string>> contents;
   std::vector<FileRecord> records;
-  for (const auto& [name, content] : package.files) {
-    records.push_back({name, static_cast<std::int64_t>(content.size()), checksum(content)});
+  for (const auto& [name, file] : package.files) {
+    contents.push_back(file.content());
+    records.push_back({name, file.bytes(), checksum(*contents.back())});
   }
   const std::string manifest = print_json(package.manifest, records);
   if (static_cast<std::int64_t>(manifest.size()) > kMaxManifestBytes) {
@@ -173,7 +175,7 @@ void write_package(const Package& package, const std::string& path) {
   {
     ZipWriter zip;
     zip.add(std::string(kManifestPath), manifest);
-    for (const auto& [name, content] : package.files) zip.add(name, content);
+    for (std::size_t i = 0; i < records.size(); ++i) zip.add(records[i].path, *contents[i]);
     bytes = zip.finish();
   }
   write_file_atomically(path, bytes);

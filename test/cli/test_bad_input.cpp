@@ -86,7 +86,8 @@ TEST_CASE("damaged_packages_are_refused") {
        {std::string(), std::string("PK\x03\x04"), good.substr(0, good.size() / 2), flipped}) {
     CAPTURE(content.size());
     write_file(folder / "bad.burin", content);
-    check_bad_input({"inspect", folder / "bad.burin"}, "bad.burin");
+    // What is damaged may be code, which nobody expands to inspect a package.
+    if (content != flipped) check_bad_input({"inspect", folder / "bad.burin"}, "bad.burin");
     check_bad_input({"verify", folder / "bad.burin", "--against", folder / "w.safetensors", "--device", "host"},
                     "bad.burin");
   }

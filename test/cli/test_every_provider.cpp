@@ -178,7 +178,7 @@ const std::vector<std::pair<std::string, std::string>> kEdits = {
 const std::string& code_of(const Package& package, const Kernel& kernel) {
   const auto ptx = std::ranges::find(kernel.binaries, burin::BinaryKind::ptx, &burin::KernelBinary::kind);
   REQUIRE(ptx != kernel.binaries.end());
-  return package.files.at(ptx->path);
+  return *package.files.at(ptx->path).content();
 }
 
 // The same package with what the fake driver takes for code.

@@ -78,7 +78,7 @@ CompileOptions from(const std::string& file) {
 
 const std::string& file_of(const CompileResult& result, std::size_t kernel, BinaryKind kind) {
   for (const KernelBinary& binary : result.package.manifest.kernels.at(kernel).binaries) {
-    if (binary.kind == kind) return result.package.files.at(binary.path);
+    if (binary.kind == kind) return *result.package.files.at(binary.path).content();
   }
   static const std::string none;
   return none;
@@ -149,7 +149,7 @@ TEST_CASE("compile: a package holds what its manifest says") {
     CHECK(kernel.binaries.size() == (has_assembler() ? 2 : 1));
   }
   REQUIRE(manifest.tensors.size() == 1);
-  CHECK(result.package.files.at(manifest.tensors[0].path).size() == 6 * sizeof(float));
+  CHECK(result.package.files.at(manifest.tensors[0].path).bytes() == 6 * sizeof(float));
   // A program for each, which launches it on memory of its own.
   CHECK(holds_layers(manifest));
   CHECK(program_names(manifest) == std::vector<std::string>{"first", "second"});
@@ -236,13 +236,13 @@ TEST_CASE("compile: what the host runs is made anew from the package") {
   CHECK(dumped.result.edited_modules.empty());
   const Kernel& kernel = package.manifest.kernels[0];
   CHECK_FALSE(kernel.edited);
-  const ConvLayer layer = decode_layer(package.files.at(kernel.layer->data), kernel.op, kernel.layer->shape);
+  const ConvLayer layer = decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
   const SpecialisedModule module = find_provider(kernel.provider)->module_of(kernel, &layer);
   CHECK((print(module) == dumped.text("50-specialised.ll")));
   CHECK((rebuild_module(package, kernel) == to_bitcode(module)));
 
   Package damaged = package;
-  damaged.files.at(kernel.layer->data).resize(3);
+  damaged.files.at(kernel.layer->data) = "cut";
   CHECK(BURIN_THROWN(bad_input, rebuild_module(damaged, kernel)).has("conv"));
   Kernel unknown = kernel;
   unknown.provider = "conv_other";

@@ -30,7 +30,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (bytes.starts_with('{')) {
       read_manifest(bytes);
     } else {
-      require(verify(read_package_from_memory(bytes, "fuzz.burin")).empty());
+      const Package package = read_package_from_memory(std::string(bytes), "fuzz.burin");
+      require(verify(package).empty());
+      check_contents(package);
     }
   } catch (const Error& error) {
     require(error.kind() == ErrorKind::bad_input);

@@ -19,8 +19,8 @@ namespace {
 Program program_of(std::vector<std::int64_t> shape, TensorFormat format = {}) {
   Program program;
   program.batch = 2;
-  Buffer& buffer = program.buffers.emplace_back(Buffer{.tensor = "t", .shape = std::move(shape), .format = format});
-  buffer.bytes = program.pieces(buffer) * image_words(format, buffer.shape) * kWordBytes;
+  program.buffers.push_back({.tensor = "t", .shape = std::move(shape), .format = format});
+  complete(program);
   return program;
 }
 
@@ -92,7 +92,8 @@ TEST_CASE("place values: a map is bytes, cell by cell") {
   // Of five channels: two cells of rows for each two images.
   Program program;
   program.batch = 3;
-  program.buffers.push_back({.tensor = "t.activity", .shape = {5, 4, 4}, .map = ActivityMap{2, 2, 4}, .bytes = 20});
+  program.buffers.push_back({.tensor = "t.activity", .shape = {5, 4, 4}, .map = ActivityMap{2, 2, 4}});
+  complete(program);
   const Place place = whole_place(program, program.buffers[0]);
   CHECK(place == Place{0, 0, 10, 10, 1, 0});
   CHECK(image_groups(program, place, 2) == 1);

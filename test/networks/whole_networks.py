@@ -30,11 +30,11 @@ class Failure(Exception):
     pass
 
 
-def burin(program, *arguments):
+def burin(program, *arguments, **environment):
     """What it prints. Kernels of another test must not be taken for this one's."""
     command = [program, *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, check=False,
-                            env={**os.environ, "BURIN_CACHE": "off", "NO_COLOR": "1"})
+                            env={**os.environ, "BURIN_CACHE": "off", "NO_COLOR": "1", **environment})
     if result.returncode != 0:
         raise Failure(f"{' '.join(command)}\nexit code {result.returncode}\n{result.stdout}{result.stderr}".rstrip())
     return result.stdout
@@ -70,7 +70,7 @@ def compare(outputs, expected):
 def check(program, path, folder, options):
     package = folder / "network.burin"
     compiled = burin(program, "compile", path, "-o", package, "--arch", "sm_90", "--batch", options.batch, "--jobs",
-                     options.jobs)
+                     options.jobs, **({"BURIN_ASSEMBLER": "none"} if options.ptx_only else {}))
     burin(program, "verify", package, "--against", path, "--device", "host", "--seed", options.seed, "--jobs",
           options.jobs, *(["--layers"] if options.layers else []))
     model = onnxruntime_outputs.load(path)
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
     parser.add_argument("--batch", default="1", metavar="LIST", help="batch sizes to compile for (default 1)")
     parser.add_argument("--images", nargs="+", type=int, default=[1], metavar="N", help="batches to run (default 1)")
+    parser.add_argument("--ptx-only", action="store_true", help="the packages have no machine code")
     parser.add_argument("--layers", action="store_true", help="verify step by step, too")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the inputs (default 1)")
     # Tests run side by side: each takes one processor.

@@ -121,26 +121,22 @@ Program sample_program(int batch) {
   program.name = kNetworkName;
   program.batch = batch;
   std::int64_t arena = 0;
-  const auto buffer = [&](const char* tensor, std::vector<std::int64_t> shape, BufferHome home, int argument, int first,
-                          int last) {
+  const auto buffer = [&](const char* tensor, std::vector<std::int64_t> shape, BufferHome home, int argument) {
     Buffer added{.tensor = tensor, .shape = std::move(shape), .home = home, .argument = argument};
-    added.bytes = batch * added.elements() * kBytes;
-    added.first = first;
-    added.last = last;
     if (home == BufferHome::arena) {
       added.offset = arena;
-      arena += aligned_bytes(added.bytes);
+      arena += aligned_bytes(batch * added.elements() * kBytes);
     }
     program.buffers.push_back(std::move(added));
   };
-  buffer("image", {8, kSide, kSide}, BufferHome::input, 0, kConv1, kConv1);
-  buffer("shift", {kSampleFeatures}, BufferHome::input, 1, kAdd, kAdd);
-  buffer("scores", {kSampleFeatures}, BufferHome::output, 0, kAdd, kAdd);
-  buffer("features", {16, kSide, kSide}, BufferHome::output, 1, kCopy, kCopy);
-  buffer("a", {16, kSide, kSide}, BufferHome::arena, -1, kConv1, kCopy);
-  buffer("concat", {32, kSide, kSide}, BufferHome::arena, -1, kLeft, kFc);
-  buffer("t", {kSampleFeatures}, BufferHome::arena, -1, kFc, kAdd);
-  program.arena_bytes = program.naive_bytes = arena;
+  buffer("image", {8, kSide, kSide}, BufferHome::input, 0);
+  buffer("shift", {kSampleFeatures}, BufferHome::input, 1);
+  buffer("scores", {kSampleFeatures}, BufferHome::output, 0);
+  buffer("features", {16, kSide, kSide}, BufferHome::output, 1);
+  buffer("a", {16, kSide, kSide}, BufferHome::arena, -1);
+  buffer("concat", {32, kSide, kSide}, BufferHome::arena, -1);
+  buffer("t", {kSampleFeatures}, BufferHome::arena, -1);
+  program.naive_bytes = arena;
 
   const Place a = whole_buffer(kA, kTensorBytes), t = whole_buffer(kT, kSampleFeatures * kBytes);
   const auto half = [](std::int64_t offset) { return Place{kConcat, offset, kConcatBytes, kTensorBytes, 1, 0}; };
@@ -161,6 +157,7 @@ Program sample_program(int batch) {
         "operator_" + program.steps[static_cast<std::size_t>(step)].name;
   }
   program.steps[kConv1].options = {{"conv_baked", 2.25}, {"conv_dense", 4, true}};
+  complete(program);
   return program;
 }
 

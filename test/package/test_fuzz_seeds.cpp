@@ -18,7 +18,9 @@ TEST_CASE("fuzz seeds: each can be read") {
       CHECK(verify(parse_manifest(bytes)) == std::vector<std::string>{});
     } else {
       ++packages;
-      CHECK(verify(read_package_from_memory(bytes, name)) == std::vector<std::string>{});
+      const Package package = read_package_from_memory(bytes, name);
+      check_contents(package);
+      CHECK(verify(package) == std::vector<std::string>{});
     }
   }
   CHECK(manifests >= 5);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "ir/layer_data.h"
 #include "ir/limits.h"
@@ -39,7 +41,7 @@ ZipEntry& entry(std::vector<ZipEntry>& entries, const std::string& name) {
 bool same(const Package& a, const Package& b) { return a.manifest == b.manifest && a.files == b.files; }
 
 std::string read_error(const std::string& bytes) {
-  return error_of([&] { read_package_from_memory(bytes, "x.burin"); });
+  return error_of([&] { check_contents(read_package_from_memory(bytes, "x.burin")); });
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -86,7 +88,7 @@ TEST_CASE("package: round trip from memory, also when another tool has stored th
 TEST_CASE("package: the layer that its kernels were made of can be had from it") {
   const Package package = read_package_from_memory(sample_bytes(), "x.burin");
   for (const Kernel& kernel : package.manifest.kernels) {
-    const ConvLayer layer = decode_layer(package.files.at(kernel.layer->data), kernel.op, kernel.layer->shape);
+    const ConvLayer layer = decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
     CHECK(layer.name == "features.3");
     CHECK(verify(layer).empty());
     CHECK(std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; }) == kernel.layer->nonzeros);
@@ -130,7 +132,11 @@ TEST_CASE("package: any flipped byte is detected or changes nothing that is read
     damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
     INFO("byte " << i);
     Package read;
-    if (error_of([&] { read = read_package_from_memory(damaged, "x.burin"); }) == "no error") {
+    const std::string error = error_of([&] {
+      read = read_package_from_memory(damaged, "x.burin");
+      check_contents(read);
+    });
+    if (error == "no error") {
       CHECK(same(read, package));
       ++unnoticed;
     }
@@ -153,6 +159,45 @@ TEST_CASE("package: a flipped byte in a cubin is named, whether it is stored or 
     INFO(i);
     CHECK(read_error(damaged).starts_with("x.burin: the entry '" + kCubin + "' is damaged: "));
   }
+}
+
+TEST_CASE("package: a damaged file is an error when it is asked for, each time, and no other file's") {
+  std::string stored = make_zip(sample_entries());
+  stored[content_of(stored, kCubin) + 100] ^= 1;
+  const Package package = read_package_from_memory(stored, "x.burin");
+  const std::string damaged = "x.burin: the entry '" + kCubin + "' is damaged: CRC error";
+  int whole = 0;
+  for (int round = 0; round < 2; ++round) {
+    for (const auto& [path, file] : package.files) {
+      INFO(path);
+      std::shared_ptr<const std::string> content;
+      const std::string error = error_of([&] { content = file.content(); });
+      CHECK(error == (path == kCubin ? damaged : "no error"));
+      if (content == nullptr) continue;
+      CHECK((*content == *sample_package().files.at(path).content()));
+      ++whole;
+    }
+  }
+  CHECK(whole == 2 * (static_cast<int>(package.files.size()) - 1));
+}
+
+TEST_CASE("package: many threads read its files at once, after it was copied and is gone") {
+  std::map<std::string, PackageFile> files;
+  {
+    const Package package = read_package_from_memory(sample_bytes(), "x.burin");
+    files = package.files;
+  }
+  const Package expected = sample_package();
+  std::atomic<int> right = 0;
+  std::vector<std::thread> threads;
+  constexpr int kThreads = 4, kRounds = 20;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < kRounds; ++round) right += files == expected.files ? 1 : 0;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  CHECK(right == kThreads * kRounds);
 }
 
 TEST_CASE("package: an entry exchanged for another of the same size is detected") {
@@ -273,17 +318,17 @@ TEST_CASE("package: too many entries") {
 TEST_CASE("package: a wrong version names the file and what this burin reads") {
   const std::string error = read_error(make_zip({{.name = "manifest.json", .content = "{\"format_version\": 9}"}}));
   contains(error, "x.burin: manifest.json: format_version: 9 is not one this burin");
-  contains(error, "it reads 5");
+  contains(error, "it reads 6");
 }
 
 TEST_CASE("package: one of format 4 gives one clear error that says how to compile it anew") {
   std::vector<ZipEntry> entries = sample_entries();
   std::string& manifest = entry(entries, "manifest.json").content;
-  const std::string version = "\"format_version\": 5";
+  const std::string version = "\"format_version\": 6";
   manifest.replace(manifest.find(version), version.size(), "\"format_version\": 4");
   CHECK(read_error(make_zip(entries)) ==
         "x.burin: manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 5. Compile it again from its weights or model: 'burin compile'");
+        ") reads: it reads 6. Compile it again from its weights or model: 'burin compile'");
 }
 
 TEST_CASE("package: hostile numbers in the manifest are refused") {

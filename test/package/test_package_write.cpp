@@ -106,7 +106,7 @@ TEST_CASE("package: libzip lists manifest.json first, then the files in order, d
     INFO(entry.name);
     CHECK(entry.stored == entry.content.empty());
     CHECK(entry.dated_1980);
-    if (entry.name != kManifestPath) CHECK(package.files.at(entry.name) == entry.content);
+    if (entry.name != kManifestPath) CHECK(*package.files.at(entry.name).content() == entry.content);
   }
 }
 
@@ -116,9 +116,9 @@ TEST_CASE("package: machine code is deflated, like all else") {
   write_package(package, folder / "sample.burin");
   const std::string bytes = read_file(folder / "sample.burin");
   int cubins = 0;
-  for (const auto& [path, content] : package.files) {
+  for (const auto& [path, file] : package.files) {
     INFO(path);
-    CHECK((content.empty() || bytes.find(content) == bytes.npos));
+    CHECK((file.bytes() == 0 || bytes.find(*file.content()) == bytes.npos));
     if (path.ends_with(".cubin")) ++cubins;
   }
   CHECK(cubins == 2);

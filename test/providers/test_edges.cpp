@@ -44,7 +44,7 @@ TEST_CASE("providers: conversions between formats") { check_all(convert_cases())
 TEST_CASE("providers: fully connected layers") { check_all(linear_cases()); }
 
 TEST_CASE("providers: those of random graphs") {
-  constexpr int kGraphs = 60;
+  constexpr int kGraphs = 30;
   ProviderCheck check;
   check.before = 4;
   check.behind = 1;

@@ -15,11 +15,11 @@ using namespace burin_test;
 namespace {
 
 // The sample package as a file that is gone again afterwards.
-struct PackageFile {
+struct PackageOnDisk {
   std::string path =
       (std::filesystem::temp_directory_path() / ("burin_c_api_" + std::to_string(getpid()) + ".burin")).string();
-  explicit PackageFile(const burin::Package& package = *sample_package()) { burin::write_package(package, path); }
-  ~PackageFile() { std::filesystem::remove(path); }
+  explicit PackageOnDisk(const burin::Package& package = *sample_package()) { burin::write_package(package, path); }
+  ~PackageOnDisk() { std::filesystem::remove(path); }
 };
 
 // What a C program does from beginning to end; the first status that is not BURIN_OK. All handles are released.
@@ -72,7 +72,7 @@ burin_status c_session(const std::string& path) {
 }  // namespace
 
 TEST_CASE("c_api: whole_session") {
-  const PackageFile file;
+  const PackageOnDisk file;
   FakeDriver fake;
   const burin_status status = c_session(file.path);
   INFO(burin_last_error());
@@ -82,7 +82,7 @@ TEST_CASE("c_api: whole_session") {
 }
 
 TEST_CASE("c_api: each_call_failing_in_turn") {
-  const PackageFile file;
+  const PackageOnDisk file;
   for (int n = 1;; ++n) {
     FakeDriver fake;
     fake.fail_at = n;
@@ -139,7 +139,7 @@ TEST_CASE("c_api: null_arguments") {
 }
 
 TEST_CASE("c_api: package_contents") {
-  const PackageFile file;
+  const PackageOnDisk file;
   FakeDriver fake;
   burin_device* device = nullptr;
   burin_package* package = nullptr;
@@ -200,7 +200,7 @@ TEST_CASE("c_api: layouts_and_alignments") {
       plan.output().alignment = plan.residual().alignment = 64;
     });
   });
-  const PackageFile file(*package);
+  const PackageOnDisk file(*package);
   FakeDriver fake;
   burin_device* device = nullptr;
   burin_package* loaded = nullptr;
@@ -230,7 +230,7 @@ TEST_CASE("c_api: half_tensors") {
   const auto package = half_sample_package(burin::Precision::bf16, [](std::vector<burin::Kernel>& kernels) {
     edit_template(kernels.back(), [](burin::TemplatePlan& plan) { plan.output().element = burin::ElementType::f16; });
   });
-  const PackageFile file(*package);
+  const PackageOnDisk file(*package);
   FakeDriver fake;
   burin_device* device = nullptr;
   burin_package* loaded = nullptr;
@@ -318,7 +318,7 @@ TEST_CASE("c_api: activity_maps") {
   const auto package = sample_package({}, [](std::vector<burin::Kernel>& kernels) {
     edit_baked(kernels.front(), [](burin::BakedPlan& plan) { plan.skips = burin::ActivityMap{2, 7, 7}; });
   });
-  const PackageFile file(*package);
+  const PackageOnDisk file(*package);
   burin_device* device = nullptr;
   burin_package* opened = nullptr;
   burin_kernel* kernel = nullptr;

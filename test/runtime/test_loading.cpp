@@ -171,8 +171,8 @@ TEST_CASE("loading: shared_memory_is_opted_into") {
 TEST_CASE("loading: symbol_missing_from_the_code") {
   FakeDriver fake;
   auto package = sample_package({{"sm_90"}, {}});
-  std::string& code = package->files.at("kernels/conv1_b1.sm_90.cubin");
-  code = std::string(code.size(), '?');
+  PackageFile& code = package->files.at("kernels/conv1_b1.sm_90.cubin");
+  code = std::string(static_cast<std::size_t>(code.bytes()), '?');
   const LoadedPackage loaded(Device::open(0), package, "sample");
   CHECK(BURIN_THROWN(device, loaded.kernel("conv1", 1)).has("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND"));
 }

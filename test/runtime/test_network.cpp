@@ -105,19 +105,19 @@ std::shared_ptr<Package> small_images(int batch, int alignment, TensorFormat for
   Program program;
   program.name = kNetworkName;
   program.batch = batch;
-  const auto buffer = [&](const char* name, BufferHome home, int first, int last) {
-    Buffer added{.tensor = name, .shape = {1, 4, 7}, .home = home, .format = format, .first = first, .last = last};
+  const auto buffer = [&](const char* name, BufferHome home) {
+    Buffer added{.tensor = name, .shape = {1, 4, 7}, .home = home, .format = format};
     if (home != BufferHome::arena) added.argument = 0;
-    added.bytes = program.pieces(added) * 112;
     program.buffers.push_back(std::move(added));
   };
-  buffer("x", BufferHome::input, 0, 0);
-  buffer("y", BufferHome::output, 1, 1);
-  buffer("t", BufferHome::arena, 0, 1);
-  program.arena_bytes = program.naive_bytes = 256;
+  buffer("x", BufferHome::input);
+  buffer("y", BufferHome::output);
+  buffer("t", BufferHome::arena);
   const Place x = {0, 0, 112, 112, 1, 0}, y = {1, 0, 112, 112, 1, 0}, t = {2, 0, 112, 112, 1, 0};
   program.steps = {{"conv", "convolution", 0, "t", {x}, t, {}}, {"again", "convolution", 1, "y", {t}, y, {0}}};
   for (Step& step : program.steps) step.kernel = kernel.symbol;
+  complete(program);
+  program.naive_bytes = program.arena_bytes;
   package->manifest.programs = {program};
   return package;
 }
@@ -331,7 +331,7 @@ TEST_CASE("network: a map between two steps, and launches without one") {
   for (Kernel& kernel : package->manifest.kernels) {  // their parameters are others now
     for (KernelBinary& binary : kernel.binaries) {
       package->files[binary.path] = "code of " + signature(kernel);
-      binary.bytes = static_cast<std::int64_t>(package->files[binary.path].size());
+      binary.bytes = package->files[binary.path].bytes();
     }
   }
   for (Program& program : package->manifest.programs) {
@@ -339,13 +339,10 @@ TEST_CASE("network: a map between two steps, and launches without one") {
     program.buffers.push_back({.tensor = "a.activity",
                                .shape = {16, 14, 14},
                                .map = ActivityMap{1, 14, 14},
-                               .bytes = 16 * program.batch,
-                               .offset = offset,
-                               .first = kConv1,
-                               .last = kLeft});
-    program.arena_bytes += 256;
+                               .offset = offset});
     program.naive_bytes += 256;
     program.steps[kConv1].output_map = program.steps[kLeft].input_map = Place{7, 0, 16, 16, 1, 0};
+    complete(program);
   }
   REQUIRE(verify(package->manifest) == std::vector<std::string>{});
   NetworkSample sample(package);
@@ -649,8 +646,7 @@ TEST_CASE("network: a later run that begins at an address its kernels cannot tak
   program.steps.pop_back();
   program.buffers.pop_back();
   program.steps[0].writes.buffer = 1;
-  program.buffers[1].first = program.buffers[1].last = 0;
-  program.arena_bytes = 0;
+  complete(program);
   REQUIRE(verify(package->manifest) == std::vector<std::string>{});
   const LoadedNetwork layer(LoadedPackage(device, package, "small"));
   const NetworkRun run = layer.bind(three);

@@ -90,29 +90,27 @@ Program program_for_batch(int batch) {
   Program program;
   program.name = kNetworkName;
   program.batch = batch;
-  const std::int64_t bytes = batch * kImageBytes, stride = aligned_bytes(bytes);
-  const auto buffer = [&](const char* name, BufferHome home, std::int64_t offset, int first, int last) {
+  const std::int64_t stride = aligned_bytes(batch * kImageBytes);
+  const auto buffer = [&](const char* name, BufferHome home, std::int64_t offset) {
     program.buffers.push_back({.tensor = name,
                                .shape = {1, kDoubleHeight, kDoubleWidth},
                                .home = home,
                                .argument = home == BufferHome::arena ? -1 : 0,
-                               .bytes = bytes,
-                               .offset = offset,
-                               .first = first,
-                               .last = last});
+                               .offset = offset});
   };
-  buffer("x", BufferHome::input, 0, 0, 0);
-  buffer("y", BufferHome::output, 0, 3, 3);
-  buffer("a", BufferHome::arena, 0, 0, 2);
-  buffer("left", BufferHome::arena, stride, 1, 3);
-  buffer("right", BufferHome::arena, 2 * stride, 2, 3);
+  buffer("x", BufferHome::input, 0);
+  buffer("y", BufferHome::output, 0);
+  buffer("a", BufferHome::arena, 0);
+  buffer("left", BufferHome::arena, stride);
+  buffer("right", BufferHome::arena, 2 * stride);
   const auto whole = [](int index) { return Place{index, 0, kImageBytes, kImageBytes, 1, 0}; };
   program.steps = {{"first", "convolution", 0, "a", {whole(0)}, whole(2), {}},
                    {"left", "convolution", 1, "left", {whole(2)}, whole(3), {0}},
                    {"right", "convolution", 2, "right", {whole(2)}, whole(4), {0}},
                    {"sum", "add", 3, "y", {whole(3), whole(4)}, whole(1), {1, 2}}};
   for (Step& step : program.steps) step.kernel = step.name == "sum" ? "operator_sum" : "double_b1";
-  program.arena_bytes = program.naive_bytes = 3 * stride;
+  program.naive_bytes = 3 * stride;
+  complete(program);
   return program;
 }
 

@@ -197,7 +197,7 @@ TEST_CASE("plan: the slices of a plan have nearly the same work") {
 
 TEST_CASE("plan: random layers") {
   burin_test::Random random(71);
-  for (int i = 0; i < 120; ++i) {
+  for (int i = 0; i < 60; ++i) {
     const ConvShape shape = burin_test::random_shape(random);
     const double density = random.chance(0.1) ? 0.0 : random.chance(0.1) ? 1.0 : random.real() * random.real();
     check_plans(burin_test::make_layer("random, seed 71, case " + std::to_string(i), shape, density, 7000 + i),
