@@ -175,7 +175,7 @@ const std::vector<std::pair<std::string, std::string>> kEdits = {
     {"30-plan.txt", "# edited\n"}, {"50-specialised.ll", "; edited\n"}, {"60-kernel.ptx", "// edited\n"}};
 
 // Its PTX.
-const std::string& code_of(const Package& package, const Kernel& kernel) {
+std::string code_of(const Package& package, const Kernel& kernel) {
   const auto ptx = std::ranges::find(kernel.binaries, burin::BinaryKind::ptx, &burin::KernelBinary::kind);
   REQUIRE(ptx != kernel.binaries.end());
   return *package.files.at(ptx->path).content();

@@ -76,12 +76,11 @@ CompileOptions from(const std::string& file) {
   return options;
 }
 
-const std::string& file_of(const CompileResult& result, std::size_t kernel, BinaryKind kind) {
+std::string file_of(const CompileResult& result, std::size_t kernel, BinaryKind kind) {
   for (const KernelBinary& binary : result.package.manifest.kernels.at(kernel).binaries) {
     if (binary.kind == kind) return *result.package.files.at(binary.path).content();
   }
-  static const std::string none;
-  return none;
+  return {};
 }
 
 std::vector<std::string> symbols(const CompileResult& result) {
