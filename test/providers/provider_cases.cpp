@@ -229,11 +229,11 @@ std::vector<OperatorCase> linear_cases() {
   add("vectors", linear(256, 10, true, Activation::none));
   add("with_a_rest", linear(1028, 37, false, Activation::leaky_relu));
   add("odd_features", linear(1031, 5, true, Activation::sigmoid));
-  add("many_outputs", linear(33, 2113, true, Activation::silu));
+  add("many_outputs", linear(33, 1057, true, Activation::silu));
   add("sparse", linear(300, 40, true, Activation::relu, 0.1));
   add("sparse_one_output", linear(1000, 1, false, Activation::none, 0.2));
-  add("sparse_many_outputs", linear(257, 3000, true, Activation::none, 0.15));
-  add("sparse_large", linear(9216, 70, true, Activation::relu, 0.09));
+  add("sparse_many_outputs", linear(257, 1300, true, Activation::none, 0.15));
+  add("sparse_large", linear(9216, 24, true, Activation::relu, 0.09));
   add("sparse_nearly_empty", linear(5000, 9, true, Activation::sigmoid, 0.002));
   add("sparse_far_apart", linear(20000, 7, true, Activation::none, 0.0005));
   add("sparse_too_large_for_four_images", linear(30000, 5, false, Activation::none, 0.05));
@@ -241,7 +241,7 @@ std::vector<OperatorCase> linear_cases() {
   add("half_zero", linear(512, 33, true, Activation::silu, 0.5));
   add("all_zero", linear(64, 9, true, Activation::none, 0));
   add("all_zero_without_bias", linear(65, 3, false, Activation::none, 0));
-  add("relu6", linear(64, 1100, true, Activation::relu6));
+  add("relu6", linear(64, 300, true, Activation::relu6));
   return cases;
 }
 
