@@ -99,7 +99,7 @@ struct Program {
   std::string name;  // of what it computes: the layer's, or kNetworkName
   int batch = 1;     // that it was planned for
   std::vector<Buffer> buffers;
-  std::vector<Step> steps;  // in an order in which they can run one after the other
+  std::vector<Step> steps;       // in an order in which they can run one after the other
   std::int64_t arena_bytes = 0;  // follows from the buffers
   std::int64_t naive_bytes = 0;  // without any sharing: a buffer for each operator's output but the program's
 
@@ -126,8 +126,8 @@ inline constexpr std::string_view kNetworkName = "network";  // of the programs 
 // `programs`: at least one, batch sizes ascending.
 const Program& program_for(const std::vector<const Program*>& programs, int images);
 
-// Fills in what follows from the rest: bytes and lives of buffers, image strides of places, the size of the arena. Where
-// the rest is not sound, they are 0 or none.
+// Fills in what follows from the rest: bytes and lives of buffers, image strides of places, the size of the arena.
+// Where the rest is not sound, they are 0 or none.
 void complete(Program& program);
 
 // All faults, each a sentence; empty when the program can be run: places lie inside their buffers, arguments are

@@ -185,8 +185,8 @@ class Reader {
 }  // namespace
 
 std::string to_text(const Program& program) {
-  std::string text = fmt::format("name: {}\nbatch: {}\nnaive_bytes: {}\n", word_of(program.name), program.batch,
-                                 program.naive_bytes);
+  std::string text =
+      fmt::format("name: {}\nbatch: {}\nnaive_bytes: {}\n", word_of(program.name), program.batch, program.naive_bytes);
   for (std::size_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer& b = program.buffers[i];
     text += fmt::format("buffer {}: in {} argument {} shape {} element {} layout {} map {} offset {} tensor {}\n", i,

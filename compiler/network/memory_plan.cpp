@@ -149,8 +149,7 @@ class MemoryPlanner {
       fail(ErrorKind::unsupported, "tensor {}: a batch of {} takes {} bytes; at most {} are allowed",
            tensor(index).name, program_.batch, size, kMaxArenaBytes);
     }
-    program_.buffers.push_back(
-        {tensor(index).name, tensor(index).shape, home, argument, tensor(index).format});
+    program_.buffers.push_back({tensor(index).name, tensor(index).shape, home, argument, tensor(index).format});
     return static_cast<int>(program_.buffers.size()) - 1;
   }
 

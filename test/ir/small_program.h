@@ -51,7 +51,7 @@ inline burin::Program mapped_program() {
   const TensorFormat halves = {ElementType::f16, TensorLayout::n2chw};
   buffer("x", BufferHome::input, 0).format = halves;
   buffer("y", BufferHome::output, 0).format = halves;
-  buffer("x.activity", BufferHome::input, 1).map = ActivityMap{2, 2, 4};  // two cells for each two images
+  buffer("x.activity", BufferHome::input, 1).map = ActivityMap{2, 2, 4};   // two cells for each two images
   buffer("y.activity", BufferHome::output, 1).map = ActivityMap{4, 4, 4};  // one cell, beyond the batch
   const Place x = {0, 0, 256, 256, 1, 0}, y = {1, 0, 256, 256, 1, 0};
   program.steps = {{"layer", "convolution", 0, "y", {x}, y, {}}};

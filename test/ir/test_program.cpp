@@ -40,8 +40,7 @@ constexpr TensorFormat kHalves = {ElementType::f16, TensorLayout::n2chw};
 // With the activity map of "a", in the arena, which step 0 writes and step 1 reads.
 Program program_with_inner_map() {
   Program program = small_program();
-  program.buffers.push_back(
-      {.tensor = "a.activity", .shape = {4, 4, 4}, .map = ActivityMap{2, 4, 4}, .offset = 1024});
+  program.buffers.push_back({.tensor = "a.activity", .shape = {4, 4, 4}, .map = ActivityMap{2, 4, 4}, .offset = 1024});
   program.steps[0].output_map = program.steps[1].input_map = Place{5, 0, 4, 4, 1, 0};
   complete(program);
   return program;
@@ -257,9 +256,8 @@ TEST_CASE("program: cells of no images") {
 }
 
 TEST_CASE("program: a map is written before it is read, and lies where nothing else does") {
-  CHECK(mapped_fault([](Program& program) {
-          program.steps[0].output_map.reset();
-        }) == "buffer 3 (y.activity) is an output of the program that is not wholly written");
+  CHECK(mapped_fault([](Program& program) { program.steps[0].output_map.reset(); }) ==
+        "buffer 3 (y.activity) is an output of the program that is not wholly written");
   CHECK(fault_of(program_with_inner_map(), [](Program& program) {
           program.steps[0].output_map.reset();
           program.buffers[5].first = 1;
@@ -373,7 +371,8 @@ TEST_CASE("program: text that is parsed gives the same program") {
 TEST_CASE("program: its text says what a person would ask for") {
   const std::string text = to_text(mapped_program());
   CHECK_THAT(text, Contains("name: layer\nbatch: 3\nnaive_bytes: 0\n"));
-  CHECK_THAT(text, Contains("buffer 0: in input argument 0 shape 4x4x4 element f16 layout n2chw map - offset 0 tensor x\n"));
+  CHECK_THAT(text,
+             Contains("buffer 0: in input argument 0 shape 4x4x4 element f16 layout n2chw map - offset 0 tensor x\n"));
   CHECK_THAT(text, Contains("element f32 layout nchw map 2x2x4 offset 0 tensor x.activity\n"));
   CHECK_THAT(text, Contains("reads 0+0,256,1,0 writes 1+0,256,1,0 input_map 2+0,8,1,0 output_map "
                             "3+0,4,1,0 after none tensor y name layer kernel conv_layer options -\n"));

@@ -88,7 +88,8 @@ TEST_CASE("package: round trip from memory, also when another tool has stored th
 TEST_CASE("package: the layer that its kernels were made of can be had from it") {
   const Package package = read_package_from_memory(sample_bytes(), "x.burin");
   for (const Kernel& kernel : package.manifest.kernels) {
-    const ConvLayer layer = decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
+    const ConvLayer layer =
+        decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
     CHECK(layer.name == "features.3");
     CHECK(verify(layer).empty());
     CHECK(std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; }) == kernel.layer->nonzeros);

@@ -455,10 +455,8 @@ TEST_CASE("programs: activity maps are those of the kernel, or none") {
   CHECK(program_faults([](Program& p) {
           const std::int64_t offset = p.arena_bytes;
           p.naive_bytes += 256;
-          p.buffers.push_back({.tensor = "a.activity",
-                               .shape = {16, 14, 14},
-                               .map = ActivityMap{2, 14, 14},
-                               .offset = offset});
+          p.buffers.push_back(
+              {.tensor = "a.activity", .shape = {16, 14, 14}, .map = ActivityMap{2, 14, 14}, .offset = offset});
           p.steps[kConv1].output_map = p.steps[kLeft].input_map = Place{7, 0, 16, 16, 1, 0};
         }) == Faults{"programs[0]: step 0: it has an output_map, and the kernel has none",
                      "programs[0]: step 1: it has an input_map, and the kernel has none"});
@@ -469,9 +467,8 @@ TEST_CASE("programs: activity maps are those of the kernel, or none") {
         Faults{step + "its input_map is of another tensor than the kernel's"});
   CHECK(half_faults([](Program& p) { p.steps[0].input_map = p.steps[0].reads[0]; }) ==
         Faults{step + "its input_map lies in bf16 n2chw, and the kernel takes map 2x7x14"});
-  CHECK(half_faults([](Program& p) {
-          p.steps[0].reads[1] = *p.steps[0].input_map;
-        }) == Faults{step + "its residual lies in map 2x7x14, and the kernel takes bf16 n2chw"});
+  CHECK(half_faults([](Program& p) { p.steps[0].reads[1] = *p.steps[0].input_map; }) ==
+        Faults{step + "its residual lies in map 2x7x14, and the kernel takes bf16 n2chw"});
 }
 
 TEST_CASE("programs: of one layer have the same arguments") {

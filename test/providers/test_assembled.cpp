@@ -59,7 +59,8 @@ TEST_CASE("assembled templates: the largest of real networks") {
 TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
   int checked = 0;
   for (const OperatorCase& sample : network_cases()) {
-    if (!sample.layer && !std::holds_alternative<Linear>(sample.kind)) continue;  // others copy nothing to shared memory
+    if (!sample.layer && !std::holds_alternative<Linear>(sample.kind))
+      continue;  // others copy nothing to shared memory
     check_assembled(sample, 8, "sm_75");
     ++checked;
   }

@@ -336,10 +336,8 @@ TEST_CASE("network: a map between two steps, and launches without one") {
   }
   for (Program& program : package->manifest.programs) {
     const std::int64_t offset = program.arena_bytes;
-    program.buffers.push_back({.tensor = "a.activity",
-                               .shape = {16, 14, 14},
-                               .map = ActivityMap{1, 14, 14},
-                               .offset = offset});
+    program.buffers.push_back(
+        {.tensor = "a.activity", .shape = {16, 14, 14}, .map = ActivityMap{1, 14, 14}, .offset = offset});
     program.naive_bytes += 256;
     program.steps[kConv1].output_map = program.steps[kLeft].input_map = Place{7, 0, 16, 16, 1, 0};
     complete(program);
