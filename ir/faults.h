@@ -1,4 +1,5 @@
-// The list that a verify() fills: all faults, each a sentence, after a common beginning where there is one.
+// The list that a verify() fills: its faults, each a sentence, after a common beginning where there is one. There is an
+// end to it: what was made to have faults could have more than there is memory.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +21,11 @@ class Faults {
   Faults() = default;
   explicit Faults(std::string prefix) : prefix_(std::move(prefix)) {}
 
-  void add(const std::string& text) { list_.push_back(prefix_ + text); }
+  static constexpr std::size_t kMost = 1000;
+
+  void add(const std::string& text) {
+    if (!full()) list_.push_back(prefix_ + text);
+  }
   template <typename... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {
     add(fmt::format(format, std::forward<Args>(args)...));
@@ -71,6 +76,8 @@ class Faults {
   }
 
   bool empty() const { return list_.empty(); }
+  // What compares all with all can stop.
+  bool full() const { return list_.size() >= kMost; }
   const std::vector<std::string>& list() const { return list_; }
   std::vector<std::string> take() { return std::move(list_); }
 

@@ -11,7 +11,7 @@
 namespace burin {
 namespace {
 
-constexpr std::size_t kMaxAfter = 1 << 20;
+constexpr std::size_t kMaxWaits = 1 << 20;  // of all steps together: ranges of steps are short to write
 
 // Names hold any text; as a word they have no blanks, comments, controls or bytes beyond ASCII.
 std::string word_of(std::string_view name) {
@@ -168,7 +168,10 @@ class Reader {
     step.op = text_.integer32(line, op);
     for (const std::string_view word : split(reads, ';')) step.reads.push_back(place(line, word));
     step.writes = place(line, writes);
-    step.after = text_.integers({line.number, line.key, after, true}, kMaxAfter);
+    // A step waits for earlier ones, each once.
+    step.after =
+        text_.integers({line.number, line.key, after, true}, std::min(program_.steps.size(), kMaxWaits - waits_));
+    waits_ += step.after.size();
     step.tensor = name(line, tensor);
     step.name = name(line, step_name);
     step.input_map = optional_place(line, input_map);
@@ -180,6 +183,7 @@ class Reader {
 
   KeyValueText text_;
   Program program_;
+  std::size_t waits_ = 0;
 };
 
 }  // namespace

@@ -86,9 +86,9 @@ class Verifier {
 
   std::vector<std::string> run() {
     check_sizes();
+    check_what_follows();
     if (!faults_.empty()) return faults_.take();
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(static_cast<int>(i));
-    check_what_follows();
     if (!faults_.empty()) return faults_.take();
     check_arguments(BufferHome::input);
     check_arguments(BufferHome::output);
@@ -96,7 +96,7 @@ class Verifier {
     for (std::size_t i = 0; i < program_.steps.size(); ++i) check_step(static_cast<int>(i));
     // What follows computes with places and orders that the rules before have found sound.
     if (!faults_.empty()) return faults_.take();
-    for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
+    for (std::size_t i = 0; i < program_.buffers.size() && !faults_.full(); ++i) {
       check_races(static_cast<int>(i));
       check_reads(static_cast<int>(i));
     }
@@ -132,6 +132,7 @@ class Verifier {
 
   void check_what_follows() {
     Program completed = program_;
+    for (Step& step : completed.steps) step.after.clear();
     complete(completed);
     const auto same_places = [](const Step& a, const Step& b) {
       return a.reads == b.reads && a.writes == b.writes && a.input_map == b.input_map && a.output_map == b.output_map;
@@ -311,7 +312,7 @@ class Verifier {
 
   void check_races(int index) {
     const std::vector<Touch>& all = touches(index);
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t i = 0; i < all.size() && !faults_.full(); ++i) {
       if (!all[i].writes) continue;
       for (std::size_t j = 0; j < all.size(); ++j) {
         if (all[j].step == all[i].step || (all[j].writes && j < i)) continue;
@@ -357,7 +358,7 @@ class Verifier {
       if (program_.buffers[i].home == BufferHome::arena) by_offset.push_back(static_cast<int>(i));
     }
     std::ranges::sort(by_offset, {}, [&](int index) { return buffer(index).offset; });
-    for (std::size_t i = 0; i < by_offset.size(); ++i) {
+    for (std::size_t i = 0; i < by_offset.size() && !faults_.full(); ++i) {
       const Buffer& b = buffer(by_offset[i]);
       const std::vector<int> steps = steps_of(by_offset[i]);
       for (std::size_t j = i + 1; j < by_offset.size() && buffer(by_offset[j]).offset < b.offset + b.bytes; ++j) {

@@ -78,12 +78,23 @@ class PackedFiles {
     return entries;
   }
 
-  std::string expand(std::uint64_t index, std::int64_t bytes) const {
+  // What several ask for at a time is expanded once.
+  std::shared_ptr<const std::string> expand(std::uint64_t index, std::int64_t bytes) const {
     const std::lock_guard lock(mutex_);
+    std::weak_ptr<const std::string>& expanded = expanded_[index];
+    std::shared_ptr<const std::string> content = expanded.lock();
+    if (content == nullptr) expanded = content = std::make_shared<const std::string>(read(index, bytes));
+    return content;
+  }
+
+ private:
+  [[noreturn]] void bad(const std::string& text) const { fail(ErrorKind::bad_input, "{}: {}", name_, text); }
+
+  std::string read(std::uint64_t index, std::int64_t bytes) const {
     const std::string path = printable(zip_get_name(zip_, index, ZIP_FL_ENC_RAW));
+    std::string content(static_cast<std::size_t>(bytes), '\0');
     zip_file_t* file = zip_fopen_index(zip_, index, 0);
     if (file == nullptr) bad(fmt::format("the entry '{}': {}", path, zip_strerror(zip_)));
-    std::string content(static_cast<std::size_t>(bytes), '\0');
     std::size_t done = 0;
     zip_int64_t got = 0;
     while (done < content.size() && (got = zip_fread(file, content.data() + done, content.size() - done)) > 0) {
@@ -92,14 +103,13 @@ class PackedFiles {
     // The checksum is compared when the end has been seen.
     char beyond = 0;
     if (got >= 0) got = zip_fread(file, &beyond, 1);
-    const std::string reason = got < 0 ? zip_error_strerror(zip_file_get_error(file)) : "it is cut short";
+    const std::string reason = got < 0   ? zip_error_strerror(zip_file_get_error(file))
+                               : got > 0 ? "it is longer than it says"
+                                         : "it is cut short";
     zip_fclose(file);
     if (got != 0 || done != content.size()) bad(fmt::format("the entry '{}' is damaged: {}", path, reason));
     return content;
   }
-
- private:
-  [[noreturn]] void bad(const std::string& text) const { fail(ErrorKind::bad_input, "{}: {}", name_, text); }
 
   Entry check_entry(zip_int64_t index) const {
     zip_stat_t stat;
@@ -126,6 +136,7 @@ class PackedFiles {
     const auto limit =
         static_cast<std::uint64_t>(stat.name == kManifestPath ? kMaxManifestBytes : kMaxPackageEntryBytes);
     if (stat.size > limit) bad(fmt::format("{} claims {} bytes; at most {} are read", entry, stat.size, limit));
+    if (stat.size == 0 && stat.crc != 0) bad(entry + " is damaged: it is empty, which its checksum is not of");
     if (stat.comp_size > bytes_.size()) {
       bad(fmt::format("{} claims {} bytes of a package that has {}", entry, stat.comp_size, bytes_.size()));
     }
@@ -139,6 +150,7 @@ class PackedFiles {
   std::string bytes_, name_;
   zip_t* zip_ = nullptr;
   mutable std::mutex mutex_;  // libzip's archives serve one thread at a time
+  mutable std::map<std::uint64_t, std::weak_ptr<const std::string>> expanded_;
 };
 
 namespace {
@@ -245,7 +257,7 @@ PackageFile::PackageFile(std::string content)
 
 std::shared_ptr<const std::string> PackageFile::content() const {
   if (content_ != nullptr) return content_;
-  return std::make_shared<const std::string>(packed_->expand(index_, bytes_));
+  return packed_->expand(index_, bytes_);
 }
 
 void check_contents(const Package& package) {
@@ -265,9 +277,9 @@ Package read_package_from_memory(std::string bytes, const std::string& name) {
     fail(ErrorKind::bad_input, "{}: not a burin package: it is a zip file without {}", name, kManifestPath);
   }
   ParsedManifest parsed;
-  const std::string text = packed->expand(manifest->second.index, manifest->second.bytes);
+  const std::shared_ptr<const std::string> text = packed->expand(manifest->second.index, manifest->second.bytes);
   try {
-    parsed = parse_json(text);
+    parsed = parse_json(*text);
   } catch (const Error& error) {
     fail(error.kind(), "{}: {}", name, error.what());
   }

@@ -23,8 +23,8 @@ class PackageFile {
       : packed_(std::move(packed)), index_(index), bytes_(bytes) {}
 
   std::int64_t bytes() const { return bytes_; }
-  // Expanded anew by each call where the file is packed, its checksum compared; throws Error(bad_input) where it is
-  // damaged. Threads may call it at once.
+  // Expanded where the file is packed and nobody holds its content, and the checksum compared; throws Error(bad_input)
+  // where it is damaged. Threads may call it at once.
   std::shared_ptr<const std::string> content() const;
   bool operator==(const PackageFile& other) const { return bytes_ == other.bytes_ && *content() == *other.content(); }
 

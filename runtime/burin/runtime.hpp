@@ -253,7 +253,9 @@ struct LoadOptions {
   bool force_jit = false;  // compile the PTX even where a cubin fits
 };
 
-// Reads a package and checks it; needs neither a device nor a driver. package.hpp says what a Package is.
+// Reads a package and checks it, but for the content of its files: each is checked when it is used, so that loading a
+// kernel may still find that the package is damaged. It needs neither a device nor a driver. package.hpp says what a
+// Package is.
 BURIN_API std::shared_ptr<const Package> open_package(const std::string& path);
 
 // A package on one device. Safe to use from several threads.

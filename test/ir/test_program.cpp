@@ -6,6 +6,7 @@
 #include <functional>
 #include <limits>
 
+#include "ir/faults.h"
 #include "ir/limits.h"
 #include "test/catch.h"
 #include "test/ir/small_program.h"
@@ -80,6 +81,8 @@ TEST_CASE("program: buffers") {
              Contains("buffer 3 (concat) takes 512 bytes from byte -256 on, beyond the 512 of the arena"));
   CHECK_THAT(fault([](Program& program) { program.buffers[3].offset = kMaxArenaBytes + kBufferAlignment; }),
              Contains("beyond the 512 of the arena"));
+  CHECK(fault([](Program& program) { program.buffers[3].offset = kMaxArenaBytes; }) ==
+        fmt::format("the arena has {} bytes; allowed are 0 to {}", kMaxArenaBytes + 512, kMaxArenaBytes));
   CHECK_THAT(fault([](Program& program) { program.buffers[3].offset = 516; }),
              Contains("begins at byte 516 of the arena; buffers begin at multiples of 256"));
   CHECK(fault([](Program& program) { program.buffers[3].offset = std::int64_t{1} << 30; }) ==
@@ -122,6 +125,46 @@ TEST_CASE("program: what follows from the rest is held to it") {
   CHECK(first_fault([](Program& program) { program.buffers[2].first = 1; }) == text);
   CHECK(first_fault([](Program& program) { program.buffers[2].last = 3; }) == text);
   CHECK(first_fault([](Program& program) { program.steps[0].reads[0].image_stride = 128; }) == text);
+}
+
+TEST_CASE("program: the bytes of a buffer are those of its format, filling included") {
+  Program program;
+  program.batch = 3;
+  program.buffers = {{.tensor = "plain", .shape = {5, 2, 3}},
+                     {.tensor = "fours", .shape = {5, 2, 3}, .format = {ElementType::f32, TensorLayout::nchw4}},
+                     {.tensor = "pairs", .shape = {5, 2, 3}, .format = kHalves},
+                     {.tensor = "flat", .shape = {7}},
+                     {.tensor = "map", .shape = {5, 3, 3}, .map = ActivityMap{2, 2, 2}}};
+  complete(program);
+  const auto bytes = [&](std::size_t index) { return program.buffers[index].bytes; };
+  CHECK(bytes(0) == 3 * 5 * 6 * 4);
+  CHECK(bytes(1) == 3 * 8 * 6 * 4);  // eight channels
+  CHECK(bytes(2) == 4 * 5 * 6 * 2);  // four images
+  CHECK(bytes(3) == 3 * 7 * 4);
+  CHECK(bytes(4) == 2 * 2 * 2 * 5);  // cells of two images, rows and columns
+}
+
+TEST_CASE("program: there is an end to what is said of faults, and to steps that are waited for") {
+  // All write the same bytes, and none waits for another.
+  Program program = small_program();
+  const Step writer = program.steps[0];
+  program.steps.assign(3000, writer);
+  program.buffers.resize(3);
+  complete(program);
+  CHECK(verify(program).size() == Faults::kMost);
+
+  CHECK_THAT(replaced_error(small_program(), "after 1,2", "after 0-1048575"),
+             Contains("'step 3' lists more than 3 values"));
+  // A step may wait for all before it, but not all for all.
+  std::string text = "name: many\nbatch: 1\nnaive_bytes: 0\n";
+  for (int i = 0; i < 2000; ++i) {
+    text += fmt::format(
+        "step {}: kind copy operator -1 reads 0+0,4,1,0 writes 0+0,4,1,0 input_map - output_map - after {} tensor t "
+        "name "
+        "n kernel k options -\n",
+        i, i == 0 ? "none" : fmt::format("0-{}", i - 1));
+  }
+  CHECK_THAT(error_of([&] { parse_program(text); }), Contains("'step 1448' lists more than"));
 }
 
 TEST_CASE("program: so many axes") {
@@ -258,15 +301,10 @@ TEST_CASE("program: cells of no images") {
 TEST_CASE("program: a map is written before it is read, and lies where nothing else does") {
   CHECK(mapped_fault([](Program& program) { program.steps[0].output_map.reset(); }) ==
         "buffer 3 (y.activity) is an output of the program that is not wholly written");
-  CHECK(fault_of(program_with_inner_map(), [](Program& program) {
-          program.steps[0].output_map.reset();
-          program.buffers[5].first = 1;
-        }) == "step 1 (left) reads bytes of buffer 5 (a.activity) that no step it waits for has written");
+  CHECK(fault_of(program_with_inner_map(), [](Program& program) { program.steps[0].output_map.reset(); }) ==
+        "step 1 (left) reads bytes of buffer 5 (a.activity) that no step it waits for has written");
   CHECK(fault_of(program_with_inner_map(),
-                 [](Program& program) {
-                   program.steps[2].output_map = program.steps[0].output_map;
-                   program.buffers[5].last = 2;
-                 }) ==
+                 [](Program& program) { program.steps[2].output_map = program.steps[0].output_map; }) ==
         "step 2 (right) writes bytes of buffer 5 (a.activity) that step 1 (left) reads; neither waits for the "
         "other");
   CHECK_THAT(fault_of(program_with_inner_map(), [](Program& program) { program.buffers[5].offset = 768; }),

@@ -201,6 +201,26 @@ TEST_CASE("package: many threads read its files at once, after it was copied and
   CHECK(right == kThreads * kRounds);
 }
 
+TEST_CASE("package: what several ask for at a time is expanded once") {
+  const Package package = read_package_from_memory(sample_bytes(), "x.burin");
+  const PackageFile& file = package.files.at(kCubin);
+  const std::shared_ptr<const std::string> first = file.content();
+  CHECK(file.content() == first);
+  CHECK(Package(package).files.at(kCubin).content() == first);
+}
+
+TEST_CASE("package: an empty file has the checksum of nothing") {
+  std::string bytes = make_zip(sample_entries());
+  const std::string path = "tensors/1.f32";
+  constexpr std::size_t kCrcInHeader = 14, kCrcInDirectory = 16, kDirectoryHeaderBytes = 46;
+  const std::size_t listed = bytes.rfind(path) - kDirectoryHeaderBytes;
+  REQUIRE(bytes.compare(listed, 4, "PK\x01\x02") == 0);
+  bytes[header_of(bytes, path) + kCrcInHeader] = 1;
+  bytes[listed + kCrcInDirectory] = 1;
+  CHECK(read_error(bytes) ==
+        "x.burin: the entry 'tensors/1.f32' is damaged: it is empty, which its checksum is not of");
+}
+
 TEST_CASE("package: an entry exchanged for another of the same size is detected") {
   std::vector<ZipEntry> entries = sample_entries();
   std::swap(entry(entries, kCubin).content, entry(entries, kOtherCubin).content);

@@ -150,7 +150,8 @@ TEST_CASE("convolution with weights as data: random shapes") {
 }
 
 TEST_CASE("convolution with weights as data: every kind of tile") {
-  std::size_t odd = 0;  // both layers have the same kinds: each checks every other
+  std::size_t odd = 0;  // both layers have as many kinds: each checks every other
+  std::vector<std::size_t> kinds;
   for (const ConvLayer& layer : {edge_case("stride_2").make_layer(), by_fours()}) {
     const Network network = network_of(layer);
     const Operator& op = network.operators.back();
@@ -161,9 +162,11 @@ TEST_CASE("convolution with weights as data: every kind of tile") {
     const Task task = task_of(network, op, check);
     const std::vector<Candidate> all = find_provider("conv_dense")->propose(task, {.count = 1000});
     CHECK(all.size() > 20);
+    kinds.push_back(all.size());
     for (std::size_t i = odd; i < all.size(); i += 2) CHECK(check_candidate(network, op, all[i], check) == "");
     odd = 1 - odd;
   }
+  CHECK(kinds.front() == kinds.back());
 }
 
 TEST_CASE("convolution with weights as data: nothing that takes longer than it may") {
