@@ -193,7 +193,7 @@ struct FileDescriptor {
 
 std::string read_file(const std::string& path) {
   const auto bad = [&](const std::string& reason) { fail(ErrorKind::bad_input, "{}: {}", path, reason); };
-  const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  const FileDescriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)};  // a pipe would wait for a writer
   struct stat status{};
   if (file.fd < 0 || ::fstat(file.fd, &status) != 0) bad(std::string("cannot be read: ") + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) bad("is not a regular file");

@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <atomic>
 #include <thread>
@@ -383,6 +385,8 @@ TEST_CASE("package: reading a path") {
         (folder / "none.burin") + ": cannot be read: No such file or directory");
   CHECK(error_of([&] { read_package(folder.path().string()); }) == folder.path().string() + ": is not a regular file");
   CHECK(error_of([&] { read_package("/dev/zero"); }) == "/dev/zero: is not a regular file");
+  REQUIRE(::mkfifo((folder / "pipe.burin").c_str(), 0600) == 0);
+  CHECK(error_of([&] { read_package(folder / "pipe.burin"); }) == (folder / "pipe.burin") + ": is not a regular file");
   burin_test::write_file(folder / "huge.burin", "x");
   std::filesystem::resize_file(folder / "huge.burin", std::uintmax_t{1} << 40);  // sparse: takes no room
   CHECK(error_of([&] { read_package(folder / "huge.burin"); }) ==
