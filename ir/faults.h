@@ -24,7 +24,11 @@ class Faults {
   static constexpr std::size_t kMost = 1000;
 
   void add(const std::string& text) {
-    if (!full()) list_.push_back(prefix_ + text);
+    if (list_.size() + 1 < kMost) {
+      list_.push_back(prefix_ + text);
+    } else if (!full()) {
+      list_.push_back(prefix_ + "there are more faults, which are not told");
+    }
   }
   template <typename... Args>
   void add(fmt::format_string<Args...> format, Args&&... args) {

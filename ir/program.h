@@ -130,9 +130,9 @@ const Program& program_for(const std::vector<const Program*>& programs, int imag
 // Where the rest is not sound, they are 0 or none.
 void complete(Program& program);
 
-// All faults, each a sentence; empty when the program can be run: places lie inside their buffers, arguments are
-// complete, steps wait for earlier ones alone, what a step reads has been written by steps that it waits for, and no
-// two steps that may run at the same time touch the same bytes, of which one writes them.
+// The faults, each a sentence (ir/faults.h); empty when the program can be run: places lie inside their buffers,
+// arguments are complete, steps wait for earlier ones alone, what a step reads has been written by steps that it waits
+// for, and no two steps that may run at the same time touch the same bytes, of which one writes them.
 std::vector<std::string> verify(const Program& program);
 
 // A table for people: step, operator, kind, what it reads and writes, what it waits for; then the arena.
