@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "ir/check_cubin.h"
 #include "ir/error.h"
 #include "runtime/select_binary.h"
 
@@ -64,6 +65,25 @@ int attribute(const LoadedCode& loaded, int which, const std::string& what) {
   return value;
 }
 
+// The driver reads parameters from the host's memory as the code counts them. A driver older than CUDA 12.4 does not
+// say how: then machine code alone has been checked.
+void check_parameters(const LoadedCode& loaded, const std::string& what) {
+  const DriverTable& driver = *loaded.device->driver;
+  if (driver.cuFuncGetParamInfo == nullptr) return;
+  const std::vector<CubinParameter> wanted = parameters_of(loaded.kernel->form);
+  std::vector<CubinParameter> found;
+  while (found.size() <= wanted.size()) {
+    std::size_t offset = 0, bytes = 0;
+    const CUresult result = driver.cuFuncGetParamInfo(loaded.function, found.size(), &offset, &bytes);
+    if (result == kCudaErrorInvalidValue) break;  // there are no more
+    check(driver, result, "cuFuncGetParamInfo", what);
+    found.push_back({.offset = static_cast<int>(offset), .bytes = static_cast<int>(bytes)});
+  }
+  if (found == wanted) return;
+  fail(ErrorKind::bad_input, "{} takes {}{} as parameters; its plan's takes {}", what, text_of(found),
+       found.size() > wanted.size() ? " and more" : "", text_of(wanted));
+}
+
 void configure_function(LoadedCode& loaded, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   const DeviceInfo& device = loaded.device->info;
@@ -106,6 +126,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
   const KernelBinary& binary = select_binary(kernel, device.info(), force_jit);
   check_limits(kernel, device.info());
   const std::shared_ptr<const std::string> code = package->files.at(binary.path).content();
+  if (binary.kind == BinaryKind::cubin) check_cubin(kernel, binary, *code);
   auto loaded = std::make_shared<LoadedCode>();
   loaded->device = device.state();
   loaded->package = package;
@@ -120,6 +141,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
   const DriverTable& driver = *loaded->device->driver;
   check(driver, driver.cuModuleGetFunction(&loaded->function, loaded->module, kernel.symbol.c_str()),
         "cuModuleGetFunction", what);
+  check_parameters(*loaded, what);
   configure_function(*loaded, what);
   if (!kernel.weights.empty()) {
     loaded->weights = DeviceBuffer(device, std::span<const char>(*package->files.at(kernel.weights).content()));

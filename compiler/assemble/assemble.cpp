@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <memory>
 
-#include "compiler/assemble/cubin_info.h"
 #include "compiler/assemble/locate.h"
 #include "compiler/assemble/nvjitlink.h"
 #include "compiler/assemble/ptxas.h"
 #include "compiler/assemble/ptxas_log.h"
+#include "ir/cubin_info.h"
 #include "ir/error.h"
 
 namespace burin {

@@ -12,6 +12,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/check_cubin.h"
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/limits.h"
@@ -221,7 +222,7 @@ std::vector<std::string> verify(const Package& package) {
   faults.add_all(verify(package.manifest), fmt::format("{}: ", kManifestPath));
   std::set<std::string> named;
   const auto check = [&](const std::string& record, const std::string& path, std::optional<std::int64_t> bytes) {
-    named.insert(path);
+    const bool first = named.insert(path).second;
     const auto found = package.files.find(path);
     if (found == package.files.end()) {
       faults.add("{}: {}: the file '{}' is missing", kManifestPath, record, printable(path));
@@ -229,12 +230,16 @@ std::vector<std::string> verify(const Package& package) {
       faults.add("{}: {}: the file '{}' has {} bytes, expected {}", kManifestPath, record, printable(path),
                  found->second.bytes(), *bytes);
     }
+    return first;
   };
   for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
     const Kernel& kernel = package.manifest.kernels[k];
     const std::string record = fmt::format("kernels[{}]", k);
     for (std::size_t b = 0; b < kernel.binaries.size(); ++b) {
-      check(fmt::format("{}.binaries[{}]", record, b), kernel.binaries[b].path, kernel.binaries[b].bytes);
+      const std::string binary = fmt::format("{}.binaries[{}]", record, b);
+      if (!check(binary, kernel.binaries[b].path, kernel.binaries[b].bytes)) {
+        faults.add("{}: {}: the file '{}' has another use", kManifestPath, binary, printable(kernel.binaries[b].path));
+      }
     }
     if (kernel.layer && !kernel.layer->data.empty()) check(record + ".layer.data", kernel.layer->data, std::nullopt);
     if (kernel.weights.empty()) continue;
@@ -262,6 +267,11 @@ std::shared_ptr<const std::string> PackageFile::content() const {
 
 void check_contents(const Package& package) {
   for (const auto& [path, file] : package.files) static_cast<void>(file.content());
+  for (const Kernel& kernel : package.manifest.kernels) {
+    for (const KernelBinary& binary : kernel.binaries) {
+      if (binary.kind == BinaryKind::cubin) check_cubin(kernel, binary, *package.files.at(binary.path).content());
+    }
+  }
 }
 
 Package read_package_from_memory(std::string bytes, const std::string& name) {

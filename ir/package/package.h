@@ -52,7 +52,8 @@ void write_package(const Package& package, const std::string& path);
 Package read_package(const std::string& path);
 // The same from memory (fuzzing, embedding).
 Package read_package_from_memory(std::string bytes, const std::string& name);
-// Expands all files; throws Error(bad_input) where one is damaged.
+// Expands all files, and holds machine code to what the manifest says of it (ir/check_cubin.h); throws Error(bad_input)
+// where one is damaged or another's.
 void check_contents(const Package& package);
 
 }  // namespace burin

@@ -30,6 +30,7 @@ using CUgraphExec = CUgraphExec_st*;
 using CUgraphNode = CUgraphNode_st*;
 
 inline constexpr CUresult kCudaSuccess = 0;
+inline constexpr CUresult kCudaErrorInvalidValue = 1;
 inline constexpr CUresult kCudaErrorNoDevice = 100;
 
 // CUdevice_attribute

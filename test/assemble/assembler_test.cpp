@@ -5,8 +5,8 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/assemble/assembler.h"
-#include "compiler/assemble/cubin_info.h"
 #include "compiler/assemble/run_program.h"
+#include "ir/cubin_info.h"
 #include "ir/error.h"
 #include "test/assemble/kernels.h"
 #include "test/catch.h"
@@ -271,4 +271,18 @@ TEST_CASE("assembler: a long log is cut in the error") {
   const auto [kind, text] = error_of([] { burin::fail_assembly("ptxas", "sm_90", std::string(100000, 'x')); });
   CHECK(text.size() < 10000);
   CHECK_THAT(text, Contains("96000 more characters"));
+}
+
+TEST_CASE("cubin_info: agrees with ptxas") {
+  const auto ptxas = burin_test::open_ptxas();
+  if (!ptxas) BURIN_SKIP("no ptxas found");
+  const burin::CubinInfo info = burin::read_cubin(ptxas->assemble(burin_test::spilling_ptx(), "sm_80").cubin);
+  REQUIRE(info.find("spilling") != nullptr);
+  CHECK(info.find("spilling")->entry);
+  CHECK(info.find("spilling")->registers == 32);
+  CHECK(info.find("spilling")->frame_bytes > 0);
+  CHECK(info.compute == 80);
+  CHECK(info.find("spilling")->parameters == std::vector<burin::CubinParameter>{{0, 8}});
+  CHECK(info.find("spilling")->shared_bytes == 0);
+  CHECK(info.code_bytes >= 200 * 16);  // 100 loads and 100 stores at least
 }

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "compiler/assemble/assembler.h"
-#include "compiler/assemble/cubin_info.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"
+#include "ir/cubin_info.h"
 #include "test/assemble/kernels.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "ir/arch.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
+#include "test/package/cubin_builder.h"
 
 namespace burin_test {
 namespace {
@@ -144,8 +146,18 @@ std::string signature(const Kernel& kernel) {
   return text + "batch)";
 }
 
+std::string cubin_of(const Kernel& kernel, const std::string& code, const std::string& arch) {
+  CubinBuilder cubin;
+  std::vector<std::uint32_t> parameters(kernel.form.tensors.size(), 8);
+  parameters.push_back(4);
+  cubin.functions = {{kernel.symbol, kSampleRegisters, 0, true, code, parameters}};
+  if (const auto name = parse_arch_name(arch)) cubin.compute = static_cast<std::uint32_t>(name->compute);
+  return cubin.build();
+}
+
 void add_code(Package& package, Kernel& kernel, KernelBinary binary, const std::string& beginning) {
-  const std::string code = beginning + signature(kernel) + "\n";
+  std::string code = beginning + signature(kernel) + "\n";
+  if (binary.kind == BinaryKind::cubin) code = cubin_of(kernel, code, binary.arch);
   binary.bytes = static_cast<std::int64_t>(code.size());
   package.files[binary.path] = code;
   kernel.binaries.push_back(std::move(binary));

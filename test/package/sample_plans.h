@@ -46,6 +46,10 @@ void edit_template(burin::Kernel& kernel, const std::function<void(burin::Templa
 // takes the parameters of a launch by it.
 std::string signature(const burin::Kernel& kernel);
 
+// A cubin of the kernel, whose form is known by now, with these bytes for its code.
+inline constexpr int kSampleRegisters = 40;
+std::string cubin_of(const burin::Kernel& kernel, const std::string& code, const std::string& arch);
+
 // Gives `kernel`, whose form is known by now, a binary, and puts its code into `package`. `beginning` stands before the
 // signature in the code.
 void add_code(burin::Package& package, burin::Kernel& kernel, burin::KernelBinary binary, const std::string& beginning);

@@ -70,13 +70,11 @@ Package sample_package() {
                {.kind = BinaryKind::cubin,
                 .arch = "sm_90",
                 .path = base + ".sm_90.cubin",
-                .registers = 40,
+                .registers = kSampleRegisters,
                 .spill_bytes = 0,
                 .stack_bytes = 0,
                 .code_bytes = 100},
-               "\x7f"
-               "ELF" +
-                   std::string(300, static_cast<char>(batch)));
+               cubin_of(kernel, std::string(100, static_cast<char>(batch)), "sm_90"));
     package.files[kSampleLayerPath] = encode_layer(sample_layer(kernel));
     package.manifest.kernels.push_back(kernel);
   }

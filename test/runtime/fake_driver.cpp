@@ -1,10 +1,17 @@
 #include "test/runtime/fake_driver.h"
 
+#include <elf.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <set>
 #include <utility>
+
+#include "ir/activity_map.h"
+#include "ir/kernel.h"
 
 using namespace burin;
 
@@ -113,6 +120,68 @@ std::vector<std::size_t> FakeDriver::allocations() {
   return allocations_;
 }
 
+std::vector<std::string> FakeDriver::faults() {
+  const std::lock_guard lock(mutex_);
+  return faults_;
+}
+
+int FakeDriver::checked_tensors() {
+  const std::lock_guard lock(mutex_);
+  return checked_tensors_;
+}
+
+void FakeDriver::knows(std::shared_ptr<const Package> package) {
+  const std::lock_guard lock(mutex_);
+  for (const Kernel& kernel : package->manifest.kernels) kernels_[kernel.symbol] = kernel;
+}
+
+bool FakeDriver::fits(const void* memory, std::size_t bytes, const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  const char* const address = static_cast<const char*>(memory);
+  auto block = blocks_.upper_bound(address);
+  const std::size_t left = block == blocks_.begin() || (--block)->first + block->second < address
+                               ? 0
+                               : static_cast<std::size_t>(block->first + block->second - address);
+  if (bytes <= left) return true;
+  faults_.push_back(fmt::format("{} takes {} bytes, and {} are there", what, bytes, left));
+  return false;
+}
+
+namespace {
+
+// The bytes that a launch reads or writes of a tensor.
+std::int64_t reach(const KernelForm& form, const KernelTensor& tensor, int batch) {
+  if (tensor.map) return map_bytes(*tensor.map, {batch, tensor.channels, tensor.rows, tensor.cols});
+  if (tensor.role == TensorRole::partials) return tile_count(form.launch, batch) * form.launch.workspace_bytes_per_tile;
+  if (tensor.role == TensorRole::counters) return tile_count(form.launch, batch) * form.launch.counters_per_tile * 4;
+  if (tensor.role == TensorRole::weights) return tensor.words() * kWordBytes;
+  return tensor.spanned_words(batch) * kWordBytes;
+}
+
+}  // namespace
+
+void FakeDriver::check_reach(const FakeLaunch& launch) {
+  const KernelForm* form = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kernel = kernels_.find(launch.function->symbol);
+    if (kernel == kernels_.end()) return;
+    form = &kernel->second.form;
+    checked_tensors_ += static_cast<int>(form->tensors.size());
+  }
+  for (std::size_t i = 0; i < form->tensors.size(); ++i) {
+    const KernelTensor& tensor = form->tensors[i];
+    if (!tensor.exists() || (tensor.map && launch.tensors[i] == nullptr)) continue;
+    const std::string what =
+        fmt::format("{} with batch {}: its {}", launch.function->symbol, launch.batch, to_string(tensor.role));
+    fits(launch.tensors[i], static_cast<std::size_t>(reach(*form, tensor, launch.batch)), what);
+    if (reinterpret_cast<std::uintptr_t>(launch.tensors[i]) % static_cast<std::uintptr_t>(tensor.alignment) != 0) {
+      const std::lock_guard lock(mutex_);
+      faults_.push_back(what + fmt::format(" is not aligned to {} bytes", tensor.alignment));
+    }
+  }
+}
+
 std::vector<std::string> FakeDriver::live() {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> texts;
@@ -130,6 +199,14 @@ bool is_legal(const std::array<unsigned, 6>& geometry, unsigned shared, const CU
   const auto [gx, gy, gz, bx, by, bz] = geometry;
   return gx != 0 && gx <= 0x7fffffffU && gy != 0 && gy <= 65535 && gz != 0 && bx * by * bz != 0 &&
          bx * by * bz <= 1024 && shared <= static_cast<unsigned>(function.max_dynamic_shared);
+}
+
+// The driver is not told how long code is: PTX ends in a NUL, and a cubin, as the tests build it, with its sections.
+std::size_t code_bytes(const char* code) {
+  if (std::strncmp(code, ELFMAG, SELFMAG) != 0) return std::strlen(code);
+  Elf64_Ehdr header;
+  std::memcpy(&header, code, sizeof(header));
+  return header.e_shoff + header.e_shnum * sizeof(Elf64_Shdr);
 }
 
 // The names between the parentheses behind the symbol.
@@ -159,6 +236,7 @@ FakeLaunch launch_of(CUfunction function, void** parameters) {
       continue;
     }
     void* const value = *static_cast<void**>(parameters[i]);
+    if (i < launch.tensors.size()) launch.tensors[i] = static_cast<const char*>(value);
     if (name == "input") launch.input = value;
     if (name == "output") launch.output = value;
     if (name == "residual") launch.residual = value;
@@ -169,6 +247,24 @@ FakeLaunch launch_of(CUfunction function, void** parameters) {
     if (name == "output_map") launch.output_activity = value;
   }
   return launch;
+}
+
+}  // namespace
+
+namespace {
+
+constexpr std::size_t kMemoryAlignment = 256;
+
+void* real_memory(std::size_t bytes) {
+  void* block =
+      std::aligned_alloc(kMemoryAlignment, (bytes + kMemoryAlignment - 1) / kMemoryAlignment * kMemoryAlignment);
+  if (block != nullptr) std::memset(block, 0xcd, bytes);  // as a real one: not zero
+  return block;
+}
+
+void* addresses_alone(std::size_t bytes) {
+  void* block = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return block == MAP_FAILED ? nullptr : block;
 }
 
 }  // namespace
@@ -294,7 +390,7 @@ struct FakeFunctions {
 
   static CUresult cuModuleLoadDataEx(CUmodule* module, const void* code, unsigned count, int* options, void** values) {
     BEGIN(true);
-    const std::string text = static_cast<const char*>(code);
+    const std::string text(static_cast<const char*>(code), code_bytes(static_cast<const char*>(code)));
     const bool is_ptx = text.find(".version") != std::string::npos;
     if (is_ptx) {
       write_log(static_cast<int>(count), options, values, kJitInfoLogBuffer, kJitInfoLogBufferBytes,
@@ -323,6 +419,13 @@ struct FakeFunctions {
     BEGIN(true);
     if (module->code.find(symbol) == std::string::npos) return kErrorNotFound;
     *function = module->functions.emplace_back(new CUfunc_st{symbol, parameters_of(module->code, symbol)});
+    return kCudaSuccess;
+  }
+  static CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    BEGIN(true);
+    if (index >= function->parameters.size()) return kErrorInvalidValue;
+    *offset = index * sizeof(void*);
+    *bytes = function->parameters[index] == "batch" ? sizeof(std::int32_t) : sizeof(void*);
     return kCudaSuccess;
   }
   static CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction) {
@@ -359,6 +462,7 @@ struct FakeFunctions {
     launch.geometry = {gx, gy, gz, bx, by, bz};
     launch.shared_bytes = shared;
     launch.stream = stream;
+    fake->check_reach(launch);
     const std::size_t slot = fake->launch_count_.fetch_add(1, std::memory_order_relaxed);
     if (slot >= FakeDriver::kMaxLaunches) return kErrorOutOfMemory;
     fake->launches_[slot] = launch;
@@ -375,34 +479,45 @@ struct FakeFunctions {
     BEGIN(true);
     if (bytes == 0) return kErrorInvalidValue;
     if (bytes > kFakeMemoryBytes) return kErrorOutOfMemory;
-    constexpr std::size_t kAlignment = 256;
-    void* block = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    void* block = fake->has_real_memory ? real_memory(bytes) : addresses_alone(bytes);
     if (block == nullptr) return kErrorOutOfMemory;
-    std::memset(block, 0xcd, bytes);  // as a real one: not zero
     *memory = reinterpret_cast<CUdeviceptr>(fake->take("memory", block));
     const std::lock_guard lock(fake->mutex_);
     fake->allocations_.push_back(bytes);
+    fake->blocks_[static_cast<const char*>(block)] = bytes;
     return kCudaSuccess;
   }
   static CUresult cuMemFree(CUdeviceptr memory) {
-    const bool ours = fake->give_back(reinterpret_cast<void*>(memory));
-    if (ours) std::free(reinterpret_cast<void*>(memory));
+    char* const block = reinterpret_cast<char*>(memory);
+    const bool ours = fake->give_back(block);
+    if (ours) {
+      const std::lock_guard lock(fake->mutex_);
+      if (fake->has_real_memory) {
+        std::free(block);
+      } else {
+        munmap(block, fake->blocks_.at(block));
+      }
+      fake->blocks_.erase(block);
+    }
     BEGIN(true);
     return ours ? kCudaSuccess : kErrorInvalidValue;
   }
   static CUresult cuMemcpyHtoD(CUdeviceptr target, const void* source, std::size_t bytes) {
     BEGIN(true);
-    std::memcpy(reinterpret_cast<void*>(target), source, bytes);
+    if (!fake->fits(reinterpret_cast<void*>(target), bytes, "a copy to the device")) return kErrorInvalidValue;
+    if (fake->has_real_memory) std::memcpy(reinterpret_cast<void*>(target), source, bytes);
     return kCudaSuccess;
   }
   static CUresult cuMemcpyDtoH(void* target, CUdeviceptr source, std::size_t bytes) {
     BEGIN(true);
-    std::memcpy(target, reinterpret_cast<void*>(source), bytes);
+    if (!fake->fits(reinterpret_cast<void*>(source), bytes, "a copy from the device")) return kErrorInvalidValue;
+    if (fake->has_real_memory) std::memcpy(target, reinterpret_cast<void*>(source), bytes);
     return kCudaSuccess;
   }
   static CUresult cuMemsetD8(CUdeviceptr target, unsigned char value, std::size_t bytes) {
     BEGIN(true);
-    std::memset(reinterpret_cast<void*>(target), value, bytes);
+    if (!fake->fits(reinterpret_cast<void*>(target), bytes, "filling memory")) return kErrorInvalidValue;
+    if (fake->has_real_memory) std::memset(reinterpret_cast<void*>(target), value, bytes);
     return kCudaSuccess;
   }
 
@@ -483,6 +598,7 @@ struct FakeFunctions {
     FakeLaunch launch = launch_of(p.function, p.parameters);
     launch.geometry = geometry;
     launch.shared_bytes = p.shared_bytes;
+    fake->check_reach(launch);
     *node = graph->handles.emplace_back(new CUgraphNode_st{graph, static_cast<int>(graph->handles.size())});
     for (std::size_t i = 0; i < count; ++i) graph->nodes.edges.push_back({before[i]->index, (*node)->index, false});
     graph->nodes.nodes.push_back(launch);

@@ -3,17 +3,21 @@
 //
 // What stands for a kernel's code names its parameters: "symbol(input, output, residual, weights, batch)".
 //
-// Device memory is host memory. The driver checks what a real one checks (a current context, known handles, launch
-// limits) and keeps a list of everything taken, so that a test sees what was not given back. Launches take no lock.
+// Device memory is host memory. Whatever copies or fills more than an allocation holds is a fault, and so is a launch
+// whose tensors reach beyond theirs, once the driver knows the package that the kernels are of. The driver checks what
+// a real one checks (a current context, known handles, launch limits) and keeps a list of everything taken, so that a
+// test sees what was not given back. Launches take no lock.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "ir/package/package.h"
 #include "runtime/driver/driver_table.h"
 
 namespace burin_test {
@@ -48,6 +52,7 @@ struct FakeLaunch {
   int batch = 0;
   const void* input_activity = nullptr;
   void* output_activity = nullptr;
+  std::array<const char*, burin::kMaxKernelTensors> tensors{};  // in their order
 };
 
 // A graph that was put together of kernel nodes.
@@ -78,8 +83,12 @@ class FakeDriver {
   std::string jit_info_log;
   int function_registers = 40, function_static_shared = 0, function_max_threads = 1024;
   double microseconds_per_launch = 5;
+  bool has_real_memory = true;  // false: allocations are addresses alone, however large they are
+  // From now on the tensors of each launch are held to the form of the package's kernel of that symbol.
+  void knows(std::shared_ptr<const burin::Package> package);
   // Takes a function that only newer drivers have out of the table.
   void lacks_kernel_nodes() { table_.cuGraphAddKernelNode = nullptr; }
+  void lacks_parameter_info() { table_.cuFuncGetParamInfo = nullptr; }
   void lacks_edge_data() { table_.cuGraphAddDependenciesWithData = nullptr; }
 
   // ---- what it saw
@@ -91,6 +100,9 @@ class FakeDriver {
   std::vector<FakeGraph> graphs();         // those of kernel nodes, in the order of instantiating
   std::vector<std::string> loaded_code();  // in the order of loading
   std::vector<std::size_t> allocations();  // bytes, in the order of allocating
+  // What reached beyond its memory, one sentence each.
+  std::vector<std::string> faults();
+  int checked_tensors();  // of launches of known kernels
   // What was taken and not given back, one text each: "memory", "module", "context of device 0", ...
   std::vector<std::string> live();
   static bool is_release(const std::string& call);
@@ -104,6 +116,8 @@ class FakeDriver {
   Handle* take(const char* what, Handle* handle);
   bool give_back(const void* handle);
   bool known(const void* handle);
+  bool fits(const void* memory, std::size_t bytes, const std::string& what);
+  void check_reach(const FakeLaunch& launch);
 
   burin::DriverTable table_;
   std::atomic<int> calls_ = 0;
@@ -118,6 +132,10 @@ class FakeDriver {
   std::vector<std::string> loaded_code_;
   std::vector<FakeGraph> graphs_;
   std::vector<std::size_t> allocations_;
+  std::map<const char*, std::size_t> blocks_;  // device memory: bytes by address
+  std::map<std::string, burin::Kernel> kernels_;
+  std::vector<std::string> faults_;
+  int checked_tensors_ = 0;
   std::vector<CUctx_st*> contexts_;  // one per device that was ever retained
   burin::ScopedDriverTable* installed_ = nullptr;
 };

@@ -5,6 +5,7 @@
 #include "runtime/burin/runtime.hpp"
 #include "runtime/select_binary.h"
 #include "test/catch.h"
+#include "test/package/cubin_builder.h"
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
@@ -86,9 +87,10 @@ TEST_CASE("loading: lazy_loads_when_asked_for, once") {
   CHECK(fake.calls_of("cuModuleLoadDataEx") == 0);
   const LoadedKernel kernel = package.kernel("conv1", 1);
   package.kernel("conv1", 1);
-  CHECK(fake.loaded_code() ==
-        std::vector<std::string>{
-            "machine code for sm_90 of conv1_b1(input, output, residual, partials, counters, batch)\n"});
+  REQUIRE(fake.loaded_code().size() == 1);
+  CHECK(fake.loaded_code().front().find(
+            "machine code for sm_90 of conv1_b1(input, output, residual, partials, counters, batch)\n") !=
+        std::string::npos);
   CHECK(kernel.loaded_from() == LoadedFrom::cubin);
   CHECK(kernel.loaded_arch() == "sm_90");
   CHECK(kernel.attributes().registers == 40);
@@ -168,13 +170,92 @@ TEST_CASE("loading: shared_memory_is_opted_into") {
   CHECK(fake.calls_of("cuFuncSetAttribute") == 4);
 }
 
-TEST_CASE("loading: symbol_missing_from_the_code") {
+namespace {
+
+// What is said of the sample's conv1 for one image when `content` stands in its cubin's place; nothing reaches the
+// driver.
+std::string refusal_of(const std::string& content, const EditKernels& edit = {}) {
   FakeDriver fake;
-  auto package = sample_package({{"sm_90"}, {}});
-  PackageFile& code = package->files.at("kernels/conv1_b1.sm_90.cubin");
-  code = std::string(static_cast<std::size_t>(code.bytes()), '?');
+  auto package = sample_package({{"sm_90"}, {}}, edit);
+  package->files.at("kernels/conv1_b1.sm_90.cubin") = content;
+  package->manifest.kernels.front().binaries.front().bytes = static_cast<std::int64_t>(content.size());
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  const std::string text = BURIN_THROWN(bad_input, loaded.kernel("conv1", 1)).text;
+  CHECK(fake.calls_of("cuModuleLoadDataEx") == 0);
+  return text;
+}
+
+// The sample's cubin after a change.
+CubinBuilder conv1_cubin() {
+  CubinBuilder cubin;
+  cubin.functions = {{"conv1_b1", 40, 0, true, "code", {8, 8, 8, 8, 8, 4}}};
+  return cubin;
+}
+
+}  // namespace
+
+TEST_CASE("loading: machine code that is not the plan's never reaches the driver") {
+  const std::string of = "kernels/conv1_b1.sm_90.cubin, a cubin of layer conv1: ";
+  CHECK(refusal_of("???") == of + "malformed cubin: the ELF header (64 bytes at 0) reaches beyond its end at 3");
+  CubinBuilder cubin = conv1_cubin();
+  cubin.functions[0].parameters = {8, 8, 8, 8, 8, 4, 8};
+  CHECK(refusal_of(cubin.build()) ==
+        of + "the kernel takes 8 + 8 + 8 + 8 + 8 + 4 + 8 bytes as parameters, 56 in all; its plan's takes 8 + 8 + 8 + "
+             "8 + 8 + 4 bytes");
+  cubin.functions[0].parameters = {8, 8, 8, 8, 4096, 4};
+  CHECK_THAT(refusal_of(cubin.build()), Contains("takes 8 + 8 + 8 + 8 + 4096 + 4 bytes"));
+  cubin = conv1_cubin();
+  cubin.functions[0].name = "conv1_b2";
+  CHECK(refusal_of(cubin.build()) == of + "it has no kernel 'conv1_b1'; its kernels: conv1_b2");
+  cubin.functions[0] = {"conv1_b1", 40, 0, false, "code"};
+  CHECK(refusal_of(cubin.build()) == of + "it has no kernel 'conv1_b1'; its kernels: none");
+  cubin = conv1_cubin();
+  cubin.compute = 80;
+  CHECK(refusal_of(cubin.build()) == of + "it is for sm_80, and said to be for sm_90");
+  cubin = conv1_cubin();
+  cubin.functions[0].static_shared = 1024 + 16;
+  CHECK(refusal_of(cubin.build()) == of + "the kernel takes 16 bytes of static shared memory, its plan's takes none");
+}
+
+TEST_CASE("loading: symbol_missing_from_the_ptx") {
+  FakeDriver fake;
+  auto package = sample_package({{}, {"sm_75"}});
+  PackageFile& code = package->files.at("kernels/conv1_b1.sm_75.ptx");
+  code = ".version 8.0" + std::string(static_cast<std::size_t>(code.bytes()) - 12, ' ');
   const LoadedPackage loaded(Device::open(0), package, "sample");
   CHECK(BURIN_THROWN(device, loaded.kernel("conv1", 1)).has("cuModuleGetFunction failed: CUDA_ERROR_NOT_FOUND"));
+}
+
+TEST_CASE("loading: machine code with other figures than the manifest's") {
+  FakeDriver fake;
+  auto package = sample_package({{"sm_90"}, {}});
+  burin::KernelBinary& binary = package->manifest.kernels.front().binaries.front();
+  binary.registers = 41;
+  binary.code_bytes = 7;
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  const Thrown error = BURIN_THROWN(bad_input, loaded.kernel("conv1", 1));
+  CHECK(error.has("the kernel takes 40 registers, and is said to take 41"));
+  CHECK(error.has("bytes of code, and is said to have 7"));
+}
+
+TEST_CASE("loading: PTX whose kernel takes other parameters is not launched") {
+  FakeDriver fake;
+  auto package = sample_package({{}, {"sm_75"}});
+  PackageFile& code = package->files.at("kernels/conv1_b1.sm_75.ptx");
+  const auto with_parameters = [&](const std::string& parameters) {
+    code = ".version 8.0 .target sm_75 of conv1_b1(" + parameters + ")\n";
+    package->manifest.kernels.front().binaries.front().bytes = code.bytes();
+    return LoadedPackage(Device::open(0), package, "sample");
+  };
+  const std::string right = "input, output, residual, partials, counters, batch";
+  CHECK(
+      BURIN_THROWN(bad_input, with_parameters(right + ", more, even").kernel("conv1", 1))
+          .has("(PTX for sm_75) takes 8 + 8 + 8 + 8 + 8 + 4 + 8 bytes and more as parameters; its plan's takes 8 + 8 + "
+               "8 + 8 + 8 + 4 bytes"));
+  CHECK(BURIN_THROWN(bad_input, with_parameters("input, batch").kernel("conv1", 1)).has("takes 8 + 4 bytes as"));
+  CHECK(with_parameters(right).kernel("conv1", 1).loaded_from() == LoadedFrom::jit);
+  fake.lacks_parameter_info();
+  CHECK(with_parameters(right + ", more").kernel("conv1", 1).loaded_from() == LoadedFrom::jit);
 }
 
 namespace {

@@ -329,9 +329,8 @@ TEST_CASE("network: a map between two steps, and launches without one") {
     edit_baked(kernel, [](BakedPlan& plan) { plan.skips = ActivityMap{1, 14, 14}; });
   }
   for (Kernel& kernel : package->manifest.kernels) {  // their parameters are others now
-    for (KernelBinary& binary : kernel.binaries) {
-      package->files[binary.path] = "code of " + signature(kernel);
-      binary.bytes = package->files[binary.path].bytes();
+    for (KernelBinary& binary : std::exchange(kernel.binaries, {})) {
+      add_code(*package, kernel, std::move(binary), "code of ");
     }
   }
   for (Program& program : package->manifest.programs) {

@@ -16,15 +16,37 @@ struct CubinBuilder {
     std::uint32_t registers;
     std::uint32_t frame;
     bool entry;
-    std::size_t code;
+    std::string code;
+    std::vector<std::uint32_t> parameters = {};  // bytes of each; of an entry
+    std::uint64_t static_shared = 0;
   };
   std::vector<Function> functions;
+  std::uint32_t compute = 90;
+  bool old_flags = false;  // as assemblers of CUDA 12 write them for the older architectures
   bool with_attributes = true;
   bool registers_in_section = false;  // as older assemblers did
 
   template <typename T>
   static void append(std::string& bytes, const T& value) {
     bytes.append(reinterpret_cast<const char*>(&value), sizeof(T));
+  }
+
+  // In the order in which assemblers write them.
+  static std::string parameter_records(const std::vector<std::uint32_t>& parameters) {
+    std::string records;
+    std::uint16_t offset = 0;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      offset = static_cast<std::uint16_t>((offset + parameters[i] - 1) / parameters[i] * parameters[i]);
+      std::string record("\x04\x17\x0c\x00\0\0\0\0", 8);
+      append(record, static_cast<std::uint16_t>(i));
+      append(record, offset);
+      append(record, parameters[i] << 18);
+      records = record + records;
+      offset = static_cast<std::uint16_t>(offset + parameters[i]);
+    }
+    records += "\x03\x19";
+    append(records, offset);
+    return records;
   }
 
   std::string build() const {
@@ -47,7 +69,7 @@ struct CubinBuilder {
       code.sh_name = static_cast<Elf64_Word>(names.size());
       if (registers_in_section) code.sh_info = function.registers << 24;
       names += ".text." + function.name + '\0';
-      place(code, std::string(function.code, '\x5a'));
+      place(code, function.code);
       headers.push_back(code);
 
       Elf64_Sym symbol{};
@@ -72,6 +94,21 @@ struct CubinBuilder {
         record(0x11, function.frame);
       }
     }
+    const auto add = [&](const std::string& name, Elf64_Word type, const std::string& content) -> Elf64_Shdr& {
+      Elf64_Shdr& header = headers.emplace_back();
+      header.sh_type = type;
+      header.sh_name = static_cast<Elf64_Word>(names.size());
+      names += name + '\0';
+      place(header, content);
+      return header;
+    };
+    for (const Function& function : functions) {
+      if (!function.entry) continue;
+      add(".nv.info." + function.name, 0x70000000, parameter_records(function.parameters));
+      if (function.static_shared > 0) {
+        add(".nv.shared." + function.name, SHT_NOBITS, "").sh_size = function.static_shared;
+      }
+    }
     headers[1].sh_type = SHT_STRTAB;
     headers[1].sh_name = 1;
     headers[2].sh_type = SHT_SYMTAB;
@@ -92,6 +129,8 @@ struct CubinBuilder {
     header.e_ident[EI_CLASS] = ELFCLASS64;
     header.e_ident[EI_DATA] = ELFDATA2LSB;
     header.e_machine = 190;
+    header.e_ident[EI_ABIVERSION] = old_flags ? 7 : 8;
+    header.e_flags = old_flags ? compute | compute << 16 : compute << 8;
     header.e_shoff = bytes.size();
     header.e_shentsize = sizeof(Elf64_Shdr);
     header.e_shnum = static_cast<Elf64_Half>(headers.size());
