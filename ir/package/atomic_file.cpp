@@ -1,6 +1,7 @@
 #include "ir/package/atomic_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,25 +25,41 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void cannot_write(const std::string& path, int error) { cannot_write(path, std::strerror(error)); }
 
-// A file that is removed again unless it was renamed.
+// While it lives, signals wait, so that none ends the process between two steps that belong together.
+class SignalsWait {
+ public:
+  SignalsWait() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before_);
+  }
+  SignalsWait(const SignalsWait&) = delete;
+  SignalsWait& operator=(const SignalsWait&) = delete;
+  ~SignalsWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+// A file that is gone unless it was put in its place. Where the file system can do that it has no name until then, so
+// that nothing is left of it however the process ends; elsewhere it has a temporary one.
 class TemporaryFile {
  public:
   // `target` is only for messages.
-  TemporaryFile(const fs::path& directory, const std::string& target) : target_(target) {
-    static std::atomic<unsigned> counter{0};
-    constexpr int kAttempts = 100;  // a name may be left over from a process that was killed
-    for (int attempt = 0; attempt < kAttempts && fd_ < 0; ++attempt) {
-      path_ = directory / fmt::format(".burin-{}-{}.tmp", ::getpid(), counter++);
+  TemporaryFile(const fs::path& directory, const std::string& target) : target_(target), directory_(directory) {
+    fd_ = ::open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    if (fd_ >= 0 && ::access(descriptor().c_str(), F_OK) == 0) return;
+    if (fd_ >= 0) ::close(fd_);
+    with_new_name([&] {
       fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      if (fd_ < 0 && errno != EEXIST) cannot_write(target_, errno);
-    }
-    if (fd_ < 0) cannot_write(target_, EEXIST);
+      return fd_ >= 0;
+    });
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
   ~TemporaryFile() {
     if (fd_ >= 0) ::close(fd_);
-    if (!renamed_) ::unlink(path_.c_str());
+    if (!path_.empty()) ::unlink(path_.c_str());
   }
 
   void write(std::string_view bytes) {
@@ -55,20 +72,46 @@ class TemporaryFile {
     }
   }
 
-  void rename_to(const fs::path& path, Durability durability) {
+  void put_at(const fs::path& path, Durability durability) {
     if (durability == Durability::forced && ::fsync(fd_) != 0) cannot_write(target_, errno);
+    const SignalsWait signals_wait;
+    if (path_.empty()) {
+      if (link_to(path)) return;
+      if (errno != EEXIST) cannot_write(target_, errno);
+      // A link replaces nothing, and a rename needs a name.
+      with_new_name([&] { return link_to(path_); });
+    }
     const int closed = ::close(fd_);
     fd_ = -1;
-    if (closed != 0) cannot_write(target_, errno);
-    if (::rename(path_.c_str(), path.c_str()) != 0) cannot_write(target_, errno);
-    renamed_ = true;
+    if (closed != 0 || ::rename(path_.c_str(), path.c_str()) != 0) cannot_write(target_, errno);
+    path_.clear();
   }
 
  private:
+  std::string descriptor() const { return fmt::format("/proc/self/fd/{}", fd_); }
+  bool link_to(const fs::path& path) const {
+    return ::linkat(AT_FDCWD, descriptor().c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  }
+
+  // Gives path_ names until `make` has made a file of it, or fails otherwise than by finding one there.
+  template <typename Make>
+  void with_new_name(const Make& make) {
+    static std::atomic<unsigned> counter{0};
+    constexpr int kAttempts = 100;  // a name may be left over from a process that was killed
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      path_ = directory_ / fmt::format(".burin-{}-{}.tmp", ::getpid(), counter++);
+      if (make()) return;
+      if (errno != EEXIST) break;
+    }
+    const int error = errno;
+    path_.clear();
+    cannot_write(target_, error);
+  }
+
   std::string target_;
-  fs::path path_;
+  fs::path directory_;
+  fs::path path_;  // empty: it has no name
   int fd_ = -1;
-  bool renamed_ = false;
 };
 
 // Makes the rename itself durable. The file is complete and in place by now; a file system that cannot do this is no
@@ -92,6 +135,9 @@ fs::path target_of(const std::string& path) {
   if (fs::exists(status) && fs::is_symlink(fs::symlink_status(target, error))) {
     target = fs::canonical(target, error);
     if (error) cannot_write(path, error.message());
+  } else if (fs::is_symlink(fs::symlink_status(target, error))) {
+    cannot_write(path,
+                 fmt::format("it is a link to '{}', which is not there", fs::read_symlink(target, error).string()));
   }
   return target;
 }
@@ -118,7 +164,7 @@ void write_file_atomically(const std::string& path, std::string_view bytes, Dura
   const fs::path target = target_of(path);
   TemporaryFile file = temporary_beside(target, path);
   file.write(bytes);
-  file.rename_to(target, durability);
+  file.put_at(target, durability);
   if (durability == Durability::forced) sync_directory(folder_of(target));
 }
 

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -182,6 +184,45 @@ TEST_CASE("package: a symbolic link is followed") {
   write_package(sample_package(), folder / "link.burin");
   CHECK(std::filesystem::is_symlink(folder / "link.burin"));
   CHECK(read_package(folder / "real.burin").manifest == sample_package().manifest);
+}
+
+TEST_CASE("package: a symbolic link to nothing is refused") {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("nowhere.burin", folder / "link.burin");
+  CHECK(write_error(folder / "link.burin") ==
+        "cannot write " + (folder / "link.burin") + ": it is a link to 'nowhere.burin', which is not there");
+  CHECK(std::filesystem::is_symlink(folder / "link.burin"));
+  CHECK(folder.entries().size() == 1);
+}
+
+TEST_CASE("package: a process that is killed while it writes leaves whole files alone") {
+  if (const int fd = ::open("/tmp", O_WRONLY | O_TMPFILE, 0600); fd >= 0) {
+    ::close(fd);
+  } else {
+    BURIN_SKIP("the file system knows no files without a name");
+  }
+  const std::string content(2 << 20, 'x');
+  std::mt19937 random(1);
+  int written = 0;
+  for (int round = 0; round < 40; ++round) {
+    const ScratchFolder folder;
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      for (int i = 0;; ++i)
+        burin::write_file_atomically(folder / ("file" + std::to_string(i)), content, burin::Durability::left_to_system);
+    }
+    ::usleep(random() % 10000);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    for (const auto& file : std::filesystem::directory_iterator(folder.path())) {
+      ++written;
+      INFO(file.path());
+      CHECK(file.path().filename().string().starts_with("file"));
+      CHECK(file.file_size() == content.size());
+    }
+  }
+  CHECK(written > 0);
 }
 
 TEST_CASE("package: the file's mode follows the umask") {
