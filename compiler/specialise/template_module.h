@@ -8,6 +8,7 @@
 
 #include "compiler/kernel_cluster.h"
 #include "compiler/specialise/specialised_module.h"
+#include "ir/template_plan.h"
 
 namespace burin {
 
@@ -30,5 +31,11 @@ inline constexpr int kAllRegisters = 255;  // of a thread
 // then, and is checked.
 void finish_entry(SpecialisedModule& specialised, const std::string& template_name, int threads,
                   const ClusterExtent& cluster, int max_registers = kAllRegisters);
+
+// Of the kernels whose weights are data: the template as it is before its constants are filled in (the dump's
+// 40-template.ll), and their module. Throws Error(bad_input) with all faults of a plan that does not verify. `symbol`
+// becomes the entry's name.
+std::string print_template(const TemplatePlan& plan);
+SpecialisedModule specialise_template(const TemplatePlan& plan, const std::string& symbol);
 
 }  // namespace burin

@@ -85,8 +85,7 @@ void check_plan(const BakedPlan& plan, const Task& task, const SparsePattern& pa
 
 class ConvBakedProvider : public Provider {
  public:
-  std::string_view name() const override { return kBakedProvider; }
-  std::string_view description() const override { return "every nonzero is an instruction, every weight an immediate"; }
+  ConvBakedProvider() : Provider(kBakedProvider) {}
 
   // It is launched, its multiply-adds are issued, its code and its tensors are fetched, each at a fraction of the rate
   // that it reaches.

@@ -1,7 +1,5 @@
 #include "compiler/providers/conv_dense/tiles.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -224,13 +222,6 @@ double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& ar
   const double multiply_adds = static_cast<double>(shape.weight_elements()) * shape.out_h() * shape.out_w() * batch;
   const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
   return launch_time_us({.busy_us = clocks_us(clocks * kClockLoss, arch), .waits = kConvolutionWaits}, arch);
-}
-
-std::string describe(const ConvDenseTiles& tiles) {
-  return fmt::format("{}x{} sums, {} x {} threads, {} split{}, chunks of {} ch x {}, {} buffers, {} image{}",
-                     kQuad * tiles.output_quads, kQuad * tiles.pixel_quads, tiles.output_threads, tiles.pixel_threads,
-                     tiles.splits, tiles.splits == 1 ? "" : "s", tiles.chunk_channels, tiles.chunk_cols, tiles.buffers,
-                     tiles.block_images, tiles.block_images == 1 ? "" : "s");
 }
 
 }  // namespace burin

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "ir/arch.h"
@@ -32,9 +31,6 @@ struct ConvDenseTiles {
   std::int64_t image_blocks(const ConvShape& shape) const;
   bool operator==(const ConvDenseTiles&) const = default;
 };
-
-// "16x8 sums, 4 x 8 threads, 3 splits, chunks of 16 ch x 3, 4 buffers, 1 image"
-std::string describe(const ConvDenseTiles& tiles);
 
 // The best tiles by predict(), at least one and up to `count`; no two have as many sums in a thread and as many splits.
 // `vector` is 1 or, where four pixels can be copied at once, 4.
