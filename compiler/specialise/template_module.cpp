@@ -2,12 +2,15 @@
 
 #include <fmt/ranges.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
 
-#include "compiler/specialise/passes.h"
 #include "templates/embedded.h"
 
 namespace burin {
@@ -47,6 +50,21 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   return values;
 }
 
+struct Analyses {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+
+  explicit Analyses(llvm::PassBuilder& builder) {
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(graphs);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, graphs, modules);
+  }
+};
+
 }  // namespace
 
 std::unique_ptr<llvm::Module> parse_embedded(llvm::LLVMContext& context, std::string_view name) {
@@ -81,6 +99,23 @@ void fill_constants(llvm::Module& module, const std::map<std::string, std::int64
       replace_calls(function, llvm::ConstantFP::get(context, llvm::APFloat(value)));
     }
   }
+}
+
+void simplify(llvm::Module& module) {
+  llvm::PassBuilder builder;
+  Analyses analyses(builder);
+  builder.buildModuleSimplificationPipeline(llvm::OptimizationLevel::O2, llvm::ThinOrFullLTOPhase::None)
+      .run(module, analyses.modules);
+}
+
+void inline_marked(llvm::Module& module, llvm::FunctionPassManager clean) {
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
+  llvm::PassBuilder builder;
+  Analyses analyses(builder);
+  passes.run(module, analyses.modules);
 }
 
 void finish_entry(SpecialisedModule& specialised, const std::string& template_name, int threads,

@@ -1,6 +1,8 @@
 // From a template that the build embedded to a kernel's module: what all providers have in common.
 #pragma once
 
+#include <llvm/IR/PassManager.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,6 +25,12 @@ void fill_constants(llvm::Module& module, const std::map<std::string, std::int64
 
 // The lists of what must be kept though nobody calls it.
 void drop_used_lists(llvm::Module& module);
+
+// The usual -O2 clean-up, for small modules as clang wrote them: templates and device primitives.
+void simplify(llvm::Module& module);
+
+// Inlines what is marked so, drops what nobody calls any more, and runs `clean` over each function.
+void inline_marked(llvm::Module& module, llvm::FunctionPassManager clean);
 
 inline constexpr int kAllRegisters = 255;  // of a thread
 

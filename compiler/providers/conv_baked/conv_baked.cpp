@@ -22,12 +22,13 @@ namespace burin {
 namespace {
 
 PlanRequest request_of(const Task& task, const ProposeOptions& options) {
-  PlanRequest request{task.batch, task.archs, parse_plan_constraints(options.plan)};
-  request.input_layout = task.reads[0].layout;
-  request.output_layout = task.writes.layout;
-  request.precision = task.precision;
-  request.skip_dead_tiles = task.activity_maps;
-  return request;
+  return {.batch = task.batch,
+          .archs = task.archs,
+          .constraints = parse_plan_constraints(options.plan),
+          .input_layout = task.reads[0].layout,
+          .output_layout = task.writes.layout,
+          .precision = task.precision,
+          .skip_dead_tiles = task.activity_maps};
 }
 
 // The words from image to image of a slice of a larger tensor; 0: images follow one another.

@@ -7,17 +7,15 @@
 #include <set>
 
 #include "compiler/launch_time.h"
-#include "compiler/providers/template_provider.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel.h"
 #include "ir/limits.h"
-#include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
-constexpr int kQuad = 4;
+constexpr int kQuad = ConvDenseTiles::kQuad;
 constexpr int kMaxChunkDepth = 64;   // conv_dense.def
 constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without a loop
 constexpr int kMaxTileThreads = 512;
@@ -148,33 +146,10 @@ bool fits(const ConvDenseTiles& tiles, const ArchSpec& arch) {
          resident_blocks(tiles, arch) >= 1;
 }
 
-int ConvDenseTiles::tile_outputs() const { return kQuad * output_quads * output_threads; }
-int ConvDenseTiles::tile_pixels() const { return kQuad * pixel_quads * pixel_threads; }
-int ConvDenseTiles::threads() const {
-  return static_cast<int>(round_up(splits * output_threads * pixel_threads, kWarpSize));
-}
-int ConvDenseTiles::chunk_depth() const { return static_cast<int>(round_up(chunk_channels * chunk_cols, splits)); }
-
 int ConvDenseTiles::shared_bytes() const {
   const int copied = buffers * chunk_depth() * (tile_outputs() + tile_pixels());
   const int exchanged = splits * tile_outputs() * tile_pixels();
   return kSharedReserveBytes + std::max(copied, exchanged) * kWordBytes;
-}
-
-std::int64_t ConvDenseTiles::chunks(const ConvShape& shape) const {
-  return ceil_div(shape.channels_per_group(), chunk_channels) * shape.kernel_h * ceil_div(shape.kernel_w, chunk_cols);
-}
-
-std::int64_t ConvDenseTiles::output_tiles(const ConvShape& shape) const {
-  return ceil_div(shape.outputs_per_group(), tile_outputs());
-}
-
-std::int64_t ConvDenseTiles::pixel_tiles(const ConvShape& shape) const {
-  return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
-}
-
-std::int64_t ConvDenseTiles::image_blocks(const ConvShape& shape) const {
-  return shape.groups * output_tiles(shape) * pixel_tiles(shape);
 }
 
 double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {

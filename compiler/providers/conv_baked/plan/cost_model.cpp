@@ -55,25 +55,6 @@ constexpr int kMaxResidentBlocks = 32;      // hardware limit
 constexpr int kSharedBytesPerBlock = 1024;  // reserved by the driver
 constexpr double kSectorBytes = 32;         // the smallest unit of a memory access
 
-}  // namespace
-
-int needed_registers(int accumulators, std::int64_t patch_positions, int threads) {
-  const std::int64_t per_thread = std::max<std::int64_t>(1, ceil_div(patch_positions, threads));
-  // kRegisterOverhead covers one held position; computing addresses again takes the registers of two.
-  const int held = per_thread > kHeldPositions ? 2 : static_cast<int>(per_thread) - 1;
-  return accumulators + kRegisterOverhead + held * kRegistersPerHeldPosition;
-}
-
-int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch) {
-  const std::int64_t by_registers =
-      resident_warps(arch.registers_per_multiprocessor, registers) / ceil_div(threads, kWarpSize);
-  return static_cast<int>(
-      std::min<std::int64_t>({kMaxResidentBlocks, arch.max_threads_per_multiprocessor / threads, by_registers,
-                              arch.max_shared_per_multiprocessor / (shared_bytes + kSharedBytesPerBlock)}));
-}
-
-namespace {
-
 // The parts of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
 class LaunchModel {
  public:
@@ -272,6 +253,21 @@ double sector_waste(int words, bool rows_are_adjacent) {
 }
 
 }  // namespace
+
+int needed_registers(int accumulators, std::int64_t patch_positions, int threads) {
+  const std::int64_t per_thread = std::max<std::int64_t>(1, ceil_div(patch_positions, threads));
+  // kRegisterOverhead covers one held position; computing addresses again takes the registers of two.
+  const int held = per_thread > kHeldPositions ? 2 : static_cast<int>(per_thread) - 1;
+  return accumulators + kRegisterOverhead + held * kRegistersPerHeldPosition;
+}
+
+int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch) {
+  const std::int64_t by_registers =
+      resident_warps(arch.registers_per_multiprocessor, registers) / ceil_div(threads, kWarpSize);
+  return static_cast<int>(
+      std::min<std::int64_t>({kMaxResidentBlocks, arch.max_threads_per_multiprocessor / threads, by_registers,
+                              arch.max_shared_per_multiprocessor / (shared_bytes + kSharedBytesPerBlock)}));
+}
 
 CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
   return LaunchModel(figures, arch).cost();

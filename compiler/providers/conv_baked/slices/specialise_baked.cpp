@@ -14,7 +14,6 @@
 #include "compiler/providers/conv_baked/slices/slice_program.h"
 #include "compiler/providers/conv_baked/slices/slice_sums.h"
 #include "compiler/providers/conv_baked/slices/slice_taps.h"
-#include "compiler/specialise/passes.h"
 #include "compiler/specialise/template_module.h"
 #include "ir/baked_plan_activity.h"
 #include "ir/baked_plan_pool.h"
