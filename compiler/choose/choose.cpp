@@ -14,6 +14,19 @@
 namespace burin {
 namespace {
 
+// Those that may make the task's kernel, by CompileOptions::kernels and ::plan; the ones whose proposals cost little
+// first.
+std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
+  std::vector<const Provider*> allowed = providers();
+  std::string_view kind = options.kernels.of(task.name);
+  if (kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;  // they are of its plans
+  if (task.layer != nullptr && kind != kAutoKind) {
+    std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
+  }
+  std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
+  return allowed;
+}
+
 // What was measured for the task; null: nothing, or of a provider that may not make its kernel.
 const TunedKernel* tuned_for(const Task& task, const CompileOptions& options) {
   const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
@@ -108,6 +121,8 @@ ConvolutionFormats formats_for(const ConvLayer& layer, const CompileOptions& opt
   return {input, format_of(options.precision, options.output_layout.value_or(input.layout))};
 }
 
+// Most providers cannot pool. There the layer and the pool apart are estimated to take less time together, for every
+// batch size, than what can, or CompileOptions::kernels asks for such a provider.
 bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
   const std::string& kind = options.kernels.of(layer.name);
   // Kernels pool in FP32, store nchw then, and know no activity map of what they pooled.
@@ -146,17 +161,6 @@ std::string choices_for(const Provider& provider, const CompileOptions& options)
   return provider.name() == asked ? options.plan : "";
 }
 
-std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
-  std::vector<const Provider*> allowed = providers();
-  std::string_view kind = options.kernels.of(task.name);
-  if (kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;  // they are of its plans
-  if (task.layer != nullptr && kind != kAutoKind) {
-    std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
-  }
-  std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
-  return allowed;
-}
-
 std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count) {
   std::vector<Candidate> candidates = candidates_of(task, options, {.count = count});
   if (candidates.empty()) {
@@ -178,22 +182,22 @@ Choice choose(const Task& task, const CompileOptions& options) {
   return choice;
 }
 
-StaysApart pools_that_stay_apart(const CompileOptions& options) {
+GraphChoices graph_choices(const CompileOptions& options) {
+  GraphChoices choices;
   // simplify() asks in every round.
-  return [&options, known = std::map<std::pair<std::string, std::string>, bool>()](
-             const std::string& op, const ConvLayer& layer, const Pool& pool) mutable {
+  choices.stays_apart = [&options, known = std::map<std::pair<std::string, std::string>, bool>()](
+                            const std::string& op, const ConvLayer& layer, const Pool& pool) mutable {
     const auto [entry, is_new] = known.try_emplace({op, layer.name});
     if (is_new) entry->second = stays_apart(layer, pool, options);
     return entry->second;
   };
-}
-
-FormatsOf convolution_formats(const CompileOptions& options) {
   const bool plain = options.precision == Precision::fp32 &&
                      options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
                      options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
-  if (plain) return {};
-  return [&options](const Operator&, const ConvLayer& layer) { return formats_for(layer, options); };
+  if (!plain) {
+    choices.formats = [&options](const Operator&, const ConvLayer& layer) { return formats_for(layer, options); };
+  }
+  return choices;
 }
 
 }  // namespace burin

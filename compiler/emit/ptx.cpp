@@ -28,7 +28,6 @@
 
 #include "compiler/emit/notes.h"
 #include "compiler/kernel_cluster.h"
-#include "compiler/specialise/passes.h"
 #include "compiler/specialise/source_map.h"
 #include "compiler/specialise/template_module.h"
 #include "ir/arch.h"

@@ -63,13 +63,12 @@ struct Recipe {
 
 class Provider {
  public:
+  explicit Provider(std::string_view name) : name_(name) {}
   virtual ~Provider() = default;
-  Provider() = default;
   Provider(const Provider&) = delete;
   Provider& operator=(const Provider&) = delete;
 
-  virtual std::string_view name() const = 0;
-  virtual std::string_view description() const = 0;
+  std::string_view name() const { return name_; }
 
   // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
   virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }
@@ -103,6 +102,9 @@ class Provider {
   // Throws Error(bad_input) where `plan` cannot be read, Error(unsupported) where it is not legal, or not for this
   // task.
   virtual Recipe make(const Task& task, const std::string& plan) const = 0;
+
+ private:
+  std::string_view name_;
 };
 
 // What a provider's function gives: there is one object of each class.

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <memory>
+#include <ranges>
 
-#include "compiler/specialise/template_kernel.h"
+#include "compiler/specialise/template_module.h"
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
+#include "ir/text.h"
 #include "templates/embedded.h"
 
 namespace burin {
@@ -23,37 +24,26 @@ void set_function(TemplatePlan& plan, int function, float alpha, float beta) {
   plan.reals["beta"] = beta;
 }
 
-void check_constant(Faults& faults, const TemplateConstant& constant, const TemplatePlan& plan) {
-  const std::string name(constant.name);
-  if (constant.real) {
-    const auto found = plan.reals.find(name);
-    if (found == plan.reals.end()) {
-      faults.add(fmt::format("the template {} needs a real '{}'", plan.template_name, name));
-    } else if (std::isnan(found->second)) {
-      faults.add(fmt::format("real {} is not a number", name));
-    }
-    return;
-  }
-  const auto found = plan.integers.find(name);
-  if (found == plan.integers.end()) {
-    faults.add(fmt::format("the template {} needs an integer '{}'", plan.template_name, name));
-  } else {
-    faults.require_range("integer " + name, found->second, constant.low, constant.high);
-  }
-}
-
 // Looks at the plan's form and at its constants: it has all that the provider's template has, and no others.
 std::vector<std::string> faults_of(const TemplatePlan& plan, std::string_view provider) {
   if (std::vector<std::string> faults = verify(plan); !faults.empty()) return faults;
   const std::span<const TemplateConstant> constants = template_constants(provider);
   Faults faults;
-  for (const TemplateConstant& constant : constants) check_constant(faults, constant, plan);
+  for (const TemplateConstant& constant : constants) {
+    const std::string name(constant.name);
+    if (constant.real ? !plan.reals.contains(name) : !plan.integers.contains(name)) {
+      faults.add("the template {} needs {} '{}'", plan.template_name, constant.real ? "a real" : "an integer", name);
+    } else if (!constant.real) {
+      faults.require_range("integer " + name, plan.integers.at(name), constant.low, constant.high);
+    } else if (std::isnan(plan.reals.at(name))) {
+      faults.add("real {} is not a number", name);
+    }
+  }
   const auto check_known = [&](const auto& values, bool real) {
     for (const auto& [name, value] : values) {
       const auto is_it = [&, &name = name](const TemplateConstant& c) { return c.real == real && c.name == name; };
       if (std::ranges::any_of(constants, is_it)) continue;
-      faults.add(
-          fmt::format("the template {} has no {} {}", plan.template_name, real ? "real" : "integer", in_quotes(name)));
+      faults.add("the template {} has no {} {}", plan.template_name, real ? "real" : "integer", in_quotes(name));
     }
   };
   check_known(plan.integers, false);
@@ -63,11 +53,9 @@ std::vector<std::string> faults_of(const TemplatePlan& plan, std::string_view pr
 
 // The first line of `text` that is not a line of `other`.
 std::string first_difference(const std::string& text, const std::string& other) {
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin) + "\n";
-    if (!line.starts_with("#") && other.find(line) == std::string::npos) return line.substr(0, line.size() - 1);
-    begin = end + 1;
+  for (const auto part : std::views::split(text, '\n')) {
+    const std::string line(part.begin(), part.end());
+    if (!line.starts_with("#") && other.find(line + "\n") == std::string::npos) return line;
   }
   return "";
 }
@@ -80,12 +68,11 @@ std::vector<std::pair<std::string, int>> parse_choices(std::string_view text) {
     text.remove_prefix(std::min(text.size(), item.size() + 1));
     const std::string_view name = item.substr(0, item.find('='));
     const std::string_view digits = item.substr(std::min(item.size(), name.size() + 1));
-    int value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (name.empty() || digits.empty() || error != std::errc{} || end != digits.data() + digits.size()) {
+    const std::optional<int> value = parse_number<int>(digits);
+    if (name.empty() || !value) {
       fail(ErrorKind::usage, "--plan {}: expected KEY=NUMBER", printable(std::string(item)));
     }
-    choices.emplace_back(name, value);
+    choices.emplace_back(name, *value);
   }
   return choices;
 }
@@ -167,7 +154,9 @@ std::string TemplateProvider::brief(const std::string& text) const {
 std::vector<Candidate> TemplateProvider::propose(const Task& task, const ProposeOptions& options) const {
   if (!takes(task)) return {};
   if (!options.plan.empty()) return {with_choices(task, options.plan)};
-  return search(task, options);
+  std::vector<Candidate> candidates = search(task, options);
+  std::erase_if(candidates, [&](const Candidate& c) { return c.estimate.us >= options.worthwhile_us; });
+  return candidates;
 }
 
 Candidate TemplateProvider::with_choices(const Task& task, const std::string& text) const {
@@ -230,12 +219,6 @@ SpecialisedModule TemplateProvider::module_of(const Kernel& kernel, const ConvLa
   return specialise_template(plan, kernel.symbol);
 }
 
-std::vector<Candidate> PlainProvider::search(const Task& task, const ProposeOptions& options) const {
-  Candidate only = candidate(task, plan(task, nullptr));
-  if (only.estimate.us >= options.worthwhile_us) return {};
-  return {std::move(only)};
-}
-
 double PlainProvider::predict_us(const Task& task, const TemplatePlan& plan) const {
   return launch_time_us(work_of(task, plan), arch_of(task));
 }
@@ -292,9 +275,10 @@ int choose_steps(const Task& task, std::int64_t elements, bool vectors) {
 }
 
 void set_pieces(TemplatePlan& plan, const Task& task, std::int64_t elements, bool vectors, const TemplatePlan* chosen) {
-  const int vector = vectors ? kVectorWords : 1;
-  const int steps = chosen ? chosen->integers.at("steps") : choose_steps(task, elements, vectors);
-  if (!vectors) set_narrow(plan);
+  const bool fours = vectors && elements % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
+  const int vector = fours ? kVectorWords : 1;
+  const int steps = chosen ? chosen->integers.at("steps") : choose_steps(task, elements, fours);
+  if (!fours) set_narrow(plan);
   set_integers(plan, {{"elements", elements}, {"vector", vector}, {"steps", steps}});
   set_items(plan, ceil_div(elements / vector, steps));
 }

@@ -27,10 +27,8 @@ std::int64_t round_up(std::int64_t value, std::int64_t multiple);
 // twice.
 class TemplateProvider : public Provider {
  public:
-  TemplateProvider(std::string_view name, std::string_view description) : name_(name), description_(description) {}
+  using Provider::Provider;
 
-  std::string_view name() const override { return name_; }
-  std::string_view description() const override { return description_; }
   void check_choices(const std::string& plan) const override;
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const final;
   std::string brief(const std::string& plan) const override;
@@ -47,7 +45,8 @@ class TemplateProvider : public Provider {
   // Whether it knows tensors of other element types and layouts.
   virtual bool knows_formats() const { return false; }
   bool takes(const Task& task) const;
-  // Candidates for a task that it takes, the best first; what options.plan says does not count.
+  // Candidates for a task that it takes, the best first; what options.plan says does not count, and those that are not
+  // worthwhile are taken out afterwards.
   virtual std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const = 0;
   // The names of its choices: constants of the template, "threads", "images" of a block or "cluster", the blocks of
   // one.
@@ -65,8 +64,6 @@ class TemplateProvider : public Provider {
 
  private:
   Candidate with_choices(const Task& task, const std::string& text) const;
-
-  std::string_view name_, description_;
 };
 
 // An operator for which the best choices are known at once.
@@ -75,7 +72,9 @@ class PlainProvider : public TemplateProvider {
   using TemplateProvider::TemplateProvider;
 
  protected:
-  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const final;
+  std::vector<Candidate> search(const Task& task, const ProposeOptions&) const final {
+    return {candidate(task, plan(task, nullptr))};
+  }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const final { return plan(task, &chosen); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override;
   // By default a kernel does nothing but move its tensors.
@@ -103,8 +102,9 @@ void set_no_function(TemplatePlan& plan);
 void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values);
 
 // A thread of the kernel has "steps" pieces of one or four words, those of `chosen` or, where it is null, as many as
-// keep all multiprocessors full: sets them, "vector" where `vectors` says that four may be taken at once, threads and
-// blocks. Tensors that are then not accessed by fours are said to need no alignment.
+// keep all multiprocessors full: sets them, "vector", threads and blocks. Four words are taken at once where `vectors`
+// says that they may and `elements`, input and output allow it. Tensors that are then not accessed by fours are said to
+// need no alignment.
 void set_pieces(TemplatePlan& plan, const Task& task, std::int64_t elements, bool vectors, const TemplatePlan* chosen);
 int choose_steps(const Task& task, std::int64_t elements, bool vectors);
 

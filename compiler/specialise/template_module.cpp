@@ -1,10 +1,15 @@
 #include "compiler/specialise/template_module.h"
 
+#include <fmt/ranges.h>
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/Analysis/CGSCCPassManager.h>
 #include <llvm/Bitcode/BitcodeReader.h>
 #include <llvm/IR/Constants.h>
 #include <llvm/IR/Instructions.h>
+#include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
+#include <llvm/Transforms/IPO/GlobalDCE.h>
 
 #include "templates/embedded.h"
 
@@ -29,6 +34,36 @@ const Number& value_of(const std::map<std::string, Number>& values, llvm::String
   BURIN_CHECK(found != values.end(), "the template uses the constant {}, which has no value", name.str());
   return found->second;
 }
+
+// The template's own constants, and those of templates/kernels/common.def.
+std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
+  std::map<std::string, std::int64_t> values(plan.integers.begin(), plan.integers.end());
+  values["in_image_words"] = plan.input().image_words;
+  values["residual_image_words"] = plan.residual().image_words;
+  values["out_image_words"] = plan.output().image_words;
+  values["in_word_images"] = images_together(plan.input().layout);
+  values["out_word_images"] = images_together(plan.output().layout);
+  values["block_threads"] = plan.launch().threads;
+  values["block_images"] = plan.launch().tile_images;
+  values["image_blocks"] = plan.launch().tiles_per_image;
+  values["cluster_blocks"] = plan.launch().cluster_tiles;
+  return values;
+}
+
+struct Analyses {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+
+  explicit Analyses(llvm::PassBuilder& builder) {
+    builder.registerModuleAnalyses(modules);
+    builder.registerCGSCCAnalyses(graphs);
+    builder.registerFunctionAnalyses(functions);
+    builder.registerLoopAnalyses(loops);
+    builder.crossRegisterProxies(loops, functions, graphs, modules);
+  }
+};
 
 }  // namespace
 
@@ -66,6 +101,23 @@ void fill_constants(llvm::Module& module, const std::map<std::string, std::int64
   }
 }
 
+void simplify(llvm::Module& module) {
+  llvm::PassBuilder builder;
+  Analyses analyses(builder);
+  builder.buildModuleSimplificationPipeline(llvm::OptimizationLevel::O2, llvm::ThinOrFullLTOPhase::None)
+      .run(module, analyses.modules);
+}
+
+void inline_marked(llvm::Module& module, llvm::FunctionPassManager clean) {
+  llvm::ModulePassManager passes;
+  passes.addPass(llvm::AlwaysInlinerPass(/*InsertLifetime=*/false));
+  passes.addPass(llvm::GlobalDCEPass());
+  passes.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(clean)));
+  llvm::PassBuilder builder;
+  Analyses analyses(builder);
+  passes.run(module, analyses.modules);
+}
+
 void finish_entry(SpecialisedModule& specialised, const std::string& template_name, int threads,
                   const ClusterExtent& cluster, int max_registers) {
   llvm::Module& module = *specialised.module;
@@ -80,6 +132,26 @@ void finish_entry(SpecialisedModule& specialised, const std::string& template_na
   module.setModuleIdentifier(specialised.symbol);
   module.setSourceFileName(template_name);
   check_module(module, ErrorKind::internal, fmt::format("the module of '{}'", specialised.symbol));
+}
+
+std::string print_template(const TemplatePlan& plan) {
+  llvm::LLVMContext context;
+  return print(*parse_embedded(context, plan.template_name));
+}
+
+SpecialisedModule specialise_template(const TemplatePlan& plan, const std::string& symbol) {
+  if (const auto faults = verify(plan); !faults.empty()) {
+    fail(ErrorKind::bad_input, "template kernel '{}': {}", symbol, fmt::join(faults, "; "));
+  }
+  SpecialisedModule result;
+  result.context = std::make_unique<llvm::LLVMContext>();
+  result.module = parse_embedded(*result.context, plan.template_name);
+  result.symbol = symbol;
+  fill_constants(*result.module, integers_of(plan), plan.reals);
+  simplify(*result.module);
+  drop_used_lists(*result.module);
+  finish_entry(result, plan.template_name, plan.launch().threads, {plan.launch().cluster_tiles, 1});
+  return result;
 }
 
 }  // namespace burin

@@ -1,6 +1,8 @@
 // From a template that the build embedded to a kernel's module: what all providers have in common.
 #pragma once
 
+#include <llvm/IR/PassManager.h>
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "compiler/kernel_cluster.h"
 #include "compiler/specialise/specialised_module.h"
+#include "ir/template_plan.h"
 
 namespace burin {
 
@@ -23,6 +26,12 @@ void fill_constants(llvm::Module& module, const std::map<std::string, std::int64
 // The lists of what must be kept though nobody calls it.
 void drop_used_lists(llvm::Module& module);
 
+// The usual -O2 clean-up, for small modules as clang wrote them: templates and device primitives.
+void simplify(llvm::Module& module);
+
+// Inlines what is marked so, drops what nobody calls any more, and runs `clean` over each function.
+void inline_marked(llvm::Module& module, llvm::FunctionPassManager clean);
+
 inline constexpr int kAllRegisters = 255;  // of a thread
 
 // Gives the template's entry the kernel's symbol, and says what the assembler must know of the launch: the threads of a
@@ -30,5 +39,11 @@ inline constexpr int kAllRegisters = 255;  // of a thread
 // then, and is checked.
 void finish_entry(SpecialisedModule& specialised, const std::string& template_name, int threads,
                   const ClusterExtent& cluster, int max_registers = kAllRegisters);
+
+// Of the kernels whose weights are data: the template as it is before its constants are filled in (the dump's
+// 40-template.ll), and their module. Throws Error(bad_input) with all faults of a plan that does not verify. `symbol`
+// becomes the entry's name.
+std::string print_template(const TemplatePlan& plan);
+SpecialisedModule specialise_template(const TemplatePlan& plan, const std::string& symbol);
 
 }  // namespace burin

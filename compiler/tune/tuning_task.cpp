@@ -32,10 +32,6 @@ std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}"
 
 std::string TuningTask::describe(std::size_t index) const { return "plan " + outcome(index).plan; }
 
-bool TuningTask::is_known(const Candidate& candidate) const {
-  return std::ranges::find(candidates_, candidate) != candidates_.end();
-}
-
 std::vector<Candidate> TuningTask::first() const {
   constexpr double kFarBehind = 4;  // times the best estimate: models are not that wrong
   std::vector<Candidate> all = all_candidates(task_, options_, most_first_);
@@ -89,7 +85,9 @@ std::vector<Candidate> TuningTask::neighbours() const {
       find_provider(best.provider)
           ->neighbours(task_, best.plan,
                        {.count = steps_left_ + known(), .plan = choices_for(*find_provider(best.provider), options_)});
-  std::erase_if(found, [&](const Candidate& candidate) { return is_known(candidate); });
+  std::erase_if(found, [&](const Candidate& candidate) {
+    return std::ranges::find(candidates_, candidate) != candidates_.end();
+  });
   if (static_cast<int>(found.size()) > steps_left_) found.resize(static_cast<std::size_t>(steps_left_));
   return found;
 }

@@ -42,7 +42,6 @@ class TuningTask {
  private:
   std::vector<Candidate> first() const;
   std::vector<Candidate> neighbours() const;
-  bool is_known(const Candidate& candidate) const;
   const TuningCandidate& outcome(std::size_t candidate) const { return evidence_.candidates[candidate]; }
 
   const Task& task_;

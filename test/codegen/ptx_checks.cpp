@@ -14,7 +14,7 @@
 #include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/providers/conv_baked/slices/slice_program.h"
-#include "compiler/providers/conv_baked/slices/slice_stages.h"
+#include "compiler/providers/conv_baked/slices/slice_taps.h"
 #include "compiler/providers/conv_baked/slices/specialise_baked.h"
 #include "test/codegen/ptx_taps.h"
 

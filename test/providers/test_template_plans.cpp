@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "compiler/host/executor.h"
-#include "compiler/specialise/template_kernel.h"
+#include "compiler/specialise/template_module.h"
 #include "ir/operators.h"
 #include "test/catch.h"
 #include "test/providers/provider_cases.h"

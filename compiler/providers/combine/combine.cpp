@@ -6,31 +6,24 @@ namespace {
 
 class CombineProvider : public PlainProvider {
  public:
-  CombineProvider() : PlainProvider("combine", "sum or product of two tensors") {}
+  CombineProvider() : PlainProvider("combine") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Combine>() != nullptr; }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
+    const std::int64_t plane = values_of(task.output, 1);
+    const bool per_channel = values_of(task.inputs[1]) != values_of(task.output);
+    // Whether a channel's value stands for a whole plane; where the plane is one value, four of them are one load.
+    const bool spread = per_channel && plane > 1;
     TemplatePlan plan = start(task);
     set_no_function(plan);
     set_integers(plan, {{"multiply", task.get<Combine>()->combination == Combination::multiply},
-                        {"per_channel", per_channel(task)},
-                        {"plane", per_channel(task) ? values_of(task.output, 1) : 1}});
-    const bool vectors = by_fours(task, plan);
-    if (is_spread(task)) plan.residual().alignment = kWordBytes;
+                        {"per_channel", per_channel},
+                        {"plane", per_channel ? plane : 1}});
+    const bool vectors = spread ? plane % kVectorWords == 0 : is_wide(plan.residual());
+    if (spread) plan.residual().alignment = kWordBytes;
     set_pieces(plan, task, values_of(task.output), vectors, chosen);
     return plan;
-  }
-
- private:
-  static bool per_channel(const Task& task) { return values_of(task.inputs[1]) != values_of(task.output); }
-  // The values of a channel that stand for a whole plane of the other tensor.
-  static bool is_spread(const Task& task) { return per_channel(task) && values_of(task.output, 1) > 1; }
-
-  static bool by_fours(const Task& task, const TemplatePlan& plan) {
-    // Where a channel has one value, four of them are one load as well.
-    const bool other = is_spread(task) ? values_of(task.output, 1) % kVectorWords == 0 : is_wide(plan.residual());
-    return values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output()) && other;
   }
 };
 

@@ -22,12 +22,13 @@ namespace burin {
 namespace {
 
 PlanRequest request_of(const Task& task, const ProposeOptions& options) {
-  PlanRequest request{task.batch, task.archs, parse_plan_constraints(options.plan)};
-  request.input_layout = task.reads[0].layout;
-  request.output_layout = task.writes.layout;
-  request.precision = task.precision;
-  request.skip_dead_tiles = task.activity_maps;
-  return request;
+  return {.batch = task.batch,
+          .archs = task.archs,
+          .constraints = parse_plan_constraints(options.plan),
+          .input_layout = task.reads[0].layout,
+          .output_layout = task.writes.layout,
+          .precision = task.precision,
+          .skip_dead_tiles = task.activity_maps};
 }
 
 // The words from image to image of a slice of a larger tensor; 0: images follow one another.
@@ -85,8 +86,7 @@ void check_plan(const BakedPlan& plan, const Task& task, const SparsePattern& pa
 
 class ConvBakedProvider : public Provider {
  public:
-  std::string_view name() const override { return kBakedProvider; }
-  std::string_view description() const override { return "every nonzero is an instruction, every weight an immediate"; }
+  ConvBakedProvider() : Provider(kBakedProvider) {}
 
   // It is launched, its multiply-adds are issued, its code and its tensors are fetched, each at a fraction of the rate
   // that it reaches.

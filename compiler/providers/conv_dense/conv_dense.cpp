@@ -77,9 +77,7 @@ ConvDenseTiles tiles_of(const TemplatePlan& plan) {
 
 class ConvDenseProvider : public TemplateProvider {
  public:
-  ConvDenseProvider()
-      : TemplateProvider("conv_dense",
-                         "convolution, dense: weights and gathered activations are multiplied as matrices") {}
+  ConvDenseProvider() : TemplateProvider("conv_dense") {}
 
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -91,7 +89,6 @@ class ConvDenseProvider : public TemplateProvider {
     std::vector<Candidate> candidates;
     for (const ConvDenseTiles& tiles : choose_tiles(shape, task.batch, most_vector(shape, task.reads[0]), arch,
                                                     static_cast<std::size_t>(options.count))) {
-      if (predict(tiles, shape, task.batch, arch) >= options.worthwhile_us) continue;
       candidates.push_back(candidate(task, plan_of(task, tiles)));
     }
     return candidates;

@@ -1,7 +1,5 @@
 #include "compiler/providers/conv_dense/tiles.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,17 +7,15 @@
 #include <set>
 
 #include "compiler/launch_time.h"
-#include "compiler/providers/template_provider.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel.h"
 #include "ir/limits.h"
-#include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
-constexpr int kQuad = 4;
+constexpr int kQuad = ConvDenseTiles::kQuad;
 constexpr int kMaxChunkDepth = 64;   // conv_dense.def
 constexpr int kMaxRowsOfSplit = 24;  // of a chunk: they are multiplied without a loop
 constexpr int kMaxTileThreads = 512;
@@ -150,33 +146,10 @@ bool fits(const ConvDenseTiles& tiles, const ArchSpec& arch) {
          resident_blocks(tiles, arch) >= 1;
 }
 
-int ConvDenseTiles::tile_outputs() const { return kQuad * output_quads * output_threads; }
-int ConvDenseTiles::tile_pixels() const { return kQuad * pixel_quads * pixel_threads; }
-int ConvDenseTiles::threads() const {
-  return static_cast<int>(round_up(splits * output_threads * pixel_threads, kWarpSize));
-}
-int ConvDenseTiles::chunk_depth() const { return static_cast<int>(round_up(chunk_channels * chunk_cols, splits)); }
-
 int ConvDenseTiles::shared_bytes() const {
   const int copied = buffers * chunk_depth() * (tile_outputs() + tile_pixels());
   const int exchanged = splits * tile_outputs() * tile_pixels();
   return kSharedReserveBytes + std::max(copied, exchanged) * kWordBytes;
-}
-
-std::int64_t ConvDenseTiles::chunks(const ConvShape& shape) const {
-  return ceil_div(shape.channels_per_group(), chunk_channels) * shape.kernel_h * ceil_div(shape.kernel_w, chunk_cols);
-}
-
-std::int64_t ConvDenseTiles::output_tiles(const ConvShape& shape) const {
-  return ceil_div(shape.outputs_per_group(), tile_outputs());
-}
-
-std::int64_t ConvDenseTiles::pixel_tiles(const ConvShape& shape) const {
-  return ceil_div(std::int64_t{block_images} * shape.out_h() * shape.out_w(), tile_pixels());
-}
-
-std::int64_t ConvDenseTiles::image_blocks(const ConvShape& shape) const {
-  return shape.groups * output_tiles(shape) * pixel_tiles(shape);
 }
 
 double predict(const ConvDenseTiles& tiles, const ConvShape& shape, int batch, const ArchSpec& arch) {
@@ -224,13 +197,6 @@ double least_conv_dense_us(const ConvShape& shape, int batch, const ArchSpec& ar
   const double multiply_adds = static_cast<double>(shape.weight_elements()) * shape.out_h() * shape.out_w() * batch;
   const double clocks = multiply_adds / (arch.fma_lanes_per_clock * arch.multiprocessors) / kIssueShare;
   return launch_time_us({.busy_us = clocks_us(clocks * kClockLoss, arch), .waits = kConvolutionWaits}, arch);
-}
-
-std::string describe(const ConvDenseTiles& tiles) {
-  return fmt::format("{}x{} sums, {} x {} threads, {} split{}, chunks of {} ch x {}, {} buffers, {} image{}",
-                     kQuad * tiles.output_quads, kQuad * tiles.pixel_quads, tiles.output_threads, tiles.pixel_threads,
-                     tiles.splits, tiles.splits == 1 ? "" : "s", tiles.chunk_channels, tiles.chunk_cols, tiles.buffers,
-                     tiles.block_images, tiles.block_images == 1 ? "" : "s");
 }
 
 }  // namespace burin

@@ -3,17 +3,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
+#include "compiler/providers/template_provider.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
+#include "ir/saturate.h"
 
 namespace burin {
 
 // A block's tile has output_threads x 4 * output_quads output channels and pixel_threads x 4 * pixel_quads pixels; each
 // split of it has a thread for every 4 * output_quads x 4 * pixel_quads of them.
 struct ConvDenseTiles {
+  static constexpr int kQuad = 4;
+
   int output_threads = 1, output_quads = 1, pixel_threads = 1, pixel_quads = 1;
   int splits = 1;
   int chunk_channels = 1, chunk_cols = 1;  // and one row of the filter
@@ -21,20 +24,26 @@ struct ConvDenseTiles {
   int block_images = 1;
   int vector = 1;  // activations that one copy brings
 
-  int tile_outputs() const;
-  int tile_pixels() const;
-  int threads() const;      // whole warps: some may have nothing to multiply
-  int chunk_depth() const;  // filled up so that all splits have the same
+  int tile_outputs() const { return kQuad * output_quads * output_threads; }
+  int tile_pixels() const { return kQuad * pixel_quads * pixel_threads; }
+  // Whole warps: some may have nothing to multiply.
+  int threads() const { return static_cast<int>(round_up(splits * output_threads * pixel_threads, kWarpSize)); }
+  // Filled up so that all splits have the same.
+  int chunk_depth() const { return static_cast<int>(round_up(chunk_channels * chunk_cols, splits)); }
   int shared_bytes() const;
-  std::int64_t chunks(const ConvShape& shape) const;
-  std::int64_t output_tiles(const ConvShape& shape) const;  // of one of its groups
-  std::int64_t pixel_tiles(const ConvShape& shape) const;
-  std::int64_t image_blocks(const ConvShape& shape) const;
+  std::int64_t chunks(const ConvShape& shape) const {
+    return ceil_div(shape.channels_per_group(), chunk_channels) * shape.kernel_h * ceil_div(shape.kernel_w, chunk_cols);
+  }
+  // Of one group of the convolution.
+  std::int64_t output_tiles(const ConvShape& shape) const {
+    return ceil_div(shape.outputs_per_group(), tile_outputs());
+  }
+  std::int64_t image_blocks(const ConvShape& shape) const {
+    const std::int64_t pixels = std::int64_t{block_images} * shape.out_h() * shape.out_w();
+    return shape.groups * output_tiles(shape) * ceil_div(pixels, tile_pixels());
+  }
   bool operator==(const ConvDenseTiles&) const = default;
 };
-
-// "16x8 sums, 4 x 8 threads, 3 splits, chunks of 16 ch x 3, 4 buffers, 1 image"
-std::string describe(const ConvDenseTiles& tiles);
 
 // The best tiles by predict(), at least one and up to `count`; no two have as many sums in a thread and as many splits.
 // `vector` is 1 or, where four pixels can be copied at once, 4.

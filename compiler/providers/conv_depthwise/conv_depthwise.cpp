@@ -21,19 +21,6 @@ int choose_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
   return 1;
 }
 
-// Its tensors are moved, and each thread issues the loads of its windows.
-double predict(const ConvShape& shape, int rows, int batch, const ArchSpec& arch) {
-  constexpr double kLoadsPerClock = 13;  // of a multiprocessor
-  constexpr double kTransferLoss = 1.2;  // rows of the input are loaded by several threads
-  const double outputs = static_cast<double>(shape.output_elements()) * batch;
-  const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
-  const double loads = outputs / rows * rows_read * shape.kernel_w;
-  return launch_time_us({.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
-                         .activation_bytes = kTransferLoss * activation_bytes(shape, batch),
-                         .uncovered = {}},
-                        arch);
-}
-
 // Words of a channel: its weights, then its bias.
 std::int64_t pitch_of(const ConvShape& shape) {
   return round_up(std::int64_t{shape.kernel_h} * shape.kernel_w + 1, kVectorWords);
@@ -55,8 +42,7 @@ std::vector<std::uint32_t> pack_channels(const ConvLayer& layer) {
 
 class ConvDepthwiseProvider : public TemplateProvider {
  public:
-  ConvDepthwiseProvider()
-      : TemplateProvider("conv_depthwise", "convolution of each channel by itself, weights as data") {}
+  ConvDepthwiseProvider() : TemplateProvider("conv_depthwise") {}
 
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
@@ -68,15 +54,26 @@ class ConvDepthwiseProvider : public TemplateProvider {
     }
     std::vector<Candidate> candidates;
     for (const int rows : all) {
-      const double us = predict(shape, rows, task.batch, arch_of(task));
-      if (us >= options.worthwhile_us || static_cast<int>(candidates.size()) == options.count) break;
+      if (static_cast<int>(candidates.size()) == options.count) break;
       candidates.push_back(candidate(task, plan_of(task, rows)));
     }
     return candidates;
   }
   std::vector<std::string> choices() const override { return {"thread_rows"}; }
+  // Its tensors are moved, and each thread issues the loads of its windows.
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
-    return predict(task.layer->shape, plan.integers.at("thread_rows"), task.batch, arch_of(task));
+    constexpr double kLoadsPerClock = 13;  // of a multiprocessor
+    constexpr double kTransferLoss = 1.2;  // rows of the input are loaded by several threads
+    const ConvShape& shape = task.layer->shape;
+    const ArchSpec& arch = arch_of(task);
+    const int rows = plan.integers.at("thread_rows");
+    const double outputs = static_cast<double>(shape.output_elements()) * task.batch;
+    const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
+    const double loads = outputs / rows * rows_read * shape.kernel_w;
+    return launch_time_us({.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
+                           .activation_bytes = kTransferLoss * activation_bytes(shape, task.batch),
+                           .uncovered = {}},
+                          arch);
   }
   bool can(const Task& task) const override {
     if (!is_plain_convolution(task)) return false;

@@ -1,6 +1,5 @@
 // Convolution of few pixels, nonzeros and their places as data.
-#include "compiler/providers/conv_streamed/conv_streamed.h"
-
+#include "compiler/providers/conv_streamed/ways.h"
 #include "compiler/providers/template_provider.h"
 
 namespace burin {
@@ -15,20 +14,14 @@ ConvStreamed choices_of(const TemplatePlan& plan) {
 
 class ConvStreamedProvider : public TemplateProvider {
  public:
-  ConvStreamedProvider()
-      : TemplateProvider("conv_streamed", "convolution of few pixels, nonzeros and their places as data") {}
-
-  Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
-    return candidate(task, plan_of(task, priced));
-  }
+  ConvStreamedProvider() : TemplateProvider("conv_streamed") {}
 
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     std::vector<Candidate> candidates;
     for (const ConvStreamedWay& way : streamed_ways(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task))) {
-      const bool wanted = way.predicted_us < options.worthwhile_us;
-      if (!wanted || static_cast<int>(candidates.size()) == options.count) break;
-      candidates.push_back(candidate_with(task, way));
+      if (static_cast<int>(candidates.size()) == options.count) break;
+      candidates.push_back(candidate(task, plan_of(task, way)));
     }
     return candidates;
   }
@@ -83,9 +76,5 @@ class ConvStreamedProvider : public TemplateProvider {
 }  // namespace
 
 const Provider& conv_streamed_provider() { return the_only<ConvStreamedProvider>(); }
-
-Candidate streamed_candidate(const Task& task, const ConvStreamedWay& priced) {
-  return static_cast<const ConvStreamedProvider&>(conv_streamed_provider()).candidate_with(task, priced);
-}
 
 }  // namespace burin

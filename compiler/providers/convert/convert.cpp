@@ -8,14 +8,9 @@ namespace {
 bool is_plain(const KernelTensor& tensor) { return tensor.format().is_plain(); }
 bool holds_halves(const KernelTensor& tensor) { return tensor.element != ElementType::f32; }
 
-// What a block's threads count: of a tensor whose channels lie in fours, filling included where it is written.
-std::int64_t items_of(const Task& task) {
-  return task.writes.layout == TensorLayout::nchw4 ? task.writes.words() : values_of(task.output);
-}
-
 class ConvertProvider : public PlainProvider {
  public:
-  ConvertProvider() : PlainProvider("convert", "the same values in another element type or layout") {}
+  ConvertProvider() : PlainProvider("convert") {}
 
  protected:
   bool knows_formats() const override { return true; }
@@ -25,26 +20,23 @@ class ConvertProvider : public PlainProvider {
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     TemplatePlan plan = start(task);
     const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
+    const bool writes_fours = task.writes.layout == TensorLayout::nchw4;
     const bool bfloat = task.writes.element == ElementType::bf16 || task.reads[0].element == ElementType::bf16;
     set_integers(plan, {{"channels", task.output[0]},
                         {"plane", values_of(task.output, 1)},
                         {"to_halves", to_halves},
                         {"from_halves", from_halves},
                         {"bfloat", bfloat},
-                        {"to_fours", task.writes.layout == TensorLayout::nchw4}});
+                        {"to_fours", writes_fours}});
     const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
-    set_pieces(plan, task, items_of(task), by_fours(task, plan), chosen);
+    // A block's threads count the filling of a tensor whose channels lie in fours, too, where it is written.
+    const std::int64_t items = writes_fours ? task.writes.words() : values_of(task.output);
+    set_pieces(plan, task, items, to_halves || from_halves, chosen);
     // Tensors of fours are said to be aligned whether or not four words are accessed at once.
     if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
-    if (task.writes.layout == TensorLayout::nchw4) plan.output().alignment = output_alignment;
+    if (writes_fours) plan.output().alignment = output_alignment;
     if (to_halves || from_halves) plan.launch().tile_images = 2;
     return plan;
-  }
-
- private:
-  static bool by_fours(const Task& task, const TemplatePlan& plan) {
-    const bool halves = holds_halves(task.reads[0]) || holds_halves(task.writes);
-    return halves && values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
   }
 };
 

@@ -47,12 +47,6 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   return result;
 }
 
-std::int64_t volume(const std::vector<Axis>& axes) {
-  std::int64_t words = 1;
-  for (const Axis& axis : axes) words *= axis.extent;
-  return words;
-}
-
 Box box_of(const Pad& op, const Task& task) {
   const Shape &from = task.inputs[0], &to = task.output, in = strides_of(from), out = strides_of(to);
   const std::array<std::int64_t, 3> before = {0, op.pad.top, op.pad.left};
@@ -79,14 +73,16 @@ Box box_of(const KernelTensor& from, const KernelTensor& to) {
 }
 
 Box box_of(const Task& task) {
-  if (const Pad* pad = task.get<Pad>()) return box_of(*pad, task);
-  if (const Transpose* transpose = task.get<Transpose>()) return box_of(*transpose, task);
-  return box_of(task.reads[0], task.writes);
+  const Pad* pad = task.get<Pad>();
+  const Transpose* transpose = task.get<Transpose>();
+  Box box = pad ? box_of(*pad, task) : transpose ? box_of(*transpose, task) : box_of(task.reads[0], task.writes);
+  box.axes = merged(box.axes);
+  return box;
 }
 
 class CopyProvider : public PlainProvider {
  public:
-  CopyProvider() : PlainProvider("copy", "padding, transposes and parts of a concatenation") {}
+  CopyProvider() : PlainProvider("copy") {}
 
  protected:
   bool knows_formats() const override { return true; }
@@ -96,15 +92,16 @@ class CopyProvider : public PlainProvider {
     return plain && (task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr);
   }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
-    const Box box = box_of(task);
+    const auto [axes, value] = box_of(task);
     constexpr std::size_t kAxes = kMaxActivationRank;
-    const std::vector<Axis> axes = merged(box.axes);
     BURIN_CHECK(axes.size() <= kAxes, "a box of {} axes", axes.size());
     TemplatePlan plan = start(task);
-    plan.integers["flat"] = is_flat(box);
-    plan.reals["copy_value"] = box.value;
+    const bool flat =
+        axes.empty() || (axes.size() == 1 && axes[0].whole() && axes[0].in_stride == 1 && axes[0].out_stride == 1);
+    plan.integers["flat"] = flat;
+    plan.reals["copy_value"] = value;
+    const std::size_t filled = kAxes - axes.size();
     for (std::size_t i = 0; i < kAxes; ++i) {
-      const std::size_t filled = kAxes - axes.size();
       const Axis axis = i < filled ? Axis{} : axes[i - filled];
       const auto set = [&](const char* name, std::int64_t number) {
         plan.integers[fmt::format("{}{}", name, i)] = static_cast<int>(number);
@@ -115,14 +112,14 @@ class CopyProvider : public PlainProvider {
       set("in_stride", axis.in_stride);
       set("out_stride", axis.out_stride);
     }
-    set_pieces(plan, task, volume(box.axes), by_fours(plan, box), chosen);
+    set_pieces(plan, task, task.writes.words(), flat, chosen);
     plan.launch().tile_images = images_together(task.writes.layout);
     return plan;
   }
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
     constexpr double kScatteredRate = 0.34;  // of l2_bytes_per_clock: words that are neighbours here are none there
     LaunchWork work = PlainProvider::work_of(task, plan);
-    const std::vector<Axis> axes = merged(box_of(task).axes);
+    const std::vector<Axis> axes = box_of(task).axes;
     const bool scattered = !axes.empty() && (axes.back().in_stride != 1 || axes.back().out_stride != 1);
     if (scattered) {
       const ArchSpec& arch = arch_of(task);
@@ -130,15 +127,6 @@ class CopyProvider : public PlainProvider {
       work.activation_bytes = 0;
     }
     return work;
-  }
-
- private:
-  static bool is_flat(const Box& box) {
-    const std::vector<Axis> axes = merged(box.axes);
-    return axes.empty() || (axes.size() == 1 && axes[0].whole() && axes[0].in_stride == 1 && axes[0].out_stride == 1);
-  }
-  static bool by_fours(const TemplatePlan& plan, const Box& box) {
-    return is_flat(box) && volume(box.axes) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output());
   }
 };
 

@@ -6,8 +6,7 @@ namespace {
 
 class ElementwiseProvider : public PlainProvider {
  public:
-  ElementwiseProvider()
-      : PlainProvider("elementwise", "a function of each value, or a factor and a summand for each channel") {}
+  ElementwiseProvider() : PlainProvider("elementwise") {}
 
  protected:
   bool can(const Task& task) const override {
@@ -30,17 +29,11 @@ class ElementwiseProvider : public PlainProvider {
     } else {
       set_function(plan, *task.get<Elementwise>());
     }
-    set_integers(plan, {{"affine", affine != nullptr}, {"plane", affine != nullptr ? values_of(task.output, 1) : 1}});
-    set_pieces(plan, task, values_of(task.output), by_fours(task, plan), chosen);
-    return plan;
-  }
-
- private:
-  static bool by_fours(const Task& task, const TemplatePlan& plan) {
     const std::int64_t plane = values_of(task.output, 1);
-    const bool channels = task.get<ChannelAffine>() == nullptr ||
-                          (plane == 1 ? task.output[0] % kVectorWords == 0 : plane % kVectorWords == 0);
-    return values_of(task.output) % kVectorWords == 0 && is_wide(plan.input()) && is_wide(plan.output()) && channels;
+    set_integers(plan, {{"affine", affine != nullptr}, {"plane", affine != nullptr ? plane : 1}});
+    const bool vectors = affine == nullptr || plane == 1 || plane % kVectorWords == 0;
+    set_pieces(plan, task, values_of(task.output), vectors, chosen);
+    return plan;
   }
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 class GlobalAverageProvider : public PlainProvider {
  public:
-  GlobalAverageProvider() : PlainProvider("global_average", "mean of each channel, a warp each") {}
+  GlobalAverageProvider() : PlainProvider("global_average") {}
 
  protected:
   bool can(const Task& task) const override { return averages_image(task); }

@@ -53,7 +53,7 @@ void append_row(std::vector<std::uint32_t>& words, std::span<const float> row, i
 
 class LinearProvider : public PlainProvider {
  public:
-  LinearProvider() : PlainProvider("linear", "fully connected, dense: weights are streamed") {}
+  LinearProvider() : PlainProvider("linear") {}
 
  protected:
   std::vector<std::string> choices() const override { return {"block_rows", "images", "threads"}; }

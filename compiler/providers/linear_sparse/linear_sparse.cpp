@@ -149,11 +149,10 @@ std::vector<std::uint32_t> pack_sparse_rows(const Linear& op, int delta_words, E
 
 class LinearSparseProvider : public TemplateProvider {
  public:
-  LinearSparseProvider()
-      : TemplateProvider("linear_sparse", "fully connected, sparse: values and distances are streamed") {}
+  LinearSparseProvider() : TemplateProvider("linear_sparse") {}
 
  protected:
-  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
+  std::vector<Candidate> search(const Task& task, const ProposeOptions&) const override {
     const Linear& op = *task.get<Linear>();
     constexpr int kWorthwhile = 8;  // below an eighth of zeros the distances alone take more
     const Linear stored = stored_linear(task);
@@ -168,9 +167,7 @@ class LinearSparseProvider : public TemplateProvider {
     const std::int64_t narrow = words(1), wide = words(2);
     choices.delta_words = narrow <= wide ? 1 : 2;
     choices.weight_words = std::min(narrow, wide);
-    const TemplatePlan plan = plan_of(task, choices);
-    if (predict_us(task, plan) >= options.worthwhile_us) return {};
-    return {candidate(task, plan)};
+    return {candidate(task, plan_of(task, choices))};
   }
   std::vector<std::string> choices() const override { return {"images", "threads", "warp_rows"}; }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {

@@ -9,7 +9,7 @@ namespace {
 
 class LrnProvider : public PlainProvider {
  public:
-  LrnProvider() : PlainProvider("lrn", "local response normalization across channels") {}
+  LrnProvider() : PlainProvider("lrn") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Lrn>() != nullptr; }

@@ -17,7 +17,7 @@ int choose_rows(const Pool& pool, const Task& task) {
 
 class PoolProvider : public PlainProvider {
  public:
-  PoolProvider() : PlainProvider("pool", "largest or mean value of a window") {}
+  PoolProvider() : PlainProvider("pool") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Pool>() != nullptr && !averages_image(task); }

@@ -9,7 +9,7 @@ namespace {
 
 class SoftmaxProvider : public PlainProvider {
  public:
-  SoftmaxProvider() : PlainProvider("softmax", "softmax of a whole image") {}
+  SoftmaxProvider() : PlainProvider("softmax") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) == 1; }

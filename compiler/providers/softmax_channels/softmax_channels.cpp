@@ -6,7 +6,7 @@ namespace {
 
 class SoftmaxChannelsProvider : public PlainProvider {
  public:
-  SoftmaxChannelsProvider() : PlainProvider("softmax_channels", "softmax over the channels of each pixel") {}
+  SoftmaxChannelsProvider() : PlainProvider("softmax_channels") {}
 
  protected:
   bool can(const Task& task) const override { return task.get<Softmax>() != nullptr && values_of(task.output, 1) > 1; }

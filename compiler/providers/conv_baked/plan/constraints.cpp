@@ -51,12 +51,10 @@ constexpr CountKey kCountKeys[] = {
 PlanConstraints parse_plan_constraints(std::string_view text) {
   PlanConstraints constraints;
   for (std::string_view rest = text; !rest.empty();) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view item = rest.substr(0, comma);
-    rest.remove_prefix(comma == std::string_view::npos ? rest.size() : comma + 1);
-    const std::size_t equals = item.find('=');
-    const std::string_view key = item.substr(0, equals);
-    const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const std::string_view key = item.substr(0, item.find('='));
+    const std::string_view value = item.substr(std::min(item.size(), key.size() + 1));
     if (key == "tile") {
       const auto [images, rows, cols] = parse_extents<3>(key, value, "IMAGESxROWSxCOLS");
       constraints.tile = {images, rows, cols};
@@ -79,18 +77,14 @@ PlanConstraints parse_plan_constraints(std::string_view text) {
       }
       continue;
     }
-    bool known = false;
-    for (const CountKey& entry : kCountKeys) {
-      if (entry.key != key) continue;
-      constraints.*entry.member = parse_count(key, value, entry.least);
-      known = true;
-    }
-    if (!known) {
+    const auto* entry = std::ranges::find(kCountKeys, key, &CountKey::key);
+    if (entry == std::end(kCountKeys)) {
       fail(ErrorKind::usage,
            "--plan {}: known are staging, tile, groups, splits, reduction, cluster, stage, buffers, barrier, ahead, "
            "together and promote, as KEY=VALUE",
            item);
     }
+    constraints.*entry->member = parse_count(key, value, entry->least);
   }
   return constraints;
 }

@@ -55,26 +55,6 @@ constexpr int kMaxResidentBlocks = 32;      // hardware limit
 constexpr int kSharedBytesPerBlock = 1024;  // reserved by the driver
 constexpr double kSectorBytes = 32;         // the smallest unit of a memory access
 
-}  // namespace
-
-int needed_registers(int accumulators, std::int64_t patch_positions, int threads) {
-  const std::int64_t per_thread = std::max<std::int64_t>(1, ceil_div(patch_positions, threads));
-  // kRegisterOverhead covers one held position; computing addresses again takes the registers of two.
-  const int held = per_thread > kHeldPositions ? 2 : static_cast<int>(per_thread) - 1;
-  return accumulators + kRegisterOverhead + held * kRegistersPerHeldPosition;
-}
-
-int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch) {
-  std::int64_t blocks = kMaxResidentBlocks;
-  blocks = std::min<std::int64_t>(blocks, arch.max_threads_per_multiprocessor / threads);
-  blocks = std::min<std::int64_t>(
-      blocks, resident_warps(arch.registers_per_multiprocessor, registers) / ceil_div(threads, kWarpSize));
-  blocks = std::min<std::int64_t>(blocks, arch.max_shared_per_multiprocessor / (shared_bytes + kSharedBytesPerBlock));
-  return static_cast<int>(blocks);
-}
-
-namespace {
-
 // The parts of one multiprocessor's time, in clocks. The busiest multiprocessor decides.
 class LaunchModel {
  public:
@@ -274,6 +254,21 @@ double sector_waste(int words, bool rows_are_adjacent) {
 
 }  // namespace
 
+int needed_registers(int accumulators, std::int64_t patch_positions, int threads) {
+  const std::int64_t per_thread = std::max<std::int64_t>(1, ceil_div(patch_positions, threads));
+  // kRegisterOverhead covers one held position; computing addresses again takes the registers of two.
+  const int held = per_thread > kHeldPositions ? 2 : static_cast<int>(per_thread) - 1;
+  return accumulators + kRegisterOverhead + held * kRegistersPerHeldPosition;
+}
+
+int resident_blocks(int threads, int registers, int shared_bytes, const ArchSpec& arch) {
+  const std::int64_t by_registers =
+      resident_warps(arch.registers_per_multiprocessor, registers) / ceil_div(threads, kWarpSize);
+  return static_cast<int>(
+      std::min<std::int64_t>({kMaxResidentBlocks, arch.max_threads_per_multiprocessor / threads, by_registers,
+                              arch.max_shared_per_multiprocessor / (shared_bytes + kSharedBytesPerBlock)}));
+}
+
 CostBreakdown launch_cost(const LaunchFigures& figures, const ArchSpec& arch) {
   return LaunchModel(figures, arch).cost();
 }
@@ -340,18 +335,14 @@ LaunchFigures figures_of(const BakedPlan& plan, const ConvShape& shape, const st
   figures.load_conflict =
       plan.staging == Staging::direct ? 1 : load_conflict(plan.tile, plan.shared, shape, plan.input_layout);
   figures.load_words = channels_together(plan.input_layout);
-  for (const SliceWork& slice : work) {
-    figures.mean.multiply_adds += slice.multiply_adds;
-    figures.mean.loads += slice.loads;
-    figures.mean.channels += slice.channels;
-    figures.fullest.multiply_adds = std::max(figures.fullest.multiply_adds, slice.multiply_adds);
-    figures.fullest.loads = std::max(figures.fullest.loads, slice.loads);
-    figures.fullest.channels = std::max(figures.fullest.channels, slice.channels);
-  }
   const auto count = static_cast<double>(std::max<std::size_t>(1, work.size()));
-  figures.mean.multiply_adds /= count;
-  figures.mean.loads /= count;
-  figures.mean.channels /= count;
+  for (double SliceWork::* figure : {&SliceWork::multiply_adds, &SliceWork::loads, &SliceWork::channels}) {
+    for (const SliceWork& slice : work) {
+      figures.mean.*figure += slice.*figure;
+      figures.fullest.*figure = std::max(figures.fullest.*figure, slice.*figure);
+    }
+    figures.mean.*figure /= count;
+  }
   return figures;
 }
 

@@ -43,8 +43,8 @@ std::vector<PlanConstraints> neighbours_of(const BakedPlan& plan, const PlanCons
   const PlanConstraints here = constraints_of(plan);
   std::vector<PlanConstraints> found;
   using Choice = std::optional<int> PlanConstraints::*;
-  const auto step = [&](Choice choice, int value, int least) {
-    if (fixed.*choice || value < least || here.*choice == value) return;
+  const auto step = [&](Choice choice, int value) {
+    if (fixed.*choice || value < 1 || here.*choice == value) return;
     PlanConstraints changed = here;
     changed.*choice = value;
     if (choice == &PlanConstraints::splits || choice == &PlanConstraints::groups) {
@@ -57,8 +57,8 @@ std::vector<PlanConstraints> neighbours_of(const BakedPlan& plan, const PlanCons
     if (choice == &PlanConstraints::stage_channels) changed.buffers = fixed.buffers;
     found.push_back(changed);
   };
-  step(&PlanConstraints::splits, plan.splits + 1, 1);
-  step(&PlanConstraints::splits, plan.splits - 1, 1);
+  step(&PlanConstraints::splits, plan.splits + 1);
+  step(&PlanConstraints::splits, plan.splits - 1);
   for (const Reduction reduction : {Reduction::cluster, Reduction::last_block}) {
     if (plan.splits == 1 || fixed.reduction || plan.reduction == reduction) continue;
     found.push_back(here);
@@ -66,22 +66,22 @@ std::vector<PlanConstraints> neighbours_of(const BakedPlan& plan, const PlanCons
     found.back().cluster = fixed.cluster;
   }
   for (const int groups : group_steps(static_cast<int>(plan.groups.size()), options)) {
-    step(&PlanConstraints::groups, groups, 1);
+    step(&PlanConstraints::groups, groups);
   }
   if (here.stage_channels) {
-    step(&PlanConstraints::stage_channels, plan.stage_channels * 2, 1);
-    step(&PlanConstraints::stage_channels, plan.stage_channels / 2, 1);
-    step(&PlanConstraints::buffers, plan.buffers + 1, 1);
-    step(&PlanConstraints::buffers, plan.buffers - 1, 1);
+    step(&PlanConstraints::stage_channels, plan.stage_channels * 2);
+    step(&PlanConstraints::stage_channels, plan.stage_channels / 2);
+    step(&PlanConstraints::buffers, plan.buffers + 1);
+    step(&PlanConstraints::buffers, plan.buffers - 1);
   }
-  step(&PlanConstraints::load_ahead, std::min(plan.load_ahead * 2, kMaxLoadAhead), 1);
-  step(&PlanConstraints::load_ahead, plan.load_ahead / 2, 1);
+  step(&PlanConstraints::load_ahead, std::min(plan.load_ahead * 2, kMaxLoadAhead));
+  step(&PlanConstraints::load_ahead, plan.load_ahead / 2);
   if (plan.staging == Staging::direct && !plan.skips) {
-    step(&PlanConstraints::load_together, plan.load_together > 1 ? 1 : plan.load_ahead / 2, 1);
+    step(&PlanConstraints::load_together, plan.load_together > 1 ? 1 : plan.load_ahead / 2);
   }
   if (plan.barrier_every > 0) {
-    step(&PlanConstraints::barrier_every, plan.barrier_every * 2, 1);
-    step(&PlanConstraints::barrier_every, plan.barrier_every / 2, 1);
+    step(&PlanConstraints::barrier_every, plan.barrier_every * 2);
+    step(&PlanConstraints::barrier_every, plan.barrier_every / 2);
   }
   for (const ClusterShape& cluster : cluster_steps(plan)) {
     if (fixed.cluster) break;

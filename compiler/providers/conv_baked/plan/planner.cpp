@@ -71,7 +71,7 @@ class Planner {
                             request_.constraints,
                             request_.input_layout,
                             request_.precision,
-                            longest_sum()};
+                            std::ranges::max(pattern_.statistics.per_row)};
     std::vector<ScoredPlan> found = finish(search_plans(space, static_cast<std::size_t>(finalists)), arch);
     if (found.empty() && request_.constraints.any()) {
       fail(ErrorKind::usage, "layer '{}', batch {}: no plan keeps --plan {}; leave something of it to the planner",
@@ -151,8 +151,7 @@ class Planner {
       const double score = plan_score(plan->predicted_us, largest, static_cast<double>(work.size()));
       found.push_back({*std::move(plan), score});
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const ScoredPlan& a, const ScoredPlan& b) { return a.score < b.score; });
+    std::ranges::stable_sort(found, {}, &ScoredPlan::score);
     return found;
   }
 
@@ -161,10 +160,9 @@ class Planner {
     for (ScoredPlan& other : others) {
       if (other.score > kHopeless * found.front().score) continue;
       const auto same = [&](const ScoredPlan& one) { return one.plan == other.plan; };
-      if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(other));
+      if (std::ranges::none_of(found, same)) found.push_back(std::move(other));
     }
-    std::stable_sort(found.begin() + 1, found.end(),
-                     [](const ScoredPlan& a, const ScoredPlan& b) { return a.score < b.score; });
+    std::ranges::stable_sort(found.begin() + 1, found.end(), {}, &ScoredPlan::score);
     std::vector<PlanTraits> traits;
     for (const ScoredPlan& scored : found) traits.push_back(traits_of(scored.plan));
     std::vector<ScoredPlan> picked;
@@ -181,11 +179,6 @@ class Planner {
                                       entry->second.groups.size(), together());
     }
     return entry->second;
-  }
-
-  int longest_sum() const {
-    const std::vector<int>& rows = pattern_.statistics.per_row;
-    return rows.empty() ? 0 : *std::max_element(rows.begin(), rows.end());
   }
 
   // Terms of the longest sum that one slice adds up.
@@ -211,12 +204,6 @@ class Planner {
 
   int together() const { return channels_together(request_.input_layout); }
 
-  // The plan is made as if all output channels were one group.
-  std::vector<ChannelWork> work_of_all() const {
-    return count_work(pattern_, std::vector<int>(static_cast<std::size_t>(shape_.out_channels), 0), 1, together())
-        .front();
-  }
-
   // Nothing when the exact channel counts need more stages than fit.
   std::optional<BakedPlan> build(const PlanCandidate& candidate, const ArchSpec& arch) {
     const Dealt& deal = dealt(candidate.option);
@@ -241,13 +228,16 @@ class Planner {
     }
     int most_channels = 0;
     const int align = plan.staging == Staging::bulk ? kBulkChannels : together();
+    // One cut for all groups lets the entry find a slice's channels before it jumps to the slice. It is made as if all
+    // output channels were one group.
+    const bool one_cut = plan.staging == Staging::bulk && shape_.groups == 1;
     std::vector<std::vector<int>> common;
+    if (one_cut) {
+      const std::vector<int> one_group(static_cast<std::size_t>(shape_.out_channels), 0);
+      const auto work = count_work(pattern_, one_group, 1, together());
+      common = deal_channels(work.front(), shape_.in_channels, plan.splits, align);
+    }
     for (std::size_t g = 0; g < deal.groups.size(); ++g) {
-      // One cut for all groups lets the entry find a slice's channels before it jumps to the slice.
-      const bool one_cut = plan.staging == Staging::bulk && shape_.groups == 1;
-      if (one_cut && common.empty()) {
-        common = deal_channels(work_of_all(), shape_.in_channels, plan.splits, align);
-      }
       const auto splits = one_cut ? common : deal_channels(deal.work[g], shape_.in_channels, plan.splits, align);
       for (int split = 0; split < plan.splits; ++split) {
         most_channels = std::max(most_channels, static_cast<int>(splits[split].size()));
@@ -262,22 +252,30 @@ class Planner {
     plan.load_ahead = request_.constraints.load_ahead.value_or(load_ahead_of(plan.staging, together()));
     const std::int64_t blocks = ceil_div(plan.batch, plan.tile_images()) * plan.tiles_per_image(shape_) *
                                 static_cast<std::int64_t>(plan.slices.size());
-    plan.load_together = request_.constraints.load_together.value_or(
-        plan.skips ? 1 : load_together_of(plan.staging, plan.load_ahead, direct_loads(plan, blocks), arch));
+    plan.load_together = request_.constraints.load_together.value_or(load_together(plan, blocks, arch));
     const std::int64_t positions =
         plan.staging != Staging::shared
             ? 0
             : saturating_product({plan.tile.images, plan.shared.patch_rows, plan.shared.patch_cols});
-    plan.max_registers = choose_registers(plan.accumulator_registers() + unpacked_ahead(plan.precision) +
-                                              loaded_ahead(plan.staging, plan.load_ahead, together()),
-                                          positions, plan.threads, plan.shared_bytes(), blocks, limits_, arch);
+    const int ahead = registers_ahead(plan.precision, plan.staging, plan.load_ahead, together());
+    plan.max_registers = choose_registers(plan.accumulator_registers() + ahead, positions, plan.threads,
+                                          plan.shared_bytes(), blocks, limits_, arch);
     if (plan.max_registers == 0) return std::nullopt;
     return plan;
   }
 
-  DirectLoads direct_loads(const BakedPlan& plan, std::int64_t blocks) const {
-    return {blocks, saturating_product({shape_.input_elements(), plan.batch, static_cast<std::int64_t>(sizeof(float))}),
-            plan.tiles_per_image(shape_)};
+  // Direct loads that begin together. Where a multiprocessor has but one block, fetching its code bounds it, and the
+  // instructions that keep batches apart cost more than waiting. Where large parts of images come from memory, blocks
+  // that load in step are slow: 1x1 512->256@28, batch 32, 132 us against 67 (it is thought that they ask the same
+  // banks, images being a power of two apart).
+  int load_together(const BakedPlan& plan, std::int64_t blocks, const ArchSpec& arch) const {
+    constexpr std::int64_t kCachedBytes = 32 << 20;  // what the L2 cache surely holds
+    constexpr int kFewTiles = 2;
+    if (plan.skips || plan.staging != Staging::direct || blocks <= arch.multiprocessors) return 1;
+    const std::int64_t input_bytes =
+        saturating_product({shape_.input_elements(), plan.batch, static_cast<std::int64_t>(sizeof(float))});
+    if (input_bytes > kCachedBytes && plan.tiles_per_image(shape_) <= kFewTiles) return 1;
+    return std::max(1, plan.load_ahead / 2);
   }
 
   // The candidate's stages were made for expected channel counts; the fullest slice may have some more.

@@ -80,8 +80,7 @@ class Search {
   }
 
   void sort_and_cut(std::size_t count) {
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const PlanCandidate& a, const PlanCandidate& b) { return a.score < b.score; });
+    std::ranges::stable_sort(found_, {}, &PlanCandidate::score);
     if (found_.size() > count) found_.resize(count);
   }
 
@@ -333,10 +332,10 @@ class Search {
     const int together = channels_together(space_.input);
     const int ahead = space_.constraints.load_ahead.value_or(load_ahead_of(candidate.staging, together));
     const int accumulators = option.capacity * arithmetic.registers_per_channel();
-    candidate.registers = choose_registers(
-        accumulators + unpacked_ahead(space_.precision) + loaded_ahead(candidate.staging, ahead, together),
-        patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes, figures.tiles * figures.slices,
-        space_.limits, space_.arch);
+    candidate.registers =
+        choose_registers(accumulators + registers_ahead(space_.precision, candidate.staging, ahead, together),
+                         patch ? figures.patch_positions : 0, figures.threads, figures.shared_bytes,
+                         figures.tiles * figures.slices, space_.limits, space_.arch);
     if (candidate.registers == 0) return false;
     figures.registers = candidate.registers;
     candidate.score = plan_score(launch_cost(figures, space_.arch).total_us,
@@ -391,21 +390,10 @@ int load_ahead_of(Staging staging, int together) {
   return together == 1 ? kLoadAhead : kLoadAheadOfFour;
 }
 
-int load_together_of(Staging staging, int load_ahead, const DirectLoads& loads, const ArchSpec& arch) {
-  constexpr std::int64_t kCachedBytes = 32 << 20;  // what the L2 cache surely holds
-  constexpr int kFewTiles = 2;
-  if (staging != Staging::direct || loads.blocks <= arch.multiprocessors) return 1;
-  if (loads.input_bytes > kCachedBytes && loads.tiles_per_image <= kFewTiles) return 1;
-  return std::max(1, load_ahead / 2);
-}
-
-int loaded_ahead(Staging staging, int load_ahead, int together) {
+int registers_ahead(Precision precision, Staging staging, int load_ahead, int together) {
   const int words = load_ahead * together;
-  return staging == Staging::direct ? words : std::max(0, words - kLoadAhead);
-}
-
-int unpacked_ahead(Precision precision) {
-  return precision == Precision::fp16 || precision == Precision::bf16 ? kUnpackedRegisters : 0;
+  const bool unpacks = precision == Precision::fp16 || precision == Precision::bf16;
+  return (staging == Staging::direct ? words : std::max(0, words - kLoadAhead)) + (unpacks ? kUnpackedRegisters : 0);
 }
 
 int barrier_cadence(int threads, Staging staging) {

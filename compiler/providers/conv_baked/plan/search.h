@@ -66,20 +66,9 @@ inline constexpr int kDirectLoadAhead = 32;  // measured: 24, 32 and 48 within 3
 inline constexpr int kLoadAhead = 8;         // from shared memory
 inline constexpr int kLoadAheadOfFour = 3;   // the same of four channels at once
 int load_ahead_of(Staging staging, int together);
-// Registers that this takes beyond what kRegisterOverhead covers.
-// Direct loads that begin together. Where a multiprocessor has but one block, fetching its code bounds it, and the
-// instructions that keep batches apart cost more than waiting. Where large parts of images come from memory, blocks
-// that load in step are slow: 1x1 512->256@28, batch 32, 132 us against 67 (it is thought that they ask the same banks,
-// images being a power of two apart).
-struct DirectLoads {
-  std::int64_t blocks = 0;
-  std::int64_t input_bytes = 0;  // of the batch
-  int tiles_per_image = 1;
-};
-int load_together_of(Staging staging, int load_ahead, const DirectLoads& loads, const ArchSpec& arch);
-int loaded_ahead(Staging staging, int load_ahead, int together);
-// And those of halves that have been unpacked, ahead of their use as the assembler likes it.
-int unpacked_ahead(Precision precision);
+// Registers that this takes beyond what kRegisterOverhead covers, and those of halves that have been unpacked, ahead of
+// their use as the assembler likes it.
+int registers_ahead(Precision precision, Staging staging, int load_ahead, int together);
 int threads_of(const PixelTile& tile);
 // BakedPlan::promote_every of Precision::fp16x2, where a thread adds up at most `terms`: with few, FP16 sums need no
 // FP32 ones beside them.

@@ -51,20 +51,6 @@ class LaneWords {
   std::vector<Pixel> pixels_;
 };
 
-}  // namespace
-
-int patch_extent(int tile, int stride, int kernel, int dilation) {
-  return (tile - 1) * stride + (kernel - 1) * dilation + 1;
-}
-
-double load_conflict(const PixelTile& tile, const SharedLayout& layout, const ConvShape& shape, TensorLayout input) {
-  const int together = channels_together(input);
-  return LaneWords(tile, shape, layout.column_phases)
-      .conflict(layout.row_pitch / together, layout.image_pitch / together, kSharedBanks / together);
-}
-
-namespace {
-
 // Adds every layout with so many column phases.
 void add_candidates(std::vector<LayoutCandidate>& candidates, const PixelTile& tile, const ConvShape& shape,
                     int column_phases) {
@@ -103,12 +89,22 @@ void add_candidates(std::vector<LayoutCandidate>& candidates, const PixelTile& t
 
 }  // namespace
 
+int patch_extent(int tile, int stride, int kernel, int dilation) {
+  return (tile - 1) * stride + (kernel - 1) * dilation + 1;
+}
+
+double load_conflict(const PixelTile& tile, const SharedLayout& layout, const ConvShape& shape, TensorLayout input) {
+  const int together = channels_together(input);
+  return LaneWords(tile, shape, layout.column_phases)
+      .conflict(layout.row_pitch / together, layout.image_pitch / together, kSharedBanks / together);
+}
+
 std::vector<LayoutCandidate> layout_candidates(const PixelTile& tile, const ConvShape& shape) {
   std::vector<LayoutCandidate> candidates;
   add_candidates(candidates, tile, shape, 1);
   if (shape.stride_w > 1 && tile.cols > 1) add_candidates(candidates, tile, shape, shape.stride_w);
-  std::stable_sort(candidates.begin(), candidates.end(), [](const LayoutCandidate& a, const LayoutCandidate& b) {
-    return a.conflict != b.conflict ? a.conflict < b.conflict : a.words_per_channel < b.words_per_channel;
+  std::ranges::stable_sort(candidates, {}, [](const LayoutCandidate& candidate) {
+    return std::pair(candidate.conflict, candidate.words_per_channel);
   });
   std::vector<LayoutCandidate> best;
   for (const LayoutCandidate& candidate : candidates) {

@@ -10,20 +10,6 @@
 namespace burin {
 namespace {
 
-// Where each output channel's accumulator is.
-struct AccumulatorIndex {
-  std::vector<int> group, position;
-
-  AccumulatorIndex(const BakedPlan& plan, int out_channels) : group(out_channels, -1), position(out_channels, -1) {
-    for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-      for (std::size_t j = 0; j < plan.groups[g].size(); ++j) {
-        group[plan.groups[g][j]] = static_cast<int>(g);
-        position[plan.groups[g][j]] = static_cast<int>(j);
-      }
-    }
-  }
-};
-
 // First tap of each input channel in the pattern's (c, r, s, k) order, and the end.
 std::vector<std::size_t> channel_starts(const SparsePattern& pattern) {
   std::vector<std::size_t> starts(static_cast<std::size_t>(pattern.in_channels) + 1, 0);
@@ -68,68 +54,38 @@ std::vector<ChannelCopies> stage_copies(std::span<const int> channels, const Sha
   return runs;
 }
 
-// Which load of a stage brings each filter position of the current channel block.
-constexpr int kNone = -1;
-class LoadsOfBlock {
- public:
-  explicit LoadsOfBlock(const ConvShape& shape)
-      : cols_(shape.kernel_w), loads_(static_cast<std::size_t>(shape.kernel_h) * shape.kernel_w, kNone) {}
-
-  int& at(int r, int s) { return loads_[static_cast<std::size_t>(r) * cols_ + s]; }
-  void forget() { std::fill(loads_.begin(), loads_.end(), kNone); }
-
- private:
-  int cols_;
-  std::vector<int> loads_;
-};
-
-// A bit for each filter row and column that lies beyond the image for some output pixel.
-class OutsideBits {
- public:
-  explicit OutsideBits(const ConvShape& shape)
-      : rows_(beyond(shape.kernel_h, shape.stride_h, shape.dilation_h, shape.pad.top, shape.in_h, shape.conv_h())),
-        cols_(beyond(shape.kernel_w, shape.stride_w, shape.dilation_w, shape.pad.left, shape.in_w, shape.conv_w())) {}
-
-  std::uint32_t of(int r, int s) const { return (rows_ & (1U << r)) | ((cols_ & (1U << s)) << kOutsideColumnBit); }
-
- private:
-  static std::uint32_t beyond(int kernel, int stride, int dilation, int pad, int in, int out) {
-    std::uint32_t bits = 0;
-    for (int i = 0; i < kernel; ++i) {
-      const std::int64_t first = std::int64_t{i} * dilation - pad, last = first + std::int64_t{out - 1} * stride;
-      if (first < 0 || last >= in) bits |= 1U << i;
-    }
-    return bits;
+// A bit for each of an axis' filter positions that lies beyond the image for some output pixel.
+std::uint32_t positions_beyond(int kernel, int stride, int dilation, int pad, int in, int out) {
+  std::uint32_t bits = 0;
+  for (int i = 0; i < kernel; ++i) {
+    const std::int64_t first = std::int64_t{i} * dilation - pad, last = first + std::int64_t{out - 1} * stride;
+    if (first < 0 || last >= in) bits |= 1U << i;
   }
-
-  std::uint32_t rows_, cols_;
-};
+  return bits;
+}
 
 }  // namespace
 
-std::int64_t SliceProgram::multiply_adds() const {
-  std::int64_t sum = 0;
-  for (const StageProgram& stage : stages) {
-    for (const LoadedTap& load : stage.loads) sum += static_cast<std::int64_t>(load.uses.size());
-  }
-  return sum;
-}
-
-std::int64_t SliceProgram::shared_loads() const {
-  std::int64_t sum = 0;
-  for (const StageProgram& stage : stages) sum += static_cast<std::int64_t>(stage.loads.size());
-  return sum;
-}
-
 std::vector<SliceProgram> lower_plan(const BakedPlan& plan, const ConvShape& shape, const SparsePattern& pattern) {
-  const AccumulatorIndex accumulators(plan, shape.out_channels);
+  struct Accumulator {
+    int group, position;
+  };
+  std::vector<Accumulator> accumulators(static_cast<std::size_t>(shape.out_channels));
+  for (int g = 0; g < std::ssize(plan.groups); ++g) {
+    for (int j = 0; j < std::ssize(plan.groups[g]); ++j) accumulators[plan.groups[g][j]] = {g, j};
+  }
   const std::vector<std::size_t> starts = channel_starts(pattern);
   const int together = channels_together(plan.input_layout);
   const std::int64_t block_bytes = static_cast<std::int64_t>(shape.in_h) * shape.in_w * together * kWordBytes;
-  LoadsOfBlock loads_of_block(shape);
+  // Which load of a stage brings each filter position of the current channel block.
+  constexpr int kNone = -1;
+  std::vector<int> loads_of_block(static_cast<std::size_t>(shape.kernel_h) * shape.kernel_w, kNone);
 
   const bool staged = plan.staging != Staging::direct, bulk = plan.staging == Staging::bulk;
-  const OutsideBits outside(shape);
+  const std::uint32_t rows_beyond =
+      positions_beyond(shape.kernel_h, shape.stride_h, shape.dilation_h, shape.pad.top, shape.in_h, shape.conv_h());
+  const std::uint32_t cols_beyond =
+      positions_beyond(shape.kernel_w, shape.stride_w, shape.dilation_w, shape.pad.left, shape.in_w, shape.conv_w());
 
   std::vector<SliceProgram> programs;
   programs.reserve(plan.slices.size());
@@ -149,35 +105,37 @@ std::vector<SliceProgram> lower_plan(const BakedPlan& plan, const ConvShape& sha
       for (const int c : channels) {
         if (blocks[slot] != c / together) {
           ++slot;
-          loads_of_block.forget();
+          std::ranges::fill(loads_of_block, kNone);
         }
         const std::uint32_t slot_bytes =
             staged ? buffer_bytes + slot_word(plan.shared, static_cast<int>(slot)) * kWordBytes : 0;
         for (std::size_t t = starts[c]; t < starts[c + 1]; ++t) {
           const Tap& tap = pattern.taps[t];
-          if (accumulators.group[tap.k] != slice.group) continue;
-          int& load = loads_of_block.at(tap.r, tap.s);
+          if (accumulators[tap.k].group != slice.group) continue;
+          int& load = loads_of_block[static_cast<std::size_t>(tap.r) * shape.kernel_w + tap.s];
           if (load == kNone) {
             load = static_cast<int>(stage.loads.size());
             const std::uint32_t word =
                 static_cast<std::uint32_t>(tap.r) * shape.dilation_h * plan.shared.row_pitch +
                 static_cast<std::uint32_t>(plan.shared.word_of_column(tap.s * shape.dilation_w)) * together;
+            const std::uint32_t outside =
+                (rows_beyond & (1U << tap.r)) | ((cols_beyond & (1U << tap.s)) << kOutsideColumnBit);
             stage.loads.push_back({blocks[slot] * together,
                                    tap.r,
                                    tap.s,
                                    staged ? slot_bytes + word * kWordBytes : blocks[slot] * block_bytes,
-                                   bulk ? outside.of(tap.r, tap.s) : 0,
+                                   bulk ? outside : 0,
                                    {}});
           }
-          stage.loads[load].uses.push_back({accumulators.position[tap.k], c % together, tap.value});
+          stage.loads[load].uses.push_back({accumulators[tap.k].position, c % together, tap.value});
         }
       }
-      loads_of_block.forget();
+      std::ranges::fill(loads_of_block, kNone);
       // Filter position by filter position, of each channel by itself where channels are skipped: what decides whether
       // it lies beyond the image is then computed once. First those that never do: a sum that begins with a predicated
       // multiply-add costs an instruction more.
       if (bulk) {
-        std::stable_sort(stage.loads.begin(), stage.loads.end(), [&](const LoadedTap& a, const LoadedTap& b) {
+        std::ranges::stable_sort(stage.loads, [&](const LoadedTap& a, const LoadedTap& b) {
           const bool a_may = a.outside != 0, b_may = b.outside != 0;
           const int a_channel = plan.skips ? a.c : 0, b_channel = plan.skips ? b.c : 0;
           return std::tie(a_channel, a_may, a.r, a.s) < std::tie(b_channel, b_may, b.r, b.s);

@@ -49,9 +49,6 @@ struct StageProgram {
 struct SliceProgram {
   int group = 0, split = 0;
   std::vector<StageProgram> stages;
-
-  std::int64_t multiply_adds() const;
-  std::int64_t shared_loads() const;
 };
 
 // One program per slice, in the order of plan.slices. Plan, shape and pattern must verify together.

@@ -24,107 +24,81 @@ Function* clear(SliceParts& parts, int sums) {
   return body.finish();
 }
 
-// The FP32 sums that a thread has when its multiply-adds are done, where `body` asks for them.
-class FinalSums {
- public:
-  FinalSums(SliceParts& parts, HoleBody& body, const std::vector<RunningSum>& running)
-      : parts_(parts), body_(body), running_(running) {}
-
-  Value* get(int j, int image) const {
-    const auto fp32_sum = [&] { return parts_.load_sum(body_, parts_.sum_slot(j, image)); };
-    if (parts_.plan.precision != Precision::fp16x2 || running_[j].terms == 0) return fp32_sum();
-    Value* pair = parts_.load_sum(body_, parts_.running_slot(j));
-    Value* part = body_.splice(image == 0 ? "low" : "high", {pair});
-    if (!running_[j].promoted) return part;
-    return body_.splice("add", {fp32_sum(), part});
+// visit(j, image) for each sum of these accumulators.
+template <typename Visit>
+void for_each_sum(const SliceParts& parts, AddedRange range, Visit visit) {
+  for (int j = range.first; j < range.end; ++j) {
+    for (int image = 0; image < parts.plan.word_images(); ++image) visit(j, image);
   }
-
- private:
-  SliceParts& parts_;
-  HoleBody& body_;
-  const std::vector<RunningSum>& running_;
-};
-
-// Where a sum of all threads is exchanged, in words.
-std::int64_t partial_words(const SliceParts& parts, int j, int image) {
-  return std::int64_t{parts.sum_slot(j, image)} * parts.plan.threads;
-}
-Value* partial_offset(const SliceParts& parts, int j, int image) {
-  return parts.word(partial_words(parts, j, image) * kWordBytes);
 }
 
-Function* publish(SliceParts& parts, int sums, const std::vector<RunningSum>& running) {
-  HoleBody body(parts.holes, "publish");
-  const FinalSums final_sums(parts, body, running);
-  for (int j = 0; j < sums; ++j) {
-    for (int image = 0; image < parts.plan.word_images(); ++image) {
-      Value* sum = final_sums.get(j, image);
-      body.splice("publish", {body.argument(1), parts.word_offset(partial_words(parts, j, image)), sum});
-    }
-  }
+// The FP32 sum that a thread has when its multiply-adds are done, where `body` asks for it.
+Value* final_sum(SliceParts& parts, HoleBody& body, const RunningSum& running, int j, int image) {
+  const auto fp32_sum = [&] { return parts.load_sum(body, parts.sum_slot(j, image)); };
+  if (parts.plan.precision != Precision::fp16x2 || running.terms == 0) return fp32_sum();
+  Value* part = body.splice(image == 0 ? "low" : "high", {parts.load_sum(body, parts.running_slot(j))});
+  return running.promoted ? body.splice("add", {fp32_sum(), part}) : part;
+}
+
+// Where a sum of all threads is exchanged.
+std::int64_t partial_bytes(const SliceParts& parts, int j, int image) {
+  return std::int64_t{parts.sum_slot(j, image)} * parts.plan.threads * kWordBytes;
+}
+
+// What other blocks will read: all sums but the block's own, by the piece that is called as the hole is.
+Function* pass_on(SliceParts& parts, llvm::StringRef hole, int sums, const AddedRange& own,
+                  const std::vector<RunningSum>& running) {
+  HoleBody body(parts.holes, hole);
+  for_each_sum(parts, {0, sums}, [&](int j, int image) {
+    if (own.has(j)) return;
+    Value* sum = final_sum(parts, body, running[j], j, image);
+    const std::int64_t bytes = partial_bytes(parts, j, image);
+    const bool in_cluster = parts.plan.reduction == Reduction::cluster;
+    body.splice(hole, {body.argument(1), in_cluster ? parts.word(bytes) : parts.wide(bytes), sum});
+  });
   return body.finish();
 }
 
 Function* gather(SliceParts& parts, int sums) {
   HoleBody body(parts.holes, "gather");
-  for (int j = 0; j < sums; ++j) {
-    for (int image = 0; image < parts.plan.word_images(); ++image) {
-      const int slot = parts.sum_slot(j, image);
-      Value* sum = body.splice(
-          "gather", {body.argument(1), parts.word_offset(partial_words(parts, j, image)), parts.load_sum(body, slot)});
-      body.CreateStore(sum, parts.sum_address(body, slot));
-    }
-  }
-  return body.finish();
-}
-
-// What other blocks of the cluster will read.
-Function* leave(SliceParts& parts, int sums, const AddedRange& own, const std::vector<RunningSum>& running) {
-  HoleBody body(parts.holes, "leave");
-  const FinalSums final_sums(parts, body, running);
-  for (int j = 0; j < sums; ++j) {
-    if (own.has(j)) continue;
-    for (int image = 0; image < parts.plan.word_images(); ++image) {
-      Value* sum = final_sums.get(j, image);
-      body.splice("leave", {body.argument(1), partial_offset(parts, j, image), sum});
-    }
-  }
+  for_each_sum(parts, {0, sums}, [&](int j, int image) {
+    const int slot = parts.sum_slot(j, image);
+    Value* sum = body.splice(
+        "gather", {body.argument(1), parts.wide(partial_bytes(parts, j, image)), parts.load_sum(body, slot)});
+    body.CreateStore(sum, parts.sum_address(body, slot));
+  });
   return body.finish();
 }
 
 // The sums of some of the own channels. All loads come first, since they take long.
-void collect_some(SliceParts& parts, HoleBody& body, int split, const AddedRange& some, const FinalSums& final_sums) {
+void collect_some(SliceParts& parts, HoleBody& body, int split, const AddedRange& some,
+                  const std::vector<RunningSum>& running) {
   Function* load = parts.holes.piece("collect");
   Function* add = parts.holes.piece("add");
   std::vector<Value*> partials;
-  for (int j = some.first; j < some.end; ++j) {
-    for (int image = 0; image < parts.plan.word_images(); ++image) {
-      Value* place = partial_offset(parts, j, image);
-      for (int other = 0; other < parts.plan.splits; ++other) {
-        partials.push_back(other == split
-                               ? final_sums.get(j, image)
-                               : body.splice(load, {body.argument(1), place, body.argument(2), parts.word(other)}));
-      }
+  for_each_sum(parts, some, [&](int j, int image) {
+    Value* place = parts.word(partial_bytes(parts, j, image));
+    for (int other = 0; other < parts.plan.splits; ++other) {
+      partials.push_back(other == split
+                             ? final_sum(parts, body, running[j], j, image)
+                             : body.splice(load, {body.argument(1), place, body.argument(2), parts.word(other)}));
     }
-  }
+  });
   auto partial = partials.begin();
-  for (int j = some.first; j < some.end; ++j) {
-    for (int image = 0; image < parts.plan.word_images(); ++image) {
-      Value* sum = *partial++;
-      for (int other = 1; other < parts.plan.splits; ++other) sum = body.splice(add, {sum, *partial++});
-      body.CreateStore(sum, parts.sum_address(body, parts.sum_slot(j, image)));
-    }
-  }
+  for_each_sum(parts, some, [&](int j, int image) {
+    Value* sum = *partial++;
+    for (int other = 1; other < parts.plan.splits; ++other) sum = body.splice(add, {sum, *partial++});
+    body.CreateStore(sum, parts.sum_address(body, parts.sum_slot(j, image)));
+  });
 }
 
 // Takes as many channels at once as the registers of the sums hold: those that were left for other blocks are free.
 Function* collect(SliceParts& parts, int split, const AddedRange& own, const std::vector<RunningSum>& running) {
   HoleBody body(parts.holes, "collect");
-  const FinalSums final_sums(parts, body, running);
   const auto at_once = static_cast<int>(
       ceil_div(parts.plan.accumulator_registers(), std::int64_t{parts.plan.splits} * parts.plan.sums_per_channel()));
   for (int first = own.first; first < own.end; first += at_once) {
-    collect_some(parts, body, split, {first, std::min(first + at_once, own.end)}, final_sums);
+    collect_some(parts, body, split, {first, std::min(first + at_once, own.end)}, running);
   }
   return body.finish();
 }
@@ -194,7 +168,8 @@ std::vector<Store> stores_of(const SliceParts& parts, const std::vector<int>& gr
   std::vector<Store> stores;
   for (int j = own.first; j < own.end; j += stores.back().count) {
     const int count = together == 4 && side_by_side(group, j, own.end) ? 4 : 1;
-    stores.push_back({j, count, parts.word_offset(group[j] / together * plane * together + group[j] % together)});
+    const std::int64_t word = group[j] / together * plane * together + group[j] % together;
+    stores.push_back({j, count, parts.wide(word * kWordBytes)});
   }
   return stores;
 }
@@ -213,19 +188,18 @@ class OutputBuilder {
   OutputBuilder(SliceParts& parts, const std::vector<int>& group, const std::vector<RunningSum>& running)
       : parts_(parts),
         group_(group),
+        running_(running),
         body_(parts.holes, parts.plan.outputs ? "keep" : "outputs"),
-        sums_(parts, body_, running),
         live_(parts) {}
 
   Function* build(const std::vector<Store>& stores) {
-    const auto words = [](const Store& store) { return store.count; };
     const int at_once = residuals_at_once(parts_);
     for (std::size_t begin = 0, end = 0; begin < stores.size(); begin = end) {
       std::vector<Value*> residuals;
       int loaded = 0;
-      for (; end < stores.size() && (end == begin || loaded + words(stores[end]) <= at_once); ++end) {
+      for (; end < stores.size() && (end == begin || loaded + stores[end].count <= at_once); ++end) {
         residuals.push_back(residual(stores[end]));
-        loaded += words(stores[end]);
+        loaded += stores[end].count;
       }
       for (std::size_t i = begin; i < end; ++i) {
         if (parts_.plan.outputs) {
@@ -242,6 +216,7 @@ class OutputBuilder {
  private:
   bool pairs() const { return parts_.plan.word_images() == 2; }
   Value* pixel() const { return body_.argument(1); }
+  Value* sum(int j, int image = 0) { return final_sum(parts_, body_, running_[j], j, image); }
 
   Value* residual(const Store& store) {
     if (parts_.layer.shape.epilogue.residual) {
@@ -257,27 +232,26 @@ class OutputBuilder {
   }
 
   void keep(int j, Value* residual) {
-    body_.splice("keep", {sums_.get(j, 0), residual, body_.argument(2), partial_offset(parts_, j, 0), bias(j)});
+    body_.splice("keep", {sum(j), residual, body_.argument(2), parts_.word(partial_bytes(parts_, j, 0)), bias(j)});
   }
 
   // The bits that say which are live.
   Value* store(const Store& store, Value* residual) {
     const int j = store.first;
-    const auto sum = [&](int i) { return sums_.get(i, 0); };
     if (store.count == 4) {
       return body_.splice("output4", {sum(j), sum(j + 1), sum(j + 2), sum(j + 3), residual, pixel(), store.offset,
                                       bias(j), bias(j + 1), bias(j + 2), bias(j + 3)});
     }
     if (pairs()) {
-      return body_.splice("output_pair", {sum(j), sums_.get(j, 1), residual, pixel(), store.offset, bias(j)});
+      return body_.splice("output_pair", {sum(j), sum(j, 1), residual, pixel(), store.offset, bias(j)});
     }
     return body_.splice("output", {sum(j), residual, pixel(), store.offset, bias(j)});
   }
 
   SliceParts& parts_;
   const std::vector<int>& group_;
+  const std::vector<RunningSum>& running_;
   HoleBody body_;
-  FinalSums sums_;
   LiveBits live_;
 };
 
@@ -312,10 +286,10 @@ void build_sums(SliceParts& parts, const SliceProgram& program, const std::vecto
   if (parts.plan.outputs) bodies.emplace_back("numbers", numbers(parts, group, own));
   if (parts.plan.marks) bodies.emplace_back("marks", marks(parts, group, own));
   if (parts.plan.reduction == Reduction::cluster) {
-    bodies.emplace_back("leave", leave(parts, sums, own, running));
+    bodies.emplace_back("leave", pass_on(parts, "leave", sums, own, running));
     bodies.emplace_back("collect", collect(parts, program.split, own, running));
   } else if (parts.plan.splits > 1) {
-    bodies.emplace_back("publish", publish(parts, sums, running));
+    bodies.emplace_back("publish", pass_on(parts, "publish", sums, {}, running));
     bodies.emplace_back("gather", gather(parts, sums));
   }
 }

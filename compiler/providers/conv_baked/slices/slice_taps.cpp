@@ -9,19 +9,15 @@ namespace burin {
 using llvm::Function;
 using llvm::Value;
 
-TapBuilder::TapBuilder(SliceParts& parts)
-    : parts_(parts),
-      arithmetic_(parts),
-      activation_(parts.holes.piece("activation")),
-      activation_if_(parts.holes.piece("activation_if")),
-      activation4_(parts.holes.piece("activation4")),
-      activation4_if_(parts.holes.piece("activation4_if")),
-      direct_(parts.holes.piece("direct")),
-      direct4_(parts.holes.piece("direct4")),
-      activations_(parts.holes.piece("activations")),
-      activations_if_(parts.holes.piece("activations_if")),
-      direct_pair_(parts.holes.piece("direct_pair")),
-      inside_(parts.holes.piece("inside")) {}
+TapBuilder::TapBuilder(SliceParts& parts) : parts_(parts), arithmetic_(parts), inside_(parts.holes.piece("inside")) {
+  const bool pairs = is_half(parts.plan.precision), fours = channels_together(parts.plan.input_layout) == 4;
+  if (parts.plan.staging == Staging::direct) {
+    load_ = load_if_ = parts.holes.piece(pairs ? "direct_pair" : fours ? "direct4" : "direct");
+  } else {
+    load_ = parts.holes.piece(pairs ? "activations" : fours ? "activation4" : "activation");
+    load_if_ = parts.holes.piece(pairs ? "activations_if" : fours ? "activation4_if" : "activation_if");
+  }
+}
 
 void TapBuilder::begin_slice(const SliceProgram& program) {
   group_ = &parts_.group(program);
@@ -154,26 +150,106 @@ void TapBuilder::multiply_inside(Walk& walk, std::size_t first, std::size_t end)
 void TapBuilder::keep_together(Walk& walk) {
   if (parts_.plan.barrier_every == 0 || walk.since_barrier < parts_.plan.barrier_every) return;
   walk.body.SetCurrentDebugLocation({});
-  walk.body.CreateCall(parts_.action("burin_dev_barrier"));
+  parts_.call(walk.body, "burin_dev_barrier", {});
   walk.since_barrier = 0;
 }
 
 Value* TapBuilder::load_activation(HoleBody& body, Value* base, std::int64_t offset, Value* inside) {
-  const auto choose = [&](Function* one, Function* pair, Function* four) {
-    if (is_half(parts_.plan.precision)) return pair;
-    return channels_together(parts_.plan.input_layout) == 4 ? four : one;
-  };
-  if (parts_.plan.staging == Staging::direct) {
-    return body.splice(choose(direct_, direct_pair_, direct4_), {base, parts_.wide(offset)});
-  }
-  if (inside != nullptr) {
-    return body.splice(choose(activation_if_, activations_if_, activation4_if_), {inside, base, parts_.word(offset)});
-  }
-  return body.splice(choose(activation_, activations_, activation4_), {base, parts_.word(offset)});
+  if (parts_.plan.staging == Staging::direct) return body.splice(load_, {base, parts_.wide(offset)});
+  if (inside != nullptr) return body.splice(load_if_, {inside, base, parts_.word(offset)});
+  return body.splice(load_, {base, parts_.word(offset)});
 }
 
 void TapBuilder::locate(HoleBody& body, const LoadedTap& load, int lane, int k) {
   body.SetCurrentDebugLocation(parts_.source_map.location(parts_.scope, load.c + lane, load.r, load.s, k));
+}
+
+namespace {
+
+Function* copies(SliceParts& parts, const StageProgram& stage) {
+  HoleBody body(parts.holes, "copies");
+  Function* one = parts.holes.piece("copy_channel");
+  for (const ChannelCopies& run : stage.copies) {
+    if (run.count < kLoopedCopies) {
+      for (int i = 0; i < run.count; ++i) {
+        body.splice(
+            one, {body.argument(0), body.argument(1), body.argument(2),
+                  parts.wide(run.source_bytes + i * run.source_step), parts.word(run.slot_bytes + i * run.slot_step)});
+      }
+      continue;
+    }
+    body.splice("copy_channels", {body.argument(0), body.argument(1), body.argument(2), parts.wide(run.source_bytes),
+                                  parts.word(run.slot_bytes), parts.wide(run.source_step), parts.word(run.slot_step),
+                                  parts.word(run.count)});
+  }
+  return body.finish();
+}
+
+void build_patch_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& program, HoleBodies& bodies) {
+  std::vector<Function*> fills;
+  for (const StageProgram& stage : program.stages) {
+    fills.push_back(parts.holes.instantiate("fill", {{"copies", copies(parts, stage)}}));
+  }
+  // Each later stage's copies begin when a buffer is free for it.
+  const auto ahead = static_cast<std::size_t>(parts.plan.stages_ahead());
+  HoleBody prologue(parts.holes, "prologue");
+  for (std::size_t i = 0; i < ahead; ++i) {
+    if (i < fills.size()) prologue.CreateCall(fills[i], {prologue.argument(0)});
+    parts.call(prologue, "burin_dev_copy_commit", {});
+  }
+  bodies.emplace_back("prologue", prologue.finish());
+
+  HoleBody body(parts.holes, "stages");
+  for (std::size_t i = 0; i < program.stages.size(); ++i) {
+    HoleBody fill_ahead(parts.holes, "fill_ahead");
+    const std::size_t next = i + ahead;
+    if (next < fills.size()) fill_ahead.CreateCall(fills[next], {fill_ahead.argument(0)});
+    Function* stage = parts.holes.instantiate(
+        "stage", {{"fill_ahead", fill_ahead.finish()}, {"taps", taps.build("taps", program.stages[i])}});
+    parts.call(body, "burin_dev_note_stage", {static_cast<int>(i)});
+    body.CreateCall(stage, {body.argument(0), body.argument(1)});
+  }
+  bodies.emplace_back("stages", body.finish());
+}
+
+void build_bulk_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& program, HoleBodies& bodies) {
+  HoleBody body(parts.holes, "stages");
+  const auto gate = [&](std::size_t stage) { return static_cast<std::int64_t>(stage) % parts.plan.buffers; };
+  for (std::size_t i = 0; i < program.stages.size(); ++i) {
+    const std::size_t next = i + static_cast<std::size_t>(parts.plan.stages_ahead());
+    const bool fills = next < program.stages.size();
+    HoleBodies stage_bodies = {{"taps", taps.build("taps", program.stages[i])}};
+    if (fills) {
+      HoleBody fill_ahead(parts.holes, "fill_ahead");
+      const ChannelCopies& run = program.stages[next].copies.front();
+      fill_ahead.splice("bulk_fill", {fill_ahead.argument(0), parts.wide(run.source_bytes), parts.word(run.count),
+                                      parts.word(run.slot_bytes), parts.word(gate(next))});
+      stage_bodies.emplace_back("fill_ahead", fill_ahead.finish());
+    }
+    Function* stage = parts.holes.instantiate(fills ? "bulk_stage" : "bulk_free_stage", stage_bodies);
+    parts.call(body, "burin_dev_note_stage", {static_cast<int>(i)});
+    llvm::Value* phase = parts.word(static_cast<std::int64_t>(i) / parts.plan.buffers % 2);
+    body.CreateCall(stage, {body.argument(0), body.argument(1), parts.word(gate(i)), phase});
+    const bool last = i + 1 == program.stages.size();
+    if (last && is_half(parts.plan.precision) && parts.plan.reduction == Reduction::cluster) {
+      body.splice("bulk_end", {parts.word(gate(i)), phase});
+    }
+  }
+  bodies.emplace_back("stages", body.finish());
+}
+
+}  // namespace
+
+void build_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& program, HoleBodies& bodies) {
+  switch (parts.plan.staging) {
+    case Staging::shared:
+      return build_patch_stages(parts, taps, program, bodies);
+    case Staging::bulk:
+      return build_bulk_stages(parts, taps, program, bodies);
+    case Staging::direct:
+      const StageProgram nothing;
+      bodies.emplace_back("direct", taps.build("direct", program.stages.empty() ? nothing : program.stages.front()));
+  }
 }
 
 }  // namespace burin

@@ -1,4 +1,4 @@
-// The straight-line heart of a slice.
+// The stages of a slice: the copies of each, when they begin, and its straight-line heart, the multiply-adds.
 #pragma once
 
 #include <map>
@@ -9,6 +9,9 @@
 #include "compiler/providers/conv_baked/slices/slice_parts.h"
 
 namespace burin {
+
+// With fewer channels a loop's frame outweighs what it saves: the template's loop copies four at once.
+inline constexpr int kLoopedCopies = 8;
 
 class TapBuilder {
  public:
@@ -72,8 +75,11 @@ class TapBuilder {
   SliceArithmetic arithmetic_;
   const std::vector<int>* group_ = nullptr;
   int first_live_word_ = 0;
-  llvm::Function *activation_, *activation_if_, *activation4_, *activation4_if_, *direct_, *direct4_, *activations_,
-      *activations_if_, *direct_pair_, *inside_;
+  llvm::Function *load_, *load_if_, *inside_;  // the loads of the plan's staging, precision and layout
 };
+
+// Adds the bodies of `prologue` and `stages`; with Staging::bulk of `stages` alone, since the entry has started the
+// first copies; with Staging::direct of `direct`.
+void build_stages(SliceParts& parts, TapBuilder& taps, const SliceProgram& program, HoleBodies& bodies);
 
 }  // namespace burin

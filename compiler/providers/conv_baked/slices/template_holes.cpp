@@ -19,10 +19,14 @@ Function* TemplateHoles::piece(llvm::StringRef name) {
   return function;
 }
 
+Function* TemplateHoles::hole(llvm::StringRef name) {
+  Function* function = module_.getFunction(("burin_hole_" + name).str());
+  BURIN_CHECK(function != nullptr, "the template has no hole '{}'", name.str());
+  return function;
+}
+
 Function* TemplateHoles::open(llvm::StringRef name) {
-  Function* hole = module_.getFunction(("burin_hole_" + name).str());
-  BURIN_CHECK(hole != nullptr, "the template has no hole '{}'", name.str());
-  Function* body = Function::Create(hole->getFunctionType(), llvm::GlobalValue::InternalLinkage, name, module_);
+  Function* body = Function::Create(hole(name)->getFunctionType(), llvm::GlobalValue::InternalLinkage, name, module_);
   body->addFnAttr(llvm::Attribute::AlwaysInline);
   body->addFnAttr(llvm::Attribute::NoUnwind);
   llvm::BasicBlock::Create(context(), "", body);
@@ -49,11 +53,10 @@ Function* TemplateHoles::instantiate(llvm::StringRef name, const HoleBodies& bod
   return clone;
 }
 
-Value* TemplateHoles::splice(llvm::IRBuilder<>& builder, Function* piece, llvm::ArrayRef<Value*> arguments) {
+Value* HoleBody::splice(Function* piece, llvm::ArrayRef<Value*> arguments) {
   if (piece->size() != 1) {
-    llvm::CallInst* call = builder.CreateCall(piece, arguments);
     piece->addFnAttr(llvm::Attribute::AlwaysInline);
-    return call;
+    return CreateCall(piece, arguments);
   }
   // A piece has a handful of values, so a list is searched faster than a map is made.
   llvm::SmallVector<std::pair<const Value*, Value*>, 16> replaced;
@@ -70,8 +73,8 @@ Value* TemplateHoles::splice(llvm::IRBuilder<>& builder, Function* piece, llvm::
     }
     llvm::Instruction* clone = instruction.clone();
     for (llvm::Use& operand : clone->operands()) operand.set(replacement(operand.get()));
-    builder.Insert(clone);
-    clone->setDebugLoc(builder.getCurrentDebugLocation());
+    Insert(clone);
+    clone->setDebugLoc(getCurrentDebugLocation());
     replaced.emplace_back(&instruction, clone);
   }
   llvm_unreachable("a piece ends in a return");

@@ -1,5 +1,5 @@
 // The template's open end: its pieces are cloned, its holes get bodies. What goes into them is the affair of
-// specialise_baked.cpp and entry_holes.cpp.
+// specialise_baked.cpp and of the slice_*.cpp.
 #pragma once
 
 #include <llvm/ADT/ArrayRef.h>
@@ -26,14 +26,13 @@ class TemplateHoles {
 
   llvm::Function* piece(llvm::StringRef name);
 
+  llvm::Function* hole(llvm::StringRef name);
+
   // A function with the signature of hole `name`, to be filled and then bound with instantiate().
   llvm::Function* open(llvm::StringRef name);
 
   // A clone of piece `name` whose calls to holes go to the given bodies.
   llvm::Function* instantiate(llvm::StringRef name, const HoleBodies& bodies);
-
-  // The instructions of a piece at the builder's position, with its parameters replaced: a clone, not a call.
-  llvm::Value* splice(llvm::IRBuilder<>& builder, llvm::Function* piece, llvm::ArrayRef<llvm::Value*> arguments);
 
  private:
   llvm::Module& module_;
@@ -46,9 +45,8 @@ class HoleBody : public llvm::IRBuilder<> {
 
   llvm::Function* function() const { return function_; }
   llvm::Argument* argument(unsigned number) const { return function_->getArg(number); }
-  llvm::Value* splice(llvm::Function* piece, llvm::ArrayRef<llvm::Value*> arguments) {
-    return holes_.splice(*this, piece, arguments);
-  }
+  // The instructions of a piece, with its parameters replaced: a clone, and a call only where it has branches.
+  llvm::Value* splice(llvm::Function* piece, llvm::ArrayRef<llvm::Value*> arguments);
   llvm::Value* splice(llvm::StringRef piece, llvm::ArrayRef<llvm::Value*> arguments) {
     return splice(holes_.piece(piece), arguments);
   }

@@ -7,7 +7,7 @@ namespace {
 
 class ExampleReluProvider : public PlainProvider {
  public:
-  ExampleReluProvider() : PlainProvider("example_relu", "what is below zero becomes zero") {}
+  ExampleReluProvider() : PlainProvider("example_relu") {}
 
  protected:
   bool can(const Task& task) const override {
