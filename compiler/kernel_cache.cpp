@@ -1,5 +1,9 @@
 #include "compiler/kernel_cache.h"
 
+#include <fmt/ranges.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/SHA256.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -7,8 +11,8 @@
 #include <vector>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/source_hash.h"
 #include "ir/error.h"
+#include "ir/kernel.h"
 #include "ir/package/atomic_file.h"
 #include "ir/text.h"
 
@@ -19,6 +23,33 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSource = "cache";  // what the entries' manifests name as the file they came from
 constexpr std::string_view kPlanMark = "plan";
+
+// What it computes, its weights, where its tensors lie, what it is to be fast for.
+std::string task_hash(const Task& task) {
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  std::vector<std::string_view> parts;
+  KernelForm tensors{.tensors = task.reads, .launch = {}};
+  tensors.tensors.push_back(task.writes);
+  const std::string text = print(task) + print(tensors) +
+                           fmt::format("{} {} {} {} {}", task.batch, fmt::join(task.archs, ","),
+                                       to_string(task.precision), task.activity_maps, to_string(task.linear_storage));
+  parts.push_back(text);
+  if (task.layer != nullptr) {
+    parts.push_back(bytes(task.layer->weights));
+    parts.push_back(bytes(task.layer->bias));
+  }
+  if (const Linear* linear = task.get<Linear>()) {
+    parts.push_back(bytes(linear->weights));
+    parts.push_back(bytes(linear->bias));
+  }
+  if (const ChannelAffine* affine = task.get<ChannelAffine>()) {
+    parts.push_back(bytes(affine->scale));
+    parts.push_back(bytes(affine->shift));
+  }
+  return content_hash(parts);
+}
 
 // This program's own bytes: templates, planner and code generation are all in them.
 const std::string& program_hash() {
@@ -32,6 +63,19 @@ const std::string& program_hash() {
 }
 
 }  // namespace
+
+std::string content_hash(const std::vector<std::string_view>& parts) {
+  llvm::SHA256 hash;
+  for (const std::string_view part : parts) {
+    hash.update(std::to_string(part.size()) + ":");
+    hash.update(llvm::StringRef(part));
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+std::string source_hash(const Task& task, const std::string& plan, const std::string& edited) {
+  return content_hash({BURIN_VERSION, task_hash(task), plan, edited});
+}
 
 std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
   const fs::path path = path_of(key);
@@ -150,7 +194,7 @@ std::string kernel_key(const Task& task, const Candidate& candidate, const std::
 }
 
 std::string choice_key(const Task& task, const CompileOptions& options) {
-  const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const TunedKernel* tuned = find_tuned(options, task);
   const std::string measured =
       tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
   return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),

@@ -6,7 +6,6 @@
 #include <map>
 #include <random>
 
-#include "compiler/check_options.h"
 #include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
@@ -119,7 +118,7 @@ void check_effects(const CompileArguments& arguments) {
   const CLI::App& command = *arguments.command;
   const CompileOptions& options = arguments.options;
   const std::string stop = options.stop_after.value_or("");
-  if (options.stop_after && stop != kStages.back()) {
+  if (!options.makes_package()) {
     refuse_given(command, {"--output", "--no-ptx", "--no-verify"},
                  fmt::format("--stop-after {} writes no package", stop));
   }
@@ -143,7 +142,7 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
   for (const std::optional<std::string>& file : {options.from_file, arguments.import.options.geometry_file}) {
     if (file) inputs.push_back(*file);
   }
-  if (!options.stop_after || *options.stop_after == kStages.back()) {
+  if (options.makes_package()) {
     check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
   }
   if (options.dump_dir) check_output_folder("--dump-dir", *options.dump_dir);

@@ -8,7 +8,6 @@
 #include "compiler/choose/choose.h"
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
-#include "compiler/kernel_kinds.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/providers/provider.h"
 #include "ir/derive_form.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "compiler/rebuild_module.h"
+#include "compiler/make_kernel.h"
 #include "runtime/network_schedule.h"
 
 namespace burin {
