@@ -11,7 +11,7 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_bench.h"
 #include "compiler/cli/table.h"
-#include "compiler/execute/device_choice.h"
+#include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
