@@ -97,9 +97,9 @@ std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const 
 
 // What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
 // that the runtime would choose.
-std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments) {
+std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments,
+                                  const std::vector<int>& batches) {
   std::vector<BenchRow> rows;
-  const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   std::vector<std::string> done;
   for (const Kernel& kernel : manifest.kernels) {
     if (!kernel.is_convolution() || !matches(arguments.layer, kernel.op)) continue;
@@ -256,7 +256,7 @@ int bench_package(const BenchArguments& arguments) {
   if (arguments.no_overlap) {
     fail(ErrorKind::usage, "--no-overlap is for whole networks, and this measures layers by themselves");
   }
-  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
+  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments, batches);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
 
   const DeviceChoice choice = gpu_to_measure_on(arguments.device, arguments.package);

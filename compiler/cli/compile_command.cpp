@@ -216,7 +216,7 @@ std::string fault_of_kernel(const Package& package, const Network& imported, con
   for (const ProgramResult& result : verify_programs(package, reference, options, *executor).results) {
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
-      return describe_worst(failed->comparison, failed->fault, failed->shape, result.images);
+      return describe_worst(*failed, failed->shape, result.images);
     }
     if (!result.step_fault.empty()) return result.step_fault;
     for (const OutputResult& output : result.outputs) {
@@ -291,17 +291,6 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   return settings;
 }
 
-// What the public settings say, and what the tool adds to them.
-CompileOptions options_of(const CompileSettings& settings, const CompileArguments& arguments) {
-  CompileOptions options = options_of(settings);
-  options.zero_threshold = arguments.import.options.zero_threshold;
-  options.dump_dir = arguments.options.dump_dir;
-  options.stop_after = arguments.options.stop_after;
-  options.from_file = arguments.options.from_file;
-  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
-  return options;
-}
-
 CompileResult compile_with_progress(Network network, const CompileOptions& options, const CompileSettings& settings) {
   std::optional<ProgressBar> tuning, compiling;
   const PipelineWatch watch = {
@@ -328,7 +317,9 @@ int compile(const CompileArguments& arguments) {
   check_tuning(arguments);
   check_effects(arguments);
   CompileSettings settings = settings_of(arguments);
-  CompileOptions options = options_of(settings, arguments);
+  CompileOptions options = options_of(settings, arguments.options);
+  options.zero_threshold = arguments.import.options.zero_threshold;
+  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
   refuse_package("INPUT", arguments.input);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   check_outputs(arguments, output);

@@ -14,16 +14,14 @@ namespace {
 std::string result_text(bool passed) { return passed ? "ok" : "FAILED"; }
 
 // What is compared beside values, such as activity maps, has no figures.
-bool has_figures(const std::string& fault, const Comparison& comparison) {
-  return fault.empty() && comparison.worst_tolerance > 0;
+bool has_figures(const OutputResult& result) { return result.fault.empty() && result.comparison.worst_tolerance > 0; }
+
+std::string ratio_text(const OutputResult& result) {
+  return has_figures(result) ? error_ratio_text(result.comparison.worst_ratio) : "-";
 }
 
-std::string ratio_text(const std::string& fault, const Comparison& comparison) {
-  return has_figures(fault, comparison) ? error_ratio_text(comparison.worst_ratio) : "-";
-}
-
-std::string relative_text(const std::string& fault, const Comparison& comparison) {
-  return has_figures(fault, comparison) ? fmt::format("{:.1e}", comparison.relative_error) : "-";
+std::string relative_text(const OutputResult& result) {
+  return has_figures(result) ? fmt::format("{:.1e}", result.comparison.relative_error) : "-";
 }
 
 // "all", "0, 17, 31 of 32"
@@ -54,10 +52,8 @@ std::string print_outputs(const Verification& verification, const Manifest& mani
       const std::string sum = layers && !buffer.map ? with_separators(result.steps.front().longest_reduction) : "";
       const bool plain_map = buffer.map && output.fault.empty();
       table.add({layers && !buffer.map ? program.name : buffer.tensor, precision, batch, planned, images_text(result),
-                 result_text(output.passed), ratio_text(output.fault, output.comparison),
-                 relative_text(output.fault, output.comparison), sum,
-                 plain_map ? "as its tensor says"
-                           : describe_worst(output.comparison, output.fault, buffer.shape, result.images)});
+                 result_text(output.passed), ratio_text(output), relative_text(output), sum,
+                 plain_map ? "as its tensor says" : describe_worst(output, buffer.shape, result.images)});
     }
   }
   return table.print();
@@ -68,11 +64,9 @@ std::string print_steps(const ProgramResult& result) {
       {">step", "operator", "kind", "result", ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const StepResult& seen : result.steps) {
     const Step& step = result.program->steps[static_cast<std::size_t>(seen.step)];
-    table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed),
-               seen.fault.empty() ? error_ratio_text(seen.comparison.worst_ratio) : "-",
-               seen.fault.empty() ? fmt::format("{:.1e}", seen.comparison.relative_error) : "-",
-               with_separators(seen.longest_reduction),
-               describe_worst(seen.comparison, seen.fault, seen.shape, result.images)});
+    table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed), ratio_text(seen),
+               relative_text(seen), with_separators(seen.longest_reduction),
+               describe_worst(seen, seen.shape, result.images)});
   }
   return table.print();
 }
@@ -128,10 +122,11 @@ std::string print_verdict(const Verification& verification, bool layers) {
                                : coloured(what + " FAILED", Colour::red) + "\n";
 }
 
-nlohmann::ordered_json to_json(const Comparison& comparison, const std::string& fault,
-                               const std::vector<std::int64_t>& shape, const std::vector<int>& images) {
-  if (!fault.empty()) return {{"fault", fault}};
-  if (!has_figures(fault, comparison)) return nlohmann::ordered_json::object();
+nlohmann::ordered_json to_json(const OutputResult& result, const std::vector<std::int64_t>& shape,
+                               const std::vector<int>& images) {
+  if (!result.fault.empty()) return {{"fault", result.fault}};
+  if (!has_figures(result)) return nlohmann::ordered_json::object();
+  const Comparison& comparison = result.comparison;
   // NaN has no JSON form; nlohmann writes null for it.
   return {{"error_over_tolerance", comparison.worst_ratio},
           {"relative_error", comparison.relative_error},
@@ -155,7 +150,7 @@ nlohmann::ordered_json to_json(const ProgramResult& result) {
     const OutputResult& output = result.outputs[i];
     const Buffer& buffer = *program.outputs()[i];
     nlohmann::ordered_json entry = {{"name", buffer.tensor}, {"passed", output.passed}};
-    entry.update(to_json(output.comparison, output.fault, buffer.shape, result.images));
+    entry.update(to_json(output, buffer.shape, result.images));
     row["outputs"].push_back(std::move(entry));
   }
   if (!result.step_fault.empty()) row["step_fault"] = result.step_fault;
@@ -165,7 +160,7 @@ nlohmann::ordered_json to_json(const ProgramResult& result) {
     nlohmann::ordered_json entry = {{"step", seen.step},     {"operator", step.name},
                                     {"kind", step.kind},     {"kernel", step.kernel},
                                     {"passed", seen.passed}, {"longest_reduction", seen.longest_reduction}};
-    entry.update(to_json(seen.comparison, seen.fault, seen.shape, result.images));
+    entry.update(to_json(seen, seen.shape, result.images));
     row["steps"].push_back(std::move(entry));
   }
   return row;

@@ -51,8 +51,8 @@ TensorChoice parse_tensor_choice(const std::string& precision, const std::option
   return choice;
 }
 
-CompileOptions options_of(const CompileSettings& settings) {
-  CompileOptions options;
+CompileOptions options_of(const CompileSettings& settings, CompileOptions others) {
+  CompileOptions options = std::move(others);
   options.archs = settings.archs;
   options.batches = settings.batches;
   if (settings.layout) options.layout = parse_layout(*settings.layout);

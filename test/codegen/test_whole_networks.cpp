@@ -21,7 +21,7 @@ std::string first_fault(const Verification& verification) {
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
       return fmt::format("batch {}, step {}: {}", result.batch, failed->step,
-                         describe_worst(failed->comparison, failed->fault, failed->shape, result.images));
+                         describe_worst(*failed, failed->shape, result.images));
     }
     if (!result.step_fault.empty()) return result.step_fault;
     for (const OutputResult& output : result.outputs) {
