@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -14,7 +15,6 @@
 #include "ir/error.h"
 #include "ir/kernel.h"
 #include "ir/package/atomic_file.h"
-#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSource = "cache";  // what the entries' manifests name as the file they came from
-constexpr std::string_view kPlanMark = "plan";
 
 // What it computes, its weights, where its tensors lie, what it is to be fast for.
 std::string task_hash(const Task& task) {
@@ -134,35 +133,25 @@ void KernelCache::trim() const {
   }
 }
 
-// A hash of what follows, so that a damaged entry is none; "provider NAME", "symbol NAME", "option NAME US SOURCE" for
-// each that was compared; then the plan.
+// A hash of what follows, so that a damaged entry is none; "PROVIDER SYMBOL COUNT"; "PROVIDER US MEASURED" for each
+// that was compared; then the plan.
 std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
   std::ifstream entry(choice_path(key), std::ios::binary);
   std::string hash;
   if (!std::getline(entry, hash)) return std::nullopt;
-  std::stringstream file;
-  file << entry.rdbuf();
-  if (content_hash({file.str()}) != hash) return std::nullopt;
+  const std::string text(std::istreambuf_iterator<char>(entry), {});
+  if (content_hash({text}) != hash) return std::nullopt;
   std::error_code error;
   fs::last_write_time(choice_path(key), fs::file_time_type::clock::now(), error);
   Choice choice;
-  std::string line;
-  const auto rest = [&](std::string_view word) { return line.substr(std::min(line.size(), word.size() + 1)); };
-  while (std::getline(file, line) && line != kPlanMark) {
-    if (line.starts_with("provider ")) choice.candidate.provider = rest("provider");
-    if (line.starts_with("symbol ")) choice.candidate.symbol = rest("symbol");
-    if (!line.starts_with("option ")) continue;
-    const std::vector<std::string_view> parts = words(line);
-    const std::optional<double> us = parts.size() == 4 ? parse_number<double>(parts[2]) : std::nullopt;
-    if (!us) return std::nullopt;
-    choice.options.push_back({std::string(parts[1]), *us, parts[3] == to_string(Estimate::Source::measured)});
+  std::istringstream words(text);
+  int count = 0;
+  words >> choice.candidate.provider >> choice.candidate.symbol >> count;
+  for (KernelOption option; count > 0 && words >> option.provider >> option.us >> option.measured; --count) {
+    choice.options.push_back(option);
   }
-  if (line != kPlanMark || choice.options.empty() || find_provider(choice.candidate.provider) == nullptr) {
-    return std::nullopt;
-  }
-  std::ostringstream plan;
-  plan << file.rdbuf();
-  choice.candidate.plan = plan.str();
+  if (!words || choice.options.empty() || find_provider(choice.candidate.provider) == nullptr) return std::nullopt;
+  choice.candidate.plan = text.substr(static_cast<std::size_t>(words.tellg()) + 1);
   choice.candidate.estimate = {choice.options.front().us,
                                choice.options.front().measured ? Estimate::Source::measured : Estimate::Source::model};
   return choice;
@@ -171,12 +160,12 @@ std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
 void KernelCache::store_choice(const std::string& key, const Choice& choice) const {
   std::error_code error;
   fs::create_directories(folder_, error);
-  std::string text = fmt::format("provider {}\nsymbol {}\n", choice.candidate.provider, choice.candidate.symbol);
+  std::string text =
+      fmt::format("{} {} {}\n", choice.candidate.provider, choice.candidate.symbol, choice.options.size());
   for (const KernelOption& option : choice.options) {
-    text += fmt::format("option {} {} {}\n", option.provider, option.us,
-                        to_string(option.measured ? Estimate::Source::measured : Estimate::Source::model));
+    text += fmt::format("{} {} {:d}\n", option.provider, option.us, option.measured);
   }
-  text += fmt::format("{}\n{}", kPlanMark, choice.candidate.plan);
+  text += choice.candidate.plan;
   try {
     write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({text}), text));
   } catch (const Error& fault) {

@@ -1,9 +1,6 @@
 // The public interface of the compiler, over the pipeline.
 #include "compiler/burin/compiler.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "compiler/embed/settings.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/import.h"
@@ -51,10 +48,6 @@ ConvLayer layer_of(const PrunedLayer& pruned) {
   layer.bias = pruned.bias;
   if (const auto faults = verify(layer); !faults.empty()) {
     fail(ErrorKind::bad_input, "layer '{}': {}", pruned.name, faults.front());
-  }
-  const auto is_finite = [](float value) { return std::isfinite(value); };
-  if (!std::ranges::all_of(layer.weights, is_finite) || !std::ranges::all_of(layer.bias, is_finite)) {
-    fail(ErrorKind::bad_input, "layer '{}': a weight or bias is not finite", pruned.name);
   }
   return layer;
 }

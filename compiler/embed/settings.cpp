@@ -31,9 +31,8 @@ void check_choice(const std::string& option, const std::string& value, const std
 }
 
 TensorLayout parse_layout(const std::string& text) {
-  std::vector<std::string> known;
-  for (const TensorLayout layout : kTensorLayouts) known.emplace_back(to_string(layout));
-  check_choice("--layout", text, known);
+  constexpr auto kNames = names_of(TensorLayout{}).names;
+  check_choice("--layout", text, {kNames.begin(), kNames.end()});
   return *parse_enum<TensorLayout>(text);
 }
 
