@@ -174,13 +174,12 @@ void check_tuned_layers(const CompileArguments& arguments, const Network& networ
 
 std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
   std::vector<std::string> forms;
-  const auto add = [&](const std::vector<KernelBinary>& binaries) {
-    for (const KernelBinary& binary : binaries) {
+  for (const Kernel& kernel : manifest.kernels) {
+    for (const KernelBinary& binary : kernel.binaries) {
       const std::string form = binary.kind == BinaryKind::ptx ? "PTX" : fmt::format("{} cubin", binary.arch);
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
     }
-  };
-  for (const Kernel& kernel : manifest.kernels) add(kernel.binaries);
+  }
   const std::size_t kernels = manifest.kernels.size();
   std::string text =
       fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
