@@ -212,7 +212,7 @@ std::string fault_of_kernel(const Package& package, const Network& imported, con
   const std::unique_ptr<Executor> executor = make_executor(device, package, 0, std::move(launchers));
   const VerifyOptions options{.batch = batch, .seed = seed, .images = {}, .steps = true, .layer = op};
   const Network reference = reference_of(imported, package.manifest, op);
-  for (const ProgramResult& result : verify_programs(package, reference, options, *executor).results) {
+  for (const VerifiedProgram& result : verify_programs(package, reference, options, *executor).results) {
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
       return describe_worst(*failed, failed->shape, result.images);

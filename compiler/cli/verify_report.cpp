@@ -25,7 +25,7 @@ std::string relative_text(const OutputResult& result) {
 }
 
 // "all", "0, 17, 31 of 32"
-std::string images_text(const ProgramResult& result) {
+std::string images_text(const VerifiedProgram& result) {
   if (static_cast<int>(result.images.size()) == result.batch) return "all";
   return fmt::format("{} of {}", fmt::join(result.images, ", "), result.batch);
 }
@@ -36,7 +36,7 @@ const Kernel& kernel_of(const Manifest& manifest, const Step& step) { return *fi
 std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
   Table table({layers ? "layer" : "output", "precision", ">batch", ">planned for", "images", "result",
                ">error/tolerance", ">relative error", ">sum of", "worst element"});
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     const Program& program = *result.program;
     const std::string precision =
         layers ? precision_text(kernel_of(manifest, program.steps.front()).precision) : std::string();
@@ -59,7 +59,7 @@ std::string print_outputs(const Verification& verification, const Manifest& mani
   return table.print();
 }
 
-std::string print_steps(const ProgramResult& result) {
+std::string print_steps(const VerifiedProgram& result) {
   Table table(
       {">step", "operator", "kind", "result", ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const StepResult& seen : result.steps) {
@@ -72,7 +72,7 @@ std::string print_steps(const ProgramResult& result) {
 }
 
 // What the steps say of the outputs.
-std::string steps_verdict(const ProgramResult& result) {
+std::string steps_verdict(const VerifiedProgram& result) {
   if (const StepResult* failed = result.first_failed()) {
     const Step& step = result.program->steps[static_cast<std::size_t>(failed->step)];
     return fmt::format("the first step that differs: {}, {} '{}'", failed->step, step.kind, step.name);
@@ -88,7 +88,7 @@ std::string steps_verdict(const ProgramResult& result) {
 std::string layer_tolerances(const Verification& verification, const Manifest& manifest) {
   std::string text;
   for (const Precision precision : kPrecisions) {
-    const auto has = [&](const ProgramResult& result) {
+    const auto has = [&](const VerifiedProgram& result) {
       return kernel_of(manifest, result.program->steps.front()).precision == to_string(precision);
     };
     if (std::ranges::none_of(verification.results, has)) continue;
@@ -114,7 +114,7 @@ std::string print_verdict(const Verification& verification, bool layers) {
   std::string what = programs == 1 ? "the network" : fmt::format("the network, {} programs,", programs);
   if (layers) {
     const auto failed = static_cast<std::size_t>(
-        std::ranges::count_if(verification.results, [](const ProgramResult& result) { return !result.passed(); }));
+        std::ranges::count_if(verification.results, [](const VerifiedProgram& result) { return !result.passed(); }));
     if (failed > 0) return coloured(fmt::format("{} of {} kernels FAILED", failed, programs), Colour::red) + "\n";
     what = programs == 1 ? "1 kernel" : fmt::format("all {} kernels", programs);
   }
@@ -137,7 +137,7 @@ nlohmann::ordered_json to_json(const OutputResult& result, const std::vector<std
             {"tolerance", comparison.worst_tolerance}}}};
 }
 
-nlohmann::ordered_json to_json(const ProgramResult& result) {
+nlohmann::ordered_json to_json(const VerifiedProgram& result) {
   const Program& program = *result.program;
   nlohmann::ordered_json row = {{"program", program.name},
                                 {"batch", result.batch},
@@ -172,7 +172,7 @@ std::string verification_text(const Verification& verification, const Manifest& 
   const bool layers = holds_layers(manifest);
   std::string text = layers ? layer_tolerances(verification, manifest) : network_tolerance_text(verification);
   text += print_outputs(verification, manifest, layers);
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     if (!result.stepped) continue;
     text += fmt::format(
         "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
@@ -187,7 +187,7 @@ std::string verification_text(const Verification& verification, const Manifest& 
 
 nlohmann::ordered_json verification_json(const Verification& verification) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const ProgramResult& result : verification.results) rows.push_back(to_json(result));
+  for (const VerifiedProgram& result : verification.results) rows.push_back(to_json(result));
   return rows;
 }
 

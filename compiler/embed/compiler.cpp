@@ -52,7 +52,7 @@ ConvLayer layer_of(const PrunedLayer& pruned) {
   return layer;
 }
 
-VerifiedOutput output_of(const ProgramResult& result, std::size_t index) {
+VerifiedOutput output_of(const VerifiedProgram& result, std::size_t index) {
   const OutputResult& output = result.outputs[index];
   return {result.program->name,          result.program->outputs()[index]->tensor, result.batch, output.passed,
           output.comparison.worst_ratio, output.comparison.relative_error,         output.fault};
@@ -112,7 +112,7 @@ Verified verify(const Package& package, const Model& model, const VerifySettings
       .batch = settings.batch, .seed = settings.seed, .images = settings.images, .steps = settings.layers, .layer = {}};
   const Verification verification = verify_programs(package, reference, options, *executor);
   Verified verified{verification.passed(), executor->name(), {}};
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     for (std::size_t i = 0; i < result.outputs.size(); ++i) verified.outputs.push_back(output_of(result, i));
     for (const std::string& fault : {result.fault, result.step_fault}) {
       if (!fault.empty()) verified.outputs.push_back({result.program->name, "", result.batch, false, 0, 0, fault});

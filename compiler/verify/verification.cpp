@@ -82,9 +82,9 @@ class Verifier {
 
  private:
   // Of programs that are to run: which, on how many images, and which of them are compared.
-  std::vector<ProgramResult> runs_of(const std::string& name) const {
+  std::vector<VerifiedProgram> runs_of(const std::string& name) const {
     const std::vector<const Program*> programs = programs_named(manifest_, name);
-    std::vector<ProgramResult> runs;
+    std::vector<VerifiedProgram> runs;
     const auto add = [&](const Program& program, int batch) {
       const int images = options_.images.value_or(reference_.separate ? batch : kComparedImages);
       runs.push_back({.program = &program, .batch = batch, .images = choose_images(batch, images, options_.seed)});
@@ -108,13 +108,13 @@ class Verifier {
     Verification verification;
     std::vector<const Operator*> operators;  // of the results
     for (const Operator& op : reference_.operators) {
-      for (ProgramResult& run : runs_of(op.name)) verification.results.push_back(std::move(run));
+      for (VerifiedProgram& run : runs_of(op.name)) verification.results.push_back(std::move(run));
       operators.resize(verification.results.size(), &op);
     }
     std::mutex mutex;
     int done = 0;
     for_each_parallel(operators.size(), executor_.concurrent() ? options_.jobs : 1, [&](std::size_t i) {
-      ProgramResult& result = verification.results[i];
+      VerifiedProgram& result = verification.results[i];
       const Operator& op = *operators[i];
       verify_layer(network_of(reference_, op), result);
       const std::lock_guard lock(mutex);
@@ -125,7 +125,7 @@ class Verifier {
   }
 
   // The step is compared on what the program was given, with its own tolerance.
-  void verify_layer(const Network& layer, ProgramResult& result) const {
+  void verify_layer(const Network& layer, VerifiedProgram& result) const {
     const Program& program = *result.program;
     const int batch = result.batch;
     const Step& step = program.steps.front();
@@ -172,11 +172,11 @@ class Verifier {
     verification.half_steps = static_cast<int>(
         std::ranges::count_if(steps, [](const StepArithmetic& step) { return step.half_rounding() > 0; }));
     verification.results = runs_of(first.name);
-    for (ProgramResult& result : verification.results) verify_program(result);
+    for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;
   }
 
-  void verify_program(ProgramResult& result) {
+  void verify_program(VerifiedProgram& result) {
     const Program& program = *result.program;
     const Tensors inputs = random_inputs(program, reference_.input_std, result.batch, options_.seed);
     Tensors outputs;
@@ -191,7 +191,7 @@ class Verifier {
   }
 
   // Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
-  void compare_outputs(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) const {
+  void compare_outputs(VerifiedProgram& result, const Tensors& inputs, const Tensors& outputs) const {
     begin(fmt::format("batch {}, {} images in float64", result.batch, result.images.size()));
     const Tensors chosen = pick_images(inputs, result.batch, result.images);
     const std::vector<std::vector<double>> expected =
@@ -208,7 +208,7 @@ class Verifier {
     }
   }
 
-  void look_at_steps(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) {
+  void look_at_steps(VerifiedProgram& result, const Tensors& inputs, const Tensors& outputs) {
     const std::vector<Step>& steps = result.program->steps;
     begin(fmt::format("batch {} runs step by step", result.batch));
     if (!compiled_) compiled_ = prepare_graph(reference_, std::nullopt, choices_of(*result.program));
@@ -240,18 +240,18 @@ class Verifier {
 
 }  // namespace
 
-bool ProgramResult::outputs_passed() const {
+bool VerifiedProgram::outputs_passed() const {
   return fault.empty() && std::ranges::all_of(outputs, &OutputResult::passed);
 }
 
-const StepResult* ProgramResult::first_failed() const {
+const StepResult* VerifiedProgram::first_failed() const {
   const auto found = std::ranges::find_if_not(steps, &StepResult::passed);
   return found == steps.end() ? nullptr : &*found;
 }
 
-bool ProgramResult::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
+bool VerifiedProgram::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
 
-bool Verification::passed() const { return std::ranges::all_of(results, &ProgramResult::passed); }
+bool Verification::passed() const { return std::ranges::all_of(results, &VerifiedProgram::passed); }
 
 Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed) {
   // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).

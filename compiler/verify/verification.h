@@ -28,7 +28,7 @@ struct VerifyOptions {
 inline constexpr int kComparedImages = 4;
 
 // What came of one program.
-struct ProgramResult {
+struct VerifiedProgram {
   const Program* program = nullptr;
   int batch = 1;
   std::vector<int> images;  // that were compared, ascending
@@ -50,7 +50,7 @@ struct Verification {
   // Steps that round to half precision, and what they round together: the same in all programs.
   int half_steps = 0;
   double half_rounding = 0;
-  std::vector<ProgramResult> results;  // one for each program that was run
+  std::vector<VerifiedProgram> results;  // one for each program that was run
   bool passed() const;
 };
 

@@ -16,7 +16,7 @@ namespace {
 // What is wrong, in words.
 std::string first_fault(const Verification& verification) {
   if (verification.results.empty()) return "nothing was verified";
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     if (result.passed()) continue;
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {

@@ -96,7 +96,7 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
     TakesTurns executor(*this, package, drawn.arguments() + ": " + drawn.describe());
     verification = verify_programs(package, reference, options, executor);
   }
-  const ProgramResult& result = verification.results.at(0);
+  const VerifiedProgram& result = verification.results.at(0);
   if (!result.fault.empty()) {
     outcome.text = result.fault;
     return outcome;
