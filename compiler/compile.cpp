@@ -1,14 +1,12 @@
 #include "compiler/compile.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/check_options.h"
 #include "compiler/choose/choose.h"
 #include "compiler/kernel_cache.h"
 #include "compiler/kernel_job.h"
-#include "compiler/make_kernels.h"
+#include "compiler/make_kernel.h"
 #include "compiler/network/simplify.h"
 #include "compiler/observer.h"
 #include "compiler/reentry.h"
@@ -45,17 +43,7 @@ std::vector<Program> finish_programs(KernelJobs& jobs, const std::vector<std::op
   return programs;
 }
 
-bool ends_early(const CompileOptions& options) {
-  return options.stop_after.has_value() && *options.stop_after != kStageNames[std::size(kStageNames) - 1];
-}
-
 }  // namespace
-
-const TunedKernel* find_tuned(const std::vector<TunedKernel>& kernels, const std::string& layer, int batch) {
-  const auto found = std::ranges::find_if(
-      kernels, [&](const TunedKernel& kernel) { return kernel.layer == layer && kernel.batch == batch; });
-  return found == kernels.end() ? nullptr : &*found;
-}
 
 Network prepare_graph(Network network, const std::optional<std::string>& dump_dir, const GraphChoices& choices) {
   std::optional<std::string> folder;
@@ -78,7 +66,7 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   const CompileOptions options = with_reentry(asked, reentry);
   const Network network = prepare_graph(std::move(imported), options.dump_dir, graph_choices(options));
   KernelJobs jobs = list_kernels(network, options, reentry, [&](int done, int all, const std::string& what) {
-    if (progress) progress({0, all, 0, 0, fmt::format("planned {} ({} of {})", what, done, all)});
+    if (progress) progress({0, all, 0, fmt::format("planned {} ({} of {})", what, done, all)});
   });
   MadeKernels made = make_kernels(jobs.kernels, options, reentry, progress);
 
@@ -89,7 +77,7 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
     result.notes.push_back(fmt::format("{}: the cache of kernels cannot be written to, so some will be compiled again",
                                        options.cache->folder()));
   }
-  result.stopped_early = ends_early(options);
+  result.stopped_early = !options.makes_package();
   Manifest& manifest = result.package.manifest;
   manifest.tool_version = BURIN_VERSION;
   manifest.source = std::filesystem::path(network.source).filename().string();

@@ -1,16 +1,20 @@
 #include "compiler/kernel_cache.h"
 
+#include <fmt/ranges.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/SHA256.h>
+
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <system_error>
 #include <vector>
 
 #include "compiler/assemble/assemble.h"
-#include "compiler/source_hash.h"
 #include "ir/error.h"
+#include "ir/kernel.h"
 #include "ir/package/atomic_file.h"
-#include "ir/text.h"
 
 namespace burin {
 namespace {
@@ -18,7 +22,33 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kSource = "cache";  // what the entries' manifests name as the file they came from
-constexpr std::string_view kPlanMark = "plan";
+
+// What it computes, its weights, where its tensors lie, what it is to be fast for.
+std::string task_hash(const Task& task) {
+  const auto bytes = [](const std::vector<float>& values) {
+    return std::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  };
+  std::vector<std::string_view> parts;
+  KernelForm tensors{.tensors = task.reads, .launch = {}};
+  tensors.tensors.push_back(task.writes);
+  const std::string text = print(task) + print(tensors) +
+                           fmt::format("{} {} {} {} {}", task.batch, fmt::join(task.archs, ","),
+                                       to_string(task.precision), task.activity_maps, to_string(task.linear_storage));
+  parts.push_back(text);
+  if (task.layer != nullptr) {
+    parts.push_back(bytes(task.layer->weights));
+    parts.push_back(bytes(task.layer->bias));
+  }
+  if (const Linear* linear = task.get<Linear>()) {
+    parts.push_back(bytes(linear->weights));
+    parts.push_back(bytes(linear->bias));
+  }
+  if (const ChannelAffine* affine = task.get<ChannelAffine>()) {
+    parts.push_back(bytes(affine->scale));
+    parts.push_back(bytes(affine->shift));
+  }
+  return content_hash(parts);
+}
 
 // This program's own bytes: templates, planner and code generation are all in them.
 const std::string& program_hash() {
@@ -32,6 +62,19 @@ const std::string& program_hash() {
 }
 
 }  // namespace
+
+std::string content_hash(const std::vector<std::string_view>& parts) {
+  llvm::SHA256 hash;
+  for (const std::string_view part : parts) {
+    hash.update(std::to_string(part.size()) + ":");
+    hash.update(llvm::StringRef(part));
+  }
+  return llvm::toHex(hash.final(), /*LowerCase=*/true);
+}
+
+std::string source_hash(const Task& task, const std::string& plan, const std::string& edited) {
+  return content_hash({BURIN_VERSION, task_hash(task), plan, edited});
+}
 
 std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
   const fs::path path = path_of(key);
@@ -90,35 +133,25 @@ void KernelCache::trim() const {
   }
 }
 
-// A hash of what follows, so that a damaged entry is none; "provider NAME", "symbol NAME", "option NAME US SOURCE" for
-// each that was compared; then the plan.
+// A hash of what follows, so that a damaged entry is none; "PROVIDER SYMBOL COUNT"; "PROVIDER US MEASURED" for each
+// that was compared; then the plan.
 std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
   std::ifstream entry(choice_path(key), std::ios::binary);
   std::string hash;
   if (!std::getline(entry, hash)) return std::nullopt;
-  std::stringstream file;
-  file << entry.rdbuf();
-  if (content_hash({file.str()}) != hash) return std::nullopt;
+  const std::string text(std::istreambuf_iterator<char>(entry), {});
+  if (content_hash({text}) != hash) return std::nullopt;
   std::error_code error;
   fs::last_write_time(choice_path(key), fs::file_time_type::clock::now(), error);
   Choice choice;
-  std::string line;
-  const auto rest = [&](std::string_view word) { return line.substr(std::min(line.size(), word.size() + 1)); };
-  while (std::getline(file, line) && line != kPlanMark) {
-    if (line.starts_with("provider ")) choice.candidate.provider = rest("provider");
-    if (line.starts_with("symbol ")) choice.candidate.symbol = rest("symbol");
-    if (!line.starts_with("option ")) continue;
-    const std::vector<std::string_view> parts = words(line);
-    const std::optional<double> us = parts.size() == 4 ? parse_number<double>(parts[2]) : std::nullopt;
-    if (!us) return std::nullopt;
-    choice.options.push_back({std::string(parts[1]), *us, parts[3] == to_string(Estimate::Source::measured)});
+  std::istringstream words(text);
+  int count = 0;
+  words >> choice.candidate.provider >> choice.candidate.symbol >> count;
+  for (KernelOption option; count > 0 && words >> option.provider >> option.us >> option.measured; --count) {
+    choice.options.push_back(option);
   }
-  if (line != kPlanMark || choice.options.empty() || find_provider(choice.candidate.provider) == nullptr) {
-    return std::nullopt;
-  }
-  std::ostringstream plan;
-  plan << file.rdbuf();
-  choice.candidate.plan = plan.str();
+  if (!words || choice.options.empty() || find_provider(choice.candidate.provider) == nullptr) return std::nullopt;
+  choice.candidate.plan = text.substr(static_cast<std::size_t>(words.tellg()) + 1);
   choice.candidate.estimate = {choice.options.front().us,
                                choice.options.front().measured ? Estimate::Source::measured : Estimate::Source::model};
   return choice;
@@ -127,12 +160,12 @@ std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
 void KernelCache::store_choice(const std::string& key, const Choice& choice) const {
   std::error_code error;
   fs::create_directories(folder_, error);
-  std::string text = fmt::format("provider {}\nsymbol {}\n", choice.candidate.provider, choice.candidate.symbol);
+  std::string text =
+      fmt::format("{} {} {}\n", choice.candidate.provider, choice.candidate.symbol, choice.options.size());
   for (const KernelOption& option : choice.options) {
-    text += fmt::format("option {} {} {}\n", option.provider, option.us,
-                        to_string(option.measured ? Estimate::Source::measured : Estimate::Source::model));
+    text += fmt::format("{} {} {:d}\n", option.provider, option.us, option.measured);
   }
-  text += fmt::format("{}\n{}", kPlanMark, choice.candidate.plan);
+  text += choice.candidate.plan;
   try {
     write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({text}), text));
   } catch (const Error& fault) {
@@ -150,7 +183,7 @@ std::string kernel_key(const Task& task, const Candidate& candidate, const std::
 }
 
 std::string choice_key(const Task& task, const CompileOptions& options) {
-  const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const TunedKernel* tuned = find_tuned(options, task);
   const std::string measured =
       tuned == nullptr ? "" : fmt::format("{} {}", tuned->candidate.estimate.us, tuned->candidate.plan);
   return content_hash({program_hash(), task_hash(task), options.kernels.of(task.name),

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "compiler/choose/choose.h"
 #include "compiler/make_kernel.h"
@@ -35,6 +37,12 @@ class KernelCache {
   std::filesystem::path folder_;
   std::int64_t limit_bytes_;
 };
+
+// SHA-256 in hexadecimal of the parts, which cannot run into each other.
+std::string content_hash(const std::vector<std::string_view>& parts);
+
+// The same of tool version, task with its weights and biases, plan and `edited` (a stage file that was fed back).
+std::string source_hash(const Task& task, const std::string& plan, const std::string& edited);
 
 // Names all that a kernel's code depends on: this program, its assembler, the task with its weights, the plan, the
 // symbol and the options. What was measured is not part of it.

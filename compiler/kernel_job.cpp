@@ -107,8 +107,8 @@ class JobList {
   }
 
   static bool is_same(const KernelJob& job, const Task& task, const Candidate& candidate) {
-    return job.task.name == task.name && job.task.kind == task.kind && job.task.op == task.op &&
-           job.candidate == candidate && job.task.reads == task.reads && job.task.writes == task.writes;
+    return job.task.op == task.op && job.candidate == candidate && job.task.reads == task.reads &&
+           job.task.writes == task.writes;
   }
 
   std::size_t kernel_of(const Task& task, const Candidate& candidate) {

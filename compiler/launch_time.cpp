@@ -4,13 +4,6 @@
 #include <cmath>
 
 namespace burin {
-namespace {
-
-constexpr double kWideLoadGain = 2;  // of loads of 16 bytes, over the 4-byte copies of ArchSpec::l2_bytes_per_clock
-
-double uncached(double bytes, const ArchSpec& arch) { return std::max(0.0, bytes - arch.l2_kept_bytes); }
-
-}  // namespace
 
 double clocks_us(double clocks, const ArchSpec& arch) {
   constexpr double kUsPerClockOfGhz = 1e-3;
@@ -23,18 +16,18 @@ double activation_bytes(const ConvShape& shape, int batch) {
          static_cast<double>(sizeof(float));
 }
 
-double transfer_us(double bytes, const ArchSpec& arch) {
-  const double far = uncached(bytes, arch);
-  return clocks_us((bytes - far) / (kWideLoadGain * arch.l2_bytes_per_clock) + far / arch.device_bytes_per_clock, arch);
-}
-
 double launch_time_us(const LaunchWork& work, const ArchSpec& arch) {
+  constexpr double kWideLoadGain = 2;  // of loads of 16 bytes, over the 4-byte copies of ArchSpec::l2_bytes_per_clock
   const double rounds = std::ceil(work.blocks / work.resident);
   // Later blocks find the code there, and those that run beside them cover their start.
   const double starts = work.waits + (rounds - 1) / work.resident;
   const double bytes = work.activation_bytes;
-  const double far = clocks_us(uncached(bytes, arch) / arch.device_bytes_per_clock, arch);
-  const double us = work.busy_us + (work.uncovered ? *work.uncovered * far : transfer_us(bytes, arch));
+  // The rest is in the L2 cache, where the kernel before has left it.
+  const double uncached = std::max(0.0, bytes - arch.l2_kept_bytes),
+               far_clocks = uncached / arch.device_bytes_per_clock;
+  const double near_clocks = (bytes - uncached) / (kWideLoadGain * arch.l2_bytes_per_clock);
+  const double far = clocks_us(far_clocks, arch);
+  const double us = work.busy_us + (work.uncovered ? *work.uncovered * far : clocks_us(near_clocks + far_clocks, arch));
   return arch.launch_us + arch.fill_us * starts + std::max(us, far);
 }
 

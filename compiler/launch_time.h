@@ -29,9 +29,6 @@ double activation_bytes(const ConvShape& shape, int batch);
 
 double launch_time_us(const LaunchWork& work, const ArchSpec& arch);
 
-// What moving so much takes: some of it is in the L2 cache, where the kernel before has left it.
-double transfer_us(double bytes, const ArchSpec& arch);
-
 // The time that so many clocks of a multiprocessor take.
 double clocks_us(double clocks, const ArchSpec& arch);
 

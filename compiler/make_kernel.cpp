@@ -1,14 +1,23 @@
 #include "compiler/make_kernel.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <mutex>
+#include <numeric>
+
 #include "compiler/assemble/assemble.h"
 #include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
+#include "compiler/kernel_cache.h"
 #include "compiler/observer.h"
-#include "compiler/source_hash.h"
+#include "compiler/parallel_for.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"
 #include "ir/layer_data.h"
+#include "ir/printable.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -87,7 +96,7 @@ void add_kernel(Package& package, PackagedKernel kernel) {
 void note_choice(Kernel& kernel, const Task& task, const Candidate& candidate, const CompileOptions& options) {
   kernel.predicted_us = candidate.estimate.us;
   kernel.tuning.reset();
-  const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const TunedKernel* tuned = find_tuned(options, task);
   if (tuned == nullptr || candidate.estimate.source != Estimate::Source::measured) return;
   kernel.tuning = tuned->evidence;
   kernel.predicted_us = tuned->evidence.candidates.at(static_cast<std::size_t>(tuned->evidence.chosen)).predicted_us;
@@ -137,6 +146,58 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   return made;
 }
 
+MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOptions& options, const Reentry& reentry,
+                         const std::function<void(const CompileProgress&)>& progress) {
+  MadeKernels made;
+  made.kernels.resize(jobs.size());
+  double work_done = 0, total_work = 0;
+  for (const KernelJob& job : jobs) total_work += job.work;
+  int done = 0;
+  std::mutex mutex;
+  const auto make = [&](std::size_t i) {
+    const auto& [task, candidate, suffix, folder, work] = jobs[i];
+    std::optional<PackagedKernel>& kernel = made.kernels[i];
+    const std::string symbol = candidate.symbol + suffix;
+    const bool edited = reentry.is_for(task);
+    // Whoever wants to see or to change the stages gets a kernel that goes through them.
+    const bool uses_cache = options.cache != nullptr && !options.dump_dir && !options.stop_after && !edited;
+    const std::string key = uses_cache ? kernel_key(task, candidate, symbol, options) : "";
+    if (uses_cache) kernel = options.cache->find(key);
+    const bool found = kernel.has_value();
+    bool stored = true;
+    if (found) {
+      note_choice(kernel->kernel, task, candidate, options);
+    } else {
+      std::optional<std::string> dump_folder;
+      if (options.dump_dir) dump_folder = (std::filesystem::path(*options.dump_dir) / folder).string();
+      kernel = make_kernel(task, candidate, symbol, options, edited ? reentry : Reentry{}, dump_folder);
+      if (uses_cache) stored = options.cache->store(key, *kernel);
+    }
+    const std::lock_guard lock(mutex);
+    if (!stored) made.cache_failed = true;
+    ++done;
+    if (found) {
+      ++made.cached;
+      total_work -= work;
+    } else {
+      work_done += work;
+    }
+    if (!progress) return;
+    const double share = total_work > 0 ? work_done / total_work : 1;
+    progress({done, static_cast<int>(jobs.size()), share, fmt::format("{} b{}", task.name, task.batch)});
+  };
+  // The largest first, so that no thread is left with one at the end.
+  std::vector<std::size_t> order(jobs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return jobs[i].work; });
+  // A kernel with an edited stage needs a process of its own, which is made while nothing else is at work.
+  const auto others = std::ranges::stable_partition(order, [&](std::size_t i) { return reentry.is_for(jobs[i].task); });
+  std::for_each(order.begin(), others.begin(), make);
+  for_each_parallel(others.size(), options.jobs, [&](std::size_t i) { make(others[i]); });
+  if (options.cache != nullptr) options.cache->trim();
+  return made;
+}
+
 Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
                           const std::string& arch) {
   CompileOptions alone;
@@ -148,6 +209,27 @@ Package compile_candidate(const Task& task, const Candidate& candidate, const Co
   add_kernel(package, *make_kernel(task, candidate, candidate.symbol, alone, {}, std::nullopt));
   package.manifest.programs = {program_of(package.manifest.kernels.front(), task.batch)};
   return package;
+}
+
+std::string rebuild_module(const Package& package, const Kernel& kernel) {
+  if (kernel.edited) {
+    fail(ErrorKind::unsupported,
+         "{}: its code was edited by hand and does not follow from its plan, so it runs on a GPU alone",
+         kernel.owner());
+  }
+  const Provider* provider = find_provider(kernel.provider);
+  if (provider == nullptr) {
+    fail(ErrorKind::bad_input, "{}: this burin ({}) has no provider '{}', which made it", kernel.owner(), BURIN_VERSION,
+         printable(kernel.provider));
+  }
+  std::optional<ConvLayer> layer;
+  if (provider->bakes_weights()) {
+    if (!kernel.layer || kernel.layer->data.empty()) {
+      fail(ErrorKind::bad_input, "{}: the package does not hold its weights", kernel.owner());
+    }
+    layer = decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
+  }
+  return to_bitcode(provider->module_of(kernel, layer ? &*layer : nullptr));
 }
 
 }  // namespace burin

@@ -1,11 +1,14 @@
-// The pipeline of one kernel, whoever proposed it: from a task and a candidate to code and data.
+// The pipeline of a kernel, whoever proposed it: from a task and a candidate to code and data, for one, for all of a
+// compilation, and once more from what a package holds.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "compiler/kernel_job.h"
 #include "compiler/options.h"
 #include "compiler/providers/provider.h"
 #include "compiler/reentry.h"
@@ -34,9 +37,25 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
                                           const CompileOptions& options, const Reentry& reentry,
                                           const std::optional<std::string>& dump_folder);
 
+// All kernels of a compilation.
+struct MadeKernels {
+  std::vector<std::optional<PackagedKernel>> kernels;  // of each job; nothing where --stop-after stopped it
+  int cached = 0;                                      // kernels that the cache had
+  bool cache_failed = false;                           // it could not be written to
+};
+// They are made by several threads or found in the cache. The first error stops the rest and is thrown again.
+// `progress` may be empty.
+MadeKernels make_kernels(const std::vector<KernelJob>& jobs, const CompileOptions& options, const Reentry& reentry,
+                         const std::function<void(const CompileProgress&)>& progress);
+
 // A candidate into a package of one kernel that can be measured: exactly the code that it would get in a package.
 // `arch`: the one of the options' architectures that it is measured on. Throws Error. Thread-safe.
 Package compile_candidate(const Task& task, const Candidate& candidate, const CompileOptions& options,
                           const std::string& arch);
+
+// The module of a kernel, made anew from what a package holds of it: so no package brings code for the host. Bitcode is
+// for the host executor. Throws Error(unsupported) for a kernel that a person edited, Error(bad_input) for one whose
+// plan or weights in the package are not sound.
+std::string rebuild_module(const Package& package, const Kernel& kernel);
 
 }  // namespace burin

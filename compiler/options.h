@@ -1,15 +1,17 @@
 // What a compilation is asked for.
 #pragma once
 
-#include <functional>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "compiler/kernel_kinds.h"
 #include "compiler/providers/provider.h"
 #include "ir/element_type.h"
 #include "ir/kernel.h"
+#include "ir/network.h"
 #include "ir/precision.h"
 #include "ir/tensor_layout.h"
 
@@ -19,6 +21,24 @@ class KernelCache;  // compiler/kernel_cache.h
 
 // The stages of a kernel, in order; also what --stop-after takes.
 inline constexpr const char* kStageNames[] = {"layer", "pattern", "plan", "template", "specialised", "ptx", "cubin"};
+
+inline constexpr std::string_view kAutoKind = "auto";  // whatever is predicted to be fastest
+
+// Which providers may make the kernels of which convolutions: those whose names begin with conv_
+// (compiler/providers/providers.def).
+struct KernelKinds {
+  // kAutoKind, or the name of a provider. What it cannot compute is baked all the same.
+  std::string all = std::string(kAutoKind);
+  std::map<std::string, std::string> of_layers;  // by name; here a provider that cannot is an error
+
+  const std::string& of(const std::string& layer) const;
+};
+
+// Names of providers without "conv_": "baked", then those with the weights as data.
+std::vector<std::string> kernel_kind_names();
+
+// "baked", "auto,conv1=dense": a kind for all, kinds for layers. Throws Error(usage).
+KernelKinds parse_kernel_kinds(const std::string& text);
 
 // A candidate that was chosen by measurement (compiler/tune/), and what was measured.
 struct TunedKernel {
@@ -52,14 +72,19 @@ struct CompileOptions {
   const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
   int jobs = 0;                                   // threads; 0: as many as there are processors
   bool keep_ptx = true;                           // also of kernels with machine code for all architectures
+
+  bool makes_package() const { return !stop_after || *stop_after == *std::rbegin(kStageNames); }
 };
 
-// Null when the layer's kernel was not chosen by measurement.
-const TunedKernel* find_tuned(const std::vector<TunedKernel>& kernels, const std::string& layer, int batch);
+// Throws Error(usage) or Error(unsupported) for options that contradict each other or the network, before any work has
+// begun.
+void check_options(const Network& network, const CompileOptions& options);
+
+// Null when the task's kernel was not chosen by measurement.
+const TunedKernel* find_tuned(const CompileOptions& options, const Task& task);
 
 struct CompileProgress {
   int done = 0, total = 0;
-  int cached = 0;        // of those done, found in the cache
   double work_done = 0;  // of all work that is not found in the cache, by an estimate from the nonzeros
   std::string what;      // the kernel that was just finished
 };

@@ -11,22 +11,6 @@
 
 namespace burin {
 
-// work(i) for each i of 0..count, in any order. `operations` of all items together: few are done on one thread.
-// `work` must not throw.
-template <typename Work>
-void parallel_for(int count, double operations, const Work& work) {
-  constexpr double kOperationsPerThread = 1e6;  // below this, starting a thread costs more than it saves
-  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  const int jobs = std::min({cores, count, static_cast<int>(std::min(1e3, operations / kOperationsPerThread)) + 1});
-  std::atomic<int> next{0};
-  const auto take = [&] {
-    for (int i = next++; i < count; i = next++) work(i);
-  };
-  std::vector<std::jthread> threads;  // joined at the end
-  for (int job = 1; job < jobs; ++job) threads.emplace_back(take);
-  take();
-}
-
 // work(i) for each i of 0..count, in any order, on `threads` threads; 0: as many as there are processors. The first
 // exception stops the rest and is thrown again.
 template <typename Work>
@@ -52,6 +36,15 @@ void for_each_parallel(std::size_t count, int threads, const Work& work) {
     worker();
   }
   if (fault) std::rethrow_exception(fault);
+}
+
+// The same; `operations` of all items together: few are done on one thread.
+template <typename Work>
+void parallel_for(int count, double operations, const Work& work) {
+  constexpr double kOperationsPerThread = 1e6;  // below this, starting a thread costs more than it saves
+  const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  const int threads = std::min(cores, static_cast<int>(std::min(1e3, operations / kOperationsPerThread)) + 1);
+  for_each_parallel(static_cast<std::size_t>(count), threads, [&](std::size_t i) { work(static_cast<int>(i)); });
 }
 
 }  // namespace burin

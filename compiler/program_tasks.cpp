@@ -65,8 +65,9 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
 
 namespace {
 
-// An operator whose tensors have memory of their own; a residual is in the format of the output.
-Task task_alone(const Operator& op, const std::vector<std::vector<std::int64_t>>& inputs,
+// An operator whose tensors have memory of their own; a residual is in the format of the output. `layer`: of a
+// convolution.
+Task task_alone(const Operator& op, const ConvLayer* layer, const std::vector<std::vector<std::int64_t>>& inputs,
                 const std::vector<std::int64_t>& output, const TensorFormat& read, const TensorFormat& written,
                 int batch, const CompileOptions& options) {
   Task task = start(options, batch);
@@ -80,17 +81,9 @@ Task task_alone(const Operator& op, const std::vector<std::vector<std::int64_t>>
     task.reads.push_back(whole_tensor(TensorRole::residual, inputs[1], written.element, written.layout));
   }
   task.writes = whole_tensor(TensorRole::output, output, written.element, written.layout);
-  return task;
-}
-
-Task layer_task(const Operator& op, const ConvLayer& layer, const TensorFormat& input, const TensorFormat& output,
-                int batch, const CompileOptions& options) {
-  const ConvShape& shape = layer.shape;
-  std::vector<std::vector<std::int64_t>> inputs = {{shape.in_channels, shape.in_h, shape.in_w}};
-  if (shape.epilogue.residual) inputs.push_back({shape.out_channels, shape.conv_h(), shape.conv_w()});
-  Task task = task_alone(op, inputs, {shape.out_channels, shape.out_h(), shape.out_w()}, input, output, batch, options);
-  task.layer = &layer;
-  task.precision = output.element == ElementType::f32 ? Precision::fp32 : options.precision;
+  if (layer == nullptr) return task;
+  task.layer = layer;
+  task.precision = written.element == ElementType::f32 ? Precision::fp32 : options.precision;
   task.activity_maps = options.skip_dead_tiles;
   return task;
 }
@@ -100,7 +93,11 @@ Task layer_task(const Operator& op, const ConvLayer& layer, const TensorFormat& 
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
   const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
   const TensorFormat output = format_of(options.precision, options.output_layout.value_or(input.layout));
-  return layer_task(op, layer, input, output, batch, options);
+  const ConvShape& shape = layer.shape;
+  std::vector<std::vector<std::int64_t>> inputs = {{shape.in_channels, shape.in_h, shape.in_w}};
+  if (shape.epilogue.residual) inputs.push_back({shape.out_channels, shape.conv_h(), shape.conv_w()});
+  return task_alone(op, &layer, inputs, {shape.out_channels, shape.out_h(), shape.out_w()}, input, output, batch,
+                    options);
 }
 
 std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options) {
@@ -109,14 +106,13 @@ std::vector<Task> layer_tasks(const Network& network, const CompileOptions& opti
   for (const Operator& op : network.operators) {
     const auto* convolution = std::get_if<Convolution>(&op.kind);
     if (convolution == nullptr && !std::holds_alternative<Linear>(op.kind)) continue;
+    const ConvLayer* layer =
+        convolution == nullptr ? nullptr : &network.layers[static_cast<std::size_t>(convolution->layer)];
+    std::vector<std::vector<std::int64_t>> inputs;
+    for (const int input : op.inputs) inputs.push_back(tensor(input).shape);
     const Activations &read = tensor(op.inputs.front()), &written = tensor(op.output);
     for (const int batch : options.batches) {
-      if (convolution == nullptr) {
-        tasks.push_back(task_alone(op, {read.shape}, written.shape, read.format, written.format, batch, options));
-      } else {
-        const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
-        tasks.push_back(layer_task(op, layer, read.format, written.format, batch, options));
-      }
+      tasks.push_back(task_alone(op, layer, inputs, written.shape, read.format, written.format, batch, options));
     }
   }
   return tasks;

@@ -100,10 +100,6 @@ void check_arguments(const ConvLayer& layer, int batch, std::span<const Value> i
   const std::int64_t residuals = shape.epilogue.residual ? batch * shape.conv_elements() : 0;
   BURIN_CHECK(static_cast<std::int64_t>(residual.size()) == residuals, "layer {}: {} residuals, not {}", layer.name,
               residual.size(), residuals);
-  BURIN_CHECK(static_cast<std::int64_t>(layer.weights.size()) == shape.weight_elements(),
-              "layer {}: {} weights, not {}", layer.name, layer.weights.size(), shape.weight_elements());
-  const std::size_t biases = shape.epilogue.bias ? static_cast<std::size_t>(shape.out_channels) : 0;
-  BURIN_CHECK(layer.bias.size() == biases, "layer {}: {} biases, not {}", layer.name, layer.bias.size(), biases);
 }
 
 // visit(flat index, output channel) for every output before the pool.

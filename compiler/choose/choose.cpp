@@ -29,7 +29,7 @@ std::vector<const Provider*> allowed_providers(const Task& task, const CompileOp
 
 // What was measured for the task; null: nothing, or of a provider that may not make its kernel.
 const TunedKernel* tuned_for(const Task& task, const CompileOptions& options) {
-  const TunedKernel* tuned = task.is_copy() ? nullptr : find_tuned(options.tuned, task.name, task.batch);
+  const TunedKernel* tuned = find_tuned(options, task);
   if (tuned == nullptr) return nullptr;
   const auto is_measured = [&](const Provider* provider) { return provider->name() == tuned->candidate.provider; };
   return std::ranges::any_of(allowed_providers(task, options), is_measured) ? tuned : nullptr;

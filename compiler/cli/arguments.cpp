@@ -83,9 +83,7 @@ void check_names(const CLI::App& app, int argc, char** argv) {
 std::string describe_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<CLI::App*> commands = app.get_subcommands();
   const std::string prefix = commands.empty() ? "burin" : "burin " + commands.front()->get_name();
-  std::string text = error.what();
-  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
-  return fmt::format("{}: {} ({} --help shows how)", prefix, text, prefix);
+  return fmt::format("{}: {} ({} --help shows how)", prefix, trim(error.what()), prefix);
 }
 
 std::vector<std::string> split_list(const std::string& option, const std::string& text) {

@@ -11,7 +11,7 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/network_bench.h"
 #include "compiler/cli/table.h"
-#include "compiler/execute/device_choice.h"
+#include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
@@ -51,15 +51,8 @@ struct BenchRow {
 
 // A kernel is compared with cuDNN on tensors like its own, and with the fastest that cuDNN does on float tensors.
 std::vector<CudnnMode> modes_for(ElementType element) {
-  switch (element) {
-    case ElementType::f32:
-      return {CudnnMode::fp32, CudnnMode::tf32};
-    case ElementType::f16:
-      return {CudnnMode::fp16, CudnnMode::tf32};
-    case ElementType::bf16:
-      return {CudnnMode::bf16, CudnnMode::tf32};
-  }
-  fail_internal(__FILE__, __LINE__, "an element type without a mode of cuDNN");
+  if (element == ElementType::f32) return {CudnnMode::fp32, CudnnMode::tf32};
+  return {element == ElementType::f16 ? CudnnMode::fp16 : CudnnMode::bf16, CudnnMode::tf32};
 }
 
 // "0,0.5,0.9"
@@ -97,9 +90,9 @@ std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const 
 
 // What is timed: each kernel at the batch size it was tuned for, or each layer at each of `batches` with the kernel
 // that the runtime would choose.
-std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments) {
+std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments,
+                                  const std::vector<int>& batches) {
   std::vector<BenchRow> rows;
-  const std::vector<int> batches = arguments.batches ? parse_batches(*arguments.batches) : std::vector<int>{};
   std::vector<std::string> done;
   for (const Kernel& kernel : manifest.kernels) {
     if (!kernel.is_convolution() || !matches(arguments.layer, kernel.op)) continue;
@@ -256,7 +249,7 @@ int bench_package(const BenchArguments& arguments) {
   if (arguments.no_overlap) {
     fail(ErrorKind::usage, "--no-overlap is for whole networks, and this measures layers by themselves");
   }
-  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments);
+  std::vector<BenchRow> rows = choose_rows(package.manifest, arguments, batches);
   if (arguments.dead) rows = with_dead_inputs(rows, *arguments.dead);
 
   const DeviceChoice choice = gpu_to_measure_on(arguments.device, arguments.package);

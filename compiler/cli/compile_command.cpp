@@ -6,7 +6,6 @@
 #include <map>
 #include <random>
 
-#include "compiler/check_options.h"
 #include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
 #include "compiler/cli/commands.h"
@@ -119,7 +118,7 @@ void check_effects(const CompileArguments& arguments) {
   const CLI::App& command = *arguments.command;
   const CompileOptions& options = arguments.options;
   const std::string stop = options.stop_after.value_or("");
-  if (options.stop_after && stop != kStages.back()) {
+  if (!options.makes_package()) {
     refuse_given(command, {"--output", "--no-ptx", "--no-verify"},
                  fmt::format("--stop-after {} writes no package", stop));
   }
@@ -143,7 +142,7 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
   for (const std::optional<std::string>& file : {options.from_file, arguments.import.options.geometry_file}) {
     if (file) inputs.push_back(*file);
   }
-  if (!options.stop_after || *options.stop_after == kStages.back()) {
+  if (options.makes_package()) {
     check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
   }
   if (options.dump_dir) check_output_folder("--dump-dir", *options.dump_dir);
@@ -175,13 +174,12 @@ void check_tuned_layers(const CompileArguments& arguments, const Network& networ
 
 std::string summarise(const std::string& output, const Manifest& manifest, int cached) {
   std::vector<std::string> forms;
-  const auto add = [&](const std::vector<KernelBinary>& binaries) {
-    for (const KernelBinary& binary : binaries) {
+  for (const Kernel& kernel : manifest.kernels) {
+    for (const KernelBinary& binary : kernel.binaries) {
       const std::string form = binary.kind == BinaryKind::ptx ? "PTX" : fmt::format("{} cubin", binary.arch);
       if (std::find(forms.begin(), forms.end(), form) == forms.end()) forms.push_back(form);
     }
-  };
-  for (const Kernel& kernel : manifest.kernels) add(kernel.binaries);
+  }
   const std::size_t kernels = manifest.kernels.size();
   std::string text =
       fmt::format("{}: {} kernel{}{}, {}, {}\n", output, kernels, kernels == 1 ? "" : "s",
@@ -214,10 +212,10 @@ std::string fault_of_kernel(const Package& package, const Network& imported, con
   const std::unique_ptr<Executor> executor = make_executor(device, package, 0, std::move(launchers));
   const VerifyOptions options{.batch = batch, .seed = seed, .images = {}, .steps = true, .layer = op};
   const Network reference = reference_of(imported, package.manifest, op);
-  for (const ProgramResult& result : verify_programs(package, reference, options, *executor).results) {
+  for (const VerifiedProgram& result : verify_programs(package, reference, options, *executor).results) {
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
-      return describe_worst(failed->comparison, failed->fault, failed->shape, result.images);
+      return describe_worst(*failed, failed->shape, result.images);
     }
     if (!result.step_fault.empty()) return result.step_fault;
     for (const OutputResult& output : result.outputs) {
@@ -292,17 +290,6 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   return settings;
 }
 
-// What the public settings say, and what the tool adds to them.
-CompileOptions options_of(const CompileSettings& settings, const CompileArguments& arguments) {
-  CompileOptions options = options_of(settings);
-  options.zero_threshold = arguments.import.options.zero_threshold;
-  options.dump_dir = arguments.options.dump_dir;
-  options.stop_after = arguments.options.stop_after;
-  options.from_file = arguments.options.from_file;
-  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
-  return options;
-}
-
 CompileResult compile_with_progress(Network network, const CompileOptions& options, const CompileSettings& settings) {
   std::optional<ProgressBar> tuning, compiling;
   const PipelineWatch watch = {
@@ -329,7 +316,9 @@ int compile(const CompileArguments& arguments) {
   check_tuning(arguments);
   check_effects(arguments);
   CompileSettings settings = settings_of(arguments);
-  CompileOptions options = options_of(settings, arguments);
+  CompileOptions options = options_of(settings, arguments.options);
+  options.zero_threshold = arguments.import.options.zero_threshold;
+  if (arguments.layout) options.layout = parse_layout(*arguments.layout);
   refuse_package("INPUT", arguments.input);
   const std::string output = arguments.output.value_or(default_output(arguments.input));
   check_outputs(arguments, output);

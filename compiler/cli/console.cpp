@@ -38,6 +38,12 @@ int terminal_columns() {
   return 80;
 }
 
+// A line on stderr, after what was written to stdout before it.
+void say(std::string_view text) {
+  std::fflush(stdout);
+  fmt::print(stderr, "burin: {}\n", text);
+}
+
 constexpr double kMinute = 60;
 
 // "50 s", "2 min 10 s"
@@ -50,21 +56,14 @@ std::string duration_text(double seconds) {
 
 void set_verbosity(Verbosity wanted) { verbosity = wanted; }
 
-void print_error(std::string_view text) {
-  std::fflush(stdout);
-  fmt::print(stderr, "burin: {} {}\n", painted("error:", "1;31", STDERR_FILENO), text);
-}
+void print_error(std::string_view text) { say(fmt::format("{} {}", painted("error:", "1;31", STDERR_FILENO), text)); }
 
 void print_note(std::string_view text) {
-  if (verbosity == Verbosity::quiet) return;
-  std::fflush(stdout);
-  fmt::print(stderr, "burin: {} {}\n", painted("note:", "1;36", STDERR_FILENO), text);
+  if (verbosity != Verbosity::quiet) say(fmt::format("{} {}", painted("note:", "1;36", STDERR_FILENO), text));
 }
 
 void print_step(std::string_view text) {
-  if (verbosity != Verbosity::verbose) return;
-  std::fflush(stdout);
-  fmt::print(stderr, "burin: {}\n", text);
+  if (verbosity == Verbosity::verbose) say(text);
 }
 
 void print_data(std::string_view text) {
@@ -124,10 +123,7 @@ ProgressBar::~ProgressBar() {
 void ProgressBar::print_lines(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
-    if (const std::optional<std::string> line = lines_.due(std::chrono::steady_clock::now())) {
-      std::fflush(stdout);
-      fmt::print(stderr, "burin: {}\n", *line);
-    }
+    if (const std::optional<std::string> line = lines_.due(std::chrono::steady_clock::now())) say(*line);
     ended_.wait_until(lock, stop, lines_.next(), [] { return false; });
   }
 }

@@ -128,15 +128,8 @@ std::vector<DoctorDevice> examine_devices(const std::vector<std::string>& known,
 }
 
 std::string name_of(const AssemblerInfo& info) {
-  switch (info.kind) {
-    case AssemblerInfo::Kind::none:
-      return {};
-    case AssemblerInfo::Kind::nvjitlink:
-      return "nvJitLink " + info.version;
-    case AssemblerInfo::Kind::ptxas:
-      return "ptxas " + info.version;
-  }
-  return {};
+  if (info.kind == AssemblerInfo::Kind::none) return {};
+  return (info.kind == AssemblerInfo::Kind::nvjitlink ? "nvJitLink " : "ptxas ") + info.version;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "compiler/import/mapped_file.h"
 #include "compiler/import/npy.h"
+#include "compiler/task.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/package/atomic_file.h"
@@ -78,10 +79,8 @@ int images_of(const NpyTensor& tensor, const std::string& path, const std::strin
 
 void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, std::span<const float> values) {
   static_assert(std::endian::native == std::endian::little, "the values are written as they lie in memory");
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : shape) elements *= extent;
-  BURIN_CHECK(elements == static_cast<std::int64_t>(values.size()), "a shape of {} elements for {} values", elements,
-              values.size());
+  BURIN_CHECK(values_of(shape) == static_cast<std::int64_t>(values.size()), "a shape of {} elements for {} values",
+              values_of(shape), values.size());
 
   std::string extents;
   for (const std::int64_t extent : shape) extents += fmt::format("{}, ", extent);

@@ -14,20 +14,18 @@ namespace {
 std::string result_text(bool passed) { return passed ? "ok" : "FAILED"; }
 
 // What is compared beside values, such as activity maps, has no figures.
-bool has_figures(const std::string& fault, const Comparison& comparison) {
-  return fault.empty() && comparison.worst_tolerance > 0;
+bool has_figures(const OutputResult& result) { return result.fault.empty() && result.comparison.worst_tolerance > 0; }
+
+std::string ratio_text(const OutputResult& result) {
+  return has_figures(result) ? error_ratio_text(result.comparison.worst_ratio) : "-";
 }
 
-std::string ratio_text(const std::string& fault, const Comparison& comparison) {
-  return has_figures(fault, comparison) ? error_ratio_text(comparison.worst_ratio) : "-";
-}
-
-std::string relative_text(const std::string& fault, const Comparison& comparison) {
-  return has_figures(fault, comparison) ? fmt::format("{:.1e}", comparison.relative_error) : "-";
+std::string relative_text(const OutputResult& result) {
+  return has_figures(result) ? fmt::format("{:.1e}", result.comparison.relative_error) : "-";
 }
 
 // "all", "0, 17, 31 of 32"
-std::string images_text(const ProgramResult& result) {
+std::string images_text(const VerifiedProgram& result) {
   if (static_cast<int>(result.images.size()) == result.batch) return "all";
   return fmt::format("{} of {}", fmt::join(result.images, ", "), result.batch);
 }
@@ -38,7 +36,7 @@ const Kernel& kernel_of(const Manifest& manifest, const Step& step) { return *fi
 std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
   Table table({layers ? "layer" : "output", "precision", ">batch", ">planned for", "images", "result",
                ">error/tolerance", ">relative error", ">sum of", "worst element"});
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     const Program& program = *result.program;
     const std::string precision =
         layers ? precision_text(kernel_of(manifest, program.steps.front()).precision) : std::string();
@@ -54,31 +52,27 @@ std::string print_outputs(const Verification& verification, const Manifest& mani
       const std::string sum = layers && !buffer.map ? with_separators(result.steps.front().longest_reduction) : "";
       const bool plain_map = buffer.map && output.fault.empty();
       table.add({layers && !buffer.map ? program.name : buffer.tensor, precision, batch, planned, images_text(result),
-                 result_text(output.passed), ratio_text(output.fault, output.comparison),
-                 relative_text(output.fault, output.comparison), sum,
-                 plain_map ? "as its tensor says"
-                           : describe_worst(output.comparison, output.fault, buffer.shape, result.images)});
+                 result_text(output.passed), ratio_text(output), relative_text(output), sum,
+                 plain_map ? "as its tensor says" : describe_worst(output, buffer.shape, result.images)});
     }
   }
   return table.print();
 }
 
-std::string print_steps(const ProgramResult& result) {
+std::string print_steps(const VerifiedProgram& result) {
   Table table(
       {">step", "operator", "kind", "result", ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const StepResult& seen : result.steps) {
     const Step& step = result.program->steps[static_cast<std::size_t>(seen.step)];
-    table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed),
-               seen.fault.empty() ? error_ratio_text(seen.comparison.worst_ratio) : "-",
-               seen.fault.empty() ? fmt::format("{:.1e}", seen.comparison.relative_error) : "-",
-               with_separators(seen.longest_reduction),
-               describe_worst(seen.comparison, seen.fault, seen.shape, result.images)});
+    table.add({fmt::format("{}", seen.step), step.name, step.kind, result_text(seen.passed), ratio_text(seen),
+               relative_text(seen), with_separators(seen.longest_reduction),
+               describe_worst(seen, seen.shape, result.images)});
   }
   return table.print();
 }
 
 // What the steps say of the outputs.
-std::string steps_verdict(const ProgramResult& result) {
+std::string steps_verdict(const VerifiedProgram& result) {
   if (const StepResult* failed = result.first_failed()) {
     const Step& step = result.program->steps[static_cast<std::size_t>(failed->step)];
     return fmt::format("the first step that differs: {}, {} '{}'", failed->step, step.kind, step.name);
@@ -94,7 +88,7 @@ std::string steps_verdict(const ProgramResult& result) {
 std::string layer_tolerances(const Verification& verification, const Manifest& manifest) {
   std::string text;
   for (const Precision precision : kPrecisions) {
-    const auto has = [&](const ProgramResult& result) {
+    const auto has = [&](const VerifiedProgram& result) {
       return kernel_of(manifest, result.program->steps.front()).precision == to_string(precision);
     };
     if (std::ranges::none_of(verification.results, has)) continue;
@@ -120,7 +114,7 @@ std::string print_verdict(const Verification& verification, bool layers) {
   std::string what = programs == 1 ? "the network" : fmt::format("the network, {} programs,", programs);
   if (layers) {
     const auto failed = static_cast<std::size_t>(
-        std::ranges::count_if(verification.results, [](const ProgramResult& result) { return !result.passed(); }));
+        std::ranges::count_if(verification.results, [](const VerifiedProgram& result) { return !result.passed(); }));
     if (failed > 0) return coloured(fmt::format("{} of {} kernels FAILED", failed, programs), Colour::red) + "\n";
     what = programs == 1 ? "1 kernel" : fmt::format("all {} kernels", programs);
   }
@@ -128,10 +122,11 @@ std::string print_verdict(const Verification& verification, bool layers) {
                                : coloured(what + " FAILED", Colour::red) + "\n";
 }
 
-nlohmann::ordered_json to_json(const Comparison& comparison, const std::string& fault,
-                               const std::vector<std::int64_t>& shape, const std::vector<int>& images) {
-  if (!fault.empty()) return {{"fault", fault}};
-  if (!has_figures(fault, comparison)) return nlohmann::ordered_json::object();
+nlohmann::ordered_json to_json(const OutputResult& result, const std::vector<std::int64_t>& shape,
+                               const std::vector<int>& images) {
+  if (!result.fault.empty()) return {{"fault", result.fault}};
+  if (!has_figures(result)) return nlohmann::ordered_json::object();
+  const Comparison& comparison = result.comparison;
   // NaN has no JSON form; nlohmann writes null for it.
   return {{"error_over_tolerance", comparison.worst_ratio},
           {"relative_error", comparison.relative_error},
@@ -142,7 +137,7 @@ nlohmann::ordered_json to_json(const Comparison& comparison, const std::string& 
             {"tolerance", comparison.worst_tolerance}}}};
 }
 
-nlohmann::ordered_json to_json(const ProgramResult& result) {
+nlohmann::ordered_json to_json(const VerifiedProgram& result) {
   const Program& program = *result.program;
   nlohmann::ordered_json row = {{"program", program.name},
                                 {"batch", result.batch},
@@ -155,7 +150,7 @@ nlohmann::ordered_json to_json(const ProgramResult& result) {
     const OutputResult& output = result.outputs[i];
     const Buffer& buffer = *program.outputs()[i];
     nlohmann::ordered_json entry = {{"name", buffer.tensor}, {"passed", output.passed}};
-    entry.update(to_json(output.comparison, output.fault, buffer.shape, result.images));
+    entry.update(to_json(output, buffer.shape, result.images));
     row["outputs"].push_back(std::move(entry));
   }
   if (!result.step_fault.empty()) row["step_fault"] = result.step_fault;
@@ -165,7 +160,7 @@ nlohmann::ordered_json to_json(const ProgramResult& result) {
     nlohmann::ordered_json entry = {{"step", seen.step},     {"operator", step.name},
                                     {"kind", step.kind},     {"kernel", step.kernel},
                                     {"passed", seen.passed}, {"longest_reduction", seen.longest_reduction}};
-    entry.update(to_json(seen.comparison, seen.fault, seen.shape, result.images));
+    entry.update(to_json(seen, seen.shape, result.images));
     row["steps"].push_back(std::move(entry));
   }
   return row;
@@ -177,7 +172,7 @@ std::string verification_text(const Verification& verification, const Manifest& 
   const bool layers = holds_layers(manifest);
   std::string text = layers ? layer_tolerances(verification, manifest) : network_tolerance_text(verification);
   text += print_outputs(verification, manifest, layers);
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     if (!result.stepped) continue;
     text += fmt::format(
         "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
@@ -192,7 +187,7 @@ std::string verification_text(const Verification& verification, const Manifest& 
 
 nlohmann::ordered_json verification_json(const Verification& verification) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const ProgramResult& result : verification.results) rows.push_back(to_json(result));
+  for (const VerifiedProgram& result : verification.results) rows.push_back(to_json(result));
   return rows;
 }
 

@@ -1,9 +1,6 @@
 // The public interface of the compiler, over the pipeline.
 #include "compiler/burin/compiler.hpp"
 
-#include <algorithm>
-#include <cmath>
-
 #include "compiler/embed/settings.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/import.h"
@@ -52,14 +49,10 @@ ConvLayer layer_of(const PrunedLayer& pruned) {
   if (const auto faults = verify(layer); !faults.empty()) {
     fail(ErrorKind::bad_input, "layer '{}': {}", pruned.name, faults.front());
   }
-  const auto is_finite = [](float value) { return std::isfinite(value); };
-  if (!std::ranges::all_of(layer.weights, is_finite) || !std::ranges::all_of(layer.bias, is_finite)) {
-    fail(ErrorKind::bad_input, "layer '{}': a weight or bias is not finite", pruned.name);
-  }
   return layer;
 }
 
-VerifiedOutput output_of(const ProgramResult& result, std::size_t index) {
+VerifiedOutput output_of(const VerifiedProgram& result, std::size_t index) {
   const OutputResult& output = result.outputs[index];
   return {result.program->name,          result.program->outputs()[index]->tensor, result.batch, output.passed,
           output.comparison.worst_ratio, output.comparison.relative_error,         output.fault};
@@ -119,7 +112,7 @@ Verified verify(const Package& package, const Model& model, const VerifySettings
       .batch = settings.batch, .seed = settings.seed, .images = settings.images, .steps = settings.layers, .layer = {}};
   const Verification verification = verify_programs(package, reference, options, *executor);
   Verified verified{verification.passed(), executor->name(), {}};
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     for (std::size_t i = 0; i < result.outputs.size(); ++i) verified.outputs.push_back(output_of(result, i));
     for (const std::string& fault : {result.fault, result.step_fault}) {
       if (!fault.empty()) verified.outputs.push_back({result.program->name, "", result.batch, false, 0, 0, fault});

@@ -8,7 +8,6 @@
 #include "compiler/choose/choose.h"
 #include "compiler/import/names.h"
 #include "compiler/kernel_cache.h"
-#include "compiler/kernel_kinds.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "compiler/providers/provider.h"
 #include "ir/derive_form.h"
@@ -32,9 +31,8 @@ void check_choice(const std::string& option, const std::string& value, const std
 }
 
 TensorLayout parse_layout(const std::string& text) {
-  std::vector<std::string> known;
-  for (const TensorLayout layout : kTensorLayouts) known.emplace_back(to_string(layout));
-  check_choice("--layout", text, known);
+  constexpr auto kNames = names_of(TensorLayout{}).names;
+  check_choice("--layout", text, {kNames.begin(), kNames.end()});
   return *parse_enum<TensorLayout>(text);
 }
 
@@ -52,8 +50,8 @@ TensorChoice parse_tensor_choice(const std::string& precision, const std::option
   return choice;
 }
 
-CompileOptions options_of(const CompileSettings& settings) {
-  CompileOptions options;
+CompileOptions options_of(const CompileSettings& settings, CompileOptions others) {
+  CompileOptions options = std::move(others);
   options.archs = settings.archs;
   options.batches = settings.batches;
   if (settings.layout) options.layout = parse_layout(*settings.layout);

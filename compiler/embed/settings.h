@@ -28,8 +28,8 @@ struct TensorChoice {
 };
 TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout);
 
-// All but what a cache and tuning add. Throws Error for a text that means nothing.
-CompileOptions options_of(const CompileSettings& settings);
+// All but what a cache and tuning add; `others`: what no setting says. Throws Error for a text that means nothing.
+CompileOptions options_of(const CompileSettings& settings, CompileOptions others = {});
 
 struct PipelineWatch {
   std::function<void(const TuneProgress&)> tuning;

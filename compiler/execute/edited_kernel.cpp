@@ -15,29 +15,6 @@ namespace {
 constexpr std::size_t kSharedBytes = std::size_t{2} << 30;  // of a launch's tensors; what is not used takes no memory
 constexpr std::size_t kAlignment = 64;
 
-// Tensors of a launch one after the other in shared memory.
-class SharedTensors {
- public:
-  SharedTensors(std::span<std::byte> memory, const std::string& subject) : rest_(memory), subject_(subject) {}
-
-  template <typename T>
-  std::span<std::remove_const_t<T>> copy(std::span<T> values) {
-    const std::size_t bytes = (values.size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
-    if (bytes > rest_.size()) {
-      fail(ErrorKind::unsupported, "{}: its tensors take more than {} bytes; the host runs no edited module on them",
-           subject_, kSharedBytes);
-    }
-    auto* place = reinterpret_cast<std::remove_const_t<T>*>(rest_.data());
-    std::ranges::copy(values, place);
-    rest_ = rest_.subspan(bytes);
-    return {place, values.size()};
-  }
-
- private:
-  std::span<std::byte> rest_;
-  const std::string& subject_;
-};
-
 HostKernel compile(const std::string& path, const std::string& text, const Kernel& kernel) {
   const std::string bitcode = to_bitcode(parse_specialised(text, kernel.symbol, path));
   try {
@@ -62,15 +39,26 @@ EditedKernel::EditedKernel(const std::string& path, const std::string& text, con
 void EditedKernel::run(const HostLaunchArguments& arguments) {
   static_assert(sizeof(HostLaunchArguments) <= 4 * kAlignment);
   const std::span<std::byte> shared = sandbox_->shared();
-  SharedTensors tensors(shared.subspan(4 * kAlignment), subject_);
-  const std::span<float> output = tensors.copy(arguments.output);
-  const std::span<std::uint8_t> output_map = tensors.copy(arguments.output_map);
+  std::span<std::byte> rest = shared.subspan(4 * kAlignment);  // where tensors lie one after the other
+  const auto copy = [&]<typename T>(std::span<T> values) -> std::span<std::remove_const_t<T>> {
+    const std::size_t bytes = (values.size_bytes() + kAlignment - 1) / kAlignment * kAlignment;
+    if (bytes > rest.size()) {
+      fail(ErrorKind::unsupported, "{}: its tensors take more than {} bytes; the host runs no edited module on them",
+           subject_, kSharedBytes);
+    }
+    auto* place = reinterpret_cast<std::remove_const_t<T>*>(rest.data());
+    std::ranges::copy(values, place);
+    rest = rest.subspan(bytes);
+    return {place, values.size()};
+  };
+  const std::span<float> output = copy(arguments.output);
+  const std::span<std::uint8_t> output_map = copy(arguments.output_map);
   new (shared.data()) HostLaunchArguments{.batch = arguments.batch,
-                                          .input = tensors.copy(arguments.input),
+                                          .input = copy(arguments.input),
                                           .output = output,
-                                          .residual = tensors.copy(arguments.residual),
-                                          .weights = tensors.copy(arguments.weights),
-                                          .input_map = tensors.copy(arguments.input_map),
+                                          .residual = copy(arguments.residual),
+                                          .weights = copy(arguments.weights),
+                                          .input_map = copy(arguments.input_map),
                                           .output_map = output_map};
   sandbox_->request();
   std::ranges::copy(output, arguments.output.begin());

@@ -2,8 +2,12 @@
 
 #include <cstring>
 #include <numeric>
+#include <string_view>
 
-#include "compiler/rebuild_module.h"
+#include "compiler/make_kernel.h"
+#include "ir/error.h"
+#include "ir/text.h"
+#include "runtime/burin/runtime.hpp"
 #include "runtime/network_schedule.h"
 
 namespace burin {
@@ -27,6 +31,40 @@ class HostExecutor : public Executor {
 };
 
 }  // namespace
+
+int gpu_count() {
+  try {
+    return device_count();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device) throw;
+    return 0;
+  }
+}
+
+DeviceChoice choose_device(const std::string& text) {
+  if (text == "host") return {};
+  if (text == "auto") {
+    if (gpu_count() > 0) return {.host = false, .ordinal = 0, .note = {}};
+    return {.note = "no GPU found: using the host executor (burin doctor says what is missing)"};
+  }
+  int ordinal = 0;
+  if (text != "cuda") {
+    constexpr std::string_view kPrefix = "cuda:";
+    ordinal = text.starts_with(kPrefix) ? parse_number<int>(text.substr(kPrefix.size())).value_or(-1) : -1;
+    if (ordinal < 0) fail(ErrorKind::usage, "--device '{}' is not one of auto, host, cuda, cuda:N", text);
+  }
+  const int devices = device_count();
+  if (ordinal >= devices) {
+    fail(ErrorKind::device, "--device {}: the driver finds {} device{}; --device host needs none", text, devices,
+         devices == 1 ? "" : "s");
+  }
+  return {.host = false, .ordinal = ordinal, .note = {}};
+}
+
+std::optional<std::string> native_arch() {
+  if (gpu_count() == 0) return std::nullopt;
+  return Device::open(0).info().arch();
+}
 
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs,
                                         HostLaunchers launchers) {

@@ -2,14 +2,31 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "compiler/execute/device_choice.h"
 #include "compiler/host/host_programs.h"
 #include "ir/package/package.h"
 
 namespace burin {
+
+// What --device accepts.
+struct DeviceChoice {
+  bool host = true;
+  int ordinal = 0;        // of the GPU
+  std::string note = {};  // what was taken instead of a GPU that is not there; empty: what was asked for
+};
+
+// "auto", "host", "cuda" or "cuda:N". "auto" takes the first GPU, or, saying so, the host executor where there is
+// none. Throws Error(usage) for other texts and Error(device) for a GPU that is not there.
+DeviceChoice choose_device(const std::string& text);
+
+// 0 where there is no driver, too.
+int gpu_count();
+
+// "sm_90" of the first GPU, or nothing where there is none.
+std::optional<std::string> native_arch();
 
 class Executor {
  public:

@@ -1,6 +1,5 @@
 #include <algorithm>
-#include <array>
-#include <cstdint>
+#include <string>
 
 #include "compiler/execute/executor.h"
 #include "ir/error.h"
@@ -14,34 +13,22 @@ namespace {
 constexpr unsigned char kPoison = 0xFF;  // four of them are a NaN
 
 // Device memory with words behind it that tell whether a kernel wrote past its end.
-class GuardedBuffer {
- public:
-  // Every byte before the guard is `value`.
-  GuardedBuffer(const Device& device, std::size_t bytes, unsigned char value)
-      : bytes_(bytes), buffer_(device, bytes + sizeof kGuard) {
-    buffer_.fill(value);
-    buffer_.upload(kGuard.data(), sizeof kGuard, bytes);
-  }
+struct GuardedBuffer {
+  static constexpr std::size_t kGuardBytes = 4096;
+  static constexpr unsigned char kGuard = 0xB1;
 
-  std::size_t bytes() const { return bytes_; }
-  DeviceBuffer& buffer() { return buffer_; }
-  const DeviceBuffer& buffer() const { return buffer_; }
+  // Nothing is poisoned yet.
+  GuardedBuffer(const Device& device, std::size_t size) : bytes(size), buffer(device, size + kGuardBytes) {
+    buffer.fill(kGuard);
+  }
   bool intact() const {
-    std::array<std::uint32_t, kGuardWords> guard{};
-    buffer_.download(guard.data(), sizeof guard, bytes_);
-    return guard == kGuard;
+    std::string guard(kGuardBytes, '\0');
+    buffer.download(guard.data(), kGuardBytes, bytes);
+    return guard == std::string(kGuardBytes, static_cast<char>(kGuard));
   }
 
- private:
-  static constexpr std::size_t kGuardWords = 1024;
-  static constexpr std::array<std::uint32_t, kGuardWords> kGuard = [] {
-    std::array<std::uint32_t, kGuardWords> words{};
-    words.fill(0xB0B1B2B3U);
-    return words;
-  }();
-
-  std::size_t bytes_;
-  DeviceBuffer buffer_;
+  std::size_t bytes;  // before the guard
+  DeviceBuffer buffer;
 };
 
 // The words of a tensor as the program has it.
@@ -67,8 +54,8 @@ class BoundProgram {
       io.inputs.push_back(inputs_.back().data<void>());
     }
     for (const Buffer* output : program.outputs()) {
-      outputs_.emplace_back(device, static_cast<std::size_t>(program.bytes(*output, batch)), kPoison);
-      io.outputs.push_back(outputs_.back().buffer().data<void>());
+      outputs_.emplace_back(device, static_cast<std::size_t>(program.bytes(*output, batch)));
+      io.outputs.push_back(outputs_.back().buffer.data<void>());
     }
     run_.emplace(network.bind(io));
     BURIN_CHECK(run_->program_of(0).batch == program.batch && run_->part_of(run_->steps() - 1) == 0,
@@ -78,7 +65,7 @@ class BoundProgram {
   const NetworkRun& run() const { return *run_; }
 
   void poison() {
-    for (GuardedBuffer& output : outputs_) fill_device(device_, output.buffer().data<void>(), output.bytes(), kPoison);
+    for (GuardedBuffer& output : outputs_) fill_device(device_, output.buffer.data<void>(), output.bytes, kPoison);
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
       const Buffer& buffer = program_.buffers[i];
       if (buffer.home != BufferHome::arena) continue;

@@ -14,12 +14,6 @@ namespace {
 constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 constexpr std::uint64_t kDeadSeed = 2;
 
-DeviceBuffer on_device(const Device& device, std::span<const std::uint8_t> bytes) {
-  DeviceBuffer buffer(device, bytes.size());
-  buffer.upload(bytes.data(), bytes.size());
-  return buffer;
-}
-
 // What the launches of a kernel read and write: inputs in turn, code in turn.
 class LaunchSet {
  public:
@@ -29,13 +23,9 @@ class LaunchSet {
       : batch_(batch) {
     for (const LoadedPackage& copy : copies) kernels_.push_back(copy.kernel_by_symbol(kernel.symbol));
     const KernelTensor& tensor = kernel.form.input();
-    std::vector<float> values;
-    if (dead) {
-      values = values_with_dead_blocks(device, kernel, *dead);
-    } else {
-      // Which value is where does not matter.
-      values = random_tensor(first().input_shape().tensor_elements(batch), kInputSeed);
-    }
+    // Which value is where does not matter without maps.
+    const std::vector<float> values = dead ? values_with_dead_blocks(device, kernel, *dead)
+                                           : random_tensor(first().input_shape().tensor_elements(batch), kInputSeed);
     const std::vector<float> words = pack_words(tensor.element, values);
     for (int i = 0; i < input_buffers; ++i) inputs_.emplace_back(device, std::span<const float>(words));
     output_ = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch)));
@@ -70,7 +60,7 @@ class LaunchSet {
     kill_channels(*in_map->map, extent, values, dead, kDeadSeed);
     const std::vector<std::uint8_t> activity = activity_of(*in_map->map, extent, values);
     if (out_map != nullptr) skipped_ = skipped_share(shape, batch_, *out_map->map, *in_map->map, activity);
-    input_activity_ = on_device(device, activity);
+    input_activity_ = DeviceBuffer(device, std::span<const std::uint8_t>(activity));
     if (const std::optional<ActivityShape> marked = first().output_activity()) {
       output_activity_ = DeviceBuffer(device, static_cast<std::size_t>(marked->bytes(batch_)));
     }

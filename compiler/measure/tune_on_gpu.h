@@ -2,11 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "compiler/compile.h"
+#include "compiler/tune/measurer.h"
 #include "compiler/tune/tune.h"
+#include "runtime/burin/runtime.hpp"
 
 namespace burin {
 
@@ -16,6 +19,22 @@ inline constexpr int kDefaultTuningMinutes = 5;
 struct TunedNetwork {
   std::vector<TunedKernel> kernels;
   std::vector<std::string> notes;  // candidates that compute wrong results, and kernels that were not measured
+};
+
+// What `verify` and `bench` do, for one kernel at a time.
+class GpuMeasurer : public Measurer {
+ public:
+  // Takes the first GPU whose architecture is one of `archs`. Throws Error(device) where there is none.
+  explicit GpuMeasurer(const std::vector<std::string>& archs);
+
+  TuningDevice device() const override;
+  void run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
+           std::span<float> output) override;
+  LaunchTime time(const Package& package, int batch) override;
+  bool usable() override;
+
+ private:
+  Device device_;
 };
 
 // Kernels for all convolutions of `network` and options.batches, as many as `budget_s` seconds suffice for. Throws

@@ -12,6 +12,7 @@
 #include "compiler/import/faults.h"
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
+#include "compiler/task.h"
 #include "ir/element_type.h"
 #include "ir/place_values.h"
 #include "ir/template_plan.h"
@@ -57,13 +58,13 @@ double half_rounding(const std::vector<StepArithmetic>& steps) {
   return std::sqrt(squares);
 }
 
-StepComparison::StepComparison(const Network& network, const Program& program, int batch, std::vector<int> images,
-                               std::vector<StepArithmetic> arithmetic)
+StepComparison::StepComparison(const Network& network, const Manifest& manifest, const Program& program, int batch,
+                               std::vector<int> images)
     : network_(network),
       program_(program),
       batch_(batch),
       images_(std::move(images)),
-      arithmetic_(std::move(arithmetic)),
+      arithmetic_(arithmetic_of(manifest, program)),
       written_(program.buffers.size()) {
   std::map<std::string, const Operator*> by_name;
   for (const Operator& op : network.operators) by_name.emplace(op.name, &op);
@@ -169,8 +170,7 @@ void StepComparison::see(const StepValues& values, bool compared) {
 }
 
 std::string describe_index(const std::vector<std::int64_t>& shape, const std::vector<int>& images, std::int64_t index) {
-  std::int64_t size = 1;
-  for (const std::int64_t extent : shape) size *= extent;
+  const std::int64_t size = values_of(shape);
   const int image = images.at(static_cast<std::size_t>(index / size));
   std::vector<std::int64_t> at(shape.size());
   std::int64_t rest = index % size;
@@ -183,9 +183,10 @@ std::string describe_index(const std::vector<std::int64_t>& shape, const std::ve
   return fmt::format("image {}, index {}", image, fmt::join(at, ","));
 }
 
-std::string describe_worst(const Comparison& comparison, const std::string& fault,
-                           const std::vector<std::int64_t>& shape, const std::vector<int>& images) {
-  if (!fault.empty()) return fault;
+std::string describe_worst(const OutputResult& result, const std::vector<std::int64_t>& shape,
+                           const std::vector<int>& images) {
+  if (!result.fault.empty()) return result.fault;
+  const Comparison& comparison = result.comparison;
   return fmt::format("{}: {:.8g}, expected {:.8g} +- {:.2g}", describe_index(shape, images, comparison.worst_index),
                      comparison.worst_value, comparison.worst_expected, comparison.worst_tolerance);
 }

@@ -13,12 +13,16 @@
 
 namespace burin {
 
-struct StepResult {
-  int step = 0;
-  bool passed = false;
-  // What is wrong beside values: an input that something else has written over since. Empty: the comparison speaks.
+struct OutputResult {
+  // What is wrong beside values: an element that was not written, an input of the step that something else has written
+  // over since. Empty: the comparison speaks.
   std::string fault;
+  bool passed = false;
   Comparison comparison;
+};
+
+struct StepResult : OutputResult {
+  int step = 0;
   int longest_reduction = 0;
   std::vector<std::int64_t> shape;  // of one image of what the step writes; comparison.worst_index is into it
 };
@@ -39,12 +43,11 @@ double half_rounding(const std::vector<StepArithmetic>& steps);
 // Compares the steps of one run of a program.
 class StepComparison {
  public:
-  // `arithmetic`: of each step of the program.
-  // `network`: the graph that was compiled, which has the steps' operators under the same names. `images` of the
-  // `batch` that runs are compared, ascending. Both must outlive this. Throws Error(bad_input) where the graph lacks an
-  // operator, or has one with other tensors.
-  StepComparison(const Network& network, const Program& program, int batch, std::vector<int> images,
-                 std::vector<StepArithmetic> arithmetic);
+  // `network`: the graph that was compiled, which has the steps' operators under the same names. `program` is one of
+  // the manifest's. `images` of the `batch` that runs are compared, ascending. All but these must outlive this. Throws
+  // Error(bad_input) where the graph lacks an operator, or has one with other tensors.
+  StepComparison(const Network& network, const Manifest& manifest, const Program& program, int batch,
+                 std::vector<int> images);
 
   // After each step, in their order. `compared`: false leaves a step out of the results, but for what it writes.
   void see(const StepValues& values, bool compared = true);
@@ -61,7 +64,7 @@ class StepComparison {
   const Program& program_;
   int batch_;
   std::vector<int> images_;
-  std::vector<StepArithmetic> arithmetic_;
+  std::vector<StepArithmetic> arithmetic_;   // of each step
   std::vector<const Operator*> operators_;   // of each step; null: a copy
   std::vector<std::vector<float>> written_;  // of each buffer, what steps have written there; empty outside its life
   std::vector<StepResult> results_;
@@ -72,7 +75,7 @@ class StepComparison {
 std::string describe_index(const std::vector<std::int64_t>& shape, const std::vector<int>& images, std::int64_t index);
 
 // The fault, or the worst element: where, what it is, what it should be.
-std::string describe_worst(const Comparison& comparison, const std::string& fault,
-                           const std::vector<std::int64_t>& shape, const std::vector<int>& images);
+std::string describe_worst(const OutputResult& result, const std::vector<std::int64_t>& shape,
+                           const std::vector<int>& images);
 
 }  // namespace burin

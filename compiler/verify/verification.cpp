@@ -41,19 +41,6 @@ std::string unwritten_fault(const std::vector<float>& output, int batch) {
   return fmt::format("image {}: an element was not written, or is NaN", image);
 }
 
-// Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
-OutputResult compare_output(const std::vector<float>& output, int batch, const std::vector<int>& images,
-                            const std::vector<double>& expected, std::int64_t deepest, double half_rounding) {
-  double largest = 0;
-  for (const double value : expected) largest = std::max(largest, std::abs(value));
-  OutputResult result;
-  result.comparison =
-      compare_within(pick_images(output, batch, images), expected, network_tolerance(deepest, largest, half_rounding));
-  if (result.comparison.within) result.fault = unwritten_fault(output, batch);
-  result.passed = result.comparison.within && result.fault.empty();
-  return result;
-}
-
 // What the program was made by.
 GraphChoices choices_of(const Program& program) {
   const auto find_step = [&program](const std::string& op) {
@@ -94,17 +81,16 @@ class Verifier {
   Verification run() { return reference_.separate ? verify_layers() : verify_network(); }
 
  private:
-  // The program that runs, and how many images.
-  struct Run {
-    const Program* program;
-    int batch;
-  };
-
-  std::vector<Run> runs_of(const std::string& name) const {
+  // Of programs that are to run: which, on how many images, and which of them are compared.
+  std::vector<VerifiedProgram> runs_of(const std::string& name) const {
     const std::vector<const Program*> programs = programs_named(manifest_, name);
-    std::vector<Run> runs;
+    std::vector<VerifiedProgram> runs;
+    const auto add = [&](const Program& program, int batch) {
+      const int images = options_.images.value_or(reference_.separate ? batch : kComparedImages);
+      runs.push_back({.program = &program, .batch = batch, .images = choose_images(batch, images, options_.seed)});
+    };
     if (!options_.batch) {
-      for (const Program* program : programs) runs.push_back({program, program->batch});
+      for (const Program* program : programs) add(*program, program->batch);
       return runs;
     }
     const Program& program = program_for(programs, *options_.batch);
@@ -112,51 +98,45 @@ class Verifier {
       fail(ErrorKind::usage, "--batch {}: the package's largest program is for {} images; compile it with --batch {}",
            *options_.batch, program.batch, *options_.batch);
     }
-    return {{&program, *options_.batch}};
-  }
-
-  ProgramResult start(const Run& run, int images) const {
-    ProgramResult result;
-    result.program = run.program;
-    result.batch = run.batch;
-    result.images = choose_images(run.batch, options_.images.value_or(images), options_.seed);
-    return result;
+    add(program, *options_.batch);
+    return runs;
   }
 
   // ---- layers
 
   Verification verify_layers() {
-    std::vector<std::pair<const Operator*, Run>> runs;
-    for (const Operator& op : reference_.operators) {
-      for (const Run& run : runs_of(op.name)) runs.emplace_back(&op, run);
-    }
     Verification verification;
-    verification.results.resize(runs.size());
+    std::vector<const Operator*> operators;  // of the results
+    for (const Operator& op : reference_.operators) {
+      for (VerifiedProgram& run : runs_of(op.name)) verification.results.push_back(std::move(run));
+      operators.resize(verification.results.size(), &op);
+    }
     std::mutex mutex;
     int done = 0;
-    for_each_parallel(runs.size(), executor_.concurrent() ? options_.jobs : 1, [&](std::size_t i) {
-      const auto& [op, run] = runs[i];
-      verification.results[i] = verify_layer(network_of(reference_, *op), run);
+    for_each_parallel(operators.size(), executor_.concurrent() ? options_.jobs : 1, [&](std::size_t i) {
+      VerifiedProgram& result = verification.results[i];
+      const Operator& op = *operators[i];
+      verify_layer(network_of(reference_, op), result);
       const std::lock_guard lock(mutex);
       ++done;
-      if (progress_) progress_(done, static_cast<int>(runs.size()), fmt::format("{} b{}", op->name, run.batch));
+      if (progress_) progress_(done, static_cast<int>(operators.size()), fmt::format("{} b{}", op.name, result.batch));
     });
     return verification;
   }
 
   // The step is compared on what the program was given, with its own tolerance.
-  ProgramResult verify_layer(const Network& layer, const Run& run) const {
-    ProgramResult result = start(run, run.batch);
-    const Program& program = *run.program;
+  void verify_layer(const Network& layer, VerifiedProgram& result) const {
+    const Program& program = *result.program;
+    const int batch = result.batch;
     const Step& step = program.steps.front();
-    const Tensors inputs = random_inputs(program, reference_.input_std, run.batch, options_.seed);
+    const Tensors inputs = random_inputs(program, reference_.input_std, batch, options_.seed);
     Tensors outputs;
-    result.fault = fault_of([&] { outputs = executor_.run(program, run.batch, inputs); });
-    if (!result.fault.empty()) return result;
+    result.fault = fault_of([&] { outputs = executor_.run(program, batch, inputs); });
+    if (!result.fault.empty()) return;
     StepValues values;
     for (const Place& read : step.reads) values.reads.push_back(inputs[argument(program, read)]);
     values.output = outputs[argument(program, step.writes)];
-    StepComparison comparison(layer, program, run.batch, result.images, arithmetic_of(manifest_, program));
+    StepComparison comparison(layer, manifest_, program, batch, result.images);
     comparison.see(values);
     result.steps = comparison.results();
     for (const Buffer* output : program.outputs()) {
@@ -164,15 +144,13 @@ class Verifier {
       OutputResult& added = result.outputs.emplace_back();
       if (output->map) {
         std::vector<std::uint8_t> marks(made.begin(), made.end());
-        added.fault = map_fault(*output->map, extent_of(*output, run.batch), marks, values.output, kUnwritten);
+        added.fault = map_fault(*output->map, extent_of(*output, batch), marks, values.output, kUnwritten);
       } else {
-        added.comparison = result.steps.front().comparison;
-        added.fault = result.steps.front().fault;
-        if (added.fault.empty() && added.comparison.within) added.fault = unwritten_fault(made, run.batch);
+        added = result.steps.front();
+        if (added.fault.empty() && added.comparison.within) added.fault = unwritten_fault(made, batch);
       }
       added.passed = added.fault.empty() && (output->map || added.comparison.within);
     }
-    return result;
   }
 
   static std::size_t argument(const Program& program, const Place& place) {
@@ -193,43 +171,48 @@ class Verifier {
     verification.half_rounding = half_rounding(steps);
     verification.half_steps = static_cast<int>(
         std::ranges::count_if(steps, [](const StepArithmetic& step) { return step.half_rounding() > 0; }));
-    for (const Run& run : runs_of(first.name)) verification.results.push_back(verify_program(run));
+    verification.results = runs_of(first.name);
+    for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;
   }
 
-  ProgramResult verify_program(const Run& run) {
-    ProgramResult result = start(run, kComparedImages);
-    const Tensors inputs = random_inputs(*run.program, reference_.input_std, run.batch, options_.seed);
+  void verify_program(VerifiedProgram& result) {
+    const Program& program = *result.program;
+    const Tensors inputs = random_inputs(program, reference_.input_std, result.batch, options_.seed);
     Tensors outputs;
-    begin(fmt::format("batch {} runs", run.batch));
-    result.fault = fault_of([&] { outputs = executor_.run(*run.program, run.batch, inputs); });
+    begin(fmt::format("batch {} runs", result.batch));
+    result.fault = fault_of([&] { outputs = executor_.run(program, result.batch, inputs); });
     if (result.fault.empty()) compare_outputs(result, inputs, outputs);
     if (options_.steps || !result.outputs_passed()) look_at_steps(result, inputs, outputs);
-    return result;
   }
 
   void begin(const std::string& what) const {
     if (progress_) progress_(0, 0, what);
   }
 
-  void compare_outputs(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) const {
+  // Every element of the compared images, measured by their largest; and that nothing of the others was left unwritten.
+  void compare_outputs(VerifiedProgram& result, const Tensors& inputs, const Tensors& outputs) const {
     begin(fmt::format("batch {}, {} images in float64", result.batch, result.images.size()));
     const Tensors chosen = pick_images(inputs, result.batch, result.images);
     const std::vector<std::vector<double>> expected =
         run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
     const double rounding = half_rounding(arithmetic_of(manifest_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      result.outputs.push_back(
-          compare_output(outputs[i], result.batch, result.images, expected[i], deepest_, rounding));
+      double largest = 0;
+      for (const double value : expected[i]) largest = std::max(largest, std::abs(value));
+      OutputResult& added = result.outputs.emplace_back();
+      added.comparison = compare_within(pick_images(outputs[i], result.batch, result.images), expected[i],
+                                        network_tolerance(deepest_, largest, rounding));
+      if (added.comparison.within) added.fault = unwritten_fault(outputs[i], result.batch);
+      added.passed = added.comparison.within && added.fault.empty();
     }
   }
 
-  void look_at_steps(ProgramResult& result, const Tensors& inputs, const Tensors& outputs) {
+  void look_at_steps(VerifiedProgram& result, const Tensors& inputs, const Tensors& outputs) {
     const std::vector<Step>& steps = result.program->steps;
     begin(fmt::format("batch {} runs step by step", result.batch));
     if (!compiled_) compiled_ = prepare_graph(reference_, std::nullopt, choices_of(*result.program));
-    StepComparison comparison(*compiled_, *result.program, result.batch, result.images,
-                              arithmetic_of(manifest_, *result.program));
+    StepComparison comparison(*compiled_, manifest_, *result.program, result.batch, result.images);
     result.stepped = true;
     result.step_fault = fault_of([&] {
       const Tensors again = executor_.run(*result.program, result.batch, inputs, [&](const StepValues& values) {
@@ -257,18 +240,18 @@ class Verifier {
 
 }  // namespace
 
-bool ProgramResult::outputs_passed() const {
+bool VerifiedProgram::outputs_passed() const {
   return fault.empty() && std::ranges::all_of(outputs, &OutputResult::passed);
 }
 
-const StepResult* ProgramResult::first_failed() const {
+const StepResult* VerifiedProgram::first_failed() const {
   const auto found = std::ranges::find_if_not(steps, &StepResult::passed);
   return found == steps.end() ? nullptr : &*found;
 }
 
-bool ProgramResult::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
+bool VerifiedProgram::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
 
-bool Verification::passed() const { return std::ranges::all_of(results, &ProgramResult::passed); }
+bool Verification::passed() const { return std::ranges::all_of(results, &VerifiedProgram::passed); }
 
 Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed) {
   // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).

@@ -27,23 +27,17 @@ struct VerifyOptions {
 };
 inline constexpr int kComparedImages = 4;
 
-struct OutputResult {
-  std::string fault;  // beside the values: an element of an image that is not compared was not written
-  bool passed = false;
-  Comparison comparison;
-};
-
 // What came of one program.
-struct ProgramResult {
+struct VerifiedProgram {
   const Program* program = nullptr;
   int batch = 1;
   std::vector<int> images;  // that were compared, ascending
-  std::string fault;        // what the executor found; empty: the comparisons speak
+  std::string fault = {};   // what the executor found; empty: the comparisons speak
   // In the order of the program's outputs. A layer's tolerance is that of its step.
-  std::vector<OutputResult> outputs;
-  bool stepped = false;    // the steps were looked at
-  std::string step_fault;  // of the run step by step as a whole
-  std::vector<StepResult> steps;
+  std::vector<OutputResult> outputs = {};
+  bool stepped = false;         // the steps were looked at
+  std::string step_fault = {};  // of the run step by step as a whole
+  std::vector<StepResult> steps = {};
 
   bool outputs_passed() const;
   bool passed() const;
@@ -56,7 +50,7 @@ struct Verification {
   // Steps that round to half precision, and what they round together: the same in all programs.
   int half_steps = 0;
   double half_rounding = 0;
-  std::vector<ProgramResult> results;  // one for each program that was run
+  std::vector<VerifiedProgram> results;  // one for each program that was run
   bool passed() const;
 };
 

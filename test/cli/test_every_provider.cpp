@@ -16,7 +16,7 @@
 #include "compiler/cli/npy_tensor.h"
 #include "compiler/compile.h"
 #include "compiler/make_kernel.h"
-#include "compiler/measure/gpu_measurer.h"
+#include "compiler/measure/tune_on_gpu.h"
 #include "compiler/network/reference_network.h"
 #include "ir/package/package.h"
 #include "test/catch.h"

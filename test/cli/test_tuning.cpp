@@ -5,7 +5,6 @@
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/cli/tuning_report.h"
-#include "compiler/measure/gpu_measurer.h"
 #include "compiler/measure/tune_on_gpu.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"

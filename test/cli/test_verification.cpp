@@ -121,8 +121,8 @@ void unwritten_element(Tensors& outputs) { outputs[0][kSpoiled] = kNotWritten; }
 void finds_fault(Tensors&) { fail(ErrorKind::verification, "block 3 read outside its input"); }
 
 // Of one program.
-ProgramResult verify_with(const FakeExecutor::Spoil& spoil, Precision precision = Precision::fp32,
-                          const std::optional<ActivityMap>& map = {}, VerifyOptions options = {}) {
+VerifiedProgram verify_with(const FakeExecutor::Spoil& spoil, Precision precision = Precision::fp32,
+                            const std::optional<ActivityMap>& map = {}, VerifyOptions options = {}) {
   ConvLayer layer = small_layer("conv");
   if (map) layer.shape.epilogue.activation = Activation::relu;
   const Package package = package_for(layer, precision, map);
@@ -133,7 +133,7 @@ ProgramResult verify_with(const FakeExecutor::Spoil& spoil, Precision precision 
   REQUIRE(verification.results.size() == 1);
   CHECK(verification.passed() == verification.results[0].passed());
   CHECK(executor.input_was_rounded);
-  ProgramResult result = verification.results[0];
+  VerifiedProgram result = verification.results[0];
   CHECK(result.program == &package.manifest.programs[0]);
   result.program = nullptr;  // it has gone with the package
   return result;
@@ -142,7 +142,7 @@ ProgramResult verify_with(const FakeExecutor::Spoil& spoil, Precision precision 
 }  // namespace
 
 TEST_CASE("a_right_kernel_passes") {
-  const ProgramResult result = verify_with({});
+  const VerifiedProgram result = verify_with({});
   CHECK(result.passed());
   CHECK(result.fault.empty());
   CHECK(result.batch == 2);
@@ -160,7 +160,7 @@ TEST_CASE("a_kernel_is_judged_by_its_precision") {
     const Arithmetic arithmetic = arithmetic_of(package_for(small_layer("conv"), precision).manifest.kernels[0]);
     CHECK(arithmetic.precision == precision);
     CHECK(arithmetic.promote_every == (precision == Precision::fp16x2 ? 12 : 0));
-    const ProgramResult right = verify_with({}, precision);
+    const VerifiedProgram right = verify_with({}, precision);
     CHECK(right.passed());
     Arithmetic expected = arithmetic;
     expected.longest_reduction = 18;
@@ -169,7 +169,7 @@ TEST_CASE("a_kernel_is_judged_by_its_precision") {
     CHECK(worst.worst_tolerance <= tolerance_of(expected, std::abs(worst.worst_expected), 18 * 0.25));
     CHECK(worst.worst_tolerance > tolerance_of(expected, std::abs(worst.worst_expected), 0.25));
     // An error of 0.01 is more than FP16 outputs may have, whose values are about 1.
-    const ProgramResult wrong = verify_with(wrong_element, precision);
+    const VerifiedProgram wrong = verify_with(wrong_element, precision);
     if (precision == Precision::fp32 || precision == Precision::fp16) CHECK_FALSE(wrong.passed());
     CHECK_FALSE(verify_with(unwritten_element, precision).passed());
   }
@@ -194,7 +194,7 @@ TEST_CASE("tolerances_as_formulas") {
 }
 
 TEST_CASE("one_wrong_element_fails_and_is_the_worst") {
-  const ProgramResult result = verify_with(wrong_element);
+  const VerifiedProgram result = verify_with(wrong_element);
   CHECK_FALSE(result.passed());
   CHECK_FALSE(result.outputs.at(0).passed);
   CHECK(result.outputs[0].comparison.worst_index == static_cast<std::int64_t>(kSpoiled));
@@ -203,7 +203,7 @@ TEST_CASE("one_wrong_element_fails_and_is_the_worst") {
 }
 
 TEST_CASE("one_unwritten_element_fails") {
-  const ProgramResult result = verify_with(unwritten_element);
+  const VerifiedProgram result = verify_with(unwritten_element);
   CHECK_FALSE(result.passed());
   CHECK(result.outputs.at(0).comparison.worst_index == static_cast<std::int64_t>(kSpoiled));
 }
@@ -212,7 +212,7 @@ TEST_CASE("an_unwritten_element_of_an_image_that_is_not_compared_fails_and_a_wro
   VerifyOptions options;
   options.images = 1;
   CHECK(verify_with(wrong_element, Precision::fp32, {}, options).passed());
-  const ProgramResult result = verify_with(unwritten_element, Precision::fp32, {}, options);
+  const VerifiedProgram result = verify_with(unwritten_element, Precision::fp32, {}, options);
   CHECK(result.images == std::vector<int>{0});
   CHECK_FALSE(result.passed());
   CHECK(result.first_failed() == nullptr);
@@ -220,7 +220,7 @@ TEST_CASE("an_unwritten_element_of_an_image_that_is_not_compared_fails_and_a_wro
 }
 
 TEST_CASE("a_fault_that_the_executor_finds_is_a_result") {
-  const ProgramResult result = verify_with(finds_fault);
+  const VerifiedProgram result = verify_with(finds_fault);
   CHECK_FALSE(result.passed());
   CHECK(result.fault == "block 3 read outside its input");
   CHECK(result.outputs.empty());
@@ -279,14 +279,14 @@ TEST_CASE("errors_of_other_kinds_are_no_results") {
 
 TEST_CASE("a_map_that_a_kernel_writes_must_say_what_its_output_holds") {
   const ActivityMap map = {1, 5, 5};
-  const ProgramResult right = verify_with({}, Precision::fp32, map);
+  const VerifiedProgram right = verify_with({}, Precision::fp32, map);
   CHECK(right.passed());
   REQUIRE(right.outputs.size() == 2);
   CHECK(right.outputs[1].passed);
 
   for (const float mark : {0.0F, 255.0F}) {  // it says that a live channel is dead; nothing
     CAPTURE(mark);
-    const ProgramResult wrong = verify_with([mark](Tensors& outputs) { outputs[1][4] = mark; }, Precision::fp32, map);
+    const VerifiedProgram wrong = verify_with([mark](Tensors& outputs) { outputs[1][4] = mark; }, Precision::fp32, map);
     CHECK_FALSE(wrong.passed());
     CHECK(wrong.outputs.at(0).passed);
     CHECK_FALSE(wrong.outputs.at(1).passed);

@@ -16,12 +16,12 @@ namespace {
 // What is wrong, in words.
 std::string first_fault(const Verification& verification) {
   if (verification.results.empty()) return "nothing was verified";
-  for (const ProgramResult& result : verification.results) {
+  for (const VerifiedProgram& result : verification.results) {
     if (result.passed()) continue;
     if (!result.fault.empty()) return result.fault;
     if (const StepResult* failed = result.first_failed()) {
       return fmt::format("batch {}, step {}: {}", result.batch, failed->step,
-                         describe_worst(failed->comparison, failed->fault, failed->shape, result.images));
+                         describe_worst(*failed, failed->shape, result.images));
     }
     if (!result.step_fault.empty()) return result.step_fault;
     for (const OutputResult& output : result.outputs) {

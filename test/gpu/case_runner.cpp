@@ -96,7 +96,7 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
     TakesTurns executor(*this, package, drawn.arguments() + ": " + drawn.describe());
     verification = verify_programs(package, reference, options, executor);
   }
-  const ProgramResult& result = verification.results.at(0);
+  const VerifiedProgram& result = verification.results.at(0);
   if (!result.fault.empty()) {
     outcome.text = result.fault;
     return outcome;
@@ -107,7 +107,7 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
     outcome.kind = CaseOutcome::Kind::right;
     return outcome;
   }
-  outcome.text = describe_worst(step.comparison, step.fault, step.shape, result.images);
+  outcome.text = describe_worst(step, step.shape, result.images);
   for (const OutputResult& output : result.outputs) {
     if (!output.fault.empty()) outcome.text = output.fault;
   }

@@ -1,9 +1,8 @@
-#include "compiler/check_options.h"
+#include "compiler/options.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <iterator>
 #include <variant>
 #include <vector>
 
@@ -12,9 +11,22 @@
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
+
+constexpr std::string_view kPrefix = "conv_";
+
+std::string template_of(std::string_view kind, const std::string& option) {
+  if (kind == kAutoKind) return std::string(kind);
+  const std::vector<std::string> known = kernel_kind_names();
+  if (std::ranges::find(known, kind) == known.end()) {
+    fail(ErrorKind::usage, "--kernels {}: '{}' is no kind of kernel; there are {}, {}", option, kind, kAutoKind,
+         fmt::join(known, ", "));
+  }
+  return fmt::format("{}{}", kPrefix, kind);
+}
 
 bool may_be_baked(const std::string& kind) { return kind == kAutoKind || kind == kBakedProvider; }
 
@@ -64,14 +76,36 @@ void check_reentry(const Network& network, const CompileOptions& options) {
 
 }  // namespace
 
+const std::string& KernelKinds::of(const std::string& layer) const {
+  const auto found = of_layers.find(layer);
+  return found == of_layers.end() ? all : found->second;
+}
+
+std::vector<std::string> kernel_kind_names() {
+  std::vector<std::string> names;
+  for (const Provider* provider : providers()) {
+    if (provider->name().starts_with(kPrefix)) names.emplace_back(provider->name().substr(kPrefix.size()));
+  }
+  return names;
+}
+
+KernelKinds parse_kernel_kinds(const std::string& text) {
+  KernelKinds kinds;
+  for (const std::string_view item : split(text, ',')) {
+    const std::size_t equals = item.rfind('=');  // names of layers may have one
+    if (equals == std::string_view::npos) {
+      kinds.all = template_of(item, text);
+    } else {
+      kinds.of_layers[std::string(item.substr(0, equals))] = template_of(item.substr(equals + 1), text);
+    }
+  }
+  return kinds;
+}
+
 void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_kinds(network, options);
-  if (options.layout && !options.from_file && is_half(options.precision) != (images_together(*options.layout) == 2)) {
-    fail(ErrorKind::usage, "--layout {} with --precision {}: n2chw holds pairs of halves, the others hold FP32",
-         to_string(*options.layout), to_string(options.precision));
-  }
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);
   if (options.batches.empty()) fail(ErrorKind::usage, "--batch names no batch size");
@@ -79,10 +113,6 @@ void check_options(const Network& network, const CompileOptions& options) {
     if (batch < 1 || batch > kMaxBatch) {
       fail(ErrorKind::usage, "--batch {}: a batch is 1 to {} images", batch, kMaxBatch);
     }
-  }
-  if (options.stop_after &&
-      std::find(std::begin(kStageNames), std::end(kStageNames), *options.stop_after) == std::end(kStageNames)) {
-    fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, fmt::join(kStageNames, ", "));
   }
   const auto has_repeats = [](auto values) {
     std::sort(values.begin(), values.end());
@@ -94,6 +124,13 @@ void check_options(const Network& network, const CompileOptions& options) {
     fail(ErrorKind::usage, "--stop-after specialised: PTX that is fed back with --from comes after that stage");
   }
   if (options.from_file) check_reentry(network, options);
+}
+
+const TunedKernel* find_tuned(const CompileOptions& options, const Task& task) {
+  const auto found = std::ranges::find_if(options.tuned, [&](const TunedKernel& kernel) {
+    return !task.is_copy() && kernel.layer == task.name && kernel.batch == task.batch;
+  });
+  return found == options.tuned.end() ? nullptr : &*found;
 }
 
 }  // namespace burin
