@@ -106,6 +106,10 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_kinds(network, options);
+  if (options.layout && !options.from_file && is_half(options.precision) != (images_together(*options.layout) == 2)) {
+    fail(ErrorKind::usage, "--layout {} with --precision {}: n2chw holds pairs of halves, the others hold FP32",
+         to_string(*options.layout), to_string(options.precision));
+  }
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);
   if (options.batches.empty()) fail(ErrorKind::usage, "--batch names no batch size");
@@ -113,6 +117,9 @@ void check_options(const Network& network, const CompileOptions& options) {
     if (batch < 1 || batch > kMaxBatch) {
       fail(ErrorKind::usage, "--batch {}: a batch is 1 to {} images", batch, kMaxBatch);
     }
+  }
+  if (options.stop_after && std::ranges::find(kStageNames, *options.stop_after) == std::end(kStageNames)) {
+    fail(ErrorKind::usage, "--stop-after {}: the stages are {}", *options.stop_after, fmt::join(kStageNames, ", "));
   }
   const auto has_repeats = [](auto values) {
     std::sort(values.begin(), values.end());

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "compiler/host/executor.h"
-#include "compiler/providers/conv_streamed/ways.h"
+#include "compiler/providers/conv_streamed/conv_streamed.h"
 #include "compiler/providers/template_provider.h"
 #include "compiler/specialise/specialised_module.h"
 #include "test/catch.h"
@@ -33,15 +33,13 @@ ConvShape square(int in, int out, int size, int filter, int stride, int pad) {
 const ArchSpec& arch() { return arch_by_name("sm_90"); }
 
 std::string check_choices(const ConvLayer& layer, const ConvStreamed& choices) {
-  if (!price_streamed(layer, choices, 1, arch())) return "does not fit";
+  const auto way = price_streamed(layer, choices, 1, arch());
+  if (!way) return "does not fit";
   ProviderCheck check;
   check.tolerance = 1e-5;
   const Network network = network_of(layer);
   const Task task = task_of(network, network.operators.back(), check);
-  const std::string plan = fmt::format("cluster={},block_rows={},row_parts={},bulk={}", choices.splits,
-                                       choices.block_rows, choices.row_parts, choices.bulk ? 1 : 0);
-  const std::vector<Candidate> proposed = find_provider("conv_streamed")->propose(task, {.plan = plan});
-  return check_candidate(network, network.operators.back(), proposed.at(0), check);
+  return check_candidate(network, network.operators.back(), streamed_candidate(task, *way), check);
 }
 
 }  // namespace

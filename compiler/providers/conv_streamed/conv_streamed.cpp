@@ -1,5 +1,6 @@
 // Convolution of few pixels, nonzeros and their places as data.
-#include "compiler/providers/conv_streamed/ways.h"
+#include "compiler/providers/conv_streamed/conv_streamed.h"
+
 #include "compiler/providers/template_provider.h"
 
 namespace burin {
@@ -16,12 +17,16 @@ class ConvStreamedProvider : public TemplateProvider {
  public:
   ConvStreamedProvider() : TemplateProvider("conv_streamed") {}
 
+  Candidate candidate_with(const Task& task, const ConvStreamedWay& priced) const {
+    return candidate(task, plan_of(task, priced));
+  }
+
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     std::vector<Candidate> candidates;
     for (const ConvStreamedWay& way : streamed_ways(*task.layer, task.batch, is_wide(task.reads[0]), arch_of(task))) {
       if (static_cast<int>(candidates.size()) == options.count) break;
-      candidates.push_back(candidate(task, plan_of(task, way)));
+      candidates.push_back(candidate_with(task, way));
     }
     return candidates;
   }
@@ -76,5 +81,9 @@ class ConvStreamedProvider : public TemplateProvider {
 }  // namespace
 
 const Provider& conv_streamed_provider() { return the_only<ConvStreamedProvider>(); }
+
+Candidate streamed_candidate(const Task& task, const ConvStreamedWay& priced) {
+  return static_cast<const ConvStreamedProvider&>(conv_streamed_provider()).candidate_with(task, priced);
+}
 
 }  // namespace burin
