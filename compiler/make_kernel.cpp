@@ -65,6 +65,17 @@ void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel 
   binary.code_bytes = assembled.code_bytes;
 }
 
+// Of PTX that burin made: an assembler that refuses it is at fault, not the user's input.
+AssembledKernel assemble_own(const std::string& ptx, const std::string& arch, const std::string& symbol) {
+  try {
+    return assemble(ptx, arch, symbol);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::bad_input) throw;
+    fail(ErrorKind::unsupported, "{}; another assembler may take it, and BURIN_ASSEMBLER=none packs PTX alone",
+         error.what());
+  }
+}
+
 }  // namespace
 
 PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe,
@@ -136,7 +147,8 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
 
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
     for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
-      add_cubin(made, arch, kernel.edited ? assemble_edited(reentry, ptx, arch, symbol) : assemble(ptx, arch, symbol));
+      add_cubin(made, arch,
+                kernel.edited ? assemble_edited(reentry, ptx, arch, symbol) : assemble_own(ptx, arch, symbol));
     }
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });

@@ -42,7 +42,7 @@ void fail_assembly(std::string_view assembler, std::string_view arch, std::strin
          "this PTX is for a later architecture than {}; compile with --arch {} among the list:\n{}", arch, arch,
          shortened(log));
   }
-  fail(ErrorKind::internal, "{} rejected the PTX for {}:\n{}", assembler, arch, shortened(log));
+  fail(ErrorKind::bad_input, "{} rejected the PTX for {}:\n{}", assembler, arch, shortened(log));
 }
 
 void require_arch_name(std::string_view arch) {

@@ -1,11 +1,13 @@
 #include "compiler/cli/console.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -38,10 +40,16 @@ int terminal_columns() {
   return 80;
 }
 
+// To stderr. What cannot be written there, since it is closed or its disk is full, is lost; the work goes on.
+void tell(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  std::fflush(stderr);
+}
+
 // A line on stderr, after what was written to stdout before it.
 void say(std::string_view text) {
   std::fflush(stdout);
-  fmt::print(stderr, "burin: {}\n", text);
+  tell(fmt::format("burin: {}\n", text));
 }
 
 constexpr double kMinute = 60;
@@ -55,6 +63,17 @@ std::string duration_text(double seconds) {
 }  // namespace
 
 void set_verbosity(Verbosity wanted) { verbosity = wanted; }
+
+void prepare_streams() {
+  int opened = 0;
+  do {
+    opened = ::open("/dev/null", O_RDONLY);
+  } while (opened >= 0 && opened <= STDERR_FILENO);
+  if (opened >= 0) ::close(opened);
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+void print_help(const std::string& text) { tell(text); }
 
 void print_error(std::string_view text) { say(fmt::format("{} {}", painted("error:", "1;31", STDERR_FILENO), text)); }
 
@@ -154,8 +173,7 @@ void ProgressBar::draw(int done, int total, std::string_view what, std::optional
   line += what;
   const auto columns = static_cast<std::size_t>(terminal_columns() - 1);
   if (line.size() > columns) line.resize(columns);
-  fmt::print(stderr, "\r\033[K{}", line);
-  std::fflush(stderr);
+  tell("\r\033[K" + line);
 }
 
 void ProgressBar::finished(std::string_view what) {
@@ -169,8 +187,7 @@ void ProgressBar::finished(std::string_view what) {
 void ProgressBar::wipe() {
   if (!drawn_) return;
   drawn_ = false;
-  fmt::print(stderr, "\r\033[K");
-  std::fflush(stderr);
+  tell("\r\033[K");
 }
 
 }  // namespace burin

@@ -38,7 +38,7 @@ int run(int argc, char** argv) {
 
   if (argc < 2) {
     print_error("no command given\n");
-    fmt::print(stderr, "{}", app.help());
+    print_help(app.help());
     return exit_code(ErrorKind::usage);
   }
   check_names(app, argc, argv);
@@ -57,13 +57,15 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   using burin::ErrorKind;
+  burin::prepare_streams();
   try {
     return burin::run(argc, argv);
   } catch (const burin::Error& error) {
     burin::print_error(error.what());
     return burin::exit_code(error.kind());
   } catch (const std::bad_alloc&) {
-    burin::print_error("out of memory");
+    burin::print_error("out of memory; fewer --jobs need less");
+    return burin::exit_code(ErrorKind::device);
   } catch (const std::exception& error) {
     burin::print_error(fmt::format("internal error: {}", error.what()));
   }

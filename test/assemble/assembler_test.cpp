@@ -122,7 +122,7 @@ TEMPLATE_TEST_CASE("assembler: a syntax error carries the assembler's line", "",
   OPEN_OR_SKIP(assembler);
   const auto [kind, text] =
       error_of([&] { assembler->assemble(burin_test::tiny_ptx() + "\nnonsense here;\n", "sm_90"); });
-  CHECK(kind == ErrorKind::internal);
+  CHECK(kind == ErrorKind::bad_input);
   CHECK_THAT(text, Contains(TestType::kName) && Contains("sm_90") && Contains("Parsing error near 'nonsense'"));
 }
 
