@@ -62,16 +62,6 @@ TEST_CASE("mutated text: kernel plans") {
   CHECK(readable < 4900);
 }
 
-TEST_CASE("mutated text: convolution shapes") {
-  const int readable = read_mutations(print(burin_test::small_shape()), 82, [](const std::string& text) {
-    const ConvShape shape = parse_conv_shape(text);
-    verify(shape);
-    describe(shape);
-  });
-  CHECK(readable > 100);
-  CHECK(readable < 4900);
-}
-
 TEST_CASE("mutated text: programs") {
   const Program programs[] = {burin_test::small_program(), burin_test::mapped_program()};
   for (const Program& whole : programs) {
