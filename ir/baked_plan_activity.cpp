@@ -48,10 +48,6 @@ ActivityExtent input_extent(const ConvShape& shape, int batch) {
   return {batch, shape.in_channels, shape.in_h, shape.in_w};
 }
 
-ActivityExtent output_extent(const ConvShape& shape, int batch) {
-  return {batch, shape.out_channels, shape.out_h(), shape.out_w()};
-}
-
 std::vector<std::string> activity_faults(const BakedPlan& plan, const ConvShape& shape) {
   if (!plan.skips) return {};
   return verify(*plan.skips, input_extent(shape, plan.batch), plan.word_images(), "skips");

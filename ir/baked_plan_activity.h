@@ -8,9 +8,8 @@
 
 namespace burin {
 
-// The extents of the maps' tensors, at the batch size that the plan was tuned for.
+// The extent of the tensor that the input's map is of.
 ActivityExtent input_extent(const ConvShape& shape, int batch);
-ActivityExtent output_extent(const ConvShape& shape, int batch);
 
 // The shape must verify.
 std::vector<std::string> activity_faults(const BakedPlan& plan, const ConvShape& shape);

@@ -11,39 +11,6 @@
 #include "ir/text_lines.h"
 
 namespace burin {
-namespace {
-
-std::string_view yes_no(bool value) { return value ? "yes" : "no"; }
-
-template <typename Lines, typename Shape>
-void shape_lines(Lines& lines, Shape& shape) {
-  const auto sides = [&](std::string_view key, auto& pad) {
-    lines.list(key, std::tie(pad.top, pad.bottom, pad.left, pad.right), "top, bottom, left, right");
-  };
-  auto& epilogue = shape.epilogue;
-  lines.from_to("channels", shape.in_channels, shape.out_channels);
-  lines.line("kernel", std::tie(shape.kernel_h, shape.kernel_w));
-  lines.line("stride", std::tie(shape.stride_h, shape.stride_w));
-  lines.line("dilation", std::tie(shape.dilation_h, shape.dilation_w));
-  lines.line("groups", shape.groups);
-  sides("pad", shape.pad);
-  lines.line("input", std::tie(shape.in_h, shape.in_w));
-  lines.line("bias", epilogue.bias);
-  lines.line("residual", epilogue.residual);
-  lines.line("activation", epilogue.activation);
-  lines.line("leaky_slope", epilogue.leaky_slope);
-  if (!lines.has("pool", epilogue.pool)) return;
-  auto& pool = *epilogue.pool;
-  lines.line("pool", pool.kind);
-  lines.line("pool_kernel", std::tie(pool.kernel_h, pool.kernel_w));
-  lines.line("pool_stride", std::tie(pool.stride_h, pool.stride_w));
-  sides("pool_pad", pool.pad);
-  lines.line("pool_round_up", pool.round_up);
-  lines.line("pool_count_padding", pool.count_padding);
-}
-
-}  // namespace
-
 int ConvShape::conv_h() const {
   return saturate_to_int(window_count(in_h, pad.top, pad.bottom, kernel_h, stride_h, dilation_h));
 }
@@ -142,7 +109,7 @@ std::vector<std::string> verify(const ConvLayer& layer) {
   const std::size_t biases = layer.shape.epilogue.bias ? static_cast<std::size_t>(layer.shape.out_channels) : 0;
   if (layer.bias.size() != biases) {
     faults.add("there are {} biases, {} are needed (bias is {}, out_channels {})", layer.bias.size(), biases,
-               yes_no(layer.shape.epilogue.bias), layer.shape.out_channels);
+               layer.shape.epilogue.bias ? "yes" : "no", layer.shape.out_channels);
   }
   faults.require_finite("weights", layer.weights);
   faults.require_finite("biases", layer.bias);
@@ -170,17 +137,30 @@ std::string describe(const ConvShape& shape) {
 
 std::string print(const ConvShape& shape) {
   LinePrinter lines;
+  const auto sides = [&](std::string_view key, const Padding& pad) {
+    lines.line(key, fmt::format("{},{},{},{}", pad.top, pad.bottom, pad.left, pad.right), "top, bottom, left, right");
+  };
   lines.text = fmt::format("# {}\n", describe(shape));
-  shape_lines(lines, shape);
+  lines.line("channels", fmt::format("{} -> {}", shape.in_channels, shape.out_channels));
+  lines.line("kernel", std::tie(shape.kernel_h, shape.kernel_w));
+  lines.line("stride", std::tie(shape.stride_h, shape.stride_w));
+  lines.line("dilation", std::tie(shape.dilation_h, shape.dilation_w));
+  lines.line("groups", shape.groups);
+  sides("pad", shape.pad);
+  lines.line("input", std::tie(shape.in_h, shape.in_w));
+  lines.line("bias", shape.epilogue.bias);
+  lines.line("residual", shape.epilogue.residual);
+  lines.line("activation", shape.epilogue.activation);
+  lines.line("leaky_slope", shape.epilogue.leaky_slope);
+  if (const std::optional<Pool>& pool = shape.epilogue.pool) {
+    lines.line("pool", pool->kind);
+    lines.line("pool_kernel", std::tie(pool->kernel_h, pool->kernel_w));
+    lines.line("pool_stride", std::tie(pool->stride_h, pool->stride_w));
+    sides("pool_pad", pool->pad);
+    lines.line("pool_round_up", pool->round_up);
+    lines.line("pool_count_padding", pool->count_padding);
+  }
   return lines.text;
-}
-
-ConvShape parse_conv_shape(std::string_view text) {
-  LineReader reader(text, "convolution shape");
-  ConvShape shape;
-  shape_lines(reader, shape);
-  reader.finish();
-  return shape;
 }
 
 }  // namespace burin

@@ -65,9 +65,8 @@ std::string window_text(const ConvShape& shape);
 // One line: "256x14x14 -> 256x14x14, 3x3, stride 1, pad 1", and "; max 2x2, stride 2, pad 0 -> 256x7x7" with a pool.
 std::string describe(const ConvShape& shape);
 
-// Text form, "key: value" lines; parse() of print() gives the same shape. Throws Error(bad_input).
+// "key: value" lines, for people.
 std::string print(const ConvShape& shape);
-ConvShape parse_conv_shape(std::string_view text);
 
 struct ConvLayer {
   std::string name;

@@ -1,7 +1,6 @@
 // ElementType: what one value of a tensor is in memory, and the conversions between FP32 and the half types.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,8 +17,6 @@ namespace burin {
 inline constexpr int kWordBytes = 4;
 
 enum class ElementType { f32, f16, bf16 };
-
-inline constexpr std::array kElementTypes = {ElementType::f32, ElementType::f16, ElementType::bf16};
 
 constexpr EnumNames<3> names_of(ElementType) { return {"an element type", {"f32", "f16", "bf16"}}; }
 

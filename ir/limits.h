@@ -44,6 +44,5 @@ inline constexpr std::int64_t kMaxTiles = (std::int64_t{1} << 31) - 1;     // gr
 inline constexpr int kMaxTuningPlans = 100;                                // of --tune
 inline constexpr int kMaxTuningCandidates = 2 * kMaxTuningPlans;           // in the record of one kernel
 inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;  // scratch of one launch
-inline constexpr std::int64_t kMaxActivityBytes = std::int64_t{1} << 40;   // one activity map of a launch
 
 }  // namespace burin

@@ -15,12 +15,6 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-std::int64_t elements_of(const Shape& shape) {
-  std::int64_t product = 1;
-  for (const std::int64_t extent : shape) product = saturating_product({product, extent});
-  return product;
-}
-
 void check_shape(Faults& faults, std::string_view whose, const Shape& shape) {
   if (shape.empty() || shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
     faults.add("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(), kMaxActivationRank);
@@ -32,7 +26,7 @@ void check_shape(Faults& faults, std::string_view whose, const Shape& shape) {
     return;
   }
   constexpr std::int64_t kElementBytes = sizeof(float);
-  const std::int64_t bytes = saturating_product({elements_of(shape), kElementBytes});
+  const std::int64_t bytes = saturating_product({saturating_product(shape), kElementBytes});
   if (bytes > kMaxImageBytes) {
     faults.add("{} is {}, {} bytes for an image, allowed are {} (kMaxImageBytes: offsets have 32 bits)", whose,
                shape_text(shape), bytes, kMaxImageBytes);
@@ -192,9 +186,9 @@ class OutputShape {
     if (!one_input()) return {};
     check_shape(faults_, "the new shape", op.shape);
     if (!faults_.empty()) return {};
-    if (elements_of(op.shape) != elements_of(inputs_[0])) {
-      return fault("the new shape {} has {} elements, its input {} has {}", shape_text(op.shape), elements_of(op.shape),
-                   shape_text(inputs_[0]), elements_of(inputs_[0]));
+    if (saturating_product(op.shape) != saturating_product(inputs_[0])) {
+      return fault("the new shape {} has {} elements, its input {} has {}", shape_text(op.shape),
+                   saturating_product(op.shape), shape_text(inputs_[0]), saturating_product(inputs_[0]));
     }
     return op.shape;
   }
@@ -242,7 +236,7 @@ class OutputShape {
 
 }  // namespace
 
-std::int64_t Activations::elements() const { return elements_of(shape); }
+std::int64_t Activations::elements() const { return saturating_product(shape); }
 
 std::vector<std::int64_t> output_shape(const Network& network, const Operator& op,
                                        const std::vector<std::vector<std::int64_t>>& inputs,

@@ -60,11 +60,7 @@ std::string life_text(const Buffer& buffer) {
 
 }  // namespace
 
-std::int64_t Buffer::elements() const {
-  std::int64_t result = 1;
-  for (const std::int64_t extent : shape) result *= extent;
-  return result;
-}
+std::int64_t Buffer::elements() const { return saturating_product(shape); }
 
 std::string Buffer::format_text() const { return map ? fmt::format("map {}", print(*map)) : to_string(format); }
 

@@ -5,13 +5,14 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <span>
 
 namespace burin {
 
 inline constexpr std::int64_t kSaturated = std::numeric_limits<std::int64_t>::max();
 
 // Factors below 1 make the product 0.
-constexpr std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
+constexpr std::int64_t saturating_product(std::span<const std::int64_t> factors) {
   for (const std::int64_t factor : factors) {
     if (factor < 1) return 0;
   }
@@ -21,6 +22,9 @@ constexpr std::int64_t saturating_product(std::initializer_list<std::int64_t> fa
     product *= factor;
   }
   return product;
+}
+constexpr std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
+  return saturating_product(std::span(factors.begin(), factors.size()));
 }
 
 constexpr int saturate_to_int(std::int64_t value) {

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ir/conv_layer.h"
@@ -46,9 +45,7 @@ struct SparsePattern {
 // The layer must verify.
 SparsePattern analyse(const ConvLayer& layer);
 
-std::vector<std::string> verify(const SparsePattern& pattern);
-// Text form of the taps (statistics are derived, printed as comments and computed again by parse).
+// The taps as text, with the statistics as comments.
 std::string print(const SparsePattern& pattern);
-SparsePattern parse_sparse_pattern(std::string_view text);
 
 }  // namespace burin

@@ -12,9 +12,7 @@ TensorFormat format_of(Precision precision, TensorLayout layout) {
 
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
   if (shape.size() == 3) return image_elements(format.layout, shape[0], shape[1], shape[2]);
-  std::int64_t words = 1;
-  for (const std::int64_t extent : shape) words = saturating_product({words, extent});
-  return words;
+  return saturating_product(shape);
 }
 
 std::string to_string(const TensorFormat& format) {

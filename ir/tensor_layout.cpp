@@ -46,11 +46,6 @@ std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int6
   return saturating_product({ceil_div(images, together), together, image_elements(layout, channels, rows, cols)});
 }
 
-std::int64_t tensor_words(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
-                          std::int64_t cols) {
-  return saturating_product({ceil_div(images, images_together(layout)), image_elements(layout, channels, rows, cols)});
-}
-
 TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,
                      std::int64_t element) {
   const std::int64_t channels_side = channels_together(layout), images_side = images_together(layout);

@@ -33,11 +33,9 @@ constexpr int images_together(TensorLayout layout) { return layout == TensorLayo
 
 // The elements of one image, filling channels included.
 std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols);
-// The same of a whole tensor; and its 4-byte words, of which an element is one or, with n2chw, half of one.
+// The same of a whole tensor.
 std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
                              std::int64_t cols);
-std::int64_t tensor_words(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
-                          std::int64_t cols);
 
 // Where an element of a tensor lies; from `channels` on, the channel is a filling one, and so is the image from the
 // number of images on.

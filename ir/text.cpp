@@ -117,21 +117,14 @@ float KeyValueText::real32(const TextLine& line, std::string_view token) const {
   return *number;
 }
 
-std::vector<int> KeyValueText::separated(const TextLine& line, char separator, std::size_t count) const {
-  const std::vector<std::string_view> parts = split(line.value, separator);
+std::vector<int> KeyValueText::extents(const TextLine& line, std::size_t count) const {
+  const std::vector<std::string_view> parts = split(line.value, 'x');
   if (parts.size() != count) {
-    fail_at(line, "'{}' of '{}' must be {} integers with '{}' between them", line.value, line.key, count, separator);
+    fail_at(line, "'{}' of '{}' must be {} integers with 'x' between them", line.value, line.key, count);
   }
   std::vector<int> values;
   for (std::string_view part : parts) values.push_back(integer32(line, part));
   return values;
-}
-
-std::pair<int, int> KeyValueText::from_to(std::string_view key) {
-  const TextLine& line = required(key);
-  const std::size_t arrow = line.value.find("->");
-  if (arrow == std::string_view::npos) fail_at(line, "'{}' is not of the form 'C -> K'", line.value);
-  return {integer32(line, trim(line.value.substr(0, arrow))), integer32(line, trim(line.value.substr(arrow + 2)))};
 }
 
 std::vector<int> KeyValueText::integers(const TextLine& line, std::size_t limit) const {

@@ -54,8 +54,6 @@ class KeyValueText {
     if (!known) fail_at(line, "'{}' is not {}; known are {}", token, names_of(Enum{}).noun, known_names<Enum>());
     return *known;
   }
-  // "64 -> 128".
-  std::pair<int, int> from_to(std::string_view key);
 
   // What the line says, as a value of this type.
   void read(const TextLine& line, int& value) const { value = integer32(line, line.value); }
@@ -71,11 +69,7 @@ class KeyValueText {
   // "3x5" or "2x14x14": exactly as many integers.
   template <std::same_as<int>... Integers>
   void read(const TextLine& line, const std::tuple<Integers&...>& values) const {
-    read_separated(line, 'x', values);
-  }
-  template <std::same_as<int>... Integers>
-  void read_separated(const TextLine& line, char separator, const std::tuple<Integers&...>& values) const {
-    const std::vector<int> given = separated(line, separator, sizeof...(Integers));
+    const std::vector<int> given = extents(line, sizeof...(Integers));
     std::size_t i = 0;
     std::apply([&](Integers&... value) { ((value = given[i++]), ...); }, values);
   }
@@ -90,7 +84,7 @@ class KeyValueText {
   }
 
  private:
-  std::vector<int> separated(const TextLine& line, char separator, std::size_t count) const;
+  std::vector<int> extents(const TextLine& line, std::size_t count) const;
 
   std::vector<TextLine> lines_;
   std::string what_;

@@ -33,11 +33,6 @@ class LinePrinter {
   bool has(std::string_view, const std::optional<Part>& part) const {
     return part.has_value();
   }
-  void from_to(std::string_view key, int from, int to) { line(key, fmt::format("{} -> {}", from, to)); }
-  template <typename... Integers>
-  void list(std::string_view key, const std::tuple<Integers...>& integers, std::string_view comment) {
-    line(key, fmt::format("{}", fmt::join(integers, ",")), comment);
-  }
 
   std::string text;
 
@@ -75,11 +70,6 @@ class LineReader : public KeyValueText {
   bool has(std::string_view key, std::optional<Part>& part) {
     if (find(key) != nullptr) part.emplace();
     return part.has_value();
-  }
-  void from_to(std::string_view key, int& from, int& to) { std::tie(from, to) = KeyValueText::from_to(key); }
-  template <typename... Integers>
-  void list(std::string_view key, const std::tuple<Integers&...>& integers, std::string_view) {
-    read_separated(required(key), ',', integers);
   }
 };
 

@@ -53,7 +53,7 @@ struct CudnnBaseline {
 class Cudnn {
  public:
   // Throws Error(device) when there is no cuDNN, or it cannot serve this device.
-  explicit Cudnn(const Device& device, const std::vector<std::string>& candidates = default_cudnn_candidates());
+  Cudnn(const Device& device, const std::vector<std::string>& candidates);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;

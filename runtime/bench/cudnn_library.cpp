@@ -4,17 +4,12 @@
 #include <link.h>
 
 #include <array>
-#include <cstdlib>
 #include <type_traits>
 
 #include "ir/error.h"
 
 namespace burin {
 namespace {
-
-constexpr const char* kVariable = "BURIN_CUDNN";
-constexpr const char* kLibrary = "libcudnn.so.9";
-constexpr const char* kToolkitFolder = "/usr/local/cuda/lib64/";
 
 std::string path_of(void* library, const std::string& fallback) {
   link_map* map = nullptr;
@@ -39,12 +34,6 @@ std::string cudnn_version_text(std::size_t version) {
   return fmt::format("{}.{}.{}", version / major_unit, version % major_unit / 100, version % 100);
 }
 
-std::vector<std::string> default_cudnn_candidates() {
-  const char* chosen = std::getenv(kVariable);
-  if (chosen != nullptr && chosen[0] != '\0') return {chosen};
-  return {kLibrary, std::string(kToolkitFolder) + kLibrary};
-}
-
 CudnnLibrary::CudnnLibrary(const std::vector<std::string>& candidates) {
   std::string why;
   for (const std::string& candidate : candidates) {
@@ -54,8 +43,8 @@ CudnnLibrary::CudnnLibrary(const std::vector<std::string>& candidates) {
   }
   fail(ErrorKind::device,
        "no cuDNN: {}; install cuDNN 9 (the Python wheel nvidia-cudnn-cu12 or nvidia-cudnn-cu13 has it) and name its "
-       "{} in {}",
-       why.empty() ? "no library to try" : why, kLibrary, kVariable);
+       "libcudnn.so.9 in BURIN_CUDNN",
+       why.empty() ? "no library to try" : why);
 }
 
 std::string CudnnLibrary::open(const std::string& candidate) {

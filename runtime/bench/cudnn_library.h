@@ -58,9 +58,6 @@ struct CudnnTable {
                          void* output) = nullptr;
 };
 
-// BURIN_CUDNN alone when it is set; else libcudnn.so.9 on the loader's path and in the usual toolkit folder.
-std::vector<std::string> default_cudnn_candidates();
-
 class CudnnLibrary {
  public:
   // The first candidate that opens and has every function. Throws Error(device) that says what was tried, why each

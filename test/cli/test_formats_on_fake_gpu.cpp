@@ -58,7 +58,8 @@ Package package_of(const TensorFormat& input, const TensorFormat& output) {
 
 // What a launch's tensor holds, as values.
 std::vector<float> values_at(const void* address, const TensorFormat& format, int channels) {
-  const auto words = static_cast<std::size_t>(tensor_words(format.layout, kFormatBatch, channels, kRows, kCols));
+  const std::int64_t elements = tensor_elements(format.layout, kFormatBatch, channels, kRows, kCols);
+  const auto words = static_cast<std::size_t>(elements / images_together(format.layout));
   return unpack_words(format.element, std::span(static_cast<const float*>(address), words));
 }
 

@@ -27,6 +27,10 @@ std::vector<float> words_of(const BakedPlan& plan, TensorLayout layout, const st
   return pack_words(element_of(plan.precision), from_nchw(layout, nchw, channels, rows, cols, kNaN));
 }
 
+ActivityExtent output_extent(const ConvShape& shape, int batch) {
+  return {batch, shape.out_channels, shape.out_h(), shape.out_w()};
+}
+
 // What a launch is given beside the tensors.
 struct Maps {
   std::vector<std::uint8_t> input, output;  // empty: none
@@ -39,7 +43,8 @@ std::string run_on(HostKernel& kernel, const ConvLayer& layer, const BakedPlan& 
   constexpr std::uint8_t kUnwritten = 0xA5;
   const ConvShape& shape = layer.shape;
   const int channels = shape.out_channels, rows = shape.out_h(), cols = shape.out_w();
-  std::vector<float> words(static_cast<std::size_t>(tensor_words(plan.output_layout, batch, channels, rows, cols)),
+  const std::int64_t elements = tensor_elements(plan.output_layout, batch, channels, rows, cols);
+  std::vector<float> words(static_cast<std::size_t>(elements / images_together(plan.output_layout)),
                            std::numeric_limits<float>::quiet_NaN());
   std::fill(maps.output.begin(), maps.output.end(), kUnwritten);
   kernel.run({.batch = batch,

@@ -41,7 +41,8 @@ std::uint16_t nearest(ElementType type, double value) {
 }  // namespace
 
 TEST_CASE("element type: names and sizes") {
-  for (const ElementType type : kElementTypes) CHECK(parse_enum<ElementType>(to_string(type)) == type);
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16})
+    CHECK(parse_enum<ElementType>(to_string(type)) == type);
   for (const char* other : {"", "f8", "F16", "fp16", "f16 "}) CHECK_FALSE(parse_enum<ElementType>(other));
   CHECK(known_names<ElementType>() == "f32, f16, bf16");
   for (const Precision precision : kPrecisions) CHECK(parse_enum<Precision>(to_string(precision)) == precision);

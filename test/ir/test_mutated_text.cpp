@@ -62,26 +62,6 @@ TEST_CASE("mutated text: kernel plans") {
   CHECK(readable < 4900);
 }
 
-TEST_CASE("mutated text: convolution shapes") {
-  const int readable = read_mutations(print(burin_test::small_shape()), 82, [](const std::string& text) {
-    const ConvShape shape = parse_conv_shape(text);
-    verify(shape);
-    describe(shape);
-  });
-  CHECK(readable > 100);
-  CHECK(readable < 4900);
-}
-
-TEST_CASE("mutated text: sparse patterns") {
-  ConvShape shape = burin_test::small_shape();
-  shape.in_channels = shape.out_channels = 3;
-  const SparsePattern pattern = analyse(burin_test::make_layer("layer", shape, 0.3));
-  const int readable =
-      read_mutations(print(pattern), 83, [](const std::string& text) { verify(parse_sparse_pattern(text)); });
-  CHECK(readable > 100);
-  CHECK(readable < 4900);
-}
-
 TEST_CASE("mutated text: programs") {
   const Program programs[] = {burin_test::small_program(), burin_test::mapped_program()};
   for (const Program& whole : programs) {

@@ -85,12 +85,3 @@ TEST_CASE("text: a number is all of its token") {
     CHECK_FALSE(parse_number<int>(bad));
   }
 }
-
-TEST_CASE("text: from and to stand beside an arrow") {
-  CHECK(KeyValueText("channels: 64 -> 128", "test").from_to("channels") == std::pair(64, 128));
-  CHECK(KeyValueText("channels: 3->-1", "test").from_to("channels") == std::pair(3, -1));
-  CHECK(error_of([] { KeyValueText("channels: 64", "test").from_to("channels"); }) ==
-        "test, line 1: '64' is not of the form 'C -> K'");
-  CHECK(error_of([] { KeyValueText("channels: 64 -> x", "test").from_to("channels"); }) ==
-        "test, line 1: 'x' of 'channels' is not an integer");
-}
