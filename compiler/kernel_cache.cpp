@@ -1,6 +1,9 @@
 #include "compiler/kernel_cache.h"
 
+#include <dlfcn.h>
 #include <fmt/ranges.h>
+#include <link.h>
+#include <llvm-c/Core.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/SHA256.h>
 
@@ -21,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kSource = "cache";  // what the entries' manifests name as the file they came from
+// What an entry's manifest names as the file it came from. An entry under another's name is none.
+std::string source_of(const std::string& key) { return "cache " + key; }
 
 // What it computes, its weights, where its tensors lie, what it is to be fast for.
 std::string task_hash(const Task& task) {
@@ -50,13 +54,24 @@ std::string task_hash(const Task& task) {
   return content_hash(parts);
 }
 
-// This program's own bytes: templates, planner and code generation are all in them.
+// The file that this code is in: the tool, a program that has the compiler in itself, or the compiler's library.
+std::string own_file() {
+  static const char here = 0;
+  Dl_info info{};
+  link_map* object = nullptr;
+  const bool found = dladdr1(&here, &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP) != 0;
+  return found && object != nullptr && *object->l_name != '\0' ? object->l_name : "/proc/self/exe";
+}
+
+// That file's bytes, since templates, planner and code generation are all in them, and the version of LLVM.
 const std::string& program_hash() {
   static const std::string hash = [] {
-    std::ifstream file("/proc/self/exe", std::ios::binary);
+    std::ifstream file(own_file(), std::ios::binary);
     std::ostringstream bytes;
     bytes << file.rdbuf();
-    return content_hash({bytes.str()});
+    unsigned major = 0, minor = 0, patch = 0;
+    LLVMGetVersion(&major, &minor, &patch);
+    return content_hash({bytes.str(), fmt::format("LLVM {}.{}.{}", major, minor, patch)});
   }();
   return hash;
 }
@@ -82,7 +97,7 @@ std::optional<PackagedKernel> KernelCache::find(const std::string& key) const {
   if (!fs::exists(path, error)) return std::nullopt;
   try {
     Package package = read_package(path.string());
-    if (package.manifest.kernels.size() != 1 || package.manifest.source != kSource) return std::nullopt;
+    if (package.manifest.kernels.size() != 1 || package.manifest.source != source_of(key)) return std::nullopt;
     PackagedKernel kernel{std::move(package.manifest.kernels.front()), {}, {}};
     for (const auto& [name, file] : package.files) kernel.files.emplace_back(name, *file.content());
     fs::last_write_time(path, fs::file_time_type::clock::now(), error);
@@ -98,7 +113,7 @@ bool KernelCache::store(const std::string& key, const PackagedKernel& kernel) co
   fs::create_directories(folder_, error);
   Package package;
   package.manifest.tool_version = BURIN_VERSION;
-  package.manifest.source = kSource;
+  package.manifest.source = source_of(key);
   add_kernel(package, kernel);
   try {
     write_package(package, path_of(key).string());
@@ -119,7 +134,9 @@ void KernelCache::trim() const {
   std::vector<Entry> entries;
   std::int64_t sum = 0;
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
-    if (file.path().extension() != ".burin" && file.path().extension() != ".choice") continue;
+    // Temporary files are of processes that were killed, where they are old.
+    if (const fs::path kind = file.path().extension(); kind != ".burin" && kind != ".choice" && kind != ".tmp")
+      continue;
     const auto bytes = static_cast<std::int64_t>(file.file_size(error));
     if (error) continue;
     entries.push_back({file.path(), file.last_write_time(error), bytes});
@@ -133,14 +150,14 @@ void KernelCache::trim() const {
   }
 }
 
-// A hash of what follows, so that a damaged entry is none; "PROVIDER SYMBOL COUNT"; "PROVIDER US MEASURED" for each
-// that was compared; then the plan.
+// A hash of the key and of what follows, so that a damaged entry, and one under another's name, is none; "PROVIDER
+// SYMBOL COUNT"; "PROVIDER US MEASURED" for each that was compared; then the plan.
 std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
   std::ifstream entry(choice_path(key), std::ios::binary);
   std::string hash;
   if (!std::getline(entry, hash)) return std::nullopt;
   const std::string text(std::istreambuf_iterator<char>(entry), {});
-  if (content_hash({text}) != hash) return std::nullopt;
+  if (content_hash({key, text}) != hash) return std::nullopt;
   std::error_code error;
   fs::last_write_time(choice_path(key), fs::file_time_type::clock::now(), error);
   Choice choice;
@@ -167,7 +184,7 @@ void KernelCache::store_choice(const std::string& key, const Choice& choice) con
   }
   text += choice.candidate.plan;
   try {
-    write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({text}), text));
+    write_file_atomically(choice_path(key).string(), fmt::format("{}\n{}", content_hash({key, text}), text));
   } catch (const Error& fault) {
     if (fault.kind() == ErrorKind::internal) throw;  // else the choice is made again
   }

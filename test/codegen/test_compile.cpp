@@ -672,6 +672,33 @@ TEST_CASE("compile: a kernel is found in the cache for the same plan, whatever w
   CHECK(compile(network, options).cached == 0);
 }
 
+TEST_CASE("compile: an entry of the cache under another name is none") {
+  const ScratchFolder folder;
+  const KernelCache cache(folder / "cache", std::int64_t{1} << 30);
+  CompileOptions options;
+  options.cache = &cache;
+  const Network first = network_of({"first"}), second = network_of({"second"});
+  compile(first, options);
+  std::vector<fs::path> of_first(fs::directory_iterator(folder / "cache"), fs::directory_iterator{});
+  const Package right = compile(second, options).package;
+  std::vector<fs::path> of_second;
+  for (const auto& file : fs::directory_iterator(folder / "cache")) {
+    if (std::ranges::find(of_first, file.path()) == of_first.end()) of_second.push_back(file.path());
+  }
+  REQUIRE(of_first.size() == 2);
+  REQUIRE(of_second.size() == 2);
+  for (const fs::path& entry : of_second) {
+    INFO(entry);
+    const auto other =
+        std::ranges::find(of_first, entry.extension(), [](const fs::path& path) { return path.extension(); });
+    REQUIRE(other != of_first.end());
+    fs::copy_file(*other, entry, fs::copy_options::overwrite_existing);
+    const CompileResult made = compile(second, options);
+    CHECK(made.cached == (entry.extension() == ".burin" ? 0 : 1));
+    CHECK(made.package.manifest == right.manifest);
+  }
+}
+
 TEST_CASE("compile: a damaged entry of the cache is made anew, and nothing stays beyond the limit") {
   const ScratchFolder folder;
   const fs::path entries = folder / "cache";
@@ -709,6 +736,7 @@ TEST_CASE("compile: a damaged entry of the cache is made anew, and nothing stays
   CHECK(std::ranges::any_of(without.notes, [](const std::string& note) {
     return note.find("/proc/no/such/folder: the cache of kernels cannot be written to") != std::string::npos;
   }));
+  write_file(entries / ".burin-1-1.tmp", "of a process that was killed");
   const KernelCache none(entries, 0);
   options.cache = &none;
   compile(network, options);
