@@ -15,7 +15,6 @@
 #include "ir/element_type.h"
 #include "ir/kernel_binary.h"
 #include "ir/named_enum.h"
-#include "ir/tensor_format.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {

@@ -8,7 +8,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/operators.h"
-#include "ir/tensor_format.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
-#include "ir/pool.h"
 
 namespace burin {
 

@@ -17,7 +17,7 @@
 
 #include "ir/activity_map.h"
 #include "ir/named_enum.h"
-#include "ir/tensor_format.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 

@@ -1,5 +1,7 @@
 #include "ir/tensor_layout.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -44,6 +46,19 @@ std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int6
                              std::int64_t cols) {
   const int together = images_together(layout);
   return saturating_product({ceil_div(images, together), together, image_elements(layout, channels, rows, cols)});
+}
+
+TensorFormat format_of(Precision precision, TensorLayout layout) {
+  return {element_of(precision), is_half(precision) ? TensorLayout::n2chw : layout};
+}
+
+std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
+  if (shape.size() == 3) return image_elements(format.layout, shape[0], shape[1], shape[2]);
+  return saturating_product(shape);
+}
+
+std::string to_string(const TensorFormat& format) {
+  return fmt::format("{} {}", to_string(format.element), to_string(format.layout));
 }
 
 TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,

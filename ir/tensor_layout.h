@@ -1,4 +1,5 @@
-// TensorLayout: how an activation lies in memory. What a kernel reads and writes is part of its plan.
+// TensorLayout: how an activation lies in memory; TensorFormat: of which type its values are, as well. What a kernel
+// reads and writes is part of its plan.
 #pragma once
 
 #include <array>
@@ -6,9 +7,9 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "ir/element_type.h"
 #include "ir/named_enum.h"
 
 namespace burin {
@@ -36,6 +37,26 @@ std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int
 // The same of a whole tensor.
 std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
                              std::int64_t cols);
+
+// What a tensor is in memory: its element type and its layout.
+struct TensorFormat {
+  ElementType element = ElementType::f32;
+  TensorLayout layout = TensorLayout::nchw;
+
+  bool is_plain() const { return element == ElementType::f32 && layout == TensorLayout::nchw; }
+  // Images that share words.
+  int images_together() const { return burin::images_together(layout); }
+  bool operator==(const TensorFormat&) const = default;
+};
+
+// The format in which convolutions of a precision compute. `layout`: where the precision leaves a choice.
+TensorFormat format_of(Precision precision, TensorLayout layout = TensorLayout::nchw);
+
+// The words that one image takes, or as many images as share words; filling is included.
+std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
+
+// "f32 nchw", "f16 n2chw"
+std::string to_string(const TensorFormat& format);
 
 // Where an element of a tensor lies; from `channels` on, the channel is a filling one, and so is the image from the
 // number of images on.
