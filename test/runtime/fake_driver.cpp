@@ -417,7 +417,7 @@ struct FakeFunctions {
   }
   static CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* symbol) {
     BEGIN(true);
-    if (module->code.find(symbol) == std::string::npos) return kErrorNotFound;
+    if (module->code.find(std::string(symbol) + "(") == std::string::npos) return kErrorNotFound;
     *function = module->functions.emplace_back(new CUfunc_st{symbol, parameters_of(module->code, symbol)});
     return kCudaSuccess;
   }
