@@ -17,13 +17,11 @@ using Shape = std::vector<std::int64_t>;
 
 void check_shape(Faults& faults, std::string_view whose, const Shape& shape) {
   if (shape.empty() || shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
-    faults.add("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(), kMaxActivationRank);
-    return;
+    return faults.add("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(),
+                      kMaxActivationRank);
   }
-  for (const std::int64_t extent : shape) {
-    if (extent >= 1) continue;
-    faults.add("{} is {}, every axis must be 1 or more", whose, shape_text(shape));
-    return;
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 1; })) {
+    return faults.add("{} is {}, every axis must be 1 or more", whose, shape_text(shape));
   }
   constexpr std::int64_t kElementBytes = sizeof(float);
   const std::int64_t bytes = saturating_product({saturating_product(shape), kElementBytes});
