@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "compiler/rebuild_module.h"
-#include "runtime/network_schedule.h"
+#include "runtime/launch_plan.h"
 
 namespace burin {
 namespace {
