@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "ir/faults.h"
 #include "ir/limits.h"
@@ -193,11 +194,7 @@ class OutputShape {
 
   Shape operator()(const Transpose& op) {
     if (!one_input()) return {};
-    std::vector<int> sorted = op.order;
-    std::sort(sorted.begin(), sorted.end());
-    bool permutation = sorted.size() == inputs_[0].size();
-    for (std::size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == static_cast<int>(i);
-    if (!permutation) {
+    if (!std::ranges::is_permutation(op.order, std::views::iota(0, static_cast<int>(inputs_[0].size())))) {
       return fault("order is {}, it must name each axis of its input {} once, from 0 to {}", fmt::join(op.order, ","),
                    shape_text(inputs_[0]), inputs_[0].size() - 1);
     }
