@@ -186,8 +186,7 @@ class PlanVerifier : private Faults {
           plan_.tile.rows, shape_.conv_h(), plan_.tile.images);
     }
     const std::int64_t rows =
-        planes ? shape_.in_h
-               : std::int64_t{plan_.tile.rows - 1} * shape_.stride_h + (shape_.kernel_h - 1) * shape_.dilation_h + 1;
+        planes ? shape_.in_h : input_reach(plan_.tile.rows, shape_.stride_h, shape_.kernel_h, shape_.dilation_h);
     const auto expect = [&](std::string_view name, std::int64_t given, std::int64_t needed, std::string_view why) {
       if (given != needed) add("staging is bulk, {} is {}, it must be {}: {}", name, given, needed, why);
     };
@@ -266,7 +265,7 @@ class PlanVerifier : private Faults {
   }
 
   void check_patch(std::string_view axis, int given, int tile, int stride, int kernel, int dilation) {
-    const std::int64_t needed = std::int64_t{tile - 1} * stride + std::int64_t{kernel - 1} * dilation + 1;
+    const int needed = input_reach(tile, stride, kernel, dilation);
     if (given != needed) {
       add("patch {} is {}, it must be {}: that is what {} output {} read with stride {}, kernel {} and dilation {}",
           axis, given, needed, tile, axis, stride, kernel, dilation);

@@ -9,9 +9,6 @@
 namespace burin {
 namespace {
 
-// Whole words are read and written, also of halves.
-int alignment_of(TensorLayout layout) { return channels_together(layout) * kWordBytes; }
-
 KernelTensor image_tensor(TensorRole role, ElementType element, TensorLayout layout, int channels, int rows, int cols,
                           std::int64_t image_words) {
   KernelTensor tensor{.role = role, .element = element, .layout = layout};
@@ -21,18 +18,13 @@ KernelTensor image_tensor(TensorRole role, ElementType element, TensorLayout lay
   tensor.cols = cols;
   tensor.run_words = image_elements(layout, channels, rows, cols);
   tensor.image_words = image_words == 0 ? tensor.run_words : image_words;
-  tensor.alignment = alignment_of(layout);
+  tensor.alignment = channels_together(layout) * kWordBytes;  // whole words are read and written, also of halves
   return tensor;
 }
 
 KernelTensor map_tensor(TensorRole role, const std::optional<ActivityMap>& map, int channels, int rows, int cols) {
-  KernelTensor tensor{.role = role};
-  if (!map) return tensor;
-  tensor.map = map;
-  tensor.channels = channels;
-  tensor.rows = rows;
-  tensor.cols = cols;
-  return tensor;
+  if (!map) return {.role = role};
+  return {.role = role, .channels = channels, .rows = rows, .cols = cols, .map = map};
 }
 
 LaunchGeometry launch_of(const BakedPlan& plan, const ConvShape& shape) {

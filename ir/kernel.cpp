@@ -18,8 +18,6 @@ constexpr std::int64_t kMaxImageWords = kMaxImageBytes / kWordBytes;
 constexpr int kMaxAlignment = 256;  // what the driver's allocations have
 constexpr int kMaxArguments = 2;    // tensors that a launch reads
 
-bool is_read(TensorRole role) { return role == TensorRole::input || role == TensorRole::residual; }
-
 void check_extents(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   if (tensor.channels == 0 && tensor.rows == 0 && tensor.cols == 0) return;
   if (tensor.channels < 1 || tensor.rows < 1 || tensor.cols < 1) {
@@ -131,9 +129,7 @@ void check_map(Faults& faults, const std::string& name, const KernelTensor& tens
 void check_tensor(Faults& faults, const KernelTensor& tensor, const KernelForm& form) {
   const std::string name = fmt::format("the tensor '{}'", to_string(tensor.role));
   if (!tensor.exists()) {
-    KernelTensor empty;
-    empty.role = tensor.role;
-    empty.argument = tensor.argument;
+    const KernelTensor empty{.role = tensor.role, .argument = tensor.argument};
     if (tensor != empty) faults.add("{} has no words, but a place", name);
     return;
   }
@@ -161,7 +157,7 @@ void check_tensor(Faults& faults, const KernelTensor& tensor, const KernelForm& 
       check_map(faults, name, tensor, form);
       break;
   }
-  if (is_read(tensor.role)) {
+  if (tensor.is_read()) {
     faults.require_range(fmt::format("the argument of {}", name), tensor.argument, 0, kMaxArguments - 1);
   } else if (tensor.argument != 0) {
     faults.add("{} is argument {}, and is no tensor that a launch reads", name, tensor.argument);
@@ -247,15 +243,9 @@ const KernelTensor* KernelForm::find(TensorRole role) const {
   return found == tensors.end() ? nullptr : &*found;
 }
 
-const KernelTensor& KernelForm::input() const {
-  const KernelTensor* found = find(TensorRole::input);
-  BURIN_CHECK(found != nullptr, "a kernel without an input");
-  return *found;
-}
-
-const KernelTensor& KernelForm::output() const {
-  const KernelTensor* found = find(TensorRole::output);
-  BURIN_CHECK(found != nullptr, "a kernel without an output");
+const KernelTensor& KernelForm::the(TensorRole role) const {
+  const KernelTensor* found = find(role);
+  BURIN_CHECK(found != nullptr, "a kernel without an {}", to_string(role));
   return *found;
 }
 

@@ -61,6 +61,7 @@ struct KernelTensor {
 
   bool exists() const { return run_words > 0 || map.has_value(); }
   bool is_image() const { return channels > 0; }
+  bool is_read() const { return role == TensorRole::input || role == TensorRole::residual; }
   TensorFormat format() const { return {element, layout}; }
   std::int64_t words() const { return run_words * runs; }  // of one image
   std::int64_t end() const { return (runs - 1) * run_pitch + run_words; }
@@ -101,8 +102,9 @@ struct KernelForm {
   const KernelTensor* find(TensorRole role) const;  // null: the kernel has no such tensor
   bool has(TensorRole role) const { return find(role) != nullptr; }
   // The kernel must have one.
-  const KernelTensor& input() const;
-  const KernelTensor& output() const;
+  const KernelTensor& the(TensorRole role) const;
+  const KernelTensor& input() const { return the(TensorRole::input); }
+  const KernelTensor& output() const { return the(TensorRole::output); }
   bool has_maps() const { return has(TensorRole::input_map) || has(TensorRole::output_map); }
   bool operator==(const KernelForm&) const = default;
 };

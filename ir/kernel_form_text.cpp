@@ -7,16 +7,6 @@ namespace {
 
 // An image: "input, f32 nchw 64x56x56, 200704 words[ of 401408][, 3 runs 100 apart][, aligned 16]"; where it is not
 // said what the words are: "input, f32 nchw, ...". Of a residual or second input "residual 1, ...".
-std::string print_activations(const KernelTensor& tensor) {
-  std::string text = fmt::format(", {} {}", to_string(tensor.element), to_string(tensor.layout));
-  if (tensor.is_image()) text += fmt::format(" {}x{}x{}", tensor.channels, tensor.rows, tensor.cols);
-  text += fmt::format(", {} words", tensor.run_words);
-  if (tensor.image_words != tensor.run_words) text += fmt::format(" of {}", tensor.image_words);
-  if (tensor.runs != 1) text += fmt::format(", {} runs {} apart", tensor.runs, tensor.run_pitch);
-  if (tensor.alignment != kWordBytes) text += fmt::format(", aligned {}", tensor.alignment);
-  return text;
-}
-
 std::string print_tensor(const KernelTensor& tensor) {
   std::string text(to_string(tensor.role));
   if (tensor.argument != 0) text += fmt::format(" {}", tensor.argument);
@@ -24,14 +14,15 @@ std::string print_tensor(const KernelTensor& tensor) {
   if (tensor.map) {
     return text + fmt::format(", {}x{}x{}, cells {}", tensor.channels, tensor.rows, tensor.cols, print(*tensor.map));
   }
-  switch (tensor.role) {
-    case TensorRole::input:
-    case TensorRole::residual:
-    case TensorRole::output:
-      return text + print_activations(tensor);
-    default:
-      return text + fmt::format(", {} words", tensor.run_words);
-  }
+  const bool activations = tensor.is_read() || tensor.role == TensorRole::output;
+  if (!activations) return text + fmt::format(", {} words", tensor.run_words);
+  text += ", " + to_string(tensor.format());
+  if (tensor.is_image()) text += fmt::format(" {}x{}x{}", tensor.channels, tensor.rows, tensor.cols);
+  text += fmt::format(", {} words", tensor.run_words);
+  if (tensor.image_words != tensor.run_words) text += fmt::format(" of {}", tensor.image_words);
+  if (tensor.runs != 1) text += fmt::format(", {} runs {} apart", tensor.runs, tensor.run_pitch);
+  if (tensor.alignment != kWordBytes) text += fmt::format(", aligned {}", tensor.alignment);
+  return text;
 }
 
 class TensorParser {

@@ -41,8 +41,7 @@ Program program_of(const Kernel& kernel, int batch) {
   };
   for (int argument = 0;; ++argument) {
     const auto reads = [&](const KernelTensor& tensor) {
-      return tensor.exists() && tensor.argument == argument &&
-             (tensor.role == TensorRole::input || tensor.role == TensorRole::residual);
+      return tensor.exists() && tensor.is_read() && tensor.argument == argument;
     };
     const auto found = std::ranges::find_if(kernel.form.tensors, reads);
     if (found == kernel.form.tensors.end()) break;

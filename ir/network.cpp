@@ -64,11 +64,10 @@ class Describe {
   }
   std::string operator()(const Transpose& op) const { return fmt::format("order {}", fmt::join(op.order, ",")); }
   // The names and the shapes say all.
-  std::string operator()(const ChannelAffine&) const { return {}; }
-  std::string operator()(const GlobalAveragePool&) const { return {}; }
-  std::string operator()(const Softmax&) const { return {}; }
-  std::string operator()(const Reshape&) const { return {}; }
-  std::string operator()(const Identity&) const { return {}; }
+  template <OneOf<ChannelAffine, GlobalAveragePool, Softmax, Reshape, Identity> Kind>
+  std::string operator()(const Kind&) const {
+    return {};
+  }
   std::string operator()(const Convert&) const {
     const bool known = op_.output >= 0 && op_.output < static_cast<int>(network_.tensors.size());
     return known ? "to " + to_string(network_.tensors[static_cast<std::size_t>(op_.output)].format) : "";

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ranges>
 
 #include "ir/faults.h"
 #include "ir/limits.h"
@@ -17,13 +18,11 @@ using Shape = std::vector<std::int64_t>;
 
 void check_shape(Faults& faults, std::string_view whose, const Shape& shape) {
   if (shape.empty() || shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
-    faults.add("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(), kMaxActivationRank);
-    return;
+    return faults.add("{} has {} axes, allowed are 1 to {} (kMaxActivationRank)", whose, shape.size(),
+                      kMaxActivationRank);
   }
-  for (const std::int64_t extent : shape) {
-    if (extent >= 1) continue;
-    faults.add("{} is {}, every axis must be 1 or more", whose, shape_text(shape));
-    return;
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent < 1; })) {
+    return faults.add("{} is {}, every axis must be 1 or more", whose, shape_text(shape));
   }
   constexpr std::int64_t kElementBytes = sizeof(float);
   const std::int64_t bytes = saturating_product({saturating_product(shape), kElementBytes});
@@ -195,11 +194,7 @@ class OutputShape {
 
   Shape operator()(const Transpose& op) {
     if (!one_input()) return {};
-    std::vector<int> sorted = op.order;
-    std::sort(sorted.begin(), sorted.end());
-    bool permutation = sorted.size() == inputs_[0].size();
-    for (std::size_t i = 0; permutation && i < sorted.size(); ++i) permutation = sorted[i] == static_cast<int>(i);
-    if (!permutation) {
+    if (!std::ranges::is_permutation(op.order, std::views::iota(0, static_cast<int>(inputs_[0].size())))) {
       return fault("order is {}, it must name each axis of its input {} once, from 0 to {}", fmt::join(op.order, ","),
                    shape_text(inputs_[0]), inputs_[0].size() - 1);
     }

@@ -46,17 +46,14 @@ Place whole_place(const Program& program, const Buffer& buffer) {
   return {static_cast<int>(&buffer - program.buffers.data()), 0, piece, piece, 1, 0};
 }
 
-std::int64_t image_groups(const Program& program, const Place& place, int batch) {
-  return program.pieces(program.buffers.at(static_cast<std::size_t>(place.buffer)), batch);
-}
-
 std::int64_t words_until_end(const Program& program, const Place& place, int batch) {
-  return ceil_div((image_groups(program, place, batch) - 1) * place.image_stride + place.end(), kWordBytes);
+  const std::int64_t groups = program.pieces(program.buffers.at(static_cast<std::size_t>(place.buffer)), batch);
+  return ceil_div((groups - 1) * place.image_stride + place.end(), kWordBytes);
 }
 
 std::vector<float> read_place(const Program& program, const Place& place, int batch, std::span<const float> memory) {
   const Buffer& buffer = buffer_of(program, place, batch, memory.size());
-  const std::int64_t groups = image_groups(program, place, batch);
+  const std::int64_t groups = program.pieces(buffer, batch);
   if (buffer.map) {
     const auto bytes = std::as_bytes(memory).first(static_cast<std::size_t>(groups * place.image_stride));
     std::vector<float> marks(bytes.size());
@@ -75,7 +72,7 @@ std::vector<float> read_place(const Program& program, const Place& place, int ba
 void write_place(const Program& program, const Place& place, int batch, std::span<const float> values,
                  std::span<float> memory) {
   const Buffer& buffer = buffer_of(program, place, batch, memory.size());
-  const std::int64_t groups = image_groups(program, place, batch);
+  const std::int64_t groups = program.pieces(buffer, batch);
   if (buffer.map) {
     BURIN_CHECK(static_cast<std::int64_t>(values.size()) == groups * place.image_stride, "map {}: {} marks",
                 buffer.tensor, values.size());

@@ -13,9 +13,6 @@ namespace burin {
 // All of a buffer.
 Place whole_place(const Program& program, const Buffer& buffer);
 
-// How many pieces, image_stride apart, `batch` images are: as many as images, but where two share words.
-std::int64_t image_groups(const Program& program, const Place& place, int batch);
-
 // Words from the beginning of the buffer to the last of the place, for `batch` images.
 std::int64_t words_until_end(const Program& program, const Place& place, int batch);
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -209,19 +209,14 @@ class Verifier {
   }
 
   void check_arguments(BufferHome home) {
-    std::vector<int> found;
-    for (const Buffer& b : program_.buffers) {
-      if (b.home == home) found.push_back(b.argument);
-    }
-    std::ranges::sort(found);
-    std::vector<int> wanted(found.size());
-    std::iota(wanted.begin(), wanted.end(), 0);
-    if (found != wanted || found.empty()) {
+    const std::vector<const Buffer*> found = program_.arguments(home);
+    const auto numbers = std::views::iota(0, static_cast<int>(found.size()));
+    if (found.empty() || !std::ranges::equal(found, numbers, {}, &Buffer::argument)) {
       faults_.add("the buffers of the program's {}s are not one for each of 0 to {}", to_string(home), found.size());
       return;
     }
     std::set<std::string> names;
-    for (const Buffer* argument : program_.arguments(home)) {
+    for (const Buffer* argument : found) {
       if (names.insert(argument->tensor).second) continue;
       faults_.add("two {}s are named {}", to_string(home), printable(argument->tensor));
     }

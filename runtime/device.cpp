@@ -5,17 +5,6 @@
 #include "runtime/device_state.h"
 
 namespace burin {
-namespace {
-
-constexpr std::size_t kDeviceNameBytes = 256;
-
-int attribute(const DriverTable& driver, CUdevice device, int which, std::string_view what) {
-  int value = 0;
-  check(driver, driver.cuDeviceGetAttribute(&value, which, device), "cuDeviceGetAttribute", what);
-  return value;
-}
-
-}  // namespace
 
 int device_count() {
   const DriverTable& driver = driver_table();
@@ -41,13 +30,18 @@ Device Device::open(int ordinal) {
 
   DeviceInfo& info = state->info;
   info.ordinal = ordinal;
-  std::array<char, kDeviceNameBytes> name{};
+  constexpr std::size_t kNameBytes = 256;
+  std::array<char, kNameBytes> name{};
   check(driver, driver.cuDeviceGetName(name.data(), static_cast<int>(name.size() - 1), state->device),
         "cuDeviceGetName");
   info.name = name.data();
   check(driver, driver.cuDriverGetVersion(&info.driver_version), "cuDriverGetVersion");
   check(driver, driver.cuDeviceTotalMem(&info.memory_bytes, state->device), "cuDeviceTotalMem");
-  const auto get = [&](int which, std::string_view what) { return attribute(driver, state->device, which, what); };
+  const auto get = [&](int which, std::string_view what) {
+    int value = 0;
+    check(driver, driver.cuDeviceGetAttribute(&value, which, state->device), "cuDeviceGetAttribute", what);
+    return value;
+  };
   info.compute_major = get(kDeviceComputeCapabilityMajor, "compute capability");
   info.compute_minor = get(kDeviceComputeCapabilityMinor, "compute capability");
   info.multiprocessors = get(kDeviceMultiprocessorCount, "number of multiprocessors");
@@ -64,8 +58,7 @@ const DeviceInfo& Device::info() const { return state_->info; }
 CUctx_st* Device::context() const { return state_->context; }
 
 void Device::synchronize() const {
-  const ContextScope scope(*state_);
-  check(*state_->driver, state_->driver->cuCtxSynchronize(), "cuCtxSynchronize", "while waiting for the device");
+  call(*state_, &DriverTable::cuCtxSynchronize, "cuCtxSynchronize", "while waiting for the device");
 }
 
 int error_code(const std::exception& error) noexcept {

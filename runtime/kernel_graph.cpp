@@ -10,8 +10,13 @@ constexpr std::string_view kWhile = "while making the graph of a network";
 // The graph that is being put together; instantiation copies what it needs of it.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const DeviceState& device) : device_(device), driver_(*device.driver) {
-    require(driver_.cuGraphAddKernelNode != nullptr, "networks", "12.0");
+  explicit GraphBuilder(const DeviceState& device) : driver_(*device.driver) {
+    if (driver_.cuGraphAddKernelNode == nullptr) {
+      const int has = device.info.driver_version;
+      fail(ErrorKind::device,
+           "networks need a driver for CUDA 12.0 or newer, and this one is for CUDA {}.{}: update the NVIDIA driver",
+           has / 1000, has % 1000 / 10);
+    }
     check(driver_, driver_.cuGraphCreate(&graph_, 0), "cuGraphCreate", kWhile);
   }
   ~GraphBuilder() {
@@ -66,15 +71,6 @@ class GraphBuilder {
           "cuGraphAddDependenciesWithData", kWhile);
   }
 
-  void require(bool there, const char* what, const char* version) const {
-    if (there) return;
-    const int has = device_.info.driver_version;
-    fail(ErrorKind::device,
-         "{} need a driver for CUDA {} or newer, and this one is for CUDA {}.{}: update the NVIDIA driver", what,
-         version, has / 1000, has % 1000 / 10);
-  }
-
-  const DeviceState& device_;
   const DriverTable& driver_;
   CUgraph graph_ = nullptr;
   std::vector<CUgraphNode> nodes_;

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "ir/arena.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/saturate.h"
+#include "ir/step_order.h"
 
 namespace burin {
 namespace {
@@ -92,6 +94,55 @@ void check_launch(const Kernel& kernel, const LaunchIo& io, const WorkspaceView&
   check_map(io.output_activity, kernel.form.has(TensorRole::output_map), "output");
   check_scratch(kernel, "counters", workspace.counters, workspace.counter_bytes, needed.counter_bytes, io.batch);
   check_scratch(kernel, "partial sums", workspace.partials, workspace.partial_bytes, needed.partial_bytes, io.batch);
+}
+
+NetworkSchedule make_schedule(const std::vector<const Program*>& programs, int batch) {
+  if (batch < 1 || batch > kMaxBatch) fail(ErrorKind::usage, "batch {} is not within 1..{}", batch, kMaxBatch);
+  NetworkSchedule schedule{batch, {}};
+  for (int rest = batch; rest > 0;) {
+    const Program& program = program_for(programs, rest);
+    const int images = std::min(rest, program.most_images());
+    schedule.parts.push_back({images, program.batch});
+    rest -= images;
+  }
+  return schedule;
+}
+
+std::string NetworkSchedule::text() const {
+  std::string text = fmt::format("batch {} runs as ", batch);
+  for (std::size_t i = 0; i < parts.size();) {
+    std::size_t next = i;
+    while (next < parts.size() && parts[next] == parts[i]) ++next;
+    if (i != 0) text += " + ";
+    if (next - i > 1) text += fmt::format("{} x ", next - i);
+    text += fmt::format("{}", parts[i].images);
+    if (parts[i].images != parts[i].program_batch) text += fmt::format(" of {}", parts[i].program_batch);
+    i = next;
+  }
+  return text;
+}
+
+ScratchLayout lay_out_scratch(const Program& program, const std::vector<WorkspaceSize>& sizes) {
+  ScratchLayout layout;
+  StepOrder order(program.steps.size());
+  std::vector<int> with_partials;
+  std::vector<std::int64_t> bytes;
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    order.add(program.steps[i].after);
+    layout.steps.push_back({layout.total.counter_bytes, 0, sizes[i]});
+    layout.total.counter_bytes += sizes[i].counter_bytes;
+    if (sizes[i].partial_bytes == 0) continue;
+    with_partials.push_back(static_cast<int>(i));
+    bytes.push_back(sizes[i].partial_bytes);
+  }
+  const auto step = [&](int index) { return with_partials[static_cast<std::size_t>(index)]; };
+  const ArenaLayout arena =
+      lay_out_arena(bytes, kWorkspaceAlignment, [&](int a, int b) { return !order.is_ordered(step(a), step(b)); });
+  for (std::size_t i = 0; i < with_partials.size(); ++i) {
+    layout.steps[static_cast<std::size_t>(with_partials[i])].partials = arena.offsets[i];
+  }
+  layout.total.partial_bytes = arena.bytes;
+  return layout;
 }
 
 }  // namespace burin

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -9,10 +10,9 @@ namespace burin {
 
 std::string list_names(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 20;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMost); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kMost) text += fmt::format(" and {} more", names.size() - kMost);
-  return text.empty() ? "none" : text;
+  if (names.empty()) return "none";
+  const std::string text = fmt::format("{}", fmt::join(std::span(names).first(std::min(names.size(), kMost)), ", "));
+  return names.size() > kMost ? fmt::format("{} and {} more", text, names.size() - kMost) : text;
 }
 
 std::shared_ptr<const Package> open_package(const std::string& path) {

@@ -2,7 +2,7 @@
 
 #include "ir/error.h"
 #include "runtime/elements.h"
-#include "runtime/network_schedule.h"
+#include "runtime/launch_plan.h"
 #include "runtime/network_state.h"
 
 namespace burin {
@@ -32,22 +32,6 @@ std::vector<NetworkTensor> NetworkState::tensors(BufferHome home, int batch) con
                        .piece_bytes = buffer->bytes / program.pieces(*buffer)});
   }
   return tensors;
-}
-
-const Program& NetworkState::program(int batch) const {
-  for (const Program* program : programs) {
-    if (program->batch == batch) return *program;
-  }
-  fail_internal(__FILE__, __LINE__, fmt::format("no program for batch {}", batch));
-}
-
-std::int64_t NetworkState::weight_bytes() const {
-  std::int64_t bytes = 0;
-  for (const auto& [symbol, slot] : kernels) {
-    const std::lock_guard lock(slot->mutex);
-    if (slot->loaded != nullptr) bytes += static_cast<std::int64_t>(slot->loaded->weights.bytes());
-  }
-  return bytes;
 }
 
 // ---- LoadedNetwork
@@ -83,7 +67,15 @@ std::vector<int> LoadedNetwork::batches() const {
   return batches;
 }
 NetworkSchedule LoadedNetwork::schedule(int batch) const { return make_schedule(state_->programs, batch); }
-std::int64_t LoadedNetwork::weight_bytes() const { return state_->weight_bytes(); }
+
+std::int64_t LoadedNetwork::weight_bytes() const {
+  std::int64_t bytes = 0;
+  for (const auto& [symbol, slot] : state_->kernels) {
+    const std::lock_guard lock(slot->mutex);
+    if (slot->loaded != nullptr) bytes += static_cast<std::int64_t>(slot->loaded->weights.bytes());
+  }
+  return bytes;
+}
 
 NetworkRun LoadedNetwork::bind(const NetworkIo& io, const NetworkOptions& options) const {
   return NetworkRun(bind_network(state_, io, options));

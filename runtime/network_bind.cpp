@@ -6,8 +6,6 @@
 #include "ir/error.h"
 #include "ir/limits.h"
 #include "runtime/launch_plan.h"
-#include "runtime/network_schedule.h"
-#include "runtime/network_scratch.h"
 #include "runtime/network_state.h"
 
 namespace burin {
@@ -92,7 +90,7 @@ class Binder {
       image += part.images;
       BoundProgram& added = programs_[part.program_batch];
       if (added.program == nullptr) {  // the first part that a program runs has the most images
-        added.program = &network_.program(part.program_batch);
+        added.program = &program_for(network_.programs, part.program_batch);
         added.scratch = lay_out_scratch(*added.program, scratch_sizes(*added.program, part.images));
       }
       launches += static_cast<std::int64_t>(added.program->steps.size());
@@ -157,7 +155,7 @@ class Binder {
     LaunchPointers pointers;
     for (const KernelTensor& tensor : kernel.form.tensors) {
       if (!tensor.exists()) continue;
-      if (tensor.role == TensorRole::input || tensor.role == TensorRole::residual) {
+      if (tensor.is_read()) {
         const auto argument = static_cast<std::size_t>(tensor.argument);
         pointers.reads[argument] = address_of(step, step.step().reads[argument], tensor, kernel);
       } else if (tensor.role == TensorRole::output) {

@@ -18,10 +18,8 @@ struct NetworkState {
   std::vector<const Program*> programs;             // of one name, batch sizes ascending
   std::map<std::string_view, KernelSlot*> kernels;  // by symbol
 
-  const Program& program(int batch) const;
   // The arguments for so many images.
   std::vector<NetworkTensor> tensors(BufferHome home, int batch) const;
-  std::int64_t weight_bytes() const;  // of the kernels that have been loaded
 };
 
 // A launch's step: which of the program that its part of the batch is run by.

@@ -8,7 +8,7 @@
 #include "ir/error.h"
 #include "ir/text.h"
 #include "runtime/burin/runtime.hpp"
-#include "runtime/network_schedule.h"
+#include "runtime/launch_plan.h"
 
 namespace burin {
 namespace {

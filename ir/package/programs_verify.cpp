@@ -113,7 +113,7 @@ class ProgramsVerifier {
     for (const KernelTensor& tensor : form.tensors) {
       if (!tensor.exists()) continue;
       if (tensor.role == TensorRole::output) check_place(path, program, step.writes, tensor);
-      if (tensor.role != TensorRole::input && tensor.role != TensorRole::residual) continue;
+      if (!tensor.is_read()) continue;
       if (static_cast<std::size_t>(tensor.argument) < step.reads.size()) {
         check_place(path, program, step.reads[static_cast<std::size_t>(tensor.argument)], tensor);
       }

@@ -188,11 +188,6 @@ struct Cudnn::Problem {
     };
   }
 
-  // From the first to the last moment of one run, on the stream; the host's planning is part of it.
-  double run_once_us(int algorithm, std::size_t bytes, const Stream& stream) const {
-    return measure_in_a_row(device, stream, launch_of(algorithm, bytes), 1, 1).median_us;
-  }
-
   // Graph replay where the algorithm can be captured; `graph_replay` says whether it was.
   Measurement time(int algorithm, std::size_t bytes, const Stream& stream, const MeasureOptions& options,
                    bool& graph_replay) const {
@@ -259,7 +254,9 @@ std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMode mode, co
         continue;
       }
       stream.synchronize();
-      const double once_us = problem.run_once_us(algorithm, candidate.workspace_bytes, stream);
+      // From the first to the last moment of one run; the host's planning is part of it.
+      const auto launch = problem.launch_of(algorithm, candidate.workspace_bytes);
+      const double once_us = measure_in_a_row(device_, stream, launch, 1, 1).median_us;
       shortest_us = std::min(shortest_us, once_us);
       if (once_us > std::max(kHopelessFactor * shortest_us, kHopelessFloorUs)) {
         refuse(fmt::format("hopeless: {:.0f} us", once_us));

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdlib>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "ir/error.h"
@@ -58,14 +57,8 @@ DriverTable open_driver() {
 
 const DriverTable& driver_table() {
   if (const DriverTable* table = scoped_table.load(std::memory_order_acquire)) return *table;
-  static std::mutex mutex;
-  static DriverTable table;  // trivially destructible: still there for what is destroyed when the process ends
-  static bool opened = false;
-  const std::lock_guard lock(mutex);
-  if (!opened) {
-    table = open_driver();
-    opened = true;
-  }
+  // Trivially destructible: still there for what is destroyed when the process ends.
+  static const DriverTable table = open_driver();
   return table;
 }
 

@@ -84,8 +84,8 @@ TEST_CASE("place values: the place of a whole buffer") {
   CHECK(whole_place(program, program.buffers[0]) == Place{0, 0, 32, 32, 1, 0});
   CHECK(whole_place(program, program.buffers[1]) == Place{1, 0, 32, 32, 1, 0});
   CHECK(whole_place(program, program.buffers[2]) == Place{2, 0, 32, 32, 1, 0});
-  CHECK(image_groups(program, whole_place(program, program.buffers[1]), 3) == 3);
-  CHECK(image_groups(program, whole_place(program, program.buffers[2]), 3) == 2);
+  CHECK(program.pieces(program.buffers[1], 3) == 3);
+  CHECK(program.pieces(program.buffers[2], 3) == 2);
 }
 
 TEST_CASE("place values: a map is bytes, cell by cell") {
@@ -96,7 +96,7 @@ TEST_CASE("place values: a map is bytes, cell by cell") {
   complete(program);
   const Place place = whole_place(program, program.buffers[0]);
   CHECK(place == Place{0, 0, 10, 10, 1, 0});
-  CHECK(image_groups(program, place, 2) == 1);
+  CHECK(program.pieces(program.buffer(place), 2) == 1);
   CHECK(words_until_end(program, place, 2) == 3);
   CHECK(words_until_end(program, place, 3) == 5);
   std::vector<float> memory(5, -1.0F);
