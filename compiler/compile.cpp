@@ -7,7 +7,7 @@
 #include "compiler/kernel_cache.h"
 #include "compiler/kernel_job.h"
 #include "compiler/make_kernel.h"
-#include "compiler/network/simplify.h"
+#include "compiler/network/passes.h"
 #include "compiler/observer.h"
 #include "compiler/reentry.h"
 #include "ir/error.h"

@@ -15,7 +15,7 @@
 #include "compiler/cli/tuning_report.h"
 #include "compiler/import/names.h"
 #include "compiler/network/memory_plan.h"
-#include "compiler/network/simplify.h"
+#include "compiler/network/passes.h"
 #include "ir/error.h"
 
 namespace burin {

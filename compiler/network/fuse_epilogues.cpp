@@ -8,25 +8,20 @@
 namespace burin {
 namespace {
 
-struct FusedActivation {
-  Activation activation = Activation::none;
-  float leaky_slope = 0;
-};
-
-// What an epilogue can do of it; nothing for the other functions.
-std::optional<FusedActivation> activation_of(const Elementwise& op) {
+// What an epilogue can do of it, its alpha being the slope; nothing for the other functions.
+std::optional<Activation> activation_of(const Elementwise& op) {
   switch (op.function) {
     case ElementFunction::relu:
-      return FusedActivation{Activation::relu, 0};
+      return Activation::relu;
     case ElementFunction::leaky_relu:
-      return FusedActivation{Activation::leaky_relu, op.alpha};
+      return Activation::leaky_relu;
     case ElementFunction::sigmoid:
-      return FusedActivation{Activation::sigmoid, 0};
+      return Activation::sigmoid;
     case ElementFunction::silu:
-      return FusedActivation{Activation::silu, 0};
+      return Activation::silu;
     case ElementFunction::clip:
-      if (op.alpha == 0 && op.beta == 6) return FusedActivation{Activation::relu6, 0};
-      if (op.alpha == 0 && std::isinf(op.beta)) return FusedActivation{Activation::relu, 0};
+      if (op.alpha == 0 && op.beta == 6) return Activation::relu6;
+      if (op.alpha == 0 && std::isinf(op.beta)) return Activation::relu;
       return std::nullopt;
     case ElementFunction::hard_sigmoid:
     case ElementFunction::hard_swish:
@@ -89,13 +84,13 @@ class EpilogueFuser {
   bool fuse_activation(int op) {
     const auto* element = graph_.as<Elementwise>(op);
     if (!element) return false;
-    const std::optional<FusedActivation> fused = activation_of(*element);
+    const std::optional<Activation> fused = activation_of(*element);
     const int input = graph_.op(op).inputs[0], output = graph_.op(op).output;
     if (!fused || graph_.only_reader(input) != op) return false;
     const int producer = graph_.producer(input);
     std::optional<Weighted> layer = graph_.weighted(producer);
     if (!layer || layer->activation() != Activation::none || layer->pool() != nullptr) return false;
-    layer->set_activation(fused->activation, fused->leaky_slope);
+    layer->set_activation(*fused, element->alpha);
     graph_.remove(op);
     graph_.set_output(producer, output);
     return true;

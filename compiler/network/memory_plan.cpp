@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "compiler/network/placement.h"
 #include "ir/arena.h"
 #include "ir/error.h"
 #include "ir/limits.h"
@@ -36,6 +35,82 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
   return result;
 }
 
+bool moves_nothing(const Operator& op) {
+  return std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind);
+}
+
+// Which tensors of a graph lie within others, so that Concat, Reshape and Identity move nothing.
+//
+// A Reshape's output lies where its input does. An input of a Concat lies in the concat's output, at its channels'
+// offset, unless it is an input or output of the network, lies in another concat already (or in this one), the concat
+// is along an inner axis, or a convolution reads it too, which takes only whole tensors. Such an input is copied there.
+// Nothing here depends on the batch: kernels know offsets and strides as constants.
+class Placement {
+ public:
+  explicit Placement(const Network& network)
+      : network_(network),
+        in_(network.tensors.size(), -1),
+        offset_(network.tensors.size()),
+        stays_out_(network.tensors.size()) {
+    for (const Operator& op : network.operators) {
+      in_place_.emplace_back(op.inputs.size());
+      if (!std::holds_alternative<Convolution>(op.kind)) continue;
+      for (const int input : op.inputs) stays_out_[at(input)] = true;
+    }
+    for (const auto* arguments : {&network.inputs, &network.outputs}) {
+      for (const int tensor : *arguments) stays_out_[at(tensor)] = true;
+    }
+    for (const Operator& op : network.operators) {
+      if (moves_nothing(op)) place(op.output, root(op.inputs[0]), 0);
+    }
+    for (std::size_t i = 0; i < network.operators.size(); ++i) {
+      if (const auto* concat = std::get_if<Concat>(&network.operators[i].kind)) place_inputs(i, *concat);
+    }
+  }
+
+  // The tensor whose buffer this one lies in: itself for most.
+  int root(int tensor) const {
+    while (in_[at(tensor)] >= 0) tensor = in_[at(tensor)];
+    return tensor;
+  }
+  // Elements of one image from the root's beginning.
+  std::int64_t offset(int tensor) const {
+    std::int64_t sum = 0;
+    for (; in_[at(tensor)] >= 0; tensor = in_[at(tensor)]) sum += offset_[at(tensor)];
+    return sum;
+  }
+  // Whether the concat's input, by its position, lies in the output, so that it need not be copied.
+  bool is_in_place(int op, std::size_t input) const { return in_place_[at(op)][input]; }
+
+ private:
+  void place_inputs(std::size_t index, const Concat& concat) {
+    const Operator& op = network_.operators[index];
+    const std::vector<std::int64_t>& shape = network_.tensors[at(op.output)].shape;
+    if (product(shape.begin(), shape.begin() + concat.axis) != 1) return;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+      const int tensor = op.inputs[i], whole = root(tensor);
+      const std::int64_t elements = network_.tensors[at(tensor)].elements();
+      const bool is_part = network_.tensors[at(whole)].elements() != elements;  // of another concat
+      in_place_[index][i] = !is_part && !stays_out_[at(whole)] && whole != root(op.output);
+      if (in_place_[index][i]) place(whole, op.output, begin);
+      begin += elements;
+    }
+  }
+
+  void place(int tensor, int in, std::int64_t offset) {
+    in_[at(tensor)] = in;
+    offset_[at(tensor)] = offset;
+    if (stays_out_[at(tensor)]) stays_out_[at(root(in))] = true;
+  }
+
+  const Network& network_;
+  std::vector<int> in_;                      // of each tensor, that it lies in; -1: a root
+  std::vector<std::int64_t> offset_;         // there
+  std::vector<bool> stays_out_;              // of roots: what lies there may not lie in a concat
+  std::vector<std::vector<bool>> in_place_;  // of each operator, its inputs
+};
+
 class MemoryPlanner {
  public:
   MemoryPlanner(const Network& network, const std::string& name, int batch)
@@ -63,7 +138,7 @@ class MemoryPlanner {
       const Operator& op = network_.operators[i];
       if (const auto* concat = std::get_if<Concat>(&op.kind)) {
         draft_concat(static_cast<int>(i), *concat);
-      } else if (std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind)) {
+      } else if (moves_nothing(op)) {
         writers_[at(op.output)] = writers_[at(op.inputs[0])];
       } else {
         Step step{op.name, std::string(kind_name(op.kind)), static_cast<int>(i), tensor(op.output).name, {}, {}, {}};

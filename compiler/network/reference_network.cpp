@@ -1,9 +1,216 @@
 #include "compiler/network/reference_network.h"
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "compiler/parallel_for.h"
+#include "compiler/reference.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
+
+using Values = std::vector<double>;
+using Shape = std::vector<std::int64_t>;
+
+// Elements from one step along an axis to the next.
+Shape pitches(const Shape& shape) {
+  Shape pitch(shape.size(), 1);
+  for (std::size_t axis = shape.size() - 1; axis > 0; --axis) pitch[axis - 1] = pitch[axis] * shape[axis];
+  return pitch;
+}
+
+std::int64_t product(const Shape& shape, std::size_t begin, std::size_t end) {
+  std::int64_t result = 1;
+  for (std::size_t axis = begin; axis < end; ++axis) result *= shape[axis];
+  return result;
+}
+
+// Elements of one channel: what is behind axis 0.
+std::int64_t plane_of(const Shape& shape) { return product(shape, 1, shape.size()); }
+
+// One operator over all images, written to be read. Each function returns the values of its output.
+class Interpreter {
+ public:
+  Interpreter(const Network& network, const Operator& op, int batch, const std::vector<std::span<const double>>& inputs)
+      : network_(network), op_(op), batch_(batch), inputs_(inputs), output_(tensor(op.output).shape) {}
+
+  Values operator()(const Convolution& op) const {
+    const std::span<const double> residual = inputs_.size() > 1 ? inputs_[1] : std::span<const double>();
+    return reference_convolution_f64(network_.layers[static_cast<std::size_t>(op.layer)], batch_, inputs_[0], residual);
+  }
+
+  Values operator()(const Linear& op) const {
+    const auto in = static_cast<std::size_t>(op.in_features), out = static_cast<std::size_t>(op.out_features);
+    Values result(static_cast<std::size_t>(batch_) * out);
+    const double multiply_adds = static_cast<double>(op.weights.size()) * batch_;
+    parallel_for(op.out_features, multiply_adds, [&](int feature) {
+      const auto k = static_cast<std::size_t>(feature);
+      const float* weights = op.weights.data() + k * in;
+      for (int n = 0; n < batch_; ++n) {
+        const double* x = inputs_[0].data() + static_cast<std::size_t>(n) * in;
+        double sum = op.bias.empty() ? 0.0 : op.bias[k];
+        for (std::size_t c = 0; c < in; ++c) sum += weights[c] * x[c];
+        result[static_cast<std::size_t>(n) * out + k] = reference_activation(op.activation, op.leaky_slope, sum);
+      }
+    });
+    return result;
+  }
+
+  Values operator()(const ChannelAffine& op) const {
+    Values result(inputs_[0].begin(), inputs_[0].end());
+    for_each_channel([&](std::int64_t, std::size_t channel, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        double& x = result[static_cast<std::size_t>(i)];
+        x = x * op.scale[channel] + op.shift[channel];
+      }
+    });
+    return result;
+  }
+
+  Values operator()(const Elementwise& op) const {
+    Values result(inputs_[0].begin(), inputs_[0].end());
+    for (double& x : result) x = reference_element(op, x);
+    return result;
+  }
+
+  Values operator()(const Combine& op) const {
+    Values result(inputs_[0].begin(), inputs_[0].end());
+    const bool per_channel = inputs_[1].size() != inputs_[0].size();
+    for_each_channel([&](std::int64_t plane, std::size_t, std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        const double other = inputs_[1][static_cast<std::size_t>(per_channel ? plane : i)];
+        double& x = result[static_cast<std::size_t>(i)];
+        x = op.combination == Combination::add ? x + other : x * other;
+      }
+    });
+    return result;
+  }
+
+  Values operator()(const Pool& op) const {
+    return reference_pool(op, input_shape(0)[1], input_shape(0)[2], inputs_[0]);
+  }
+
+  Values operator()(const GlobalAveragePool&) const {
+    const auto plane = static_cast<std::size_t>(plane_of(input_shape(0)));
+    Values result(elements());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const std::span<const double> pixels = inputs_[0].subspan(i * plane, plane);
+      result[i] = std::accumulate(pixels.begin(), pixels.end(), 0.0) / static_cast<double>(plane);
+    }
+    return result;
+  }
+
+  Values operator()(const Lrn& op) const {
+    const std::int64_t channels = output_[0], plane = plane_of(output_);
+    Values result(elements());
+    for_each_vector(channels, plane, [&](std::int64_t first) {
+      for (std::int64_t c = 0; c < channels; ++c) {
+        double squares = 0;
+        const std::int64_t begin = std::max<std::int64_t>(0, c - (op.size - 1) / 2);
+        const std::int64_t end = std::min<std::int64_t>(channels, c + op.size / 2 + 1);
+        for (std::int64_t other = begin; other < end; ++other) {
+          const double x = inputs_[0][static_cast<std::size_t>(first + other * plane)];
+          squares += x * x;
+        }
+        const auto i = static_cast<std::size_t>(first + c * plane);
+        result[i] = inputs_[0][i] / std::pow(op.bias + op.alpha / op.size * squares, op.beta);
+      }
+    });
+    return result;
+  }
+
+  Values operator()(const Softmax&) const {
+    const std::int64_t channels = output_[0], plane = plane_of(output_);
+    Values result(elements());
+    for_each_vector(channels, plane, [&](std::int64_t first) {
+      const auto at = [&](std::int64_t c) { return static_cast<std::size_t>(first + c * plane); };
+      double largest = -std::numeric_limits<double>::infinity(), sum = 0;
+      for (std::int64_t c = 0; c < channels; ++c) largest = std::max(largest, inputs_[0][at(c)]);
+      for (std::int64_t c = 0; c < channels; ++c) sum += result[at(c)] = std::exp(inputs_[0][at(c)] - largest);
+      for (std::int64_t c = 0; c < channels; ++c) result[at(c)] /= sum;
+    });
+    return result;
+  }
+
+  Values operator()(const Concat& op) const {
+    const auto axis = static_cast<std::size_t>(op.axis);
+    const std::int64_t outer = batch_ * product(output_, 0, axis);
+    const std::int64_t inner = product(output_, axis + 1, output_.size());
+    Values result;
+    result.reserve(elements());
+    for (std::int64_t i = 0; i < outer; ++i) {
+      for (std::size_t input = 0; input < inputs_.size(); ++input) {
+        const std::int64_t run = input_shape(input)[axis] * inner;
+        const double* begin = inputs_[input].data() + i * run;
+        result.insert(result.end(), begin, begin + run);
+      }
+    }
+    return result;
+  }
+
+  Values operator()(const Pad& op) const {
+    const Shape& in = input_shape(0);
+    Values result(elements(), op.value);
+    for (std::int64_t plane = 0; plane < batch_ * in[0]; ++plane) {
+      for (std::int64_t row = 0; row < in[1]; ++row) {
+        const double* from = inputs_[0].data() + (plane * in[1] + row) * in[2];
+        std::copy(from, from + in[2],
+                  result.begin() + (plane * output_[1] + row + op.pad.top) * output_[2] + op.pad.left);
+      }
+    }
+    return result;
+  }
+
+  Values operator()(const Reshape&) const { return copy(); }
+  Values operator()(const Identity&) const { return copy(); }
+  Values operator()(const Convert&) const { return copy(); }
+
+  Values operator()(const Transpose& op) const {
+    const Shape from = pitches(input_shape(0)), to = pitches(output_);
+    const std::int64_t image = static_cast<std::int64_t>(elements()) / batch_;
+    Values result(elements());
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(result.size()); ++i) {
+      std::int64_t source = i / image * image;
+      for (std::size_t axis = 0; axis < output_.size(); ++axis) {
+        source += i % image / to[axis] % output_[axis] * from[static_cast<std::size_t>(op.order[axis])];
+      }
+      result[static_cast<std::size_t>(i)] = inputs_[0][static_cast<std::size_t>(source)];
+    }
+    return result;
+  }
+
+ private:
+  const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
+  const Shape& input_shape(std::size_t i) const { return tensor(op_.inputs[i]).shape; }
+  std::size_t elements() const { return static_cast<std::size_t>(batch_ * tensor(op_.output).elements()); }
+  Values copy() const { return {inputs_[0].begin(), inputs_[0].end()}; }
+
+  // visit(image and channel as one number, channel, begin, end) for each channel of each image of the output.
+  template <typename Visit>
+  void for_each_channel(Visit visit) const {
+    const std::int64_t plane = plane_of(output_);
+    for (std::int64_t i = 0; i < batch_ * output_[0]; ++i) {
+      visit(i, static_cast<std::size_t>(i % output_[0]), i * plane, (i + 1) * plane);
+    }
+  }
+
+  // visit(element of channel 0) for each pixel of each image; its other channels are `plane` elements apart.
+  template <typename Visit>
+  void for_each_vector(std::int64_t channels, std::int64_t plane, Visit visit) const {
+    for (std::int64_t n = 0; n < batch_; ++n) {
+      for (std::int64_t pixel = 0; pixel < plane; ++pixel) visit(n * channels * plane + pixel);
+    }
+  }
+
+  const Network& network_;
+  const Operator& op_;
+  std::int64_t batch_;
+  const std::vector<std::span<const double>>& inputs_;
+  const Shape& output_;
+};
 
 // For each tensor, the last operator that reads it; the operators' count for outputs, -1 for what nobody reads.
 std::vector<int> last_readers(const Network& network) {
@@ -18,6 +225,38 @@ std::vector<int> last_readers(const Network& network) {
 }
 
 }  // namespace
+
+double reference_element(const Elementwise& op, double x) {
+  switch (op.function) {
+    case ElementFunction::relu:
+      return std::max(x, 0.0);
+    case ElementFunction::leaky_relu:
+      return x < 0 ? x * op.alpha : x;
+    case ElementFunction::sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case ElementFunction::hard_sigmoid:
+      return std::clamp(op.alpha * x + op.beta, 0.0, 1.0);
+    case ElementFunction::hard_swish:
+      return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
+    case ElementFunction::silu:
+      return x / (1 + std::exp(-x));
+    case ElementFunction::clip:
+      return std::clamp<double>(x, op.alpha, op.beta);
+  }
+  fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
+}
+
+std::vector<double> run_reference_operator(const Network& network, const Operator& op, int batch,
+                                           const std::vector<std::span<const double>>& inputs) {
+  BURIN_CHECK(inputs.size() == op.inputs.size(), "operator {}: {} inputs, not {}", op.name, inputs.size(),
+              op.inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::int64_t wanted = batch * network.tensors[static_cast<std::size_t>(op.inputs[i])].elements();
+    BURIN_CHECK(static_cast<std::int64_t>(inputs[i].size()) == wanted, "operator {}: input {} has {} values, not {}",
+                op.name, i, inputs[i].size(), wanted);
+  }
+  return std::visit(Interpreter(network, op, batch, inputs), op.kind);
+}
 
 std::vector<std::vector<double>> run_reference(const Network& network, int batch,
                                                const std::vector<std::span<const float>>& inputs,

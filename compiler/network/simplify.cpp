@@ -1,7 +1,6 @@
-#include "compiler/network/simplify.h"
-
 #include <utility>
 
+#include "compiler/network/passes.h"
 #include "ir/error.h"
 
 namespace burin {

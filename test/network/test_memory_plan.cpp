@@ -1,7 +1,7 @@
 // Memory plans: run through their places, in orders that they allow, against the interpreter.
 #include "compiler/network/memory_plan.h"
 
-#include "compiler/network/simplify.h"
+#include "compiler/network/passes.h"
 #include "ir/arena.h"
 #include "test/catch.h"
 #include "test/network/pass_checks.h"

@@ -1,5 +1,5 @@
 // Passes on random graphs: whatever they do, the outputs stay.
-#include "compiler/network/simplify.h"
+#include "compiler/network/passes.h"
 
 #include <map>
 

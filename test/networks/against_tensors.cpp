@@ -21,7 +21,7 @@
 #include "compiler/import/import.h"
 #include "compiler/import/npy.h"
 #include "compiler/network/reference_network.h"
-#include "compiler/network/simplify.h"
+#include "compiler/network/passes.h"
 #include "ir/error.h"
 
 namespace {

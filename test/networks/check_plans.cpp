@@ -8,7 +8,7 @@
 
 #include "compiler/import/import.h"
 #include "compiler/network/memory_plan.h"
-#include "compiler/network/simplify.h"
+#include "compiler/network/passes.h"
 #include "ir/error.h"
 #include "test/network/plan_executor.h"
 

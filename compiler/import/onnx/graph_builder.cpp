@@ -12,7 +12,7 @@
 namespace burin {
 
 GraphBuilder::GraphBuilder(const ::onnx::GraphProto& graph, const std::string& path, const ImportOptions& options)
-    : source_(path), options_(options) {
+    : source_{path}, options_(options) {
   network_.source = path;
   const auto add = [&](const std::string& name, Meaning tensor) {
     if (name.empty()) bad_input(path, "an initializer has no name");

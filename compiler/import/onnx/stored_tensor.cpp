@@ -1,16 +1,20 @@
 #include "compiler/import/onnx/stored_tensor.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 
 #include "compiler/import/faults.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 #include "ir/saturate.h"
+#include "ir/text.h"
 
 namespace burin {
 namespace {
 
+namespace fs = std::filesystem;
 using ::onnx::TensorProto;
 
 // What a stored type is called, and how wide it is. Types of versions after the library's are numbers to it.
@@ -92,19 +96,6 @@ void view_typed_field(const TensorProto& tensor, StoredTensor& stored) {
   }
 }
 
-ExternalPlace external_place(const TensorProto& tensor, const std::string& at) {
-  ExternalPlace place;
-  for (const auto& entry : tensor.external_data()) {
-    std::string* const known = entry.key() == "location" ? &place.location
-                               : entry.key() == "offset" ? &place.offset
-                               : entry.key() == "length" ? &place.length
-                                                         : nullptr;
-    if (known != nullptr) *known = entry.value();  // others, such as a checksum, are not needed
-  }
-  if (place.location.empty()) bad_input(at, "its data are external, but it does not say in which file ('location')");
-  return place;
-}
-
 std::string place_of(const std::string& own, const std::string& name, const TensorSource& source) {
   return fmt::format("{}: tensor {}", source.path, in_quotes(own.empty() ? name : own));
 }
@@ -183,6 +174,66 @@ std::vector<std::int64_t> sparse_positions(const StoredTensor& indices, const st
   return positions;
 }
 
+std::uint64_t number_of(const std::string& text, std::string_view what, const std::string& at) {
+  const auto value = parse_number<std::uint64_t>(text);
+  if (!value) bad_input(at, "the {} of its external data is {}, no number", what, in_quotes(text));
+  return *value;
+}
+
+// True when `path` is `folder` or lies below it; both without links and dots.
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
+}
+
+std::string_view external_file(const std::string& location, TensorSource& source, const std::string& at) {
+  if (const auto found = source.files.find(location); found != source.files.end()) return found->second->bytes();
+  const std::string where = fmt::format("{}: its external data {}", at, in_quotes(location));
+  const fs::path relative(location);
+  if (!is_plain_text(location)) fail(ErrorKind::bad_input, "{} is no file's name", where);
+  if (relative.has_root_path()) {
+    fail(ErrorKind::bad_input, "{} is an absolute path; it must lie beside the model", where);
+  }
+  if (std::find(relative.begin(), relative.end(), "..") != relative.end()) {
+    fail(ErrorKind::bad_input, "{} leaves the model's folder by '..'; it must lie beside the model", where);
+  }
+  std::error_code error;
+  const fs::path beside = fs::path(source.path).has_parent_path() ? fs::path(source.path).parent_path() : fs::path(".");
+  const fs::path folder = fs::canonical(beside, error);
+  if (error) bad_input(where, "the folder '{}' cannot be read: {}", beside.string(), error.message());
+  const fs::path path = fs::canonical(folder / relative, error);
+  if (error) fail(ErrorKind::bad_input, "{} cannot be opened: {}", where, error.message());
+  if (!lies_in(path, folder)) {
+    fail(ErrorKind::bad_input, "{} is a link out of the model's folder; it must lie beside the model", where);
+  }
+  auto mapped = std::make_unique<MappedFile>(path.string());
+  return source.files.emplace(location, std::move(mapped)).first->second->bytes();
+}
+
+// The `needed` bytes of a tensor that lies in a file of its own, where it says that they are.
+std::string_view external_bytes(const TensorProto& tensor, std::int64_t needed, TensorSource& source,
+                                const std::string& at) {
+  std::map<std::string, std::string> said;  // some of it, such as a checksum, is not needed
+  for (const auto& entry : tensor.external_data()) said[entry.key()] = entry.value();
+  const std::string& location = said["location"];
+  if (location.empty()) bad_input(at, "its data are external, but it does not say in which file ('location')");
+  const std::uint64_t offset = said["offset"].empty() ? 0 : number_of(said["offset"], "offset", at);
+  const std::string_view content = external_file(location, source, at);
+  if (offset > content.size()) {
+    bad_input(at, "its external data start at byte {} of {}, which has {} bytes", offset, in_quotes(location),
+              content.size());
+  }
+  const std::uint64_t left = content.size() - offset;
+  const std::uint64_t length = said["length"].empty() ? left : number_of(said["length"], "length", at);
+  if (length != static_cast<std::uint64_t>(needed)) {
+    bad_input(at, "its external data are {} bytes, its shape needs {}", length, needed);
+  }
+  if (length > left) {
+    bad_input(at, "its external data are bytes {} to {} of {}, which has {} bytes", offset, offset + length,
+              in_quotes(location), content.size());
+  }
+  return content.substr(offset, length);
+}
+
 }  // namespace
 
 StoredTensor read_tensor(const TensorProto& tensor, const std::string& name, TensorSource& source) {
@@ -193,7 +244,7 @@ StoredTensor read_tensor(const TensorProto& tensor, const std::string& name, Ten
       tensor_of(type, tensor.name().empty() ? name : tensor.name(), checked_shape(tensor.dims(), at), source.path);
   const std::int64_t needed = stored.elements() * type.bytes;
   if (tensor.data_location() == TensorProto::EXTERNAL) {
-    stored.view.bytes = source.external.bytes(external_place(tensor, at), needed, at);
+    stored.view.bytes = external_bytes(tensor, needed, source, at);
     return stored;
   }
   view_typed_field(tensor, stored);

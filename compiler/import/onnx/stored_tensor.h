@@ -3,11 +3,12 @@
 
 #include <onnx/onnx_pb.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "compiler/import/onnx/external_data.h"
+#include "compiler/import/mapped_file.h"
 #include "compiler/import/weights_tensor.h"
 
 namespace burin {
@@ -27,15 +28,15 @@ struct StoredTensor {
   bool is_integer() const { return view.type == StoredType::i32 || view.type == StoredType::i64; }
 };
 
-// Where tensors come from: the model's path, for messages, and the files beside it.
+// Where tensors come from: the model's path, for messages too, and those files beside it that tensors lie in.
 struct TensorSource {
   std::string path;
-  ExternalData external;
-  explicit TensorSource(const std::string& model_path) : path(model_path), external(model_path) {}
+  std::map<std::string, std::unique_ptr<MappedFile>> files = {};  // by the name that the model gives them
 };
 
 // `name` is used in messages where the tensor has none of its own. The view lives as long as `tensor` and `source` do.
-// Throws Error(bad_input) for data that do not fit type and shape, and for types that burin has no use for.
+// Of other files only those in the model's folder or below it are opened, links followed. Throws Error(bad_input) for
+// data that do not fit type and shape, and for types that burin has no use for.
 StoredTensor read_tensor(const ::onnx::TensorProto& tensor, const std::string& name, TensorSource& source);
 
 // Fills in the zeros. Indices may have both forms: positions in the dense tensor, or coordinates.
