@@ -1,21 +1,47 @@
 #include "compiler/host/executor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
+#include <functional>
+#include <limits>
+#include <mutex>
 #include <new>
-#include <string_view>
+#include <optional>
+#include <thread>
 #include <utility>
 #include <vector>
 
-#include "compiler/host/block_runner.h"
 #include "compiler/host/block_schedule.h"
+#include "compiler/host/cluster.h"
 #include "compiler/host/compile_for_host.h"
-#include "compiler/host/launch_memory.h"
 #include "ir/error.h"
 #include "ir/limits.h"
 
 namespace burin {
 namespace {
+
+// GPU threads at once. Each has a stack and a page that guards it; a process may have some 65 thousand such pieces of
+// memory.
+constexpr int kMaxFibers = 16 * kMaxThreadsPerBlock;
+
+// The first fault in the order of the blocks, whichever CPU thread meets it.
+class FirstFault {
+ public:
+  bool before(std::uint64_t position) const { return first_.load(std::memory_order_relaxed) < position; }
+  void offer(std::uint64_t position, std::string text) {
+    const std::lock_guard lock(mutex_);
+    if (position >= first_) return;
+    first_ = position;
+    text_ = std::move(text);
+  }
+  const std::optional<std::string>& text() const { return text_; }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<std::uint64_t> first_ = std::numeric_limits<std::uint64_t>::max();
+  std::optional<std::string> text_;
+};
 
 void require_words(const KernelForm& form, TensorRole role, std::size_t has, int batch) {
   const KernelTensor* tensor = form.find(role);
@@ -41,10 +67,7 @@ void require_map(const KernelForm& form, TensorRole role, std::size_t has, int b
 
 struct HostKernel::Impl {
   Impl(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores)
-      : symbol(symbol),
-        form(form),
-        code(bitcode, symbol, form.tensors),
-        runner(code, form.launch.threads, form.launch.shared_bytes, cores) {
+      : symbol(symbol), form(form), code(bitcode, symbol, form.tensors), cores(cores) {
     const ClusterExtent& cluster = code.cluster();
     const LaunchGeometry& launch = form.launch;
     if (launch.slices % cluster.y != 0) {
@@ -59,11 +82,15 @@ struct HostKernel::Impl {
 
   void run(const HostLaunchArguments& arguments);
   void run_pass(const HostLaunchArguments& arguments, const BlockSchedule& schedule, std::int64_t pass);
+  // All blocks of one phase of the schedule. The first fault in their order, whichever CPU thread meets it.
+  std::optional<std::string> run_phase(const Launch& launch, const BlockSchedule& schedule, std::int64_t pass,
+                                       int phase);
 
   std::string symbol;
   KernelForm form;
   HostCode code;
-  BlockRunner runner;
+  int cores;                                      // how many blocks run at the same time; 0: as many as the CPU has
+  std::vector<std::unique_ptr<Cluster>> workers;  // kept from run to run: their stacks take time to make
 };
 
 void HostKernel::Impl::run(const HostLaunchArguments& arguments) {
@@ -112,10 +139,37 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
                 .awaits = code.awaits()};
   for (const KernelTensor& tensor : form.tensors) launch.addresses.push_back(memory.base(tensor.role));
   for (int phase = 0; phase < schedule.phases(); ++phase) {
-    const auto fault = runner.run(launch, schedule, pass, phase);
+    const auto fault = run_phase(launch, schedule, pass, phase);
     if (fault) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault);
   }
   if (const auto missing = memory.incomplete()) fail(ErrorKind::verification, "kernel '{}': {}", symbol, *missing);
+}
+
+std::optional<std::string> HostKernel::Impl::run_phase(const Launch& launch, const BlockSchedule& schedule,
+                                                       std::int64_t pass, int phase) {
+  const auto most = static_cast<std::uint64_t>(kMaxFibers / (form.launch.threads * code.cluster().blocks()));
+  const unsigned at_once = cores > 0 ? static_cast<unsigned>(cores) : std::thread::hardware_concurrency();
+  const std::uint64_t wanted = std::clamp<std::uint64_t>(at_once, 1, most);
+  const auto count = static_cast<std::size_t>(std::min(wanted, schedule.turns()));
+  while (workers.size() < count) {
+    workers.push_back(
+        std::make_unique<Cluster>(code.cluster(), form.launch.threads, form.launch.shared_bytes, code.stack_bytes()));
+  }
+  FirstFault fault;
+  std::atomic<std::uint64_t> next = 0;
+  // Positions are taken in order, so when one has a fault, all before it have been taken and will be finished.
+  const auto work = [&](Cluster& worker) {
+    for (std::uint64_t position = next++; position < schedule.turns() && !fault.before(position); position = next++) {
+      const auto block = schedule.block(pass, phase, position);
+      if (!block) continue;
+      if (auto text = worker.run(launch, *block)) fault.offer(position, std::move(*text));
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 1; i < count; ++i) threads.emplace_back(work, std::ref(*workers[i]));
+  work(*workers.front());
+  threads.clear();  // waits for them
+  return fault.text();
 }
 
 HostKernel::HostKernel(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores) {
@@ -136,7 +190,7 @@ HostKernel::~HostKernel() = default;
 HostKernel::HostKernel(HostKernel&&) noexcept = default;
 HostKernel& HostKernel::operator=(HostKernel&&) noexcept = default;
 
-void HostKernel::release() { impl_->runner.release(); }
+void HostKernel::release() { impl_->workers.clear(); }
 
 void HostKernel::run(const HostLaunchArguments& arguments) {
   try {

@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
-#include <map>
-#include <mutex>
-#include <optional>
 #include <span>
+#include <utility>
 
-#include "compiler/host/executor.h"
 #include "compiler/parallel_for.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -27,13 +23,6 @@ std::vector<std::uint32_t> words_of(const std::string& bytes) {
   std::memcpy(words.data(), bytes.data(), words.size() * sizeof(std::uint32_t));
   return words;
 }
-
-struct HostStepKernel {
-  std::mutex mutex;  // of what follows: a kernel runs for one caller at a time
-  const Kernel* kernel = nullptr;
-  std::vector<std::uint32_t> weights;
-  std::optional<HostKernel> host;  // nothing: it has not been compiled yet, or a launcher has it
-};
 
 // The memory that a program's buffers are, for so many images.
 class Memory {
@@ -81,93 +70,80 @@ class Memory {
   std::vector<std::vector<float>> arguments_;  // of each buffer; empty in the arena
 };
 
+// But for the weights.
+HostLaunchArguments arguments_of(const Step& step, const KernelForm& form, int batch, Memory& memory) {
+  HostLaunchArguments arguments{.batch = batch, .input = {}, .output = memory.of(step.writes)};
+  for (const KernelTensor& tensor : form.tensors) {
+    if (!tensor.exists() || (tensor.role != TensorRole::input && tensor.role != TensorRole::residual)) continue;
+    (tensor.role == TensorRole::input ? arguments.input : arguments.residual) =
+        memory.of(step.reads[static_cast<std::size_t>(tensor.argument)]);
+  }
+  if (step.input_map) arguments.input_map = memory.map(*step.input_map);
+  if (step.output_map) arguments.output_map = memory.map(*step.output_map);
+  return arguments;
+}
+
 }  // namespace
 
-struct HostPrograms::Impl {
-  Impl(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers)
-      : package(package), modules(std::move(modules)), jobs(jobs), launchers(std::move(launchers)) {
-    for (const Kernel& kernel : package.manifest.kernels) kernels[kernel.symbol].kernel = &kernel;
-  }
-
-  HostStepKernel& kernel_of(const Step& step) {
-    const auto found = kernels.find(step.kernel);
-    BURIN_CHECK(found != kernels.end(), "a package with a kernel '{}' that is not there was read", step.kernel);
-    return found->second;
-  }
-
-  void make(HostStepKernel& made) const {
-    const std::lock_guard lock(made.mutex);
-    if (made.host) return;
-    if (!made.kernel->weights.empty()) made.weights = words_of(*package.files.at(made.kernel->weights).content());
-    if (launchers.contains(made.kernel->symbol)) return;
-    made.host.emplace(modules(*made.kernel), made.kernel->symbol, made.kernel->form);
-  }
-
-  // Those of the program. The first exception is thrown again.
-  void make_kernels(const Program& program) {
-    std::vector<HostStepKernel*> wanted;
-    for (const Step& step : program.steps) wanted.push_back(&kernel_of(step));
-    std::ranges::sort(wanted);
-    wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
-    for_each_parallel(wanted.size(), jobs, [&](std::size_t i) { make(*wanted[i]); });
-  }
-
-  void launch(const Step& step, HostStepKernel& kernel, int batch, Memory& memory) const {
-    HostLaunchArguments arguments{.batch = batch, .input = {}, .output = memory.of(step.writes)};
-    for (const KernelTensor& tensor : kernel.kernel->form.tensors) {
-      if (!tensor.exists() || (tensor.role != TensorRole::input && tensor.role != TensorRole::residual)) continue;
-      (tensor.role == TensorRole::input ? arguments.input : arguments.residual) =
-          memory.of(step.reads[static_cast<std::size_t>(tensor.argument)]);
-    }
-    if (step.input_map) arguments.input_map = memory.map(*step.input_map);
-    if (step.output_map) arguments.output_map = memory.map(*step.output_map);
-    const std::lock_guard lock(kernel.mutex);
-    arguments.weights = kernel.weights;
-    if (!kernel.host) return launchers.at(step.kernel)(arguments);
-    kernel.host->run(arguments);
-    kernel.host->release();
-  }
-
-  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) {
-    BURIN_CHECK(batch >= 1 && batch <= program.most_images(), "{} images for a program of {}", batch, program.batch);
-    BURIN_CHECK(inputs.size() == program.inputs().size(), "{} inputs, not {}", inputs.size(), program.inputs().size());
-    make_kernels(program);
-    Memory memory(program, batch);
-    for (const Buffer* buffer : program.inputs()) {
-      memory.set(whole_place(program, *buffer), inputs[static_cast<std::size_t>(buffer->argument)]);
-    }
-    for (std::size_t i = 0; i < program.steps.size(); ++i) {
-      const Step& step = program.steps[i];
-      StepValues seen;
-      seen.step = static_cast<int>(i);
-      if (visit) {
-        for (const Place& read : step.reads) seen.reads.push_back(memory.values(read));
-      }
-      launch(step, kernel_of(step), batch, memory);
-      if (!visit) continue;
-      seen.output = memory.values(step.writes);
-      visit(seen);
-    }
-    Tensors outputs;
-    for (const Buffer* buffer : program.outputs()) outputs.push_back(memory.values(whole_place(program, *buffer)));
-    return outputs;
-  }
-
-  const Package& package;
-  ModuleSource modules;
-  int jobs;
-  HostLaunchers launchers;
-  std::map<std::string, HostStepKernel, std::less<>> kernels;  // by symbol
-};
-
 HostPrograms::HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers)
-    : impl_(std::make_unique<Impl>(package, std::move(modules), jobs, std::move(launchers))) {}
-HostPrograms::~HostPrograms() = default;
-HostPrograms::HostPrograms(HostPrograms&&) noexcept = default;
-HostPrograms& HostPrograms::operator=(HostPrograms&&) noexcept = default;
+    : package_(package), modules_(std::move(modules)), jobs_(jobs), launchers_(std::move(launchers)) {
+  for (const Kernel& kernel : package.manifest.kernels) kernels_[kernel.symbol].kernel = &kernel;
+}
+
+HostPrograms::StepKernel& HostPrograms::kernel_of(const Step& step) {
+  const auto found = kernels_.find(step.kernel);
+  BURIN_CHECK(found != kernels_.end(), "a package with a kernel '{}' that is not there was read", step.kernel);
+  return found->second;
+}
+
+void HostPrograms::make(StepKernel& made) const {
+  const std::lock_guard lock(made.mutex);
+  if (made.host) return;
+  if (!made.kernel->weights.empty()) made.weights = words_of(*package_.files.at(made.kernel->weights).content());
+  if (launchers_.contains(made.kernel->symbol)) return;
+  made.host.emplace(modules_(*made.kernel), made.kernel->symbol, made.kernel->form);
+}
+
+void HostPrograms::make_kernels(const Program& program) {
+  std::vector<StepKernel*> wanted;
+  for (const Step& step : program.steps) wanted.push_back(&kernel_of(step));
+  std::ranges::sort(wanted);
+  wanted.erase(std::ranges::unique(wanted).begin(), wanted.end());
+  for_each_parallel(wanted.size(), jobs_, [&](std::size_t i) { make(*wanted[i]); });
+}
+
+void HostPrograms::launch(const Step& step, StepKernel& kernel, HostLaunchArguments arguments) const {
+  const std::lock_guard lock(kernel.mutex);
+  arguments.weights = kernel.weights;
+  if (!kernel.host) return launchers_.at(step.kernel)(arguments);
+  kernel.host->run(arguments);
+  kernel.host->release();
+}
 
 Tensors HostPrograms::run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) {
-  return impl_->run(program, batch, inputs, visit);
+  BURIN_CHECK(batch >= 1 && batch <= program.most_images(), "{} images for a program of {}", batch, program.batch);
+  BURIN_CHECK(inputs.size() == program.inputs().size(), "{} inputs, not {}", inputs.size(), program.inputs().size());
+  make_kernels(program);
+  Memory memory(program, batch);
+  for (const Buffer* buffer : program.inputs()) {
+    memory.set(whole_place(program, *buffer), inputs[static_cast<std::size_t>(buffer->argument)]);
+  }
+  for (std::size_t i = 0; i < program.steps.size(); ++i) {
+    const Step& step = program.steps[i];
+    StepValues seen;
+    seen.step = static_cast<int>(i);
+    if (visit) {
+      for (const Place& read : step.reads) seen.reads.push_back(memory.values(read));
+    }
+    StepKernel& kernel = kernel_of(step);
+    launch(step, kernel, arguments_of(step, kernel.kernel->form, batch, memory));
+    if (!visit) continue;
+    seen.output = memory.values(step.writes);
+    visit(seen);
+  }
+  Tensors outputs;
+  for (const Buffer* buffer : program.outputs()) outputs.push_back(memory.values(whole_place(program, *buffer)));
+  return outputs;
 }
 
 }  // namespace burin

@@ -2,13 +2,15 @@
 // access, on an arena that is poisoned before.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "compiler/host/launch_memory.h"
+#include "compiler/host/executor.h"
 #include "ir/package/package.h"
 #include "ir/place_values.h"
 
@@ -37,20 +39,33 @@ class HostPrograms {
  public:
   // `package` must outlive this. `jobs`: kernels of a program that are compiled for this CPU at the same time; 0: as
   // many as there are processors.
-  HostPrograms(const Package& package, ModuleSource modules, int jobs = 0, HostLaunchers launchers = {});
-  ~HostPrograms();
-  HostPrograms(HostPrograms&&) noexcept;
-  HostPrograms& operator=(HostPrograms&&) noexcept;
+  HostPrograms(const Package& package, ModuleSource modules, int jobs, HostLaunchers launchers);
 
   // The outputs in the order of the program's, where what no step wrote is NaN (of a map 255). `inputs` in their order,
   // of `batch` images each; at most as many as the program takes. Values are rounded to the inputs' element types.
   // Kernels are compiled when they are first needed, and kept. Several threads may run programs at once. Throws
   // Error(verification) with the first fault of a step.
-  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit = {});
+  Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit);
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  struct StepKernel {
+    std::mutex mutex;  // of what follows: a kernel runs for one caller at a time
+    const Kernel* kernel = nullptr;
+    std::vector<std::uint32_t> weights;
+    std::optional<HostKernel> host;  // nothing: it has not been compiled yet, or a launcher has it
+  };
+
+  StepKernel& kernel_of(const Step& step);
+  void make(StepKernel& made) const;
+  // Those of the program. The first exception is thrown again.
+  void make_kernels(const Program& program);
+  void launch(const Step& step, StepKernel& kernel, HostLaunchArguments arguments) const;
+
+  const Package& package_;
+  ModuleSource modules_;
+  int jobs_;
+  HostLaunchers launchers_;
+  std::map<std::string, StepKernel, std::less<>> kernels_;  // by symbol
 };
 
 }  // namespace burin
