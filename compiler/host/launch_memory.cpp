@@ -47,6 +47,10 @@ Accessor unpack(std::uint64_t packed) {
           static_cast<std::uint32_t>(packed & kLastInterval)};
 }
 
+TensorPlace place(const KernelTensor& tensor, std::int64_t element) {
+  return place_of(tensor.layout, tensor.channels, tensor.rows, tensor.cols, element * images_together(tensor.layout));
+}
+
 }  // namespace
 
 LaunchMemory::LaunchMemory(const KernelForm& form, const HostLaunchArguments& arguments)
@@ -129,10 +133,6 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
   return fmt::format("{} (image {}, channel {}, row {}, col {})", element, at.image, at.channel, at.row, at.col);
 }
 
-TensorPlace LaunchMemory::place(const KernelTensor& tensor, std::int64_t element) const {
-  return place_of(tensor.layout, tensor.channels, tensor.rows, tensor.cols, element * images_together(tensor.layout));
-}
-
 bool LaunchMemory::is_filling(std::int64_t output_element) const {
   return output_has_filling_ && place(written_, output_element).channel >= written_.channels;
 }
@@ -166,15 +166,13 @@ std::string LaunchMemory::misplaced(TensorRole wanted, const char* access, std::
                      element < 0 ? "before" : "past", count);
 }
 
-std::int64_t LaunchMemory::locate(TensorRole role, const char* access, std::uint64_t address,
-                                  std::string& fault) const {
+std::optional<std::string> LaunchMemory::locate(TensorRole role, const char* access, std::uint64_t address,
+                                                std::size_t& index) const {
   const std::uint64_t offset = address - base_of(role);
   const auto bytes = static_cast<std::uint64_t>(element_bytes(role));
-  if (offset % bytes == 0 && offset / bytes < static_cast<std::uint64_t>(elements(role))) {
-    return static_cast<std::int64_t>(offset / bytes);
-  }
-  fault = misplaced(role, access, address);
-  return -1;
+  index = offset / bytes;
+  if (offset % bytes == 0 && index < static_cast<std::uint64_t>(elements(role))) return std::nullopt;
+  return misplaced(role, access, address);
 }
 
 std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float& value) const {
@@ -183,10 +181,8 @@ std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float
   const TensorRole role = lies_in(TensorRole::residual)  ? TensorRole::residual
                           : lies_in(TensorRole::weights) ? TensorRole::weights
                                                          : TensorRole::input;
-  std::string fault;
-  const std::int64_t element = locate(role, "load from", address, fault);
-  if (element < 0) return fault;
-  const auto index = static_cast<std::size_t>(element);
+  std::size_t index = 0;
+  if (auto fault = locate(role, "load from", address, index)) return fault;
   if (role == TensorRole::weights) {
     value = std::bit_cast<float>(weights_[index]);
   } else {
@@ -234,42 +230,37 @@ std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::ui
 }
 
 std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, float value, const Accessor& who) {
-  std::string fault;
-  const std::int64_t element = locate(TensorRole::output, "store to", address, fault);
-  if (element < 0) return fault;
-  if (is_filling(element)) return std::nullopt;
-  if (!is_written(element)) {
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::output, "store to", address, index)) return fault;
+  if (is_filling(index)) return std::nullopt;
+  if (!is_written(index)) {
     return fmt::format("store to output element {}, which is not the kernel's",
-                       describe_element(TensorRole::output, element));
+                       describe_element(TensorRole::output, index));
   }
-  const auto index = static_cast<std::size_t>(element);
   const std::uint32_t first = output_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
   if (first != 0) {
     return fmt::format("store to output element {} a second time, after {}",
-                       describe_element(TensorRole::output, element), describe_block(first - 1));
+                       describe_element(TensorRole::output, index), describe_block(first - 1));
   }
   output_[index] = value;
   return std::nullopt;
 }
 
 std::optional<std::string> LaunchMemory::load_activity(std::uint64_t address, std::uint32_t& value) const {
-  std::string fault;
-  const std::int64_t element = locate(TensorRole::input_map, "load from", address, fault);
-  if (element < 0) return fault;
-  value = input_map_[static_cast<std::size_t>(element)];
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::input_map, "load from", address, index)) return fault;
+  value = input_map_[index];
   return std::nullopt;
 }
 
 std::optional<std::string> LaunchMemory::store_activity(std::uint64_t address, std::uint32_t value,
                                                         const Accessor& who) {
-  std::string fault;
-  const std::int64_t element = locate(TensorRole::output_map, "store to", address, fault);
-  if (element < 0) return fault;
-  const auto index = static_cast<std::size_t>(element);
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::output_map, "store to", address, index)) return fault;
   const std::uint32_t first = map_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
   if (first != 0) {
     return fmt::format("store to byte {} of the {} a second time, after {}",
-                       describe_element(TensorRole::output_map, element), name_of(TensorRole::output_map),
+                       describe_element(TensorRole::output_map, index), name_of(TensorRole::output_map),
                        describe_block(first - 1));
   }
   output_map_[index] = static_cast<std::uint8_t>(value);
@@ -277,42 +268,40 @@ std::optional<std::string> LaunchMemory::store_activity(std::uint64_t address, s
 }
 
 std::optional<std::string> LaunchMemory::load_partial(std::uint64_t address, float& value, const Accessor& who) const {
-  std::string fault;
-  const std::int64_t element = locate(TensorRole::partials, "scratch load from", address, fault);
-  if (element < 0) return fault;
-  const Partial& partial = partials_[static_cast<std::size_t>(element)];
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::partials, "scratch load from", address, index)) return fault;
+  const Partial& partial = partials_[index];
   const std::uint64_t packed = partial.writer.load(std::memory_order_acquire);
   if (packed == 0) {
     return fmt::format("load of partial sum {}, which nobody has written in this launch",
-                       describe_element(TensorRole::partials, element));
+                       describe_element(TensorRole::partials, index));
   }
   const Accessor writer = unpack(packed);
   if (writer.block != who.block) {
     if (!arrived_[writer.block].load(std::memory_order_acquire) ||
         !arrived_[who.block].load(std::memory_order_acquire)) {
       return fmt::format("load of partial sum {} of {} before both blocks have counted their arrival",
-                         describe_element(TensorRole::partials, element), describe_block(writer.block));
+                         describe_element(TensorRole::partials, index), describe_block(writer.block));
     }
   } else if (writer.thread != who.thread && writer.interval == who.interval) {
     return fmt::format("race on partial sum {}: written by thread {}, without a barrier in between",
-                       describe_element(TensorRole::partials, element), writer.thread);
+                       describe_element(TensorRole::partials, index), writer.thread);
   }
   value = partial.value.load(std::memory_order_relaxed);
   return std::nullopt;
 }
 
 std::optional<std::string> LaunchMemory::store_partial(std::uint64_t address, float value, const Accessor& who) {
-  std::string fault;
-  const std::int64_t element = locate(TensorRole::partials, "scratch store to", address, fault);
-  if (element < 0) return fault;
-  Partial& partial = partials_[static_cast<std::size_t>(element)];
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::partials, "scratch store to", address, index)) return fault;
+  Partial& partial = partials_[index];
   partial.value.store(value, std::memory_order_relaxed);
   const std::uint64_t packed = partial.writer.exchange(pack(who), std::memory_order_acq_rel);
   if (packed != 0) {
     const Accessor writer = unpack(packed);
     if (writer.block != who.block || writer.thread != who.thread) {
       return fmt::format("store to partial sum {}, which {}, thread {} has written",
-                         describe_element(TensorRole::partials, element), describe_block(writer.block), writer.thread);
+                         describe_element(TensorRole::partials, index), describe_block(writer.block), writer.thread);
     }
   }
   return std::nullopt;
@@ -320,11 +309,10 @@ std::optional<std::string> LaunchMemory::store_partial(std::uint64_t address, fl
 
 std::optional<std::string> LaunchMemory::count_arrival(std::uint64_t address, std::uint32_t last, std::uint32_t& old,
                                                        const Accessor& who) {
-  std::string fault;
-  const std::int64_t element = locate(TensorRole::counters, "count of an arrival in", address, fault);
-  if (element < 0) return fault;
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::counters, "count of an arrival in", address, index)) return fault;
   arrived_[who.block].store(true, std::memory_order_release);
-  std::atomic<std::uint32_t>& counter = counters_[static_cast<std::size_t>(element)];
+  std::atomic<std::uint32_t>& counter = counters_[index];
   old = counter.load(std::memory_order_relaxed);
   while (!counter.compare_exchange_weak(old, old >= last ? 0 : old + 1, std::memory_order_acq_rel)) {
   }

@@ -88,9 +88,9 @@ class LaunchMemory {
 
   std::optional<std::string> load_other(std::uint64_t address, float& value) const;
   std::int64_t elements(TensorRole role) const;
-  // The element at `address`, or -1 and the fault.
-  std::int64_t locate(TensorRole role, const char* access, std::uint64_t address, std::string& fault) const;
-  TensorPlace place(const KernelTensor& tensor, std::int64_t element) const;
+  // Which element lies at `address`.
+  std::optional<std::string> locate(TensorRole role, const char* access, std::uint64_t address,
+                                    std::size_t& index) const;
   bool is_filling(std::int64_t output_element) const;
   bool is_written(std::int64_t output_element) const;
   std::string misplaced(TensorRole wanted, const char* access, std::uint64_t address) const;
