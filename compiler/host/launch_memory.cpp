@@ -33,6 +33,9 @@ constexpr std::int64_t element_bytes(TensorRole role) {
   return role == TensorRole::input_map || role == TensorRole::output_map ? 1 : 4;
 }
 
+// The role whose range the address lies in, or a number that is none.
+constexpr std::uint64_t range_of(std::uint64_t address) { return (address ^ kNoSuchMemory) >> kRangeBits; }
+
 // Who wrote a partial sum: block (counted from 1), thread and barrier interval, packed.
 constexpr int kIntervalBits = 21, kThreadBits = 11;
 constexpr std::uint64_t kLastInterval = (std::uint64_t{1} << kIntervalBits) - 1;
@@ -60,48 +63,22 @@ LaunchMemory::LaunchMemory(const KernelForm& form, const HostLaunchArguments& ar
       partials_per_tile_(form.launch.workspace_bytes_per_tile / kWordBytes),
       width_(grid_width(form.launch, arguments.batch)),
       input_base_(base_of(TensorRole::input)),
-      input_(arguments.input),
-      residual_(arguments.residual),
-      weights_(arguments.weights),
-      output_(arguments.output),
-      input_map_(arguments.input_map),
-      output_map_(arguments.output_map),
-      partial_count_(partials_per_tile_ * tile_count(form.launch, arguments.batch)),
-      counter_count_(form.launch.counters_per_tile * tile_count(form.launch, arguments.batch)),
-      block_count_(width_ * form.launch.slices),
-      output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output_.size())),
-      map_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(output_map_.size())),
-      partials_(std::make_unique<Partial[]>(static_cast<std::size_t>(partial_count_))),
-      counters_(std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(counter_count_))),
-      arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(block_count_))) {}
-
-std::int64_t LaunchMemory::elements(TensorRole role) const {
-  const auto count = [](const auto& span) { return static_cast<std::int64_t>(span.size()); };
-  switch (role) {
-    case TensorRole::input:
-      return count(input_);
-    case TensorRole::residual:
-      return count(residual_);
-    case TensorRole::output:
-      return count(output_);
-    case TensorRole::weights:
-      return count(weights_);
-    case TensorRole::partials:
-      return partial_count_;
-    case TensorRole::counters:
-      return counter_count_;
-    case TensorRole::input_map:
-      return count(input_map_);
-    case TensorRole::output_map:
-      return count(output_map_);
-  }
-  return 0;
-}
+      arguments_(arguments),
+      elements_({std::ssize(arguments.input), std::ssize(arguments.residual), std::ssize(arguments.output),
+                 std::ssize(arguments.weights), partials_per_tile_ * tile_count(form.launch, arguments.batch),
+                 form.launch.counters_per_tile * tile_count(form.launch, arguments.batch),
+                 std::ssize(arguments.input_map), std::ssize(arguments.output_map)}),
+      output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(arguments.output.size())),
+      map_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(arguments.output_map.size())),
+      partials_(std::make_unique<Partial[]>(static_cast<std::size_t>(elements(TensorRole::partials)))),
+      counters_(
+          std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(elements(TensorRole::counters)))),
+      arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(width_ * form.launch.slices))) {}
 
 std::uint64_t LaunchMemory::base(TensorRole role) const { return elements(role) == 0 ? 0 : base_of(role); }
 
 bool LaunchMemory::is_weight(std::uint64_t address) const {
-  return (address ^ kNoSuchMemory) >> kRangeBits == static_cast<std::uint64_t>(TensorRole::weights);
+  return range_of(address) == static_cast<std::uint64_t>(TensorRole::weights);
 }
 
 std::string LaunchMemory::describe_block(std::uint32_t block) const {
@@ -142,8 +119,8 @@ bool LaunchMemory::is_written(std::int64_t output_element) const {
 }
 
 std::string LaunchMemory::misplaced(TensorRole wanted, const char* access, std::uint64_t address) const {
-  const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
-  if (range >= std::uint64_t{kRoles}) {
+  const std::uint64_t range = range_of(address);
+  if (range >= kRoles) {
     return fmt::format("{} {} at address {:#x}, which belongs to no buffer of the launch", access, name_of(wanted),
                        address);
   }
@@ -176,17 +153,15 @@ std::optional<std::string> LaunchMemory::locate(TensorRole role, const char* acc
 }
 
 std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float& value) const {
-  const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
-  const auto lies_in = [&](TensorRole role) { return range == static_cast<std::uint64_t>(role); };
-  const TensorRole role = lies_in(TensorRole::residual)  ? TensorRole::residual
-                          : lies_in(TensorRole::weights) ? TensorRole::weights
-                                                         : TensorRole::input;
+  const auto range = static_cast<TensorRole>(range_of(address));
+  const bool is_known = range == TensorRole::residual || range == TensorRole::weights;
+  const TensorRole role = is_known ? range : TensorRole::input;
   std::size_t index = 0;
   if (auto fault = locate(role, "load from", address, index)) return fault;
   if (role == TensorRole::weights) {
-    value = std::bit_cast<float>(weights_[index]);
+    value = std::bit_cast<float>(arguments_.weights[index]);
   } else {
-    value = role == TensorRole::residual ? residual_[index] : input_[index];
+    value = role == TensorRole::residual ? arguments_.residual[index] : arguments_.input[index];
   }
   return std::nullopt;
 }
@@ -194,8 +169,8 @@ std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float
 std::optional<std::string> LaunchMemory::check_quad(const char* access, std::uint64_t address) const {
   constexpr std::uint64_t kQuadBytes = 16;
   if (address % kQuadBytes == 0) return std::nullopt;
-  const std::uint64_t range = (address ^ kNoSuchMemory) >> kRangeBits;
-  if (range >= std::uint64_t{kRoles}) {
+  const std::uint64_t range = range_of(address);
+  if (range >= kRoles) {
     return fmt::format("{} of four words at address {:#x}, which belongs to no buffer of the launch", access, address);
   }
   const auto role = static_cast<TensorRole>(range);
@@ -210,7 +185,8 @@ std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::ui
   const TensorRole role = of_weights ? TensorRole::weights : TensorRole::input;
   // Words are copied as they are, whatever they mean.
   const std::span<const float> source =
-      of_weights ? std::span(reinterpret_cast<const float*>(weights_.data()), weights_.size()) : input_;
+      of_weights ? std::span(reinterpret_cast<const float*>(arguments_.weights.data()), arguments_.weights.size())
+                 : arguments_.input;
   const std::uint64_t offset = address - base(role);
   if (offset >= source.size_bytes() || offset % kWordBytes != 0) return misplaced(role, "bulk copy from", address);
   if (offset % kBulkBytes != 0) {
@@ -242,14 +218,14 @@ std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, flo
     return fmt::format("store to output element {} a second time, after {}",
                        describe_element(TensorRole::output, index), describe_block(first - 1));
   }
-  output_[index] = value;
+  arguments_.output[index] = value;
   return std::nullopt;
 }
 
 std::optional<std::string> LaunchMemory::load_activity(std::uint64_t address, std::uint32_t& value) const {
   std::size_t index = 0;
   if (auto fault = locate(TensorRole::input_map, "load from", address, index)) return fault;
-  value = input_map_[index];
+  value = arguments_.input_map[index];
   return std::nullopt;
 }
 
@@ -263,7 +239,7 @@ std::optional<std::string> LaunchMemory::store_activity(std::uint64_t address, s
                        describe_element(TensorRole::output_map, index), name_of(TensorRole::output_map),
                        describe_block(first - 1));
   }
-  output_map_[index] = static_cast<std::uint8_t>(value);
+  arguments_.output_map[index] = static_cast<std::uint8_t>(value);
   return std::nullopt;
 }
 
@@ -335,7 +311,7 @@ std::optional<std::string> LaunchMemory::incomplete() const {
     return fmt::format("byte {} of the {} was not written by any thread", describe_element(TensorRole::output_map, i),
                        name_of(TensorRole::output_map));
   }
-  for (std::int64_t i = 0; i < counter_count_; ++i) {
+  for (std::int64_t i = 0; i < elements(TensorRole::counters); ++i) {
     const std::uint32_t value = counters_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed);
     if (value != 0) return fmt::format("arrival counter {} is {} after the launch, not zero", i, value);
   }

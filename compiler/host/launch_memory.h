@@ -9,6 +9,7 @@
 // without its subject.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,7 @@
 
 namespace burin {
 
-inline constexpr int kRoles = 8;  // of TensorRole
+inline constexpr std::size_t kRoles = names_of(TensorRole{}).names.size();
 
 // What a launch is given: for each tensor of the kernel's form, its words from its first one on, or the bytes of a map.
 struct HostLaunchArguments {
@@ -55,8 +56,8 @@ class LaunchMemory {
   // Loads a value of the input, the residual or the weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
     const std::uint64_t offset = address - input_base_;
-    if (offset < input_.size_bytes() && offset % kWordBytes == 0) {
-      value = input_[offset / kWordBytes];
+    if (offset < arguments_.input.size_bytes() && offset % kWordBytes == 0) {
+      value = arguments_.input[offset / kWordBytes];
       return std::nullopt;
     }
     return load_other(address, value);
@@ -87,7 +88,7 @@ class LaunchMemory {
   };
 
   std::optional<std::string> load_other(std::uint64_t address, float& value) const;
-  std::int64_t elements(TensorRole role) const;
+  std::int64_t elements(TensorRole role) const { return elements_[static_cast<std::size_t>(role)]; }
   // Which element lies at `address`.
   std::optional<std::string> locate(TensorRole role, const char* access, std::uint64_t address,
                                     std::size_t& index) const;
@@ -103,12 +104,8 @@ class LaunchMemory {
   std::int64_t partials_per_tile_ = 0;
   std::int64_t width_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;
-  std::span<const float> input_, residual_;
-  std::span<const std::uint32_t> weights_;
-  std::span<float> output_;
-  std::span<const std::uint8_t> input_map_;
-  std::span<std::uint8_t> output_map_;
-  std::int64_t partial_count_ = 0, counter_count_ = 0, block_count_ = 0;
+  HostLaunchArguments arguments_;
+  std::array<std::int64_t, kRoles> elements_{};
   std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;  // block, counted from 1
   std::unique_ptr<std::atomic<std::uint32_t>[]> map_writer_;     // the same
   std::unique_ptr<Partial[]> partials_;
