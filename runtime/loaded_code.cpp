@@ -141,7 +141,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
   const DriverTable& driver = *loaded->device->driver;
   check(driver, driver.cuModuleGetFunction(&loaded->function, loaded->module, kernel.symbol.c_str()),
         "cuModuleGetFunction", what);
-  check_parameters(*loaded, what);
+  if (binary.kind == BinaryKind::ptx) check_parameters(*loaded, what);
   configure_function(*loaded, what);
   if (!kernel.weights.empty()) {
     loaded->weights = DeviceBuffer(device, std::span<const char>(*package->files.at(kernel.weights).content()));
