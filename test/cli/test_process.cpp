@@ -60,7 +60,7 @@ TEST_CASE("process: a signal leaves the old output or the new one, and nothing e
   const Prepared prepared;
   std::mt19937 random(3);
   int ended = 0;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 12; ++round) {
     write_file(prepared.folder / "x.burin", "old");
     const pid_t child = ::fork();
     REQUIRE(child >= 0);

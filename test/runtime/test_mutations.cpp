@@ -134,7 +134,7 @@ TEST_CASE("mutations: the samples run within their memory") {
 
 TEST_CASE("mutations: a manifest is refused or runs within its memory") {
   const char* more = std::getenv("BURIN_MUTATIONS");
-  const int rounds = more == nullptr ? 1500 : std::atoi(more);
+  const int rounds = more == nullptr ? 800 : std::atoi(more);
   Mutator mutator(20261123);
   Count count;
   const std::vector<std::string> texts = sample_texts();
