@@ -65,7 +65,7 @@ void add_cubin(PackagedKernel& kernel, const std::string& arch, AssembledKernel 
   binary.code_bytes = assembled.code_bytes;
 }
 
-// Of PTX that burin made: an assembler that refuses it is at fault, not the user's input.
+// Assembles PTX that burin made: an assembler that refuses it is at fault, not the user's input.
 AssembledKernel assemble_own(const std::string& ptx, const std::string& arch, const std::string& symbol) {
   try {
     return assemble(ptx, arch, symbol);

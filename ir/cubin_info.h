@@ -19,7 +19,7 @@ struct CubinFunction {
   int registers = -1;    // per thread; -1 when the cubin does not say
   int frame_bytes = -1;  // of this function alone
   bool entry = false;    // a kernel
-  // Of a kernel.
+  // A kernel alone has these.
   std::vector<CubinParameter> parameters;
   int parameter_bytes = 0;  // of all, as the cubin says it apart from them
   int shared_bytes = 0;     // static, with what the driver reserves for itself
