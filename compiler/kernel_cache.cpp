@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <locale>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -134,9 +135,10 @@ void KernelCache::trim() const {
   std::vector<Entry> entries;
   std::int64_t sum = 0;
   for (const fs::directory_entry& file : fs::directory_iterator(folder_, error)) {
-    // Temporary files are of processes that were killed, where they are old.
-    if (const fs::path kind = file.path().extension(); kind != ".burin" && kind != ".choice" && kind != ".tmp")
-      continue;
+    // A temporary file of burin's own is of a process that was killed, where it is old. Others' files are theirs.
+    const fs::path kind = file.path().extension();
+    const bool temporary = kind == ".tmp" && file.path().filename().string().starts_with(".burin-");
+    if (kind != ".burin" && kind != ".choice" && !temporary) continue;
     const auto bytes = static_cast<std::int64_t>(file.file_size(error));
     if (error) continue;
     entries.push_back({file.path(), file.last_write_time(error), bytes});
@@ -162,6 +164,7 @@ std::optional<Choice> KernelCache::find_choice(const std::string& key) const {
   fs::last_write_time(choice_path(key), fs::file_time_type::clock::now(), error);
   Choice choice;
   std::istringstream words(text);
+  words.imbue(std::locale::classic());
   int count = 0;
   words >> choice.candidate.provider >> choice.candidate.symbol >> count;
   for (KernelOption option; count > 0 && words >> option.provider >> option.us >> option.measured; --count) {
