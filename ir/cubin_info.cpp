@@ -7,6 +7,8 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "ir/error.h"
 #include "ir/printable.h"
@@ -21,8 +23,8 @@ constexpr int kRegisterShift = 24;                  // older cubins keep the reg
 
 // Formats and attributes of .nv.info records. Only records of format `sized` have more than four bytes.
 constexpr std::uint8_t kFormatNone = 1, kFormatByte = 2, kFormatHalf = 3, kFormatSized = 4;
-constexpr std::uint8_t kAttributeFrameSize = 0x11, kAttributeParameter = 0x17, kAttributeParameterBytes = 0x19,
-                       kAttributeRegisters = 0x2f;
+constexpr std::uint8_t kAttributeParameterBank = 0x0a, kAttributeFrameSize = 0x11, kAttributeParameter = 0x17,
+                       kAttributeParameterBytes = 0x19, kAttributeRegisters = 0x2f;
 constexpr int kParameterBytesShift = 18;  // of a parameter's third word
 // The flags hold the compute capability: in their lowest byte, and from this version of the ABI on in the next.
 constexpr unsigned char kAbiOfLaterFlags = 8;
@@ -30,7 +32,8 @@ constexpr int kLaterComputeShift = 8;
 
 constexpr std::string_view kCode = ".text.", kInfo = ".nv.info", kKernelInfo = ".nv.info.", kShared = ".nv.shared.";
 
-constexpr std::size_t kMaxFunctions = 1000, kMaxNameBytes = 1024;
+constexpr std::size_t kMaxSections = 100'000, kMaxFunctions = 1000, kMaxNameBytes = 1024, kMaxEntriesTold = 8;
+constexpr int kMaxParameters = 64;
 
 class CubinReader {
  public:
@@ -95,8 +98,8 @@ std::vector<Section> read_sections(const CubinReader& reader, const Elf64_Ehdr& 
   const auto first = reader.at<Elf64_Shdr>(header.e_shoff, "section header 0");
   if (count == 0) count = first.sh_size;
   if (names == SHN_XINDEX) names = first.sh_link;
-  if (count > std::numeric_limits<std::uint32_t>::max()) {
-    fail(ErrorKind::bad_input, "malformed cubin: {} sections", count);
+  if (count > kMaxSections) {
+    fail(ErrorKind::bad_input, "malformed cubin: {} sections are more than {}", count, kMaxSections);
   }
   reader.range(header.e_shoff, count * sizeof(Elf64_Shdr), "the table of sections");
 
@@ -156,20 +159,28 @@ Attributes read_symbol_attributes(std::string_view records) {
 // What a section .nv.info.SYMBOL says of that kernel. Its parameters stand in any order.
 struct KernelAttributes {
   std::map<int, CubinParameter> parameters;
-  int parameter_bytes = 0;
+  std::optional<int> parameter_bytes, bank_bytes;  // of all; said twice
 };
 
 KernelAttributes read_kernel_attributes(std::string_view records) {
   KernelAttributes found;
   read_attributes(records, [&](std::uint8_t attribute, std::string_view bytes) {
     const CubinReader value(bytes);
+    const auto set_once = [](std::optional<int>& bytes, int size) {
+      if (std::exchange(bytes, size)) fail(ErrorKind::bad_input, "malformed cubin: a kernel's attribute stands twice");
+    };
     if (attribute == kAttributeParameterBytes) {
-      found.parameter_bytes = value.at<std::uint16_t>(0, "the size of the parameters");
+      set_once(found.parameter_bytes, value.at<std::uint16_t>(0, "the size of the parameters"));
+    } else if (attribute == kAttributeParameterBank) {
+      set_once(found.bank_bytes, value.at<std::uint16_t>(6, "the size of the parameters' bank"));
     } else if (attribute == kAttributeParameter) {
       const int ordinal = value.at<std::uint16_t>(4, "a parameter's number");
       const CubinParameter parameter{
           .offset = value.at<std::uint16_t>(6, "a parameter's offset"),
           .bytes = static_cast<int>(value.at<std::uint32_t>(8, "a parameter's size") >> kParameterBytesShift)};
+      if (ordinal >= kMaxParameters) {
+        fail(ErrorKind::bad_input, "malformed cubin: a parameter is number {}, more than {}", ordinal, kMaxParameters);
+      }
       if (!found.parameters.emplace(ordinal, parameter).second) {
         fail(ErrorKind::bad_input, "malformed cubin: two parameters are number {}", ordinal);
       }
@@ -196,7 +207,11 @@ struct SymbolTable {
 void add_kernel(const KernelSections& kernels, CubinFunction& function) {
   function.entry = true;
   if (const auto found = kernels.attributes.find(function.name); found != kernels.attributes.end()) {
-    function.parameter_bytes = found->second.parameter_bytes;
+    function.parameter_bytes = found->second.parameter_bytes.value_or(0);
+    if (found->second.bank_bytes.value_or(function.parameter_bytes) != function.parameter_bytes) {
+      fail(ErrorKind::bad_input, "malformed cubin: the kernel {} has {} bytes of parameters, and a bank of {}",
+           printable(function.name), function.parameter_bytes, *found->second.bank_bytes);
+    }
     for (const auto& [ordinal, parameter] : found->second.parameters) {
       if (ordinal != static_cast<int>(function.parameters.size())) {
         fail(ErrorKind::bad_input, "malformed cubin: the kernel {} has a parameter {}, and no parameter {}",
@@ -213,6 +228,7 @@ void add_kernel(const KernelSections& kernels, CubinFunction& function) {
 void read_symbols(const SymbolTable& table, const std::vector<Section>& sections, const Attributes& attributes,
                   const KernelSections& kernels, CubinInfo& info) {
   const CubinReader symbols(table.symbols);
+  std::set<std::string> names;
   for (std::uint32_t i = 0; i < table.symbols.size() / sizeof(Elf64_Sym); ++i) {
     const auto symbol = symbols.at<Elf64_Sym>(i * sizeof(Elf64_Sym), "a symbol");
     if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF) continue;
@@ -221,15 +237,23 @@ void read_symbols(const SymbolTable& table, const std::vector<Section>& sections
     }
     CubinFunction& function = info.functions.emplace_back();
     function.name = name_in(table.names, symbol.st_name, "the symbol name at");
+    if (!names.insert(function.name).second) {
+      fail(ErrorKind::bad_input, "malformed cubin: two functions are named {}", printable(function.name));
+    }
+    const bool own_code = symbol.st_shndx < sections.size() &&
+                          sections[symbol.st_shndx].name == fmt::format("{}{}", kCode, function.name);
     function.registers = value_of(attributes.registers, i).value_or(-1);
     function.frame_bytes = value_of(attributes.frames, i).value_or(-1);
-    if (function.registers < 0 && symbol.st_shndx < sections.size()) {
+    if (function.registers < 0 && own_code) {
       const std::uint32_t registers = sections[symbol.st_shndx].header.sh_info >> kRegisterShift;
-      if (registers > 0 && sections[symbol.st_shndx].name == fmt::format("{}{}", kCode, function.name)) {
-        function.registers = static_cast<int>(registers);
-      }
+      if (registers > 0) function.registers = static_cast<int>(registers);
     }
-    if ((symbol.st_other & kEntryFlag) != 0) add_kernel(kernels, function);
+    if ((symbol.st_other & kEntryFlag) == 0) continue;
+    if (!own_code) {
+      fail(ErrorKind::bad_input, "malformed cubin: the kernel {} is not in a section of its own",
+           printable(function.name));
+    }
+    add_kernel(kernels, function);
   }
 }
 
@@ -244,9 +268,12 @@ const CubinFunction* CubinInfo::find(std::string_view symbol) const {
 
 std::string CubinInfo::entries() const {
   std::string names;
+  std::size_t count = 0;
   for (const CubinFunction& function : functions) {
-    if (function.entry) names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(function.name));
+    if (!function.entry || ++count > kMaxEntriesTold) continue;
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", printable(function.name));
   }
+  if (count > kMaxEntriesTold) names += fmt::format(" and {} more", count - kMaxEntriesTold);
   return names.empty() ? "none" : names;
 }
 
@@ -255,32 +282,47 @@ CubinInfo read_cubin(std::string_view cubin) {
   CubinInfo info;
   info.compute = read_compute(reader.at<Elf64_Ehdr>(0, "the ELF header"));
   const std::vector<Section> sections = read_sections(reader, reader.at<Elf64_Ehdr>(0, "the ELF header"));
-  // No two sections share bytes, so that what is read of all of them is bounded by the file.
+  // The sections that are read are together no larger than the file, and so is what is read.
   std::uint64_t left = cubin.size();
   const auto content = [&](const Section& section, const char* what) {
     const std::string_view bytes = reader.range(section.header.sh_offset, section.header.sh_size, what);
-    if (bytes.size() > left) fail(ErrorKind::bad_input, "malformed cubin: its sections share bytes");
+    if (bytes.size() > left) fail(ErrorKind::bad_input, "malformed cubin: its sections are larger than it");
     left -= bytes.size();
     return bytes;
+  };
+  // What stands twice, or looks like another kind of section, could be read by the driver in another way than here.
+  std::set<std::string_view> read;
+  const auto check = [&](const Section& section, std::uint32_t type) {
+    if (section.header.sh_type == type && read.insert(section.name).second) return;
+    fail(ErrorKind::bad_input, "malformed cubin: the section {} stands twice, or is of type {}",
+         printable(section.name), section.header.sh_type);
   };
   Attributes attributes;
   KernelSections kernels;
   for (const Section& section : sections) {
-    const std::uint32_t type = section.header.sh_type;
-    if (section.name.starts_with(kCode) && type == SHT_PROGBITS) {
+    if (section.name.starts_with(kCode)) {
+      check(section, SHT_PROGBITS);
       info.code_bytes += static_cast<std::int64_t>(content(section, "a section of code").size());
-    } else if (section.name == kInfo && type == kSectionInfo) {
+    } else if (section.name == kInfo) {
+      check(section, kSectionInfo);
       attributes = read_symbol_attributes(content(section, "the section .nv.info"));
-    } else if (section.name.starts_with(kKernelInfo) && type == kSectionInfo) {
-      kernels.attributes[section.name.substr(kKernelInfo.size())] =
-          read_kernel_attributes(content(section, "a kernel's section .nv.info"));
-    } else if (section.name.starts_with(kShared) && type == SHT_NOBITS) {
+    } else if (section.name.starts_with(kKernelInfo)) {
+      check(section, kSectionInfo);
+      const std::string_view symbol = section.name.substr(kKernelInfo.size());
+      const std::uint32_t code = section.header.sh_info;
+      if (code >= sections.size() || sections[code].name != fmt::format("{}{}", kCode, symbol)) {
+        fail(ErrorKind::bad_input, "malformed cubin: the section {} is of other code", printable(section.name));
+      }
+      kernels.attributes[symbol] = read_kernel_attributes(content(section, "a kernel's section .nv.info"));
+    } else if (section.name.starts_with(kShared)) {
+      check(section, SHT_NOBITS);
       kernels.shared_bytes[section.name.substr(kShared.size())] = section.header.sh_size;
     }
   }
   for (const auto& [symbol, bytes] : attributes.frames) info.frame_bytes = std::max(info.frame_bytes, bytes);
   for (const Section& section : sections) {
     if (section.header.sh_type != SHT_SYMTAB) continue;
+    if (!info.functions.empty()) fail(ErrorKind::bad_input, "malformed cubin: it has two tables of symbols");
     if (section.header.sh_link >= sections.size()) {
       fail(ErrorKind::bad_input, "malformed cubin: the symbols' names are in section {} of {}", section.header.sh_link,
            sections.size());

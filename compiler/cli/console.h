@@ -16,8 +16,8 @@ enum class Verbosity { quiet, normal, verbose };
 void set_verbosity(Verbosity verbosity);
 
 // To be called first. A standard stream that is closed takes nothing from then on: else the next file that is opened
-// would be it, and messages would land there. A file that may not grow further is an error of who writes it, not the end
-// of the process.
+// would be it, and messages would land there. A file that may not grow further is an error of who writes it, not the
+// end of the process.
 void prepare_streams();
 
 // As it is, to stderr.

@@ -6,6 +6,7 @@
 #include "test/catch.h"
 #include "test/package/cubin_builder.h"
 #include "test/scratch_folder.h"
+#include "test/thrown.h"
 
 using burin::CubinInfo;
 using burin::CubinParameter;
@@ -154,7 +155,7 @@ TEST_CASE("cubin_info: offsets and sizes beyond the file") {
 
 TEST_CASE("cubin_info: what would cost more than the file is worth is refused") {
   CubinBuilder builder;
-  builder.functions.assign(1001, {"f", 8, 0, false, ""});
+  for (int i = 0; i <= 1000; ++i) builder.functions.push_back({"f" + std::to_string(i), 8, 0, false, ""});
   CHECK_THROWS_WITH(read_cubin(builder.build()), Contains("more than 1000 functions"));
   builder.functions.assign(1, {std::string(1025, 'f'), 8, 0, true, ""});
   CHECK_THROWS_WITH(read_cubin(builder.build()), Contains("longer than 1024 bytes"));
@@ -165,7 +166,32 @@ TEST_CASE("cubin_info: what would cost more than the file is worth is refused") 
     shared = with_section(shared, code, &Elf64_Shdr::sh_offset, Elf64_Off{0});
     shared = with_section(shared, code, &Elf64_Shdr::sh_size, Elf64_Xword{good.size()});
   }
-  CHECK_THROWS_WITH(read_cubin(shared), Contains("share bytes"));
+  CHECK_THROWS_WITH(read_cubin(shared), Contains("larger than it"));
+}
+
+TEST_CASE("cubin_info: what could be read in two ways is refused") {
+  const auto fault_of = [](const CubinBuilder& builder) {
+    return burin_test::error_of([&] { read_cubin(builder.build()); });
+  };
+  CubinBuilder builder = two_functions();
+  builder.functions.push_back(builder.functions[1]);
+  CHECK_THAT(fault_of(builder), Contains("the section .text.k stands twice"));
+  builder.functions[2] = {"j", 8, 0, false, ""};
+  std::string twice = builder.build();
+  const std::size_t names = twice.find(std::string("k\0j", 3));
+  REQUIRE(names != std::string::npos);
+  twice[names + 2] = 'k';
+  CHECK_THROWS_WITH(read_cubin(twice), Contains("two functions are named k"));
+  builder = two_functions();
+  builder.functions[1].parameters.assign(65, 4);
+  CHECK_THAT(fault_of(builder), Contains("a parameter is number 64"));
+  // Sections: 4 and 5 are code, 6 what is said of k, 7 its shared memory.
+  const std::string good = two_functions().build();
+  CHECK_THROWS_WITH(read_cubin(with_section(good, 6, &Elf64_Shdr::sh_info, Elf64_Word{4})), Contains("of other code"));
+  CHECK_THROWS_WITH(read_cubin(with_section(good, 6, &Elf64_Shdr::sh_type, Elf64_Word{SHT_PROGBITS})),
+                    Contains("the section .nv.info.k stands twice, or is of type 1"));
+  CHECK_THROWS_WITH(read_cubin(with_section(good, 7, &Elf64_Shdr::sh_type, Elf64_Word{SHT_PROGBITS})),
+                    Contains("the section .nv.shared.k stands twice, or is of type 1"));
 }
 
 TEST_CASE("cubin_info: parameters that stand twice or are missing") {

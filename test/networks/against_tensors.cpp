@@ -20,8 +20,8 @@
 
 #include "compiler/import/import.h"
 #include "compiler/import/npy.h"
-#include "compiler/network/reference_network.h"
 #include "compiler/network/passes.h"
+#include "compiler/network/reference_network.h"
 #include "ir/error.h"
 
 namespace {

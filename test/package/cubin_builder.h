@@ -102,9 +102,11 @@ struct CubinBuilder {
       place(header, content);
       return header;
     };
-    for (const Function& function : functions) {
+    for (std::size_t i = 0; i < functions.size(); ++i) {
+      const Function& function = functions[i];
       if (!function.entry) continue;
-      add(".nv.info." + function.name, 0x70000000, parameter_records(function.parameters));
+      add(".nv.info." + function.name, 0x70000000, parameter_records(function.parameters)).sh_info =
+          static_cast<Elf64_Word>(4 + i);
       if (function.static_shared > 0) {
         add(".nv.shared." + function.name, SHT_NOBITS, "").sh_size = function.static_shared;
       }
