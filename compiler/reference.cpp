@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "compiler/parallel_for.h"
 #include "ir/baked_plan.h"
@@ -139,19 +140,64 @@ std::vector<double> pooled(const ConvShape& shape, std::vector<double> values) {
   return reference_pool(*shape.epilogue.pool, shape.conv_h(), shape.conv_w(), values);
 }
 
-// Before the pool.
+// The sums before the activation, with bias and residual. With `absolute`, of their terms without signs.
+template <typename Value>
+std::vector<double> sums_of(const ConvLayer& layer, int batch, std::span<const Value> input,
+                            std::span<const Value> residual, bool absolute) {
+  check_arguments(layer, batch, input, residual);
+  const Epilogue& epilogue = layer.shape.epilogue;
+  const auto term = [absolute](double value) { return absolute ? std::abs(value) : value; };
+  std::vector<Value> positive;
+  if (absolute) {
+    positive.assign(input.begin(), input.end());
+    for (Value& x : positive) x = std::abs(x);
+    input = positive;
+  }
+  std::vector<double> sums = sum_taps(layer, batch, input, absolute);
+  for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
+    if (epilogue.bias) sums[i] += term(layer.bias[k]);
+    if (epilogue.residual) sums[i] += term(residual[i]);
+  });
+  return sums;
+}
+
+std::vector<double> activated(const Epilogue& epilogue, std::vector<double> sums) {
+  for (double& sum : sums) sum = reference_activation(epilogue.activation, epilogue.leaky_slope, sum);
+  return sums;
+}
+
 template <typename Value>
 std::vector<double> convolve(const ConvLayer& layer, int batch, std::span<const Value> input,
                              std::span<const Value> residual) {
-  check_arguments(layer, batch, input, residual);
-  const Epilogue& epilogue = layer.shape.epilogue;
-  std::vector<double> result = sum_taps(layer, batch, input, false);
-  for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
-    if (epilogue.bias) result[i] += layer.bias[k];
-    if (epilogue.residual) result[i] += residual[i];
-    result[i] = reference_activation(epilogue.activation, epilogue.leaky_slope, result[i]);
-  });
-  return result;
+  return pooled(layer.shape, activated(layer.shape.epilogue, sums_of(layer, batch, input, residual, false)));
+}
+
+// Of a sum that is not stored yet.
+double sum_tolerance(const Arithmetic& arithmetic, double magnitude) {
+  const double terms = arithmetic.longest_reduction;
+  double tolerance = kToleranceFactor * epsilon_of(ElementType::f32) * std::sqrt(terms + 1) * magnitude;
+  if (arithmetic.precision == Precision::fp16x2) {
+    const double together = arithmetic.promote_every > 0 ? std::min<double>(arithmetic.promote_every, terms) : terms;
+    tolerance += kHalfToleranceFactor * epsilon_of(ElementType::f16) * std::sqrt(together + 1) * magnitude;
+    tolerance += terms * smallest_of(ElementType::f16);
+  }
+  return tolerance;
+}
+
+// The same once it is.
+double stored_tolerance(ElementType element, double expected, double tolerance) {
+  if (element != ElementType::f32) {
+    tolerance += epsilon_of(element) / 2 * (std::abs(expected) + tolerance) + smallest_of(element) / 2;
+  }
+  return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
+}
+
+// Where an activation turns from falling to rising.
+std::optional<double> turning_point(Activation activation, float leaky_slope) {
+  constexpr double kSiluLowest = -1.2784645427610738;
+  if (activation == Activation::silu) return kSiluLowest;
+  if (activation == Activation::leaky_relu && leaky_slope < 0) return 0.0;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -195,36 +241,58 @@ double reference_activation(Activation activation, float leaky_slope, double x) 
 
 std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
                                           std::span<const float> residual) {
-  return pooled(layer.shape, convolve(layer, batch, input, residual));
+  return convolve(layer, batch, input, residual);
 }
 
 std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch, std::span<const double> input,
                                               std::span<const double> residual) {
-  return pooled(layer.shape, convolve(layer, batch, input, residual));
+  return convolve(layer, batch, input, residual);
 }
 
-std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::span<const float> input,
-                                        std::span<const float> residual) {
-  check_arguments(layer, batch, input, residual);
-  const Epilogue& epilogue = layer.shape.epilogue;
-  std::vector<float> positive(input.begin(), input.end());
-  for (float& x : positive) x = std::abs(x);
-  std::vector<double> result = sum_taps(layer, batch, std::span<const float>(positive), true);
-  // The largest slope of the activation: by how much it can stretch an error.
-  const bool leaky = epilogue.activation == Activation::leaky_relu;
-  const double slope = leaky ? std::max(1.0, std::abs(static_cast<double>(epilogue.leaky_slope))) : 1.0;
-  for_each_output(layer.shape, batch, [&](std::size_t i, std::size_t k) {
-    if (epilogue.bias) result[i] += std::abs(layer.bias[k]);
-    if (epilogue.residual) result[i] += std::abs(residual[i]);
-    result[i] *= slope;
-  });
-  // These two are computed with rounding of their own, also where the sum is nearly zero: sigmoid(0) is 0.5.
-  if (epilogue.activation == Activation::sigmoid || epilogue.activation == Activation::silu) {
-    const std::vector<double> outputs = convolve(layer, batch, input, residual);
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] += std::abs(outputs[i]);
+ConvolutionReference::ConvolutionReference(const ConvLayer& layer, int batch, std::span<const float> input,
+                                           std::span<const float> residual)
+    : shape_(layer.shape),
+      sums_(sums_of(layer, batch, input, residual, false)),
+      magnitudes_(sums_of(layer, batch, input, residual, true)),
+      outputs_(pooled(shape_, activated(shape_.epilogue, sums_))) {}
+
+std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmetic,
+                                                     std::span<const double> sum_errors) const {
+  BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
+  BURIN_CHECK(sum_errors.empty() || sum_errors.size() == sums_.size(), "{} errors of {} sums", sum_errors.size(),
+              sums_.size());
+  const Epilogue& epilogue = shape_.epilogue;
+  std::vector<double> errors(sums_.size());
+  for (std::size_t i = 0; i < errors.size(); ++i) {
+    const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
+    errors[i] = activation_error(epilogue.activation, epilogue.leaky_slope, sums_[i], error);
   }
-  // The largest error of a window bounds that of its maximum, and their mean that of its average.
-  return pooled(layer.shape, std::move(result));
+  // The largest error of a window bounds that of its maximum, and their mean that of its average, which adds up anew.
+  errors = pooled(shape_, std::move(errors));
+  if (epilogue.pool && epilogue.pool->kind == PoolKind::average) {
+    std::vector<double> values = activated(epilogue, sums_);
+    for (double& value : values) value = std::abs(value);
+    values = pooled(shape_, std::move(values));
+    const Arithmetic averaging{.longest_reduction = summed_values(*epilogue.pool)};
+    for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += sum_tolerance(averaging, values[i]);
+  }
+  const ElementType element = element_of(arithmetic.precision);
+  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] = stored_tolerance(element, outputs_[i], errors[i]);
+  return errors;
+}
+
+double activation_error(Activation activation, float leaky_slope, double x, double error) {
+  const double value = reference_activation(activation, leaky_slope, x);
+  double largest = 0;
+  const auto see = [&](double at) {
+    largest = std::max(largest, std::abs(reference_activation(activation, leaky_slope, at) - value));
+  };
+  see(x - error);
+  see(x + error);
+  const std::optional<double> turning = turning_point(activation, leaky_slope);
+  if (turning && std::abs(*turning - x) < error) see(*turning);
+  const bool computes = activation == Activation::sigmoid || activation == Activation::silu;
+  return largest + (computes ? kToleranceFactor * epsilon_of(ElementType::f32) * std::abs(value) : 0);
 }
 
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue) {
@@ -234,18 +302,7 @@ int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue) {
 }
 
 double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude) {
-  const double terms = arithmetic.longest_reduction;
-  const ElementType element = element_of(arithmetic.precision);
-  double tolerance = kToleranceFactor * epsilon_of(ElementType::f32) * std::sqrt(terms + 1) * magnitude;
-  if (arithmetic.precision == Precision::fp16x2) {
-    const double together = arithmetic.promote_every > 0 ? std::min<double>(arithmetic.promote_every, terms) : terms;
-    tolerance += kHalfToleranceFactor * epsilon_of(ElementType::f16) * std::sqrt(together + 1) * magnitude;
-    tolerance += terms * smallest_of(ElementType::f16);
-  }
-  if (element != ElementType::f32) {
-    tolerance += epsilon_of(element) / 2 * (std::abs(expected) + tolerance) + smallest_of(element) / 2;
-  }
-  return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
+  return stored_tolerance(element_of(arithmetic.precision), expected, sum_tolerance(arithmetic, magnitude));
 }
 
 namespace {
@@ -282,17 +339,12 @@ Comparison compare_each(std::span<const float> output, std::span<const double> r
 
 }  // namespace
 
-Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   const Arithmetic& arithmetic, std::span<const double> allowance) {
-  BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == magnitude.size(),
-              "comparing {} outputs with {} references and {} magnitudes", output.size(), reference.size(),
-              magnitude.size());
-  BURIN_CHECK(arithmetic.longest_reduction >= 0, "a reduction of {} terms", arithmetic.longest_reduction);
-  BURIN_CHECK(allowance.empty() || allowance.size() == output.size(), "{} allowances for {} outputs", allowance.size(),
-              output.size());
-  return compare_each(output, reference, element_of(arithmetic.precision), [&](std::size_t i) {
-    return tolerance_of(arithmetic, reference[i], magnitude[i]) + (allowance.empty() ? 0 : allowance[i]);
-  });
+Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
+                   ElementType element) {
+  BURIN_CHECK(!output.empty() && output.size() == reference.size() && output.size() == tolerances.size(),
+              "comparing {} outputs with {} references and {} tolerances", output.size(), reference.size(),
+              tolerances.size());
+  return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; });
 }
 
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance) {

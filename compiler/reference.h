@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/element_type.h"
 #include "ir/kernel.h"
 #include "ir/precision.h"
 #include "ir/sparse_pattern.h"
@@ -30,12 +31,6 @@ std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int
 
 double reference_activation(Activation activation, float leaky_slope, double x);
 
-// What the rounding of an output can grow with: sum |w x| + |bias| + |residual| before the activation, times the
-// activation's largest slope; for sigmoid and silu also the output itself, since they round on their own; pooled as the
-// outputs are. The tolerance of an element scales with it.
-std::vector<double> reference_magnitude(const ConvLayer& layer, int batch, std::span<const float> input,
-                                        std::span<const float> residual);
-
 struct Comparison {
   bool within = false;           // every element within its tolerance, none NaN
   double worst_ratio = 0;        // largest |error| / tolerance
@@ -49,6 +44,7 @@ struct Arithmetic {
   Precision precision = Precision::fp32;
   int promote_every = 0;      // BakedPlan::promote_every
   int longest_reduction = 0;  // terms
+  bool half_weights = false;  // of a fully connected layer: its weights were rounded to FP16
 };
 // How a compiled kernel computes: all but longest_reduction, which the weights say. Throws Error(bad_input) where the
 // plan that says it cannot be read.
@@ -57,7 +53,8 @@ Arithmetic arithmetic_of(const Kernel& kernel);
 // Terms of the longest sum behind an output: nonzeros of a filter, and what an average adds up.
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
 
-// How far an output may be from `expected`. The sum of what each rounding may contribute:
+// How far an output may be from `expected`. `magnitude` is what the rounding of a sum can grow with: sum |w x| + |bias| +
+// |residual|. The sum of what each rounding may contribute:
 // - adding up in FP32: kToleranceFactor * eps(fp32) * sqrt(terms of the longest reduction + 1) * magnitude
 // - fp16x2, weights and sums in FP16: kHalfToleranceFactor * eps(f16) * sqrt(terms in one FP16 sum + 1) * magnitude,
 // and
@@ -67,10 +64,34 @@ int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
 inline constexpr double kToleranceFactor = 4.0, kHalfToleranceFactor = 1.0;
 double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude);
 
+// By how much an activation's value at `x` may be off where `x` may be off by `error`: what lies between its values at
+// x - error and x + error, and the rounding of its own.
+double activation_error(Activation activation, float leaky_slope, double x, double error);
+
+// What the outputs of a convolution should be on one input, NCHW, and how far they may be off.
+class ConvolutionReference {
+ public:
+  // Nothing of the arguments is kept; they are those of reference_convolution().
+  ConvolutionReference(const ConvLayer& layer, int batch, std::span<const float> input, std::span<const float> residual);
+
+  const std::vector<double>& outputs() const { return outputs_; }
+  // Of each output: the tolerance of its sum, taken through the activation and the pool, so that it is never more than
+  // what the activation's range leaves. `sum_errors`: what each sum may be off beside its rounding; empty: nothing.
+  std::vector<double> tolerances(const Arithmetic& arithmetic, std::span<const double> sum_errors = {}) const;
+
+  // Before activation and pool: the sums, and sum |w x| + |bias| + |residual|.
+  const std::vector<double>& sums() const { return sums_; }
+  const std::vector<double>& magnitudes() const { return magnitudes_; }
+
+ private:
+  ConvShape shape_;
+  std::vector<double> sums_, magnitudes_, outputs_;
+};
+
 // An output that has become infinite is within its tolerance where the reference is about as large as the largest
-// number of the tensors' type. `allowance`: what each output may be off beside its tolerance; empty: nothing.
-Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> magnitude,
-                   const Arithmetic& arithmetic, std::span<const double> allowance = {});
+// number of `element`, the type that it is stored in.
+Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
+                   ElementType element = ElementType::f32);
 
 // FP32 outputs that all have the same tolerance.
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance);

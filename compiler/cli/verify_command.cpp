@@ -96,6 +96,7 @@ int verify_package(VerifyArguments arguments) {
                             {"seed", options.seed},
                             {"passed", verification.passed()},
                             {"deepest_reduction", verification.deepest_reduction},
+                            {"missing", verification.missing},
                             {"programs", verification_json(verification)}}));
   } else {
     print_data(verification_text(verification, package.manifest));

@@ -6,6 +6,7 @@
 
 #include "compiler/cli/console.h"
 #include "compiler/cli/table.h"
+#include "compiler/import/names.h"
 #include "compiler/network/operator_error.h"
 
 namespace burin {
@@ -109,9 +110,18 @@ std::string network_tolerance_text(const Verification& verification) {
   return fmt::format("tolerance of an output: {:g} * {} * max |expected|\n", kNetworkToleranceFactor, rounding);
 }
 
+std::string missing_text(const std::vector<std::string>& missing) {
+  const bool one = missing.size() == 1;
+  return coloured(fmt::format("FAILED: {} layer{} of the weights {} not in the package: {} (--layer GLOB compares some)",
+                              missing.size(), one ? "" : "s", one ? "is" : "are", listed(missing)),
+                  Colour::red) +
+         "\n";
+}
+
 std::string print_verdict(const Verification& verification, bool layers) {
   const std::size_t programs = verification.results.size();
   std::string what = programs == 1 ? "the network" : fmt::format("the network, {} programs,", programs);
+  if (!verification.missing.empty()) return missing_text(verification.missing);
   if (layers) {
     const auto failed = static_cast<std::size_t>(
         std::ranges::count_if(verification.results, [](const VerifiedProgram& result) { return !result.passed(); }));

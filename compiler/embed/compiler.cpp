@@ -118,6 +118,9 @@ Verified verify(const Package& package, const Model& model, const VerifySettings
       if (!fault.empty()) verified.outputs.push_back({result.program->name, "", result.batch, false, 0, 0, fault});
     }
   }
+  for (const std::string& layer : verification.missing) {
+    verified.outputs.push_back({layer, "", 0, false, 0, 0, "the package lacks this layer of the model"});
+  }
   return verified;
 }
 

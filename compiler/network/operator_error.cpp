@@ -37,17 +37,22 @@ ConvLayer as_convolution(const Linear& linear) {
   return layer;
 }
 
+// How far each sum of a fully connected layer may move when its weights are rounded to FP16: what rounding takes from
+// each weight, times its input, without signs.
+Values storage_errors(const Linear& linear, int batch, std::span<const float> input) {
+  ConvLayer layer = as_convolution(linear);
+  layer.shape.epilogue.bias = false;
+  layer.bias.clear();
+  for (float& weight : layer.weights) weight -= rounded(ElementType::f16, weight);
+  return ConvolutionReference(layer, batch, input, {}).magnitudes();
+}
+
+// What the rounding of an output can grow with, as tolerance_of() takes it.
 class Magnitude {
  public:
   Magnitude(const Network& network, const Operator& op, int batch, const std::vector<std::span<const float>>& inputs,
             const Values& expected)
       : network_(network), op_(op), batch_(batch), inputs_(inputs), expected_(expected) {}
-
-  Values operator()(const Convolution& op) const {
-    return reference_magnitude(network_.layers[static_cast<std::size_t>(op.layer)], batch_, inputs_[0],
-                               inputs_.size() > 1 ? inputs_[1] : std::span<const float>());
-  }
-  Values operator()(const Linear& op) const { return reference_magnitude(as_convolution(op), batch_, inputs_[0], {}); }
 
   Values operator()(const ChannelAffine& op) const {
     ChannelAffine positive = op;
@@ -86,6 +91,12 @@ class Magnitude {
   // exp(x - largest) / sum: the difference, whose error exp() multiplies, is less than the logarithm of the output.
   Values operator()(const Softmax&) const {
     return each([](double, double y) { return y <= 0 ? 0.0 : y * (1 - std::log(y)); });
+  }
+
+  // Of sums: a ConvolutionReference says more of them.
+  template <OneOf<Convolution, Linear> Kind>
+  Values operator()(const Kind&) const {
+    fail_internal(__FILE__, __LINE__, "a sum whose magnitude its reference says");
   }
 
   template <OneOf<Concat, Pad, Reshape, Transpose, Identity, Convert> Kind>
@@ -148,27 +159,29 @@ int longest_reduction(const Network& network, const Operator& op) {
   return computes ? 1 : 0;
 }
 
-std::vector<double> operator_magnitude(const Network& network, const Operator& op, int batch,
-                                       const std::vector<std::span<const float>>& inputs,
-                                       const std::vector<double>& expected) {
-  return std::visit(Magnitude(network, op, batch, inputs, expected), op.kind);
-}
-
-std::vector<double> storage_error(const Linear& linear, int batch, std::span<const float> input) {
-  ConvLayer layer = as_convolution(linear);
-  layer.shape.epilogue.bias = false;
-  layer.bias.clear();
-  for (float& weight : layer.weights) weight = std::abs(weight - rounded(ElementType::f16, weight));
-  // Theirs adds the function's own rounding, and counts a slope of one.
-  const Activation activation = linear.activation;
-  const bool smooth = activation == Activation::sigmoid || activation == Activation::silu;
-  if (smooth) layer.shape.epilogue.activation = Activation::none;
-  std::vector<double> error = reference_magnitude(layer, batch, input, {});
-  constexpr double kSteepestSilu = 1.1;
-  if (activation == Activation::silu) {
-    for (double& value : error) value *= kSteepestSilu;
+ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int batch,
+                                 const std::vector<std::span<const float>>& inputs, Arithmetic arithmetic) {
+  arithmetic.longest_reduction = longest_reduction(network, op);
+  if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+    const ConvolutionReference reference(network.layers[static_cast<std::size_t>(convolution->layer)], batch, inputs[0],
+                                         inputs.size() > 1 ? inputs[1] : std::span<const float>());
+    return {reference.outputs(), reference.tolerances(arithmetic)};
   }
-  return error;
+  if (const auto* linear = std::get_if<Linear>(&op.kind)) {
+    const ConvolutionReference reference(as_convolution(*linear), batch, inputs[0], {});
+    std::vector<double> sum_errors;
+    if (arithmetic.half_weights) sum_errors = storage_errors(*linear, batch, inputs[0]);
+    return {reference.outputs(), reference.tolerances(arithmetic, sum_errors)};
+  }
+  std::vector<Values> exact;
+  for (const std::span<const float> input : inputs) exact.emplace_back(input.begin(), input.end());
+  ExpectedOutputs expected;
+  expected.values = run_reference_operator(network, op, batch, {exact.begin(), exact.end()});
+  expected.tolerances = std::visit(Magnitude(network, op, batch, inputs, expected.values), op.kind);
+  for (std::size_t i = 0; i < expected.values.size(); ++i) {
+    expected.tolerances[i] = tolerance_of(arithmetic, expected.values[i], expected.tolerances[i]);
+  }
+  return expected;
 }
 
 std::int64_t deepest_reduction(const Network& network) {

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "compiler/reference.h"
 #include "ir/network.h"
 
 namespace burin {
@@ -14,16 +15,13 @@ namespace burin {
 // only moves values.
 int longest_reduction(const Network& network, const Operator& op);
 
-// What an output's tolerance scales with, as reference_magnitude() of compiler/reference.h says it for convolutions; of
-// operators that move or choose values, zero: their outputs are exact. `inputs` are those of the operator for `batch`
-// images, `expected` is what the reference makes of them.
-std::vector<double> operator_magnitude(const Network& network, const Operator& op, int batch,
-                                       const std::vector<std::span<const float>>& inputs,
-                                       const std::vector<double>& expected);
-
-// How far the outputs of a fully connected layer may move when its weights are rounded to FP16: what rounding takes
-// from each weight, times its input, without signs.
-std::vector<double> storage_error(const Linear& linear, int batch, std::span<const float> input);
+// What an operator's outputs should be on `inputs`, those of `batch` images, and how far each may be off. Operators that
+// move or choose values are exact. `arithmetic` is that of the operator's kernel but for its longest reduction.
+struct ExpectedOutputs {
+  std::vector<double> values, tolerances;
+};
+ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int batch,
+                                 const std::vector<std::span<const float>>& inputs, Arithmetic arithmetic);
 
 // Over all paths from an input to an output, the largest sum of longest_reduction() + 1 of the operators on it. The
 // errors of operators that follow each other are independent, so that they add up as their squares do.

@@ -26,9 +26,7 @@ ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& patt
   input_ = rounded(element, random_tensor(layer.shape.input_elements() * batch, kInputSeed));
   if (layer.shape.epilogue.residual)
     residual_ = rounded(element, random_tensor(layer.shape.conv_elements() * batch, kResidualSeed));
-  const std::vector<float> input = checked_images(input_), residual = checked_images(residual_);
-  reference_ = reference_convolution(layer, count, input, residual);
-  magnitude_ = reference_magnitude(layer, count, input, residual);
+  reference_.emplace(layer, count, checked_images(input_), checked_images(residual_));
 }
 
 std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor) const {
@@ -46,7 +44,8 @@ ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, int
               output.size(), elements());
   Arithmetic arithmetic = arithmetic_;
   arithmetic.promote_every = promote_every;
-  const Comparison c = compare(checked_images(output), reference_, magnitude_, arithmetic);
+  const Comparison c = compare(checked_images(output), reference_->outputs(), reference_->tolerances(arithmetic),
+                               element_of(arithmetic.precision));
   Verdict verdict;
   if (!c.within) {
     // The comparison counts the checked images alone.

@@ -1,6 +1,7 @@
 // What every candidate for a kernel is run on, and what must come out.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,7 +42,7 @@ class ExpectedOutput {
   Arithmetic arithmetic_;
   std::vector<int> checked_;  // images, ascending
   std::vector<float> input_, residual_;
-  std::vector<double> reference_, magnitude_;  // of the checked images
+  std::optional<ConvolutionReference> reference_;  // of the checked images
 };
 
 }  // namespace burin

@@ -1,6 +1,8 @@
 // What a package is compared with.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "compiler/import/faults.h"
 #include "compiler/import/import.h"
 #include "compiler/import/names.h"
@@ -70,7 +72,7 @@ const ConvShape& shape_of(const Manifest& manifest, const std::string& name) {
   return kernel->layer->shape;
 }
 
-// The file's weights in the package's shapes.
+// The file's weights in the package's shapes, and after them the layers that the package lacks.
 Network pair_layers(const Network& imported, const Manifest& manifest, const std::optional<std::string>& layer_glob) {
   const std::vector<std::string> names = program_names(manifest);
   const bool only_one = names.size() == 1 && imported.layers.size() == 1;
@@ -96,6 +98,10 @@ Network pair_layers(const Network& imported, const Manifest& manifest, const std
     ConvLayer& layer = paired.layers.emplace_back(source);
     layer.name = name;
     layer.shape = want;
+  }
+  for (const ConvLayer& layer : imported.layers) {
+    const bool here = only_one || std::ranges::count(names, layer.name) > 0;
+    if (!here && matches(layer_glob, layer.name)) paired.layers.push_back(layer);
   }
   if (paired.layers.empty()) fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *layer_glob);
   separate_layers(paired);

@@ -11,7 +11,6 @@
 #include "compiler/execute/executor.h"
 #include "compiler/import/faults.h"
 #include "compiler/network/operator_error.h"
-#include "compiler/network/reference_network.h"
 #include "compiler/task.h"
 #include "ir/element_type.h"
 #include "ir/place_values.h"
@@ -28,9 +27,9 @@ std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes 
 
 }  // namespace
 
-double StepArithmetic::half_rounding() const {
+double half_rounding(const Arithmetic& arithmetic) {
   const double half = epsilon_of(ElementType::f16) / 2;
-  double squares = half_weights ? half * half : 0;
+  double squares = arithmetic.half_weights ? half * half : 0;
   const ElementType element = element_of(arithmetic.precision);
   if (element != ElementType::f32) squares += std::pow(epsilon_of(element) / 2, 2);
   // Weights are rounded, and sums of so many terms.
@@ -38,23 +37,22 @@ double StepArithmetic::half_rounding() const {
   return std::sqrt(squares);
 }
 
-std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const Program& program) {
-  std::vector<StepArithmetic> steps;
+std::vector<Arithmetic> arithmetic_of(const Manifest& manifest, const Program& program) {
+  std::vector<Arithmetic> steps;
   for (const Step& of : program.steps) {
     const Kernel* kernel = find_kernel(manifest, of.kernel);
     BURIN_CHECK(kernel != nullptr, "a package with a kernel '{}' that is not there was read", of.kernel);
-    StepArithmetic step{.arithmetic = arithmetic_of(*kernel)};
+    Arithmetic& step = steps.emplace_back(arithmetic_of(*kernel));
     step.half_weights = !kernel->weights.empty() && stores_halves(parse_template_plan(kernel->plan));
     // What is no convolution computes in FP32, and rounds what it writes.
-    if (!kernel->is_convolution()) step.arithmetic.precision = precision_of(program.buffer(of.writes).format.element);
-    steps.push_back(step);
+    if (!kernel->is_convolution()) step.precision = precision_of(program.buffer(of.writes).format.element);
   }
   return steps;
 }
 
-double half_rounding(const std::vector<StepArithmetic>& steps) {
+double half_rounding(const std::vector<Arithmetic>& steps) {
   double squares = 0;
-  for (const StepArithmetic& step : steps) squares += std::pow(step.half_rounding(), 2);
+  for (const Arithmetic& step : steps) squares += std::pow(half_rounding(step), 2);
   return std::sqrt(squares);
 }
 
@@ -117,12 +115,11 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
   if (op == nullptr) {
     result.shape = {static_cast<std::int64_t>(output.size()) / count};
     const std::vector<double> expected(reads[0].begin(), reads[0].end());
-    result.comparison = compare(output, expected, std::vector<double>(expected.size(), 0.0), {});
+    result.comparison = compare(output, expected, std::vector<double>(expected.size(), tolerance_of({}, 0, 0)));
     return result;
   }
   result.shape = tensor(network_, op->output).shape;
   std::vector<std::span<const float>> inputs;
-  std::vector<std::vector<double>> exact;
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const Activations& input = tensor(network_, op->inputs[i]);
     if (static_cast<std::int64_t>(reads[i].size()) != count * input.elements()) {
@@ -130,21 +127,15 @@ StepResult StepComparison::compare_step(const Step& step, const std::vector<std:
                 op->name, input.elements(), reads[i].size() / images_.size());
     }
     inputs.emplace_back(reads[i]);
-    exact.emplace_back(reads[i].begin(), reads[i].end());
   }
-  const std::vector<double> expected = run_reference_operator(network_, *op, count, {exact.begin(), exact.end()});
-  if (expected.size() != output.size()) {
+  const Arithmetic& arithmetic = arithmetic_[index];
+  const ExpectedOutputs expected = expected_outputs(network_, *op, count, inputs, arithmetic);
+  if (expected.values.size() != output.size()) {
     bad_input(network_.source, "{} makes {} values of an image, the package's step {}", op->name,
-              expected.size() / images_.size(), output.size() / images_.size());
+              expected.values.size() / images_.size(), output.size() / images_.size());
   }
   result.longest_reduction = longest_reduction(network_, *op);
-  std::vector<double> allowance;
-  const auto* const linear = std::get_if<Linear>(&op->kind);
-  if (linear != nullptr && arithmetic_[index].half_weights) allowance = storage_error(*linear, count, inputs[0]);
-  Arithmetic arithmetic = arithmetic_[index].arithmetic;
-  arithmetic.longest_reduction = result.longest_reduction;
-  result.comparison =
-      compare(output, expected, operator_magnitude(network_, *op, count, inputs, expected), arithmetic, allowance);
+  result.comparison = compare(output, expected.values, expected.tolerances, element_of(arithmetic.precision));
   return result;
 }
 

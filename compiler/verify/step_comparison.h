@@ -27,18 +27,12 @@ struct StepResult : OutputResult {
   std::vector<std::int64_t> shape;  // of one image of what the step writes; comparison.worst_index is into it
 };
 
-// How a step's kernel computes.
-struct StepArithmetic {
-  Arithmetic arithmetic;      // but for longest_reduction, which the weights say
-  bool half_weights = false;  // weights of a fully connected layer that were rounded to FP16
-  // What it rounds to half precision, as a share of its terms.
-  double half_rounding() const;
-};
-
-// Says for each step of the program how its kernel computes.
-std::vector<StepArithmetic> arithmetic_of(const Manifest& manifest, const Program& program);
+// How the kernel of each step of the program computes: all but longest_reduction, which the weights say.
+std::vector<Arithmetic> arithmetic_of(const Manifest& manifest, const Program& program);
+// What a step rounds to half precision, as a share of its terms.
+double half_rounding(const Arithmetic& arithmetic);
 // What all steps round together: the root of the sum of their squares.
-double half_rounding(const std::vector<StepArithmetic>& steps);
+double half_rounding(const std::vector<Arithmetic>& steps);
 
 // Compares the steps of one run of a program.
 class StepComparison {
@@ -64,7 +58,7 @@ class StepComparison {
   const Program& program_;
   int batch_;
   std::vector<int> images_;
-  std::vector<StepArithmetic> arithmetic_;   // of each step
+  std::vector<Arithmetic> arithmetic_;       // of each step
   std::vector<const Operator*> operators_;   // of each step; null: a copy
   std::vector<std::vector<float>> written_;  // of each buffer, what steps have written there; empty outside its life
   std::vector<StepResult> results_;

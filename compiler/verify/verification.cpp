@@ -107,7 +107,12 @@ class Verifier {
   Verification verify_layers() {
     Verification verification;
     std::vector<const Operator*> operators;  // of the results
+    const std::vector<std::string> names = program_names(manifest_);
     for (const Operator& op : reference_.operators) {
+      if (std::ranges::count(names, op.name) == 0) {
+        verification.missing.push_back(op.name);
+        continue;
+      }
       for (VerifiedProgram& run : runs_of(op.name)) verification.results.push_back(std::move(run));
       operators.resize(verification.results.size(), &op);
     }
@@ -167,10 +172,10 @@ class Verifier {
     }
     Verification verification;
     verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
-    const std::vector<StepArithmetic> steps = arithmetic_of(manifest_, first);
+    const std::vector<Arithmetic> steps = arithmetic_of(manifest_, first);
     verification.half_rounding = half_rounding(steps);
     verification.half_steps = static_cast<int>(
-        std::ranges::count_if(steps, [](const StepArithmetic& step) { return step.half_rounding() > 0; }));
+        std::ranges::count_if(steps, [](const Arithmetic& step) { return half_rounding(step) > 0; }));
     verification.results = runs_of(first.name);
     for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;
@@ -251,7 +256,9 @@ const StepResult* VerifiedProgram::first_failed() const {
 
 bool VerifiedProgram::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
 
-bool Verification::passed() const { return std::ranges::all_of(results, &VerifiedProgram::passed); }
+bool Verification::passed() const {
+  return missing.empty() && std::ranges::all_of(results, &VerifiedProgram::passed);
+}
 
 Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed) {
   // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).

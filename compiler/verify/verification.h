@@ -51,12 +51,13 @@ struct Verification {
   int half_steps = 0;
   double half_rounding = 0;
   std::vector<VerifiedProgram> results;  // one for each program that was run
+  std::vector<std::string> missing;      // layers of the reference that the package lacks
   bool passed() const;
 };
 
 // What the package's programs should compute, from the model or the weights that it was compiled from, with the
-// package's threshold and sizes of images. Of layers, one with one is compared without regard to names, and those that
-// `layer` does not match are left out. Throws Error(bad_input) where the file is another one: no model, or one with
+// package's threshold and sizes of images. Of layers, one with one is compared without regard to names, those that `layer`
+// does not match are left out, and those that the package lacks come last. Throws Error(bad_input) where the file is another one: no model, or one with
 // other inputs or outputs; without a layer, or with weights of another shape.
 Network import_reference(const std::string& path, const Manifest& manifest, const std::optional<std::string>& geometry,
                          const std::optional<std::string>& layer);

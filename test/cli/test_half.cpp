@@ -129,9 +129,9 @@ TEST_CASE("run_gives_float32_of_half_kernels") {
     const std::vector<float> y = read_values(folder / "y.npy");
     for (const float value : y) REQUIRE(value == burin::rounded(element, value));
     const std::vector<float> input = burin::rounded(element, x), residual = burin::rounded(element, r);
+    const burin::ConvolutionReference reference(source, kBatch, input, residual);
     const burin::Comparison comparison = burin::compare(
-        y, burin::reference_convolution(source, kBatch, input, residual),
-        burin::reference_magnitude(source, kBatch, input, residual), {.precision = precision, .longest_reduction = 36});
+        y, reference.outputs(), reference.tolerances({.precision = precision, .longest_reduction = 36}), element);
     CHECK(comparison.within);
   }
 }

@@ -52,9 +52,9 @@ Outcome run_layer(const ScratchFolder& folder, const std::vector<std::string>& i
 void check_against_reference(const ScratchFolder& folder, int batch, const std::vector<float>& x,
                              const std::vector<float>& residual) {
   const burin::ConvLayer layer = burin::import_network(folder / "w.safetensors").layers.at(0);
-  const burin::Comparison comparison =
-      burin::compare(read_npy(folder / "y.npy").values, burin::reference_convolution(layer, batch, x, residual),
-                     burin::reference_magnitude(layer, batch, x, residual), {.longest_reduction = 36});
+  const burin::ConvolutionReference reference(layer, batch, x, residual);
+  const burin::Comparison comparison = burin::compare(read_npy(folder / "y.npy").values, reference.outputs(),
+                                                      reference.tolerances({.longest_reduction = 36}));
   CHECK(comparison.within);
 }
 

@@ -317,6 +317,24 @@ TEST_CASE("each_layer_is_run_for_its_own_batch_or_for_the_one_that_is_asked_for"
   CHECK(executor.batches == std::vector<int>{2, 2, 5, 5});
 }
 
+TEST_CASE("a_layer_that_the_package_lacks_fails") {
+  const std::vector<ConvLayer> layers = {small_layer("a"), small_layer("lost"), small_layer("b")};
+  Package package;
+  for (const std::size_t layer : {0, 2}) add_kernel_of(package, layers[layer]);
+  FakeExecutor executor(layers);
+  const auto verify_layers = [&](const std::optional<std::string>& glob) {
+    return verify_programs(package, reference_of(weights_of(layers), package.manifest, glob), {}, executor);
+  };
+  const Verification all = verify_layers(std::nullopt);
+  CHECK(all.results.size() == 2);
+  CHECK(all.missing == std::vector<std::string>{"lost"});
+  CHECK_FALSE(all.passed());
+  CHECK_THAT(verification_text(all, package.manifest),
+             Contains("1 layer of the weights is not in the package: 'lost'") && Contains("FAILED"));
+  CHECK(verify_layers("?").passed());
+  CHECK_FALSE(verify_layers("lost").passed());
+}
+
 TEST_CASE("only_layers_that_match_are_looked_at") {
   const std::vector<ConvLayer> layers = {small_layer("a1"), small_layer("b"), small_layer("a2")};
   Package package;

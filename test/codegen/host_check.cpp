@@ -55,9 +55,10 @@ std::string run_on(HostKernel& kernel, const ConvLayer& layer, const BakedPlan& 
               .output_map = maps.output});
   const std::vector<float> output =
       to_nchw(plan.output_layout, unpack_words(element_of(plan.precision), words), channels, rows, cols, batch);
-  const Comparison result = compare(output, reference_convolution(layer, batch, reference_input, residual),
-                                    reference_magnitude(layer, batch, reference_input, residual),
-                                    {plan.precision, plan.promote_every, longest_reduction});
+  const ConvolutionReference reference(layer, batch, reference_input, residual);
+  const Comparison result = compare(output, reference.outputs(),
+                                    reference.tolerances({plan.precision, plan.promote_every, longest_reduction}),
+                                    element_of(plan.precision));
   if (!result.within) {
     return fmt::format("{} is {}, expected {} +- {}", describe_output_index(shape, result.worst_index),
                        result.worst_value, result.worst_expected, result.worst_tolerance);

@@ -79,7 +79,7 @@ void check_report(const std::string& assembler, AssemblerOutput output, const st
   CHECK(kernel.code_bytes > 0);
 }
 
-constexpr std::int64_t kManyNonzeros = 6'000;
+constexpr std::int64_t kManyNonzeros = 3'000;
 
 // Both the library and the program, of large layers one of them: they take seconds for those.
 void check_assembled(const Sample& sample, int batch, const std::string& arch = "sm_90",

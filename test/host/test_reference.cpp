@@ -126,6 +126,16 @@ ConvShape plain_3x3() {
   return shape;
 }
 
+// Outputs of sums with these magnitudes.
+Comparison compare_sums(const std::vector<float>& output, const std::vector<double>& reference,
+                               const std::vector<double>& magnitudes, const Arithmetic& arithmetic) {
+  std::vector<double> tolerances;
+  for (std::size_t i = 0; i < reference.size(); ++i) {
+    tolerances.push_back(tolerance_of(arithmetic, reference[i], magnitudes[i]));
+  }
+  return compare(output, reference, tolerances, element_of(arithmetic.precision));
+}
+
 }  // namespace
 
 TEST_CASE("reference: 60 random shapes against the direct form") {
@@ -159,11 +169,12 @@ TEST_CASE("reference: the epilogue's order and bounds, by hand") {
   layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::relu6};
   const std::vector<float> input = {-4, 0, 1, 3}, residual = {0.5F, -0.5F, 0.5F, 0.5F};
   CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{0, 0.5, 3.5, 6});
-  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{9.5, 1.5, 3.5, 7.5});
+  CHECK(ConvolutionReference(layer, 1, input, residual).sums() == std::vector<double>{-6.5, 0.5, 3.5, 7.5});
+  CHECK(ConvolutionReference(layer, 1, input, residual).magnitudes() == std::vector<double>{9.5, 1.5, 3.5, 7.5});
   layer.shape.epilogue.activation = Activation::leaky_relu;
   layer.shape.epilogue.leaky_slope = 2;
   CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{-13, 0.5, 3.5, 7.5});
-  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{19, 3, 7, 15});
+  CHECK(ConvolutionReference(layer, 1, input, residual).magnitudes() == std::vector<double>{9.5, 1.5, 3.5, 7.5});
 }
 
 TEST_CASE("reference: a pool of the activated outputs") {
@@ -176,10 +187,10 @@ TEST_CASE("reference: a pool of the activated outputs") {
   layer.weights = {1};
   const std::vector<float> input = {1, -2, 3, 4, -5, -6, 7, -8, 9, 9, 9, 9}, residual(12, 1.0F);
   CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{2, 8});
-  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{7, 9});
+  CHECK(ConvolutionReference(layer, 1, input, residual).outputs() == std::vector<double>{2, 8});
   layer.shape.epilogue.pool->kind = PoolKind::average;
   CHECK(reference_convolution(layer, 1, input, residual) == std::vector<double>{0.5, 4.25});
-  CHECK(reference_magnitude(layer, 1, input, residual) == std::vector<double>{4.5, 6.5});
+  CHECK(ConvolutionReference(layer, 1, input, residual).outputs() == std::vector<double>{0.5, 4.25});
   CHECK(longest_reduction(analyse(layer), layer.shape.epilogue) == 1 + 4);
 }
 
@@ -188,7 +199,9 @@ TEST_CASE("reference: a layer without nonzeros gives the epilogue of zero") {
   shape.epilogue.activation = Activation::sigmoid;
   const Case c = make_case(shape, 1, 0, 5);
   CHECK(reference_convolution(c.layer, 1, c.input, {}) == std::vector<double>(shape.output_elements(), 0.5));
-  CHECK(reference_magnitude(c.layer, 1, c.input, {}) == std::vector<double>(shape.output_elements(), 0.5));
+  const ConvolutionReference reference(c.layer, 1, c.input, {});
+  CHECK(reference.magnitudes() == std::vector<double>(shape.output_elements(), 0.0));
+  CHECK(reference.tolerances({})[0] == 0.5 * kToleranceFactor * epsilon_of(ElementType::f32));
 }
 
 TEST_CASE("reference: padding larger than the image and taps that never touch it") {
@@ -216,12 +229,13 @@ TEST_CASE("reference: magnitude bounds the sum") {
     shape.epilogue.activation = Activation::none;
     const Case c = make_case(shape, 2, 0.6, engine());
     INFO(print(shape));
-    const std::vector<double> sums = reference_convolution(c.layer, 2, c.input, c.residual);
-    const std::vector<double> magnitudes = reference_magnitude(c.layer, 2, c.input, c.residual);
+    const ConvolutionReference reference(c.layer, 2, c.input, c.residual);
+    const std::vector<double>&sums = reference.sums(), &magnitudes = reference.magnitudes();
     Case positive = c;
     for (auto* values : {&positive.layer.weights, &positive.layer.bias, &positive.input, &positive.residual}) {
       for (float& value : *values) value = std::abs(value);
     }
+    positive.layer.shape.epilogue.pool.reset();
     const std::vector<double> expected = reference_convolution(positive.layer, 2, positive.input, positive.residual);
     for (std::size_t j = 0; j < sums.size(); ++j) {
       REQUIRE(std::abs(sums[j]) <= magnitudes[j]);
@@ -240,13 +254,13 @@ TEST_CASE("reference: arguments of a wrong size are an internal error") {
 TEST_CASE("compare: within, and the worst element") {
   const std::vector<double> reference = {1, -2, 3}, magnitude = {1, 4, 3};
   const double eps = std::numeric_limits<float>::epsilon();
-  Comparison result = compare(std::vector<float>{1, -2, 3}, reference, magnitude, {.longest_reduction = 8});
+  Comparison result = compare_sums(std::vector<float>{1, -2, 3}, reference, magnitude, {.longest_reduction = 8});
   CHECK(result.within);
   CHECK(result.worst_ratio == 0);
   CHECK(result.relative_error == 0);
 
   std::vector<float> output = {1, static_cast<float>(-2 + 40 * eps), static_cast<float>(3 + 4 * eps)};
-  result = compare(output, reference, magnitude, {.longest_reduction = 8});  // tolerances: 12 eps times the magnitude
+  result = compare_sums(output, reference, magnitude, {.longest_reduction = 8});  // tolerances: 12 eps times the magnitude
   CHECK(result.within);
   CHECK(result.worst_index == 1);
   CHECK(result.worst_ratio == Approx(40.0 / 48));
@@ -256,10 +270,71 @@ TEST_CASE("compare: within, and the worst element") {
   CHECK(result.relative_error == Approx(std::sqrt(40.0 * 40 + 4 * 4) * eps / std::sqrt(14.0)));
 
   output[2] = static_cast<float>(3 + 38 * eps);
-  result = compare(output, reference, magnitude, {.longest_reduction = 8});
+  result = compare_sums(output, reference, magnitude, {.longest_reduction = 8});
   CHECK_FALSE(result.within);
   CHECK(result.worst_index == 2);
-  CHECK(compare(output, reference, magnitude, {.longest_reduction = 24}).within);  // a longer reduction may err more
+  CHECK(compare_sums(output, reference, magnitude, {.longest_reduction = 24}).within);  // a longer reduction may err more
+}
+
+TEST_CASE("reference: an activation lets through what lies between its values") {
+  const auto error = [](Activation activation, double x, double by) { return activation_error(activation, 0.5F, x, by); };
+  const double own = kToleranceFactor * epsilon_of(ElementType::f32);  // of each unit of what is computed anew
+  CHECK(error(Activation::none, -3, 0.25) == 0.25);
+  CHECK(error(Activation::relu, -3, 0.25) == 0);
+  CHECK(error(Activation::relu, 0.125, 0.25) == 0.25);
+  CHECK(error(Activation::relu6, 7, 0.5) == 0);
+  CHECK(error(Activation::relu6, 6.25, 0.5) == 0.25);
+  CHECK(error(Activation::leaky_relu, -3, 0.25) == 0.125);
+  // Falling to 0, then rising.
+  CHECK(activation_error(Activation::leaky_relu, -2, -0.25, 1.25) == 2.5);
+  CHECK(activation_error(Activation::leaky_relu, -2, 1, 1.125) == 1.125);
+  CHECK(error(Activation::sigmoid, 0, 1e9) == Approx(0.5 + 0.5 * own));
+  CHECK(error(Activation::sigmoid, -14.5, 3.1) < 1.2e-5);  // where a tolerance of the sum would be 3.1
+  CHECK(error(Activation::sigmoid, 14.5, 3.1) < 1.2e-5 + own);
+  CHECK(error(Activation::silu, -1.25, 1) == Approx(0.1625).epsilon(0.1));
+  CHECK(error(Activation::silu, -1.28, 0.01) < 1e-4);
+  // The lowest value lies between them.
+  CHECK(activation_error(Activation::silu, 0, -1, 0.5) >=
+        std::abs(reference_activation(Activation::silu, 0, -1.2785) - reference_activation(Activation::silu, 0, -1)));
+}
+
+TEST_CASE("reference: tolerances of pooled outputs") {
+  ConvLayer layer;
+  layer.name = "pooled";
+  layer.shape.in_h = 1, layer.shape.in_w = 4;
+  layer.shape.epilogue.activation = Activation::relu;
+  layer.shape.epilogue.pool = Pool{.kernel_h = 1, .kernel_w = 2, .stride_h = 1, .stride_w = 2};
+  layer.weights = {1};
+  const std::vector<float> input = {1, -4, -2, -3};
+  const Arithmetic arithmetic{.longest_reduction = 3};
+  const double sum = 2 * kToleranceFactor * epsilon_of(ElementType::f32);  // of a sum of 3 terms
+  const std::vector<double> largest = ConvolutionReference(layer, 1, input, {}).tolerances(arithmetic);
+  REQUIRE(largest.size() == 2);
+  CHECK(largest[0] == sum);
+  CHECK(largest[1] == std::numeric_limits<float>::min());  // there is nothing that rounding could change
+  layer.shape.epilogue.pool->kind = PoolKind::average;
+  const std::vector<double> mean = ConvolutionReference(layer, 1, input, {}).tolerances(arithmetic);
+  CHECK(mean[0] == Approx(sum / 2 + kToleranceFactor * epsilon_of(ElementType::f32) * std::sqrt(3.0) / 2));
+  CHECK(mean[1] == std::numeric_limits<float>::min());
+}
+
+TEST_CASE("reference: weights of the wrong sign before a sigmoid are not within its tolerance") {
+  ConvLayer layer;
+  layer.name = "saturated";
+  layer.shape.in_channels = 1000;
+  layer.shape.epilogue.activation = Activation::sigmoid;
+  layer.weights.assign(1000, 205.0F);
+  std::vector<float> input(1000, 1.0F);
+  for (std::size_t i = 1; i < input.size(); i += 2) input[i] = -1;
+  input[1] -= 0.0707F;
+  const ConvolutionReference reference(layer, 1, input, {});
+  CHECK(reference.sums()[0] == Approx(-14.5).epsilon(0.01));
+  const Arithmetic arithmetic{.longest_reduction = 1000};
+  CHECK(tolerance_of(arithmetic, 0, reference.magnitudes()[0]) == Approx(3.1).epsilon(0.01));
+  for (float& weight : layer.weights) weight = -weight;
+  const auto negated = static_cast<float>(ConvolutionReference(layer, 1, input, {}).outputs()[0]);
+  CHECK(negated > 0.999F);
+  CHECK_FALSE(compare(std::vector<float>{negated}, reference.outputs(), reference.tolerances(arithmetic)).within);
 }
 
 TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
@@ -269,7 +344,7 @@ TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
     for (std::size_t at = 0; at < reference.size(); ++at) {
       std::vector<float> output(5, 1.0F);
       output[at] = poison;
-      const Comparison result = compare(output, reference, magnitude, {.longest_reduction = 1});
+      const Comparison result = compare_sums(output, reference, magnitude, {.longest_reduction = 1});
       CHECK_FALSE(result.within);
       CHECK(result.worst_index == static_cast<std::int64_t>(at));
       CHECK(std::isinf(result.worst_ratio));
@@ -280,12 +355,12 @@ TEST_CASE("compare: NaN and infinity never pass, wherever they stand") {
 
 TEST_CASE("compare: an element without terms must be exact, but for numbers below the smallest normal") {
   const std::vector<double> zero = {0};
-  CHECK(compare(std::vector<float>{0}, zero, zero, {.longest_reduction = 0}).within);
-  CHECK(compare(std::vector<float>{std::numeric_limits<float>::denorm_min()}, zero, zero, {.longest_reduction = 0})
+  CHECK(compare_sums(std::vector<float>{0}, zero, zero, {.longest_reduction = 0}).within);
+  CHECK(compare_sums(std::vector<float>{std::numeric_limits<float>::denorm_min()}, zero, zero, {.longest_reduction = 0})
             .within);
-  CHECK_FALSE(compare(std::vector<float>{1e-30F}, zero, zero, {.longest_reduction = 0}).within);
-  CHECK_THROWS(compare({}, {}, {}, {.longest_reduction = 0}));
-  CHECK_THROWS(compare(std::vector<float>{0, 0}, zero, zero, {.longest_reduction = 0}));
+  CHECK_FALSE(compare_sums(std::vector<float>{1e-30F}, zero, zero, {.longest_reduction = 0}).within);
+  CHECK_THROWS(compare({}, {}, {}));
+  CHECK_THROWS(compare_sums(std::vector<float>{0, 0}, zero, zero, {.longest_reduction = 0}));
 }
 
 TEST_CASE("output indices are described") {
@@ -324,7 +399,7 @@ TEST_CASE("random tensors are the same everywhere, never zero, and fill the rang
 TEST_CASE("compare: half outputs may be off by their own rounding") {
   const std::vector<double> reference = {1, 1000}, magnitude = {1, 1000};
   const auto within = [&](Precision precision, float one, float thousand) {
-    return compare(std::vector<float>{one, thousand}, reference, magnitude,
+    return compare_sums(std::vector<float>{one, thousand}, reference, magnitude,
                    {.precision = precision, .longest_reduction = 3})
         .within;
   };
@@ -362,7 +437,7 @@ TEST_CASE("compare: one product in FP16 may be off by the rounding of its weight
 TEST_CASE("compare: what FP16 cannot hold becomes infinite") {
   const std::vector<double> magnitude(2, 7e4);
   const auto check = [&](double expected, float output) {
-    return compare(std::vector<float>{output, 1}, std::vector<double>{expected, 1}, magnitude,
+    return compare_sums(std::vector<float>{output, 1}, std::vector<double>{expected, 1}, magnitude,
                    {.precision = Precision::fp16, .longest_reduction = 1})
         .within;
   };

@@ -1,6 +1,7 @@
-// What an operator's tolerance scales with.
+// How far an operator's outputs may be off.
 
 #include <cmath>
+#include <limits>
 
 #include "compiler/network/operator_error.h"
 #include "compiler/network/reference_network.h"
@@ -12,15 +13,23 @@ using burin_test::GraphBuilder;
 
 namespace {
 
-std::vector<double> magnitude_of(OperatorKind kind, const std::vector<std::int64_t>& shape,
-                                 const std::vector<std::vector<float>>& inputs) {
+std::vector<double> tolerances_of(OperatorKind kind, const std::vector<std::int64_t>& shape,
+                                  const std::vector<std::vector<float>>& inputs, const Arithmetic& arithmetic = {}) {
   GraphBuilder graph;
   std::vector<int> tensors;
   for (std::size_t i = 0; i < inputs.size(); ++i) tensors.push_back(graph.input(shape));
   const int output = graph.add("op", std::move(kind), tensors);
   const Network network = graph.finish({output});
   const std::vector<std::span<const float>> spans(inputs.begin(), inputs.end());
-  return operator_magnitude(network, network.operators[0], 1, spans, run_reference(network, 1, spans)[0]);
+  const ExpectedOutputs expected = expected_outputs(network, network.operators[0], 1, spans, arithmetic);
+  CHECK(expected.values == run_reference(network, 1, spans)[0]);
+  return expected.tolerances;
+}
+
+// In units of what a sum of so many terms allows for each of its magnitude.
+std::vector<double> in_units(std::vector<double> tolerances, int terms) {
+  for (double& value : tolerances) value /= kToleranceFactor * std::ldexp(1.0, -23) * std::sqrt(terms + 1.0);
+  return tolerances;
 }
 
 Pool pool_of(PoolKind kind) {
@@ -42,40 +51,50 @@ Linear linear_of(std::vector<float> weights, int in) {
 }  // namespace
 
 TEST_CASE("operator_error: what only moves or chooses values is exact") {
+  constexpr double kExact = std::numeric_limits<float>::min();
   const std::vector<std::vector<float>> input = {{1, -2, 3, -4}};
-  CHECK(magnitude_of(pool_of(PoolKind::max), {1, 2, 2}, input) == std::vector<double>{0});
-  CHECK(magnitude_of(Reshape{{4}}, {1, 2, 2}, input) == std::vector<double>(4, 0));
-  CHECK(magnitude_of(Elementwise{ElementFunction::relu, 0, 0}, {4}, input) == std::vector<double>(4, 0));
+  CHECK(tolerances_of(pool_of(PoolKind::max), {1, 2, 2}, input) == std::vector<double>{kExact});
+  CHECK(tolerances_of(Reshape{{4}}, {1, 2, 2}, input) == std::vector<double>(4, kExact));
+  CHECK(tolerances_of(Elementwise{ElementFunction::relu, 0, 0}, {4}, input) == std::vector<double>(4, kExact));
 }
 
 TEST_CASE("operator_error: sums scale with their terms without signs") {
-  CHECK(magnitude_of(pool_of(PoolKind::average), {1, 2, 2}, {{1, -2, 3, -4}}) == std::vector<double>{2.5});
-  CHECK(magnitude_of(Combine{}, {2}, {{1, -2}, {-1, 5}}) == std::vector<double>{2, 7});
-  CHECK(magnitude_of(ChannelAffine{{-2}, {-3}}, {1, 1, 2}, {{1, -1}}) == std::vector<double>{5, 5});
-  CHECK(magnitude_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}) == std::vector<double>{3 + 2 + 1, 4 + 1});
+  CHECK(in_units(tolerances_of(pool_of(PoolKind::average), {1, 2, 2}, {{1, -2, 3, -4}}), 4)[0] == Approx(2.5));
+  const std::vector<double> sums = in_units(tolerances_of(Combine{}, {2}, {{1, -2}, {-1, 5}}), 1);
+  CHECK(sums[0] == Approx(2));
+  CHECK(sums[1] == Approx(7));
+  CHECK(in_units(tolerances_of(ChannelAffine{{-2}, {-3}}, {1, 1, 2}, {{1, -1}}), 1)[1] == Approx(5));
+  const std::vector<double> linear = in_units(tolerances_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}), 2);
+  CHECK(linear[0] == Approx(3 + 2 + 1));
+  CHECK(linear[1] == Approx(4 + 1));
 }
 
 TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding") {
   const float lost = std::ldexp(1.0F, -12), tiny = std::ldexp(1.0F, -30);
   Linear linear = linear_of({1 + lost, -2, tiny, 4}, 2);
   const std::vector<float> input = {-3, 8};
-  CHECK(storage_error(linear, 1, input) == std::vector<double>{3.0 * lost, 3.0 * tiny});
-  linear.activation = Activation::sigmoid;
-  CHECK(storage_error(linear, 1, input) == std::vector<double>{3.0 * lost, 3.0 * tiny});
-  linear.activation = Activation::silu;
-  CHECK(storage_error(linear, 1, input)[0] > 3.2 * lost);
-  linear.activation = Activation::leaky_relu;
+  const auto more = [&](std::size_t output) {
+    return tolerances_of(linear, {2}, {input}, {.half_weights = true})[output] -
+           tolerances_of(linear, {2}, {input})[output];
+  };
+  CHECK(more(0) == Approx(3.0 * lost));
+  CHECK(more(1) == Approx(3.0 * tiny).epsilon(0.01));
+  linear.activation = Activation::leaky_relu;  // of -20 and 31
   linear.leaky_slope = -2;
-  CHECK(storage_error(linear, 1, input)[0] == 6.0 * lost);
+  CHECK(more(0) == Approx(6.0 * lost));
+  linear.activation = Activation::sigmoid;
+  CHECK(more(0) < 1e-8 * lost);
+  linear.activation = Activation::relu;
+  CHECK(more(0) == 0);
 }
 
 TEST_CASE("operator_error: functions scale with their value") {
-  const auto sigmoid = magnitude_of(Elementwise{ElementFunction::sigmoid, 0, 0}, {2}, {{0, -10}});
+  const auto sigmoid = in_units(tolerances_of(Elementwise{ElementFunction::sigmoid, 0, 0}, {2}, {{0, -10}}), 1);
   CHECK(sigmoid[0] == Approx(0.5));
   CHECK(sigmoid[1] == Approx(11 / (1 + std::exp(10.0))));
-  const auto softmax = magnitude_of(Softmax{}, {2}, {{0, 0}});
+  const auto softmax = in_units(tolerances_of(Softmax{}, {2}, {{0, 0}}), 2);
   CHECK(softmax[0] == Approx(0.5 * (1 + std::log(2.0))));
-  CHECK(magnitude_of(Softmax{}, {2}, {{0, -1e4F}})[1] == 0);
+  CHECK(in_units(tolerances_of(Softmax{}, {2}, {{0, -1e4F}}), 2)[1] < 1e-30);
 }
 
 TEST_CASE("operator_error: the deepest path of reductions") {
