@@ -79,7 +79,7 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   }
   result.stopped_early = !options.makes_package();
   Manifest& manifest = result.package.manifest;
-  manifest.tool_version = BURIN_VERSION;
+  manifest.tool_version = tool_version();
   manifest.source = std::filesystem::path(network.source).filename().string();
   manifest.zero_threshold = options.zero_threshold;
   if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network);

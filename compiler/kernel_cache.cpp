@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <fmt/ranges.h>
 #include <link.h>
-#include <llvm-c/Core.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/SHA256.h>
 
@@ -11,6 +10,7 @@
 #include <fstream>
 #include <iterator>
 #include <locale>
+#include <random>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -68,11 +68,10 @@ std::string own_file() {
 const std::string& program_hash() {
   static const std::string hash = [] {
     std::ifstream file(own_file(), std::ios::binary);
-    std::ostringstream bytes;
-    bytes << file.rdbuf();
-    unsigned major = 0, minor = 0, patch = 0;
-    LLVMGetVersion(&major, &minor, &patch);
-    return content_hash({bytes.str(), fmt::format("LLVM {}.{}.{}", major, minor, patch)});
+    std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    // A file that cannot be read, since the process is in another folder by now, is like no other.
+    if (bytes.empty()) bytes = fmt::format("{} {}", std::random_device()(), std::random_device()());
+    return content_hash({bytes, tool_version()});
   }();
   return hash;
 }
@@ -113,7 +112,7 @@ bool KernelCache::store(const std::string& key, const PackagedKernel& kernel) co
   std::error_code error;
   fs::create_directories(folder_, error);
   Package package;
-  package.manifest.tool_version = BURIN_VERSION;
+  package.manifest.tool_version = tool_version();
   package.manifest.source = source_of(key);
   add_kernel(package, kernel);
   try {

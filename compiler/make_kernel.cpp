@@ -1,6 +1,7 @@
 #include "compiler/make_kernel.h"
 
 #include <fmt/format.h>
+#include <llvm-c/Core.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -77,6 +78,12 @@ AssembledKernel assemble_own(const std::string& ptx, const std::string& arch, co
 }
 
 }  // namespace
+
+std::string tool_version() {
+  unsigned major = 0, minor = 0, patch = 0;
+  LLVMGetVersion(&major, &minor, &patch);
+  return fmt::format("{}, LLVM {}.{}.{}", BURIN_VERSION, major, minor, patch);
+}
 
 PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, const Recipe& recipe,
                                const std::string& symbol) {
@@ -216,14 +223,16 @@ Package compile_candidate(const Task& task, const Candidate& candidate, const Co
   alone.archs = options.archs;
   alone.cubin_archs = {arch};
   Package package;
-  package.manifest.tool_version = BURIN_VERSION;
+  package.manifest.tool_version = tool_version();
   package.manifest.source = candidate.symbol;
   add_kernel(package, *make_kernel(task, candidate, candidate.symbol, alone, {}, std::nullopt));
   package.manifest.programs = {program_of(package.manifest.kernels.front(), task.batch)};
   return package;
 }
 
-std::string rebuild_module(const Package& package, const Kernel& kernel) {
+namespace {
+
+SpecialisedModule rebuild(const Package& package, const Kernel& kernel) {
   if (kernel.edited) {
     fail(ErrorKind::unsupported,
          "{}: its code was edited by hand and does not follow from its plan, so it runs on a GPU alone",
@@ -241,7 +250,17 @@ std::string rebuild_module(const Package& package, const Kernel& kernel) {
     }
     layer = decode_layer(*package.files.at(kernel.layer->data).content(), kernel.op, kernel.layer->shape);
   }
-  return to_bitcode(provider->module_of(kernel, layer ? &*layer : nullptr));
+  return provider->module_of(kernel, layer ? &*layer : nullptr);
+}
+
+}  // namespace
+
+std::string rebuild_module(const Package& package, const Kernel& kernel) {
+  return to_bitcode(rebuild(package, kernel));
+}
+
+std::string rebuild_ptx(const Package& package, const Kernel& kernel, const std::string& arch) {
+  return emit_ptx(rebuild(package, kernel), arch);
 }
 
 }  // namespace burin

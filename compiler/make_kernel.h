@@ -23,6 +23,9 @@ struct PackagedKernel {
   std::string edited_module;                               // what a person edited; it stays out of packages
 };
 
+// Who makes kernels: "0.1.0, LLVM 19.1.7". The same versions make the same PTX of the same plan and weights.
+std::string tool_version();
+
 void add_kernel(Package& package, PackagedKernel kernel);
 
 // What is made of the candidate, beside its code. `symbol`: its own, and what tells it apart from others.
@@ -57,5 +60,7 @@ Package compile_candidate(const Task& task, const Candidate& candidate, const Co
 // for the host executor. Throws Error(unsupported) for a kernel that a person edited, Error(bad_input) for one whose
 // plan or weights in the package are not sound.
 std::string rebuild_module(const Package& package, const Kernel& kernel);
+// The kernel's PTX, made anew in the same way, for `arch`.
+std::string rebuild_ptx(const Package& package, const Kernel& kernel, const std::string& arch);
 
 }  // namespace burin

@@ -291,8 +291,10 @@ double activation_error(Activation activation, float leaky_slope, double x, doub
   see(x + error);
   const std::optional<double> turning = turning_point(activation, leaky_slope);
   if (turning && std::abs(*turning - x) < error) see(*turning);
-  const bool computes = activation == Activation::sigmoid || activation == Activation::silu;
-  return largest + (computes ? kToleranceFactor * epsilon_of(ElementType::f32) * std::abs(value) : 0);
+  if (activation != Activation::sigmoid && activation != Activation::silu) return largest;
+  // exp(-x) becomes infinite, or its reciprocal zero, where that is below the smallest normal number.
+  const double lost = std::numeric_limits<float>::min() * std::max(1.0, std::abs(x));
+  return largest + kToleranceFactor * epsilon_of(ElementType::f32) * std::abs(value) + lost;
 }
 
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue) {

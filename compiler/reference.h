@@ -53,8 +53,8 @@ Arithmetic arithmetic_of(const Kernel& kernel);
 // Terms of the longest sum behind an output: nonzeros of a filter, and what an average adds up.
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
 
-// How far an output may be from `expected`. `magnitude` is what the rounding of a sum can grow with: sum |w x| + |bias| +
-// |residual|. The sum of what each rounding may contribute:
+// How far an output may be from `expected`. `magnitude` is what the rounding of a sum can grow with: sum |w x| + |bias|
+// + |residual|. The sum of what each rounding may contribute:
 // - adding up in FP32: kToleranceFactor * eps(fp32) * sqrt(terms of the longest reduction + 1) * magnitude
 // - fp16x2, weights and sums in FP16: kHalfToleranceFactor * eps(f16) * sqrt(terms in one FP16 sum + 1) * magnitude,
 // and
@@ -72,7 +72,8 @@ double activation_error(Activation activation, float leaky_slope, double x, doub
 class ConvolutionReference {
  public:
   // Nothing of the arguments is kept; they are those of reference_convolution().
-  ConvolutionReference(const ConvLayer& layer, int batch, std::span<const float> input, std::span<const float> residual);
+  ConvolutionReference(const ConvLayer& layer, int batch, std::span<const float> input,
+                       std::span<const float> residual);
 
   const std::vector<double>& outputs() const { return outputs_; }
   // Of each output: the tolerance of its sum, taken through the activation and the pool, so that it is never more than

@@ -123,6 +123,7 @@ struct VerifySettings {
   std::uint64_t seed = 1;
   std::optional<int> images;  // of a batch, that are compared; nothing: of a network four, of layers all
   bool layers = false;        // of a network, each step as well
+  bool code = true;           // PTX, made anew of plan and weights, must be the package's byte for byte
 };
 // An output of a program.
 struct VerifiedOutput {

@@ -21,6 +21,7 @@ struct VerifyArguments {
   std::string device = "auto";
   std::optional<std::string> batch;
   std::optional<std::uint64_t> seed;
+  bool no_code = false;
   bool json = false;
   VerifyOptions options;
 };
@@ -69,6 +70,7 @@ int verify_package(VerifyArguments arguments) {
   check_contents(package);
   refuse_package("--against", arguments.against);
   check_effects(arguments, package.manifest);
+  options.code = !arguments.no_code;
   options.steps = options.steps || options.layer.has_value();
   options.seed = arguments.seed ? *arguments.seed : std::random_device()();
   const Network reference = comparing_with(arguments.against, package.manifest, [&] {
@@ -97,6 +99,7 @@ int verify_package(VerifyArguments arguments) {
                             {"passed", verification.passed()},
                             {"deepest_reduction", verification.deepest_reduction},
                             {"missing", verification.missing},
+                            {"code", code_json(verification)},
                             {"programs", verification_json(verification)}}));
   } else {
     print_data(verification_text(verification, package.manifest));
@@ -131,6 +134,8 @@ void add_verify_command(CLI::App& app, Action& action) {
   add_option(*command, "--images N", arguments->options.images,
              "Images of a batch that are compared: first, last, others (default: of a network 4, of layers all)")
       ->check(whole_number(1, kMaxBatch));
+  command->add_flag("--no-code", arguments->no_code,
+                    "Do not make the package's code anew to compare it, which takes as long as compiling");
   command->add_flag("--json", arguments->json, "For machines");
   command->callback([arguments, &action] { action = [arguments] { return verify_package(*arguments); }; });
 }

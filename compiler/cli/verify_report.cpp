@@ -7,6 +7,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/table.h"
 #include "compiler/import/names.h"
+#include "compiler/make_kernel.h"
 #include "compiler/network/operator_error.h"
 
 namespace burin {
@@ -112,16 +113,41 @@ std::string network_tolerance_text(const Verification& verification) {
 
 std::string missing_text(const std::vector<std::string>& missing) {
   const bool one = missing.size() == 1;
-  return coloured(fmt::format("FAILED: {} layer{} of the weights {} not in the package: {} (--layer GLOB compares some)",
-                              missing.size(), one ? "" : "s", one ? "is" : "are", listed(missing)),
-                  Colour::red) +
+  return coloured(
+             fmt::format("FAILED: {} layer{} of the weights {} not in the package: {} (--layer GLOB compares some)",
+                         missing.size(), one ? "" : "s", one ? "is" : "are", listed(missing)),
+             Colour::red) +
          "\n";
+}
+
+// One line for each thing that there is to say.
+std::string code_text(const CodeComparison& code) {
+  if (!code.other_version.empty()) {
+    return fmt::format("code: not compared, since burin {} made the package and this is burin {}\n",
+                       printable(code.other_version), tool_version());
+  }
+  const auto kernels = [](int count) { return fmt::format("{} kernel{}", count, count == 1 ? "" : "s"); };
+  std::string text;
+  if (code.same > 0) {
+    text += fmt::format("code: the PTX of {} follows from plan and weights byte for byte\n", kernels(code.same));
+  }
+  if (code.edited > 0) text += fmt::format("code: {} edited by hand, not compared\n", kernels(code.edited));
+  if (code.without_ptx > 0) {
+    text += fmt::format("code: {} without PTX that could be compared\n", kernels(code.without_ptx));
+  }
+  for (const std::string& fault : code.different) {
+    text += coloured(fmt::format("code FAILED: {}", fault), Colour::red) + "\n";
+  }
+  return text;
 }
 
 std::string print_verdict(const Verification& verification, bool layers) {
   const std::size_t programs = verification.results.size();
   std::string what = programs == 1 ? "the network" : fmt::format("the network, {} programs,", programs);
-  if (!verification.missing.empty()) return missing_text(verification.missing);
+  const bool right = std::ranges::all_of(verification.results, &VerifiedProgram::passed);
+  if (right && !verification.missing.empty()) return missing_text(verification.missing);
+  if (right && !verification.passed())
+    return coloured("FAILED: what is computed is right, its code is other code", Colour::red) + "\n";
   if (layers) {
     const auto failed = static_cast<std::size_t>(
         std::ranges::count_if(verification.results, [](const VerifiedProgram& result) { return !result.passed(); }));
@@ -192,7 +218,18 @@ std::string verification_text(const Verification& verification, const Manifest& 
     const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
     text += coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n";
   }
+  if (verification.code) text += code_text(*verification.code);
   return text + print_verdict(verification, layers);
+}
+
+nlohmann::ordered_json code_json(const Verification& verification) {
+  if (!verification.code) return nullptr;
+  const CodeComparison& code = *verification.code;
+  return {{"same", code.same},
+          {"different", code.different},
+          {"edited", code.edited},
+          {"without_ptx", code.without_ptx},
+          {"other_version", code.other_version}};
 }
 
 nlohmann::ordered_json verification_json(const Verification& verification) {

@@ -11,6 +11,9 @@ namespace burin {
 // The tolerances, a table of the outputs, of networks one of the steps that were looked at, and the verdict.
 std::string verification_text(const Verification& verification, const Manifest& manifest);
 
+// What came of the package's code; null: it was not asked for.
+nlohmann::ordered_json code_json(const Verification& verification);
+
 // A row for each program that was run.
 nlohmann::ordered_json verification_json(const Verification& verification);
 

@@ -108,14 +108,23 @@ void save(const Package& package, const std::string& path) { write_package(packa
 Verified verify(const Package& package, const Model& model, const VerifySettings& settings) {
   const Network reference = reference_of(*model.network(), package.manifest, std::nullopt);
   const std::unique_ptr<Executor> executor = make_executor(choose_device(settings.device), package);
-  const VerifyOptions options{
-      .batch = settings.batch, .seed = settings.seed, .images = settings.images, .steps = settings.layers, .layer = {}};
+  const VerifyOptions options{.batch = settings.batch,
+                              .seed = settings.seed,
+                              .images = settings.images,
+                              .steps = settings.layers,
+                              .layer = {},
+                              .code = settings.code};
   const Verification verification = verify_programs(package, reference, options, *executor);
   Verified verified{verification.passed(), executor->name(), {}};
   for (const VerifiedProgram& result : verification.results) {
     for (std::size_t i = 0; i < result.outputs.size(); ++i) verified.outputs.push_back(output_of(result, i));
     for (const std::string& fault : {result.fault, result.step_fault}) {
       if (!fault.empty()) verified.outputs.push_back({result.program->name, "", result.batch, false, 0, 0, fault});
+    }
+  }
+  if (verification.code) {
+    for (const std::string& fault : verification.code->different) {
+      verified.outputs.push_back({"", "", 0, false, 0, 0, fault});
     }
   }
   for (const std::string& layer : verification.missing) {

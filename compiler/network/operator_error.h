@@ -15,8 +15,8 @@ namespace burin {
 // only moves values.
 int longest_reduction(const Network& network, const Operator& op);
 
-// What an operator's outputs should be on `inputs`, those of `batch` images, and how far each may be off. Operators that
-// move or choose values are exact. `arithmetic` is that of the operator's kernel but for its longest reduction.
+// What an operator's outputs should be on `inputs`, those of `batch` images, and how far each may be off. Operators
+// that move or choose values are exact. `arithmetic` is that of the operator's kernel but for its longest reduction.
 struct ExpectedOutputs {
   std::vector<double> values, tolerances;
 };

@@ -174,8 +174,8 @@ class Verifier {
     verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
     const std::vector<Arithmetic> steps = arithmetic_of(manifest_, first);
     verification.half_rounding = half_rounding(steps);
-    verification.half_steps = static_cast<int>(
-        std::ranges::count_if(steps, [](const Arithmetic& step) { return half_rounding(step) > 0; }));
+    verification.half_steps =
+        static_cast<int>(std::ranges::count_if(steps, [](const Arithmetic& step) { return half_rounding(step) > 0; }));
     verification.results = runs_of(first.name);
     for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;
@@ -257,7 +257,7 @@ const StepResult* VerifiedProgram::first_failed() const {
 bool VerifiedProgram::passed() const { return outputs_passed() && step_fault.empty() && first_failed() == nullptr; }
 
 bool Verification::passed() const {
-  return missing.empty() && std::ranges::all_of(results, &VerifiedProgram::passed);
+  return missing.empty() && (!code || code->passed()) && std::ranges::all_of(results, &VerifiedProgram::passed);
 }
 
 Tensors random_inputs(const Program& program, double input_std, int batch, std::uint64_t seed) {
@@ -300,7 +300,9 @@ std::vector<int> choose_images(int batch, int count, std::uint64_t seed) {
 
 Verification verify_programs(const Package& package, const Network& reference, const VerifyOptions& options,
                              Executor& executor, const VerifyProgress& progress) {
-  return Verifier(package, reference, options, executor, progress).run();
+  Verification verification = Verifier(package, reference, options, executor, progress).run();
+  if (options.code) verification.code = compare_code(package, options.layer, options.jobs, progress);
+  return verification;
 }
 
 std::string tolerance_text(Precision precision) {

@@ -10,6 +10,7 @@
 
 #include "compiler/execute/executor.h"
 #include "compiler/reference.h"
+#include "compiler/verify/code_comparison.h"
 #include "compiler/verify/step_comparison.h"
 #include "ir/network.h"
 
@@ -24,6 +25,7 @@ struct VerifyOptions {
   bool steps = false;                // of networks: also where the outputs are right
   std::optional<std::string> layer;  // only layers, and of a network's steps operators, whose name matches
   int jobs = 0;                      // programs of layers at once, on the host; 0: one for each processor
+  bool code = false;                 // the package's code is compared, too
 };
 inline constexpr int kComparedImages = 4;
 
@@ -52,13 +54,15 @@ struct Verification {
   double half_rounding = 0;
   std::vector<VerifiedProgram> results;  // one for each program that was run
   std::vector<std::string> missing;      // layers of the reference that the package lacks
+  std::optional<CodeComparison> code;    // nothing: it was not asked for
   bool passed() const;
 };
 
 // What the package's programs should compute, from the model or the weights that it was compiled from, with the
-// package's threshold and sizes of images. Of layers, one with one is compared without regard to names, those that `layer`
-// does not match are left out, and those that the package lacks come last. Throws Error(bad_input) where the file is another one: no model, or one with
-// other inputs or outputs; without a layer, or with weights of another shape.
+// package's threshold and sizes of images. Of layers, one with one is compared without regard to names, those that
+// `layer` does not match are left out, and those that the package lacks come last. Throws Error(bad_input) where the
+// file is another one: no model, or one with other inputs or outputs; without a layer, or with weights of another
+// shape.
 Network import_reference(const std::string& path, const Manifest& manifest, const std::optional<std::string>& geometry,
                          const std::optional<std::string>& layer);
 // The same of what has been imported already.

@@ -407,6 +407,7 @@ TEST_CASE("every_provider: the host executor runs each step, and verify --layers
   REQUIRE(outcome.exit_code == 0);
   const auto document = nlohmann::json::parse(outcome.out);
   CHECK(document["passed"] == true);
+  CHECK(document["code"]["same"] == static_cast<int>(made.package.manifest.kernels.size()));
   const auto& steps = document["programs"][0]["steps"];
   CHECK(steps.size() == made.package.manifest.programs.at(0).steps.size());
   for (const std::string& provider : all_providers()) {

@@ -215,10 +215,13 @@ TEST_CASE("a_network_of_one_operator_is_one_whatever_the_operator_is_called") {
 TEST_CASE("convolutions_of_a_model_by_themselves_verify_against_the_model") {
   const ScratchFolder folder;
   compile_model(folder, branched_model(), {"--layer", "conv[13]"});
-  const Outcome outcome = verify_model(folder);
+  const Outcome outcome = verify_model(folder, {"--layer", "conv[13]"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("conv1 ") && Contains("conv3 ") && Contains("all 2 kernels verified"));
+  const Outcome whole = verify_model(folder);
+  CHECK(whole.exit_code == 1);
+  CHECK_THAT(whole.out, Contains("FAILED: 1 layer of the weights is not in the package: 'conv2'"));
   folder.write("other.onnx", branched_model(1.01F).bytes());
   const Outcome other = verify_model(folder, {}, "other.onnx");
   CHECK(other.exit_code == 1);

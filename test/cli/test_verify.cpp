@@ -1,7 +1,9 @@
 // verify on the host executor: what passes, what fails, what is said of it.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ir/package/package.h"
 #include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
@@ -210,6 +212,41 @@ TEST_CASE("weights_of_another_network_are_bad_input") {
   const Outcome outcome = verify_weights(folder, "wider.safetensors");
   CHECK(outcome.exit_code == 3);
   CHECK_THAT(outcome.err, Contains("[8,5,3,3]") && Contains("[8,4,3,3]"));
+}
+
+TEST_CASE("code_that_is_not_what_its_plan_says_fails") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{.name = "a"}, TestLayer{.name = "b"}});
+  compile_weights(folder, {"--kernels", "baked"});
+  const Outcome right = verify_weights(folder, "w.safetensors");
+  CHECK(right.exit_code == 0);
+  CHECK_THAT(right.out, Contains("code: the PTX of 2 kernels follows from plan and weights byte for byte"));
+
+  // The host device computes what the plan says: only the comparison sees PTX that does something else.
+  const burin::Package package = burin::read_package(folder / "p.burin");
+  burin::Package changed = package;
+  const auto& binaries = changed.manifest.kernels[1].binaries;
+  const std::string& path = std::ranges::find(binaries, burin::BinaryKind::ptx, &burin::KernelBinary::kind)->path;
+  std::string ptx = *changed.files.at(path).content();
+  const std::size_t weight = ptx.find(" 0f3");
+  REQUIRE(weight != std::string::npos);
+  ptx[weight + 10] = ptx[weight + 10] == '0' ? '1' : '0';
+  changed.files.at(path) = ptx;
+  write_package(changed, folder / "p.burin");
+  const Outcome wrong = verify_weights(folder, "w.safetensors");
+  CHECK(wrong.exit_code == 1);
+  CHECK_THAT(wrong.out, Contains("code FAILED: layer b") && Contains("the PTX of 1 kernel follows"));
+  CHECK(verify_weights(folder, "w.safetensors", {"--no-code"}).exit_code == 0);
+  CHECK(verify_weights(folder, "w.safetensors", {"--layer", "a"}).exit_code == 0);
+  const Outcome json = verify_weights(folder, "w.safetensors", {"--json"});
+  CHECK(json.exit_code == 1);
+  CHECK(nlohmann::json::parse(json.out)["code"]["different"].size() == 1);
+
+  changed.manifest.tool_version = "0.0.1, LLVM 1.2.3";
+  write_package(changed, folder / "p.burin");
+  const Outcome other = verify_weights(folder, "w.safetensors");
+  CHECK(other.exit_code == 0);
+  CHECK_THAT(other.out, Contains("code: not compared, since burin 0.0.1, LLVM 1.2.3 made the package"));
 }
 
 TEST_CASE("a_package_whose_code_was_edited_needs_a_gpu") {

@@ -12,8 +12,8 @@ namespace {
 
 constexpr Precision kHalves[] = {Precision::fp16, Precision::bf16, Precision::fp16x2};
 
-// With an even and an odd number of images. FP16 and BF16 differ in how they are converted alone, which every case does,
-// so that a case has one of them.
+// With an even and an odd number of images. FP16 and BF16 differ in how they are converted alone, which every case
+// does, so that a case has one of them.
 void check_edge(std::string_view name) {
   const EdgeCase& edge = edge_case(name);
   const ConvLayer layer = edge.make_layer();
