@@ -145,7 +145,7 @@ std::string print_verdict(const Verification& verification, bool layers) {
   const std::size_t programs = verification.results.size();
   std::string what = programs == 1 ? "the network" : fmt::format("the network, {} programs,", programs);
   const bool right = std::ranges::all_of(verification.results, &VerifiedProgram::passed);
-  if (right && !verification.missing.empty()) return missing_text(verification.missing);
+  if (right && !verification.missing.empty()) return {};
   if (right && !verification.passed())
     return coloured("FAILED: what is computed is right, its code is other code", Colour::red) + "\n";
   if (layers) {
@@ -219,6 +219,7 @@ std::string verification_text(const Verification& verification, const Manifest& 
     text += coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n";
   }
   if (verification.code) text += code_text(*verification.code);
+  if (!verification.missing.empty()) text += missing_text(verification.missing);
   return text + print_verdict(verification, layers);
 }
 
