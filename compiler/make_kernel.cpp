@@ -155,7 +155,8 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
     for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
       add_cubin(made, arch,
-                kernel.edited ? assemble_edited(reentry, ptx, arch, symbol) : assemble_own(ptx, arch, symbol));
+                kernel.edited ? assemble_edited(reentry, ptx, arch, symbol, kernel.owner())
+                              : assemble_own(ptx, arch, symbol));
     }
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });

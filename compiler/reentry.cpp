@@ -11,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/specialise/specialised_module.h"
 #include "ir/derive_form.h"
@@ -48,6 +49,7 @@ auto in_file(const std::string& path, const Work& work) {
 }
 
 constexpr std::size_t kMaxPtxBytes = std::size_t{1} << 30;
+constexpr std::size_t kMaxAssembledBytes = std::size_t{1} << 30;  // code and log
 
 // Without this LLVM would print errors of its code generator, and exit.
 void end_at_errors(llvm::LLVMContext& context) {
@@ -59,6 +61,35 @@ void end_at_errors(llvm::LLVMContext& context) {
     info->print(printer);
     llvm::report_fatal_error(llvm::Twine(text), /*gen_crash_diag=*/false);
   });
+}
+
+AssemblerOutput assemble_in_sandbox(const std::string& subject, const std::string& ptx, const std::string& arch,
+                                    const SandboxLimits& limits) {
+  struct Sizes {
+    std::size_t cubin = 0, log = 0;
+  };
+  SandboxLimits without_files = limits;
+  without_files.finds_no_files = true;  // the library looks for a driver, and does without
+  Sandbox sandbox(subject, sizeof(Sizes) + kMaxAssembledBytes, without_files, [&](std::span<std::byte> shared) {
+    const AssemblerOutput output = run_assembler(ptx, arch);
+    const Sizes sizes{output.cubin.size(), output.log.size()};
+    if (sizes.cubin + sizes.log > kMaxAssembledBytes) {
+      fail(ErrorKind::unsupported, "{}: its machine code is too long", subject);
+    }
+    std::byte* place = shared.data() + sizeof(Sizes);
+    std::memcpy(shared.data(), &sizes, sizeof(Sizes));
+    std::memcpy(place, output.cubin.data(), sizes.cubin);
+    std::memcpy(place + sizes.cubin, output.log.data(), sizes.log);
+  });
+  sandbox.request();
+  const auto* bytes = reinterpret_cast<const char*>(sandbox.shared().data());
+  Sizes sizes;
+  std::memcpy(&sizes, bytes, sizeof(Sizes));
+  if (sizes.cubin > kMaxAssembledBytes || sizes.log > kMaxAssembledBytes - sizes.cubin) {
+    fail(ErrorKind::bad_input, "{}: what its sandbox says is not so", subject);
+  }
+  bytes += sizeof(Sizes);
+  return {std::string(bytes, sizes.cubin), std::string(bytes + sizes.cubin, sizes.log)};
 }
 
 }  // namespace
@@ -171,12 +202,15 @@ std::string ptx_of_edited(const Reentry& reentry, const std::string& symbol, con
 }
 
 AssembledKernel assemble_edited(const Reentry& reentry, const std::string& ptx, const std::string& arch,
-                                const std::string& symbol) {
+                                const std::string& symbol, const std::string& owner, const SandboxLimits& limits) {
   try {
-    return assemble(ptx, arch, symbol);
+    // A program is a process of its own already.
+    if (find_assembler().kind != AssemblerInfo::Kind::nvjitlink) return assemble(ptx, arch, symbol);
+    return describe_assembled(assemble_in_sandbox(reentry.path + ", " + owner, ptx, arch, limits), symbol);
   } catch (const Error& error) {
-    fail(error.kind() == ErrorKind::internal ? ErrorKind::bad_input : error.kind(), "{}: {}", reentry.path,
-         error.what());
+    const std::string_view text = error.what();
+    if (text.starts_with(reentry.path)) throw;
+    fail(error.kind() == ErrorKind::internal ? ErrorKind::bad_input : error.kind(), "{}: {}", reentry.path, text);
   }
 }
 

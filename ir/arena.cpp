@@ -34,18 +34,20 @@ ArenaLayout lay_out_arena(const std::vector<std::int64_t>& bytes, std::int64_t a
   std::ranges::stable_sort(order, std::greater(), padded);
 
   ArenaLayout layout{std::vector<std::int64_t>(bytes.size()), 0};
-  std::vector<int> placed;
+  struct Placed {
+    std::int64_t begin = 0, end = 0;
+    int buffer = 0;
+  };
+  std::vector<Placed> placed;  // in ascending order of their begin
   for (const int buffer : order) {
     std::vector<std::pair<std::int64_t, std::int64_t>> taken;
-    for (const int other : placed) {
-      const std::int64_t offset = layout.offsets[static_cast<std::size_t>(other)];
-      if (conflict(buffer, other)) taken.emplace_back(offset, offset + padded(other));
+    for (const Placed& other : placed) {
+      if (conflict(buffer, other.buffer)) taken.emplace_back(other.begin, other.end);
     }
-    std::ranges::sort(taken);
-    const std::int64_t offset = best_offset(taken, padded(buffer));
+    const std::int64_t offset = best_offset(taken, padded(buffer)), end = offset + padded(buffer);
     layout.offsets[static_cast<std::size_t>(buffer)] = offset;
-    layout.bytes = std::max(layout.bytes, offset + padded(buffer));
-    placed.push_back(buffer);
+    layout.bytes = std::max(layout.bytes, end);
+    placed.insert(std::ranges::upper_bound(placed, offset, {}, &Placed::begin), {offset, end, buffer});
   }
   return layout;
 }

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -36,9 +37,19 @@ constexpr int exit_code(ErrorKind kind) {
   return 70;
 }
 
+inline constexpr std::size_t kMaxErrorBytes = 16 << 10;
+
+// There is an end to what is told, also where it quotes a file: it is cut between two characters.
+inline std::string bounded_error(const std::string& text) {
+  if (text.size() <= kMaxErrorBytes) return text;
+  std::size_t end = kMaxErrorBytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
+  return fmt::format("{}... ({} more bytes)", text.substr(0, end), text.size() - end);
+}
+
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& text) : std::runtime_error(text), kind_(kind) {}
+  Error(ErrorKind kind, const std::string& text) : std::runtime_error(bounded_error(text)), kind_(kind) {}
   ErrorKind kind() const { return kind_; }
 
  private:

@@ -25,6 +25,7 @@ inline constexpr int kMaxOperators = 100'000;    // of a network
 inline constexpr int kMaxActivationRank = 6;     // axes of one image
 inline constexpr int kMaxOperatorInputs = 4096;  // of a concat
 inline constexpr int kMaxPlanSteps = 20'000;     // of the plan of a network: which waits for which is a square table
+inline constexpr std::int64_t kMaxPlanPairs = 1 << 25;  // of a write and another use of the same tensor, in such a plan
 inline constexpr std::int64_t kMaxArenaBytes = std::int64_t{1} << 40;  // and of any buffer of such a plan
 inline constexpr int kMaxGraphLaunches = 200'000;  // of one CUDA graph: a batch that is run in several parts
 inline constexpr int kMaxPoolExtent = 1 << 10;     // rows or columns of a pooling window, and how far it moves

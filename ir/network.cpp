@@ -62,7 +62,7 @@ class Describe {
   std::string operator()(const Pad& op) const {
     return fmt::format("pad {}, value {}", padding_text(op.pad), op.value);
   }
-  std::string operator()(const Transpose& op) const { return fmt::format("order {}", fmt::join(op.order, ",")); }
+  std::string operator()(const Transpose& op) const { return fmt::format("order {}", numbers_text(op.order)); }
   // The names and the shapes say all.
   template <OneOf<ChannelAffine, GlobalAveragePool, Softmax, Reshape, Identity> Kind>
   std::string operator()(const Kind&) const {
@@ -81,7 +81,7 @@ class Describe {
 }  // namespace
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
-  return shape.empty() ? "no axes" : fmt::format("{}", fmt::join(shape, "x"));
+  return shape.empty() ? "no axes" : numbers_text(shape, "x");
 }
 
 std::string describe(const Network& network, const Operator& op) { return std::visit(Describe(network, op), op.kind); }

@@ -195,7 +195,7 @@ class OutputShape {
   Shape operator()(const Transpose& op) {
     if (!one_input()) return {};
     if (!std::ranges::is_permutation(op.order, std::views::iota(0, static_cast<int>(inputs_[0].size())))) {
-      return fault("order is {}, it must name each axis of its input {} once, from 0 to {}", fmt::join(op.order, ","),
+      return fault("order is {}, it must name each axis of its input {} once, from 0 to {}", numbers_text(op.order),
                    shape_text(inputs_[0]), inputs_[0].size() - 1);
     }
     Shape output;

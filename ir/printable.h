@@ -1,6 +1,11 @@
 // Text that comes from files and libraries, made fit for messages, and what counts as fit.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,5 +21,17 @@ std::string printable(std::string_view text, std::size_t limit = kPrintableBytes
 
 // The same in single quotes, for names.
 std::string in_quotes(std::string_view name);
+
+inline constexpr std::size_t kPrintedNumbers = 16;
+
+// "1,2,3"; of more than so many, the first and how many there are: "1,2,...,16,... (1000 in all)".
+template <typename Numbers>
+std::string numbers_text(const Numbers& numbers, std::string_view separator = ",") {
+  const std::span all(numbers);
+  const auto shown = all.first(std::min(all.size(), kPrintedNumbers));
+  std::string text = fmt::format("{}", fmt::join(shown, separator));
+  if (all.size() > shown.size()) text += fmt::format("{}... ({} in all)", separator, all.size());
+  return text;
+}
 
 }  // namespace burin

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -95,6 +96,7 @@ class Verifier {
     check_naive_bytes();
     for (std::size_t i = 0; i < program_.steps.size(); ++i) check_step(static_cast<int>(i));
     // What follows computes with places and orders that the rules before have found sound.
+    check_pairs();
     if (!faults_.empty()) return faults_.take();
     for (std::size_t i = 0; i < program_.buffers.size() && !faults_.full(); ++i) {
       check_races(static_cast<int>(i));
@@ -305,6 +307,16 @@ class Verifier {
     order_.add(sound ? step.after : std::vector<int>());
   }
 
+  // What follows looks at so many pairs.
+  void check_pairs() {
+    std::int64_t pairs = 0;
+    for (const std::vector<Touch>& all : touches_) pairs += std::ranges::count_if(all, &Touch::writes) * std::ssize(all);
+    if (pairs > kMaxPlanPairs) {
+      faults_.add("there are {} pairs of a write and a use of the same buffer; at most {} are allowed (kMaxPlanPairs)",
+                  pairs, kMaxPlanPairs);
+    }
+  }
+
   void check_races(int index) {
     const std::vector<Touch>& all = touches(index);
     for (std::size_t i = 0; i < all.size() && !faults_.full(); ++i) {
@@ -346,21 +358,43 @@ class Verifier {
     return steps;
   }
 
-  // Buffers share bytes only when everything that uses the one waits for everything that uses the other.
+  // Buffers share bytes only when everything that uses the one waits for everything that uses the other. Taken in the
+  // order of their first steps, a buffer need only be compared with those that had its bytes last: who had them before
+  // is before those.
   void check_arena() {
-    std::vector<int> by_offset;
+    std::vector<int> by_first;
     for (std::size_t i = 0; i < program_.buffers.size(); ++i) {
-      if (program_.buffers[i].home == BufferHome::arena) by_offset.push_back(static_cast<int>(i));
+      if (program_.buffers[i].home == BufferHome::arena) by_first.push_back(static_cast<int>(i));
     }
-    std::ranges::sort(by_offset, {}, [&](int index) { return buffer(index).offset; });
-    for (std::size_t i = 0; i < by_offset.size() && !faults_.full(); ++i) {
-      const Buffer& b = buffer(by_offset[i]);
-      const std::vector<int> steps = steps_of(by_offset[i]);
-      for (std::size_t j = i + 1; j < by_offset.size() && buffer(by_offset[j]).offset < b.offset + b.bytes; ++j) {
-        const std::vector<int> others = steps_of(by_offset[j]);
-        if (order_.all_before(steps, others) || order_.all_before(others, steps)) continue;
+    std::ranges::stable_sort(by_first, {}, [&](int index) { return buffer(index).first; });
+    struct Owner {
+      std::int64_t end = 0;
+      int index = 0;
+    };
+    std::map<std::int64_t, Owner> owners;  // of the arena's bytes, by the first of them
+    for (const int index : by_first) {
+      if (faults_.full()) return;
+      const std::int64_t begin = buffer(index).offset, end = begin + buffer(index).bytes;
+      const StepOrder::Set before = order_.before_all(steps_of(index));
+      const auto waits_for = [&](int other) {
+        return std::ranges::all_of(touches(other), [&](const Touch& use) { return StepOrder::has(before, use.step); });
+      };
+      auto at = owners.lower_bound(begin);
+      if (at != owners.begin() && std::prev(at)->second.end > begin) --at;
+      std::set<int> replaced;
+      while (at != owners.end() && at->first < end) {
+        const auto [from, owner] = *at;
+        at = owners.erase(at);
+        replaced.insert(owner.index);
+        if (from < begin) owners[from] = {begin, owner.index};
+        if (owner.end > end) owners[end] = owner;
+      }
+      owners[begin] = {end, index};
+      for (const int other : replaced) {
+        if (waits_for(other)) continue;
+        const auto [a, b] = std::minmax(other, index);
         faults_.add("{} and {} share bytes of the arena, and steps that use them may run at the same time",
-                    buffer_name(by_offset[i]), buffer_name(by_offset[j]));
+                    buffer_name(a), buffer_name(b));
       }
     }
   }

@@ -5,9 +5,9 @@
 namespace burin {
 
 void StepOrder::add(const std::vector<int>& after) {
-  std::vector<std::uint64_t> bits(words_);
+  Set bits(words_);
   for (const int step : after) {
-    const std::vector<std::uint64_t>& others = before_[static_cast<std::size_t>(step)];
+    const Set& others = before_[static_cast<std::size_t>(step)];
     for (std::size_t word = 0; word < words_; ++word) bits[word] |= others[word];
     bits[static_cast<std::size_t>(step) / 64] |= std::uint64_t{1} << (step % 64);
   }
@@ -15,13 +15,21 @@ void StepOrder::add(const std::vector<int>& after) {
 }
 
 bool StepOrder::is_before(int first, int second) const {
-  const std::vector<std::uint64_t>& bits = before_[static_cast<std::size_t>(second)];
-  return (bits[static_cast<std::size_t>(first) / 64] >> (first % 64) & 1) != 0;
+  return has(before_[static_cast<std::size_t>(second)], first);
 }
 
 bool StepOrder::all_before(const std::vector<int>& first, const std::vector<int>& second) const {
   return std::ranges::all_of(
       first, [&](int a) { return std::ranges::all_of(second, [&](int b) { return is_before(a, b); }); });
+}
+
+StepOrder::Set StepOrder::before_all(const std::vector<int>& steps) const {
+  Set set = before_[static_cast<std::size_t>(steps.front())];
+  for (const int step : steps) {
+    const Set& others = before_[static_cast<std::size_t>(step)];
+    for (std::size_t word = 0; word < words_; ++word) set[word] &= others[word];
+  }
+  return set;
 }
 
 std::vector<int> StepOrder::reduced(std::vector<int> after) const {

@@ -20,12 +20,18 @@ class StepOrder {
   bool is_ordered(int a, int b) const { return is_before(a, b) || is_before(b, a); }
   bool all_before(const std::vector<int>& first, const std::vector<int>& second) const;
 
+  // A bit for every step.
+  using Set = std::vector<std::uint64_t>;
+  static bool has(const Set& set, int step) { return (set[static_cast<std::size_t>(step) / 64] >> (step % 64) & 1) != 0; }
+  // Those that are before each of these, of which there is one at least.
+  Set before_all(const std::vector<int>& steps) const;
+
   // Leaves out those that another of them is behind; ascending.
   std::vector<int> reduced(std::vector<int> after) const;
 
  private:
   std::size_t words_;
-  std::vector<std::vector<std::uint64_t>> before_;  // of each step, a bit for every step that is before it
+  std::vector<Set> before_;  // of each step, those that are before it
 };
 
 }  // namespace burin

@@ -100,11 +100,15 @@ AssembledKernel describe_assembled(AssemblerOutput output, const std::string& sy
   return kernel;
 }
 
-AssembledKernel assemble(const std::string& ptx, const std::string& arch, const std::string& symbol) {
+AssemblerOutput run_assembler(const std::string& ptx, const std::string& arch) {
   const Found& assembler = found();
-  if (assembler.nvjitlink) return describe_assembled(assembler.nvjitlink->assemble(ptx, arch), symbol);
-  if (assembler.ptxas) return describe_assembled(assembler.ptxas->assemble(ptx, arch), symbol);
+  if (assembler.nvjitlink) return assembler.nvjitlink->assemble(ptx, arch);
+  if (assembler.ptxas) return assembler.ptxas->assemble(ptx, arch);
   fail(ErrorKind::unsupported, "there is no assembler for {}: {}", arch, assembler.info.note);
+}
+
+AssembledKernel assemble(const std::string& ptx, const std::string& arch, const std::string& symbol) {
+  return describe_assembled(run_assembler(ptx, arch), symbol);
 }
 
 }  // namespace burin

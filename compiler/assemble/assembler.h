@@ -13,6 +13,9 @@ struct AssemblerOutput {
   std::string log;
 };
 
+// Has what find_assembler() found assemble. Thread-safe; throws as assemble() does.
+AssemblerOutput run_assembler(const std::string& ptx, const std::string& arch);
+
 // What assemble() returns, from an assembler's output: numbers from the cubin, spills from the log.
 AssembledKernel describe_assembled(AssemblerOutput output, const std::string& symbol);
 

@@ -71,7 +71,7 @@ int images_of(const NpyTensor& tensor, const std::string& path, const std::strin
   const bool fits =
       (batched || shape.size() == image.size()) && std::equal(image.rbegin(), image.rend(), shape.rbegin());
   if (!fits || (batched && (shape[0] < 1 || shape[0] > kMaxBatch))) {
-    fail(ErrorKind::bad_input, "{}: has shape [{}], but {} is [N,{}] or [{}]{}", path, fmt::join(shape, ","), what,
+    fail(ErrorKind::bad_input, "{}: has shape [{}], but {} is [N,{}] or [{}]{}", path, numbers_text(shape), what,
          fmt::join(image, ","), fmt::join(image, ","), fits ? "" : permutation_text(shape, image));
   }
   return batched ? static_cast<int>(shape[0]) : 1;

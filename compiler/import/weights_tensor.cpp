@@ -14,6 +14,7 @@
 #include "compiler/import/faults.h"
 #include "compiler/import/names.h"
 #include "ir/element_type.h"
+#include "ir/printable.h"
 
 namespace burin {
 namespace {
@@ -112,7 +113,7 @@ std::optional<std::int64_t> checked_elements(const std::vector<std::int64_t>& sh
   return count;
 }
 
-std::string extents_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", fmt::join(shape, ",")); }
+std::string extents_text(const std::vector<std::int64_t>& shape) { return fmt::format("[{}]", numbers_text(shape)); }
 
 std::vector<float> float_values(const WeightsTensor& tensor) {
   if (is_float(tensor.type)) return mask_values(tensor);

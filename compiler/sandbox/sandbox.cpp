@@ -80,13 +80,16 @@ void limit_resources(const SandboxLimits& limits) {
   limit(RLIMIT_CORE, 0, 0);
 }
 
-void forbid_system_calls() {
+void forbid_system_calls(bool finds_no_files) {
   const std::unique_ptr<void, decltype(&seccomp_release)> filter(seccomp_init(SCMP_ACT_KILL_PROCESS), &seccomp_release);
   require(filter != nullptr, "seccomp", ENOSYS);
-  const auto allow = [&](int call, std::initializer_list<scmp_arg_cmp> where = {}) {
+  const auto add_rule = [&](std::uint32_t action, int call, std::initializer_list<scmp_arg_cmp> where) {
     const int code =
-        seccomp_rule_add_array(filter.get(), SCMP_ACT_ALLOW, call, static_cast<unsigned>(where.size()), where.begin());
+        seccomp_rule_add_array(filter.get(), action, call, static_cast<unsigned>(where.size()), where.begin());
     require(code == 0, "a rule of seccomp", -code);
+  };
+  const auto allow = [&](int call, std::initializer_list<scmp_arg_cmp> where = {}) {
+    add_rule(SCMP_ACT_ALLOW, call, where);
   };
   for (const int call :
        {SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
@@ -98,6 +101,12 @@ void forbid_system_calls() {
   allow(SCMP_SYS(read), {SCMP_A0(SCMP_CMP_EQ, kSandboxChannel, 0)});
   allow(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_LE, kSandboxChannel, 0)});  // standard output and errors lead nowhere
   allow(SCMP_SYS(tgkill), {SCMP_A0(SCMP_CMP_EQ, static_cast<scmp_datum_t>(getpid()), 0)});  // abort()
+  if (finds_no_files) {
+    for (const int call : {SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(stat), SCMP_SYS(newfstatat), SCMP_SYS(access),
+                           SCMP_SYS(readlink)}) {
+      add_rule(SCMP_ACT_ERRNO(ENOENT), call, {});
+    }
+  }
 #ifdef BURIN_SANITIZED
   // UBSan asks with a pipe whether memory can be read.
   for (const int call : {SCMP_SYS(pipe2), SCMP_SYS(close), SCMP_SYS(write)}) allow(call);
@@ -113,7 +122,7 @@ void confine(int channel, const SandboxLimits& limits) {
   end_at_faults();
   prctl(PR_SET_PDEATHSIG, SIGKILL);  // whoever waits for it may be ended
   limit_resources(limits);
-  forbid_system_calls();
+  forbid_system_calls(limits.finds_no_files);
 }
 
 // ---- in the process

@@ -21,6 +21,7 @@ namespace burin {
 struct SandboxLimits {
   int seconds = 600;                           // of the clock, in which all requests must be done, and of the processor
   std::int64_t bytes = std::int64_t{4} << 30;  // of memory, beside what this process has already
+  bool finds_no_files = false;                 // looking for a file is no reason to end it: there are none
 };
 
 class Sandbox {

@@ -15,6 +15,7 @@
 #include "ir/limits.h"
 #include "ir/package/names.h"
 #include "ir/precision.h"
+#include "ir/printable.h"
 #include "ir/saturate.h"
 
 namespace burin {
@@ -226,7 +227,7 @@ void check_tensor(Checker& check, const std::string& path, const TensorRecord& t
   check.package_path(path + ".path", tensor.path);
   if (!tensor_bytes(tensor)) {
     check.fault(path + ".shape", "[{}] is not at most {} extents from 0 up whose values fit into {} bytes",
-                fmt::join(tensor.shape, ", "), kMaxTensorRank, kMaxPackageEntryBytes);
+                numbers_text(tensor.shape, ", "), kMaxTensorRank, kMaxPackageEntryBytes);
   }
 }
 

@@ -1,4 +1,8 @@
 #include "ir/printable.h"
+
+#include <vector>
+
+#include "ir/error.h"
 #include "test/catch.h"
 
 using namespace burin;
@@ -36,4 +40,18 @@ TEST_CASE("printable: long text is cut between characters") {
   CHECK(printable(std::string(kPrintableBytes + 1, 'x')) == std::string(kPrintableBytes, 'x') + "...");
   CHECK(printable("x\xc3\xa9\xc3\xa9", 4) == "x\xc3\xa9...");
   CHECK(printable("ab\n", 5) == "ab...");
+}
+
+TEST_CASE("printable: of many numbers the first are shown") {
+  CHECK(numbers_text(std::vector<int>{}) == "");
+  CHECK(numbers_text(std::vector<int>{3, 1, 2}, "x") == "3x1x2");
+  CHECK(numbers_text(std::vector<std::int64_t>(kPrintedNumbers, 7)) == "7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7");
+  CHECK(numbers_text(std::vector<std::int64_t>(1'000'000, 7)) == "7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,... (1000000 in all)");
+}
+
+TEST_CASE("printable: an error has an end") {
+  const std::string most(kMaxErrorBytes, 'a');
+  CHECK(most == Error(ErrorKind::bad_input, most).what());
+  const std::string more = std::string(kMaxErrorBytes - 1, 'a') + "\xc3\xa4" + "bc";
+  CHECK(std::string(kMaxErrorBytes - 1, 'a') + "... (4 more bytes)" == Error(ErrorKind::bad_input, more).what());
 }

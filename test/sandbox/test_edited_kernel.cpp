@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <limits>
 
+#include "compiler/assemble/assemble.h"
 #include "compiler/execute/edited_kernel.h"
 #include "compiler/reentry.h"
 #include "ir/error.h"
+#include "test/assemble/kernels.h"
 #include "test/catch.h"
 #include "test/host/kernel_text.h"
 #include "test/sandbox/small_limits.h"
@@ -52,6 +54,14 @@ std::string refusal_of_ptx(const std::string& text, const SandboxLimits& limits 
   reentry.path = "edited.ll";
   reentry.module_text = text;
   return BURIN_THROWN(bad_input, ptx_of_edited(reentry, "k", "sm_90", "layer row", limits)).text;
+}
+
+// The error when nvJitLink has this PTX.
+std::string refusal_of_assembler(const std::string& ptx, const SandboxLimits& limits = kLittleMemory) {
+  Reentry reentry;
+  reentry.path = "edited.ptx";
+  reentry.ptx = ptx;
+  return BURIN_THROWN(bad_input, assemble_edited(reentry, ptx, "sm_80", "tiny", "layer row", limits)).text;
 }
 
 std::string repeated(const std::string& text, int times) {
@@ -213,4 +223,21 @@ TEST_CASE("edited kernel: what LLVM's code generator for PTX refuses") {
   CHECK_THAT(refusal_of_ptx(text_of_kernel("  call void asm sideeffect \"nothing\", \"{rax}\"(i64 1)\n  ret void")),
              Contains("edited.ll, layer row: "));
   CHECK_THAT(refusal_of_ptx("this is no module"), Contains("edited.ll, line 1"));
+}
+
+TEST_CASE("edited kernel: nvJitLink reads its PTX in a sandbox") {
+  if (find_assembler().kind != AssemblerInfo::Kind::nvjitlink) BURIN_SKIP("no nvJitLink here");
+  Reentry reentry;
+  reentry.path = "edited.ptx";
+  const AssembledKernel assembled = assemble_edited(reentry, tiny_ptx(), "sm_80", "tiny", "layer row", kLittleMemory);
+  CHECK(assembled.cubin == assemble(tiny_ptx(), "sm_80", "tiny").cubin);
+  CHECK(assembled.registers > 0);
+
+  CHECK_THAT(refusal_of_assembler("this is no PTX"), Contains("edited.ptx: nvJitLink ") && Contains("rejected the PTX"));
+  CHECK_THAT(refusal_of_assembler(kPtxHeader + ".visible .entry other() { ret; }"),
+             Contains("edited.ptx: ") && Contains("no entry 'tiny'; its entries: other"));
+  // Each of so many values is needed at the end: this takes minutes.
+  const std::string endless =
+      kPtxHeader + ".visible .entry tiny(.param .u64 out)\n{\n" + body_with_live_values(20'000) + "  ret;\n}\n";
+  CHECK(refusal_of_assembler(endless, kOneSecond) == "edited.ptx, layer row: in its sandbox it took more than 1 s");
 }

@@ -86,6 +86,22 @@ TEST_CASE("sandbox: no files, network, processes or threads") {
   CHECK(end_of([] { unlink("/tmp/nothing"); }) == kForbiddenCall);
 }
 
+TEST_CASE("sandbox: whoever may look for files finds none") {
+  const ScratchFolder folder;
+  const std::string file = folder / "written";
+  SandboxLimits limits = kLittleMemory;
+  limits.finds_no_files = true;
+  Sandbox sandbox("x", kBytes, limits, [&](std::span<std::byte> shared) {
+    const int written = open(file.c_str(), O_CREAT | O_WRONLY, 0600), read = open("/etc/passwd", O_RDONLY);
+    shared[0] = static_cast<std::byte>(written < 0 && read < 0 && errno == ENOENT);
+  });
+  sandbox.request();
+  CHECK(sandbox.shared()[0] == std::byte{1});
+  CHECK_FALSE(std::filesystem::exists(file));
+  CHECK(end_of([] { socket(AF_INET, SOCK_STREAM, 0); }, limits) == kForbiddenCall);
+  CHECK(end_of([] { unlink("/tmp/nothing"); }, limits) == kForbiddenCall);
+}
+
 TEST_CASE("sandbox: files that this process has open are out of reach") {
   const ScratchFolder folder;
   const int opened = open((folder / "kept").c_str(), O_CREAT | O_RDWR, 0600), file = fcntl(opened, F_DUPFD, 10);

@@ -69,24 +69,24 @@ Extents resolve(const Node& node, const Extents& wanted, const Extents& copied, 
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 0 && zero_copies) {
       if (i >= copied.size())
-        node.bad_input("its shape [{}] has a 0 where its input has no axis", fmt::join(wanted, ","));
+        node.bad_input("its shape [{}] has a 0 where its input has no axis", numbers_text(wanted));
       shape[i] = copied[i];
     }
     if (shape[i] == -1) {
-      if (open) node.bad_input("its shape [{}] has more than one -1", fmt::join(wanted, ","));
+      if (open) node.bad_input("its shape [{}] has more than one -1", numbers_text(wanted));
       open = i;
       continue;
     }
-    if (shape[i] < 1) node.unsupported("its shape [{}] holds {}", fmt::join(wanted, ","), shape[i]);
+    if (shape[i] < 1) node.unsupported("its shape [{}] holds {}", numbers_text(wanted), shape[i]);
     known = saturating_product({known, shape[i]});
   }
   if (open) {
     if (elements % known != 0) {
-      node.bad_input("its shape [{}] does not divide {} elements", fmt::join(wanted, ","), elements);
+      node.bad_input("its shape [{}] does not divide {} elements", numbers_text(wanted), elements);
     }
     shape[*open] = elements / known;
   } else if (known != elements) {
-    node.bad_input("its shape [{}] has {} elements, its input {}", fmt::join(wanted, ","), known, elements);
+    node.bad_input("its shape [{}] has {} elements, its input {}", numbers_text(wanted), known, elements);
   }
   return shape;
 }
@@ -240,7 +240,7 @@ void convert_transpose(const Node& node, GraphBuilder& graph) {
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (sorted.size() != shape.size() || sorted[i] != static_cast<std::int64_t>(i)) {
-      node.bad_input("attribute 'perm' is [{}]; it must name each axis of {} once", fmt::join(order, ","),
+      node.bad_input("attribute 'perm' is [{}]; it must name each axis of {} once", numbers_text(order),
                      shape.size());
     }
   }

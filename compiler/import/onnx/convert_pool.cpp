@@ -75,7 +75,7 @@ void convert_reduce_mean(const Node& node, GraphBuilder& graph) {
   const std::vector<std::int64_t> spatial = {2, 3};
   if (!axes || from_front(node, *axes, rank) != spatial || rank != 4) {
     node.unsupported("it is over {} of {} for each image; burin computes means over rows and columns (axes 2 and 3)",
-                     axes ? fmt::format("the axes {}", fmt::join(*axes, ",")) : "all axes", shape_text(graph.shape(x)));
+                     axes ? fmt::format("the axes {}", numbers_text(*axes)) : "all axes", shape_text(graph.shape(x)));
   }
   if (keeps_axes) return graph.emit(node, GlobalAveragePool{}, {x});
   const std::int64_t channels = graph.shape(x)[0];

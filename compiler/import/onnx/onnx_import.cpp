@@ -51,7 +51,9 @@ const Converter* converter_of(const ::onnx::NodeProto& node) {
   return is_standard_domain(node.domain()) && found != std::end(kConverters) ? found : nullptr;
 }
 
-// All operators that burin does not know, in one error.
+constexpr std::size_t kShownOperators = 8;
+
+// Operators that burin does not know are one error.
 void check_operators(const NodeOrder& order, const std::string& path) {
   std::map<std::string, std::vector<std::string>> unknown;  // names of nodes, by operator
   bool quantized = false;
@@ -64,6 +66,10 @@ void check_operators(const NodeOrder& order, const std::string& path) {
   if (unknown.empty()) return;
   std::vector<std::string> texts;
   for (const auto& [op, nodes] : unknown) {
+    if (texts.size() == kShownOperators) {
+      texts.push_back(fmt::format("{} more", unknown.size() - kShownOperators));
+      break;
+    }
     texts.push_back(fmt::format("{} (node{} {})", printable(op), nodes.size() > 1 ? "s" : "", listed(nodes)));
   }
   unsupported(path, "burin does not know {} of its operators: {}{}", unknown.size(), fmt::join(texts, ", "),
@@ -114,7 +120,7 @@ std::string dims_text(const ::onnx::TensorShapeProto& shape) {
                    : dim.dim_param().empty() ? "?"
                                              : printable(dim.dim_param()));
   }
-  return fmt::format("[{}]", fmt::join(dims, ","));
+  return fmt::format("[{}]", numbers_text(dims));
 }
 
 void check_type(const Input& input, GraphBuilder& graph) {
