@@ -1,10 +1,10 @@
 // Packages whose manifest was changed at random, on the fake driver: refused, or within their memory.
 #include <cstdlib>
 #include <fstream>
-#include <random>
 
 #include "ir/error.h"
 #include "test/catch.h"
+#include "test/package/mutator.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/run_package.h"
@@ -16,72 +16,6 @@ using namespace burin_test;
 namespace {
 
 constexpr std::int64_t kMostBytes = 16 << 20;  // of a package's files
-
-// Places of numbers, as (begin, end).
-std::vector<std::pair<std::size_t, std::size_t>> numbers_of(const std::string& text) {
-  std::vector<std::pair<std::size_t, std::size_t>> numbers;
-  const auto is_digit = [&](std::size_t i) { return text[i] >= '0' && text[i] <= '9'; };
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (!is_digit(i)) continue;
-    const std::size_t begin = i;
-    while (i < text.size() && is_digit(i)) ++i;
-    numbers.emplace_back(begin, i);
-  }
-  return numbers;
-}
-
-// Changes one number, one byte or one line: a reader that believes any of them reaches too far.
-class Mutator {
- public:
-  explicit Mutator(unsigned seed) : random_(seed) {}
-
-  std::string mutate(std::string text) {
-    switch (random_() % 4) {
-      case 0:
-        text[random_() % text.size()] = static_cast<char>(' ' + random_() % 95);
-        return text;
-      case 1:
-        return with_other_lines(text);
-      default:
-        return with_other_number(text);
-    }
-  }
-
- private:
-  std::string with_other_number(std::string text) {
-    const auto numbers = numbers_of(text);
-    const auto [begin, end] = numbers[random_() % numbers.size()];
-    const std::string old = text.substr(begin, end - begin);
-    const std::int64_t value = old.size() < 15 ? std::stoll(old) : 0;
-    const auto [other_begin, other_end] = numbers[random_() % numbers.size()];
-    const std::string replacements[] = {"0",
-                                        "1",
-                                        "-1",
-                                        std::to_string(value + 1),
-                                        std::to_string(value - 1),
-                                        std::to_string(value * 2),
-                                        std::to_string(value / 2),
-                                        std::to_string(value * 3),
-                                        "4294967296",
-                                        "2147483647",
-                                        "65536",
-                                        text.substr(other_begin, other_end - other_begin)};
-    return text.replace(begin, end - begin, replacements[random_() % std::size(replacements)]);
-  }
-
-  // A line less, or one twice.
-  std::string with_other_lines(std::string text) {
-    const std::size_t at = random_() % text.size();
-    const std::size_t before = text.rfind('\n', at);
-    const std::size_t begin = before == std::string::npos ? 0 : before;
-    const std::size_t end = std::min(text.find('\n', at + 1), text.size());
-    if (end <= begin) return text;
-    const std::string line = text.substr(begin, end - begin);
-    return random_() % 2 == 0 ? text.erase(begin, end - begin) : text.insert(begin, line);
-  }
-
-  std::mt19937 random_;
-};
 
 std::vector<std::string> sample_texts() {
   const auto layers = half_sample_package(Precision::fp16);
