@@ -32,7 +32,8 @@ constexpr int kLaterComputeShift = 8;
 
 constexpr std::string_view kCode = ".text.", kInfo = ".nv.info", kKernelInfo = ".nv.info.", kShared = ".nv.shared.";
 
-constexpr std::size_t kMaxSections = 100'000, kMaxFunctions = 1000, kMaxNameBytes = 1024, kMaxEntriesTold = 8;
+constexpr std::size_t kMaxSections = 100'000, kMaxFunctions = 1000, kMaxNameBytes = 1024, kMaxEntriesTold = 8,
+                      kMaxSymbolsTold = 10'000;  // that .nv.info speaks of
 constexpr int kMaxParameters = 64;
 
 class CubinReader {
@@ -151,7 +152,11 @@ Attributes read_symbol_attributes(std::string_view records) {
     const CubinReader value(bytes);
     const auto symbol = value.at<std::uint32_t>(0, "an attribute's symbol");
     const int count = to_count(value.at<std::uint32_t>(4, "an attribute's value"));
-    (attribute == kAttributeRegisters ? found.registers : found.frames)[symbol] = count;
+    std::map<std::uint32_t, int>& counts = attribute == kAttributeRegisters ? found.registers : found.frames;
+    if (!counts.emplace(symbol, count).second || counts.size() > kMaxSymbolsTold) {
+      fail(ErrorKind::bad_input, "malformed cubin: an attribute of symbol {} stands twice, or more than {} have it",
+           symbol, kMaxSymbolsTold);
+    }
   });
   return found;
 }

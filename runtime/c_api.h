@@ -45,7 +45,7 @@ burin_status guarded(const char* function, Body body) noexcept {
     body(Required{function});
     return BURIN_OK;
   } catch (const std::bad_alloc&) {
-    return remember_error(BURIN_ERROR_INTERNAL, "out of host memory");
+    return remember_error(BURIN_ERROR_DEVICE, "out of host memory");
   } catch (const std::exception& error) {
     return remember_error(static_cast<burin_status>(error_code(error)), error.what());
   } catch (...) {

@@ -99,10 +99,9 @@ void configure_function(LoadedCode& loaded, const std::string& what) {
          launch.threads, attributes.registers, device.ordinal, device.name, attributes.max_threads_per_block,
          how_to_compile_for(device));
   }
-  if (launch.shared_bytes + std::int64_t{attributes.static_shared_bytes} > device.max_shared_per_block) {
-    fail(ErrorKind::device, "{} needs {} + {} bytes of dynamic and static shared memory, and cuda:{} ({}) offers {}",
-         what, launch.shared_bytes, attributes.static_shared_bytes, device.ordinal, device.name,
-         device.max_shared_per_block);
+  if (attributes.static_shared_bytes != 0) {
+    fail(ErrorKind::bad_input, "{} takes {} bytes of static shared memory; burin's kernels take none", what,
+         attributes.static_shared_bytes);
   }
   check(driver, driver.cuFuncSetAttribute(loaded.function, kFunctionMaxDynamicSharedBytes, launch.shared_bytes),
         "cuFuncSetAttribute", what);

@@ -64,7 +64,7 @@ int main(int argc, char** argv) {
     burin::print_error(error.what());
     return burin::exit_code(error.kind());
   } catch (const std::bad_alloc&) {
-    burin::print_error("out of memory; fewer --jobs need less");
+    burin::print_error("out of memory; where there is --jobs, fewer need less");
     return burin::exit_code(ErrorKind::device);
   } catch (const std::exception& error) {
     burin::print_error(fmt::format("internal error: {}", error.what()));

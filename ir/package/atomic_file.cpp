@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <system_error>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -25,7 +27,8 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void cannot_write(const std::string& path, int error) { cannot_write(path, std::strerror(error)); }
 
-// While it lives, signals wait, so that none ends the process between two steps that belong together.
+// While it lives, signals to this thread wait, so that none ends the process between two steps that belong together;
+// where there are other threads, one of them may take it.
 class SignalsWait {
  public:
   SignalsWait() {
@@ -47,13 +50,10 @@ class TemporaryFile {
  public:
   // `target` is only for messages.
   TemporaryFile(const fs::path& directory, const std::string& target) : target_(target), directory_(directory) {
-    fd_ = ::open(directory.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+    fd_ = ::open(directory.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0666);
     if (fd_ >= 0 && ::access(descriptor().c_str(), F_OK) == 0) return;
     if (fd_ >= 0) ::close(fd_);
-    with_new_name([&] {
-      fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-      return fd_ >= 0;
-    });
+    fd_ = open_named();
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -77,9 +77,12 @@ class TemporaryFile {
     const SignalsWait signals_wait;
     if (path_.empty()) {
       if (link_to(path)) return;
-      if (errno != EEXIST) cannot_write(target_, errno);
-      // A link replaces nothing, and a rename needs a name.
-      with_new_name([&] { return link_to(path_); });
+      if (errno == EEXIST) {
+        // A link replaces nothing, and a rename needs a name.
+        with_new_name([&] { return link_to(path_); });
+      } else {
+        copy_to_named(durability);  // a system may refuse such links
+      }
     }
     const int closed = ::close(fd_);
     fd_ = -1;
@@ -91,6 +94,30 @@ class TemporaryFile {
   std::string descriptor() const { return fmt::format("/proc/self/fd/{}", fd_); }
   bool link_to(const fs::path& path) const {
     return ::linkat(AT_FDCWD, descriptor().c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  }
+
+  // The file with a name, which path_ is then.
+  int open_named() {
+    int fd = -1;
+    with_new_name([&] {
+      fd = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+      return fd >= 0;
+    });
+    return fd;
+  }
+  void copy_to_named(Durability durability) {
+    const int without_name = std::exchange(fd_, -1);
+    const auto close_it = [](const int* fd) { ::close(*fd); };
+    const std::unique_ptr<const int, decltype(close_it)> closes(&without_name, close_it);
+    fd_ = open_named();
+    std::string buffer(1 << 20, '\0');
+    ::lseek(without_name, 0, SEEK_SET);
+    for (ssize_t count = 0; (count = ::read(without_name, buffer.data(), buffer.size())) != 0;) {
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) cannot_write(target_, errno);
+      write({buffer.data(), static_cast<std::size_t>(count)});
+    }
+    if (durability == Durability::forced && ::fsync(fd_) != 0) cannot_write(target_, errno);
   }
 
   // Gives path_ names until `make` has made a file of it, or fails otherwise than by finding one there.

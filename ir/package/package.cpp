@@ -220,9 +220,15 @@ std::string read_file(const std::string& path) {
 std::vector<std::string> verify(const Package& package) {
   Faults faults;
   faults.add_all(verify(package.manifest), fmt::format("{}: ", kManifestPath));
-  std::set<std::string> named;
-  const auto check = [&](const std::string& record, const std::string& path, std::optional<std::int64_t> bytes) {
-    const bool first = named.insert(path).second;
+  enum class Use { code, layer, weights, tensor };
+  std::map<std::string, Use> uses;
+  const auto check = [&](const std::string& record, const std::string& path, Use use,
+                         std::optional<std::int64_t> bytes) {
+    // Kernels have layers and weights in common, nothing else.
+    const auto [at, first] = uses.emplace(path, use);
+    if (!first && (at->second != use || use == Use::code || use == Use::tensor)) {
+      faults.add("{}: {}: the file '{}' has another use", kManifestPath, record, printable(path));
+    }
     const auto found = package.files.find(path);
     if (found == package.files.end()) {
       faults.add("{}: {}: the file '{}' is missing", kManifestPath, record, printable(path));
@@ -230,28 +236,27 @@ std::vector<std::string> verify(const Package& package) {
       faults.add("{}: {}: the file '{}' has {} bytes, expected {}", kManifestPath, record, printable(path),
                  found->second.bytes(), *bytes);
     }
-    return first;
   };
   for (std::size_t k = 0; k < package.manifest.kernels.size(); ++k) {
     const Kernel& kernel = package.manifest.kernels[k];
     const std::string record = fmt::format("kernels[{}]", k);
     for (std::size_t b = 0; b < kernel.binaries.size(); ++b) {
-      const std::string binary = fmt::format("{}.binaries[{}]", record, b);
-      if (!check(binary, kernel.binaries[b].path, kernel.binaries[b].bytes)) {
-        faults.add("{}: {}: the file '{}' has another use", kManifestPath, binary, printable(kernel.binaries[b].path));
-      }
+      check(fmt::format("{}.binaries[{}]", record, b), kernel.binaries[b].path, Use::code, kernel.binaries[b].bytes);
     }
-    if (kernel.layer && !kernel.layer->data.empty()) check(record + ".layer.data", kernel.layer->data, std::nullopt);
+    if (kernel.layer && !kernel.layer->data.empty()) {
+      check(record + ".layer.data", kernel.layer->data, Use::layer, std::nullopt);
+    }
     if (kernel.weights.empty()) continue;
     const KernelTensor* weights = kernel.form.find(TensorRole::weights);
-    check(record + ".weights", kernel.weights, weights == nullptr ? 0 : weights->run_words * kWordBytes);
+    check(record + ".weights", kernel.weights, Use::weights,
+          weights == nullptr ? 0 : weights->run_words * kWordBytes);
   }
   for (std::size_t t = 0; t < package.manifest.tensors.size(); ++t) {
     const TensorRecord& tensor = package.manifest.tensors[t];
-    check(fmt::format("tensors[{}]", t), tensor.path, tensor_bytes(tensor));
+    check(fmt::format("tensors[{}]", t), tensor.path, Use::tensor, tensor_bytes(tensor));
   }
   for (const auto& [path, content] : package.files) {
-    if (!named.contains(path)) faults.add("the file '{}' belongs to nothing", printable(path));
+    if (!uses.contains(path)) faults.add("the file '{}' belongs to nothing", printable(path));
   }
   return faults.take();
 }

@@ -135,7 +135,9 @@ std::vector<Sample> make_samples(const ScratchFolder& folder) {
     const Outcome compiled = run_burin(compile, {}, folder.path());
     INFO(compiled.err);
     REQUIRE(compiled.exit_code == 0);
-    Sample sample{.name = recipe.name, .against = recipe.against};
+    Sample sample;
+    sample.name = recipe.name;
+    sample.against = recipe.against;
     sample.entries = entries_of(folder / recipe.name);
     sample.bytes = read_file(folder / recipe.name);
     std::size_t count = 1;

@@ -1,6 +1,7 @@
 // Any bytes as machine code of a package.
 #include <cstdint>
 #include <cstdlib>
+#include <set>
 #include <string_view>
 
 #include "ir/check_cubin.h"
@@ -25,6 +26,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const CubinInfo info = read_cubin(bytes);
     require(info.code_bytes <= static_cast<std::int64_t>(size));
+    require(info.functions.size() <= 1000);
+    std::set<std::string_view> names;
+    for (const CubinFunction& function : info.functions) {
+      require(names.insert(function.name).second);
+      require(function.parameters.size() <= 64);
+    }
     check_cubin(kernel, binary, bytes);
     const CubinFunction* entry = info.find(kernel.symbol);
     require(entry != nullptr && entry->entry && entry->parameters == parameters_of(kernel.form));

@@ -159,6 +159,9 @@ TEST_CASE("cubin_info: what would cost more than the file is worth is refused") 
   CHECK_THROWS_WITH(read_cubin(builder.build()), Contains("more than 1000 functions"));
   builder.functions.assign(1, {std::string(1025, 'f'), 8, 0, true, ""});
   CHECK_THROWS_WITH(read_cubin(builder.build()), Contains("longer than 1024 bytes"));
+  CubinBuilder symbols = two_functions();
+  for (std::uint32_t i = 0; i <= 10'000; ++i) symbols.more_registers.push_back(100 + i);
+  CHECK_THROWS_WITH(read_cubin(symbols.build()), Contains("or more than 10000 have it"));
   // Two sections that are the whole file.
   const std::string good = two_functions().build();
   std::string shared = good;
@@ -182,6 +185,9 @@ TEST_CASE("cubin_info: what could be read in two ways is refused") {
   REQUIRE(names != std::string::npos);
   twice[names + 2] = 'k';
   CHECK_THROWS_WITH(read_cubin(twice), Contains("two functions are named k"));
+  builder = two_functions();
+  builder.more_registers = {1};
+  CHECK_THAT(fault_of(builder), Contains("an attribute of symbol 1 stands twice"));
   builder = two_functions();
   builder.functions[1].parameters.assign(65, 4);
   CHECK_THAT(fault_of(builder), Contains("a parameter is number 64"));

@@ -25,6 +25,7 @@ struct CubinBuilder {
   bool old_flags = false;  // as assemblers of CUDA 12 write them for the older architectures
   bool with_attributes = true;
   bool registers_in_section = false;  // as older assemblers did
+  std::vector<std::uint32_t> more_registers = {};  // further records of registers: the symbols that they are of
 
   template <typename T>
   static void append(std::string& bytes, const T& value) {
@@ -93,6 +94,11 @@ struct CubinBuilder {
         record(0x2f, function.registers);
         record(0x11, function.frame);
       }
+    }
+    for (const std::uint32_t symbol : more_registers) {
+      attributes += std::string("\x04\x2f\x08\x00", 4);
+      append(attributes, symbol);
+      append(attributes, std::uint32_t{8});
     }
     const auto add = [&](const std::string& name, Elf64_Word type, const std::string& content) -> Elf64_Shdr& {
       Elf64_Shdr& header = headers.emplace_back();

@@ -269,6 +269,24 @@ TEST_CASE("package: a file of another size") {
            "x.burin: manifest.json: tensors[0]: the file 'tensors/0.f32' has 28 bytes, expected 24");
 }
 
+TEST_CASE("package: a file has one use") {
+  const auto faults_where = [](const std::function<void(Manifest&)>& change) {
+    Package package = sample_package();
+    change(package.manifest);
+    std::string text;
+    for (const std::string& fault : verify(package)) text += fault + "\n";
+    return text;
+  };
+  CHECK(faults_where([](Manifest&) {}) == "");
+  const std::string tensor = sample_package().manifest.tensors.at(0).path;
+  const auto named = [&](const std::string& record) { return record + ": the file '" + tensor + "' has another use"; };
+  contains(faults_where([&](Manifest& m) { m.kernels[0].layer->data = tensor; }), named("tensors[0]"));
+  contains(faults_where([&](Manifest& m) { m.kernels[0].binaries[0].path = tensor; }), named("tensors[0]"));
+  contains(faults_where([&](Manifest& m) { m.kernels[1].binaries[0].path = m.kernels[0].binaries[0].path; }),
+           "kernels[1].binaries[0]: the file '" + sample_package().manifest.kernels[0].binaries[0].path + "' has another");
+  contains(faults_where([&](Manifest& m) { m.tensors.push_back(m.tensors[0]); }), "has another use");
+}
+
 TEST_CASE("package: a file that belongs to nothing") {
   std::vector<ZipEntry> entries = sample_entries();
   entries.push_back({.name = "extra.txt", .content = "?"});

@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <seccomp.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -25,6 +26,7 @@ using burin_test::error_of;
 using burin_test::read_file;
 using burin_test::sample_package;
 using burin_test::ScratchFolder;
+using burin_test::write_file;
 
 namespace {
 
@@ -223,6 +225,34 @@ TEST_CASE("package: a process that is killed while it writes leaves whole files 
     }
   }
   CHECK(written > 0);
+}
+
+TEST_CASE("package: where files without a name get none, their content is copied") {
+  const ScratchFolder folder;
+  const std::string content(3 << 20, 'x');
+  write_file(folder / "there", "before");
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+    seccomp_rule_add(filter, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(linkat), 0);
+    if (seccomp_load(filter) != 0) ::_exit(2);
+    int failed = 0;
+    for (const char* name : {"new", "there"}) {
+      try {
+        burin::write_file_atomically(folder / name, content, burin::Durability::forced);
+      } catch (...) {
+        failed = 1;
+      }
+    }
+    ::_exit(failed);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(status == 0);
+  CHECK(folder.entries() == std::vector<std::string>{"new", "there"});
+  CHECK(read_file(folder / "new") == content);
+  CHECK(read_file(folder / "there") == content);
 }
 
 TEST_CASE("package: the file's mode follows the umask") {

@@ -147,12 +147,11 @@ TEST_CASE("loading: too_little_shared_memory names both") {
   CHECK(fake.calls_of("cuModuleLoadDataEx") == 0);
 }
 
-TEST_CASE("loading: static_and_dynamic_shared_memory_together") {
+TEST_CASE("loading: static_shared_memory_is_none_of_burins") {
   FakeDriver fake;
-  fake.devices[0].shared_per_block = 100'100;
   fake.function_static_shared = 200;
   const LoadedPackage package(Device::open(0), sample_package(), "sample");
-  CHECK(BURIN_THROWN(device, package.kernel("conv1", 1)).has("100000 + 200 bytes"));
+  CHECK(BURIN_THROWN(bad_input, package.kernel("conv1", 1)).has("takes 200 bytes of static shared memory"));
 }
 
 TEST_CASE("loading: too_many_registers_for_the_block") {
