@@ -1,6 +1,6 @@
 # The front door. CMakePresets.json holds the configurations; this file only names what people ask for.
 .DEFAULT_GOAL := build
-.PHONY: setup build test demo models format check-format asan fuzz clean
+.PHONY: setup build test demo models format check-format asan valgrind fuzz clean
 
 JOBS ?= $(shell nproc)
 # Presets ask for ccache; without it they are configured without a launcher. The recipes ask, since set-up installs it.
@@ -40,6 +40,12 @@ asan: setup
 	@cmake --preset asan $(LAUNCHER) --log-level=WARNING
 	@cmake --build build-asan -j $(JOBS)
 	@.ci/test.sh build-asan
+
+# The runtime on the fake driver, under Valgrind, where that is installed.
+valgrind: build
+	@cmake --build build -j $(JOBS) --target test_runtime
+	@BURIN_MUTATIONS=200 valgrind -q --error-exitcode=9 --leak-check=full --errors-for-leak-kinds=definite \
+	  build/test_runtime "~*gpu*"
 
 # Each fuzz target for a minute.
 fuzz: setup

@@ -1,10 +1,5 @@
-// What the process meets: streams that take nothing, signals, limits, an assembler that refuses.
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
+// What the process meets (signals: kill_at_random.py): streams that take nothing, limits, an assembler that refuses.
 #include <filesystem>
-#include <random>
 
 #include "test/catch.h"
 #include "test/cli/program.h"
@@ -54,34 +49,6 @@ TEST_CASE("process: a limit on the size of files is an error that leaves nothing
   CHECK(outcome.exit_code == 2);
   CHECK_THAT(outcome.err, Contains("burin: error: cannot write x.burin: File too large"));
   CHECK(prepared.folder.entries() == std::vector<std::string>{"normal.burin", "w.safetensors"});
-}
-
-TEST_CASE("process: a signal leaves the old output or the new one, and nothing else") {
-  const Prepared prepared;
-  std::mt19937 random(3);
-  int ended = 0;
-  for (int round = 0; round < 12; ++round) {
-    write_file(prepared.folder / "x.burin", "old");
-    const pid_t child = ::fork();
-    REQUIRE(child >= 0);
-    if (child == 0) {
-      ::execl("/bin/sh", "sh", "-c",
-              ("cd '" + prepared.folder.path().string() +
-               "'; exec '" BURIN_PROGRAM "' compile w.safetensors --arch sm_90 --no-cache -o x.burin >/dev/null 2>&1")
-                  .c_str(),
-              nullptr);
-      ::_exit(127);
-    }
-    ::usleep(20000 + random() % 200000);
-    ::kill(child, round % 2 == 0 ? SIGINT : SIGTERM);
-    int status = 0;
-    REQUIRE(::waitpid(child, &status, 0) == child);
-    ended += WIFSIGNALED(status) ? 1 : 0;
-    const std::string content = read_file(prepared.folder / "x.burin");
-    CHECK((content == "old" || content == prepared.normal));
-    CHECK(prepared.folder.entries() == std::vector<std::string>{"normal.burin", "w.safetensors", "x.burin"});
-  }
-  CHECK(ended > 0);
 }
 
 TEST_CASE("process: an assembler that refuses burin's PTX is not a fault of burin's own") {

@@ -1,6 +1,9 @@
 // --dump-dir and --from: every stage can be read, and an edited one goes back in. test_every_provider.cpp has the same
 // of kernels of all kinds, and --stop-after.
 
+#include <algorithm>
+#include <filesystem>
+
 #include "test/catch.h"
 #include "test/cli/program.h"
 #include "test/cli/weights_file.h"
@@ -36,6 +39,31 @@ TEST_CASE("dump_dir_holds_every_stage_and_changes_nothing") {
     CAPTURE(file);
     CHECK(std::filesystem::file_size(folder / ("d/conv/" + file)) > 0);
   }
+}
+
+TEST_CASE("layers_of_any_name_have_a_folder_each_within_the_dump") {
+  const ScratchFolder folder;
+  std::vector<TestLayer> layers;
+  for (const char* name : {"network", "..", ".", "../out", "a/b", "a_b", "a", "a_2", "A", "/tmp/x", "10-layer.txt"}) {
+    layers.push_back({.name = name, .shape = {2, 2, 1, 1}});
+  }
+  write_safetensors(folder / "w.safetensors", layers);
+  const Outcome outcome = compile_stages(folder, {"--dump-dir", folder / "d", "--stop-after", "layer"});
+  INFO(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(folder.entries() == std::vector<std::string>{"d", "w.safetensors"});
+  std::vector<std::string> dumped;  // which layer each folder is of
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "d")) {
+    if (entry.path().filename() == "network") continue;
+    dumped.push_back(read_file((entry.path() / "10-layer.txt").string()));
+  }
+  for (const TestLayer& layer : layers) {
+    INFO(layer.name);
+    CHECK(std::ranges::count_if(
+              dumped, [&](const std::string& text) { return text.starts_with("name: " + layer.name + "\n"); }) == 1);
+  }
+  CHECK(dumped.size() == layers.size());
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "d/network")) CHECK(entry.is_regular_file());
 }
 
 TEST_CASE("stages_go_back_in") {
