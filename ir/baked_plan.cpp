@@ -37,8 +37,10 @@ void plan_lines(Lines& lines, Plan& plan) {
   lines.line("batch", plan.batch, "tuned for this; correct for any");
   lines.line("input_layout", plan.input_layout);
   lines.line("output_layout", plan.output_layout);
-  lines.optional(plan.output_image_words != 0, "output_image_words", plan.output_image_words,
+  lines.optional(plan.input_image_words != 0, "input_image_words", plan.input_image_words,
                  "from one image to the next: it is a slice of a larger tensor");
+  lines.optional(plan.output_image_words != 0, "output_image_words", plan.output_image_words,
+                 "the same, of the output");
   lines.optional(plan.residual_image_words != 0, "residual_image_words", plan.residual_image_words,
                  "the same, of the residual");
   lines.section(is_half(plan.precision) ? "a block: one output pixel of two images per thread"
@@ -146,6 +148,11 @@ int BakedPlan::stages_ahead() const {
 int BakedPlan::tiles_per_image(const ConvShape& shape) const {
   if (tile.rows < 1 || tile.cols < 1) return 0;
   return saturate_to_int(burin::tiles_per_image(tile, shape));
+}
+
+std::int64_t input_image_words(const BakedPlan& plan, const ConvShape& shape) {
+  if (plan.input_image_words != 0) return plan.input_image_words;
+  return image_elements(plan.input_layout, shape.in_channels, shape.in_h, shape.in_w);
 }
 
 std::int64_t output_image_words(const BakedPlan& plan, const ConvShape& shape) {

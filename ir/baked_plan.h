@@ -117,9 +117,9 @@ struct BakedPlan {
   int batch = 1;  // tuned for this; correct for any
   TensorLayout input_layout = TensorLayout::nchw;
   TensorLayout output_layout = TensorLayout::nchw;
-  // Words from one image of the output, or of the residual, to the next, where it is a slice of a larger tensor; 0:
-  // images follow one another.
-  std::int64_t output_image_words = 0, residual_image_words = 0;
+  // Words from one image of the input, of the output or of the residual to the next, where it is a slice of a larger
+  // tensor; 0: images follow one another.
+  std::int64_t input_image_words = 0, output_image_words = 0, residual_image_words = 0;
 
   Staging staging = Staging::shared;
   PixelTile tile;
@@ -178,6 +178,7 @@ struct BakedPlan {
 };
 
 // Words from one image of the tensor to the next, with the half precisions from one pair to the next.
+std::int64_t input_image_words(const BakedPlan& plan, const ConvShape& shape);
 std::int64_t output_image_words(const BakedPlan& plan, const ConvShape& shape);
 std::int64_t residual_image_words(const BakedPlan& plan, const ConvShape& shape);
 

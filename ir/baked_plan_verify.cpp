@@ -22,9 +22,13 @@ class PlanVerifier : private Faults {
     // Every further rule computes with the shape.
     if (add_all(verify(shape_), "the layer's shape: ")) return take();
     check_scalars();
-    check_image_words("output_image_words", plan_.output_image_words, shape_.output_elements(), true);
-    check_image_words("residual_image_words", plan_.residual_image_words, shape_.conv_elements(),
-                      shape_.epilogue.residual);
+    check_image_words("input_image_words", plan_.input_image_words, shape_.input_elements(), plan_.input_layout);
+    check_image_words("output_image_words", plan_.output_image_words, shape_.output_elements(), plan_.output_layout);
+    if (shape_.epilogue.residual) {
+      check_image_words("residual_image_words", plan_.residual_image_words, shape_.conv_elements(), plan_.output_layout);
+    } else if (plan_.residual_image_words != 0) {
+      add("residual_image_words is {}, but the layer has no such tensor", plan_.residual_image_words);
+    }
     check_precision();
     add_all(activity_faults(plan_, shape_));
     add_all(pool_faults(plan_, shape_));
@@ -45,13 +49,10 @@ class PlanVerifier : private Faults {
     return false;
   }
 
-  void check_image_words(std::string_view attribute, std::int64_t words, std::int64_t own, bool has_tensor) {
+  void check_image_words(std::string_view attribute, std::int64_t words, std::int64_t own, TensorLayout layout) {
     if (words == 0) return;
-    if (!has_tensor) {
-      add("{} is {}, but the layer has no such tensor", attribute, words);
-    } else if (channels_together(plan_.output_layout) != 1) {
-      add("{} is {}: a slice of a larger tensor lies in nchw or n2chw, not in {}", attribute, words,
-          to_string(plan_.output_layout));
+    if (channels_together(layout) != 1) {
+      add("{} is {}: a slice of a larger tensor lies in nchw or n2chw, not in {}", attribute, words, to_string(layout));
     } else {
       in_range(attribute, words, own, kMaxImageBytes / kWordBytes, "images must not overlap, and offsets have 32 bits");
     }
@@ -175,6 +176,10 @@ class PlanVerifier : private Faults {
   }
 
   void check_bulk() {
+    if (plan_.input_image_words % (kWideAccessBytes / kWordBytes) != 0) {
+      add("staging is bulk, input_image_words is {}: bulk copies begin at multiples of {} words",
+          plan_.input_image_words, kWideAccessBytes / kWordBytes);
+    }
     const SharedLayout& shared = plan_.shared;
     if (plan_.tile.cols != shape_.conv_w()) {
       add("staging is bulk, the tile has {} of {} columns: bulk copies bring whole rows", plan_.tile.cols,

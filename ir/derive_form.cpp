@@ -80,8 +80,8 @@ void derive_template(Kernel& kernel) {
 KernelForm form_of(const BakedPlan& plan, const ConvShape& shape) {
   const ElementType element = element_of(plan.precision);
   KernelForm form{.tensors = {}, .launch = launch_of(plan, shape)};
-  KernelTensor input =
-      image_tensor(TensorRole::input, element, plan.input_layout, shape.in_channels, shape.in_h, shape.in_w, 0);
+  KernelTensor input = image_tensor(TensorRole::input, element, plan.input_layout, shape.in_channels, shape.in_h,
+                                    shape.in_w, plan.input_image_words);
   if (plan.staging == Staging::bulk) input.alignment = std::max(input.alignment, kWideAccessBytes);
   const auto output = [&](TensorRole role, int rows, int cols, std::int64_t words) {
     return image_tensor(role, element, plan.output_layout, shape.out_channels, rows, cols, words);

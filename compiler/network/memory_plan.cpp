@@ -43,7 +43,7 @@ bool moves_nothing(const Operator& op) {
 //
 // A Reshape's output lies where its input does. An input of a Concat lies in the concat's output, at its channels'
 // offset, unless it is an input or output of the network, lies in another concat already (or in this one), the concat
-// is along an inner axis, or a convolution reads it too, which takes only whole tensors. Such an input is copied there.
+// is along an inner axis. Such an input is copied there.
 // Nothing here depends on the batch: kernels know offsets and strides as constants.
 class Placement {
  public:
@@ -52,11 +52,7 @@ class Placement {
         in_(network.tensors.size(), -1),
         offset_(network.tensors.size()),
         stays_out_(network.tensors.size()) {
-    for (const Operator& op : network.operators) {
-      in_place_.emplace_back(op.inputs.size());
-      if (!std::holds_alternative<Convolution>(op.kind)) continue;
-      for (const int input : op.inputs) stays_out_[at(input)] = true;
-    }
+    for (const Operator& op : network.operators) in_place_.emplace_back(op.inputs.size());
     for (const auto* arguments : {&network.inputs, &network.outputs}) {
       for (const int tensor : *arguments) stays_out_[at(tensor)] = true;
     }

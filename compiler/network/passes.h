@@ -26,6 +26,10 @@ Rewritten drop_unread(Network network);
 // 1 becomes a Reshape. An identity from a network input to a network output stays: it is a copy.
 Rewritten drop_identities(Network network);
 
+// A concat whose first tensors are all that another one before it is made of reads that other one instead: each layer
+// of a DenseNet reads all before it, and so they lie in one place, to which each adds its own.
+Rewritten nest_concats(Network network);
+
 // Pad with zeros becomes the padding of the convolution or pool behind it. For a maximum only where no value before it
 // is negative, since its own padding never wins.
 Rewritten fold_pad(Network network);

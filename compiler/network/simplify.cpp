@@ -17,6 +17,7 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
   const Pass passes[] = {
       {"drop_unread", drop_unread},
       {"drop_identities", drop_identities},
+      {"nest_concats", nest_concats},
       {"fold_pad", fold_pad},
       {"fold_affine", fold_affine},
       {"fuse_epilogues", fuse_epilogues},

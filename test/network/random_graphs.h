@@ -224,6 +224,9 @@ class RandomGraph {
     }
     if (random_.chance(0.2)) return void(add(burin::Concat{2}, {x, x}));
     add(burin::Concat{0}, inputs);
+    if (inputs.size() < 2 || random_.chance(0.5)) return;
+    inputs.push_back(affine(x));  // as DenseNet does
+    add(burin::Concat{0}, inputs);
   }
 
   void reshape(int x) {

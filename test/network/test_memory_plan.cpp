@@ -166,11 +166,65 @@ TEST_CASE("memory_plan: a concat copies what it cannot have written in place") {
     CHECK(names(plan) == "a b copy copy out");
     CHECK(plan.steps[3].writes == Place{plan.steps[2].writes.buffer, 64, 256, 64, 2, 128});
   }
-  SECTION("what a convolution reads as a whole") {
-    const int b = graph.convolution(conv("b", 2, 2), {a});
-    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {a, b})});
-    CHECK(names(checked_plan(graph.finish({out}), 3)) == "a b copy out");
+}
+
+TEST_CASE("memory_plan: a convolution reads a part of what others write") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 2), {x}), b = graph.convolution(conv("b", 2, 2), {a});
+  const int out = graph.convolution(conv("out", 4, 1), {graph.add("concat", Concat{0}, {b, a})});
+  const Program plan = checked_plan(graph.finish({out}), 3);
+  CHECK(names(plan) == "a b out");
+  CHECK(plan.steps[1].reads[0] == plan.steps[0].writes);
+  CHECK(plan.steps[1].reads[0] == Place{plan.steps[2].reads[0].buffer, 128, 256, 128, 1, 0});
+}
+
+TEST_CASE("memory_plan: what each layer of a DenseNet reads of those before it lies in one place") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  std::vector<int> made = {graph.convolution(conv("first", 2, 4), {x})};
+  for (int i = 0; i < 5; ++i) {
+    const int all = made.size() == 1 ? made[0] : graph.add("all" + std::to_string(i), Concat{0}, made);
+    const int inputs = 4 + 2 * i;
+    made.push_back(graph.convolution(conv("layer" + std::to_string(i), inputs, 2, {.kernel = 3, .pad = 1}), {all}));
   }
+  const int all = graph.add("all", Concat{0}, made);
+  const Network network = graph.finish({graph.convolution(conv("last", 14, 1), {all})});
+  const Rewritten nested = nest_concats(network);
+  CHECK(nested.changes == 4);
+  check_same(network, nested.network);
+  const Program plan = checked_plan(nested.network, 3);
+  CHECK(names(plan) == "first layer0 layer1 layer2 layer3 layer4 last");
+  CHECK(arena_buffers(plan) == 1);
+  CHECK(plan.steps[3].reads[0] == Place{plan.steps[0].writes.buffer, 0, 14 * 64, 8 * 64, 1, 0});
+  CHECK(plan_network(network, "as it was", 3).steps.size() > 2 * plan.steps.size());
+}
+
+TEST_CASE("nest_concats: the longest that is there, along the same axis") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.add("a", kRelu, {x}), b = graph.add("b", kRelu, {x}), c = graph.add("c", kRelu, {x});
+  const int ab = graph.add("ab", Concat{0}, {a, b}), rows = graph.add("rows", Concat{1}, {a, b, c});
+  const int abc = graph.add("abc", Concat{0}, {a, b, c}), same = graph.add("same", Concat{0}, {a, b, c});
+  const int abcd = graph.add("abcd", Concat{0}, {a, b, c, a}), ba = graph.add("ba", Concat{0}, {b, a});
+  const Network network = graph.finish({ab, rows, abc, same, abcd, ba});
+  const Rewritten nested = nest_concats(network);
+  check_same(network, nested.network);
+  const auto inputs_of = [&](const std::string& name) {
+    std::string text;
+    for (const Operator& op : nested.network.operators) {
+      if (op.name != name) continue;
+      for (const int input : op.inputs) text += nested.network.tensors[static_cast<std::size_t>(input)].name + " ";
+    }
+    return text;
+  };
+  CHECK(nested.changes == 3);
+  CHECK(inputs_of("ab") == "a_out b_out ");
+  CHECK(inputs_of("rows") == "a_out b_out c_out ");
+  CHECK(inputs_of("abc") == "ab_out c_out ");
+  CHECK(inputs_of("same") == "ab_out c_out ");
+  CHECK(inputs_of("abcd") == "abc_out a_out ");
+  CHECK(inputs_of("ba") == "b_out a_out ");
 }
 
 TEST_CASE("memory_plan: a reshape moves nothing") {

@@ -28,6 +28,7 @@ PlanRequest request_of(const Task& task, const ProposeOptions& options) {
           .input_layout = task.reads[0].layout,
           .output_layout = task.writes.layout,
           .precision = task.precision,
+          .aligned_input = task.reads[0].alignment >= kWideAccessBytes,
           .skip_dead_tiles = task.activity_maps};
 }
 
@@ -38,6 +39,7 @@ std::int64_t slice_words(const KernelTensor& tensor) {
 
 // What follows from where the task's tensors lie.
 void place(BakedPlan& plan, const Task& task) {
+  plan.input_image_words = slice_words(task.reads[0]);
   plan.output_image_words = slice_words(task.writes);
   plan.residual_image_words = task.reads.size() > 1 ? slice_words(task.reads[1]) : 0;
 }
@@ -149,6 +151,11 @@ class ConvBakedProvider : public Provider {
 
   std::string placed(const std::string& text, const Task& task) const override {
     BakedPlan plan = parse_baked_plan(text);
+    // What was measured on whole tensors may need a slice to be aligned that is not.
+    const PlanRequest request = request_of(task, {});
+    if (plan.staging == Staging::bulk && !request.aligned_input) {
+      plan = make_plan(*task.layer, analyse(*task.layer), request);
+    }
     place(plan, task);
     return print(plan);
   }

@@ -45,7 +45,7 @@ class Planner {
     check_request();
     limits_.shared_bytes = saturate_to_int(kSaturated);
     limits_.registers_per_multiprocessor = limits_.registers_per_thread = limits_.shared_bytes;
-    limits_.bulk_copies = true;
+    limits_.bulk_copies = request_.aligned_input;
     for (const std::string& name : request.archs) {
       const ArchSpec& arch = arch_by_name(name);
       limits_.shared_bytes = std::min(limits_.shared_bytes, arch.max_shared_per_block);

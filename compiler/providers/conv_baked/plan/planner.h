@@ -18,6 +18,7 @@ struct PlanRequest {
   // With the half precisions both are n2chw, whatever stands here.
   TensorLayout input_layout = TensorLayout::nchw, output_layout = TensorLayout::nchw;
   Precision precision = Precision::fp32;
+  bool aligned_input = true;  // its images begin at multiples of 16 bytes, which bulk copies need
   // The kernel looks its input's dead channels up in an activity map, with default_cell() for a cell, and skips them,
   // and writes the map of its output.
   bool skip_dead_tiles = false;

@@ -21,10 +21,9 @@ BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
   const i32 x = tile->first_col * stride_cols() - pad_left() + col;
   const bool valid = index < patch_positions() && tile->first_image + image < tile->batch && 0 <= y && y < in_rows() &&
                      0 <= x && x < in_cols();
-  const i64 image_elements = static_cast<i64>(in_channels()) * in_rows() * in_cols();
   Position position;
   position.source =
-      valid ? tile->input + (tile->first_image + image) * image_elements + (y * in_cols() + x) : tile->input;
+      valid ? tile->input + (tile->first_image + image) * static_cast<i64>(in_image_words()) + (y * in_cols() + x) : tile->input;
   position.target = shared_start() + (image * image_pitch() + row * row_pitch() + word_of_column(col)) * kWordBytes;
   position.valid = valid;
   return position;
