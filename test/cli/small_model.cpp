@@ -51,6 +51,38 @@ OnnxModel chain_model(float scale) {
   return model;
 }
 
+OnnxModel dense_model(int extent) {
+  OnnxModel model = OnnxModel::of_image({3, extent, extent});
+  add_conv(model, "conv0", "x", 6, 3, 3);
+  std::vector<std::string> made = {"conv0_out"};
+  int channels = 6;
+  for (int i = 1; i <= 5; ++i) {
+    const std::string number = std::to_string(i);
+    std::string all = made[0];
+    if (made.size() > 1) {
+      all = "all" + number;
+      model.add_node("Concat", made, all).set("axis", 1);
+    }
+    const bool normalized = i % 2 == 0;
+    if (normalized) {
+      for (const char* part : {"scale", "shift", "mean", "var"}) {
+        std::vector<float> values(static_cast<std::size_t>(channels), part[0] == 's' ? 0.5F : 1.0F);
+        model.floats(part + number, {channels}, values);
+      }
+      model.add_node("BatchNormalization", {all, "scale" + number, "shift" + number, "mean" + number, "var" + number},
+                     "normal" + number);
+      all = "relu" + number;
+      model.add_node("Relu", {"normal" + number}, all);
+    }
+    const bool last = i == 5;
+    add_conv(model, "conv" + number, all, last ? 2 : 3, channels, normalized || i == 3 ? 1 : 3);
+    made.push_back("conv" + number + "_out");
+    channels += 3;
+  }
+  model.add_node("Identity", {made.back()}, "y");
+  return model;
+}
+
 OnnxModel model_of_two_inputs() {
   OnnxModel model;
   model.input("a", {kSymbolic, 2, 6, 6});

@@ -15,6 +15,10 @@ OnnxModel branched_model(float scale = 1);
 // are zero whatever x is. `scale`: of conv2's weights.
 OnnxModel chain_model(float scale = 1);
 
+// As DenseNet: of five convolutions each reads what all before it have made, the first (6 channels) and the others (3
+// each), some as it is, some through a normalization and a relu; the last one makes y (2 channels).
+OnnxModel dense_model(int extent);
+
 // Two inputs, a and b (2x6x6), each through a convolution; their sum `s` and a relu of it, `r`, are the outputs.
 OnnxModel model_of_two_inputs();
 

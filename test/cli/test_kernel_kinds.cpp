@@ -62,6 +62,41 @@ TEST_CASE("kernels_with_weights_as_data_compute_a_network") {
   CHECK_THAT(inspected.out, Contains("  conv_dense, "));
 }
 
+TEST_CASE("convolutions_of_every_kind_read_parts_of_larger_tensors") {
+  for (const int extent : {8, 7}) {  // whose planes are aligned, or not
+    for (const std::vector<std::string>& kind :
+         std::vector<std::vector<std::string>>{{"--kernels", "baked"},
+                                               {"--kernels", "baked", "--plan", "staging=bulk"},
+                                               {"--kernels", "baked", "--plan", "staging=shared"},
+                                               {"--kernels", "baked", "--skip-dead-tiles"},
+                                               {"--kernels", "baked", "--precision", "fp16"},
+                                               {"--kernels", "dense"},
+                                               {"--kernels", "streamed"}}) {
+      if (extent == 7 && kind.back() == "staging=bulk") continue;
+      const ScratchFolder folder;
+      folder.write("m.onnx", dense_model(extent).bytes());
+      std::vector<std::string> arguments = {"compile",          folder / "m.onnx", "--arch", "sm_90",     "-o",
+                                            folder / "p.burin", "--batch",         "1,3",    "--no-cache"};
+      arguments.insert(arguments.end(), kind.begin(), kind.end());
+      const Outcome compiled = run_burin(arguments);
+      CAPTURE(extent, kind, compiled.err);
+      REQUIRE(compiled.exit_code == 0);
+      const Outcome verified =
+          run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--layers"});
+      CAPTURE(verified.out, verified.err);
+      CHECK(verified.exit_code == 0);
+      const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+      int convolutions = 0, copies = 0;
+      for (const nlohmann::json& step : document["network"]["programs"][0]["steps"]) {
+        convolutions += step["kind"] == "convolution";
+        copies += step["kind"] == "copy";
+      }
+      CHECK(convolutions == 6);
+      CHECK(copies == 0);
+    }
+  }
+}
+
 TEST_CASE("kernels_of_single_layers_are_chosen_by_their_names") {
   const ScratchFolder folder;
   REQUIRE(compile_branched(folder, {"--kernels", "baked,conv3=dense"}).exit_code == 0);

@@ -145,7 +145,7 @@ std::vector<Sample> make_samples(const ScratchFolder& folder) {
     std::vector<float> values(count);
     for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 17) / 8 - 1;
     write_npy(folder / (recipe.name + ".npy"), recipe.input, values);
-    sample.run = {"run",     "mutated.burin", "--input", recipe.name + ".npy", "--output", "y.npy", "--device", "host"};
+    sample.run = {"run", "mutated.burin", "--input", recipe.name + ".npy", "--output", "y.npy", "--device", "host"};
     samples.push_back(sample);
   }
   return samples;
