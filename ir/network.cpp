@@ -53,7 +53,10 @@ class Describe {
     if (op.function == ElementFunction::clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
     return text;
   }
-  std::string operator()(const Combine& op) const { return std::string(to_string(op.combination)); }
+  std::string operator()(const ChannelAffine& op) const { return op.then ? "then " + (*this)(*op.then) : ""; }
+  std::string operator()(const Combine& op) const {
+    return std::string(to_string(op.combination)) + (op.then ? ", then " + (*this)(*op.then) : "");
+  }
   std::string operator()(const Pool& op) const { return burin::describe(op); }
   std::string operator()(const Lrn& op) const {
     return fmt::format("size {}, alpha {}, beta {}, bias {}", op.size, op.alpha, op.beta, op.bias);
@@ -64,7 +67,7 @@ class Describe {
   }
   std::string operator()(const Transpose& op) const { return fmt::format("order {}", numbers_text(op.order)); }
   // The names and the shapes say all.
-  template <OneOf<ChannelAffine, GlobalAveragePool, Softmax, Reshape, Identity> Kind>
+  template <OneOf<GlobalAveragePool, Softmax, Reshape, Identity> Kind>
   std::string operator()(const Kind&) const {
     return {};
   }

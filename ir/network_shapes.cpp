@@ -99,17 +99,13 @@ class OutputShape {
     }
     faults_.require_finite("scales", op.scale);
     faults_.require_finite("shifts", op.shift);
+    if (op.then) check(*op.then);
     return inputs_[0];
   }
 
   Shape operator()(const Elementwise& op) {
     if (!one_input()) return {};
-    if (!is_named(op.function)) return fault("function is {}, which is none", static_cast<int>(op.function));
-    if (op.function == ElementFunction::clip) {
-      if (!(op.alpha <= op.beta)) return fault("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
-    } else if (!std::isfinite(op.alpha) || !std::isfinite(op.beta)) {
-      return fault("alpha is {} and beta is {}, both must be finite", op.alpha, op.beta);
-    }
+    check(op);
     return inputs_[0];
   }
 
@@ -117,6 +113,7 @@ class OutputShape {
     if (!is_named(op.combination)) {
       return fault("combination is {}, which is none", static_cast<int>(op.combination));
     }
+    if (op.then) check(*op.then);
     if (inputs_.size() != 2) return fault("it has {} inputs, it takes 2", inputs_.size());
     const bool per_channel = inputs_[0].size() == 3 && inputs_[1] == Shape{inputs_[0][0], 1, 1};
     if (inputs_[0] != inputs_[1] && !per_channel) {
@@ -207,6 +204,16 @@ class OutputShape {
   Shape operator()(const Convert&) { return one_image() ? inputs_[0] : Shape{}; }
 
  private:
+  void check(const Elementwise& op) {
+    if (!is_named(op.function)) {
+      faults_.add("function is {}, which is none", static_cast<int>(op.function));
+    } else if (op.function == ElementFunction::clip) {
+      if (!(op.alpha <= op.beta)) faults_.add("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
+    } else if (!std::isfinite(op.alpha) || !std::isfinite(op.beta)) {
+      faults_.add("alpha is {} and beta is {}, both must be finite", op.alpha, op.beta);
+    }
+  }
+
   template <typename... Args>
   Shape fault(fmt::format_string<Args...> format, Args&&... args) {
     faults_.add(format, std::forward<Args>(args)...);

@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <variant>
 #include <vector>
@@ -27,11 +28,6 @@ struct Linear {
   float leaky_slope = 0.01F;
 };
 
-// output = scale[channel] * input + shift[channel]: what is left of a batch normalization when it is not trained.
-struct ChannelAffine {
-  std::vector<float> scale, shift;
-};
-
 enum class ElementFunction { relu, leaky_relu, sigmoid, hard_sigmoid, hard_swish, silu, clip };
 constexpr EnumNames<7> names_of(ElementFunction) {
   return {"a function", {"relu", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu", "clip"}};
@@ -44,11 +40,18 @@ struct Elementwise {
   float alpha = 0, beta = 0;
 };
 
+// output = scale[channel] * input + shift[channel]: what is left of a batch normalization when it is not trained.
+struct ChannelAffine {
+  std::vector<float> scale, shift;
+  std::optional<Elementwise> then = {};  // of the result
+};
+
 // Combine has two tensors of one shape; the second may have one value for each channel instead (shape {C, 1, 1}).
 enum class Combination { add, multiply };
 constexpr EnumNames<2> names_of(Combination) { return {"a combination", {"add", "multiply"}}; }
 struct Combine {
   Combination combination = Combination::add;
+  std::optional<Elementwise> then = {};  // of the result
 };
 
 struct GlobalAveragePool {};
@@ -95,6 +98,14 @@ using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwis
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
 concept OneOf = (std::same_as<Kind, Kinds> || ...);
+
+// The function that an operator with two parts ends with; null where there is none.
+inline const Elementwise* then_of(const OperatorKind& kind) {
+  const std::optional<Elementwise>* then = nullptr;
+  if (const auto* affine = std::get_if<ChannelAffine>(&kind)) then = &affine->then;
+  if (const auto* combine = std::get_if<Combine>(&kind)) then = &combine->then;
+  return then != nullptr && then->has_value() ? &**then : nullptr;
+}
 
 // "convolution", "linear", ...
 constexpr std::string_view kind_name(const OperatorKind& kind) {

@@ -69,7 +69,7 @@ class AffineFolder {
     for (int op = 0; op < graph_.operators(); ++op) {
       if (!graph_.as<ChannelAffine>(op)) continue;
       if (merge_before(op)) ++changes_;
-      if (fold_before(op) || fold_behind(op)) ++changes_;
+      if (!affine(op).then && (fold_before(op) || fold_behind(op))) ++changes_;
     }
     return {graph_.finish(), changes_};
   }
@@ -87,7 +87,7 @@ class AffineFolder {
   bool merge_before(int op) {
     const int before = sole_producer(op);
     const auto* first = graph_.as<ChannelAffine>(before);
-    if (!first) return false;
+    if (!first || first->then) return false;
     std::optional<ChannelAffine> both = merged(*first, affine(op));
     if (!both) return false;
     graph_.set_kind(op, std::move(*both));

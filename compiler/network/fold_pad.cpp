@@ -47,6 +47,10 @@ std::vector<bool> never_negative_tensors(const Network& network) {
       }
       if (const auto* pad = std::get_if<Pad>(&op.kind)) never = never && pad->value >= 0;
       if (std::holds_alternative<ChannelAffine>(op.kind)) never = false;
+      if (const Elementwise* then = then_of(op.kind)) {
+        if (then->function == ElementFunction::clip && then->beta < 0) never = false;
+        never = never || never_negative(*then);
+      }
     }
     known[static_cast<std::size_t>(op.output)] = never;
   }

@@ -66,7 +66,7 @@ class EpilogueFuser {
   // A product of x and gate(x).
   bool fuse_gate(int op) {
     const auto* combine = graph_.as<Combine>(op);
-    if (!combine || combine->combination != Combination::multiply) return false;
+    if (!combine || combine->combination != Combination::multiply || combine->then) return false;
     for (const std::size_t side : {0, 1}) {
       const int gate_output = graph_.op(op).inputs[side], x = graph_.op(op).inputs[1 - side];
       const int producer = graph_.producer(gate_output);
@@ -84,15 +84,28 @@ class EpilogueFuser {
   bool fuse_activation(int op) {
     const auto* element = graph_.as<Elementwise>(op);
     if (!element) return false;
-    const std::optional<Activation> fused = activation_of(*element);
     const int input = graph_.op(op).inputs[0], output = graph_.op(op).output;
-    if (!fused || graph_.only_reader(input) != op) return false;
+    if (graph_.only_reader(input) != op) return false;
     const int producer = graph_.producer(input);
-    std::optional<Weighted> layer = graph_.weighted(producer);
-    if (!layer || layer->activation() != Activation::none || layer->pool() != nullptr) return false;
-    layer->set_activation(*fused, element->alpha);
+    if (!end_with(producer, *element)) return false;
     graph_.remove(op);
     graph_.set_output(producer, output);
+    return true;
+  }
+
+  // Whether the operator computes the function of its results from now on.
+  bool end_with(int producer, const Elementwise& element) {
+    if (std::optional<Weighted> layer = graph_.weighted(producer)) {
+      const std::optional<Activation> fused = activation_of(element);
+      if (!fused || layer->activation() != Activation::none || layer->pool() != nullptr) return false;
+      layer->set_activation(*fused, element.alpha);
+      return true;
+    }
+    std::optional<Elementwise>* then = nullptr;
+    if (auto* affine = graph_.as<ChannelAffine>(producer)) then = &affine->then;
+    if (auto* combine = graph_.as<Combine>(producer)) then = &combine->then;
+    if (then == nullptr || then->has_value()) return false;
+    *then = element;
     return true;
   }
 
@@ -121,10 +134,17 @@ class EpilogueFuser {
     if (graph_.tensor(inputs[0]).shape != graph_.tensor(inputs[1]).shape) return false;
     const int first = summand(op, inputs[0]), second = summand(op, inputs[1]);
     if (first < 0 && second < 0) return false;
+    const std::optional<Elementwise> then = combine->then;
+    if (then && !activation_of(*then)) return false;
     const int convolution = deeper(first, second);
     const int residual = convolution == first ? inputs[1] : inputs[0];
     Operator fused = graph_.op(convolution);
-    graph_.layer(std::get<Convolution>(fused.kind)).shape.epilogue.residual = true;
+    Epilogue& epilogue = graph_.layer(std::get<Convolution>(fused.kind)).shape.epilogue;
+    epilogue.residual = true;
+    if (then) {
+      epilogue.activation = *activation_of(*then);
+      if (epilogue.activation == Activation::leaky_relu) epilogue.leaky_slope = then->alpha;
+    }
     fused.inputs.push_back(residual);
     fused.output = graph_.op(op).output;
     // Where the sum stood both are there: nothing else read the convolution.

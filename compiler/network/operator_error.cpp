@@ -55,33 +55,23 @@ class Magnitude {
       : network_(network), op_(op), batch_(batch), inputs_(inputs), expected_(expected) {}
 
   Values operator()(const ChannelAffine& op) const {
-    ChannelAffine positive = op;
+    ChannelAffine before = op;
+    before.then.reset();
+    ChannelAffine positive = before;
     for (float& scale : positive.scale) scale = std::abs(scale);
     for (float& shift : positive.shift) shift = std::abs(shift);
-    return of_positive_inputs(positive);
+    return then(op.then, before, of_positive_inputs(positive));
   }
-  Values operator()(const Combine& op) const { return of_positive_inputs(op); }
+  Values operator()(const Combine& op) const {
+    Combine before = op;
+    before.then.reset();
+    return then(op.then, before, of_positive_inputs(before));
+  }
   Values operator()(const GlobalAveragePool& op) const { return of_positive_inputs(op); }
   Values operator()(const Pool& op) const { return op.kind == PoolKind::max ? exact() : of_positive_inputs(op); }
 
   Values operator()(const Elementwise& op) const {
-    return each([&](double x, double y) {
-      switch (op.function) {
-        case ElementFunction::relu:
-        case ElementFunction::clip:
-          return 0.0;
-        case ElementFunction::leaky_relu:
-          return std::abs(y);
-        case ElementFunction::sigmoid:
-        case ElementFunction::silu:
-          return std::abs(y) * (1 + std::abs(x));  // rounding x is what exp(-x) multiplies
-        case ElementFunction::hard_sigmoid:
-          return std::abs(op.alpha * x) + std::abs(op.beta);
-        case ElementFunction::hard_swish:
-          return std::abs(x);
-      }
-      fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
-    });
+    return each([&](double x, double y) { return of_function(op, x, y); });
   }
 
   // x / d^beta: the power multiplies errors by the logarithm of its result.
@@ -105,6 +95,56 @@ class Magnitude {
   }
 
  private:
+  // Of y, the function of x.
+  static double of_function(const Elementwise& op, double x, double y) {
+    switch (op.function) {
+      case ElementFunction::relu:
+      case ElementFunction::clip:
+        return 0.0;
+      case ElementFunction::leaky_relu:
+        return std::abs(y);
+      case ElementFunction::sigmoid:
+      case ElementFunction::silu:
+        return std::abs(y) * (1 + std::abs(x));  // rounding x is what exp(-x) multiplies
+      case ElementFunction::hard_sigmoid:
+        return std::abs(op.alpha * x) + std::abs(op.beta);
+      case ElementFunction::hard_swish:
+        return std::abs(x);
+    }
+    fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
+  }
+  // How much larger the function may make what x is off.
+  static double steepest(const Elementwise& op) {
+    switch (op.function) {
+      case ElementFunction::relu:
+      case ElementFunction::clip:
+      case ElementFunction::sigmoid:
+        return 1;
+      case ElementFunction::leaky_relu:
+        return std::max(1.0, std::abs(static_cast<double>(op.alpha)));
+      case ElementFunction::silu:
+        return 1.1;
+      case ElementFunction::hard_sigmoid:
+        return std::abs(op.alpha);
+      case ElementFunction::hard_swish:
+        return 1.5;
+    }
+    fail_internal(__FILE__, __LINE__, "an element-wise function without a slope");
+  }
+
+  // `magnitudes` are those of what `before` computes, of which there may be a function.
+  Values then(const std::optional<Elementwise>& function, const OperatorKind& before, Values magnitudes) const {
+    if (!function) return magnitudes;
+    std::vector<Values> inputs;
+    for (const std::span<const float> input : inputs_) inputs.emplace_back(input.begin(), input.end());
+    const Operator op = {op_.name, before, op_.inputs, op_.output};
+    const Values x = run_reference_operator(network_, op, batch_, {inputs.begin(), inputs.end()});
+    for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+      magnitudes[i] = steepest(*function) * magnitudes[i] + of_function(*function, x[i], expected_[i]);
+    }
+    return magnitudes;
+  }
+
   Values exact() const { return Values(expected_.size(), 0.0); }
 
   template <typename Function>

@@ -31,6 +31,10 @@ std::int64_t product(const Shape& shape, std::size_t begin, std::size_t end) {
 // Elements of one channel: what is behind axis 0.
 std::int64_t plane_of(const Shape& shape) { return product(shape, 1, shape.size()); }
 
+double then(const std::optional<Elementwise>& function, double x) {
+  return function ? reference_element(*function, x) : x;
+}
+
 // One operator over all images, written to be read. Each function returns the values of its output.
 class Interpreter {
  public:
@@ -64,7 +68,7 @@ class Interpreter {
     for_each_channel([&](std::int64_t, std::size_t channel, std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
         double& x = result[static_cast<std::size_t>(i)];
-        x = x * op.scale[channel] + op.shift[channel];
+        x = then(op.then, x * op.scale[channel] + op.shift[channel]);
       }
     });
     return result;
@@ -83,7 +87,7 @@ class Interpreter {
       for (std::int64_t i = begin; i < end; ++i) {
         const double other = inputs_[1][static_cast<std::size_t>(per_channel ? plane : i)];
         double& x = result[static_cast<std::size_t>(i)];
-        x = op.combination == Combination::add ? x + other : x * other;
+        x = then(op.then, op.combination == Combination::add ? x + other : x * other);
       }
     });
     return result;

@@ -25,7 +25,8 @@ class ConstantOutput {
   ConstantOutput(double value, int channel) : value_(value), channel_(static_cast<std::size_t>(channel)) {}
 
   std::optional<double> operator()(const ChannelAffine& op) const {
-    return value_ * op.scale[channel_] + op.shift[channel_];
+    const double value = value_ * op.scale[channel_] + op.shift[channel_];
+    return op.then ? reference_element(*op.then, value) : value;
   }
   std::optional<double> operator()(const Elementwise& op) const { return reference_element(op, value_); }
   std::optional<double> operator()(const Pool& op) const { return kept_if(value_ == 0 || keeps_constants(op)); }
@@ -124,11 +125,13 @@ class ConstantAbsorber {
   void combine(const Combine& combine, const Operator& op) {
     const Constants &a = of(op.inputs[0]), &b = of(op.inputs[1]);
     for (std::size_t c = 0; c < a.size(); ++c) {
+      std::optional<double>& result = of(op.output)[c];
       if (a[c] && b[c]) {
-        of(op.output)[c] = combine.combination == Combination::add ? *a[c] + *b[c] : *a[c] * *b[c];
+        result = combine.combination == Combination::add ? *a[c] + *b[c] : *a[c] * *b[c];
       } else if (combine.combination == Combination::multiply && (a[c] == 0.0 || b[c] == 0.0)) {
-        of(op.output)[c] = 0;
+        result = 0;
       }
+      if (result && combine.then) result = reference_element(*combine.then, *result);
     }
   }
 

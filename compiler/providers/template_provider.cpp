@@ -241,6 +241,10 @@ void set_function(TemplatePlan& plan, const Elementwise& op) {
   set_function(plan, static_cast<int>(op.function) + 1, op.alpha, op.beta);
 }
 
+void set_function(TemplatePlan& plan, const std::optional<Elementwise>& function) {
+  function ? set_function(plan, *function) : set_no_function(plan);
+}
+
 void set_function(TemplatePlan& plan, Activation activation, float leaky_slope) {
   constexpr float kSix = 6;
   switch (activation) {

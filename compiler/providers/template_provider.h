@@ -96,6 +96,7 @@ void set_narrow(TemplatePlan& plan);
 
 // The constants of templates/kernels/function.def.
 void set_function(TemplatePlan& plan, const Elementwise& function);
+void set_function(TemplatePlan& plan, const std::optional<Elementwise>& function);
 void set_function(TemplatePlan& plan, Activation activation, float leaky_slope);
 void set_no_function(TemplatePlan& plan);
 

@@ -17,6 +17,22 @@ TEST_CASE("remove_dead_channels: a filter without nonzeros becomes part of the n
   CHECK(result.layers[1].bias == std::vector<float>{2 * 0.75F, 2 * 1});
 }
 
+TEST_CASE("remove_dead_channels: a constant goes through functions of sums and normalizations") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const auto constant = [&](const char* name) {  // channel 1 is 2
+    return graph.convolution(conv(name, 2, 2, {.kernel = 3, .pad = 1, .bias = {1, 2}}, {1}), {x});
+  };
+  const int sum = graph.add("sum", Combine{Combination::add, Elementwise{ElementFunction::clip, 0, 3}},
+                            {constant("a"), constant("b")});
+  const int y =
+      graph.add("bn", ChannelAffine{{1, -2}, {0, 4}, Elementwise{ElementFunction::leaky_relu, 0.5F, 0}}, {sum});
+  const Network result = after(remove_dead_channels, graph.finish({graph.convolution(conv("c", 2, 1), {y})}), 3);
+  // min(2 + 2, 3) = 3, and 3 * -2 + 4 = -2, of which half is left.
+  REQUIRE(result.layers[2].bias.size() == 1);
+  CHECK(result.layers[2].bias[0] == Approx(-1 * conv("c", 2, 1).weights[1]));
+}
+
 TEST_CASE("remove_dead_channels: with padding only zeros are absorbed") {
   const auto network = [](float bias) {
     GraphBuilder graph;

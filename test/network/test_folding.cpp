@@ -129,7 +129,9 @@ TEST_CASE("fold_pad: into a maximum only of what is never negative") {
   folds(Elementwise{ElementFunction::silu});
   folds(Elementwise{ElementFunction::clip, -1, 6});
   folds(Pad{{0, 1, 0, 1}, 0.5F});
+  folds(ChannelAffine{{1, 1}, {-1, 0}, Elementwise{}});
   unchanged(fold_pad, network(ChannelAffine{{1, 1}, {-1, 0}}));
+  unchanged(fold_pad, network(ChannelAffine{{1, 1}, {-1, 0}, Elementwise{ElementFunction::clip, -1, 6}}));
   unchanged(fold_pad, network(Elementwise{ElementFunction::clip, -2, -1}));
   unchanged(fold_pad, network(Pad{{2, 2, 2, 2}, -0.5F}));
 }
@@ -206,6 +208,24 @@ TEST_CASE("fold_affine: not over an activation, a residual, or what others read"
   unchanged(fold_affine, network({.activation = Activation::relu}, false));
   unchanged(fold_affine, network({.residual = true}, false));
   unchanged(fold_affine, network({}, true));
+}
+
+TEST_CASE("fold_affine: one with a function is the end") {
+  const ChannelAffine ends{{2, 3}, {1, -1}, Elementwise{}};
+  const auto network = [&](bool before, bool again) {
+    GraphBuilder graph;
+    int x = graph.input({2, 4, 4});
+    if (before) x = graph.add("before", kAffine2, {x});
+    x = graph.add("ends", ends, {x});
+    if (again) x = graph.add("again", kAffine2, {x});
+    if (!again) x = graph.convolution(conv("c", 2, 2), {x});
+    return graph.finish({x});
+  };
+  unchanged(fold_affine, network(false, false));
+  unchanged(fold_affine, network(false, true));
+  const Network merged = after(fold_affine, network(true, false), 1);
+  CHECK(kinds(merged) == "channel_affine convolution");
+  CHECK(then_of(merged.operators[0].kind) != nullptr);
 }
 
 TEST_CASE("fold_affine: a residual is not multiplied by weights") {

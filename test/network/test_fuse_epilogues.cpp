@@ -46,6 +46,42 @@ TEST_CASE("fuse_epilogues: a linear layer") {
   CHECK(std::get<Linear>(result.operators[0].kind).activation == Activation::relu);
 }
 
+TEST_CASE("fuse_epilogues: a function goes into a sum, a product or a normalization before it") {
+  const Elementwise swish{ElementFunction::hard_swish};
+  const auto network = [&](const OperatorKind& kind, bool read_twice) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 4, 4}), two = std::holds_alternative<Combine>(kind) ? 2 : 1;
+    const int y = graph.add("y", kind, std::vector<int>(static_cast<std::size_t>(two), x));
+    std::vector<int> outputs = {graph.add("f", swish, {y})};
+    if (read_twice) outputs.push_back(graph.add("pool", GlobalAveragePool{}, {y}));
+    return graph.finish(outputs);
+  };
+  for (const OperatorKind& kind :
+       std::initializer_list<OperatorKind>{kAffine2, Combine{}, Combine{Combination::multiply}}) {
+    const Network result = after(fuse_epilogues, network(kind, false), 1);
+    REQUIRE(result.operators.size() == 1);
+    REQUIRE(then_of(result.operators[0].kind) != nullptr);
+    CHECK(then_of(result.operators[0].kind)->function == ElementFunction::hard_swish);
+    CHECK_THAT(describe(result, result.operators[0]), Contains("then hard_swish"));
+    unchanged(fuse_epilogues, network(kind, true));
+  }
+  unchanged(fuse_epilogues, network(ChannelAffine{{1, 2}, {0, 1}, Elementwise{}}, false));  // it has one already
+}
+
+TEST_CASE("fuse_epilogues: a sum that has a function becomes a residual where the convolution knows it") {
+  const auto network = [](const Elementwise& function) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 4, 4});
+    const int y = graph.convolution(conv("c", 2, 2), {x});
+    return graph.finish({graph.add("sum", Combine{Combination::add, function}, {y, x})});
+  };
+  const Network result = after(fuse_epilogues, network({ElementFunction::leaky_relu, 0.25F, 0}), 1);
+  CHECK(kinds(result) == "convolution");
+  CHECK(result.layers[0].shape.epilogue.residual);
+  CHECK(result.layers[0].shape.epilogue.leaky_slope == 0.25F);
+  unchanged(fuse_epilogues, network({ElementFunction::hard_swish}));
+}
+
 TEST_CASE("fuse_epilogues: products with a gate") {
   for (const bool gate_first : {false, true}) {
     GraphBuilder graph;

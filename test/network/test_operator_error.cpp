@@ -64,6 +64,12 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
   CHECK(sums[0] == Approx(2));
   CHECK(sums[1] == Approx(7));
   CHECK(in_units(tolerances_of(ChannelAffine{{-2}, {-3}}, {1, 1, 2}, {{1, -1}}), 1)[1] == Approx(5));
+  // With a function: what it makes of that at most, and its own.
+  const auto ends_with = [&](const Elementwise& then) {
+    return in_units(tolerances_of(ChannelAffine{{-2}, {-3}, then}, {1, 1, 2}, {{1, -1}}), 1)[1];
+  };
+  CHECK(ends_with({ElementFunction::relu}) == Approx(5));
+  CHECK(ends_with({ElementFunction::hard_swish}) == Approx(5 * 1.5 + 1));
   const std::vector<double> linear = in_units(tolerances_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}), 2);
   CHECK(linear[0] == Approx(3 + 2 + 1));
   CHECK(linear[1] == Approx(4 + 1));

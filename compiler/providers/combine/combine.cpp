@@ -16,8 +16,9 @@ class CombineProvider : public PlainProvider {
     // Whether a channel's value stands for a whole plane; where the plane is one value, four of them are one load.
     const bool spread = per_channel && plane > 1;
     TemplatePlan plan = start(task);
-    set_no_function(plan);
-    set_integers(plan, {{"multiply", task.get<Combine>()->combination == Combination::multiply},
+    const Combine& op = *task.get<Combine>();
+    set_function(plan, op.then);
+    set_integers(plan, {{"multiply", op.combination == Combination::multiply},
                         {"per_channel", per_channel},
                         {"plane", per_channel ? plane : 1}});
     const bool vectors = spread ? plane % kVectorWords == 0 : is_wide(plan.residual());

@@ -24,7 +24,7 @@ class ElementwiseProvider : public PlainProvider {
     TemplatePlan plan = start(task);
     const ChannelAffine* affine = task.get<ChannelAffine>();
     if (affine != nullptr) {
-      set_no_function(plan);
+      set_function(plan, affine->then);
       plan.weights().run_words = static_cast<std::int64_t>(affine->scale.size() + affine->shift.size());
     } else {
       set_function(plan, *task.get<Elementwise>());
