@@ -74,6 +74,11 @@ std::vector<std::string> verify(const Pool& pool, std::int64_t in_h, std::int64_
   return faults.take();
 }
 
+bool averages_whole(const Pool& pool, std::int64_t in_h, std::int64_t in_w) {
+  return pool.kind == PoolKind::average && pool.kernel_h == in_h && pool.kernel_w == in_w && pool.dilation_h == 1 &&
+         pool.dilation_w == 1 && pool.pad == Padding{};
+}
+
 int summed_values(const Pool& pool) { return pool.kind == PoolKind::max ? 0 : pool.kernel_h * pool.kernel_w; }
 
 std::string describe(const Pool& pool) {

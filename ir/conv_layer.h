@@ -50,6 +50,9 @@ std::int64_t pooled_cols(const Pool& pool, std::int64_t in_w);
 // maximum or an average of nothing has no value.
 std::vector<std::string> verify(const Pool& pool, std::int64_t in_h, std::int64_t in_w);
 
+// Whether its only output is the mean of all that an image of these sizes has.
+bool averages_whole(const Pool& pool, std::int64_t in_h, std::int64_t in_w);
+
 // Values that one output adds up; 0 of a maximum.
 int summed_values(const Pool& pool);
 

@@ -71,6 +71,11 @@ void derive_template(Kernel& kernel) {
          printable(kernel.provider));
   }
   refuse(verify(plan));
+  const Precision precision = precision_of(plan.output().element);
+  if (to_string(precision) != kernel.precision) {
+    fail(ErrorKind::bad_input, "it writes {}, and the kernel is said to compute in {}",
+         to_string(plan.output().element), printable(kernel.precision));
+  }
   kernel.plan_short = describe(plan);
   kernel.form = plan.form;
 }

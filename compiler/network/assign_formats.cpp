@@ -10,6 +10,17 @@
 namespace burin {
 namespace {
 
+struct KnowsHalves {
+  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad, Transpose> Kind>
+  bool operator()(const Kind&) const {
+    return true;
+  }
+  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Concat, Reshape, Identity, Convert> Kind>
+  bool operator()(const Kind&) const {
+    return false;
+  }
+};
+
 class FormatAssigner {
  public:
   FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
@@ -37,13 +48,26 @@ class FormatAssigner {
       return formats_(op, network_.layers[static_cast<std::size_t>(convolution->layer)]);
     }
     const auto* concat = std::get_if<Concat>(&op.kind);
-    if (concat == nullptr || concat->axis != 0 || tensor_at(op.output).shape.size() != 3) return {};
+    if (concat == nullptr) return formats_of_halves(op);
+    if (concat->axis != 0 || tensor_at(op.output).shape.size() != 3) return {};
     // A tensor of which all parts are made in one format has it, too.
     const TensorFormat first = made_in(op.inputs[0]);
     for (const int input : op.inputs) {
       if (made_in(input) != first) return {};
     }
     return channels_together(first.layout) == 1 ? ConvolutionFormats{first, first} : ConvolutionFormats{};
+  }
+
+  // What works place by place takes images in halves as they come. Means of whole images are plain.
+  ConvolutionFormats formats_of_halves(const Operator& op) const {
+    const TensorFormat first = made_in(op.inputs[0]);
+    const std::vector<std::int64_t>&in = tensor_at(op.inputs[0]).shape, &out = tensor_at(op.output).shape;
+    if (first.is_plain() || channels_together(first.layout) != 1 || in.size() != 3 || out.size() != 3) return {};
+    const auto* pool = std::get_if<Pool>(&op.kind);
+    const bool averages =
+        std::holds_alternative<GlobalAveragePool>(op.kind) || (pool != nullptr && averages_whole(*pool, in[1], in[2]));
+    if (averages) return {first, {}};
+    return std::visit(KnowsHalves(), op.kind) ? ConvolutionFormats{first, first} : ConvolutionFormats{};
   }
 
   TensorFormat made_in(int tensor) const {

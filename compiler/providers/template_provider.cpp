@@ -103,9 +103,7 @@ bool is_plain_convolution(const Task& task) {
 bool averages_image(const Task& task) {
   if (task.get<GlobalAveragePool>() != nullptr) return true;
   const Pool* pool = task.get<Pool>();
-  return pool != nullptr && pool->kind == PoolKind::average && pool->kernel_h == task.inputs[0][1] &&
-         pool->kernel_w == task.inputs[0][2] && pool->dilation_h == 1 && pool->dilation_w == 1 &&
-         pool->pad == Padding{} && values_of(task.output, 1) == 1;
+  return pool != nullptr && averages_whole(*pool, task.inputs[0][1], task.inputs[0][2]);
 }
 
 // ---- TemplateProvider
@@ -202,6 +200,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   recipe.symbol = kernel_symbol(task.name, *plan);
   recipe.form = plan->form;
   recipe.plan_short = describe(*plan);
+  recipe.precision = precision_of(plan->output().element);
   recipe.weights = pack(task, *plan);
   BURIN_CHECK(static_cast<std::int64_t>(recipe.weights.size()) == plan->weights().run_words,
               "{}: {} words of weights were packed, and the plan has {}", task.name, recipe.weights.size(),
@@ -228,6 +227,16 @@ LaunchWork PlainProvider::work_of(const Task& task, const TemplatePlan&) const {
 }
 
 // ---- parts of plans
+
+bool has_one_format(const Task& task) {
+  const TensorFormat format = task.writes.format();
+  return channels_together(format.layout) == 1 &&
+         std::ranges::all_of(task.reads, [&](const KernelTensor& read) { return read.format() == format; });
+}
+
+void set_word_images(TemplatePlan& plan) {
+  plan.launch().tile_images = std::max(images_together(plan.input().layout), images_together(plan.output().layout));
+}
 
 bool is_wide(const KernelTensor& tensor) { return tensor.alignment >= kWideAccessBytes; }
 

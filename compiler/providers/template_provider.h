@@ -42,7 +42,7 @@ class TemplateProvider : public Provider {
  protected:
   // Whether it can do the task, whose tensors are float32 in nchw unless it knows_formats().
   virtual bool can(const Task& task) const = 0;
-  // Whether it knows tensors of other element types and layouts.
+  // Whether it knows tensors of other element types and layouts; can() says which.
   virtual bool knows_formats() const { return false; }
   bool takes(const Task& task) const;
   // Candidates for a task that it takes, the best first; what options.plan says does not count, and those that are not
@@ -87,12 +87,17 @@ const ArchSpec& arch_of(const Task& task);
 
 // Whether it is a convolution in FP32 without activity maps.
 bool is_plain_convolution(const Task& task);
+// Whether what it reads and writes is all in one format, and no channels lie side by side: a word then holds one place
+// of one image, or of two in halves.
+bool has_one_format(const Task& task);
 // Whether it is the mean of each whole channel, as GlobalAveragePool or as a pool of that size.
 bool averages_image(const Task& task);
 
 // Whether four words may be accessed at once; and to say that they are not.
 bool is_wide(const KernelTensor& tensor);
 void set_narrow(TemplatePlan& plan);
+// A block has all images that share words.
+void set_word_images(TemplatePlan& plan);
 
 // The constants of templates/kernels/function.def.
 void set_function(TemplatePlan& plan, const Elementwise& function);

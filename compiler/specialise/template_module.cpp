@@ -43,6 +43,9 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["out_image_words"] = plan.output().image_words;
   values["in_word_images"] = images_together(plan.input().layout);
   values["out_word_images"] = images_together(plan.output().layout);
+  values["residual_word_images"] = images_together(plan.residual().layout);
+  values["in_halves"] = static_cast<int>(plan.input().element);
+  values["out_halves"] = static_cast<int>(plan.output().element);
   values["block_threads"] = plan.launch().threads;
   values["block_images"] = plan.launch().tile_images;
   values["image_blocks"] = plan.launch().tiles_per_image;

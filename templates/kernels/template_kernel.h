@@ -38,7 +38,7 @@ BURIN_DEVICE const float* input_of(const float* input, u32 image) {
   return input + static_cast<i64>(image / in_word_images()) * in_image_words();
 }
 BURIN_DEVICE const float* residual_of(const float* residual, u32 image) {
-  return residual + static_cast<i64>(image) * residual_image_words();
+  return residual + static_cast<i64>(image / residual_word_images()) * residual_image_words();
 }
 BURIN_DEVICE float* output_of(float* output, u32 image) {
   return output + static_cast<i64>(image / out_word_images()) * out_image_words();
@@ -63,6 +63,64 @@ BURIN_DEVICE float warp_largest(float value) {
     value = larger(value, burin_dev_shuffle_xor(value, distance));
   }
   return value;
+}
+
+// ---- words of two halves, which belong to two images: the first image's is the low one
+
+enum { kFloats, kFp16, kBf16 };  // ir/element_type.h's ElementType: what words hold
+constexpr u32 kHalfBits = 16;
+
+// The values of four words: of floats the first ones alone.
+struct Values {
+  f32x4 first, second;
+};
+
+BURIN_DEVICE float float_of(u32 bits) { return __builtin_bit_cast(float, bits); }
+
+// BF16 is the upper half of a float.
+BURIN_DEVICE float low_half(float word, i32 halves) {
+  const u32 bits = __builtin_bit_cast(u32, word);
+  return halves == kBf16 ? float_of(bits << kHalfBits) : burin_dev_f16_low(bits);
+}
+BURIN_DEVICE float high_half(float word, i32 halves) {
+  const u32 bits = __builtin_bit_cast(u32, word);
+  return halves == kBf16 ? float_of(bits >> kHalfBits << kHalfBits) : burin_dev_f16_high(bits);
+}
+BURIN_DEVICE float packed(float low, float high, i32 halves) {
+  return float_of(halves == kBf16 ? burin_dev_bf16_pack(low, high) : burin_dev_f16_pack(low, high));
+}
+
+// The same of one word.
+struct Pair {
+  float first, second;
+};
+
+BURIN_DEVICE Pair load_pair(const float* input, u32 word) {
+  const float bits = burin_dev_global_load(input, bytes_of(word));
+  if (in_halves() == kFloats) return {bits, bits};
+  return {low_half(bits, in_halves()), high_half(bits, in_halves())};
+}
+BURIN_DEVICE void store_pair(float* output, u32 word, Pair values) {
+  const float bits = out_halves() == kFloats ? values.first : packed(values.first, values.second, out_halves());
+  burin_dev_global_store(output, bytes_of(word), bits);
+}
+
+BURIN_DEVICE Values values_of(f32x4 words, i32 halves) {
+  if (halves == kFloats) return {words, words};
+  Values values;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) {
+    values.first[i] = low_half(words[i], halves);
+    values.second[i] = high_half(words[i], halves);
+  }
+  return values;
+}
+BURIN_DEVICE f32x4 words_of(Values values, i32 halves) {
+  if (halves == kFloats) return values.first;
+  f32x4 words;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) words[i] = packed(values.first[i], values.second[i], halves);
+  return words;
 }
 
 // A half of a word: the low one is number 0.

@@ -36,11 +36,11 @@ BURIN_DEVICE WindowItem locate_item() {
   return item;
 }
 
-BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const float* results) {
+BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const Pair* results) {
   const u32 word = (item.channel * out_rows() + item.first_row) * out_cols() + item.col;
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows() || item.first_row + i >= static_cast<u32>(out_rows())) continue;
-    burin_dev_global_store(output_of(output, first_image()), bytes_of(word + i * out_cols()), results[i]);
+    store_pair(output_of(output, first_image()), word + i * out_cols(), results[i]);
   }
 }

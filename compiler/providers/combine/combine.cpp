@@ -9,7 +9,8 @@ class CombineProvider : public PlainProvider {
   CombineProvider() : PlainProvider("combine") {}
 
  protected:
-  bool can(const Task& task) const override { return task.get<Combine>() != nullptr; }
+  bool knows_formats() const override { return true; }
+  bool can(const Task& task) const override { return task.get<Combine>() != nullptr && has_one_format(task); }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     const std::int64_t plane = values_of(task.output, 1);
     const bool per_channel = values_of(task.inputs[1]) != values_of(task.output);
@@ -24,6 +25,7 @@ class CombineProvider : public PlainProvider {
     const bool vectors = spread ? plane % kVectorWords == 0 : is_wide(plan.residual());
     if (spread) plan.residual().alignment = kWordBytes;
     set_pieces(plan, task, values_of(task.output), vectors, chosen);
+    set_word_images(plan);
     return plan;
   }
 };

@@ -10,6 +10,8 @@ BURIN_DEVICE f32x4 load_other(const float* other, u32 word) {
   return {value, value, value, value};
 }
 
+BURIN_DEVICE f32x4 both(f32x4 a, f32x4 b) { return apply4(multiply() ? a * b : a + b); }
+
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float*, i32) {
   burin_dev_await_launch();
   const float* from = input_of(input, first_image());
@@ -22,7 +24,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
         right[i] = load_other(others, word);
       },
       [&](i32 i, u32 word) BURIN_INLINED {
-        const f32x4 result = multiply() ? left[i] * right[i] : left[i] + right[i];
-        store(vector(), to, bytes_of(word), apply4(result));
+        const Values a = values_of(left[i], in_halves()), b = values_of(right[i], in_halves());
+        store(vector(), to, bytes_of(word), words_of({both(a.first, b.first), both(a.second, b.second)}, out_halves()));
       });
 }

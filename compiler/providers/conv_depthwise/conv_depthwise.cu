@@ -56,5 +56,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i < thread_rows()) results[i] = apply(results[i]);
   }
-  store_rows(output, item, results);
+  Pair stored[kMaxThreadRows];
+#pragma unroll
+  for (i32 i = 0; i < kMaxThreadRows; ++i) {
+    if (i < thread_rows()) stored[i] = {results[i], results[i]};
+  }
+  store_rows(output, item, stored);
 }

@@ -21,13 +21,8 @@ class ConvertProvider : public PlainProvider {
     TemplatePlan plan = start(task);
     const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
     const bool writes_fours = task.writes.layout == TensorLayout::nchw4;
-    const bool bfloat = task.writes.element == ElementType::bf16 || task.reads[0].element == ElementType::bf16;
-    set_integers(plan, {{"channels", task.output[0]},
-                        {"plane", values_of(task.output, 1)},
-                        {"to_halves", to_halves},
-                        {"from_halves", from_halves},
-                        {"bfloat", bfloat},
-                        {"to_fours", writes_fours}});
+    set_integers(plan,
+                 {{"channels", task.output[0]}, {"plane", values_of(task.output, 1)}, {"to_fours", writes_fours}});
     const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
     // A block's threads count the filling of a tensor whose channels lie in fours, too, where it is written.
     const std::int64_t items = writes_fours ? task.writes.words() : values_of(task.output);

@@ -7,23 +7,6 @@
 #include "templates/kernels/pieces.h"
 
 constexpr u32 kChannelsTogether = 4;
-constexpr u32 kHalfBits = 16;
-
-BURIN_DEVICE float word_bits(u32 word) { return __builtin_bit_cast(float, word); }
-
-BURIN_DEVICE float packed(float low, float high) {
-  return word_bits(bfloat() ? burin_dev_bf16_pack(low, high) : burin_dev_f16_pack(low, high));
-}
-// A bfloat16 is the upper half of a float.
-BURIN_DEVICE float low_of(float halves) {
-  const u32 word = __builtin_bit_cast(u32, halves);
-  return bfloat() ? word_bits(word << kHalfBits) : burin_dev_f16_low(word);
-}
-BURIN_DEVICE float high_of(float halves) {
-  const u32 word = __builtin_bit_cast(u32, halves);
-  return bfloat() ? word_bits(word >> kHalfBits << kHalfBits) : burin_dev_f16_high(word);
-}
-
 BURIN_DEVICE void make_halves(const float* first, const float* second, float* to) {
   f32x4 low[kMaxSteps], high[kMaxSteps];
   move_pieces(
@@ -31,12 +14,8 @@ BURIN_DEVICE void make_halves(const float* first, const float* second, float* to
         low[i] = load(vector(), first, bytes_of(word));
         high[i] = load(vector(), second, bytes_of(word));
       },
-      [&](i32 i, u32 word) BURIN_INLINED {
-        f32x4 words;
-#pragma unroll
-        for (u32 j = 0; j < kQuadWords; ++j) words[j] = packed(low[i][j], high[i][j]);
-        store(vector(), to, bytes_of(word), words);
-      });
+      [&](i32 i, u32 word)
+          BURIN_INLINED { store(vector(), to, bytes_of(word), words_of({low[i], high[i]}, out_halves())); });
 }
 
 // `second` is null where there is one image.
@@ -44,14 +23,9 @@ BURIN_DEVICE void read_halves(const float* from, float* first, float* second) {
   f32x4 words[kMaxSteps];
   move_pieces([&](i32 i, u32 word) BURIN_INLINED { words[i] = load(vector(), from, bytes_of(word)); },
               [&](i32 i, u32 word) BURIN_INLINED {
-                f32x4 low, high;
-#pragma unroll
-                for (u32 j = 0; j < kQuadWords; ++j) {
-                  low[j] = low_of(words[i][j]);
-                  high[j] = high_of(words[i][j]);
-                }
-                store(vector(), first, bytes_of(word), low);
-                if (second != nullptr) store(vector(), second, bytes_of(word), high);
+                const Values values = values_of(words[i], in_halves());
+                store(vector(), first, bytes_of(word), values.first);
+                if (second != nullptr) store(vector(), second, bytes_of(word), values.second);
               });
 }
 
@@ -80,9 +54,9 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   burin_dev_await_launch();
   const u32 image = first_image();
   const u32 last = batch - 1;
-  if (to_halves()) {
+  if (out_halves() != kFloats) {
     make_halves(input_of(input, image), input_of(input, at_most(image + 1, last)), output_of(output, image));
-  } else if (from_halves()) {
+  } else if (in_halves() != kFloats) {
     read_halves(input_of(input, image), output_of(output, image),
                 image < last ? output_of(output, image + 1) : nullptr);
   } else {

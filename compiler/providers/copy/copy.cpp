@@ -88,8 +88,7 @@ class CopyProvider : public PlainProvider {
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
     if (task.is_copy()) return task.reads[0].format() == task.writes.format();
-    const bool plain = task.reads[0].format().is_plain() && task.writes.format().is_plain();
-    return plain && (task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr);
+    return has_one_format(task) && (task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr);
   }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     const auto [axes, value] = box_of(task);

@@ -9,8 +9,9 @@ class ElementwiseProvider : public PlainProvider {
   ElementwiseProvider() : PlainProvider("elementwise") {}
 
  protected:
+  bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
-    return task.get<Elementwise>() != nullptr || task.get<ChannelAffine>() != nullptr;
+    return (task.get<Elementwise>() != nullptr || task.get<ChannelAffine>() != nullptr) && has_one_format(task);
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan&) const override {
     std::vector<std::uint32_t> words;
@@ -33,6 +34,7 @@ class ElementwiseProvider : public PlainProvider {
     set_integers(plan, {{"affine", affine != nullptr}, {"plane", affine != nullptr ? plane : 1}});
     const bool vectors = affine == nullptr || plane == 1 || plane % kVectorWords == 0;
     set_pieces(plan, task, values_of(task.output), vectors, chosen);
+    set_word_images(plan);
     return plan;
   }
 };

@@ -13,14 +13,22 @@ BURIN_DEVICE f32x4 of_channels(const float* weights, u32 word, i64 table) {
   return {value, value, value, value};
 }
 
-BURIN_DEVICE f32x4 transform(const float* weights, u32 word, f32x4 x) {
+BURIN_DEVICE f32x4 transform(f32x4 x, f32x4 scale, f32x4 shift) {
   if (affine()) {
-    const f32x4 scale = of_channels(weights, word, 0);
-    const f32x4 shift = of_channels(weights, word, bytes_of(elements() / plane()));
 #pragma unroll
     for (u32 i = 0; i < kQuadWords; ++i) x[i] = __builtin_fmaf(x[i], scale[i], shift[i]);
   }
   return apply4(x);
+}
+
+BURIN_DEVICE f32x4 transform_words(const float* weights, u32 word, f32x4 words) {
+  f32x4 scale = words, shift = words;
+  if (affine()) {
+    scale = of_channels(weights, word, 0);
+    shift = of_channels(weights, word, bytes_of(elements() / plane()));
+  }
+  const Values x = values_of(words, in_halves());
+  return words_of({transform(x.first, scale, shift), transform(x.second, scale, shift)}, out_halves());
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float* weights, i32) {
@@ -30,5 +38,5 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   f32x4 values[kMaxSteps];
   move_pieces([&](i32 i, u32 word) BURIN_INLINED { values[i] = load(vector(), from, bytes_of(word)); },
               [&](i32 i, u32 word)
-                  BURIN_INLINED { store(vector(), to, bytes_of(word), transform(weights, word, values[i])); });
+                  BURIN_INLINED { store(vector(), to, bytes_of(word), transform_words(weights, word, values[i])); });
 }

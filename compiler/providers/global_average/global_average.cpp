@@ -10,7 +10,10 @@ class GlobalAverageProvider : public PlainProvider {
   GlobalAverageProvider() : PlainProvider("global_average") {}
 
  protected:
-  bool can(const Task& task) const override { return averages_image(task); }
+  bool knows_formats() const override { return true; }
+  bool can(const Task& task) const override {
+    return averages_image(task) && channels_together(task.reads[0].layout) == 1 && task.writes.format().is_plain();
+  }
   TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     TemplatePlan plan = start(task);
     const std::int64_t channels = task.inputs[0][0], plane = values_of(task.inputs[0], 1);
@@ -21,6 +24,7 @@ class GlobalAverageProvider : public PlainProvider {
     constexpr int kWarpsOfBlock = 4;  // few, so that the channels of one image reach many multiprocessors
     plan.launch().threads = kWarpsOfBlock * kWarpSize;
     plan.launch().tiles_per_image = ceil_div(channels, kWarpsOfBlock);
+    set_word_images(plan);
     return plan;
   }
   LaunchWork work_of(const Task& task, const TemplatePlan&) const override {

@@ -12,7 +12,8 @@ class LrnProvider : public PlainProvider {
   LrnProvider() : PlainProvider("lrn") {}
 
  protected:
-  bool can(const Task& task) const override { return task.get<Lrn>() != nullptr; }
+  bool knows_formats() const override { return true; }
+  bool can(const Task& task) const override { return task.get<Lrn>() != nullptr && has_one_format(task); }
   TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     const Lrn& op = *task.get<Lrn>();
     TemplatePlan plan = start(task);
@@ -27,6 +28,7 @@ class LrnProvider : public PlainProvider {
     plan.reals["exponent"] = -op.beta;
     plan.reals["bias"] = op.bias;
     set_items(plan, ceil_div(channels, thread_channels) * plane);
+    set_word_images(plan);
     return plan;
   }
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {

@@ -15,32 +15,42 @@ BURIN_DEVICE float normalized(float value, float squares) {
   return value * burin_dev_power(__builtin_fmaf(scale(), squares, bias()), exponent());
 }
 
-BURIN_DEVICE float value_of(const float* from, i32 channel, u32 pixel) {
+BURIN_DEVICE Pair normalized(Pair values, Pair squares) {
+  return {normalized(values.first, squares.first), normalized(values.second, squares.second)};
+}
+BURIN_DEVICE Pair with_square(Pair sums, Pair values) {
+  return {__builtin_fmaf(values.first, values.first, sums.first),
+          __builtin_fmaf(values.second, values.second, sums.second)};
+}
+
+BURIN_DEVICE Pair value_of(const float* from, i32 channel, u32 pixel) {
   const i32 inside = channel < 0 ? 0 : channel >= channels() ? channels() - 1 : channel;
-  const float value = burin_dev_global_load(from, bytes_of(inside * plane() + pixel));
-  return inside == channel ? value : 0.0f;
+  const Pair value = load_pair(from, inside * plane() + pixel);
+  if (inside == channel) return value;
+  return {0.0f, 0.0f};
 }
 
 BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, u32 pixel) {
-  float values[kMaxHeld], squares[kMaxHeld];
+  Pair values[kMaxHeld], squares[kMaxHeld];
 #pragma unroll
   for (i32 i = 0; i < kMaxHeld; ++i) {
     if (i < held()) values[i] = value_of(from, first - below() + i, pixel);
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxHeld; ++i) {
-    if (i < held()) squares[i] = values[i] * values[i];
+    if (i < held()) squares[i] = {values[i].first * values[i].first, values[i].second * values[i].second};
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxChannels; ++i) {
     if (i >= thread_channels() || first + i >= channels()) continue;
-    float sum = 0, mine = 0;
+    Pair sum = {0, 0}, mine = {0, 0};
 #pragma unroll
     for (i32 other = 0; other < kMaxHeld; ++other) {
-      if (other >= i && other < i + size()) sum += squares[other];
+      if (other >= i && other < i + size())
+        sum = {sum.first + squares[other].first, sum.second + squares[other].second};
       if (other == i + below()) mine = values[other];
     }
-    burin_dev_global_store(to, bytes_of((first + i) * plane() + pixel), normalized(mine, sum));
+    store_pair(to, (first + i) * plane() + pixel, normalized(mine, sum));
   }
 }
 
@@ -48,14 +58,11 @@ BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, u32 
 BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, u32 pixel) {
   const i32 begin = channel < below() ? 0 : channel - below();
   const i32 wanted = channel - below() + size(), end = wanted < channels() ? wanted : channels();
-  float sum = 0;
+  Pair sum = {0, 0};
 #pragma nounroll
-  for (i32 other = begin; other < end; ++other) {
-    const float value = burin_dev_global_load(from, bytes_of(other * plane() + pixel));
-    sum = __builtin_fmaf(value, value, sum);
-  }
+  for (i32 other = begin; other < end; ++other) sum = with_square(sum, load_pair(from, other * plane() + pixel));
   const u32 word = channel * plane() + pixel;
-  burin_dev_global_store(to, bytes_of(word), normalized(burin_dev_global_load(from, bytes_of(word)), sum));
+  store_pair(to, word, normalized(load_pair(from, word), sum));
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {

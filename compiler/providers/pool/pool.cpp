@@ -20,7 +20,10 @@ class PoolProvider : public PlainProvider {
   PoolProvider() : PlainProvider("pool") {}
 
  protected:
-  bool can(const Task& task) const override { return task.get<Pool>() != nullptr && !averages_image(task); }
+  bool knows_formats() const override { return true; }
+  bool can(const Task& task) const override {
+    return task.get<Pool>() != nullptr && !averages_image(task) && has_one_format(task);
+  }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     const Pool& op = *task.get<Pool>();
     const int thread_rows = chosen ? chosen->integers.at("thread_rows") : choose_rows(op, task);
@@ -45,6 +48,7 @@ class PoolProvider : public PlainProvider {
                         {"average", op.kind == PoolKind::average},
                         {"count_padding", op.count_padding}});
     set_items(plan, task.output[0] * ceil_div(task.output[1], thread_rows) * task.output[2]);
+    set_word_images(plan);
     return plan;
   }
 

@@ -38,21 +38,24 @@ BURIN_DEVICE float with_value(float result, float value, bool inside) {
   if (average()) return result + (inside ? value : 0.0f);
   return inside ? larger(result, value) : result;
 }
+BURIN_DEVICE Pair with_values(Pair result, Pair values, bool inside) {
+  return {with_value(result.first, values.first, inside), with_value(result.second, values.second, inside)};
+}
 
-BURIN_DEVICE float with_row(const float* image, u32 plane, i32 top, i32 left, i32 r, float result) {
+BURIN_DEVICE Pair with_row(const float* image, u32 plane, i32 top, i32 left, i32 r, Pair result) {
   const i32 y = top + r * dilation_rows();
   const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
 #pragma unroll
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 x = left + s * dilation_cols();
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const float value = burin_dev_global_load(image, bytes_of(plane + row * in_cols() + col));
-    result = with_value(result, value, row == y && col == x);
+    const Pair values = load_pair(image, plane + row * in_cols() + col);
+    result = with_values(result, values, row == y && col == x);
   }
   return result;
 }
 
-BURIN_DEVICE float large_window(const float* image, u32 plane, i32 top, i32 left, float result) {
+BURIN_DEVICE Pair large_window(const float* image, u32 plane, i32 top, i32 left, Pair result) {
 #pragma nounroll
   for (i32 r = 0; r < kernel_rows(); ++r) {
     const i32 y = top + r * dilation_rows();
@@ -62,8 +65,8 @@ BURIN_DEVICE float large_window(const float* image, u32 plane, i32 top, i32 left
 #pragma unroll
       for (i32 i = 0; i < kAtOnce; ++i) {
         const i32 s = first + i, x = left + s * dilation_cols(), col = nearest(x, in_cols());
-        const float value = burin_dev_global_load(image, bytes_of(plane + y * in_cols() + col));
-        result = with_value(result, value, s < kernel_cols() && col == x);
+        const Pair values = load_pair(image, plane + y * in_cols() + col);
+        result = with_values(result, values, s < kernel_cols() && col == x);
       }
     }
   }
@@ -71,8 +74,9 @@ BURIN_DEVICE float large_window(const float* image, u32 plane, i32 top, i32 left
 }
 
 // Whose window begins at (top, left).
-BURIN_DEVICE float window(const float* image, u32 plane, i32 top, i32 left) {
-  float result = average() ? 0.0f : -kInfinity;
+BURIN_DEVICE Pair window(const float* image, u32 plane, i32 top, i32 left) {
+  const float none = average() ? 0.0f : -kInfinity;
+  Pair result = {none, none};
   if (kernel_rows() * kernel_cols() > kUnrolledWindow) {
     result = large_window(image, plane, top, left, result);
   } else {
@@ -81,7 +85,8 @@ BURIN_DEVICE float window(const float* image, u32 plane, i32 top, i32 left) {
       if (r < kernel_rows()) result = with_row(image, plane, top, left, r, result);
     }
   }
-  return average() ? mean_of(result, top, left) : result;
+  if (!average()) return result;
+  return {mean_of(result.first, top, left), mean_of(result.second, top, left)};
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
@@ -90,7 +95,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
   const u32 plane = item.channel * (in_rows() * in_cols());
-  float results[kMaxThreadRows];
+  Pair results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i < thread_rows()) results[i] = window(image, plane, item.top + i * stride_rows(), item.left);
