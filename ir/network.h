@@ -61,6 +61,11 @@ void separate_layers(Network& network);
 // A network of one of the operators, with its layer and its tensors.
 Network network_of(const Network& network, const Operator& op);
 
+// Whether an operator that is neither Convolution nor Convert can read images of this shape in the one format and write
+// the other one.
+bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
+              const TensorFormat& output);
+
 // All faults of the graph, each a sentence that names the operator, what is wrong and what is allowed; empty when it is
 // legal: indices in range, each tensor with one producer that stands before its readers, shapes that follow from the
 // operators, each layer legal and used by exactly one convolution.

@@ -151,14 +151,10 @@ class GraphVerifier {
       require(op.inputs.empty() || input(0).element == made.element, "its input is of another element type");
       require(op.inputs.size() < 2 || input(1) == made, "what it adds has another format than its output");
     } else {
-      const bool is_concat = std::holds_alternative<Concat>(op.kind) && channels_together(made.layout) == 1;
-      require(made.is_plain() || is_concat, fmt::format("it cannot write {}", to_string(made)));
       for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-        require(input(i) == made, fmt::format("it cannot read {} and write {}", to_string(input(i)), to_string(made)));
+        require(can_take(op.kind, tensor(op.inputs[i]).shape, input(i), made),
+                fmt::format("it cannot read {} and write {}", to_string(input(i)), to_string(made)));
       }
-      const auto* concat = std::get_if<Concat>(&op.kind);
-      require(made.is_plain() || concat == nullptr || concat->axis == 0,
-              fmt::format("it joins {} along another axis than the channels", to_string(made)));
     }
     require((made.images_together() == 2) == (made.element != ElementType::f32),
             fmt::format("{} is no format: n2chw holds halves, the others float32", to_string(made)));
@@ -179,7 +175,30 @@ class GraphVerifier {
   std::vector<bool> layer_legal_;  // shapes follow from these alone
 };
 
+// Two images that share words are to it as one.
+struct WorksPlaceByPlace {
+  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad, Transpose> Kind>
+  bool operator()(const Kind&) const {
+    return true;
+  }
+  bool operator()(const Concat& concat) const { return concat.axis == 0; }
+  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert> Kind>
+  bool operator()(const Kind&) const {
+    return false;
+  }
+};
+
 }  // namespace
+
+bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
+              const TensorFormat& output) {
+  if (input.is_plain() && output.is_plain()) return true;
+  if (input.is_plain() || channels_together(input.layout) != 1 || shape.size() != 3) return false;
+  if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain();
+  const auto* pool = std::get_if<Pool>(&kind);
+  if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain();
+  return input == output && std::visit(WorksPlaceByPlace(), kind);
+}
 
 std::vector<std::string> verify(const Network& network) { return GraphVerifier(network).run(); }
 

@@ -36,7 +36,8 @@ class MapPlacer {
     std::optional<int> maker;
     for (int i = 0; i < reader; ++i) {
       const Step& step = program_.steps[static_cast<std::size_t>(i)];
-      if (step.writes.buffer != read.buffer) continue;
+      const bool apart = step.writes.end() <= read.offset || read.end() <= step.writes.offset;
+      if (step.writes.buffer != read.buffer || apart) continue;
       if (maker || step.writes != read) return std::nullopt;
       maker = i;
     }

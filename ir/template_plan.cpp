@@ -82,6 +82,12 @@ std::vector<std::string> verify(const TemplatePlan& plan) {
                kWideAccessBytes, kSharedReserveBytes);
   }
   faults.require_range("tile_images", launch.tile_images, 1, kMaxTileImages);
+  // A launch takes time for each block, also for one that finds nothing to do.
+  const std::int64_t words = plan.output().words();
+  if (launch.tiles_per_image > kMaxClusterBlocks * words) {
+    faults.add("tiles_per_image is {}: more than {} blocks for each of the {} words of an image that are written",
+               launch.tiles_per_image, kMaxClusterBlocks, words);
+  }
   return faults.take();
 }
 

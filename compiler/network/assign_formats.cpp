@@ -10,17 +10,6 @@
 namespace burin {
 namespace {
 
-struct KnowsHalves {
-  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad, Transpose> Kind>
-  bool operator()(const Kind&) const {
-    return true;
-  }
-  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Concat, Reshape, Identity, Convert> Kind>
-  bool operator()(const Kind&) const {
-    return false;
-  }
-};
-
 class FormatAssigner {
  public:
   FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
@@ -48,7 +37,7 @@ class FormatAssigner {
       return formats_(op, network_.layers[static_cast<std::size_t>(convolution->layer)]);
     }
     const auto* concat = std::get_if<Concat>(&op.kind);
-    if (concat == nullptr) return formats_of_halves(op);
+    if (concat == nullptr) return formats_of_other(op);
     if (concat->axis != 0 || tensor_at(op.output).shape.size() != 3) return {};
     // A tensor of which all parts are made in one format has it, too.
     const TensorFormat first = made_in(op.inputs[0]);
@@ -58,16 +47,14 @@ class FormatAssigner {
     return channels_together(first.layout) == 1 ? ConvolutionFormats{first, first} : ConvolutionFormats{};
   }
 
-  // What works place by place takes images in halves as they come. Means of whole images are plain.
-  ConvolutionFormats formats_of_halves(const Operator& op) const {
+  // What can take its first input as it is made does so.
+  ConvolutionFormats formats_of_other(const Operator& op) const {
+    if (std::holds_alternative<Convert>(op.kind)) return {};
     const TensorFormat first = made_in(op.inputs[0]);
-    const std::vector<std::int64_t>&in = tensor_at(op.inputs[0]).shape, &out = tensor_at(op.output).shape;
-    if (first.is_plain() || channels_together(first.layout) != 1 || in.size() != 3 || out.size() != 3) return {};
-    const auto* pool = std::get_if<Pool>(&op.kind);
-    const bool averages =
-        std::holds_alternative<GlobalAveragePool>(op.kind) || (pool != nullptr && averages_whole(*pool, in[1], in[2]));
-    if (averages) return {first, {}};
-    return std::visit(KnowsHalves(), op.kind) ? ConvolutionFormats{first, first} : ConvolutionFormats{};
+    for (const TensorFormat& output : {first, TensorFormat()}) {
+      if (can_take(op.kind, tensor_at(op.inputs[0]).shape, first, output)) return {first, output};
+    }
+    return {};
   }
 
   TensorFormat made_in(int tensor) const {

@@ -74,7 +74,7 @@ TEST_CASE("random_networks_compute_what_the_graph_says_as_a_whole_and_step_by_st
 }
 
 TEST_CASE("random_networks_skip_what_the_layer_before_marked_as_dead") {
-  constexpr std::uint64_t kGraphs = 5;
+  constexpr std::uint64_t kGraphs = 10;
   CompileOptions options;
   options.skip_dead_tiles = true;
   options.plan = "tile=1x1x1";  // maps are for kernels of the same tiles

@@ -51,17 +51,44 @@ TEST_CASE("assign_formats: convolutions hand on halves, and what others read is 
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
   const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
-  const int average = graph.add("average", GlobalAveragePool{}, {b});
-  const Network network = graph.finish({average});
+  const int softmax = graph.add("softmax", Softmax{}, {b});
+  const Network network = graph.finish({softmax});
   REQUIRE(verify(network).empty());
   const auto [formatted, conversions] = in_halves(network);
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
   const std::string input = network.tensors[static_cast<std::size_t>(x)].name;
   const std::string made = network.tensors[static_cast<std::size_t>(b)].name;
-  CHECK(operators_of(formatted) == input + ".n2chw.convert a b " + made + ".f32.convert average");
+  CHECK(operators_of(formatted) == input + ".n2chw.convert a b " + made + ".f32.convert softmax");
   CHECK(named_tensor(formatted, made).format == kHalf);
   CHECK(named_tensor(formatted, input).format.is_plain());
+}
+
+TEST_CASE("assign_formats: what works place by place takes halves as they come, and means are plain") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  int y = graph.convolution(same_size("a", 2, 2), {x});
+  const int gate = graph.convolution(same_size("gate", 2, 2), {graph.add("mean", GlobalAveragePool{}, {y})});
+  y = graph.add("gated", Combine{Combination::multiply}, {y, gate});
+  y = graph.add("pad", Pad{{1, 1, 1, 1}, 0.5F}, {y});
+  y = graph.add("pool", Pool{.kernel_h = 2, .kernel_w = 2}, {y});
+  y = graph.add("lrn", Lrn{}, {y});
+  y = graph.add("bn", kAffine2, {y});
+  y = graph.add("turned", Transpose{{0, 2, 1}}, {y});
+  const Pool whole{.kind = PoolKind::average, .kernel_h = 5, .kernel_w = 5};
+  const Network network =
+      graph.finish({graph.add("average", whole, {graph.add("swish", Elementwise{ElementFunction::hard_swish}, {y})})});
+  REQUIRE(verify(network) == std::vector<std::string>{});
+  const auto [formatted, conversions] = in_halves(network);
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  // The network's input, and the mean that the gate's convolution reads.
+  CHECK(conversions == 2);
+  for (const Operator& op : formatted.operators) {
+    const bool plain = op.name == "mean" || op.name == "average";
+    if (std::holds_alternative<Convert>(op.kind)) continue;
+    INFO(op.name);
+    CHECK(formatted.tensors[static_cast<std::size_t>(op.output)].format == (plain ? TensorFormat() : kHalf));
+  }
 }
 
 TEST_CASE("assign_formats: a tensor is converted once for all who read it") {
@@ -148,10 +175,8 @@ TEST_CASE("assign_formats: separate layers are given their tensors as they want 
 TEST_CASE("network formats: that an operator cannot have are faults") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int pooled = graph.add("average", GlobalAveragePool{}, {x});
-  Network network = graph.finish({pooled});
+  Network network = graph.finish({graph.add("softmax", Softmax{}, {x})});
   network.tensors[static_cast<std::size_t>(x)].format = kHalf;
   CHECK(verify(network) ==
-        std::vector<std::string>{
-            "operator 'average' (global_average_pool): it cannot read f16 n2chw and write f32 nchw"});
+        std::vector<std::string>{"operator 'softmax' (softmax): it cannot read f16 n2chw and write f32 nchw"});
 }

@@ -124,6 +124,7 @@ void set_plan(Kernel& kernel, const BakedPlan& plan) {
 
 void set_plan(Kernel& kernel, const TemplatePlan& plan) {
   kernel.provider = plan.template_name;
+  kernel.precision = to_string(precision_of(plan.output().element));
   kernel.plan = print(plan);
   derive_form(kernel);
 }

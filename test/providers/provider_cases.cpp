@@ -218,6 +218,23 @@ std::vector<OperatorCase> channel_cases() {
   return cases;
 }
 
+std::vector<OperatorCase> half_cases() {
+  std::vector<OperatorCase> cases;
+  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases()}) {
+    for (OperatorCase edge : list) {
+      edge.from = {cases.size() % 2 == 0 ? ElementType::f16 : ElementType::bf16, TensorLayout::n2chw};
+      for (const TensorFormat& to : {edge.from, TensorFormat()}) {
+        if (!can_take(edge.kind, edge.inputs[0], edge.from, to)) continue;
+        edge.to = to;
+        edge.name += "_in_" + std::string(to_string(edge.from.element));
+        cases.push_back(edge);
+        break;
+      }
+    }
+  }
+  return cases;
+}
+
 std::vector<OperatorCase> linear_cases() {
   std::vector<OperatorCase> cases;
   const auto add = [&](const std::string& name, const Linear& op) {

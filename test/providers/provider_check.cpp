@@ -151,6 +151,7 @@ std::string check_text(const Task& task, const Candidate& candidate, const Recip
   Kernel kernel;
   kernel.provider = candidate.provider;
   kernel.plan = candidate.plan;
+  kernel.precision = to_string(recipe.precision);
   kernel.planned_batch = task.batch;
   if (task.layer != nullptr) kernel.layer = KernelLayer{task.layer->shape};
   derive_form(kernel);
