@@ -284,7 +284,8 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
     CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified") && Contains("steps in half precision)"));
-    CHECK_THAT(outcome.out, Contains(".n2chw.convert  ") && Contains(".f32.convert  "));
+    // The input is converted; the pool takes halves, and the mean behind it writes floats.
+    CHECK_THAT(outcome.out, Contains(".n2chw.convert  ") && !Contains(".f32.convert  "));
     const std::string shown = run_burin({"inspect", folder / "p.burin"}).out;
     CHECK_THAT(shown, Contains("convert") && Contains(precision));
     const Outcome odd = verify_model(folder, {"--batch", "3"});

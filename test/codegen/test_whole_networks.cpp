@@ -74,12 +74,11 @@ TEST_CASE("random_networks_compute_what_the_graph_says_as_a_whole_and_step_by_st
 }
 
 TEST_CASE("random_networks_skip_what_the_layer_before_marked_as_dead") {
-  constexpr std::uint64_t kGraphs = 10;
   CompileOptions options;
   options.skip_dead_tiles = true;
   options.plan = "tile=1x1x1";  // maps are for kernels of the same tiles
   Seen seen;
-  for (std::uint64_t seed = 1; seed <= kGraphs; ++seed) {
+  for (std::uint64_t seed = 20; seed < 25; ++seed) {  // which have some
     INFO("RandomGraph(" << seed << ")");
     CHECK(fault_of_seed(seed, options, seen) == "");
   }

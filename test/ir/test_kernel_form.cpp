@@ -447,6 +447,21 @@ TEST_CASE("kernel form: a baked plan without scratch memory, with a slice as its
   CHECK(form.find(TensorRole::input_map)->map == ActivityMap{3, 7, 5});
 }
 
+TEST_CASE("kernel form: a template's blocks have something to write") {
+  TemplatePlan plan;
+  plan.template_name = "pool";
+  plan.input() = small_image(TensorRole::input);
+  plan.output() = small_image(TensorRole::output);
+  const std::int64_t words = plan.output().words();
+  plan.launch().tiles_per_image = 8 * words;
+  CHECK(verify(plan) == Faults{});
+  plan.launch().tiles_per_image = 8 * words + 1;
+  CHECK(verify(plan) ==
+        Faults{fmt::format(
+            "tiles_per_image is {}: more than 8 blocks for each of the {} words of an image that are written",
+            8 * words + 1, words)});
+}
+
 TEST_CASE("kernel form: a plan, its form and what cannot be derived") {
   Kernel kernel;
   kernel.provider = kBakedProvider;

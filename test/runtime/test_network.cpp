@@ -675,10 +675,12 @@ TEST_CASE("network: a later run that begins in the middle of a pair of images") 
 
 TEST_CASE("network: the limit of a grid") {
   const std::shared_ptr<Package> package = shared_package();
-  edit_template(package->manifest.kernels.back(), [](TemplatePlan& plan) { plan.launch().tiles_per_image = 1 << 30; });
-  NetworkSample sample(package);
-  CHECK(BURIN_THROWN(unsupported, sample.network.bind(sample.io(8))).text ==
-        "batch 8 of operator features needs 8589934592 blocks (1073741824 per 1 images), more than a grid's "
+  edit_template(package->manifest.kernels.back(), [](TemplatePlan& plan) { plan.launch().tiles_per_image = 25'000; });
+  FakeDriver fake;
+  const LoadedPackage loaded(Device::open(0), package, "sample");
+  const LoadedKernel kernel = loaded.kernel_by_symbol(package->manifest.kernels.back().symbol);
+  CHECK(BURIN_THROWN(unsupported, kernel.workspace_size(100'000)).text ==
+        "batch 100000 of operator features needs 2500000000 blocks (25000 per 1 images), more than a grid's "
         "2147483647; launch fewer images at a time");
 }
 
