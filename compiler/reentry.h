@@ -42,9 +42,9 @@ std::string edited_ptx(const Reentry& reentry, const std::string& symbol);
 std::string ptx_of_edited(const Reentry& reentry, const std::string& symbol, const std::string& arch,
                           const std::string& owner, const SandboxLimits& limits = {});
 
-// Does what assemble() does with PTX that a person edited or that was made of what they edited: in another process, which
-// nvJitLink's is a sandbox for. Throws Error(bad_input) where the assembler rejects it or its process ends. No other
-// thread may be at work with LLVM or the assembler meanwhile (Sandbox).
+// Does what assemble() does with PTX that a person edited or that was made of what they edited: in another process,
+// which nvJitLink's is a sandbox for. Throws Error(bad_input) where the assembler rejects it or its process ends. No
+// other thread may be at work with LLVM or the assembler meanwhile (Sandbox).
 AssembledKernel assemble_edited(const Reentry& reentry, const std::string& ptx, const std::string& arch,
                                 const std::string& symbol, const std::string& owner, const SandboxLimits& limits = {});
 

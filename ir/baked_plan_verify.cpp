@@ -25,7 +25,8 @@ class PlanVerifier : private Faults {
     check_image_words("input_image_words", plan_.input_image_words, shape_.input_elements(), plan_.input_layout);
     check_image_words("output_image_words", plan_.output_image_words, shape_.output_elements(), plan_.output_layout);
     if (shape_.epilogue.residual) {
-      check_image_words("residual_image_words", plan_.residual_image_words, shape_.conv_elements(), plan_.output_layout);
+      check_image_words("residual_image_words", plan_.residual_image_words, shape_.conv_elements(),
+                        plan_.output_layout);
     } else if (plan_.residual_image_words != 0) {
       add("residual_image_words is {}, but the layer has no such tensor", plan_.residual_image_words);
     }

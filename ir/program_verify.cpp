@@ -310,7 +310,8 @@ class Verifier {
   // What follows looks at so many pairs.
   void check_pairs() {
     std::int64_t pairs = 0;
-    for (const std::vector<Touch>& all : touches_) pairs += std::ranges::count_if(all, &Touch::writes) * std::ssize(all);
+    for (const std::vector<Touch>& all : touches_)
+      pairs += std::ranges::count_if(all, &Touch::writes) * std::ssize(all);
     if (pairs > kMaxPlanPairs) {
       faults_.add("there are {} pairs of a write and a use of the same buffer; at most {} are allowed (kMaxPlanPairs)",
                   pairs, kMaxPlanPairs);

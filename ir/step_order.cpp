@@ -14,9 +14,7 @@ void StepOrder::add(const std::vector<int>& after) {
   before_.push_back(std::move(bits));
 }
 
-bool StepOrder::is_before(int first, int second) const {
-  return has(before_[static_cast<std::size_t>(second)], first);
-}
+bool StepOrder::is_before(int first, int second) const { return has(before_[static_cast<std::size_t>(second)], first); }
 
 bool StepOrder::all_before(const std::vector<int>& first, const std::vector<int>& second) const {
   return std::ranges::all_of(

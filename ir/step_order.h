@@ -22,7 +22,9 @@ class StepOrder {
 
   // A bit for every step.
   using Set = std::vector<std::uint64_t>;
-  static bool has(const Set& set, int step) { return (set[static_cast<std::size_t>(step) / 64] >> (step % 64) & 1) != 0; }
+  static bool has(const Set& set, int step) {
+    return (set[static_cast<std::size_t>(step) / 64] >> (step % 64) & 1) != 0;
+  }
   // Those that are before each of these, of which there is one at least.
   Set before_all(const std::vector<int>& steps) const;
 

@@ -248,8 +248,7 @@ std::vector<std::string> verify(const Package& package) {
     }
     if (kernel.weights.empty()) continue;
     const KernelTensor* weights = kernel.form.find(TensorRole::weights);
-    check(record + ".weights", kernel.weights, Use::weights,
-          weights == nullptr ? 0 : weights->run_words * kWordBytes);
+    check(record + ".weights", kernel.weights, Use::weights, weights == nullptr ? 0 : weights->run_words * kWordBytes);
   }
   for (std::size_t t = 0; t < package.manifest.tensors.size(); ++t) {
     const TensorRecord& tensor = package.manifest.tensors[t];

@@ -46,7 +46,8 @@ TEST_CASE("printable: of many numbers the first are shown") {
   CHECK(numbers_text(std::vector<int>{}) == "");
   CHECK(numbers_text(std::vector<int>{3, 1, 2}, "x") == "3x1x2");
   CHECK(numbers_text(std::vector<std::int64_t>(kPrintedNumbers, 7)) == "7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7");
-  CHECK(numbers_text(std::vector<std::int64_t>(1'000'000, 7)) == "7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,... (1000000 in all)");
+  CHECK(numbers_text(std::vector<std::int64_t>(1'000'000, 7)) ==
+        "7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,7,... (1000000 in all)");
 }
 
 TEST_CASE("printable: an error has an end") {

@@ -24,7 +24,7 @@ struct CubinBuilder {
   std::uint32_t compute = 90;
   bool old_flags = false;  // as assemblers of CUDA 12 write them for the older architectures
   bool with_attributes = true;
-  bool registers_in_section = false;  // as older assemblers did
+  bool registers_in_section = false;               // as older assemblers did
   std::vector<std::uint32_t> more_registers = {};  // further records of registers: the symbols that they are of
 
   template <typename T>

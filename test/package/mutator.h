@@ -47,7 +47,8 @@ class Mutator {
 
   // Bytes that are others, more or fewer.
   std::string mutate_bytes(std::string bytes) {
-    const std::size_t at = random_() % (bytes.size() + 1), count = std::min<std::size_t>(1 + random_() % 8, bytes.size() - at);
+    const std::size_t at = random_() % (bytes.size() + 1),
+                      count = std::min<std::size_t>(1 + random_() % 8, bytes.size() - at);
     switch (random_() % 4) {
       case 0:
         return bytes.erase(at, count);

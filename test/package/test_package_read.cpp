@@ -282,8 +282,9 @@ TEST_CASE("package: a file has one use") {
   const auto named = [&](const std::string& record) { return record + ": the file '" + tensor + "' has another use"; };
   contains(faults_where([&](Manifest& m) { m.kernels[0].layer->data = tensor; }), named("tensors[0]"));
   contains(faults_where([&](Manifest& m) { m.kernels[0].binaries[0].path = tensor; }), named("tensors[0]"));
-  contains(faults_where([&](Manifest& m) { m.kernels[1].binaries[0].path = m.kernels[0].binaries[0].path; }),
-           "kernels[1].binaries[0]: the file '" + sample_package().manifest.kernels[0].binaries[0].path + "' has another");
+  contains(
+      faults_where([&](Manifest& m) { m.kernels[1].binaries[0].path = m.kernels[0].binaries[0].path; }),
+      "kernels[1].binaries[0]: the file '" + sample_package().manifest.kernels[0].binaries[0].path + "' has another");
   contains(faults_where([&](Manifest& m) { m.tensors.push_back(m.tensors[0]); }), "has another use");
 }
 

@@ -182,7 +182,8 @@ TEST_CASE("launch: geometry and parameters") {
 
 TEST_CASE("launch: allocates_nothing") {
   const char* preloaded = std::getenv("LD_PRELOAD");
-  const bool in_valgrind = preloaded != nullptr && std::string_view(preloaded).find("vgpreload") != std::string_view::npos;
+  const bool in_valgrind =
+      preloaded != nullptr && std::string_view(preloaded).find("vgpreload") != std::string_view::npos;
   if (!BURIN_COUNTS_ALLOCATIONS || in_valgrind) BURIN_SKIP("the sanitizer has an operator new of its own");
   Sample sample;
   const Stream stream(sample.device);

@@ -233,7 +233,8 @@ TEST_CASE("edited kernel: nvJitLink reads its PTX in a sandbox") {
   CHECK(assembled.cubin == assemble(tiny_ptx(), "sm_80", "tiny").cubin);
   CHECK(assembled.registers > 0);
 
-  CHECK_THAT(refusal_of_assembler("this is no PTX"), Contains("edited.ptx: nvJitLink ") && Contains("rejected the PTX"));
+  CHECK_THAT(refusal_of_assembler("this is no PTX"),
+             Contains("edited.ptx: nvJitLink ") && Contains("rejected the PTX"));
   CHECK_THAT(refusal_of_assembler(kPtxHeader + ".visible .entry other() { ret; }"),
              Contains("edited.ptx: ") && Contains("no entry 'tiny'; its entries: other"));
   // Each of so many values is needed at the end: this takes minutes.

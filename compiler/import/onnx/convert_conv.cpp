@@ -35,8 +35,7 @@ void check_weight_shape(const Node& node, const StoredTensor& weight) {
   }
   if (const auto kernel = node.attributes().integers("kernel_shape");
       kernel && *kernel != std::vector<std::int64_t>{shape[2], shape[3]}) {
-    node.bad_input("attribute 'kernel_shape' is [{}], but its weights have the shape {}", numbers_text(*kernel),
-                   text);
+    node.bad_input("attribute 'kernel_shape' is [{}], but its weights have the shape {}", numbers_text(*kernel), text);
   }
 }
 

@@ -240,8 +240,7 @@ void convert_transpose(const Node& node, GraphBuilder& graph) {
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (sorted.size() != shape.size() || sorted[i] != static_cast<std::int64_t>(i)) {
-      node.bad_input("attribute 'perm' is [{}]; it must name each axis of {} once", numbers_text(order),
-                     shape.size());
+      node.bad_input("attribute 'perm' is [{}]; it must name each axis of {} once", numbers_text(order), shape.size());
     }
   }
   if (!flows) {

@@ -23,7 +23,8 @@ BURIN_DEVICE Position locate_position(const Tile* tile, u32 index) {
                      0 <= x && x < in_cols();
   Position position;
   position.source =
-      valid ? tile->input + (tile->first_image + image) * static_cast<i64>(in_image_words()) + (y * in_cols() + x) : tile->input;
+      valid ? tile->input + (tile->first_image + image) * static_cast<i64>(in_image_words()) + (y * in_cols() + x)
+            : tile->input;
   position.target = shared_start() + (image * image_pitch() + row * row_pitch() + word_of_column(col)) * kWordBytes;
   position.valid = valid;
   return position;
