@@ -95,7 +95,7 @@ class Magnitude {
   }
 
  private:
-  // Of y, the function of x.
+  // What rounding y, the function of x, can grow with.
   static double of_function(const Elementwise& op, double x, double y) {
     switch (op.function) {
       case ElementFunction::relu:

@@ -4,7 +4,7 @@
 
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 
-// Of a plane whose words a warp's threads have added up.
+// The mean of a plane whose words the threads of a warp have added up.
 BURIN_DEVICE float mean_of(f32x4 sum) {
   const float mine = vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0];
   return warp_sum(mine) * (1.0f / plane());
