@@ -106,9 +106,9 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_kinds(network, options);
-  if (options.layout && !options.from_file && is_half(options.precision) != (images_together(*options.layout) == 2)) {
-    fail(ErrorKind::usage, "--layout {} with --precision {}: n2chw holds pairs of halves, the others hold FP32",
-         to_string(*options.layout), to_string(options.precision));
+  if (options.layout && !options.from_file && !can_lie_in(element_of(options.precision), *options.layout)) {
+    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", to_string(*options.layout),
+         to_string(options.precision), kWhatLiesWhere);
   }
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);

@@ -23,7 +23,7 @@ KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place
   tensor.runs = place.runs;
   tensor.run_pitch = place.run_stride / kWordBytes;
   // Part of a tensor that is moved is no image.
-  if (tensor.words() != image_elements(buffer.format.layout, tensor.channels, tensor.rows, tensor.cols)) {
+  if (tensor.words() != image_words(buffer.format, {tensor.channels, tensor.rows, tensor.cols})) {
     tensor.channels = tensor.rows = tensor.cols = 0;
   }
   const bool wide = place.offset % kWideAccessBytes == 0 && place.image_stride % kWideAccessBytes == 0 &&

@@ -54,12 +54,12 @@ KernelTensor whole_tensor(TensorRole role, const std::vector<std::int64_t>& shap
     tensor.channels = static_cast<int>(shape[0]);
     tensor.rows = static_cast<int>(shape[1]);
     tensor.cols = static_cast<int>(shape[2]);
-    tensor.run_words = image_elements(layout, shape[0], shape[1], shape[2]);
+    tensor.run_words = image_words({element, layout}, shape);
   }
   tensor.image_words = tensor.run_words;
   // Memory of its own begins where anything may; its images, where the one before ends.
   const bool wide = tensor.image_words * kWordBytes % kWideAccessBytes == 0;
-  tensor.alignment = wide ? kWideAccessBytes : channels_together(layout) * kWordBytes;
+  tensor.alignment = wide ? kWideAccessBytes : words_together(layout) * kWordBytes;
   return tensor;
 }
 

@@ -81,9 +81,9 @@ class PlanVerifier : private Faults {
 
   void check_precision() {
     const auto check_layout = [&](std::string_view tensor, TensorLayout layout) {
-      const bool pairs = images_together(layout) == 2;
-      if (pairs == is_half(plan_.precision)) return;
-      if (pairs) {
+      const bool pairs = layout == TensorLayout::n2chw;
+      if (pairs == is_half(plan_.precision) && element_words(layout) == 1) return;
+      if (!is_half(plan_.precision)) {
         add("{} is {} with fp32, it must be nchw or nchw4: a word of it holds two halves", tensor, to_string(layout));
       } else {
         add("{} is {} with {}, it must be n2chw: a thread computes the two images that share a word", tensor,

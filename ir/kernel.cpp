@@ -23,7 +23,7 @@ void check_extents(Faults& faults, const std::string& name, const KernelTensor& 
   if (tensor.channels < 1 || tensor.rows < 1 || tensor.cols < 1) {
     return faults.add("{} has images of {}x{}x{}", name, tensor.channels, tensor.rows, tensor.cols);
   }
-  const std::int64_t words = image_elements(tensor.layout, tensor.channels, tensor.rows, tensor.cols);
+  const std::int64_t words = image_words(tensor.format(), {tensor.channels, tensor.rows, tensor.cols});
   if (words != saturating_product({tensor.runs, tensor.run_words})) {
     faults.add("{} has {} x {} words, and an image of {}x{}x{} in {} has {}", name, tensor.runs, tensor.run_words,
                tensor.channels, tensor.rows, tensor.cols, to_string(tensor.layout), words);
@@ -32,20 +32,17 @@ void check_extents(Faults& faults, const std::string& name, const KernelTensor& 
 
 // How its values lie in words.
 void check_element(Faults& faults, const std::string& name, const KernelTensor& tensor) {
-  const int images = images_together(tensor.layout), values = elements_per_word(tensor.element);
-  if (images != values) {
-    faults.add("{} holds {} in {}: {} value{} of its type to a word of {} bytes, {} image{} of the layout", name,
-               to_string(tensor.element), to_string(tensor.layout), values, values == 1 ? "" : "s", kWordBytes, images,
-               images == 1 ? "" : "s");
+  if (!can_lie_in(tensor.element, tensor.layout)) {
+    faults.add("{} holds {} in {}: {}", name, to_string(tensor.element), to_string(tensor.layout), kWhatLiesWhere);
   }
-  const int at_once = channels_together(tensor.layout) * kWordBytes;
+  const int at_once = words_together(tensor.layout) * kWordBytes;
   if (tensor.alignment < kWordBytes || tensor.alignment > kMaxAlignment ||
       !std::has_single_bit(static_cast<unsigned>(tensor.alignment))) {
     faults.add("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment, kWordBytes,
                kMaxAlignment);
   } else if (tensor.alignment < at_once) {
-    faults.add("{} is aligned to {} bytes, and {} channels of a pixel, {} bytes, are accessed at once in {}", name,
-               tensor.alignment, channels_together(tensor.layout), at_once, to_string(tensor.layout));
+    faults.add("{} is aligned to {} bytes, and {} bytes of a pixel are accessed at once in {}", name, tensor.alignment,
+               at_once, to_string(tensor.layout));
   }
 }
 
@@ -72,7 +69,7 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
 
 void check_wide(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const std::int64_t bytes = std::min(tensor.alignment, kWideAccessBytes);
-  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || channels_together(tensor.layout) != 1) return;
+  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || words_together(tensor.layout) != 1) return;
   const std::int64_t words = bytes / kWordBytes;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
@@ -91,7 +88,7 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
   check_extents(faults, name, tensor);
   const bool is_slice = tensor.runs != 1 || tensor.image_words != tensor.run_words;
   if (is_slice && channels_together(tensor.layout) != 1) {
-    faults.add("{} is a slice of a larger tensor, which lies in nchw or n2chw and not in {}", name,
+    faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in {}", name,
                to_string(tensor.layout));
   }
 }

@@ -156,8 +156,7 @@ class GraphVerifier {
                 fmt::format("it cannot read {} and write {}", to_string(input(i)), to_string(made)));
       }
     }
-    require((made.images_together() == 2) == (made.element != ElementType::f32),
-            fmt::format("{} is no format: n2chw holds halves, the others float32", to_string(made)));
+    require(can_lie_in(made.element, made.layout), fmt::format("{} is no format: {}", to_string(made), kWhatLiesWhere));
     require(made.is_plain() || tensor(op.output).shape.size() == 3,
             fmt::format("its output is no image, and is {}", to_string(made)));
   }

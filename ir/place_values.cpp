@@ -30,11 +30,11 @@ void for_each_run(const Place& place, std::int64_t groups, std::span<Word> memor
   }
 }
 
-// The place as an image of its own. In n2chw and nchw neither rows nor columns matter; in nchw4 a place is the whole
-// tensor.
+// The place as an image of its own. Only in nchw4 rows and columns matter, where a place is the whole tensor.
 std::array<int, 3> extents_of(const Buffer& buffer, const Place& place) {
   const std::int64_t words = place.runs * place.run_bytes / kWordBytes;
-  if (buffer.format.layout != TensorLayout::nchw4) return {1, 1, static_cast<int>(words)};
+  const TensorLayout layout = buffer.format.layout;
+  if (layout != TensorLayout::nchw4) return {1, 1, static_cast<int>(words / element_words(layout))};
   const std::vector<std::int64_t>& shape = buffer.shape;
   return {static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1)), static_cast<int>(shape.at(2))};
 }

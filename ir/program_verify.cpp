@@ -193,9 +193,8 @@ class Verifier {
   void check_format(int index) {
     const Buffer& b = buffer(index);
     const auto& [element, layout] = b.format;
-    if ((element == ElementType::f32) != (images_together(layout) == 1)) {
-      faults_.add("{} holds {} in {}: n2chw holds halves, the others float32", buffer_name(index), to_string(element),
-                  to_string(layout));
+    if (!can_lie_in(element, layout)) {
+      faults_.add("{} holds {} in {}: {}", buffer_name(index), to_string(element), to_string(layout), kWhatLiesWhere);
       return;
     }
     if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {

@@ -49,12 +49,15 @@ std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int6
 }
 
 TensorFormat format_of(Precision precision, TensorLayout layout) {
-  return {element_of(precision), is_half(precision) ? TensorLayout::n2chw : layout};
+  const ElementType element = element_of(precision);
+  if (can_lie_in(element, layout)) return {element, layout};
+  return {element, is_half(precision) ? TensorLayout::n2chw : TensorLayout::nchw};
 }
 
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
-  if (shape.size() == 3) return image_elements(format.layout, shape[0], shape[1], shape[2]);
-  return saturating_product(shape);
+  const int words = element_words(format.layout);
+  if (shape.size() != 3) return saturating_product({words, saturating_product(shape)});
+  return saturating_product({words, image_elements(format.layout, shape[0], shape[1], shape[2])});
 }
 
 std::string to_string(const TensorFormat& format) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/element_type.h"
@@ -20,17 +21,33 @@ enum class TensorLayout {
           // filled up with channels whose values mean nothing
   n2chw,  // image / 2, channel, row, column, image % 2: of the half types, of which a 4-byte word holds the same
           // element of two images; an odd number of images is filled up with one whose values mean nothing
+  n8chw,  // image / 8, channel, row, column, image % 8: the same for eight images, whose halves are 16 bytes: a row of
+          // what tensor cores multiply
 };
 
-inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw};
+inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw,
+                                              TensorLayout::n8chw};
 
-constexpr EnumNames<3> names_of(TensorLayout) { return {"a tensor layout", {"nchw", "nchw4", "n2chw"}}; }
+constexpr EnumNames<4> names_of(TensorLayout) { return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8chw"}}; }
 
 // Channels that lie side by side.
 constexpr int channels_together(TensorLayout layout) { return layout == TensorLayout::nchw4 ? 4 : 1; }
 
-// Images that lie side by side; as many elements make a word.
-constexpr int images_together(TensorLayout layout) { return layout == TensorLayout::n2chw ? 2 : 1; }
+// Images that lie side by side.
+constexpr int images_together(TensorLayout layout) {
+  return layout == TensorLayout::n2chw ? 2 : layout == TensorLayout::n8chw ? 8 : 1;
+}
+
+// Words that one element takes: those of as many images as lie side by side, which of halves share words.
+constexpr int element_words(TensorLayout layout) { return layout == TensorLayout::n8chw ? 4 : 1; }
+
+// Words of a pixel, which kernels access at once.
+constexpr int words_together(TensorLayout layout) { return channels_together(layout) * element_words(layout); }
+
+// Whether values of the type may lie in the layout: whole words of them lie side by side.
+constexpr bool can_lie_in(ElementType type, TensorLayout layout) {
+  return images_together(layout) == element_words(layout) * elements_per_word(type);
+}
 
 // The elements of one image, filling channels included.
 std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols);
@@ -49,13 +66,17 @@ struct TensorFormat {
   bool operator==(const TensorFormat&) const = default;
 };
 
-// The format in which convolutions of a precision compute. `layout`: where the precision leaves a choice.
+// The format in which convolutions of a precision compute: in `layout` where values of the precision may lie in it,
+// else in nchw or n2chw.
 TensorFormat format_of(Precision precision, TensorLayout layout = TensorLayout::nchw);
 
 // The words that one image takes, or as many images as share words; filling is included.
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
 
-// "f32 nchw", "f16 n2chw"
+// In words, for errors.
+inline constexpr std::string_view kWhatLiesWhere = "n2chw and n8chw hold halves, the others float32";
+
+// "f32 nchw", "f16 n2chw", "f16 n8chw"
 std::string to_string(const TensorFormat& format);
 
 // Where an element of a tensor lies; from `channels` on, the channel is a filling one, and so is the image from the
@@ -68,8 +89,8 @@ TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t ro
                      std::int64_t element);
 
 // Whole tensors from and to nchw, as elements. What fills up gets the value `filling` and is left out again. Of how
-// many images `values` are must be said where the layout does not show it: n2chw; without `images`, it is an even
-// number.
+// many images `values` are must be said where the layout does not show it: where images lie side by side; without
+// `images`, it is a multiple of as many.
 std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols,
                              float filling = 0);
 std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols,

@@ -42,10 +42,8 @@ TensorChoice parse_tensor_choice(const std::string& precision, const std::option
   TensorChoice choice{*known, is_half(*known) ? TensorLayout::n2chw : TensorLayout::nchw};
   if (!layout) return choice;
   choice.layout = parse_layout(*layout);
-  if (is_half(*known) != (images_together(choice.layout) == 2)) {
-    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", *layout, precision,
-         is_half(*known) ? "half tensors lie in n2chw, the same value of two images side by side"
-                         : "n2chw is of half tensors, FP32 lies in nchw or nchw4");
+  if (!can_lie_in(element_of(*known), choice.layout)) {
+    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", *layout, precision, kWhatLiesWhere);
   }
   return choice;
 }

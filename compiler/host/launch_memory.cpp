@@ -51,7 +51,8 @@ Accessor unpack(std::uint64_t packed) {
 }
 
 TensorPlace place(const KernelTensor& tensor, std::int64_t element) {
-  return place_of(tensor.layout, tensor.channels, tensor.rows, tensor.cols, element * images_together(tensor.layout));
+  return place_of(tensor.layout, tensor.channels, tensor.rows, tensor.cols,
+                  element * elements_per_word(tensor.element));
 }
 
 }  // namespace
@@ -103,7 +104,7 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
     return fmt::format("{} (image {}, word {})", element, element / tensor.image_words, element % tensor.image_words);
   }
   const TensorPlace at = place(tensor, element);
-  if (images_together(tensor.layout) == 2) {
+  if (elements_per_word(tensor.element) == 2) {
     return fmt::format("{} (images {} and {}, channel {}, row {}, col {})", element, at.image, at.image + 1, at.channel,
                        at.row, at.col);
   }

@@ -15,7 +15,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-// What a step moves of each image, or of the images that share words, in words. Of most operators, all.
+// What a step moves of each image, or of the images that share words, in elements. Of most operators, all.
 struct Part {
   std::int64_t begin = 0;  // in the tensor that is written
   std::int64_t run = 0, runs = 1, run_stride = 0;
@@ -248,10 +248,11 @@ class MemoryPlanner {
 
   Place place(int index, const Part& part) const {
     Place place{.buffer = buffer_of_root_[at(placement_.root(index))]};
-    place.offset = (placement_.offset(index) + part.begin) * kWordBytes;
-    place.run_bytes = part.run * kWordBytes;
+    const int bytes = element_words(tensor(index).format.layout) * kWordBytes;
+    place.offset = (placement_.offset(index) + part.begin) * bytes;
+    place.run_bytes = part.run * bytes;
     place.runs = part.runs;
-    place.run_stride = part.run_stride * kWordBytes;
+    place.run_stride = part.run_stride * bytes;
     return place;
   }
 
@@ -260,7 +261,9 @@ class MemoryPlanner {
     for (std::size_t i = 0; i < drafts_.size(); ++i) {
       Draft& draft = drafts_[i];
       Step& step = draft.step;
-      const auto whole = [&](int index) { return Part{0, words(index), 1, 0}; };
+      const auto whole = [&](int index) {
+        return Part{0, words(index) / element_words(tensor(index).format.layout), 1, 0};
+      };
       for (const int input : draft.reads) {
         const Part read = {0, draft.part.run, draft.part.runs, draft.part.runs > 1 ? draft.part.run : 0};
         step.reads.push_back(place(input, step.is_copy() ? read : whole(input)));
