@@ -7,6 +7,7 @@
 
 #include "compiler/parallel_for.h"
 #include "ir/baked_plan.h"
+#include "ir/template_plan.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
 
@@ -349,6 +350,16 @@ Comparison compare(std::span<const float> output, std::span<const double> refere
   return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; });
 }
 
+std::vector<double> storage_errors(const ConvLayer& layer, ElementType stored, int batch,
+                                   std::span<const float> input) {
+  if (stored == ElementType::f32) return {};
+  ConvLayer lost = layer;
+  lost.shape.epilogue.bias = lost.shape.epilogue.residual = false;
+  lost.bias.clear();
+  for (float& weight : lost.weights) weight -= rounded(stored, weight);
+  return ConvolutionReference(lost, batch, input, {}).magnitudes();
+}
+
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance) {
   BURIN_CHECK(!output.empty() && output.size() == reference.size(), "comparing {} outputs with {} references",
               output.size(), reference.size());
@@ -385,6 +396,7 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
   const std::optional<Precision> precision = parse_enum<Precision>(kernel.precision);
   BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
   Arithmetic arithmetic{.precision = *precision};
+  if (!kernel.weights.empty()) arithmetic.weights = stored_weights(parse_template_plan(kernel.plan));
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {
     arithmetic.promote_every = parse_baked_plan(kernel.plan).promote_every;

@@ -42,9 +42,9 @@ struct Comparison {
 // How the outputs came about; the tolerance follows from it.
 struct Arithmetic {
   Precision precision = Precision::fp32;
-  int promote_every = 0;      // BakedPlan::promote_every
-  int longest_reduction = 0;  // terms
-  bool half_weights = false;  // of a fully connected layer: its weights were rounded to FP16
+  int promote_every = 0;                   // BakedPlan::promote_every
+  int longest_reduction = 0;               // terms
+  ElementType weights = ElementType::f32;  // what they were rounded to, unless that is part of the precision
 };
 // How a compiled kernel computes: all but longest_reduction, which the weights say. Throws Error(bad_input) where the
 // plan that says it cannot be read.
@@ -93,6 +93,10 @@ class ConvolutionReference {
 // number of `element`, the type that it is stored in.
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
                    ElementType element = ElementType::f32);
+
+// How far each sum of a convolution may move when its weights are rounded: what rounding takes from each weight, times
+// its input, without signs. Empty where `stored` is f32.
+std::vector<double> storage_errors(const ConvLayer& layer, ElementType stored, int batch, std::span<const float> input);
 
 // FP32 outputs that all have the same tolerance.
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance);

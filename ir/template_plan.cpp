@@ -47,15 +47,20 @@ void check_arch(Faults& faults, const TemplatePlan& plan) {
 
 }  // namespace
 
-bool stores_halves(const TemplatePlan& plan) {
+ElementType stored_weights(const TemplatePlan& plan) {
   const auto found = plan.integers.find("half_values");
-  return found != plan.integers.end() && found->second != 0;
+  if (found == plan.integers.end()) return ElementType::f32;
+  return found->second == static_cast<int>(ElementType::bf16) ? ElementType::bf16
+         : found->second != 0                                 ? ElementType::f16
+                                                              : ElementType::f32;
 }
 
 std::string describe(const TemplatePlan& plan) {
   const LaunchGeometry& launch = plan.launch();
   const std::string images = launch.tile_images == 1 ? "an image" : fmt::format("{} images", launch.tile_images);
-  return fmt::format("{}{}, {} block{} of {} for {}", plan.template_name, stores_halves(plan) ? " fp16" : "",
+  const ElementType weights = stored_weights(plan);
+  const std::string_view halves = weights == plan.input().element ? "" : to_string(precision_of(weights));
+  return fmt::format("{}{}{}, {} block{} of {} for {}", plan.template_name, halves.empty() ? "" : " ", halves,
                      launch.tiles_per_image, launch.tiles_per_image == 1 ? "" : "s", launch.threads, images) +
          (launch.cluster_tiles == 1 ? "" : fmt::format(", clusters of {}", launch.cluster_tiles));
 }

@@ -56,8 +56,8 @@ std::vector<std::string> verify(const TemplatePlan& plan);
 std::string print(const TemplatePlan& plan);
 TemplatePlan parse_template_plan(std::string_view text);
 
-// Whether its weights are FP16 numbers (of fully connected layers, where that was asked for).
-bool stores_halves(const TemplatePlan& plan);
+// What its weights were rounded to; f32: they are as they were.
+ElementType stored_weights(const TemplatePlan& plan);
 
 // In short, for tables: "pool, 98 blocks of 256 for an image", "linear_sparse fp16, ...".
 std::string describe(const TemplatePlan& plan);

@@ -116,6 +116,25 @@ BURIN_PRIMITIVE void burin_dev_exit() __attribute__((noreturn));  // ends this t
 // must call it, with the same distance; orders nothing.
 BURIN_PRIMITIVE float burin_dev_shuffle_xor(float value, u32 distance);
 
+// ---- tensor cores (sm_80): what the threads of a warp do together, each with its part of the matrices
+// All 32 must call these alike; they order nothing. Lane l has g = l / 4 and t = l % 4, and a word holds two halves,
+// the first of which is the low one.
+using u32x4 = u32 __attribute__((ext_vector_type(4)));
+// Loads 32 rows of eight halves: lane l gives the address of row l, a multiple of 16. Word i of the result holds the
+// values of column g in rows 8 i + 2 t and 8 i + 2 t + 1.
+BURIN_PRIMITIVE u32x4 burin_dev_shared_load_rows(u32 base, u32 offset);
+// Adds the product of a matrix of 16 x 16 halves and one of 16 x 8 to `sums`, 16 x 8 floats. Words of `a` hold columns
+// 2 t and 2 t + 1 of rows g and g + 8, then columns 8 + 2 t and 9 + 2 t of the same; b0 and b1 hold rows as words of
+// burin_dev_shared_load_rows() do; sums are columns 2 t and 2 t + 1 of row g, then of row g + 8.
+BURIN_PRIMITIVE f32x4 burin_dev_multiply_f16(u32x4 a, u32 b0, u32 b1, f32x4 sums);
+BURIN_PRIMITIVE f32x4 burin_dev_multiply_bf16(u32x4 a, u32 b0, u32 b1, f32x4 sums);
+// The same with 16 x 32 halves, of which two of each four columns are stored, and 32 x 8. Words of `a` hold what is
+// stored of the columns from 4 t on, of rows g and g + 8, then of the columns from 16 + 4 t on. `places` of lane
+// 4 g + 2 `pair` + h has, for row g in its low half and row g + 8 in its high one, for each four of columns 16 h to
+// 16 h + 15 four bits: the column of the first value that is stored, which is the smaller, and of the second.
+BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_f16(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
+BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_bf16(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
+
 // ---- arithmetic that differs by device
 // a * b + sum where `condition` holds, else `sum`: one predicated instruction.
 BURIN_PRIMITIVE float burin_dev_fma_if(u32 condition, float a, float b, float sum);

@@ -291,6 +291,47 @@ BURIN_DEVICE u32 rounded_bf16(float value) {
 }
 BURIN_INLINE u32 burin_dev_bf16_pack(float low, float high) { return rounded_bf16(high) << 16 | rounded_bf16(low); }
 #endif
+#if __CUDA_ARCH__ >= 800
+// ---- tensor cores
+BURIN_INLINE u32x4 burin_dev_shared_load_rows(u32 base, u32 offset) {
+  u32 word[4];
+  __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                   : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
+                   : "r"((u32)(u64)shared_address(base, offset))
+                   : "memory");
+  return {word[0], word[1], word[2], word[3]};
+}
+#define BURIN_MULTIPLY(name, type)                                                    \
+  BURIN_INLINE f32x4 burin_dev_multiply_##name(u32x4 a, u32 b0, u32 b1, f32x4 sums) { \
+    float s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];                     \
+    __asm__("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                    \
+            ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"    \
+            : "+f"(s0), "+f"(s1), "+f"(s2), "+f"(s3)                                  \
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));          \
+    return {s0, s1, s2, s3};                                                          \
+  }
+BURIN_MULTIPLY(f16, "f16")
+BURIN_MULTIPLY(bf16, "bf16")
+// The instruction takes `pair` as an immediate. (Its newer form, with ordered places, is the same one on sm_90, and
+// needs drivers of 2024.)
+#define BURIN_MULTIPLY_SPARSE_PAIR(type, pair)                                                            \
+  __asm__("mma.sp.sync.aligned.m16n8k32.row.col.f32." type "." type                                       \
+          ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, " pair ";" \
+          : "+f"(s0), "+f"(s1), "+f"(s2), "+f"(s3)                                                        \
+          : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(places))
+#define BURIN_MULTIPLY_SPARSE(name, type)                                                                   \
+  BURIN_INLINE f32x4 burin_dev_multiply_sparse_##name(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) { \
+    float s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];                                           \
+    if (pair == 0) {                                                                                        \
+      BURIN_MULTIPLY_SPARSE_PAIR(type, "0x0");                                                              \
+    } else {                                                                                                \
+      BURIN_MULTIPLY_SPARSE_PAIR(type, "0x1");                                                              \
+    }                                                                                                       \
+    return {s0, s1, s2, s3};                                                                                \
+  }
+BURIN_MULTIPLY_SPARSE(f16, "f16")
+BURIN_MULTIPLY_SPARSE(bf16, "bf16")
+#endif
 // A grid has one layer in z, which the assembler does not know.
 BURIN_INLINE float burin_dev_zero() { return __builtin_bit_cast(float, __nvvm_read_ptx_sreg_ctaid_z()); }
 BURIN_INLINE float burin_dev_exp(float x) {

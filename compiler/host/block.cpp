@@ -14,7 +14,9 @@ thread_local Block* Block::current_ = nullptr;
 Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
     : fibers_(threads, stack_bytes, &Block::thread_entry),
       shared_(shared_bytes, threads),
-      threads_(static_cast<std::size_t>(threads)) {}
+      threads_(static_cast<std::size_t>(threads)) {
+  for (std::vector<WarpWords>& words : warp_words_) words.resize(threads_.size());
+}
 
 Block::~Block() = default;
 
@@ -60,19 +62,28 @@ void Block::pass_cluster_barrier() {
 
 // Runs every thread until it waits for all others or has ended.
 void Block::run_interval(bool ascending) {
-  const int threads = static_cast<int>(threads_.size());
-  for (bool first = true, waiting = true; waiting; first = false) {
-    waiting = false;
-    bool moved = first;
-    for (int i = 0; i < threads; ++i) {
-      thread_ = ascending ? i : threads - 1 - i;
-      Thread& thread = threads_[static_cast<std::size_t>(thread_)];
-      if (!first && thread.state != State::at_gate) continue;
-      thread.moved = false;
-      fibers_.resume(thread_);
+  const std::size_t warps = (threads_.size() + kWarpSize - 1) / kWarpSize;
+  for (bool moved = true, waiting = true; waiting;) {
+    moved = waiting = false;
+    for (std::size_t i = 0; i < warps; ++i) {
+      const std::size_t first = (ascending ? i : warps - 1 - i) * kWarpSize;
+      const std::size_t end = std::min(first + kWarpSize, threads_.size());
+      do {
+        for (std::size_t lane = 0; lane < end - first; ++lane) {
+          const std::size_t at = ascending ? first + lane : end - 1 - lane;
+          Thread& thread = threads_[at];
+          if (thread.state != State::running && thread.state != State::at_gate) continue;
+          moved |= thread.state == State::running;
+          thread.moved = false;
+          thread_ = static_cast<int>(at);
+          fibers_.resume(thread_);
+          if (fault_) return;
+          moved |= thread.moved;
+        }
+      } while (release_warp(first));
+      for (std::size_t at = first; at < end; ++at) waiting |= threads_[at].state == State::at_gate;
+      check_warp(first);
       if (fault_) return;
-      moved |= thread.moved;
-      waiting |= thread.state == State::at_gate;
     }
     if (moved || !waiting) continue;
     const auto stuck = std::find_if(threads_.begin(), threads_.end(),
@@ -81,6 +92,37 @@ void Block::run_interval(bool ascending) {
     fault_ = fmt::format("{}: deadlock: waits for phase {} (number {}) of gate {} for ever: {}",
                          subject(static_cast<int>(stuck - threads_.begin())), number % 2, number, gate,
                          shared_.gates().obstacle(gate));
+    return;
+  }
+}
+
+// Whether all threads of the warp have come to a meeting: then they go on.
+bool Block::release_warp(std::size_t first) {
+  const std::span<Thread> warp =
+      std::span(threads_).subspan(first, std::min<std::size_t>(kWarpSize, threads_.size() - first));
+  if (warp.size() != kWarpSize) return false;
+  for (const Thread& thread : warp) {
+    if (thread.state != State::at_warp || thread.met_for != warp.front().met_for) return false;
+  }
+  for (Thread& thread : warp) thread.state = State::running;
+  return true;
+}
+
+// Threads that wait for their warp wait in vain where others have gone elsewhere, but for those at a gate.
+void Block::check_warp(std::size_t first) {
+  const std::size_t end = std::min(first + kWarpSize, threads_.size());
+  const auto waits = [](const Thread& thread) { return thread.state == State::at_warp; };
+  const auto begin = threads_.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto waiting = std::find_if(begin, threads_.begin() + static_cast<std::ptrdiff_t>(end), waits);
+  const int subject_thread = static_cast<int>(waiting - threads_.begin());
+  if (subject_thread == static_cast<int>(end)) return;
+  for (std::size_t i = first; i < end; ++i) {
+    const Thread& thread = threads_[i];
+    if (thread.state == State::at_gate ||
+        (waits(thread) && thread.met_for == waiting->met_for && end - first == kWarpSize))
+      continue;
+    fault_ = fmt::format("{}: divergence: waits for its warp, and thread {} does not come to the same instruction",
+                         subject(subject_thread), i);
     return;
   }
 }
@@ -108,6 +150,7 @@ const char* Block::name(State state) {
       return "shuffle";
     case State::at_cluster_barrier:
       return "cluster barrier";
+    case State::at_warp:
     case State::running:
     case State::ended:
       break;
@@ -242,6 +285,17 @@ float Block::shuffle_xor(float value, std::uint32_t distance) {
   thread.distance = distance;
   meet(State::at_shuffle);
   return threads_[static_cast<std::size_t>(thread_)].shuffled;
+}
+
+Block::Warp Block::meet_warp(std::uint32_t what, const WarpWords& given) {
+  Thread& thread = threads_[static_cast<std::size_t>(thread_)];
+  std::vector<WarpWords>& words = warp_words_[thread.warp_meetings % 2];
+  words[static_cast<std::size_t>(thread_)] = given;
+  thread.met_for = what;
+  ++thread.warp_meetings;
+  meet(State::at_warp);
+  const auto lane = static_cast<std::uint32_t>(thread_ % kWarpSize);
+  return {words.data() + (static_cast<std::uint32_t>(thread_) - lane), lane};
 }
 
 std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t phase) {

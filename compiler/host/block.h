@@ -6,6 +6,7 @@
 // primitives find their block through Block::current().
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -70,6 +71,15 @@ class Block {
   std::optional<std::string> cluster_load(std::uint32_t address, std::uint32_t rank, float& value);
   std::uint32_t broadcast(std::uint32_t value);
   float shuffle_xor(float value, std::uint32_t distance);
+  // What the threads of the caller's warp gave, in their order, when all of them have called it; `what` must be the
+  // same. The words are there until the caller calls it again.
+  using WarpWords = std::array<std::uint32_t, 12>;
+  struct Warp {
+    const WarpWords* first = nullptr;
+    std::uint32_t lane = 0;  // the caller's
+    const WarpWords& operator[](std::uint32_t of_lane) const { return first[of_lane]; }
+  };
+  Warp meet_warp(std::uint32_t what, const WarpWords& given);
   // Until the phase is complete; the fault when the wait is one that must not be.
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
   [[noreturn]] void end_thread();
@@ -85,15 +95,16 @@ class Block {
   [[noreturn]] void fail_thread(std::string&& fault);
 
  private:
-  enum class State { running, at_gate, at_barrier, at_broadcast, at_shuffle, at_cluster_barrier, ended };
+  enum class State { running, at_gate, at_warp, at_barrier, at_broadcast, at_shuffle, at_cluster_barrier, ended };
   struct Thread {
     State state = State::running;
     std::uint32_t broadcast_value = 0;
-    float shuffled = 0;          // what it passed to the shuffle, then what it receives
-    std::uint32_t distance = 0;  // of the shuffle
-    std::uint32_t gate = 0;      // waited for; of State::at_gate
-    bool awaited = false;        // its launch
-    bool moved = false;          // has passed a wait since it was last resumed
+    float shuffled = 0;                            // what it passed to the shuffle, then what it receives
+    std::uint32_t distance = 0;                    // of the shuffle
+    std::uint32_t gate = 0;                        // waited for; of State::at_gate
+    std::uint32_t warp_meetings = 0, met_for = 0;  // how often it has met its warp, and the last time for what
+    bool awaited = false;                          // its launch
+    bool moved = false;                            // has passed a wait since it was last resumed
     // Barrier intervals, counted from 1; 0: never.
     std::uint32_t stored = 0;        // the last store of a partial sum
     std::uint32_t covered = 0;       // the first fence after it
@@ -105,6 +116,8 @@ class Block {
   static void thread_entry();
   void meet(State state);
   void run_interval(bool ascending);
+  bool release_warp(std::size_t first);
+  void check_warp(std::size_t first);
   void finish_interval();
   void finish_shuffle();
   void end_block();
@@ -116,6 +129,9 @@ class Block {
   FiberPool fibers_;
   SharedMemory shared_;
   std::vector<Thread> threads_;
+  // What threads give to their warps, of odd and of even meetings: a thread may come to the next one before the others
+  // have read what it gave to this one.
+  std::array<std::vector<WarpWords>, 2> warp_words_;
   const Launch* launch_ = nullptr;
   Cluster* cluster_ = nullptr;
   std::uint32_t rank_ = 0;

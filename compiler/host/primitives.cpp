@@ -255,6 +255,89 @@ u32 f16x2_fma(u32 word, u32 weights, u32 sum) noexcept {
 // A product and -0 give the product, its sign included.
 u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, kTwoNegativeZeros); }
 
+// ---- tensor cores
+using u32x4 = std::uint32_t __attribute__((vector_size(16)));
+enum : u32 { kMeetForRows, kMeetForF16, kMeetForBf16, kMeetForSparse };  // of sparse ones: the type, and the pair
+
+u32x4 shared_load_rows(u32 base, u32 offset) noexcept {
+  constexpr u32 kRows = 8;
+  require_shared_quad("load of a row of", base + offset);
+  const Block::Warp warp = Block::current().meet_warp(kMeetForRows, {base + offset});
+  const u32 column = warp.lane / 4, pair = warp.lane % 4 * 2;
+  u32x4 words{};
+  for (u32 i = 0; i < kQuad; ++i) {
+    u32 halves[2] = {};
+    for (u32 row = 0; row < 2; ++row) {
+      const u32 word = shared_load_word(warp[kRows * i + pair + row][0], column / 2 * kWordBytes);
+      halves[row] = column % 2 == 0 ? low_of(word) : high_of(word);
+    }
+    words[i] = word_of(halves[0], halves[1]);
+  }
+  return words;
+}
+
+float half_of(ElementType type, u32 word, u32 number) {
+  return from_half(type, number == 0 ? low_of(word) : high_of(word));
+}
+
+// The rows of the caller's sums times its two columns: value(row, k), if one is stored there, and the words of b, of
+// which a lane has `b_words` from `first_b` on.
+template <typename Value>
+f32x4 add_products(ElementType type, const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums, Value value) {
+  const u32 g = warp.lane / 4, t = warp.lane % 4;
+  f32x4 result{};
+  for (u32 i = 0; i < kQuad; ++i) {
+    const u32 row = g + i / 2 * 8, column = 2 * t + i % 2;
+    double sum = static_cast<double>(sums[i]);
+    for (u32 k = 0; k < b_words * 8; ++k) {
+      const std::optional<float> a = value(row, k);
+      if (!a) continue;
+      const float b = half_of(type, warp[column * 4 + k % 8 / 2][first_b + k / 8], k % 2);
+      sum += static_cast<double>(*a) * static_cast<double>(b);
+    }
+    result[i] = static_cast<float>(sum);
+  }
+  return result;
+}
+
+template <ElementType kType>
+f32x4 multiply(u32x4 a, u32 b0, u32 b1, f32x4 sums) noexcept {
+  const Block::Warp warp = Block::current().meet_warp(kType == ElementType::f16 ? kMeetForF16 : kMeetForBf16,
+                                                      {a[0], a[1], a[2], a[3], b0, b1});
+  return add_products(kType, warp, 4, 2, sums, [&](u32 row, u32 k) -> std::optional<float> {
+    return half_of(kType, warp[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
+  });
+}
+
+template <ElementType kType>
+f32x4 multiply_sparse(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) noexcept {
+  constexpr u32 kPlaces = 8, kPairs = 2;
+  if (pair >= kPairs) Block::current().fail_thread(fmt::format("the places of pair {} of lanes; there are two", pair));
+  const u32 what = kMeetForSparse + (kType == ElementType::f16 ? 0 : kPairs) + pair;
+  const Block::Warp warp = Block::current().meet_warp(what, {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3], places});
+  const auto places_of = [&](u32 row, u32 four) {
+    const u32 word = warp[row % 8 * 4 + pair * 2 + four / 4][kPlaces];
+    return (row < 8 ? low_of(word) : high_of(word)) >> (four % 4 * 4) & 15U;
+  };
+  const u32 g = warp.lane / 4;
+  for (const u32 row : {g, g + 8}) {
+    for (u32 four = 0; four < 8; ++four) {
+      const u32 pair_of = places_of(row, four);
+      if ((pair_of & 3U) < pair_of >> 2) continue;
+      Block::current().fail_thread(
+          fmt::format("row {} of a sparse matrix stores columns {} and {} of four {}; the first must be the smaller",
+                      row, pair_of & 3U, pair_of >> 2, four));
+    }
+  }
+  return add_products(kType, warp, 4, 4, sums, [&](u32 row, u32 k) -> std::optional<float> {
+    const u32 four = k / 4, pair_of = places_of(row, four);
+    const u32 stored = warp[row % 8 * 4 + four % 4][row / 8 + four / 4 * 2];
+    if (k % 4 == (pair_of & 3U)) return half_of(kType, stored, 0);
+    if (k % 4 == pair_of >> 2) return half_of(kType, stored, 1);
+    return std::nullopt;
+  });
+}
+
 void await_launch() noexcept { Block::current().await_launch(); }
 
 float zero() { return 0.0F; }
@@ -319,6 +402,11 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_count_arrival", address_of(count_arrival)},
       {"burin_dev_broadcast", address_of(broadcast)},
       {"burin_dev_shuffle_xor", address_of(shuffle_xor)},
+      {"burin_dev_shared_load_rows", address_of(shared_load_rows)},
+      {"burin_dev_multiply_f16", address_of(multiply<ElementType::f16>)},
+      {"burin_dev_multiply_bf16", address_of(multiply<ElementType::bf16>)},
+      {"burin_dev_multiply_sparse_f16", address_of(multiply_sparse<ElementType::f16>)},
+      {"burin_dev_multiply_sparse_bf16", address_of(multiply_sparse<ElementType::bf16>)},
       {"burin_dev_exit", address_of(exit_thread)},
       {"burin_dev_fma_if", address_of(fma_if)},
       {"burin_dev_shared_load_word", address_of(shared_load_word)},

@@ -37,16 +37,6 @@ ConvLayer as_convolution(const Linear& linear) {
   return layer;
 }
 
-// How far each sum of a fully connected layer may move when its weights are rounded to FP16: what rounding takes from
-// each weight, times its input, without signs.
-Values storage_errors(const Linear& linear, int batch, std::span<const float> input) {
-  ConvLayer layer = as_convolution(linear);
-  layer.shape.epilogue.bias = false;
-  layer.bias.clear();
-  for (float& weight : layer.weights) weight -= rounded(ElementType::f16, weight);
-  return ConvolutionReference(layer, batch, input, {}).magnitudes();
-}
-
 // What the rounding of an output can grow with, as tolerance_of() takes it.
 class Magnitude {
  public:
@@ -203,15 +193,17 @@ ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int
                                  const std::vector<std::span<const float>>& inputs, Arithmetic arithmetic) {
   arithmetic.longest_reduction = longest_reduction(network, op);
   if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
-    const ConvolutionReference reference(network.layers[static_cast<std::size_t>(convolution->layer)], batch, inputs[0],
+    const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+    const ConvolutionReference reference(layer, batch, inputs[0],
                                          inputs.size() > 1 ? inputs[1] : std::span<const float>());
-    return {reference.outputs(), reference.tolerances(arithmetic)};
+    return {reference.outputs(),
+            reference.tolerances(arithmetic, storage_errors(layer, arithmetic.weights, batch, inputs[0]))};
   }
   if (const auto* linear = std::get_if<Linear>(&op.kind)) {
-    const ConvolutionReference reference(as_convolution(*linear), batch, inputs[0], {});
-    std::vector<double> sum_errors;
-    if (arithmetic.half_weights) sum_errors = storage_errors(*linear, batch, inputs[0]);
-    return {reference.outputs(), reference.tolerances(arithmetic, sum_errors)};
+    const ConvLayer layer = as_convolution(*linear);
+    const ConvolutionReference reference(layer, batch, inputs[0], {});
+    return {reference.outputs(),
+            reference.tolerances(arithmetic, storage_errors(layer, arithmetic.weights, batch, inputs[0]))};
   }
   std::vector<Values> exact;
   for (const std::span<const float> input : inputs) exact.emplace_back(input.begin(), input.end());

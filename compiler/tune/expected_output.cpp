@@ -27,6 +27,7 @@ ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& patt
   if (layer.shape.epilogue.residual)
     residual_ = rounded(element, random_tensor(layer.shape.conv_elements() * batch, kResidualSeed));
   reference_.emplace(layer, count, checked_images(input_), checked_images(residual_));
+  storage_errors_ = storage_errors(layer, element, count, checked_images(input_));
 }
 
 std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor) const {
@@ -39,12 +40,14 @@ std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor)
   return images;
 }
 
-ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, int promote_every) const {
+ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, const Arithmetic& made_with) const {
   BURIN_CHECK(static_cast<std::int64_t>(output.size()) == elements(), "an output of {} elements instead of {}",
               output.size(), elements());
   Arithmetic arithmetic = arithmetic_;
-  arithmetic.promote_every = promote_every;
-  const Comparison c = compare(checked_images(output), reference_->outputs(), reference_->tolerances(arithmetic),
+  arithmetic.promote_every = made_with.promote_every;
+  const bool stored = made_with.weights != ElementType::f32;
+  const Comparison c = compare(checked_images(output), reference_->outputs(),
+                               reference_->tolerances(arithmetic, stored ? storage_errors_ : std::vector<double>()),
                                element_of(arithmetic.precision));
   Verdict verdict;
   if (!c.within) {

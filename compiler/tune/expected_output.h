@@ -31,8 +31,8 @@ class ExpectedOutput {
     std::string fault;  // what is wrong and where; empty: right
   };
   // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
-  // `promote_every`: of the plan that made it.
-  Verdict judge(std::span<const float> output, int promote_every = 0) const;
+  // `made_with`: how often sums went over to FP32, and what weights were rounded to.
+  Verdict judge(std::span<const float> output, const Arithmetic& made_with = {}) const;
 
  private:
   std::vector<float> checked_images(std::span<const float> tensor) const;
@@ -43,6 +43,7 @@ class ExpectedOutput {
   std::vector<int> checked_;  // images, ascending
   std::vector<float> input_, residual_;
   std::optional<ConvolutionReference> reference_;  // of the checked images
+  std::vector<double> storage_errors_;             // of weights in the type of the tensors
 };
 
 }  // namespace burin

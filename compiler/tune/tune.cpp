@@ -76,7 +76,7 @@ void measure(Search& search, std::size_t candidate, const Package& package, Meas
   try {
     measurer.run(package, asked.batch, search.expected->input(), search.expected->residual(), output);
     const Arithmetic arithmetic = arithmetic_of(package.manifest.kernels.front());
-    const ExpectedOutput::Verdict verdict = search.expected->judge(output, arithmetic.promote_every);
+    const ExpectedOutput::Verdict verdict = search.expected->judge(output, arithmetic);
     if (!verdict.fault.empty()) throw Error(ErrorKind::verification, verdict.fault);
     task.measured(candidate, measurer.time(package, asked.batch), verdict.error);
   } catch (const Error& error) {

@@ -29,7 +29,7 @@ std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes 
 
 double half_rounding(const Arithmetic& arithmetic) {
   const double half = epsilon_of(ElementType::f16) / 2;
-  double squares = arithmetic.half_weights ? half * half : 0;
+  double squares = arithmetic.weights == ElementType::f32 ? 0 : std::pow(epsilon_of(arithmetic.weights) / 2, 2);
   const ElementType element = element_of(arithmetic.precision);
   if (element != ElementType::f32) squares += std::pow(epsilon_of(element) / 2, 2);
   // Weights are rounded, and sums of so many terms.
@@ -43,7 +43,6 @@ std::vector<Arithmetic> arithmetic_of(const Manifest& manifest, const Program& p
     const Kernel* kernel = find_kernel(manifest, of.kernel);
     BURIN_CHECK(kernel != nullptr, "a package with a kernel '{}' that is not there was read", of.kernel);
     Arithmetic& step = steps.emplace_back(arithmetic_of(*kernel));
-    step.half_weights = !kernel->weights.empty() && stores_halves(parse_template_plan(kernel->plan));
     // What is no convolution computes in FP32, and rounds what it writes.
     if (!kernel->is_convolution()) step.precision = precision_of(program.buffer(of.writes).format.element);
   }

@@ -1,0 +1,183 @@
+// Convolution of halves on tensor cores: only columns of weights that live are multiplied.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "compiler/providers/conv_gathered/packing.h"
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "compiler/providers/template_provider.h"
+#include "ir/error.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+namespace {
+
+struct GatheredChoice {
+  const char* name;
+  int GatheredTiles::* member;
+};
+constexpr GatheredChoice kGatheredChoices[] = {{"warp_tiles", &GatheredTiles::warp_tiles},
+                                               {"warp_pixels", &GatheredTiles::warp_pixels},
+                                               {"row_warps", &GatheredTiles::row_warps},
+                                               {"pixel_warps", &GatheredTiles::pixel_warps},
+                                               {"split_warps", &GatheredTiles::split_warps},
+                                               {"tile_rows", &GatheredTiles::tile_rows},
+                                               {"tile_cols", &GatheredTiles::tile_cols},
+                                               {"chunk_channels", &GatheredTiles::chunk_channels},
+                                               {"buffers", &GatheredTiles::buffers},
+                                               {"carries", &GatheredTiles::carries},
+                                               {"sparse", &GatheredTiles::sparse}};
+
+GatheredTiles gathered_tiles_of(const TemplatePlan& plan) {
+  GatheredTiles tiles;
+  for (const auto& [name, member] : kGatheredChoices) tiles.*member = plan.integers.at(name);
+  return tiles;
+}
+
+// The weights of a layer in the order in which a kernel with these tiles reads them.
+struct Gathered {
+  std::vector<int> rows;              // output channels
+  std::vector<GatheredSteps> groups;  // of each row group
+  int step_limit = 1;                 // the most that a chunk has
+};
+
+Gathered gather_layer(const ConvLayer& layer, const GatheredTiles& tiles) {
+  const ConvShape shape = gathered_shape(layer.shape);
+  const SparsePattern pattern = analyse(layer);
+  // Which columns share a step depends on their banks alone, not on where buffers begin.
+  const Packing packing = tiles.packing(shape, 1);
+  Gathered gathered{.rows = order_outputs(shape, pattern, packing), .groups = {}};
+  for (const ColumnMasks& masks : column_masks(shape, pattern, gathered.rows, packing.group_rows)) {
+    for (const auto& steps : gathered.groups.emplace_back(gather(shape, masks, packing))) {
+      gathered.step_limit = std::max(gathered.step_limit, static_cast<int>(steps.size()));
+    }
+  }
+  return gathered;
+}
+
+bool half_can_hold(ElementType element, const ConvLayer& layer) {
+  return std::ranges::all_of(layer.weights, [&](float weight) { return std::isfinite(rounded(element, weight)); });
+}
+
+class ConvGatheredProvider : public TemplateProvider {
+ public:
+  ConvGatheredProvider() : TemplateProvider("conv_gathered") {}
+
+ protected:
+  bool knows_formats() const override { return true; }
+  bool can(const Task& task) const override {
+    if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
+    const ConvShape& shape = task.layer->shape;
+    constexpr int kLeastCompute = 80;
+    // A tile of tensor cores has 16 output channels and 32 columns.
+    const bool depthwise =
+        shape.groups > 1 && (shape.channels_per_group() < kTileRows || shape.outputs_per_group() < kTileRows);
+    return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8chw &&
+           has_one_format(task) && !depthwise && half_can_hold(task.writes.element, *task.layer);
+  }
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    const LiveColumns live = live_columns(shape, analyse(*task.layer));
+    std::vector<Candidate> candidates;
+    for (const GatheredTiles& tiles :
+         choose_gathered(shape, live, task.batch, arch_of(task), static_cast<std::size_t>(options.count) + 4)) {
+      if (static_cast<int>(candidates.size()) == options.count) break;
+      const TemplatePlan plan = plan_of(task, tiles);
+      if (plan.integers.empty()) continue;
+      Candidate found = candidate(task, plan);
+      found.estimate.us = predict(tiles, shape, live, task.batch, arch_of(task));
+      candidates.push_back(std::move(found));
+    }
+    return candidates;
+  }
+  std::vector<std::string> choices() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, member] : kGatheredChoices) names.emplace_back(name);
+    return names;
+  }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    return predict(gathered_tiles_of(plan), shape, live_columns(shape, analyse(*task.layer)), task.batch,
+                   arch_of(task));
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, gathered_tiles_of(chosen));
+  }
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
+    const ConvLayer& layer = *task.layer;
+    const GatheredTiles tiles = gathered_tiles_of(plan);
+    const Gathered gathered = gather_layer(layer, tiles);
+    const ConvShape shape = gathered_shape(layer.shape);
+    const Packing packing = tiles.packing(shape, gathered.step_limit);
+    const auto panel = static_cast<std::size_t>(tiles.panel_words(gathered.step_limit));
+    const auto row_warps = static_cast<std::size_t>(tiles.row_warps);
+    const auto group_rows = static_cast<std::size_t>(tiles.group_rows());
+    std::vector<std::uint32_t> words;
+    for (std::size_t set = 0; set * row_warps < gathered.groups.size(); ++set) {
+      for (int chunk = 0; chunk < packing.chunks(shape); ++chunk) {
+        const std::size_t begin = words.size();
+        words.resize(begin + panel);
+        std::size_t place =
+            begin + panel - row_warps * static_cast<std::size_t>(gathered.step_limit * step_words(packing));
+        for (std::size_t warp = 0; warp < row_warps; ++warp) {
+          const std::size_t group = set * row_warps + warp;
+          const std::vector<GatheredStep>& steps = gathered.groups[group][static_cast<std::size_t>(chunk)];
+          words[begin + warp] = static_cast<std::uint32_t>(steps.size());
+          std::size_t at = place;
+          for (const GatheredStep& step : steps) {
+            const auto encoded =
+                encode_step(layer, packing, task.writes.element,
+                            std::span(gathered.rows).subspan(group * group_rows, group_rows), step, chunk);
+            std::ranges::copy(encoded, words.begin() + static_cast<std::ptrdiff_t>(at));
+            at += encoded.size();
+          }
+          place += static_cast<std::size_t>(gathered.step_limit * step_words(packing));
+        }
+      }
+    }
+    for (const int row : gathered.rows) {
+      words.push_back(static_cast<std::uint32_t>(row));
+      const float bias = row == kNoRow || layer.bias.empty() ? 0 : layer.bias[static_cast<std::size_t>(row)];
+      words.push_back(std::bit_cast<std::uint32_t>(bias));
+    }
+    return words;
+  }
+
+ private:
+  // Without constants where the tiles do not fit.
+  TemplatePlan plan_of(const Task& task, const GatheredTiles& tiles) const {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    TemplatePlan plan = start(task);
+    if (!fits(tiles, shape, 1, arch_of(task))) return plan;
+    const Gathered gathered = gather_layer(*task.layer, tiles);
+    const int step_limit = gathered.step_limit;
+    if (!fits(tiles, shape, step_limit, arch_of(task))) return plan;
+    set_convolution(plan, shape);
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = tiles.threads();
+    launch.shared_bytes = static_cast<int>(round_up(tiles.shared_bytes(shape, step_limit), kWideAccessBytes));
+    launch.tile_images = kOctetImages;
+    launch.tiles_per_image = tiles.image_blocks(shape);
+    set_integers(plan, {{"group_channels", shape.channels_per_group()},
+                        {"out_rows", shape.conv_h()},
+                        {"output_blocks", tiles.output_blocks(shape)},
+                        {"patch_rows", tiles.patch_rows(shape)},
+                        {"patch_cols", tiles.patch_cols(shape)},
+                        {"channel_pitch", tiles.channel_pitch(shape)},
+                        {"compact", GatheredTiles::compact(shape)},
+                        {"step_limit", step_limit},
+                        {"half_values", static_cast<int>(task.writes.element)}});
+    for (const auto& [name, member] : kGatheredChoices) plan.integers[name] = tiles.*member;
+    const std::int64_t panels =
+        std::int64_t{shape.groups} * tiles.output_blocks(shape) * tiles.packing(shape, step_limit).chunks(shape);
+    plan.weights().run_words = panels * tiles.panel_words(step_limit) + 2 * std::ssize(gathered.rows);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& conv_gathered_provider() { return the_only<ConvGatheredProvider>(); }
+
+}  // namespace burin

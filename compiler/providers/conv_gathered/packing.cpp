@@ -1,0 +1,508 @@
+#include "compiler/providers/conv_gathered/packing.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "compiler/providers/template_provider.h"
+#include "ir/error.h"
+#include "ir/saturate.h"
+
+namespace burin {
+namespace {
+
+constexpr int kBanks = 8;  // of rows of eight images
+constexpr int kFour = 4;   // columns of which a sparse row stores two
+constexpr int kLanes = 32;
+
+int columns_of(const ConvShape& shape) { return shape.channels_per_group() * filter_positions(shape); }
+int chunk_of(const ConvShape& shape, const Packing& packing, int column) {
+  return column / filter_positions(shape) / packing.chunk_channels;
+}
+
+// ---- the order of rows
+
+// Columns as bits, 64 to a word.
+class BitRow {
+ public:
+  explicit BitRow(int bits) : words_(static_cast<std::size_t>(ceil_div(bits, 64))) {}
+  void set(int bit) { words_[static_cast<std::size_t>(bit) / 64] |= std::uint64_t{1} << (bit % 64); }
+  void clear(int bit) { words_[static_cast<std::size_t>(bit) / 64] &= ~(std::uint64_t{1} << (bit % 64)); }
+  bool has(int bit) const { return (words_[static_cast<std::size_t>(bit) / 64] >> (bit % 64) & 1U) != 0; }
+  const std::vector<std::uint64_t>& words() const { return words_; }
+
+ private:
+  std::vector<std::uint64_t> words_;
+};
+
+// Exchanges rows of row groups as long as that lowers the sum of a high power of their live columns: it is the fullest
+// group that the others wait for.
+class RowClusters {
+ public:
+  RowClusters(const std::vector<BitRow>& rows, int columns, int group_rows)
+      : rows_(rows), columns_(columns), group_rows_(group_rows), order_(rows.size()) {
+    for (std::size_t i = 0; i < order_.size(); ++i) order_[i] = static_cast<int>(i);
+    for (std::size_t first = 0; first < order_.size(); first += static_cast<std::size_t>(group_rows)) {
+      Group& group = groups_.emplace_back(columns);
+      for (int i = 0; i < group_rows; ++i) add(group, row(static_cast<int>(first) + i), 1);
+    }
+  }
+
+  std::vector<int> run() {
+    constexpr int kTriesPerRow = 24;
+    if (groups_.size() < 2) return order_;
+    std::mt19937 random(1);
+    const auto below = [&](std::size_t limit) { return static_cast<int>(random() % limit); };
+    for (int i = 0; i < kTriesPerRow * static_cast<int>(order_.size()); ++i) {
+      const auto fullest = std::ranges::max_element(groups_, {}, &Group::live) - groups_.begin();
+      const int a = i % 2 == 0 ? static_cast<int>(fullest) : below(groups_.size());
+      const int b = (a + 1 + below(groups_.size() - 1)) % static_cast<int>(groups_.size());
+      try_exchange(a, a * group_rows_ + below(static_cast<std::size_t>(group_rows_)), b);
+    }
+    return order_;
+  }
+
+ private:
+  struct Group {
+    explicit Group(int columns) : rows_with(static_cast<std::size_t>(columns)), any(columns), one(columns) {}
+    std::vector<std::uint8_t> rows_with;  // of each column
+    BitRow any, one;                      // columns that some row has, and that just one has
+    int live = 0;
+  };
+
+  const BitRow& row(int place) const {
+    return rows_[static_cast<std::size_t>(order_[static_cast<std::size_t>(place)])];
+  }
+  Group& group(int index) { return groups_[static_cast<std::size_t>(index)]; }
+
+  void add(Group& group, const BitRow& row, int change) const {
+    for (int column = 0; column < columns_; ++column) {
+      if (!row.has(column)) continue;
+      std::uint8_t& count = group.rows_with[static_cast<std::size_t>(column)];
+      group.live -= count > 0 ? 1 : 0;
+      count = static_cast<std::uint8_t>(count + change);
+      group.live += count > 0 ? 1 : 0;
+      count > 0 ? group.any.set(column) : group.any.clear(column);
+      count == 1 ? group.one.set(column) : group.one.clear(column);
+    }
+  }
+
+  // With `in` in the place of `out`.
+  static int live_with(const Group& group, const BitRow& out, const BitRow& in) {
+    int live = group.live;
+    for (std::size_t i = 0; i < out.words().size(); ++i) {
+      live -= std::popcount(group.one.words()[i] & out.words()[i] & ~in.words()[i]);
+      live += std::popcount(in.words()[i] & ~group.any.words()[i]);
+    }
+    return live;
+  }
+
+  double cost(int live) const {
+    constexpr double kPower = 8;
+    return std::pow(static_cast<double>(live) / columns_, kPower);
+  }
+
+  void try_exchange(int a, int place, int b) {
+    const double before = cost(group(a).live) + cost(group(b).live);
+    double best = before - 1e-12;
+    int found = -1;
+    for (int other = b * group_rows_; other < (b + 1) * group_rows_; ++other) {
+      const double after =
+          cost(live_with(group(a), row(place), row(other))) + cost(live_with(group(b), row(other), row(place)));
+      if (after >= best) continue;
+      best = after;
+      found = other;
+    }
+    if (found < 0) return;
+    const BitRow &mine = row(place), &theirs = row(found);
+    add(group(a), mine, -1);
+    add(group(b), theirs, -1);
+    add(group(a), theirs, 1);
+    add(group(b), mine, 1);
+    std::swap(order_[static_cast<std::size_t>(place)], order_[static_cast<std::size_t>(found)]);
+  }
+
+  const std::vector<BitRow>& rows_;
+  int columns_, group_rows_;
+  std::vector<int> order_;
+  std::vector<Group> groups_;
+};
+
+// ---- the order of columns
+
+// Whether no row has three of four columns.
+bool go_together(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
+  return ((a & b & (c | d)) | (c & d & (a | b))) == 0;
+}
+
+// The ways to part eight columns into two fours, as bits of the first, which has column 0.
+std::vector<unsigned> partings() {
+  std::vector<unsigned> result;
+  for (unsigned bits = 1; bits < 256; bits += 2) {
+    if (std::popcount(bits) == kFour) result.push_back(bits);
+  }
+  return result;
+}
+
+using Octet = std::array<int, kBanks>;  // columns, kNoColumn where there is none
+
+// Takes columns by eights that lie in different banks, and go together where the weights are sparse.
+class OctetMaker {
+ public:
+  OctetMaker(const ColumnMasks& masks, bool sparse, std::vector<std::vector<int>> by_bank)
+      : masks_(masks), sparse_(sparse), by_bank_(std::move(by_bank)) {
+    for (std::vector<int>& columns : by_bank_) std::ranges::shuffle(columns, random_);
+  }
+
+  std::vector<Octet> run() {
+    std::vector<Octet> octets;
+    while (left() > 0) octets.push_back(sparse_ ? take_sparse() : take());
+    return octets;
+  }
+
+ private:
+  std::size_t left() const {
+    std::size_t sum = 0;
+    for (const std::vector<int>& columns : by_bank_) sum += columns.size();
+    return sum;
+  }
+
+  // A column of each bank, of the fullest ones first; of a bank a second one only where the others are empty.
+  std::vector<int> pick() {
+    std::vector<int> picked;
+    while (picked.size() < kBanks && left() > 0) {
+      std::array<std::size_t, kBanks> order{};
+      for (std::size_t i = 0; i < kBanks; ++i) order[i] = i;
+      std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t bank) { return by_bank_[bank].size(); });
+      for (const std::size_t bank : order) {
+        if (picked.size() == kBanks || by_bank_[bank].empty()) continue;
+        picked.push_back(by_bank_[bank].back());
+        bank_of_[by_bank_[bank].back()] = bank;
+        by_bank_[bank].pop_back();
+      }
+    }
+    return picked;
+  }
+
+  Octet take() {
+    Octet octet;
+    octet.fill(kNoColumn);
+    std::ranges::copy(pick(), octet.begin());
+    return octet;
+  }
+
+  std::uint64_t mask(int column) const { return column == kNoColumn ? 0 : masks_[static_cast<std::size_t>(column)]; }
+
+  // Exchanges columns for others of their banks until the eight go together; at last leaves some for later.
+  Octet take_sparse() {
+    constexpr int kExchanges = 48;
+    static const std::vector<unsigned> kPartings = partings();
+    std::vector<int> picked = pick();
+    picked.resize(kBanks, kNoColumn);
+    for (int attempt = 0;; ++attempt) {
+      for (const unsigned bits : kPartings) {
+        Octet octet{};
+        std::size_t first = 0, second = kFour;
+        for (std::size_t i = 0; i < kBanks; ++i) octet[(bits >> i & 1U) != 0 ? first++ : second++] = picked[i];
+        if (go_together(mask(octet[0]), mask(octet[1]), mask(octet[2]), mask(octet[3])) &&
+            go_together(mask(octet[4]), mask(octet[5]), mask(octet[6]), mask(octet[7]))) {
+          return octet;
+        }
+      }
+      exchange(picked, attempt < kExchanges);
+    }
+  }
+
+  // Of the columns that the fullest row has, one.
+  void exchange(std::vector<int>& picked, bool may_replace) {
+    int fullest = 0, most = -1;
+    for (int row = 0; row < kMaxGroupRows; ++row) {
+      int count = 0;
+      for (const int column : picked) count += static_cast<int>(mask(column) >> row & 1U);
+      if (count > most) {
+        most = count;
+        fullest = row;
+      }
+    }
+    std::vector<std::size_t> of_row;
+    for (std::size_t i = 0; i < picked.size(); ++i) {
+      if ((mask(picked[i]) >> fullest & 1U) != 0) of_row.push_back(i);
+    }
+    const std::size_t place = of_row[random_() % of_row.size()];
+    std::vector<int>& others = by_bank_[bank_of_.at(picked[place])];
+    if (may_replace && !others.empty()) {
+      int& other = others[random_() % others.size()];
+      bank_of_[other] = bank_of_.at(picked[place]);
+      std::swap(other, picked[place]);
+      return;
+    }
+    // It comes last again, so that the next eight begin with others.
+    others.insert(others.begin(), picked[place]);
+    picked[place] = kNoColumn;
+  }
+
+  const ColumnMasks& masks_;
+  bool sparse_;
+  std::vector<std::vector<int>> by_bank_;
+  std::map<int, std::size_t> bank_of_;  // of what was picked
+  std::mt19937 random_{2};
+};
+
+std::vector<std::vector<int>> by_bank(const ConvShape& shape, const Packing& packing, const std::vector<int>& columns) {
+  std::vector<std::vector<int>> result(kBanks);
+  for (const int column : columns) {
+    const int place = column_place(shape, packing, column, chunk_of(shape, packing, column));
+    result[static_cast<std::size_t>(place % kBanks)].push_back(column);
+  }
+  return result;
+}
+
+// Takes from `columns` the chunk's own ones that do not fill a step, of the fullest banks.
+std::vector<int> take_rest(const ConvShape& shape, const Packing& packing, int chunk, std::vector<int>& columns) {
+  const auto is_own = [&](int column) { return chunk_of(shape, packing, column) == chunk; };
+  std::size_t rest = columns.size() % kStepColumns;
+  std::vector<std::vector<int>> banks = by_bank(shape, packing, columns);
+  std::vector<int> taken;
+  for (; rest > 0; --rest) {
+    std::vector<int>* fullest = nullptr;
+    for (std::vector<int>& bank : banks) {
+      if (std::ranges::none_of(bank, is_own)) continue;
+      if (fullest == nullptr || bank.size() > fullest->size()) fullest = &bank;
+    }
+    if (fullest == nullptr) break;
+    const auto last = std::find_if(fullest->rbegin(), fullest->rend(), is_own);
+    taken.push_back(*last);
+    fullest->erase(std::next(last).base());
+  }
+  std::erase_if(columns, [&](int column) { return std::ranges::find(taken, column) != taken.end(); });
+  return taken;
+}
+
+std::vector<int> live_columns(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing, int chunk) {
+  std::vector<int> live;
+  const int begin = chunk * packing.chunk_channels * filter_positions(shape);
+  const int end = std::min(begin + packing.chunk_channels * filter_positions(shape), columns_of(shape));
+  for (int column = begin; column < end; ++column) {
+    if (masks[static_cast<std::size_t>(column)] != 0) live.push_back(column);
+  }
+  return live;
+}
+
+}  // namespace
+
+int Packing::chunks(const ConvShape& shape) const {
+  return static_cast<int>(ceil_div(shape.channels_per_group(), chunk_channels));
+}
+
+std::vector<int> order_outputs(const ConvShape& shape, const SparsePattern& pattern, const Packing& packing) {
+  const int outputs = shape.outputs_per_group(), columns = columns_of(shape);
+  const auto padded = static_cast<std::size_t>(round_up(outputs, packing.set_rows));
+  std::vector<std::vector<BitRow>> rows(static_cast<std::size_t>(shape.groups),
+                                        std::vector<BitRow>(padded, BitRow(columns)));
+  for (const Tap& tap : pattern.taps) {
+    const int group = tap.k / outputs, channel = tap.c - group * shape.channels_per_group();
+    rows[static_cast<std::size_t>(group)][static_cast<std::size_t>(tap.k % outputs)].set(
+        (channel * shape.kernel_h + tap.r) * shape.kernel_w + tap.s);
+  }
+  std::vector<int> order;
+  for (int group = 0; group < shape.groups; ++group) {
+    for (const int row : RowClusters(rows[static_cast<std::size_t>(group)], columns, packing.group_rows).run()) {
+      order.push_back(row < outputs ? group * outputs + row : kNoRow);
+    }
+  }
+  return order;
+}
+
+std::vector<ColumnMasks> column_masks(const ConvShape& shape, const SparsePattern& pattern, std::span<const int> rows,
+                                      int group_rows) {
+  std::vector<std::size_t> place(static_cast<std::size_t>(shape.out_channels));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i] != kNoRow) place[static_cast<std::size_t>(rows[i])] = i;
+  }
+  std::vector<ColumnMasks> masks(rows.size() / static_cast<std::size_t>(group_rows),
+                                 ColumnMasks(static_cast<std::size_t>(columns_of(shape))));
+  for (const Tap& tap : pattern.taps) {
+    const int group = tap.k / shape.outputs_per_group(), channel = tap.c - group * shape.channels_per_group();
+    const std::size_t at = place[static_cast<std::size_t>(tap.k)];
+    const int column = (channel * shape.kernel_h + tap.r) * shape.kernel_w + tap.s;
+    masks[at / static_cast<std::size_t>(group_rows)][static_cast<std::size_t>(column)] |=
+        std::uint64_t{1} << (at % static_cast<std::size_t>(group_rows));
+  }
+  return masks;
+}
+
+GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing) {
+  constexpr std::size_t kOctets = kStepColumns / kBanks;
+  const int chunks = packing.chunks(shape);
+  GatheredSteps steps(static_cast<std::size_t>(chunks));
+  std::vector<int> carried;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    std::vector<int> columns = std::move(carried);
+    carried.clear();
+    const std::vector<int> live = live_columns(shape, masks, packing, chunk);
+    columns.insert(columns.end(), live.begin(), live.end());
+    if (packing.carries && chunk + 1 < chunks) carried = take_rest(shape, packing, chunk, columns);
+    const std::vector<Octet> octets = OctetMaker(masks, packing.sparse, by_bank(shape, packing, columns)).run();
+    for (std::size_t i = 0; i < octets.size(); ++i) {
+      if (i % kOctets == 0) steps[static_cast<std::size_t>(chunk)].emplace_back().fill(kNoColumn);
+      std::ranges::copy(octets[i], steps[static_cast<std::size_t>(chunk)].back().begin() +
+                                       static_cast<std::ptrdiff_t>(i % kOctets * kBanks));
+    }
+  }
+  return steps;
+}
+
+int least_steps(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing) {
+  const int chunks = packing.chunks(shape);
+  int sum = 0;
+  std::int64_t carried = 0;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t columns = std::ssize(live_columns(shape, masks, packing, chunk)) + carried;
+    carried = packing.carries && chunk + 1 < chunks ? columns % kStepColumns : 0;
+    sum += static_cast<int>(ceil_div(columns - carried, kStepColumns));
+  }
+  return sum;
+}
+
+int column_place(const ConvShape& shape, const Packing& packing, int column, int chunk) {
+  const int position = column % filter_positions(shape), channel = column / filter_positions(shape);
+  const int own = chunk_of(shape, packing, column);
+  BURIN_CHECK(own == chunk || own + 1 == chunk, "a column of chunk {} in one of chunk {}", own, chunk);
+  return own % packing.buffers * packing.buffer_pitch + channel % packing.chunk_channels * packing.channel_pitch +
+         position / shape.kernel_w * shape.dilation_h * packing.row_pitch +
+         position % shape.kernel_w * shape.dilation_w * packing.col_pitch;
+}
+
+int step_words(const Packing& packing) {
+  const int tiles = packing.group_rows / kTileRows;
+  constexpr int kTileWords = kLanes * 4;
+  const int weights = packing.sparse ? tiles * kTileWords : 2 * tiles * kTileWords;
+  const int places = packing.sparse ? static_cast<int>(ceil_div(tiles, 2)) * kLanes : 0;
+  return weights + places + kLanes;
+}
+
+namespace {
+
+class StepEncoder {
+ public:
+  StepEncoder(const ConvLayer& layer, const Packing& packing, ElementType element, std::span<const int> rows,
+              const GatheredStep& step, int chunk)
+      : layer_(layer), packing_(packing), element_(element), rows_(rows), step_(step), chunk_(chunk) {}
+
+  std::vector<std::uint32_t> run() {
+    const int tiles = packing_.group_rows / kTileRows;
+    for (int tile = 0; tile < tiles; ++tile) packing_.sparse ? add_sparse_tile(tile) : add_tile(tile);
+    if (packing_.sparse) {
+      for (int first = 0; first < tiles; first += 2) add_places(first, std::min(tiles - first, 2));
+    }
+    add_columns();
+    return std::move(words_);
+  }
+
+ private:
+  float weight(int row, int slot) const {
+    const int channel = rows_[static_cast<std::size_t>(row)], column = step_[static_cast<std::size_t>(slot)];
+    if (channel == kNoRow || column == kNoColumn) return 0;
+    const int position = column % filter_positions(layer_.shape);
+    return layer_.weight(channel, column / filter_positions(layer_.shape), position / layer_.shape.kernel_w,
+                         position % layer_.shape.kernel_w);
+  }
+
+  void add_tile(int tile) {
+    for (int half = 0; half < 2; ++half) {
+      for (int lane = 0; lane < kLanes; ++lane) {
+        for (int word = 0; word < 4; ++word) {
+          const int row = tile * kTileRows + lane / 4 + word % 2 * 8;
+          const int slot = 16 * half + 2 * (lane % 4) + word / 2 * 8;
+          words_.push_back(half_word(element_, weight(row, slot), weight(row, slot + 1)));
+        }
+      }
+    }
+  }
+
+  // Which two of four columns a row stores, the smaller first.
+  std::array<int, 2> stored(int row, int four) const {
+    std::vector<int> found;
+    for (int i = 0; i < kFour; ++i) {
+      if (weight(row, four * kFour + i) != 0) found.push_back(i);
+    }
+    BURIN_CHECK(found.size() <= 2, "{} nonzeros in four columns", found.size());
+    for (int i = 0; found.size() < 2; ++i) {
+      if (std::ranges::find(found, i) == found.end()) found.push_back(i);
+    }
+    return {std::min(found[0], found[1]), std::max(found[0], found[1])};
+  }
+
+  void add_sparse_tile(int tile) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      for (int word = 0; word < 4; ++word) {
+        const int row = tile * kTileRows + lane / 4 + word % 2 * 8, four = lane % 4 + word / 2 * 4;
+        const auto [first, second] = stored(row, four);
+        words_.push_back(half_word(element_, weight(row, four * kFour + first), weight(row, four * kFour + second)));
+      }
+    }
+  }
+
+  // Of one or two tiles: lane 4 g + 2 i + h has those of rows g and g + 8 of tile i, of the fours from 4 h on.
+  void add_places(int first, int tiles) {
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const int tile = first + lane % 4 / 2;
+      std::uint32_t word = 0x44444444;  // columns 0 and 1 of each four
+      if (tile < first + tiles) {
+        word = 0;
+        for (int high = 0; high < 2; ++high) {
+          for (int i = 0; i < 4; ++i) {
+            const auto [one, other] = stored(tile * kTileRows + lane / 4 + high * 8, lane % 2 * 4 + i);
+            word |= static_cast<std::uint32_t>(one | other << 2) << (16 * high + 4 * i);
+          }
+        }
+      }
+      words_.push_back(word);
+    }
+  }
+
+  // A slot without a column reads one of the chunk's own that lies in a bank that no other slot of its eight reads.
+  void add_columns() {
+    constexpr int kRowBytes = 16;
+    const ConvShape& shape = layer_.shape;
+    const int begin = chunk_ * packing_.chunk_channels * filter_positions(shape);
+    const int end = std::min(begin + packing_.chunk_channels * filter_positions(shape), columns_of(shape));
+    for (int first = 0; first < kStepColumns; first += kBanks) {
+      std::array<bool, kBanks> taken{};
+      const auto slots = std::span(step_).subspan(static_cast<std::size_t>(first), kBanks);
+      const auto place = [&](int column) { return column_place(shape, packing_, column, chunk_); };
+      for (const int column : slots) {
+        if (column != kNoColumn) taken[static_cast<std::size_t>(place(column) % kBanks)] = true;
+      }
+      int filling = begin;
+      for (const int column : slots) {
+        int chosen = column;
+        if (column == kNoColumn) {
+          while (filling + 1 < end && taken[static_cast<std::size_t>(place(filling) % kBanks)]) ++filling;
+          chosen = filling;
+          taken[static_cast<std::size_t>(place(filling) % kBanks)] = true;
+        }
+        words_.push_back(static_cast<std::uint32_t>(kSharedReserveBytes + place(chosen) * kRowBytes));
+      }
+    }
+  }
+
+  const ConvLayer& layer_;
+  const Packing& packing_;
+  ElementType element_;
+  std::span<const int> rows_;
+  const GatheredStep& step_;
+  int chunk_;
+  std::vector<std::uint32_t> words_;
+};
+
+}  // namespace
+
+std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, ElementType element,
+                                       std::span<const int> rows, const GatheredStep& step, int chunk) {
+  return StepEncoder(layer, packing, element, rows, step, chunk).run();
+}
+
+}  // namespace burin

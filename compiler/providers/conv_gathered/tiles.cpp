@@ -1,0 +1,256 @@
+#include "compiler/providers/conv_gathered/tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "compiler/launch_time.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr int kBankBytes = 128;
+constexpr int kMaxSlots = 8, kMaxWarpPixels = 14, kMaxWarpTiles = 4;  // as the template has them
+constexpr int kMostThreads = 512;
+constexpr int kMaxStepLimit = 64;
+
+// Registers of a thread: sums, the weights of two steps, a step's rows, and addresses.
+int registers(const GatheredTiles& tiles) {
+  constexpr int kOthers = 44;
+  const int weights = tiles.warp_tiles * 4 * (tiles.sparse != 0 ? 1 : 2) + (tiles.sparse != 0 ? tiles.warp_tiles : 0);
+  return tiles.warp_tiles * tiles.warp_pixels * 4 + 2 * weights + kOthers;
+}
+
+int resident_blocks(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
+  constexpr int kSharedOfBlock = 1024;  // the driver's own
+  const auto by_shared =
+      static_cast<int>(arch.max_shared_per_multiprocessor / (tiles.shared_bytes(shape, step_limit) + kSharedOfBlock));
+  const int warps = tiles.threads() / kWarpSize;
+  const int by_registers = resident_warps(arch.registers_per_multiprocessor, registers(tiles)) / warps;
+  return std::min({by_shared, by_registers, arch.max_threads_per_multiprocessor / tiles.threads()});
+}
+
+// The steps of a row group, and the most that a chunk has, where `live` columns are spread evenly.
+struct StepEstimate {
+  double all = 0;
+  int most = 0;
+};
+StepEstimate estimate_steps(const GatheredTiles& tiles, const ConvShape& shape, int live) {
+  constexpr double kUneven = 0.3;  // of a step, by which chunks have more than their share
+  const auto chunks = static_cast<double>(ceil_div(shape.channels_per_group(), tiles.chunk_channels));
+  const double of_chunk = live / chunks / kStepColumns;
+  const double all = tiles.carries != 0 ? live / static_cast<double>(kStepColumns) + 0.5
+                                        : chunks * std::ceil(of_chunk + (chunks > 1 ? kUneven / 2 : 0));
+  return {all, static_cast<int>(std::ceil(of_chunk + (chunks > 1 ? kUneven : 0)))};
+}
+
+class GatheredSearch {
+ public:
+  GatheredSearch(const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch)
+      : shape_(shape), live_(live), batch_(batch), arch_(arch) {}
+
+  std::vector<GatheredTiles> run(std::size_t count) {
+    for (const int tiles : {1, 2, 4}) {
+      for (const int warps : {1, 2, 4}) {
+        tiles_.warp_tiles = tiles;
+        tiles_.row_warps = warps;
+        const int rows = tiles_.block_rows();
+        if (rows > kTileRows && rows / 2 >= round_up_rows()) continue;
+        for (const int sparse : {0, 1}) {
+          tiles_.sparse = sparse;
+          try_pixels();
+        }
+      }
+    }
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<GatheredTiles> result;
+    for (std::size_t i = 0; i < std::min(count, found.size()); ++i) result.push_back(found[i].tiles);
+    return result;
+  }
+
+ private:
+  struct Found {
+    GatheredTiles tiles;
+    double us = 0;
+  };
+
+  int round_up_rows() const { return static_cast<int>(ceil_div(shape_.outputs_per_group(), kTileRows)) * kTileRows; }
+
+  void try_pixels() {
+    for (int pixels = 1; pixels <= kMaxWarpPixels; ++pixels) {
+      for (const int warps : {1, 2, 3, 4, 6, 7, 8}) {
+        tiles_.warp_pixels = pixels;
+        tiles_.pixel_warps = warps;
+        for (const int splits : {1, 2, 4, 8}) {
+          tiles_.split_warps = splits;
+          if (tiles_.threads() <= kMostThreads) try_rectangles();
+        }
+      }
+    }
+  }
+
+  void try_rectangles() {
+    const int pixels = tiles_.warp_pixels * tiles_.pixel_warps;
+    for (int cols = 1; cols <= pixels; ++cols) {
+      if (pixels % cols != 0) continue;
+      const int rows = pixels / cols;
+      if (cols % tiles_.warp_pixels != 0 && tiles_.warp_pixels % cols != 0) continue;
+      // Half of it would do.
+      if ((cols > 1 && cols / 2 >= shape_.conv_w()) || (rows > 1 && rows / 2 >= shape_.conv_h())) continue;
+      tiles_.tile_rows = rows;
+      tiles_.tile_cols = cols;
+      try_chunks();
+    }
+  }
+
+  void try_chunks() {
+    for (const int channels : {2, 4, 8, 16, 32, 64, 128}) {
+      if (channels / 2 >= shape_.channels_per_group()) continue;
+      tiles_.chunk_channels = std::min(channels, shape_.channels_per_group());
+      for (const int buffers : {2, 3, 4}) {
+        tiles_.buffers = buffers;
+        for (const int carries : {0, 1}) {
+          tiles_.carries = carries;
+          if (carries == 0 || (buffers > 2 && tiles_.chunk_channels < shape_.channels_per_group())) consider();
+        }
+      }
+    }
+  }
+
+  void consider() {
+    const int live = live_.at(tiles_.group_rows());
+    if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live).most, arch_)) return;
+    const double us = predict(tiles_, shape_, live_, batch_, arch_);
+    const std::array<int, 4> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse};
+    const auto [place, is_new] = best_.try_emplace(kind);
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
+  }
+
+  const ConvShape& shape_;
+  const LiveColumns& live_;
+  int batch_;
+  const ArchSpec& arch_;
+  GatheredTiles tiles_;
+  std::map<std::array<int, 4>, Found> best_;  // of each kind: tiles and warps of rows, splits, whether sparse
+};
+
+}  // namespace
+
+ConvShape gathered_shape(const ConvShape& shape) {
+  ConvShape seen = shape;
+  const bool in_order =
+      filter_positions(shape) == 1 && shape.stride_h == 1 && shape.stride_w == 1 && shape.pad == Padding{};
+  if (!in_order) return seen;
+  seen.in_w = shape.in_h * shape.in_w;
+  seen.in_h = 1;
+  return seen;
+}
+
+int GatheredTiles::patch_rows(const ConvShape& shape) const {
+  return compact(shape) ? tile_rows : (tile_rows - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h + 1;
+}
+
+int GatheredTiles::patch_cols(const ConvShape& shape) const {
+  return compact(shape) ? tile_cols : (tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
+}
+
+Packing GatheredTiles::packing(const ConvShape& shape, int step_limit) const {
+  return {.group_rows = group_rows(),
+          .set_rows = block_rows(),
+          .chunk_channels = chunk_channels,
+          .sparse = sparse != 0,
+          .carries = carries != 0,
+          .channel_pitch = channel_pitch(shape),
+          .row_pitch = patch_cols(shape),
+          .col_pitch = 1,
+          .buffer_pitch = static_cast<int>(buffer_bytes(shape, step_limit) / kOctetBytes),
+          .buffers = buffers};
+}
+
+std::int64_t GatheredTiles::panel_words(int step_limit) const {
+  const Packing packing{.group_rows = group_rows(), .sparse = sparse != 0};
+  constexpr int kQuad = 4;
+  return ceil_div(row_warps, kQuad) * kQuad + std::int64_t{row_warps} * step_limit * step_words(packing);
+}
+
+std::int64_t GatheredTiles::buffer_bytes(const ConvShape& shape, int step_limit) const {
+  const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
+  return ceil_div(activations + panel_words(step_limit) * kWordBytes, kBankBytes) * kBankBytes;
+}
+
+std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
+  const std::int64_t sums = std::int64_t{row_warps} * pixel_warps * warp_pixels;  // of 16 channels, eight images
+  const std::int64_t of_splits = (split_warps - 1) * sums * warp_tiles * kTileRows * kOctetImages * kWordBytes;
+  const std::int64_t exchanged = sums * kTileRows * kOctetBytes;
+  return kSharedReserveBytes + std::max({buffers * buffer_bytes(shape, step_limit), of_splits, exchanged});
+}
+
+bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
+  const bool warps_in_rows = tiles.tile_cols % tiles.warp_pixels == 0 || tiles.warp_pixels % tiles.tile_cols == 0;
+  const int patch = tiles.patch_rows(shape) * tiles.patch_cols(shape);
+  return tiles.pixels() == tiles.warp_pixels * tiles.pixel_warps && warps_in_rows &&
+         tiles.warp_pixels <= kMaxWarpPixels &&
+         (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMaxWarpTiles) &&
+         tiles.threads() <= kMostThreads && patch <= kMaxSlots * tiles.threads() && step_limit <= kMaxStepLimit &&
+         tiles.buffers > tiles.carries + 1 && registers(tiles) <= arch.max_registers_per_thread &&
+         tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&
+         resident_blocks(tiles, shape, step_limit, arch) >= 1;
+}
+
+LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern) {
+  LiveColumns live;
+  for (const int tiles : {1, 2, kMaxWarpTiles}) {
+    const int rows = tiles * kTileRows;
+    const Packing packing{.group_rows = rows, .set_rows = rows};
+    int most = 1;
+    for (const ColumnMasks& masks : column_masks(shape, pattern, order_outputs(shape, pattern, packing), rows)) {
+      most = std::max(most, static_cast<int>(std::ranges::count_if(masks, [](std::uint64_t m) { return m != 0; })));
+    }
+    live[rows] = most;
+  }
+  return live;
+}
+
+double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
+               const ArchSpec& arch) {
+  // Clocks of a multiprocessor. The first two follow from measured peaks of the instructions.
+  constexpr double kSparseProduct = 2.26, kProduct = 3.4;  // of 16 x 8 sums, 32 columns
+  constexpr double kLoadRows = 4.4, kLoadWeights = 4;      // of 32 rows; of 512 bytes
+  constexpr double kIntakeBytesPerClock = 42, kChunk = 90, kOctet = 0.9, kWarpLag = 3;
+  const auto blocks = static_cast<double>(tiles.image_blocks(shape) * ceil_div(batch, kOctetImages));
+  const StepEstimate steps = estimate_steps(tiles, shape, live.at(tiles.group_rows()));
+  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, shape, steps.most, arch));
+  const bool sparse = tiles.sparse != 0;
+  const double products = tiles.warp_tiles * tiles.warp_pixels * (sparse ? kSparseProduct : kProduct);
+  const double loads = tiles.warp_pixels * kLoadRows + tiles.warp_tiles * (sparse ? 1 : 2) * kLoadWeights +
+                       (sparse ? (tiles.warp_tiles + 1) / 2 : 0) + 1;
+  const double step = std::max(products, loads) + 0.3 * std::min(products, loads);
+  const double warps = tiles.threads() / static_cast<double>(kWarpSize) * resident;
+  const double share = warps / (warps + kWarpLag);
+  const double busy = steps.all * tiles.row_warps * tiles.pixel_warps * step / share;
+  const auto chunks = static_cast<double>(ceil_div(shape.channels_per_group(), tiles.chunk_channels));
+  const double bytes = chunks * static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes +
+                                                    tiles.panel_words(steps.most) * kWordBytes);
+  const double intake = bytes / kIntakeBytesPerClock;
+  const double results = static_cast<double>(tiles.block_rows()) * tiles.pixels() *
+                         (kOctet * (shape.epilogue.residual ? 2 : 1) + 0.3 * (tiles.split_warps - 1));
+  const double waiting = chunks * kChunk / resident;
+  const double block_clocks = std::max(busy, intake) + 0.3 * std::min(busy, intake) + waiting + results;
+  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * block_clocks, arch),
+                         .blocks = of_multiprocessor,
+                         .resident = resident,
+                         .waits = kConvolutionWaits,
+                         .activation_bytes = activation_bytes(shape, batch) / 2},
+                        arch);
+}
+
+std::vector<GatheredTiles> choose_gathered(const ConvShape& shape, const LiveColumns& live, int batch,
+                                           const ArchSpec& arch, std::size_t count) {
+  return GatheredSearch(shape, live, batch, arch).run(count);
+}
+
+}  // namespace burin

@@ -1,0 +1,70 @@
+// How the work of conv_gathered.cu is divided, and what that costs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "compiler/providers/conv_gathered/packing.h"
+#include "ir/arch.h"
+#include "ir/conv_layer.h"
+#include "ir/limits.h"
+#include "ir/saturate.h"
+
+namespace burin {
+
+inline constexpr int kOctetImages = 8;  // that lie side by side
+inline constexpr int kOctetBytes = 16;
+
+// The shape as the kernel sees it: an image whose pixels are read one by one, in their order, is one row.
+ConvShape gathered_shape(const ConvShape& shape);
+
+// A block has `row_warps` x `pixel_warps` x `split_warps` warps, each of which multiplies `warp_tiles` x 16 output
+// channels with `warp_pixels` pixels; and a rectangle of pixels.
+struct GatheredTiles {
+  int warp_tiles = 1, warp_pixels = 1;
+  int row_warps = 1, pixel_warps = 1, split_warps = 1;
+  int tile_rows = 1, tile_cols = 1;
+  int chunk_channels = 1, buffers = 2;
+  int carries = 0, sparse = 0;
+
+  int threads() const { return row_warps * pixel_warps * split_warps * kWarpSize; }
+  int group_rows() const { return warp_tiles * kTileRows; }
+  int block_rows() const { return row_warps * group_rows(); }
+  int pixels() const { return tile_rows * tile_cols; }
+  int output_blocks(const ConvShape& shape) const {
+    return static_cast<int>(ceil_div(shape.outputs_per_group(), block_rows()));
+  }
+  // `shape` is a gathered_shape() from here on.
+  static bool compact(const ConvShape& shape) { return shape.kernel_h == 1 && shape.kernel_w == 1; }
+  int patch_rows(const ConvShape& shape) const;
+  int patch_cols(const ConvShape& shape) const;
+  int channel_pitch(const ConvShape& shape) const { return patch_rows(shape) * patch_cols(shape) | 1; }
+  std::int64_t pixel_tiles(const ConvShape& shape) const {
+    return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), tile_cols);
+  }
+  std::int64_t image_blocks(const ConvShape& shape) const {
+    return shape.groups * output_blocks(shape) * pixel_tiles(shape);
+  }
+  Packing packing(const ConvShape& shape, int step_limit) const;
+  std::int64_t panel_words(int step_limit) const;
+  std::int64_t buffer_bytes(const ConvShape& shape, int step_limit) const;
+  std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;
+};
+
+// Whether the template has such tiles, and a block of them fits a multiprocessor.
+bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch);
+
+// The columns with a nonzero of the fullest row group, for each number of rows that groups may have.
+using LiveColumns = std::map<int, int>;
+LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern);
+
+double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
+               const ArchSpec& arch);
+
+// The best of each kind, by prediction, at most `count`; which steps a chunk takes is estimated.
+std::vector<GatheredTiles> choose_gathered(const ConvShape& shape, const LiveColumns& live, int batch,
+                                           const ArchSpec& arch, std::size_t count);
+
+}  // namespace burin
