@@ -17,17 +17,14 @@ struct GatheredChoice {
   const char* name;
   int GatheredTiles::* member;
 };
-constexpr GatheredChoice kGatheredChoices[] = {{"warp_tiles", &GatheredTiles::warp_tiles},
-                                               {"warp_pixels", &GatheredTiles::warp_pixels},
-                                               {"row_warps", &GatheredTiles::row_warps},
-                                               {"pixel_warps", &GatheredTiles::pixel_warps},
-                                               {"split_warps", &GatheredTiles::split_warps},
-                                               {"tile_rows", &GatheredTiles::tile_rows},
-                                               {"tile_cols", &GatheredTiles::tile_cols},
-                                               {"chunk_channels", &GatheredTiles::chunk_channels},
-                                               {"buffers", &GatheredTiles::buffers},
-                                               {"carries", &GatheredTiles::carries},
-                                               {"sparse", &GatheredTiles::sparse}};
+constexpr GatheredChoice kGatheredChoices[] = {
+    {"warp_tiles", &GatheredTiles::warp_tiles},   {"warp_pixels", &GatheredTiles::warp_pixels},
+    {"row_warps", &GatheredTiles::row_warps},     {"pixel_warps", &GatheredTiles::pixel_warps},
+    {"split_warps", &GatheredTiles::split_warps}, {"tile_rows", &GatheredTiles::tile_rows},
+    {"tile_cols", &GatheredTiles::tile_cols},     {"chunk_channels", &GatheredTiles::chunk_channels},
+    {"buffers", &GatheredTiles::buffers},         {"carries", &GatheredTiles::carries},
+    {"sparse", &GatheredTiles::sparse},           {"octets", &GatheredTiles::octets},
+    {"set_blocks", &GatheredTiles::set_blocks},   {"keeps_panels", &GatheredTiles::keeps_panels}};
 
 GatheredTiles gathered_tiles_of(const TemplatePlan& plan) {
   GatheredTiles tiles;
@@ -45,8 +42,7 @@ struct Gathered {
 Gathered gather_layer(const ConvLayer& layer, const GatheredTiles& tiles) {
   const ConvShape shape = gathered_shape(layer.shape);
   const SparsePattern pattern = analyse(layer);
-  // Which columns share a step depends on their banks alone, not on where buffers begin.
-  const Packing packing = tiles.packing(shape, 1);
+  const Packing packing = tiles.packing(shape);
   Gathered gathered{.rows = order_outputs(shape, pattern, packing), .groups = {}};
   for (const ColumnMasks& masks : column_masks(shape, pattern, gathered.rows, packing.group_rows)) {
     for (const auto& steps : gathered.groups.emplace_back(gather(shape, masks, packing))) {
@@ -109,7 +105,7 @@ class ConvGatheredProvider : public TemplateProvider {
     const GatheredTiles tiles = gathered_tiles_of(plan);
     const Gathered gathered = gather_layer(layer, tiles);
     const ConvShape shape = gathered_shape(layer.shape);
-    const Packing packing = tiles.packing(shape, gathered.step_limit);
+    const Packing packing = tiles.packing(shape);
     const auto panel = static_cast<std::size_t>(tiles.panel_words(gathered.step_limit));
     const auto row_warps = static_cast<std::size_t>(tiles.row_warps);
     const auto group_rows = static_cast<std::size_t>(tiles.group_rows());
@@ -157,8 +153,8 @@ class ConvGatheredProvider : public TemplateProvider {
     LaunchGeometry& launch = plan.launch();
     launch.threads = tiles.threads();
     launch.shared_bytes = static_cast<int>(round_up(tiles.shared_bytes(shape, step_limit), kWideAccessBytes));
-    launch.tile_images = kOctetImages;
-    launch.tiles_per_image = tiles.image_blocks(shape);
+    launch.tile_images = kOctetImages * tiles.octets;
+    launch.tiles_per_image = std::int64_t{tiles.sets(shape)} * tiles.set_blocks;
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
                         {"out_rows", shape.conv_h()},
                         {"output_blocks", tiles.output_blocks(shape)},
@@ -169,8 +165,7 @@ class ConvGatheredProvider : public TemplateProvider {
                         {"step_limit", step_limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
     for (const auto& [name, member] : kGatheredChoices) plan.integers[name] = tiles.*member;
-    const std::int64_t panels =
-        std::int64_t{shape.groups} * tiles.output_blocks(shape) * tiles.packing(shape, step_limit).chunks(shape);
+    const std::int64_t panels = std::int64_t{shape.groups} * tiles.output_blocks(shape) * tiles.chunks(shape);
     plan.weights().run_words = panels * tiles.panel_words(step_limit) + 2 * std::ssize(gathered.rows);
     return plan;
   }

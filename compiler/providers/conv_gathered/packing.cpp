@@ -253,7 +253,7 @@ class OctetMaker {
 std::vector<std::vector<int>> by_bank(const ConvShape& shape, const Packing& packing, const std::vector<int>& columns) {
   std::vector<std::vector<int>> result(kBanks);
   for (const int column : columns) {
-    const int place = column_place(shape, packing, column, chunk_of(shape, packing, column));
+    const int place = column_place(shape, packing, column);
     result[static_cast<std::size_t>(place % kBanks)].push_back(column);
   }
   return result;
@@ -354,25 +354,11 @@ GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Pac
   return steps;
 }
 
-int least_steps(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing) {
-  const int chunks = packing.chunks(shape);
-  int sum = 0;
-  std::int64_t carried = 0;
-  for (int chunk = 0; chunk < chunks; ++chunk) {
-    const std::int64_t columns = std::ssize(live_columns(shape, masks, packing, chunk)) + carried;
-    carried = packing.carries && chunk + 1 < chunks ? columns % kStepColumns : 0;
-    sum += static_cast<int>(ceil_div(columns - carried, kStepColumns));
-  }
-  return sum;
-}
-
-int column_place(const ConvShape& shape, const Packing& packing, int column, int chunk) {
+int column_place(const ConvShape& shape, const Packing& packing, int column) {
   const int position = column % filter_positions(shape), channel = column / filter_positions(shape);
-  const int own = chunk_of(shape, packing, column);
-  BURIN_CHECK(own == chunk || own + 1 == chunk, "a column of chunk {} in one of chunk {}", own, chunk);
-  return own % packing.buffers * packing.buffer_pitch + channel % packing.chunk_channels * packing.channel_pitch +
+  return channel % packing.chunk_channels * packing.channel_pitch +
          position / shape.kernel_w * shape.dilation_h * packing.row_pitch +
-         position % shape.kernel_w * shape.dilation_w * packing.col_pitch;
+         position % shape.kernel_w * shape.dilation_w;
 }
 
 int step_words(const Packing& packing) {
@@ -466,13 +452,14 @@ class StepEncoder {
   // A slot without a column reads one of the chunk's own that lies in a bank that no other slot of its eight reads.
   void add_columns() {
     constexpr int kRowBytes = 16;
+    constexpr std::uint32_t kCarried = 0x80000000;  // it lies in the chunk before
     const ConvShape& shape = layer_.shape;
     const int begin = chunk_ * packing_.chunk_channels * filter_positions(shape);
     const int end = std::min(begin + packing_.chunk_channels * filter_positions(shape), columns_of(shape));
+    const auto place = [&](int column) { return column_place(shape, packing_, column); };
     for (int first = 0; first < kStepColumns; first += kBanks) {
       std::array<bool, kBanks> taken{};
       const auto slots = std::span(step_).subspan(static_cast<std::size_t>(first), kBanks);
-      const auto place = [&](int column) { return column_place(shape, packing_, column, chunk_); };
       for (const int column : slots) {
         if (column != kNoColumn) taken[static_cast<std::size_t>(place(column) % kBanks)] = true;
       }
@@ -484,7 +471,8 @@ class StepEncoder {
           chosen = filling;
           taken[static_cast<std::size_t>(place(filling) % kBanks)] = true;
         }
-        words_.push_back(static_cast<std::uint32_t>(kSharedReserveBytes + place(chosen) * kRowBytes));
+        const auto byte = static_cast<std::uint32_t>(place(chosen) * kRowBytes);
+        words_.push_back(chunk_of(shape, packing_, chosen) == chunk_ ? byte : byte | kCarried);
       }
     }
   }

@@ -3,7 +3,7 @@
 //
 // A column is an input channel of a group of the convolution and a position of the filter. Rows are output channels;
 // `group_rows` of them share their columns, and are as alike as can be. Steps of 32 columns are taken from one chunk of
-// input channels, or with `carries` from the one before, too, so that only a row group's last step need not be full.
+// input channels, or with `carries` from the one before, too: what would not fill a step waits for the next chunk.
 //
 // What holds of every packing:
 // - each output channel is one row, and each column with a nonzero in a row group is in one slot of its steps;
@@ -35,10 +35,8 @@ struct Packing {
   int chunk_channels = 1;
   bool sparse = false;
   bool carries = false;
-  // In rows of eight images: from one channel of a chunk to the next, from one row of the input to the next, and of the
-  // filter from one position to the next; a buffer is a multiple of eight such rows.
-  int channel_pitch = 1, row_pitch = 1, col_pitch = 1;
-  int buffer_pitch = 8, buffers = 2;
+  // In rows of eight images: from one channel of a chunk to the next, and from one row of the input to the next.
+  int channel_pitch = 1, row_pitch = 1;
 
   int chunks(const ConvShape& shape) const;
 };
@@ -59,11 +57,8 @@ using GatheredStep = std::array<int, kStepColumns>;
 using GatheredSteps = std::vector<std::vector<GatheredStep>>;
 GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing);
 
-// The most steps that a chunk takes of these; those of `sparse` may be more where columns do not go together.
-int least_steps(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing);
-
-// Where a column lies, in rows of eight images from the first buffer on, for a step of `chunk`.
-int column_place(const ConvShape& shape, const Packing& packing, int column, int chunk);
+// Where a column lies in its chunk, in rows of eight images.
+int column_place(const ConvShape& shape, const Packing& packing, int column);
 
 // The words of a step, for the lanes that conv_gathered.cu has.
 std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, ElementType element,

@@ -14,6 +14,7 @@ constexpr int kBankBytes = 128;
 constexpr int kMaxSlots = 8, kMaxWarpPixels = 14, kMaxWarpTiles = 4;  // as the template has them
 constexpr int kMostThreads = 512;
 constexpr int kMaxStepLimit = 64;
+constexpr int kMostSetBlocks = 1 << 20;
 
 // Registers of a thread: sums, the weights of two steps, a step's rows, and addresses.
 int registers(const GatheredTiles& tiles) {
@@ -107,15 +108,37 @@ class GatheredSearch {
   }
 
   void try_chunks() {
-    for (const int channels : {2, 4, 8, 16, 32, 64, 128}) {
-      if (channels / 2 >= shape_.channels_per_group()) continue;
+    for (const int channels : {4, 8, 16, 32, 64, 128}) {
+      if (channels > 4 && channels / 2 >= shape_.channels_per_group()) continue;
       tiles_.chunk_channels = std::min(channels, shape_.channels_per_group());
-      for (const int buffers : {2, 3, 4}) {
+      const bool one = tiles_.chunk_channels == shape_.channels_per_group();
+      for (const int buffers : {2, 3, 4, 6, 8}) {
         tiles_.buffers = buffers;
         for (const int carries : {0, 1}) {
           tiles_.carries = carries;
-          if (carries == 0 || (buffers > 2 && tiles_.chunk_channels < shape_.channels_per_group())) consider();
+          if (carries == 0 || (buffers > 2 && !one)) try_blocks();
         }
+      }
+    }
+  }
+
+  // A block for each tile, or as many as run at the same time.
+  void try_blocks() {
+    tiles_.octets = 1;
+    tiles_.keeps_panels = 0;
+    tiles_.set_blocks = static_cast<int>(std::min<std::int64_t>(tiles_.image_tiles(shape_), kMostSetBlocks));
+    consider();
+    tiles_.octets = static_cast<int>(ceil_div(batch_, kOctetImages));
+    const int steps = estimate_steps(tiles_, shape_, live_.at(tiles_.group_rows())).most;
+    for (const int keeps : {0, 1}) {
+      tiles_.keeps_panels = keeps;
+      tiles_.set_blocks = 1;
+      const int resident = resident_blocks(tiles_, shape_, steps, arch_);
+      for (int each = 1; each <= resident; ++each) {
+        const int blocks = arch_.multiprocessors * each / tiles_.sets(shape_);
+        if (blocks < 1 || blocks >= tiles_.tiles(shape_)) continue;
+        tiles_.set_blocks = blocks;
+        consider();
       }
     }
   }
@@ -124,7 +147,8 @@ class GatheredSearch {
     const int live = live_.at(tiles_.group_rows());
     if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live).most, arch_)) return;
     const double us = predict(tiles_, shape_, live_, batch_, arch_);
-    const std::array<int, 4> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse};
+    const std::array<int, 5> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse,
+                                     tiles_.octets > 1 ? 1 : 0};
     const auto [place, is_new] = best_.try_emplace(kind);
     if (is_new || us < place->second.us) place->second = {tiles_, us};
   }
@@ -134,7 +158,8 @@ class GatheredSearch {
   int batch_;
   const ArchSpec& arch_;
   GatheredTiles tiles_;
-  std::map<std::array<int, 4>, Found> best_;  // of each kind: tiles and warps of rows, splits, whether sparse
+  // Of each kind: tiles and warps of rows, splits, whether sparse, whether blocks have several tiles.
+  std::map<std::array<int, 5>, Found> best_;
 };
 
 }  // namespace
@@ -157,17 +182,14 @@ int GatheredTiles::patch_cols(const ConvShape& shape) const {
   return compact(shape) ? tile_cols : (tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
 }
 
-Packing GatheredTiles::packing(const ConvShape& shape, int step_limit) const {
+Packing GatheredTiles::packing(const ConvShape& shape) const {
   return {.group_rows = group_rows(),
           .set_rows = block_rows(),
           .chunk_channels = chunk_channels,
           .sparse = sparse != 0,
           .carries = carries != 0,
           .channel_pitch = channel_pitch(shape),
-          .row_pitch = patch_cols(shape),
-          .col_pitch = 1,
-          .buffer_pitch = static_cast<int>(buffer_bytes(shape, step_limit) / kOctetBytes),
-          .buffers = buffers};
+          .row_pitch = patch_cols(shape)};
 }
 
 std::int64_t GatheredTiles::panel_words(int step_limit) const {
@@ -176,16 +198,19 @@ std::int64_t GatheredTiles::panel_words(int step_limit) const {
   return ceil_div(row_warps, kQuad) * kQuad + std::int64_t{row_warps} * step_limit * step_words(packing);
 }
 
-std::int64_t GatheredTiles::buffer_bytes(const ConvShape& shape, int step_limit) const {
-  const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
-  return ceil_div(activations + panel_words(step_limit) * kWordBytes, kBankBytes) * kBankBytes;
-}
-
 std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
-  const std::int64_t sums = std::int64_t{row_warps} * pixel_warps * warp_pixels;  // of 16 channels, eight images
-  const std::int64_t of_splits = (split_warps - 1) * sums * warp_tiles * kTileRows * kOctetImages * kWordBytes;
-  const std::int64_t exchanged = sums * kTileRows * kOctetBytes;
-  return kSharedReserveBytes + std::max({buffers * buffer_bytes(shape, step_limit), of_splits, exchanged});
+  constexpr int kRowBytes = 8;
+  const auto to_banks = [](std::int64_t bytes) { return ceil_div(bytes, kBankBytes) * kBankBytes; };
+  const std::int64_t panel = panel_words(step_limit) * kWordBytes;
+  const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
+  const std::int64_t kept = keeps_panels != 0 ? to_banks(chunks(shape) * panel) : 0;
+  const std::int64_t copied = buffers * to_banks(activations + (keeps_panels != 0 ? 0 : panel));
+  const std::int64_t octets_of_tile = std::int64_t{block_rows()} * pixels();
+  const std::int64_t exchanged =
+      octets_of_tile * std::max<std::int64_t>(kOctetBytes, (split_warps - 1) * kOctetImages * kWordBytes);
+  const bool one_tile = set_blocks >= tiles(shape);
+  return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept +
+         (one_tile ? std::max(copied, exchanged) : copied + exchanged);
 }
 
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
@@ -195,7 +220,8 @@ bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, co
          tiles.warp_pixels <= kMaxWarpPixels &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMaxWarpTiles) &&
          tiles.threads() <= kMostThreads && patch <= kMaxSlots * tiles.threads() && step_limit <= kMaxStepLimit &&
-         tiles.buffers > tiles.carries + 1 && registers(tiles) <= arch.max_registers_per_thread &&
+         tiles.ahead() >= 1 && tiles.set_blocks <= tiles.tiles(shape) &&
+         registers(tiles) <= arch.max_registers_per_thread &&
          tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&
          resident_blocks(tiles, shape, step_limit, arch) >= 1;
 }
@@ -219,8 +245,11 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   // Clocks of a multiprocessor. The first two follow from measured peaks of the instructions.
   constexpr double kSparseProduct = 2.26, kProduct = 3.4;  // of 16 x 8 sums, 32 columns
   constexpr double kLoadRows = 4.4, kLoadWeights = 4;      // of 32 rows; of 512 bytes
-  constexpr double kIntakeBytesPerClock = 42, kChunk = 90, kOctet = 0.9, kWarpLag = 3;
-  const auto blocks = static_cast<double>(tiles.image_blocks(shape) * ceil_div(batch, kOctetImages));
+  constexpr double kIntakeBytesPerClock = 42, kChunkClocks = 90, kLatencyClocks = 1100, kWarpLag = 3;
+  constexpr double kOctetClocks = 0.8, kEndClocks = 700, kResidualClocks = 1000;
+  constexpr double kOverlapLoss = 0.3;
+  const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
+                                          ceil_div(batch, kOctetImages * tiles.octets));
   const StepEstimate steps = estimate_steps(tiles, shape, live.at(tiles.group_rows()));
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
   const double resident = std::min<double>(of_multiprocessor, resident_blocks(tiles, shape, steps.most, arch));
@@ -228,19 +257,27 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   const double products = tiles.warp_tiles * tiles.warp_pixels * (sparse ? kSparseProduct : kProduct);
   const double loads = tiles.warp_pixels * kLoadRows + tiles.warp_tiles * (sparse ? 1 : 2) * kLoadWeights +
                        (sparse ? (tiles.warp_tiles + 1) / 2 : 0) + 1;
-  const double step = std::max(products, loads) + 0.3 * std::min(products, loads);
+  const double step = std::max(products, loads) + kOverlapLoss * std::min(products, loads);
   const double warps = tiles.threads() / static_cast<double>(kWarpSize) * resident;
   const double share = warps / (warps + kWarpLag);
-  const double busy = steps.all * tiles.row_warps * tiles.pixel_warps * step / share;
-  const auto chunks = static_cast<double>(ceil_div(shape.channels_per_group(), tiles.chunk_channels));
-  const double bytes = chunks * static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes +
-                                                    tiles.panel_words(steps.most) * kWordBytes);
+  const auto chunks = static_cast<double>(tiles.chunks(shape));
+  const double busy = steps.all / chunks * tiles.row_warps * tiles.pixel_warps * step / share + kChunkClocks / resident;
+  const double bytes = static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes) +
+                       (tiles.keeps_panels != 0 ? 0 : static_cast<double>(tiles.panel_words(steps.most) * kWordBytes));
   const double intake = bytes / kIntakeBytesPerClock;
-  const double results = static_cast<double>(tiles.block_rows()) * tiles.pixels() *
-                         (kOctet * (shape.epilogue.residual ? 2 : 1) + 0.3 * (tiles.split_warps - 1));
-  const double waiting = chunks * kChunk / resident;
-  const double block_clocks = std::max(busy, intake) + 0.3 * std::min(busy, intake) + waiting + results;
-  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * block_clocks, arch),
+  const double waiting = kLatencyClocks / tiles.ahead() / resident;
+  const double slowest = std::max({busy, intake, waiting});
+  const double chunk = slowest + kOverlapLoss * (busy + intake - std::min(busy + intake, slowest));
+  const bool residual = shape.epilogue.residual;
+  const double end = static_cast<double>(tiles.block_rows()) * tiles.pixels() *
+                         (kOctetClocks * (residual ? 1.6 : 1) + 0.3 * (tiles.split_warps - 1)) +
+                     (kEndClocks + (residual ? kResidualClocks : 0)) / resident;
+  const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
+  const double kept =
+      tiles.keeps_panels != 0
+          ? chunks * static_cast<double>(tiles.panel_words(steps.most) * kWordBytes) / kIntakeBytesPerClock
+          : 0;
+  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * (of_block * (chunks * chunk + end) + kept), arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
                          .waits = kConvolutionWaits,

@@ -21,35 +21,38 @@ inline constexpr int kOctetBytes = 16;
 ConvShape gathered_shape(const ConvShape& shape);
 
 // A block has `row_warps` x `pixel_warps` x `split_warps` warps, each of which multiplies `warp_tiles` x 16 output
-// channels with `warp_pixels` pixels; and a rectangle of pixels.
+// channels with `warp_pixels` pixels of eight images. `set_blocks` blocks share the tiles of a set of output channels:
+// all rectangles of pixels of `octets` times eight images.
 struct GatheredTiles {
   int warp_tiles = 1, warp_pixels = 1;
   int row_warps = 1, pixel_warps = 1, split_warps = 1;
   int tile_rows = 1, tile_cols = 1;
   int chunk_channels = 1, buffers = 2;
   int carries = 0, sparse = 0;
+  int octets = 1, set_blocks = 1;
+  int keeps_panels = 0;  // of all chunks, for all tiles of a block
 
   int threads() const { return row_warps * pixel_warps * split_warps * kWarpSize; }
   int group_rows() const { return warp_tiles * kTileRows; }
   int block_rows() const { return row_warps * group_rows(); }
   int pixels() const { return tile_rows * tile_cols; }
+  int ahead() const { return buffers - 1 - carries; }  // chunks that are copied while one is multiplied
   int output_blocks(const ConvShape& shape) const {
     return static_cast<int>(ceil_div(shape.outputs_per_group(), block_rows()));
   }
+  int sets(const ConvShape& shape) const { return shape.groups * output_blocks(shape); }
   // `shape` is a gathered_shape() from here on.
   static bool compact(const ConvShape& shape) { return shape.kernel_h == 1 && shape.kernel_w == 1; }
   int patch_rows(const ConvShape& shape) const;
   int patch_cols(const ConvShape& shape) const;
   int channel_pitch(const ConvShape& shape) const { return patch_rows(shape) * patch_cols(shape) | 1; }
-  std::int64_t pixel_tiles(const ConvShape& shape) const {
+  std::int64_t image_tiles(const ConvShape& shape) const {
     return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), tile_cols);
   }
-  std::int64_t image_blocks(const ConvShape& shape) const {
-    return shape.groups * output_blocks(shape) * pixel_tiles(shape);
-  }
-  Packing packing(const ConvShape& shape, int step_limit) const;
+  std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
+  std::int64_t chunks(const ConvShape& shape) const { return ceil_div(shape.channels_per_group(), chunk_channels); }
+  Packing packing(const ConvShape& shape) const;
   std::int64_t panel_words(int step_limit) const;
-  std::int64_t buffer_bytes(const ConvShape& shape, int step_limit) const;
   std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;
 };
 

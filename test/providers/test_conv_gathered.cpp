@@ -1,0 +1,336 @@
+// Convolutions on tensor cores: how columns are packed, and what comes out, on the edge list and on random shapes: on
+// the host executor, against the float64 reference.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <iterator>
+#include <set>
+#include <span>
+#include <sstream>
+#include <string>
+
+#include "compiler/providers/conv_gathered/packing.h"
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "ir/arch.h"
+#include "ir/element_type.h"
+#include "test/catch.h"
+#include "test/codegen/edge_cases.h"
+#include "test/ir/random_layers.h"
+#include "test/providers/provider_check.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+// Weights that the type can hold, so that their rounding is no error.
+ConvLayer with_weights_of(ElementType element, ConvLayer layer) {
+  layer.weights = rounded(element, layer.weights);
+  return layer;
+}
+
+// Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
+double sum_tolerance(const ConvLayer& layer) {
+  double largest = 0;
+  for (const float weight : layer.weights) largest = std::max(largest, std::abs(static_cast<double>(weight)));
+  const double terms = static_cast<double>(layer.weights.size()) / layer.shape.out_channels;
+  constexpr double kEpsilon = 1.2e-7;
+  return 2e-6 + kEpsilon * largest * std::sqrt(terms + 1) * 8;
+}
+
+OperatorCase in_octets(const ConvLayer& source, ElementType element) {
+  const ConvLayer layer = with_weights_of(element, source);
+  const TensorFormat format = {element, TensorLayout::n8chw};
+  return {layer.name, Convolution{}, {}, sum_tolerance(layer), layer, format, format};
+}
+
+std::string check_gathered(const ConvLayer& layer, ElementType element, int batch) {
+  const OperatorCase edge = in_octets(layer, element);
+  ProviderCheck check;
+  check.tolerance = edge.tolerance;
+  check.tuned_batch = batch;
+  check.batches = {batch};
+  return check_operator(network_of(edge), check);
+}
+
+std::set<std::string> names_of_edges(const std::string& list) {
+  std::istringstream stream(list);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// A group of fewer than 16 channels leaves a tile of tensor cores half empty.
+const std::set<std::string> kSmallGroups = names_of_edges(
+    "groups_2 groups_2_1x1 groups_4_of_one_input groups_of_one_output one_group_empty depthwise depthwise_stride_2 "
+    "depthwise_multiplier_2");
+
+void check_gathered_edge(const char* name) {
+  const EdgeCase& edge = edge_case(name);
+  const ConvLayer layer = edge.make_layer();
+  // BF16 has the range of all weights there are.
+  const OperatorCase as_case = in_octets(layer, ElementType::bf16);
+  ProviderCheck check;
+  check.tuned_batch = edge.batch;
+  const std::set<std::string> found = providers_of(network_of(as_case), check);
+  const bool refused = kSmallGroups.contains(name) || layer.shape.epilogue.pool;
+  CHECK(found == (refused ? std::set<std::string>{} : std::set<std::string>{"conv_gathered"}));
+  if (!found.empty()) CHECK(check_gathered(layer, ElementType::bf16, edge.batch) == "");
+}
+
+ConvLayer layer_of(int in, int out, int size, int filter, int groups, double density) {
+  return *convolution_case("gathered", in, out, size, filter, 1, filter / 2, density, false, groups).layer;
+}
+
+struct Packed {
+  ConvShape shape;
+  Packing packing;
+  std::vector<int> rows;
+  std::vector<ColumnMasks> masks;
+  std::vector<GatheredSteps> groups;
+};
+
+Packed pack(const ConvLayer& layer, const Packing& packing) {
+  const SparsePattern pattern = analyse(layer);
+  Packed packed{layer.shape, packing, order_outputs(layer.shape, pattern, packing), {}, {}};
+  packed.masks = column_masks(layer.shape, pattern, packed.rows, packing.group_rows);
+  for (const ColumnMasks& masks : packed.masks) packed.groups.push_back(gather(layer.shape, masks, packing));
+  return packed;
+}
+
+// Calls visit(what is packed) for layers and packings of all kinds.
+template <typename Visit>
+void for_each_packing(Visit visit) {
+  struct Case {
+    ConvLayer layer;
+    const char* name;
+  };
+  const Case cases[] = {
+      {layer_of(40, 50, 8, 3, 1, 0.1), "3x3 at 90 %"},  {layer_of(64, 64, 8, 1, 1, 0.1), "1x1 at 90 %"},
+      {layer_of(40, 50, 8, 3, 1, 0.02), "3x3 at 98 %"}, {layer_of(40, 50, 8, 3, 1, 0.5), "3x3, half"},
+      {layer_of(32, 96, 8, 3, 2, 0.2), "two groups"},   {layer_of(24, 40, 8, 3, 1, 1), "dense"},
+      {layer_of(24, 40, 8, 3, 1, 0), "all zero"}};
+  for (const auto& [layer, name] : cases) {
+    for (const int group_rows : {16, 32, 64}) {
+      for (const bool sparse : {false, true}) {
+        for (const bool carries : {false, true}) {
+          const Packing packing{.group_rows = group_rows,
+                                .set_rows = group_rows == 16 ? 32 : group_rows,
+                                .chunk_channels = 7,
+                                .sparse = sparse,
+                                .carries = carries,
+                                .channel_pitch = 101,
+                                .row_pitch = 10};
+          INFO(name << ", " << group_rows << " rows" << (sparse ? ", sparse" : "") << (carries ? ", carries" : ""));
+          visit(pack(layer, packing));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+#define EDGE_CASE(name, batch, layer) \
+  TEST_CASE("convolution on tensor cores: " #name) { check_gathered_edge(#name); }
+#include "test/codegen/edge_cases.def"
+#undef EDGE_CASE
+
+TEST_CASE("convolution on tensor cores: what is said of edges is said of edges that there are") {
+  for (const std::string& name : kSmallGroups) CHECK(edge_case(name).name == name);
+}
+
+TEST_CASE("convolution on tensor cores: FP16, and batches that fill no octet") {
+  for (const char* name : {"3x3", "1x1", "bias_residual_silu", "stride_2", "one_pixel", "all_zero"}) {
+    for (const int batch : {1, 7, 8, 9, 17}) {
+      INFO(name << ", batch " << batch);
+      CHECK(check_gathered(edge_case(name).make_layer(), ElementType::f16, batch) == "");
+    }
+  }
+}
+
+TEST_CASE("convolution on tensor cores: slices of other tensors") {
+  for (const int before : {0, 16}) {
+    for (const int behind : {0, 32}) {
+      const OperatorCase edge = in_octets(edge_case("bias_residual_silu").make_layer(), ElementType::f16);
+      ProviderCheck check;
+      check.tolerance = edge.tolerance;
+      check.before = before;
+      check.behind = behind;
+      check.batches = {9};
+      CHECK(check_operator(network_of(edge), check) == "");
+    }
+  }
+}
+
+TEST_CASE("convolution on tensor cores: every kind of tiles") {
+  const ConvLayer layer = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 3, 1, 0.15));
+  const ConvLayer pointwise = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 1, 1, 0.15));
+  int checked = 0;
+  for (const ConvLayer& of : {layer, pointwise}) {
+    const OperatorCase edge = in_octets(of, ElementType::f16);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tolerance = edge.tolerance;
+    check.batches = {9};
+    check.tuned_batch = 32;
+    const Task task = task_of(network, network.operators.back(), check);
+    for (const Candidate& candidate : find_provider("conv_gathered")->propose(task, {.count = 200})) {
+      INFO(candidate.plan);
+      CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+      ++checked;
+    }
+  }
+  CHECK(checked > 40);
+}
+
+TEST_CASE("convolution on tensor cores: random shapes") {
+  constexpr int kShapes = 40;
+  Random random(23);
+  int checked = 0;
+  for (int i = 0; i < kShapes; ++i) {
+    ConvShape shape = random_shape(random);
+    shape.in_h = std::min(shape.in_h, 20);
+    shape.in_w = std::min(shape.in_w, 20);
+    shape.epilogue.bias = random.chance(0.5);
+    shape.epilogue.residual = random.chance(0.3);
+    if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
+    if (shape.groups > 1 && std::min(shape.channels_per_group(), shape.outputs_per_group()) < kTileRows) continue;
+    INFO("shape " << i << ": " << describe(shape));
+    const ElementType element = i % 2 == 0 ? ElementType::f16 : ElementType::bf16;
+    const ConvLayer layer =
+        make_layer("random", shape, random.chance(0.5) ? 0.1 : 0.6, static_cast<std::uint64_t>(i) + 1);
+    CHECK(check_gathered(layer, element, random.integer(1, 20)) == "");
+    ++checked;
+  }
+  CHECK(checked >= 20);
+}
+
+TEST_CASE("packing: each output channel is one row") {
+  for_each_packing([](const Packed& packed) {
+    std::vector<int> found = packed.rows;
+    std::erase(found, kNoRow);
+    std::ranges::sort(found);
+    REQUIRE(std::ssize(found) == packed.shape.out_channels);
+    for (int k = 0; k < packed.shape.out_channels; ++k) CHECK(found[static_cast<std::size_t>(k)] == k);
+    CHECK(packed.rows.size() % static_cast<std::size_t>(packed.packing.set_rows) == 0);
+    const int padded = static_cast<int>(packed.rows.size()) / packed.shape.groups;
+    for (std::size_t i = 0; i < packed.rows.size(); ++i) {
+      if (packed.rows[i] == kNoRow) continue;
+      CHECK(packed.rows[i] / packed.shape.outputs_per_group() == static_cast<int>(i) / padded);
+    }
+  });
+}
+
+TEST_CASE("packing: each column with a nonzero is in one slot, of its chunk or the next one") {
+  for_each_packing([](const Packed& packed) {
+    const int positions = filter_positions(packed.shape);
+    for (std::size_t g = 0; g < packed.groups.size(); ++g) {
+      std::vector<int> slots(packed.masks[g].size());
+      for (std::size_t chunk = 0; chunk < packed.groups[g].size(); ++chunk) {
+        for (const GatheredStep& step : packed.groups[g][chunk]) {
+          for (const int column : step) {
+            if (column == kNoColumn) continue;
+            ++slots[static_cast<std::size_t>(column)];
+            const int own = column / positions / packed.packing.chunk_channels;
+            CHECK((own == static_cast<int>(chunk) || (packed.packing.carries && own + 1 == static_cast<int>(chunk))));
+          }
+        }
+      }
+      for (std::size_t column = 0; column < slots.size(); ++column) {
+        CHECK(slots[column] == (packed.masks[g][column] != 0 ? 1 : 0));
+      }
+    }
+  });
+}
+
+TEST_CASE("packing: of four columns of a sparse matrix no row has three") {
+  for_each_packing([](const Packed& packed) {
+    if (!packed.packing.sparse) return;
+    for (std::size_t g = 0; g < packed.groups.size(); ++g) {
+      for (const auto& steps : packed.groups[g]) {
+        for (const GatheredStep& step : steps) {
+          for (std::size_t first = 0; first < step.size(); first += 4) {
+            for (int row = 0; row < packed.packing.group_rows; ++row) {
+              int count = 0;
+              for (std::size_t i = first; i < first + 4; ++i) {
+                if (step[i] == kNoColumn) continue;
+                count += static_cast<int>(packed.masks[g][static_cast<std::size_t>(step[i])] >> row & 1U);
+              }
+              CHECK(count <= 2);
+            }
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("packing: eight columns side by side lie in as many banks as the columns that are left allow") {
+  int conflicts = 0, octets = 0;
+  for_each_packing([&](const Packed& packed) {
+    for (std::size_t g = 0; g < packed.groups.size(); ++g) {
+      for (const auto& steps : packed.groups[g]) {
+        for (const GatheredStep& step : steps) {
+          for (std::size_t first = 0; first < step.size(); first += 8) {
+            std::set<int> banks;
+            int columns = 0;
+            for (std::size_t i = first; i < first + 8; ++i) {
+              if (step[i] == kNoColumn) continue;
+              ++columns;
+              banks.insert(column_place(packed.shape, packed.packing, step[i]) % 8);
+            }
+            conflicts += columns - static_cast<int>(banks.size());
+            ++octets;
+          }
+        }
+      }
+    }
+  });
+  REQUIRE(octets > 1000);
+  CHECK(conflicts < octets / 2);
+}
+
+TEST_CASE("packing: what is carried fills the steps of a row group but for its last") {
+  int checked = 0;
+  for_each_packing([&](const Packed& packed) {
+    if (!packed.packing.carries || packed.packing.sparse) return;
+    const auto of_chunk = static_cast<std::size_t>(packed.packing.chunk_channels * filter_positions(packed.shape));
+    for (std::size_t g = 0; g < packed.groups.size(); ++g) {
+      const auto is_live = [](std::uint64_t mask) { return mask != 0; };
+      const std::int64_t live = std::ranges::count_if(packed.masks[g], is_live);
+      // A column waits for one chunk alone, so each must have enough of its own.
+      bool all_fill_steps = true;
+      for (std::size_t first = 0; first < packed.masks[g].size(); first += of_chunk) {
+        const auto chunk =
+            std::span(packed.masks[g]).subspan(first, std::min(packed.masks[g].size() - first, of_chunk));
+        if (std::ranges::count_if(chunk, is_live) < kStepColumns) all_fill_steps = false;
+      }
+      if (!all_fill_steps) continue;
+      std::int64_t steps = 0;
+      for (const auto& in_chunk : packed.groups[g]) steps += std::ssize(in_chunk);
+      CHECK(steps == (live + kStepColumns - 1) / kStepColumns);
+      ++checked;
+    }
+  });
+  CHECK(checked > 5);
+}
+
+TEST_CASE("packing: the fullest row group has fewer columns than in the order of the layer") {
+  // Every other block of 16 rows has few nonzeros.
+  ConvLayer layer = layer_of(64, 128, 8, 3, 1, 0.12);
+  for (std::size_t i = 0; i < layer.weights.size(); ++i) {
+    if (i / (64 * 9) / 16 % 2 == 1 && i % 4 != 0) layer.weights[i] = 0;
+  }
+  const auto fullest = [](const std::vector<ColumnMasks>& all) {
+    std::ptrdiff_t most = 0;
+    for (const ColumnMasks& masks : all) {
+      most = std::max(most, std::ranges::count_if(masks, [](std::uint64_t mask) { return mask != 0; }));
+    }
+    return most;
+  };
+  const Packing packing{.group_rows = 16, .set_rows = 16, .chunk_channels = 64, .channel_pitch = 101, .row_pitch = 10};
+  std::vector<int> in_order(128);
+  for (int k = 0; k < 128; ++k) in_order[static_cast<std::size_t>(k)] = k;
+  const std::ptrdiff_t before = fullest(column_masks(layer.shape, analyse(layer), in_order, 16));
+  CHECK(fullest(pack(layer, packing).masks) < before - before / 20);
+}
