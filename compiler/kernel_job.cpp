@@ -43,7 +43,7 @@ class JobList {
   KernelJobs run(const std::function<void(int, int, const std::string&)>& planned) {
     if (network_.separate) {
       for (const Operator& op : network_.operators) {
-        add_programs(jobs_.separate.emplace_back(network_of(network_, op)), op.name);
+        add_programs(network_of(network_, op), op.name);
       }
     } else {
       add_programs(network_, std::string(kNetworkName));
@@ -62,13 +62,26 @@ class JobList {
   void add_programs(const Network& network, const std::string& name) {
     std::vector<int> batches = options_.batches;
     std::ranges::sort(batches);
+    first_batch_ = batches.front();
     for (const int batch : batches) {
-      const Program& program = jobs_.programs.emplace_back(ProgramJob{plan_network(network, name, batch), {}}).program;
+      const Network& formatted = formatted_for(network, batch);
+      const Program& program =
+          jobs_.programs.emplace_back(ProgramJob{plan_network(formatted, name, batch), {}}).program;
       for (const Step& step : program.steps) {
-        tasks_.push_back(task_of(network, program, step, options_));
+        tasks_.push_back(task_of(formatted, program, step, options_));
         program_of_.push_back(jobs_.programs.size() - 1);
       }
     }
+  }
+
+  // Batch sizes for which all tensors have the same formats have one graph.
+  const Network& formatted_for(const Network& network, int batch) {
+    Network made = in_formats(network, options_, batch);
+    if (batch != first_batch_) {
+      const Network& last = jobs_.networks.back();
+      if (std::ranges::equal(last.tensors, made.tensors, {}, &Activations::format, &Activations::format)) return last;
+    }
+    return jobs_.networks.emplace_back(std::move(made));
   }
 
   // What is fed back is of a step that there is: passes take operators away, and add some.
@@ -146,6 +159,7 @@ class JobList {
   std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
   std::map<std::string, std::string> folders_;
   Names symbols_, folder_names_;
+  int first_batch_ = 1;
   KernelJobs jobs_;
 };
 

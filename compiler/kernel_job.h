@@ -34,10 +34,10 @@ struct ProgramJob {
 struct KernelJobs {
   std::vector<KernelJob> kernels;
   std::vector<ProgramJob> programs;
-  std::deque<Network> separate;  // networks of one operator each, which tasks refer to
+  std::deque<Network> networks;  // that tasks refer to
 };
 
-// `network` must outlive the jobs. `planned` may be empty: it is called for each task whose kernel was chosen, one call
+// `planned` may be empty: it is called for each task whose kernel was chosen, one call
 // at a time.
 KernelJobs list_kernels(const Network& network, const CompileOptions& options, const Reentry& reentry,
                         const std::function<void(int done, int all, const std::string& what)>& planned);

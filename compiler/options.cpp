@@ -45,11 +45,17 @@ void check_kinds(const Network& network, const CompileOptions& options) {
     fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'{}", network.source, name, did_you_mean(name, names));
   }
   if (!none_is_baked(network, kinds)) return;
+  // Of the others one kind knows halves.
+  const auto knows_halves = [&](const ConvLayer& layer) { return kinds.of(layer.name) == "conv_gathered"; };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
          option);
   };
-  if (is_half(options.precision)) refuse(fmt::format("--precision {}", to_string(options.precision)));
+  if (is_half(options.precision) && !std::ranges::any_of(network.layers, knows_halves)) {
+    fail(ErrorKind::usage,
+         "--precision {}: of the kernels that --kernels asks for none computes in it; baked and gathered ones do",
+         to_string(options.precision));
+  }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
 }

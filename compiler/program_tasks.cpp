@@ -100,7 +100,7 @@ Task task_of(const Operator& op, const ConvLayer& layer, int batch, const Compil
                     options);
 }
 
-std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options) {
+std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options, int batch) {
   std::vector<Task> tasks;
   const auto tensor = [&](int index) -> const Activations& { return network.tensors[static_cast<std::size_t>(index)]; };
   for (const Operator& op : network.operators) {
@@ -111,9 +111,7 @@ std::vector<Task> layer_tasks(const Network& network, const CompileOptions& opti
     std::vector<std::vector<std::int64_t>> inputs;
     for (const int input : op.inputs) inputs.push_back(tensor(input).shape);
     const Activations &read = tensor(op.inputs.front()), &written = tensor(op.output);
-    for (const int batch : options.batches) {
-      tasks.push_back(task_alone(op, layer, inputs, written.shape, read.format, written.format, batch, options));
-    }
+    tasks.push_back(task_alone(op, layer, inputs, written.shape, read.format, written.format, batch, options));
   }
   return tasks;
 }

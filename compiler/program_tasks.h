@@ -15,8 +15,8 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
 // it and the layer must outlive the task.
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options);
 
-// Each convolution and fully connected layer of a network by itself, for each batch size, in the formats of its
-// tensors. `network` must outlive the tasks.
-std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options);
+// Each convolution and fully connected layer of a network by itself, in the formats of its tensors. `network` must
+// outlive the tasks.
+std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options, int batch);
 
 }  // namespace burin

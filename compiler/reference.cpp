@@ -7,9 +7,9 @@
 
 #include "compiler/parallel_for.h"
 #include "ir/baked_plan.h"
-#include "ir/template_plan.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/template_plan.h"
 
 namespace burin {
 namespace {

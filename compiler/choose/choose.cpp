@@ -113,12 +113,19 @@ std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) 
   return candidates;
 }
 
-// Follows the precision and the layouts; a provider that is asked for and knows FP32 alone gets FP32.
-ConvolutionFormats formats_for(const ConvLayer& layer, const CompileOptions& options) {
-  const std::string& kind = options.kernels.of(layer.name);
-  if (kind != kAutoKind && kind != kBakedProvider) return {};
-  const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
-  return {input, format_of(options.precision, options.output_layout.value_or(input.layout))};
+// Follows the precision and the layouts, but for a convolution that nobody may compute so: it gets FP32.
+ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch) {
+  const Task task = task_of(op, layer, batch, options);
+  const std::vector<const Provider*> allowed = allowed_providers(task, options);
+  if (std::ranges::none_of(allowed, [&](const Provider* provider) { return provider->can_do(task); })) return {};
+  return {task.reads[0].format(), task.writes.format()};
+}
+
+// Whether tensors of halves have eight images side by side, which makes no sense where most of them are filling.
+bool lies_in_octets(const Network& network, const CompileOptions& options, int batch) {
+  constexpr int kLeastImages = 5;
+  const bool sums_in_fp32 = options.precision == Precision::fp16 || options.precision == Precision::bf16;
+  return sums_in_fp32 && batch >= kLeastImages && !options.layout && !network.separate;
 }
 
 // Most providers cannot pool. There the layer and the pool apart are estimated to take less time together, for every
@@ -126,7 +133,9 @@ ConvolutionFormats formats_for(const ConvLayer& layer, const CompileOptions& opt
 bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
   const std::string& kind = options.kernels.of(layer.name);
   // Kernels pool in FP32, store nchw then, and know no activity map of what they pooled.
-  if (!formats_for(layer, options).output.is_plain() || options.skip_dead_tiles) return true;
+  const bool plain = options.precision == Precision::fp32 &&
+                     options.output_layout.value_or(options.layout.value_or(TensorLayout::nchw)) == TensorLayout::nchw;
+  if (!plain || options.skip_dead_tiles) return true;
   if (kind == kBakedProvider) return false;
   ConvLayer pooled = layer;
   pooled.shape.epilogue.pool = pool;
@@ -191,13 +200,20 @@ GraphChoices graph_choices(const CompileOptions& options) {
     if (is_new) entry->second = stays_apart(layer, pool, options);
     return entry->second;
   };
+  return choices;
+}
+
+Network in_formats(Network network, const CompileOptions& options, int batch) {
   const bool plain = options.precision == Precision::fp32 &&
                      options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
                      options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
-  if (!plain) {
-    choices.formats = [&options](const Operator&, const ConvLayer& layer) { return formats_for(layer, options); };
-  }
-  return choices;
+  if (plain) return network;
+  CompileOptions chosen = options;
+  if (lies_in_octets(network, options, batch)) chosen.layout = TensorLayout::n8chw;
+  return assign_formats(
+             std::move(network),
+             [&](const Operator& op, const ConvLayer& layer) { return formats_for(op, layer, chosen, batch); })
+      .network;
 }
 
 }  // namespace burin

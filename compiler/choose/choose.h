@@ -27,8 +27,12 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
-// What the passes over a graph ask: which pools behind a convolution are to be kernels of their own, and in which
-// formats convolutions compute. `options` must outlive it.
+// What the passes over a graph ask: which pools behind a convolution are to be kernels of their own. `options` must
+// outlive it.
 GraphChoices graph_choices(const CompileOptions& options);
+
+// The graph as programs of a batch size have it, each tensor in its format. What CompileOptions leave open follows from
+// the batch: in halves, eight images side by side where there are as many and a provider computes so.
+Network in_formats(Network network, const CompileOptions& options, int batch);
 
 }  // namespace burin

@@ -279,7 +279,7 @@ int inspect(const InspectArguments& arguments) {
     }
     if (arguments.memory) {
       for (const int batch : options.batches) {
-        programs.push_back(plan_network(network, std::string(kNetworkName), batch));
+        programs.push_back(plan_network(in_formats(network, options, batch), std::string(kNetworkName), batch));
       }
     }
     rows = rows_of_network(network, options);

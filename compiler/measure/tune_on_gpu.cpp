@@ -94,7 +94,8 @@ TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, 
   }
   const TuneOptions tune_options{.plans = plans, .budget_s = budget_s, .jobs = options.jobs};
   const std::string arch = measurer.device().arch;
-  const std::vector<Task> tasks = layer_tasks(network, options);
+  const TuningTasks tuning = tuning_tasks(network, options);
+  const std::vector<Task>& tasks = tuning.tasks;
   TunedNetwork tuned;
   tuned.kernels = tune_tasks(
       tasks, options, tune_options,

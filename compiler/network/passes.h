@@ -61,31 +61,29 @@ Rewritten remove_dead_channels(Network network);
 using StaysApart = std::function<bool(const std::string& op, const ConvLayer& layer, const Pool& pool)>;
 Rewritten fuse_pools(Network network, const StaysApart& stays_apart);
 
-// What a convolution reads, and what it writes and adds.
-struct ConvolutionFormats {
-  TensorFormat input, output;
-};
-using FormatsOf = std::function<ConvolutionFormats(const Operator& op, const ConvLayer& layer)>;
-
-// The last one: each tensor is in the format in which it is made, and where it is read in another, a Convert stands.
-// Convolutions have the formats that they are asked for, a concat along the channels that of its parts if it is the
-// same one, all others float32 in nchw, and so have the inputs and outputs of a network whose operators are not
-// separate. Without `formats` nothing changes.
-Rewritten assign_formats(Network network, const FormatsOf& formats);
-
 // What of a graph depends on the kernels that will be made for it.
 struct GraphChoices {
   StaysApart stays_apart;
-  FormatsOf formats;
 };
 
 // Called after each pass; `changes` 0 means that it left the network as it was. A dump of print(network) belongs here.
 using PassObserver = std::function<void(const std::string& pass, const Network& network, int changes)>;
 
 // Runs the passes in their order, and again until none finds anything more to do; of those later rounds the observer
-// hears only what changed something. Formats are assigned at the end. Without choices every pool goes into a
-// convolution that can, and all tensors are float32 in nchw. The network must be one that verify() finds no fault with,
-// and the result is one. A network without a graph is returned as it is.
+// hears only what changed something. Without choices every pool goes into a convolution that can. The network must be
+// one that verify() finds no fault with, and the result is one. A network without a graph is returned as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
+
+// What a convolution reads, and what it writes and adds.
+struct ConvolutionFormats {
+  TensorFormat input, output;
+};
+using FormatsOf = std::function<ConvolutionFormats(const Operator& op, const ConvLayer& layer)>;
+
+// Of a graph that is as simple as it gets, for the programs of a batch size: each tensor is in the format in which it
+// is made, and where it is read in another, a Convert stands. Convolutions have the formats that they are asked for, a
+// concat along the channels that of its parts if it is the same one, all others float32 in nchw, and so have the inputs
+// and outputs of a network whose operators are not separate. Without `formats` nothing changes.
+Rewritten assign_formats(Network network, const FormatsOf& formats);
 
 }  // namespace burin

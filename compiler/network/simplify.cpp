@@ -34,9 +34,6 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       if (observe && (first || changes > 0)) observe(pass.name, network, changes);
     }
   }
-  auto [formatted, conversions] = assign_formats(std::move(network), choices.formats);
-  network = std::move(formatted);
-  if (observe && choices.formats) observe("assign_formats", network, conversions);
   const std::vector<std::string> faults = verify(network);
   BURIN_CHECK(faults.empty(), "a simplified network is not legal: {}", faults.front());
   return network;

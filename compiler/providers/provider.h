@@ -70,6 +70,9 @@ class Provider {
 
   std::string_view name() const { return name_; }
 
+  // Whether it has a kernel for the task, if not for want of memory or registers.
+  virtual bool can_do(const Task& task) const = 0;
+
   // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
   virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }
 

@@ -118,7 +118,7 @@ TemplatePlan TemplateProvider::start(const Task& task) const {
   return plan;
 }
 
-bool TemplateProvider::takes(const Task& task) const {
+bool TemplateProvider::can_do(const Task& task) const {
   const auto is_plain = [](const KernelTensor& tensor) { return tensor.format().is_plain(); };
   const bool plain = std::ranges::all_of(task.reads, is_plain) && is_plain(task.writes);
   return (plain || knows_formats()) && can(task);
@@ -150,7 +150,7 @@ std::string TemplateProvider::brief(const std::string& text) const {
 }
 
 std::vector<Candidate> TemplateProvider::propose(const Task& task, const ProposeOptions& options) const {
-  if (!takes(task)) return {};
+  if (!can_do(task)) return {};
   if (!options.plan.empty()) return {with_choices(task, options.plan)};
   std::vector<Candidate> candidates = search(task, options);
   std::erase_if(candidates, [&](const Candidate& c) { return c.estimate.us >= options.worthwhile_us; });
@@ -190,7 +190,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
     refuse_choices(task, fmt::format("it is of {}, not of {}", printable(plan->template_name), name()));
   }
   if (const auto faults = faults_of(*plan, name()); !faults.empty()) refuse_choices(task, faults.front());
-  if (!takes(task)) refuse_choices(task, fmt::format("{} cannot compute it", name()));
+  if (!can_do(task)) refuse_choices(task, fmt::format("{} cannot compute it", name()));
   if (const TemplatePlan rebuilt = plan_as(task, *plan); rebuilt != *plan) {
     const std::string is = first_difference(text, print(rebuilt)), should = first_difference(print(rebuilt), text);
     refuse_choices(task,
@@ -234,6 +234,10 @@ bool has_one_format(const Task& task) {
          std::ranges::all_of(task.reads, [&](const KernelTensor& read) { return read.format() == format; });
 }
 
+std::int64_t place_words(const Task& task) {
+  return std::max(element_words(task.reads[0].layout), element_words(task.writes.layout));
+}
+
 void set_word_images(TemplatePlan& plan) {
   plan.launch().tile_images = std::max(images_together(plan.input().layout), images_together(plan.output().layout));
 }
@@ -241,7 +245,9 @@ void set_word_images(TemplatePlan& plan) {
 bool is_wide(const KernelTensor& tensor) { return tensor.alignment >= kWideAccessBytes; }
 
 void set_narrow(TemplatePlan& plan) {
-  for (KernelTensor* tensor : {&plan.input(), &plan.residual(), &plan.output()}) tensor->alignment = kWordBytes;
+  for (KernelTensor* tensor : {&plan.input(), &plan.residual(), &plan.output()}) {
+    tensor->alignment = words_together(tensor->layout) * kWordBytes;
+  }
 }
 
 void set_no_function(TemplatePlan& plan) { set_function(plan, 0, 0, 0); }

@@ -29,6 +29,7 @@ class TemplateProvider : public Provider {
  public:
   using Provider::Provider;
 
+  bool can_do(const Task& task) const final;
   void check_choices(const std::string& plan) const override;
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const final;
   std::string brief(const std::string& plan) const override;
@@ -44,7 +45,6 @@ class TemplateProvider : public Provider {
   virtual bool can(const Task& task) const = 0;
   // Whether it knows tensors of other element types and layouts; can() says which.
   virtual bool knows_formats() const { return false; }
-  bool takes(const Task& task) const;
   // Candidates for a task that it takes, the best first; what options.plan says does not count, and those that are not
   // worthwhile are taken out afterwards.
   virtual std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const = 0;
@@ -96,7 +96,9 @@ bool averages_image(const Task& task);
 // Whether four words may be accessed at once; and to say that they are not.
 bool is_wide(const KernelTensor& tensor);
 void set_narrow(TemplatePlan& plan);
-// A block has all images that share words.
+// Words that a kernel reads of one element, or writes.
+std::int64_t place_words(const Task& task);
+// A block has all images that lie side by side.
 void set_word_images(TemplatePlan& plan);
 
 // The constants of templates/kernels/function.def.

@@ -44,6 +44,7 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["in_word_images"] = images_together(plan.input().layout);
   values["out_word_images"] = images_together(plan.output().layout);
   values["residual_word_images"] = images_together(plan.residual().layout);
+  values["place_words"] = std::max(element_words(plan.input().layout), element_words(plan.output().layout));
   values["in_halves"] = static_cast<int>(plan.input().element);
   values["out_halves"] = static_cast<int>(plan.output().element);
   values["block_threads"] = plan.launch().threads;

@@ -1,4 +1,6 @@
 #include "compiler/tune/tune.h"
+#include "compiler/choose/choose.h"
+#include "compiler/program_tasks.h"
 
 #include <algorithm>
 #include <chrono>
@@ -187,6 +189,15 @@ class Tuner {
 };
 
 }  // namespace
+
+TuningTasks tuning_tasks(const Network& network, const CompileOptions& options) {
+  TuningTasks tuning;
+  for (const int batch : options.batches) {
+    const Network& formatted = tuning.networks.emplace_back(in_formats(network, options, batch));
+    for (Task& task : layer_tasks(formatted, options, batch)) tuning.tasks.push_back(std::move(task));
+  }
+  return tuning;
+}
 
 std::vector<TunedKernel> tune_tasks(const std::vector<Task>& tasks, const CompileOptions& options,
                                     const TuneOptions& tune_options, const CandidateCompiler& compile,

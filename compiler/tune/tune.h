@@ -4,6 +4,7 @@
 // Stands before compile_network(), which takes the candidates that come out of it. docs/pipeline.md tells how it goes.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,6 +33,13 @@ struct TuneProgress {
 
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
 using CandidateCompiler = std::function<Package(const Task& task, const Candidate& candidate)>;
+
+// What of a network is tuned, for each batch size.
+struct TuningTasks {
+  std::deque<Network> networks;  // that the tasks refer to
+  std::vector<Task> tasks;
+};
+TuningTasks tuning_tasks(const Network& network, const CompileOptions& options);
 
 // The fastest kernel for each task, in their order; those with the most work are measured first, and those that the
 // time did not suffice for are left out. The measurer's architecture is one of `options.archs`. `progress` may be

@@ -41,20 +41,20 @@ std::string unwritten_fault(const std::vector<float>& output, int batch) {
   return fmt::format("image {}: an element was not written, or is NaN", image);
 }
 
-// What the program was made by.
-GraphChoices choices_of(const Program& program) {
+// The graph that the program was made of.
+Network graph_of(const Program& program, Network network) {
   const auto find_step = [&program](const std::string& op) {
     return std::ranges::find_if(program.steps, [&](const Step& step) { return step.name == op; });
   };
-  return {// A pool that has a step of its own was compiled as one.
-          [=, &program](const std::string& op, const ConvLayer&, const Pool&) {
-            return find_step(op) != program.steps.end();
-          },
-          [=, &program](const Operator& op, const ConvLayer&) {
-            const auto step = find_step(op.name);
-            if (step == program.steps.end()) return ConvolutionFormats{};
-            return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
-          }};
+  const auto has_step = [=, &program](const std::string& op, const ConvLayer&, const Pool&) {
+    return find_step(op) != program.steps.end();  // a pool that has one was compiled so
+  };
+  const auto formats = [=, &program](const Operator& op, const ConvLayer&) {
+    const auto step = find_step(op.name);
+    if (step == program.steps.end()) return ConvolutionFormats{};
+    return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
+  };
+  return assign_formats(prepare_graph(std::move(network), std::nullopt, {has_step}), formats).network;
 }
 
 // Runs `work`; a fault of verification becomes the text.
@@ -216,8 +216,8 @@ class Verifier {
   void look_at_steps(VerifiedProgram& result, const Tensors& inputs, const Tensors& outputs) {
     const std::vector<Step>& steps = result.program->steps;
     begin(fmt::format("batch {} runs step by step", result.batch));
-    if (!compiled_) compiled_ = prepare_graph(reference_, std::nullopt, choices_of(*result.program));
-    StepComparison comparison(*compiled_, manifest_, *result.program, result.batch, result.images);
+    const Network compiled = graph_of(*result.program, reference_);
+    StepComparison comparison(compiled, manifest_, *result.program, result.batch, result.images);
     result.stepped = true;
     result.step_fault = fault_of([&] {
       const Tensors again = executor_.run(*result.program, result.batch, inputs, [&](const StepValues& values) {
@@ -240,7 +240,6 @@ class Verifier {
   Executor& executor_;
   const VerifyProgress& progress_;
   std::int64_t deepest_ = 0;
-  std::optional<Network> compiled_;  // as prepare_graph() left it
 };
 
 }  // namespace

@@ -20,14 +20,18 @@ BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent 
 struct WindowItem {
   bool exists;
   u32 channel, first_row, col;  // of the outputs
+  u32 part;                     // which of an element's words
   i32 top, left;                // where the first one's window begins
 };
+BURIN_DEVICE u32 word_of(u32 element, u32 part) { return element * place_words() + part; }
 
 BURIN_DEVICE WindowItem locate_item() {
-  const u32 number = block_of_image() * block_threads() + burin_dev_thread();
+  const u32 word = block_of_image() * block_threads() + burin_dev_thread();
+  const u32 number = word / place_words();
   const u32 thread_places = divide_up(out_rows(), thread_rows());
   WindowItem item;
   item.exists = number < channels() * thread_places * out_cols();
+  item.part = word % place_words();
   item.col = number % out_cols();
   item.first_row = number / out_cols() % thread_places * thread_rows();
   item.channel = number / (out_cols() * thread_places);
@@ -37,10 +41,10 @@ BURIN_DEVICE WindowItem locate_item() {
 }
 
 BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const Pair* results) {
-  const u32 word = (item.channel * out_rows() + item.first_row) * out_cols() + item.col;
+  const u32 first = (item.channel * out_rows() + item.first_row) * out_cols() + item.col;
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows() || item.first_row + i >= static_cast<u32>(out_rows())) continue;
-    store_pair(output_of(output, first_image()), word + i * out_cols(), results[i]);
+    store_pair(output_of(output, first_image()), word_of(first + i * out_cols(), item.part), results[i]);
   }
 }

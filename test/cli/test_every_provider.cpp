@@ -349,7 +349,8 @@ TEST_CASE(
   const burin::Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
   FakeDriver driver;
   MeasurerOnFakeGpu measurer(prepared);
-  const std::vector<burin::Task> tasks = layer_tasks(prepared, options);
+  const burin::TuningTasks tuning = tuning_tasks(prepared, options);
+  const std::vector<burin::Task>& tasks = tuning.tasks;
   options.tuned = tune_tasks(tasks, options, {.plans = 1},
                              [&](const burin::Task& task, const burin::Candidate& candidate) {
                                return with_fake_code(compile_candidate(task, candidate, options, "sm_90"));

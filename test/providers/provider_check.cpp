@@ -40,10 +40,18 @@ auto part_of(auto& buffer, const KernelTensor& tensor, int batch, const Provider
                                    static_cast<std::size_t>(tensor.spanned_words(batch)));
 }
 
-KernelTensor tensor_of(const Network& network, int index, TensorRole role, const ProviderCheck& check) {
+// Around tensors that cannot be slices there is nothing; around others, whole elements.
+ProviderCheck around(TensorLayout layout, ProviderCheck check) {
+  const int words = channels_together(layout) != 1 ? 0 : element_words(layout);
+  check.before *= words;
+  check.behind *= words;
+  return check;
+}
+
+KernelTensor tensor_of(const Network& network, int index, TensorRole role, const ProviderCheck& asked) {
   const Activations& activations = network.tensors[static_cast<std::size_t>(index)];
   KernelTensor tensor = whole_tensor(role, activations.shape, activations.format.element, activations.format.layout);
-  if (channels_together(tensor.layout) != 1) return tensor;  // it cannot be a slice
+  const ProviderCheck check = around(tensor.layout, asked);
   tensor.image_words = check.before + tensor.words() + check.behind;
   const bool wide =
       tensor.image_words * kWordBytes % kWideAccessBytes == 0 && check.before * kWordBytes % kWideAccessBytes == 0;
@@ -105,12 +113,7 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
     return network.tensors[static_cast<std::size_t>(tensor)];
   };
   const auto words_of = [&](int tensor) { return image_words(tensor_at(tensor).format, tensor_at(tensor).shape); };
-  // Around tensors that cannot be slices there is nothing.
-  const auto check_of = [&](int tensor) {
-    ProviderCheck check = asked;
-    if (channels_together(tensor_at(tensor).format.layout) != 1) check.before = check.behind = 0;
-    return check;
-  };
+  const auto check_of = [&](int tensor) { return around(tensor_at(tensor).format.layout, asked); };
   std::vector<std::vector<float>> buffers;
   std::vector<std::vector<double>> values;
   std::vector<std::span<const double>> inputs;
@@ -253,6 +256,7 @@ std::string check_everywhere(const OperatorCase& edge) {
   const Network network = network_of(edge);
   ProviderCheck check;
   check.tolerance = edge.tolerance;
+  if (edge.from.images_together() > 3 || edge.to.images_together() > 3) check.batches = {1, 9};
   std::string fault = check_operator(network, check);
   if (!fault.empty()) return fault;
   check.tuned_batch = 32;  // and in slices

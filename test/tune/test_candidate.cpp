@@ -38,7 +38,8 @@ TEST_CASE("candidate: a package of one kernel with the device's machine code") {
   const Network network = small_network();
   CompileOptions options = baked_alone();
   options.archs = {"sm_90", "sm_80"};
-  const std::vector<Task> tasks = layer_tasks(network, options);
+  const TuningTasks tuning = tuning_tasks(network, options);
+  const std::vector<Task>& tasks = tuning.tasks;
   const Candidate candidate = choose(tasks.at(0), options).candidate;
   const Package package = compile_candidate(tasks.at(0), candidate, options, "sm_90");
   CHECK(verify(package).empty());
@@ -62,7 +63,8 @@ TEST_CASE("candidate: tuning with real code, and the package keeps plan and evid
   TuneOptions tune_options;
   tune_options.plans = 2;
   CompileOptions options = baked_alone();
-  const std::vector<Task> tasks = layer_tasks(network, options);
+  const TuningTasks tuning = tuning_tasks(network, options);
+  const std::vector<Task>& tasks = tuning.tasks;
   options.tuned = tune_tasks(tasks, baked_alone(), tune_options,
                              [&](const Task& task, const Candidate& candidate) {
                                return compile_candidate(task, candidate, options, "sm_90");

@@ -50,7 +50,7 @@ std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, co
                               const CandidateCompiler& compile = fake_compile,
                               const CompileOptions& compile_options = baked_alone()) {
   const Network prepared = prepare_graph(network, std::nullopt, graph_choices(compile_options));
-  return tune_tasks(layer_tasks(prepared, compile_options), compile_options, options, compile, measurer, {});
+  return tune_tasks(tuning_tasks(prepared, compile_options).tasks, compile_options, options, compile, measurer, {});
 }
 
 std::vector<TunedKernel> tune(const Network& network, FakeMeasurer& measurer, const TuneOptions& options,
@@ -301,7 +301,7 @@ TEST_CASE("tune: progress counts up to the end") {
   FakeMeasurer measurer(network);
   std::vector<TuneProgress> seen;
   const CompileOptions options = baked_alone();
-  tune_tasks(layer_tasks(network, options), options, {.plans = 3, .jobs = 2}, fake_compile, measurer,
+  tune_tasks(tuning_tasks(network, options).tasks, options, {.plans = 3, .jobs = 2}, fake_compile, measurer,
              [&](const TuneProgress& state) { seen.push_back(state); });
   REQUIRE(static_cast<int>(seen.size()) == measurer.timings);
   for (const TuneProgress& state : seen) {
@@ -340,7 +340,8 @@ TEST_CASE("tune: candidates of every provider are measured, and the fastest one 
 TEST_CASE("tune: the first candidate is what the models choose") {
   const Network network = one_layer();
   const CompileOptions options;
-  const std::vector<Task> tasks = layer_tasks(network, options);
+  const TuningTasks tuning = tuning_tasks(network, options);
+  const std::vector<Task>& tasks = tuning.tasks;
   const Choice choice = choose(tasks.at(0), options);
   FakeMeasurer measurer(network);
   const TunedKernel tuned = tune(network, measurer, {}, options).at(0);
@@ -397,7 +398,8 @@ TEST_CASE("tune: fully connected layers, dense and sparse") {
     CHECK(tuned[0].candidate.provider == fastest);
     CompileOptions measured = options;
     measured.tuned = std::move(tuned);
-    const std::vector<Task> tasks = layer_tasks(network, measured);
+    const TuningTasks tuning = tuning_tasks(network, measured);
+    const std::vector<Task>& tasks = tuning.tasks;
     const Choice choice = choose(tasks.at(0), measured);
     CHECK(choice.candidate.provider == fastest);
     CHECK(choice.candidate.estimate.source == Estimate::Source::measured);

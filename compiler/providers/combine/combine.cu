@@ -6,7 +6,9 @@
 
 BURIN_DEVICE f32x4 load_other(const float* other, u32 word) {
   if (!per_channel() || plane() == 1) return load(vector(), other, bytes_of(word));
-  const float value = burin_dev_global_load(other, bytes_of(word / plane()));
+  const u32 first = word / plane() * place_words();
+  if (place_words() > 1) return load(vector(), other, bytes_of(first + word % place_words()));
+  const float value = burin_dev_global_load(other, bytes_of(first));
   return {value, value, value, value};
 }
 

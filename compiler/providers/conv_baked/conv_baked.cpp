@@ -86,20 +86,20 @@ void check_plan(const BakedPlan& plan, const Task& task, const SparsePattern& pa
   check_weights(plan, layer, pattern);
 }
 
-// A thread computes the images that share a word.
-bool can(const Task& task) {
-  const auto has_words = [](const KernelTensor& tensor) { return element_words(tensor.layout) == 1; };
-  return task.layer != nullptr && std::ranges::all_of(task.reads, has_words) && has_words(task.writes);
-}
-
 class ConvBakedProvider : public Provider {
  public:
   ConvBakedProvider() : Provider(kBakedProvider) {}
 
+  // A thread computes the images that share a word.
+  bool can_do(const Task& task) const override {
+    const auto has_words = [](const KernelTensor& tensor) { return element_words(tensor.layout) == 1; };
+    return task.layer != nullptr && std::ranges::all_of(task.reads, has_words) && has_words(task.writes);
+  }
+
   // It is launched, its multiply-adds are issued, its code and its tensors are fetched, each at a fraction of the rate
   // that it reaches.
   double most_us(const Task& task) const override {
-    if (!can(task)) return std::numeric_limits<double>::infinity();
+    if (!can_do(task)) return std::numeric_limits<double>::infinity();
     constexpr double kStarts = 1.3, kIssues = 4, kFetches = 3, kTransfers = 3;  // times what each takes at best
     const ArchSpec& arch = arch_of(task);
     const ConvShape& shape = task.layer->shape;
@@ -117,7 +117,7 @@ class ConvBakedProvider : public Provider {
   void check_choices(const std::string& plan) const override { parse_plan_constraints(plan); }
 
   std::vector<Candidate> propose(const Task& task, const ProposeOptions& options) const override {
-    if (!can(task)) return {};
+    if (!can_do(task)) return {};
     const SparsePattern pattern = analyse(*task.layer);
     std::vector<Candidate> candidates;
     for (BakedPlan& plan :

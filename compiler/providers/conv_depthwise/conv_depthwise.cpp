@@ -71,12 +71,14 @@ class ConvDepthwiseProvider : public TemplateProvider {
     const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
     const double loads = outputs / rows * rows_read * shape.kernel_w;
     return launch_time_us({.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
-                           .activation_bytes = kTransferLoss * activation_bytes(shape, task.batch),
+                           .activation_bytes = kTransferLoss * activation_bytes(task),
                            .uncovered = {}},
                           arch);
   }
+  bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
-    if (!is_plain_convolution(task)) return false;
+    if (task.layer == nullptr || task.activity_maps || task.precision == Precision::fp16x2 || !has_one_format(task))
+      return false;
     const ConvShape& shape = task.layer->shape;
     return shape.groups > 1 && shape.channels_per_group() == 1 && shape.kernel_h * shape.kernel_w <= kMaxTaps &&
            !shape.epilogue.pool;
@@ -98,7 +100,9 @@ class ConvDepthwiseProvider : public TemplateProvider {
                         {"out_rows", shape.out_h()},
                         {"thread_rows", rows},
                         {"outputs_per_channel", shape.outputs_per_group()}});
-    set_items(plan, std::int64_t{shape.out_channels} * ceil_div(shape.out_h(), rows) * shape.out_w());
+    set_items(plan,
+              std::int64_t{shape.out_channels} * ceil_div(shape.out_h(), rows) * shape.out_w() * place_words(task));
+    set_word_images(plan);
     plan.weights().run_words = std::int64_t{shape.out_channels} * pitch_of(shape);
     return plan;
   }

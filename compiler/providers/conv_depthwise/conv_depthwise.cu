@@ -12,16 +12,18 @@ constexpr u32 kMaxQuads = (kMaxTaps + 1 + kQuadWords - 1) / kQuadWords;
 BURIN_DEVICE i32 taps() { return kernel_rows() * kernel_cols(); }
 
 // All windows' values: neighbours in a column share rows, which the compiler loads once.
-BURIN_DEVICE float window_sum(const float* image, u32 plane, i32 top, i32 left, const float* filter) {
-  float sum = 0;
+BURIN_DEVICE Pair window_sum(const float* image, u32 plane, u32 part, i32 top, i32 left, const float* filter) {
+  Pair sum = {0, 0};
 #pragma unroll
   for (i32 tap = 0; tap < kMaxTaps; ++tap) {
     if (tap >= taps()) continue;
     const i32 y = top + tap / kernel_cols() * dilation_rows(), x = left + tap % kernel_cols() * dilation_cols();
     const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const float value = burin_dev_global_load(image, bytes_of(plane + row * in_cols() + col));
-    sum = __builtin_fmaf(row == y && col == x ? value : 0.0f, filter[tap], sum);
+    const Pair value = load_pair(image, word_of(plane + row * in_cols() + col, part));
+    const bool inside = row == y && col == x;
+    sum.first = __builtin_fmaf(inside ? value.first : 0.0f, filter[tap], sum.first);
+    sum.second = __builtin_fmaf(inside ? value.second : 0.0f, filter[tap], sum.second);
   }
   return sum;
 }
@@ -42,24 +44,22 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
   const u32 plane = item.channel / outputs_per_channel() * (in_rows() * in_cols());
-  float results[kMaxThreadRows];
+  Pair results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows()) continue;
-    results[i] = window_sum(image, plane, item.top + i * stride_rows(), item.left, filter) + filter[taps()];
+    const Pair sum = window_sum(image, plane, item.part, item.top + i * stride_rows(), item.left, filter);
+    const float bias = filter[taps()];
+    results[i] = {sum.first + bias, sum.second + bias};
     if (residual() && item.first_row + i < static_cast<u32>(out_rows())) {
-      const u32 word = (item.channel * out_rows() + item.first_row + i) * out_cols() + item.col;
-      results[i] += burin_dev_global_load(residual_of(other, first_image()), bytes_of(word));
+      const u32 element = (item.channel * out_rows() + item.first_row + i) * out_cols() + item.col;
+      const Pair added = load_pair(residual_of(other, first_image()), word_of(element, item.part));
+      results[i] = {results[i].first + added.first, results[i].second + added.second};
     }
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i < thread_rows()) results[i] = apply(results[i]);
+    if (i < thread_rows()) results[i] = {apply(results[i].first), apply(results[i].second)};
   }
-  Pair stored[kMaxThreadRows];
-#pragma unroll
-  for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i < thread_rows()) stored[i] = {results[i], results[i]};
-  }
-  store_rows(output, item, stored);
+  store_rows(output, item, results);
 }

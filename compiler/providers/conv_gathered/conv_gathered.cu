@@ -82,9 +82,26 @@ BURIN_DEVICE Tile tile_at(u32 number) {
 // A thread copies the same pixels of the patch in every chunk: of one channel in so many, or several of each channel.
 BURIN_DEVICE u32 channel_lanes() { return patch_pixels() < block_threads() ? block_threads() / patch_pixels() : 1; }
 BURIN_DEVICE u32 slots() { return divide_up(patch_pixels(), block_threads()); }
-BURIN_DEVICE u32 channel_lane() { return slots() == 1 ? burin_dev_thread() / patch_pixels() : 0; }
-BURIN_DEVICE u32 patch_pixel(u32 slot) {
-  return slots() == 1 ? burin_dev_thread() % patch_pixels() : burin_dev_thread() + slot * block_threads();
+
+// The thread's part of all copies.
+struct Copier {
+  u32 thread_bytes;        // of a run that all threads copy
+  u32 lane;                // which channel of so many
+  u32 pixels[kMaxSlots];   // of the patch; beyond it there is none
+  u32 targets[kMaxSlots];  // bytes of a buffer
+};
+BURIN_DEVICE Copier copier_of_thread() {
+  const u32 thread = burin_dev_thread();
+  Copier copier;
+  copier.thread_bytes = thread * kQuadBytes;
+  copier.lane = slots() == 1 ? thread / patch_pixels() : 0;
+#pragma unroll
+  for (u32 i = 0; i < kMaxSlots; ++i) {
+    if (i >= slots()) continue;
+    copier.pixels[i] = slots() == 1 ? thread % patch_pixels() : thread + i * block_threads();
+    copier.targets[i] = (copier.lane * channel_pitch() + copier.pixels[i]) * kOctetBytes;
+  }
+  return copier;
 }
 
 // Where the thread finds its pixels of a tile.
@@ -93,14 +110,14 @@ struct Sources {
   i32 place[kMaxSlots];   // bytes, of a channel
   u32 inside[kMaxSlots];  // whether the pixel is one of the image
 };
-BURIN_DEVICE Sources sources_of(const float* input, const Tile& tile) {
+BURIN_DEVICE Sources sources_of(const Copier& copier, const float* input, const Tile& tile) {
   Sources sources;
-  const u32 channel = group_of_block() * group_channels() + channel_lane();
+  const u32 channel = group_of_block() * group_channels() + copier.lane;
   sources.channels = input_of(input, tile.image) + static_cast<i64>(channel) * (in_plane_bytes() / kWordBytes);
 #pragma unroll
   for (u32 i = 0; i < kMaxSlots; ++i) {
     if (i >= slots()) continue;
-    const u32 pixel = patch_pixel(i);
+    const u32 pixel = copier.pixels[i];
     const i32 y = static_cast<i32>(tile.row * stride_rows() + pixel / patch_cols() * patch_step_rows()) - pad_top();
     const i32 x = static_cast<i32>(tile.col * stride_cols() + pixel % patch_cols() * patch_step_cols()) - pad_left();
     sources.inside[i] =
@@ -110,38 +127,40 @@ BURIN_DEVICE Sources sources_of(const float* input, const Tile& tile) {
   return sources;
 }
 
-BURIN_DEVICE void copy_run(u32 target, const float* source, u32 bytes) {
-  const u32 thread_bytes = burin_dev_thread() * kQuadBytes;
+BURIN_DEVICE void copy_run(const Copier& copier, u32 target, const float* source, u32 bytes) {
+  const u32 step = block_threads() * kQuadBytes;
 #pragma unroll
-  for (u32 first = 0; first < bytes; first += block_threads() * kQuadBytes) {
-    if (first + block_threads() * kQuadBytes > bytes && first + thread_bytes >= bytes) continue;
-    burin_dev_copy_async4(target + thread_bytes, first, source, static_cast<i64>(thread_bytes) + first, 1);
+  for (u32 first = 0; first < bytes; first += step) {
+    if (first + step > bytes && copier.thread_bytes >= bytes - first) continue;
+    burin_dev_copy_async4(target + copier.thread_bytes, first, source, static_cast<i64>(copier.thread_bytes) + first,
+                          1);
   }
 }
 BURIN_DEVICE const float* panels_of_block(const float* weights) {
   return weights + static_cast<i64>(set_of_block() * chunks()) * (panel_bytes() / kWordBytes);
 }
-BURIN_DEVICE void copy_panel(const float* panels, u32 chunk, u32 buffer) {
+BURIN_DEVICE void copy_panel(const Copier& copier, const float* panels, u32 chunk, u32 buffer) {
   if (keeps_panels()) return;
-  copy_run(buffer + activation_bytes(), panels + static_cast<i64>(chunk) * (panel_bytes() / kWordBytes), panel_bytes());
+  copy_run(copier, buffer + activation_bytes(), panels + static_cast<i64>(chunk) * (panel_bytes() / kWordBytes),
+           panel_bytes());
 }
 
-BURIN_DEVICE void copy_activations(const Sources& sources, u32 chunk, u32 buffer) {
-  const u32 first = chunk * chunk_channels(), lane = channel_lane();
+BURIN_DEVICE void copy_activations(const Copier& copier, const Sources& sources, u32 chunk, u32 buffer) {
+  const u32 first = chunk * chunk_channels();
   const float* channels = sources.channels + static_cast<i64>(first) * (in_plane_bytes() / kWordBytes);
 #pragma unroll
-  for (u32 channel = 0; channel < static_cast<u32>(chunk_channels()); channel += channel_lanes()) {
-    const bool sure =
-        channel + channel_lanes() <= static_cast<u32>(chunk_channels()) && group_channels() % chunk_channels() == 0;
-    const bool exists = sure || (channel + lane < static_cast<u32>(chunk_channels()) &&
-                                 first + channel + lane < static_cast<u32>(group_channels()));
+  for (u32 i = 0; i < kMaxSlots; ++i) {
+    if (i >= slots()) continue;
+    const bool has_pixel = slots() == 1 ? copier.lane < channel_lanes() : copier.pixels[i] < patch_pixels();
+    if (!has_pixel) continue;
 #pragma unroll
-    for (u32 i = 0; i < kMaxSlots; ++i) {
-      if (i >= slots()) continue;
-      const bool has_pixel = slots() == 1 ? lane < channel_lanes() : patch_pixel(i) < patch_pixels();
-      if (!exists || !has_pixel) continue;
-      const u32 target = (lane * channel_pitch() + patch_pixel(i)) * kOctetBytes;
-      burin_dev_copy_async4(buffer + target, channel * channel_pitch() * kOctetBytes, channels,
+    for (u32 channel = 0; channel < static_cast<u32>(chunk_channels()); channel += channel_lanes()) {
+      const bool sure =
+          channel + channel_lanes() <= static_cast<u32>(chunk_channels()) && group_channels() % chunk_channels() == 0;
+      const bool exists = sure || (channel + copier.lane < static_cast<u32>(chunk_channels()) &&
+                                   first + channel + copier.lane < static_cast<u32>(group_channels()));
+      if (!exists) continue;
+      burin_dev_copy_async4(buffer + copier.targets[i], channel * channel_pitch() * kOctetBytes, channels,
                             static_cast<i64>(sources.place[i]) + static_cast<i64>(channel) * in_plane_bytes(),
                             sources.inside[i]);
     }
@@ -285,30 +304,33 @@ BURIN_DEVICE void add_splits(const Warp& warp, Sums& sums) {
 // The exchange: words of two images come from the lanes that have them as sums, and all eight images of a pixel go to
 // one lane. For each row of the block, for each pixel of the tile, eight halves.
 //
-// visit(byte of the exchange, whether it is stored, byte of the output) for each of the thread's rows and pixels.
-constexpr u32 kOctetsAtOnce = 4;
+// visit(byte of the exchange, whether it is stored, its number in the image) for each of the thread's rows and pixels.
+constexpr u32 kOctetsAtOnce = 8;
 template <typename Visit>
-BURIN_DEVICE void for_each_octet(const Tile& tile, Visit visit) {
+BURIN_DEVICE void for_each_octet(const Tile& tile, u32 thread, Visit visit) {
   const u32 octets = block_rows() * tile_pixels();
 #pragma unroll kOctetsAtOnce
-  for (u32 octet = burin_dev_thread(); octet < octets; octet += block_threads()) {
+  for (u32 first = 0; first < octets; first += block_threads()) {
+    const u32 octet = first + thread;
+    if (first + block_threads() > octets && octet >= octets) continue;
     const u32 block_row = octet / tile_pixels(), pixel = octet % tile_pixels();
     const u32 row = tile.row + pixel / tile_cols(), col = tile.col + pixel % tile_cols();
     const u32 channel = burin_dev_shared_load_word(kSharedStart + block_row * kRowBytes, 0);
     const bool exists =
         channel != kNoChannel && row < static_cast<u32>(out_rows()) && col < static_cast<u32>(out_cols());
-    const i64 place = static_cast<i64>(channel) * out_plane() + row * out_cols() + col;
-    visit(exchange_start() + octet * kOctetBytes, exists, place * kOctetBytes);
+    visit(exchange_start() + octet * kOctetBytes, exists, channel * out_plane() + row * out_cols() + col);
   }
 }
 
 BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, const float* other, float* output) {
   add_splits(warp, sums);
+  const u32 thread = burin_dev_thread();
   if (residual()) {
     const float* added = residual_of(other, tile.image);
-    for_each_octet(tile, [&](u32 place, bool exists, i64 octet) BURIN_INLINED {
+    for_each_octet(tile, thread, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
       const f32x4 zeros = {0, 0, 0, 0};
-      burin_dev_shared_store4(place, 0, exists ? burin_dev_global_load4(added, octet) : zeros);
+      burin_dev_shared_store4(place, 0,
+                              exists ? burin_dev_global_load4(added, static_cast<i64>(octet) * kOctetBytes) : zeros);
     });
     burin_dev_barrier();
   }
@@ -337,8 +359,10 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, const f
   }
   burin_dev_barrier();
   float* made = output_of(output, tile.image);
-  for_each_octet(tile, [&](u32 place, bool exists, i64 octet) BURIN_INLINED {
-    if (exists) burin_dev_global_store4(made, octet, burin_dev_shared_load4(place, 0));
+  for_each_octet(tile, thread, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
+    if (exists) {
+      burin_dev_global_store4(made, static_cast<i64>(octet) * kOctetBytes, burin_dev_shared_load4(place, 0));
+    }
   });
 }
 
@@ -350,11 +374,12 @@ struct Cursor {
 BURIN_DEVICE bool exists(const Cursor& cursor, i32 batch) {
   return cursor.tile < tiles() && tile_at(cursor.tile).image < static_cast<u32>(batch);
 }
-BURIN_DEVICE void copy_next(Cursor& cursor, const float* input, const float* panels, u32 buffer, i32 batch) {
-  if (cursor.chunk == 0 && exists(cursor, batch)) cursor.sources = sources_of(input, tile_at(cursor.tile));
+BURIN_DEVICE void copy_next(const Copier& copier, Cursor& cursor, const float* input, const float* panels, u32 buffer,
+                            i32 batch) {
   if (!exists(cursor, batch)) return;
-  copy_activations(cursor.sources, cursor.chunk, buffer);
-  copy_panel(panels, cursor.chunk, buffer);
+  if (cursor.chunk == 0) cursor.sources = sources_of(copier, input, tile_at(cursor.tile));
+  copy_activations(copier, cursor.sources, cursor.chunk, buffer);
+  copy_panel(copier, panels, cursor.chunk, buffer);
   if (++cursor.chunk < chunks()) return;
   cursor.chunk = 0;
   cursor.tile += set_blocks();
@@ -365,8 +390,9 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   const float* panels = panels_of_block(weights);
   const float* rows = weights + static_cast<i64>(sets() * chunks()) * (panel_bytes() / kWordBytes) +
                       set_of_block() * block_rows() * (kRowBytes / kWordBytes);
-  copy_run(kSharedStart, rows, block_rows() * kRowBytes);
-  if (keeps_panels()) copy_run(kept_start(), panels, chunks() * panel_bytes());
+  const Copier copier = copier_of_thread();
+  copy_run(copier, kSharedStart, rows, block_rows() * kRowBytes);
+  if (keeps_panels()) copy_run(copier, kept_start(), panels, chunks() * panel_bytes());
   Sums sums;
   for_each_sum([&](u32 tile, u32 pixel) BURIN_INLINED { sums.of[tile][pixel] = {0, 0, 0, 0}; });
   burin_dev_await_launch();
@@ -377,7 +403,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
                          BURIN_INLINED { return buffer == last_buffer ? buffers_start() : buffer + buffer_bytes(); };
 #pragma unroll
   for (u32 i = 0; i < ahead(); ++i) {
-    copy_next(next, input, panels, empty, batch);
+    copy_next(copier, next, input, panels, empty, batch);
     burin_dev_copy_commit();
     empty = after(empty);
   }
@@ -391,7 +417,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
       burin_dev_copy_wait(ahead() - 1);
       burin_dev_barrier();
-      copy_next(next, input, panels, empty, batch);
+      copy_next(copier, next, input, panels, empty, batch);
       burin_dev_copy_commit();
       empty = after(empty);
       const u32 panel = keeps_panels() ? kept_start() + chunk * panel_bytes() : filled + activation_bytes();

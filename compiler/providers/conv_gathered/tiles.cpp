@@ -265,7 +265,7 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   const double bytes = static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes) +
                        (tiles.keeps_panels != 0 ? 0 : static_cast<double>(tiles.panel_words(steps.most) * kWordBytes));
   const double intake = bytes / kIntakeBytesPerClock;
-  const double waiting = kLatencyClocks / tiles.ahead() / resident;
+  const double waiting = (kLatencyClocks + intake) / tiles.ahead() / resident;
   const double slowest = std::max({busy, intake, waiting});
   const double chunk = slowest + kOverlapLoss * (busy + intake - std::min(busy + intake, slowest));
   const bool residual = shape.epilogue.residual;

@@ -26,11 +26,15 @@ class ConvertProvider : public PlainProvider {
     const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
     // A block's threads count the filling of a tensor whose channels lie in fours, too, where it is written.
     const std::int64_t items = writes_fours ? task.writes.words() : values_of(task.output);
-    set_pieces(plan, task, items, to_halves || from_halves, chosen);
+    set_pieces(plan, task, items, (to_halves || from_halves) && place_words(task) == 1, chosen);
     // Tensors of fours are said to be aligned whether or not four words are accessed at once.
     if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
     if (writes_fours) plan.output().alignment = output_alignment;
-    if (to_halves || from_halves) plan.launch().tile_images = 2;
+    if (place_words(task) > 1) {  // an element of eight images at once
+      set_narrow(plan);
+      plan.output().alignment = words_together(task.writes.layout) * kWordBytes;
+    }
+    set_word_images(plan);
     return plan;
   }
 };

@@ -2,11 +2,13 @@
 // it loads before it stores any.
 //
 // Between float32 and halves a block has the two images that share words: a piece is one or four words of halves, and
-// as many of each image. Between nchw and nchw4 a piece is one float.
+// as many of each image; or the eight images that lie side by side: a piece is an element of all of them. Between nchw
+// and nchw4 a piece is one float.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
 #include "templates/kernels/pieces.h"
 
-constexpr u32 kChannelsTogether = 4;
+constexpr u32 kChannelsTogether = 4, kOctetImages = 8;
+
 BURIN_DEVICE void make_halves(const float* first, const float* second, float* to) {
   f32x4 low[kMaxSteps], high[kMaxSteps];
   move_pieces(
@@ -50,11 +52,52 @@ BURIN_DEVICE void move_fours(const float* from, float* to) {
               });
 }
 
+// An element of eight images.
+struct Octet {
+  float of[kOctetImages];
+};
+BURIN_DEVICE void make_octets(const float* input, float* output, u32 image, u32 last) {
+  Octet octets[kMaxSteps];
+  move_pieces(
+      [&](i32 i, u32 element) BURIN_INLINED {
+#pragma unroll
+        for (u32 n = 0; n < kOctetImages; ++n) {
+          octets[i].of[n] = burin_dev_global_load(input_of(input, at_most(image + n, last)), bytes_of(element));
+        }
+      },
+      [&](i32 i, u32 element) BURIN_INLINED {
+        const float(&x)[kOctetImages] = octets[i].of;
+        const Values values = {{x[0], x[2], x[4], x[6]}, {x[1], x[3], x[5], x[7]}};
+        burin_dev_global_store4(output_of(output, image), bytes_of(element * kQuadWords),
+                                words_of(values, out_halves()));
+      });
+}
+BURIN_DEVICE void read_octets(const float* input, float* output, u32 image, u32 last) {
+  f32x4 words[kMaxSteps];
+  move_pieces(
+      [&](i32 i, u32 element)
+          BURIN_INLINED { words[i] = burin_dev_global_load4(input_of(input, image), bytes_of(element * kQuadWords)); },
+      [&](i32 i, u32 element) BURIN_INLINED {
+        const Values values = values_of(words[i], in_halves());
+#pragma unroll
+        for (u32 n = 0; n < kOctetImages; ++n) {
+          const float value = n % 2 == 0 ? values.first[n / 2] : values.second[n / 2];
+          if (image + n <= last) burin_dev_global_store(output_of(output, image + n), bytes_of(element), value);
+        }
+      });
+}
+
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
   burin_dev_await_launch();
   const u32 image = first_image();
   const u32 last = batch - 1;
-  if (out_halves() != kFloats) {
+  if (place_words() > 1) {
+    if (out_halves() != kFloats) {
+      make_octets(input, output, image, last);
+    } else {
+      read_octets(input, output, image, last);
+    }
+  } else if (out_halves() != kFloats) {
     make_halves(input_of(input, image), input_of(input, at_most(image + 1, last)), output_of(output, image));
   } else if (in_halves() != kFloats) {
     read_halves(input_of(input, image), output_of(output, image),

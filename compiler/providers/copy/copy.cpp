@@ -21,7 +21,7 @@ struct Box {
   float value = 0;  // where there is no input
 };
 
-// Words from one step along each axis to the next.
+// Elements from one step along each axis to the next.
 Shape strides_of(const Shape& shape) {
   Shape strides(shape.size(), 1);
   for (std::size_t axis = shape.size() - 1; axis > 0; --axis) strides[axis - 1] = strides[axis] * shape[axis];
@@ -47,12 +47,23 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
   return result;
 }
 
+// A box of elements as one of their words.
+Box in_words(Box box, const Task& task) {
+  const std::int64_t words = place_words(task);
+  for (Axis& axis : box.axes) {
+    axis.in_stride *= words;
+    axis.out_stride *= words;
+  }
+  box.axes.push_back({words, words, 0, 1, 1});
+  return box;
+}
+
 Box box_of(const Pad& op, const Task& task) {
   const Shape &from = task.inputs[0], &to = task.output, in = strides_of(from), out = strides_of(to);
   const std::array<std::int64_t, 3> before = {0, op.pad.top, op.pad.left};
   Box box{.axes = {}, .value = op.value};
   for (std::size_t i = 0; i < to.size(); ++i) box.axes.push_back({to[i], from[i], before[i], in[i], out[i]});
-  return box;
+  return in_words(box, task);
 }
 
 Box box_of(const Transpose& op, const Task& task) {
@@ -61,7 +72,7 @@ Box box_of(const Transpose& op, const Task& task) {
   for (std::size_t i = 0; i < to.size(); ++i) {
     box.axes.push_back({to[i], to[i], 0, in[static_cast<std::size_t>(op.order[i])], out[i]});
   }
-  return box;
+  return in_words(box, task);
 }
 
 // The same words in runs of the same length.

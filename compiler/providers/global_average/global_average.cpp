@@ -16,11 +16,11 @@ class GlobalAverageProvider : public PlainProvider {
   }
   TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     TemplatePlan plan = start(task);
-    const std::int64_t channels = task.inputs[0][0], plane = values_of(task.inputs[0], 1);
-    const bool vectors = plane % kVectorWords == 0 && is_wide(plan.input());
+    const std::int64_t channels = task.inputs[0][0], elements = values_of(task.inputs[0], 1) * place_words(task);
+    const bool vectors = elements % kVectorWords == 0 && is_wide(plan.input());
     if (!vectors) plan.input().alignment = kWordBytes;
     plan.output().alignment = kWordBytes;
-    set_integers(plan, {{"channels", channels}, {"plane", plane}, {"vector", vectors ? kVectorWords : 1}});
+    set_integers(plan, {{"channels", channels}, {"elements", elements}, {"vector", vectors ? kVectorWords : 1}});
     constexpr int kWarpsOfBlock = 4;  // few, so that the channels of one image reach many multiprocessors
     plan.launch().threads = kWarpsOfBlock * kWarpSize;
     plan.launch().tiles_per_image = ceil_div(channels, kWarpsOfBlock);

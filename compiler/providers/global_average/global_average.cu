@@ -5,9 +5,9 @@
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 
 // The mean of a plane whose words the threads of a warp have added up.
+BURIN_DEVICE float mean_of(float mine) { return warp_sum(mine) * (1.0f / (elements() / place_words())); }
 BURIN_DEVICE float mean_of(f32x4 sum) {
-  const float mine = vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0];
-  return warp_sum(mine) * (1.0f / plane());
+  return mean_of(vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0]);
 }
 BURIN_DEVICE void store_mean(float* output, u32 image, u32 channel, float mean) {
   burin_dev_global_store(output_of(output, image), bytes_of(channel), mean);
@@ -18,7 +18,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
   const u32 wanted = block_of_image() * (block_threads() / kWarpThreads) + thread / kWarpThreads;
   const u32 channel = at_most(wanted, channels() - 1);
-  const u32 pieces = plane() / vector();
+  const u32 pieces = elements() / vector();
   const float* image = input_of(input, first_image());
   Values sum = {{0, 0, 0, 0}, {0, 0, 0, 0}};
   const u32 rounds = divide_up(pieces, kWarpThreads * kAtOnce);
@@ -29,7 +29,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
     for (u32 i = 0; i < kAtOnce; ++i) {
       if (rounds == 1 && i * kWarpThreads >= pieces) continue;
       const u32 piece = (round * kAtOnce + i) * kWarpThreads + lane;
-      values[i] = load(vector(), image, bytes_of(channel * plane() + at_most(piece, pieces - 1) * vector()));
+      values[i] = load(vector(), image, bytes_of(channel * elements() + at_most(piece, pieces - 1) * vector()));
     }
 #pragma unroll
     for (u32 i = 0; i < kAtOnce; ++i) {
@@ -40,11 +40,19 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
       sum = {sum.first + added.first, sum.second + added.second};
     }
   }
-  const float first = mean_of(sum.first);
-  if (lane == 0 && wanted < channels()) store_mean(output, first_image(), channel, first);
-  if (in_halves() == kFloats) return;
-  const float second = mean_of(sum.second);
-  if (lane == 0 && wanted < channels() && first_image() + 1 < static_cast<u32>(batch)) {
-    store_mean(output, first_image() + 1, channel, second);
+  const auto store = [&](u32 of_images, float mean) BURIN_INLINED {
+    const u32 stored = first_image() + of_images;
+    if (lane == 0 && wanted < channels() && stored < static_cast<u32>(batch)) store_mean(output, stored, channel, mean);
+  };
+  if (place_words() == 1) {
+    store(0, mean_of(sum.first));
+    if (in_halves() != kFloats) store(1, mean_of(sum.second));
+    return;
+  }
+  // A piece is an element of eight images.
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    store(2 * i, mean_of(sum.first[i]));
+    store(2 * i + 1, mean_of(sum.second[i]));
   }
 }
