@@ -133,7 +133,7 @@ struct ImageShape {
   int channels = 0, height = 0, width = 0;
   int channels_together = 1;      // 1; 4: "nchw4"
   int alignment = sizeof(float);  // bytes: what the tensor's address must be a multiple of
-  int images_together = 1;        // 1; 2: "n2chw", which all tensors of f16 and bf16 have
+  int images_together = 1;        // 1; of f16 and bf16, 2 ("n2chw") or 8 ("n8chw")
   Element element = Element::f32;
   // Where it is a slice of a larger tensor, elements from one image, or group of images that lie side by side, to the
   // next; else 0.

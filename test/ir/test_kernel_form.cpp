@@ -246,11 +246,9 @@ TEST_CASE("kernel form: an image has as many words as the layout gives it") {
 
 TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.element = ElementType::bf16; }) ==
-        Faults{"the tensor 'residual' holds bf16 in nchw: 2 values of its type to a word of 4 bytes, 1 image of the "
-               "layout"});
+        Faults{"the tensor 'residual' holds bf16 in nchw: n2chw and n8chw hold halves, the others float32"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
-        Faults{"the tensor 'residual' holds f32 in n2chw: 1 value of its type to a word of 4 bytes, 2 images of the "
-               "layout"});
+        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw and n8chw hold halves, the others float32"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
           t.element = ElementType::f16;
           t.layout = TensorLayout::n2chw;
@@ -286,8 +284,8 @@ TEST_CASE("kernel form: alignments that cannot be") {
                           t.layout = TensorLayout::nchw4;
                           t.alignment = alignment;
                         }) ==
-          Faults{fmt::format("the tensor 'residual' is aligned to {} bytes, and 4 channels of a pixel, 16 bytes, are "
-                             "accessed at once in nchw4",
+          Faults{fmt::format("the tensor 'residual' is aligned to {} bytes, and 16 bytes of a pixel are accessed at "
+                             "once in nchw4",
                              alignment)});
   }
   for (const int alignment : {16, 256}) {
@@ -328,7 +326,8 @@ TEST_CASE("kernel form: slices of larger tensors lie in nchw") {
                         t.layout = TensorLayout::nchw4;
                         t.alignment = 16;
                       }) ==
-        Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw or n2chw and not in nchw4"});
+        Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in "
+               "nchw4"});
 }
 
 TEST_CASE("kernel form: activity maps that cannot be") {

@@ -52,6 +52,20 @@ TEST_CASE("tensor layout: n2chw has an element of two images side by side") {
   CHECK(place_of(TensorLayout::n2chw, 2, 1, 2, 12) == TensorPlace{2, 1, 0, 0});
 }
 
+TEST_CASE("tensor layout: n8chw has an element of eight images side by side") {
+  // Nine images of one channel and 1 x 2 pixels: image n has the values 10 n and 10 n + 1.
+  std::vector<float> nchw;
+  for (int n = 0; n < 9; ++n) nchw.insert(nchw.end(), {10.0F * n, 10.0F * n + 1});
+  const std::vector<float> packed = {0,  10, 20, 30, 40, 50, 60, 70, 1,  11, 21, 31, 41, 51, 61, 71,
+                                     80, -1, -1, -1, -1, -1, -1, -1, 81, -1, -1, -1, -1, -1, -1, -1};
+  CHECK(from_nchw(TensorLayout::n8chw, nchw, 1, 1, 2, -1) == packed);
+  CHECK(to_nchw(TensorLayout::n8chw, packed, 1, 1, 2, 9) == nchw);
+  CHECK(place_of(TensorLayout::n8chw, 1, 1, 2, 11) == TensorPlace{3, 0, 0, 1});
+  // Two words to each pair of images' values: four words an element.
+  CHECK(image_words({ElementType::f16, TensorLayout::n8chw}, {5, 3, 7}) == 5 * 3 * 7 * 4);
+  CHECK(image_words({ElementType::f16, TensorLayout::n2chw}, {5, 3, 7}) == 5 * 3 * 7);
+}
+
 TEST_CASE("tensor layout: filling channels get what is asked for, and nothing else does") {
   for (int channels = 1; channels <= 9; ++channels) {
     const std::vector<float> nchw = numbered(std::int64_t{kImages} * channels * kRows * kCols);
@@ -107,5 +121,5 @@ TEST_CASE("tensor layout: names") {
   for (const TensorLayout layout : kTensorLayouts) CHECK(parse_enum<TensorLayout>(to_string(layout)) == layout);
   for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44"})
     CHECK_FALSE(parse_enum<TensorLayout>(other));
-  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw");
+  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8chw");
 }

@@ -346,7 +346,7 @@ TEST_CASE("launch: a grid of pairs of images") {
 }
 
 TEST_CASE("image_shape: a value lies where the layout has it") {
-  for (const TensorLayout layout : {TensorLayout::nchw, TensorLayout::nchw4}) {
+  for (const TensorLayout layout : kTensorLayouts) {
     for (int channels = 1; channels <= 9; ++channels) {
       const ImageShape shape{.channels = channels,
                              .height = 2,
