@@ -322,10 +322,11 @@ Comparison compare_each(std::span<const float> output, std::span<const double> r
     const double tolerance = tolerance_at(i);
     const bool too_large = element != ElementType::f32 && std::isinf(output[i]) &&
                            std::copysign(1.0, output[i]) * reference[i] + tolerance >= largest;
-    const double error = too_large ? 0 : std::abs(output[i] - reference[i]);
+    const bool is_infinite = too_large || (std::isinf(output[i]) && output[i] == reference[i]);
+    const double error = is_infinite ? 0 : std::abs(output[i] - reference[i]);
     const double ratio = std::isfinite(error) ? error / tolerance : kInfinity;  // NaN compares with nothing
     error_squares += error * error;
-    if (!too_large) reference_squares += reference[i] * reference[i];
+    if (!is_infinite) reference_squares += reference[i] * reference[i];
     if (ratio > result.worst_ratio) {
       result.worst_ratio = ratio;
       result.worst_index = static_cast<std::int64_t>(i);

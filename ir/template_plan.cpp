@@ -58,8 +58,10 @@ ElementType stored_weights(const TemplatePlan& plan) {
 std::string describe(const TemplatePlan& plan) {
   const LaunchGeometry& launch = plan.launch();
   const std::string images = launch.tile_images == 1 ? "an image" : fmt::format("{} images", launch.tile_images);
+  // That weights are what tensors are goes without saying.
   const ElementType weights = stored_weights(plan);
-  const std::string_view halves = weights == plan.input().element ? "" : to_string(precision_of(weights));
+  const bool differ = weights != ElementType::f32 && weights != plan.input().element;
+  const std::string_view halves = differ ? to_string(precision_of(weights)) : "";
   return fmt::format("{}{}{}, {} block{} of {} for {}", plan.template_name, halves.empty() ? "" : " ", halves,
                      launch.tiles_per_image, launch.tiles_per_image == 1 ? "" : "s", launch.threads, images) +
          (launch.cluster_tiles == 1 ? "" : fmt::format(", clusters of {}", launch.cluster_tiles));

@@ -113,12 +113,21 @@ std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) 
   return candidates;
 }
 
-// Follows the precision and the layouts, but for a convolution that nobody may compute so: it gets FP32.
+// Follows the precision and the layouts; where nobody may compute so, a provider that was asked for gets halves as it
+// knows them, and others FP32.
 ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch) {
-  const Task task = task_of(op, layer, batch, options);
-  const std::vector<const Provider*> allowed = allowed_providers(task, options);
-  if (std::ranges::none_of(allowed, [&](const Provider* provider) { return provider->can_do(task); })) return {};
-  return {task.reads[0].format(), task.writes.format()};
+  CompileOptions tried = options;
+  std::vector<std::optional<TensorLayout>> layouts = {options.layout};
+  if (options.kernels.of(layer.name) != kAutoKind) layouts.emplace_back(TensorLayout::n8chw);
+  for (const std::optional<TensorLayout> layout : layouts) {
+    tried.layout = layout;
+    const Task task = task_of(op, layer, batch, tried);
+    const auto can_do = [&](const Provider* provider) { return provider->can_do(task); };
+    if (std::ranges::any_of(allowed_providers(task, options), can_do)) {
+      return {task.reads[0].format(), task.writes.format()};
+    }
+  }
+  return {};
 }
 
 // Whether tensors of halves have eight images side by side, which makes no sense where most of them are filling.

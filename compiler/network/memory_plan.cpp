@@ -42,8 +42,8 @@ bool moves_nothing(const Operator& op) {
 // Which tensors of a graph lie within others, so that Concat, Reshape and Identity move nothing.
 //
 // A Reshape's output lies where its input does. An input of a Concat lies in the concat's output, at its channels'
-// offset, unless it is an input or output of the network, lies in another concat already (or in this one), the concat
-// is along an inner axis. Such an input is copied there.
+// offset, unless it is an input or output of the network, or lies in another concat already (or in this one), or the
+// concat is along an inner axis. Such an input is copied there.
 // Nothing here depends on the batch: kernels know offsets and strides as constants.
 class Placement {
  public:
@@ -121,6 +121,7 @@ class MemoryPlanner {
     make_buffers();
     complete(program_);  // their sizes
     fill_places();
+    check_pairs();
     lay_out();
     complete(program_);
     return std::move(program_);
@@ -277,6 +278,20 @@ class MemoryPlanner {
       buffer_users_[at(step.writes.buffer)].push_back(static_cast<int>(i));
       program_.steps.push_back(std::move(step));
     }
+  }
+
+  // Whoever verifies the program compares each write with all uses of its buffer.
+  void check_pairs() const {
+    std::vector<std::int64_t> writes(program_.buffers.size());
+    for (const Step& step : program_.steps) ++writes[at(step.writes.buffer)];
+    std::int64_t pairs = 0;
+    for (std::size_t i = 0; i < writes.size(); ++i) pairs += writes[i] * std::ssize(buffer_users_[i]);
+    if (pairs <= kMaxPlanPairs) return;
+    fail(ErrorKind::unsupported,
+         "{}: the network has {} pairs of a step that writes a part of a tensor and one that uses the tensor; at most "
+         "{} "
+         "can be planned (kMaxPlanPairs)",
+         network_.source, pairs, kMaxPlanPairs);
   }
 
   void lay_out() {

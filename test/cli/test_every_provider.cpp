@@ -43,9 +43,11 @@ constexpr std::array kStageFiles = {"10-layer.txt",      "20-pattern.txt", "30-p
                                     "50-specialised.ll", "60-kernel.ptx",  "70-kernel.json"};
 static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 
-// Each convolution is called after the provider that is asked for it, and is in half precision where that is baked, so
-// that formats are converted.
-const std::string kKernels = "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed";
+// Each convolution is called after the provider that is asked for it, and is in half precision where that knows halves,
+// so that formats are converted.
+const std::string kKernels =
+    "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
+    "conv_gathered=gathered";
 
 const Strings& all_providers() {
   static const Strings names = [] {
@@ -61,7 +63,7 @@ const Strings kWithoutAssembler = {"CUDA_VISIBLE_DEVICES=", "BURIN_ASSEMBLER=non
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> four convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
+// x (8x8x8) -> five convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
 // dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> sparse fully connected
 // layer -> z (256).
 OnnxModel model_of_every_provider() {
@@ -86,6 +88,7 @@ OnnxModel model_of_every_provider() {
   conv("conv_depthwise", 3, kChannels, sparse_weights(kChannels * 9, 2));
   conv("conv_dense", 1, 1, sparse_weights(kChannels * kChannels, 3));
   conv("conv_streamed", 3, 1, sparse_weights(kChannels * kChannels * 9, 4));
+  conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
   node("Pad", {last, "pads", "value"}, "copy");

@@ -455,3 +455,12 @@ TEST_CASE("compare: what FP16 cannot hold becomes infinite") {
   CHECK_FALSE(check(6e4, kInfinity));
   CHECK_FALSE(check(1e6, 65504));
 }
+
+TEST_CASE("compare: infinities that are the same are no error") {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const std::vector<double> expected = {1, kInfinity, -kInfinity};
+  CHECK(compare(std::vector<float>{1, kInf, -kInf}, expected, std::vector<double>{1e-6, 1e-6, 1e-6}).within);
+  CHECK(!compare(std::vector<float>{1, -kInf, -kInf}, expected, std::vector<double>{1e-6, 1e-6, 1e-6}).within);
+  CHECK(!compare(std::vector<float>{1, 5, -kInf}, expected, std::vector<double>{1e-6, 1e-6, 1e-6}).within);
+}

@@ -295,3 +295,16 @@ TEST_CASE("arena: the largest first, each into a gap between those that it confl
   CHECK(layout.offsets == std::vector<std::int64_t>{0, 2048, 3584, 4608, 2048});
   CHECK(layout.bytes == 5376);
 }
+
+TEST_CASE("memory plan: more uses of one tensor than are compared") {
+  constexpr int kParts = 4096, kReaders = 4200;
+  GraphBuilder graph;
+  const int x = graph.input({1, 1, 1});
+  std::vector<int> parts;
+  for (int i = 0; i < kParts; ++i) parts.push_back(graph.add("part" + std::to_string(i), Elementwise{}, {x}));
+  const int all = graph.add("all", Concat{0}, parts);
+  int last = graph.add("first", Elementwise{}, {all});
+  for (int i = 0; i < kReaders; ++i) last = graph.add("reader" + std::to_string(i), Combine{}, {last, all});
+  const Network network = graph.finish({last});
+  CHECK_THAT(BURIN_THROWN(unsupported, plan_network(network, "large", 1)).text, burin_test::Contains("kMaxPlanPairs"));
+}

@@ -1,5 +1,7 @@
 // Operators that only move values: as boxes of up to six axes, with as few axes as they can be described by.
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include "compiler/providers/template_provider.h"
 #include "ir/error.h"
@@ -109,7 +111,10 @@ class CopyProvider : public PlainProvider {
     const bool flat =
         axes.empty() || (axes.size() == 1 && axes[0].whole() && axes[0].in_stride == 1 && axes[0].out_stride == 1);
     plan.integers["flat"] = flat;
-    plan.reals["copy_value"] = value;
+    // What halves cannot hold does not become infinite.
+    const auto most =
+        static_cast<float>(std::min<double>(largest_of(task.writes.element), std::numeric_limits<float>::max()));
+    plan.reals["copy_value"] = std::clamp(value, -most, most);
     const std::size_t filled = kAxes - axes.size();
     for (std::size_t i = 0; i < kAxes; ++i) {
       const Axis axis = i < filled ? Axis{} : axes[i - filled];
