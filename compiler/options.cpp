@@ -45,15 +45,19 @@ void check_kinds(const Network& network, const CompileOptions& options) {
     fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'{}", network.source, name, did_you_mean(name, names));
   }
   if (!none_is_baked(network, kinds)) return;
-  // Of the others one kind knows halves.
-  const auto knows_halves = [&](const ConvLayer& layer) { return kinds.of(layer.name) == "conv_gathered"; };
+  // Of the others two kinds know halves.
+  const auto knows_halves = [&](const ConvLayer& layer) {
+    const std::string& kind = kinds.of(layer.name);
+    return kind == "conv_gathered" || kind == "conv_depthwise";
+  };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
          option);
   };
   if (is_half(options.precision) && !std::ranges::any_of(network.layers, knows_halves)) {
     fail(ErrorKind::usage,
-         "--precision {}: of the kernels that --kernels asks for none computes in it; baked and gathered ones do",
+         "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered and depthwise "
+         "ones do",
          to_string(options.precision));
   }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");

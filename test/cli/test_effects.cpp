@@ -51,7 +51,7 @@ TEST_CASE("compile_refuses_options_without_effect") {
   refused({"--cache", dump, "--dump-dir", dump}, "--dump-dir makes every kernel anew, and uses no cache");
   refused({"--plan", "tile=1x1x1", "--kernels", "dense"}, "--plan tile=1x1x1: expected KEY=NUMBER");
   refused({"--plan", "stage=1", "--kernels", "dense"}, "--plan stage=1: conv_dense knows output_threads, ");
-  refused({"--precision", "fp16", "--kernels", "dense"}, "is for baked code alone");
+  refused({"--precision", "fp16", "--kernels", "dense"}, "none of the kernels that --kernels asks for computes in it");
   refused({"--layout", "nchw4", "--kernels", "conv=streamed"}, "is for baked code alone");
   refused({"--skip-dead-tiles", "--kernels", "dense"}, "is for baked code alone");
   refused({"--linear-storage", "fp16"}, "has no fully connected layers");
