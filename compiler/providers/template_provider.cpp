@@ -238,10 +238,16 @@ void set_word_images(TemplatePlan& plan) {
   plan.launch().tile_images = std::max(images_together(plan.input().layout), images_together(plan.output().layout));
 }
 
+std::int64_t plane_words(const Task& task) { return values_of(task.output, 1) * element_words(task.writes.layout); }
+
+int narrow_alignment(const KernelTensor& tensor) { return words_together(tensor.layout) * kWordBytes; }
+
 bool is_wide(const KernelTensor& tensor) { return tensor.alignment >= kWideAccessBytes; }
 
 void set_narrow(TemplatePlan& plan) {
-  for (KernelTensor* tensor : {&plan.input(), &plan.residual(), &plan.output()}) tensor->alignment = kWordBytes;
+  for (KernelTensor* tensor : {&plan.input(), &plan.residual(), &plan.output()}) {
+    tensor->alignment = narrow_alignment(*tensor);
+  }
 }
 
 void set_no_function(TemplatePlan& plan) { set_function(plan, 0, 0, 0); }
@@ -281,7 +287,9 @@ int choose_steps(const Task& task, std::int64_t elements, bool vectors) {
   const std::int64_t pieces = elements / (vectors ? kVectorWords : 1);
   // More pieces for a thread only where all multiprocessors are full without.
   const std::int64_t at_once = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor / kBlockThreads;
-  const std::int64_t waves = ceil_div(pieces, kBlockThreads) * task.batch / at_once;
+  // Where an element has several words, a block has the images of all of them.
+  const int words = std::max(element_words(task.reads[0].layout), element_words(task.writes.layout));
+  const std::int64_t waves = ceil_div(pieces, kBlockThreads) * ceil_div(task.batch, words) / at_once;
   int steps = waves >= 4 ? 4 : waves >= 2 ? 2 : 1;
   while (steps > 1 && pieces < std::int64_t{steps} * kBlockThreads) steps /= 2;
   return steps;

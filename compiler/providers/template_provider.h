@@ -88,15 +88,19 @@ const ArchSpec& arch_of(const Task& task);
 // Whether it is a convolution in FP32 without activity maps.
 bool is_plain_convolution(const Task& task);
 // Whether what it reads and writes is all in one format, and no channels lie side by side: a word then holds one place
-// of one image, or of two in halves.
+// of one image, or of two in halves, whatever lies beside it.
 bool has_one_format(const Task& task);
 // Whether it is the mean of each whole channel, as GlobalAveragePool or as a pool of that size.
 bool averages_image(const Task& task);
 
-// Whether four words may be accessed at once; and to say that they are not.
+// The words of a channel in the layout of the output.
+std::int64_t plane_words(const Task& task);
+
+// Whether four words may be accessed at once; and to say that they are not, but for those that lie together.
 bool is_wide(const KernelTensor& tensor);
+int narrow_alignment(const KernelTensor& tensor);
 void set_narrow(TemplatePlan& plan);
-// A block has all images that share words.
+// A block has all images that lie side by side.
 void set_word_images(TemplatePlan& plan);
 
 // The constants of templates/kernels/function.def.

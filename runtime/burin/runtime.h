@@ -73,14 +73,15 @@ typedef enum burin_element {
  * Those of channels and images beyond the last fill it up and mean nothing. A residual is like the output.
  *
  * Tensors of BURIN_F16 and BURIN_BF16 have I = 2 ("n2chw"): each aligned word of 4 bytes holds the same value of two
- * images, the even image's in its lower half. */
+ * images, the even image's in its lower half. Or they have I = 8 ("n8chw"): the same value of eight images takes 16
+ * bytes, to which the tensor is aligned. */
 typedef struct burin_kernel_shape {
   int in_channels, in_height, in_width;
   int out_channels, out_height, out_width;
   int needs_residual;
   int in_channels_together, out_channels_together; /* 1; 4: "nchw4" */
   int in_alignment, out_alignment;                 /* bytes: what the addresses must be a multiple of */
-  int in_images_together, out_images_together;     /* 1; 2: "n2chw" */
+  int in_images_together, out_images_together;     /* 1; 2: "n2chw"; 8: "n8chw" */
   burin_element in_element, out_element;
 } burin_kernel_shape;
 

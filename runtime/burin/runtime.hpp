@@ -133,7 +133,7 @@ struct ImageShape {
   int channels = 0, height = 0, width = 0;
   int channels_together = 1;      // 1; 4: "nchw4"
   int alignment = sizeof(float);  // bytes: what the tensor's address must be a multiple of
-  int images_together = 1;        // 1; 2: "n2chw", which all tensors of f16 and bf16 have
+  int images_together = 1;        // 1; of f16 and bf16 2: "n2chw", or 8: "n8chw"
   Element element = Element::f32;
   // Where it is a slice of a larger tensor, elements from one image, or group of images that lie side by side, to the
   // next; else 0.
@@ -141,7 +141,8 @@ struct ImageShape {
   std::int64_t channel_blocks() const { return (channels + channels_together - std::int64_t{1}) / channels_together; }
   // The elements of one image, filling channels included.
   std::int64_t elements() const { return channel_blocks() * channels_together * height * width; }
-  // The same of a whole tensor: that much memory must be there. An odd batch of n2chw has one image more.
+  // The same of a whole tensor: that much memory must be there. An odd batch of n2chw has one image more,
+  // and a batch of n8chw as many as make it a multiple of 8.
   std::int64_t tensor_elements(int batch) const {
     const std::int64_t groups = (batch + images_together - std::int64_t{1}) / images_together;
     const std::int64_t pitch = image_pitch != 0 ? image_pitch : images_together * elements();

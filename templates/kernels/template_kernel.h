@@ -33,7 +33,7 @@ constexpr u32 kSharedStart = 128;
 BURIN_DEVICE u32 block_of_image() { return burin_dev_block_x() % image_blocks(); }
 BURIN_DEVICE u32 first_image() { return burin_dev_block_x() / image_blocks() * block_images(); }
 
-// The first word of an image that the kernel reads, or writes; where images share words, of the first of them.
+// The first word of an image that the kernel reads, or writes; where images lie side by side, of the first of them.
 BURIN_DEVICE const float* input_of(const float* input, u32 image) {
   return input + static_cast<i64>(image / in_word_images()) * in_image_words();
 }
@@ -69,6 +69,11 @@ BURIN_DEVICE float warp_largest(float value) {
 
 enum { kFloats, kFp16, kBf16 };  // ir/element_type.h's ElementType: what words hold
 constexpr u32 kHalfBits = 16;
+constexpr i32 kWordHalves = 2;
+
+// Words of one element, which lie side by side: those of two images, or of eight.
+BURIN_DEVICE i32 in_element_words() { return in_halves() == kFloats ? 1 : in_word_images() / kWordHalves; }
+BURIN_DEVICE i32 out_element_words() { return out_halves() == kFloats ? 1 : out_word_images() / kWordHalves; }
 
 // The values of four words: of floats the first ones alone.
 struct Values {

@@ -1,5 +1,5 @@
 // What kernels over the windows of a channel share. A thread owns `thread_rows` outputs, one below the other;
-// neighbours in a row are neighbours in a warp.
+// neighbours in a row are neighbours in a warp. Where an element has several words, a thread owns one of them.
 #pragma once
 
 #include "template_kernel.h"
@@ -20,6 +20,7 @@ BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent 
 struct WindowItem {
   bool exists;
   u32 channel, first_row, col;  // of the outputs
+  u32 word;                     // of each element
   i32 top, left;                // where the first one's window begins
 };
 
@@ -27,20 +28,24 @@ BURIN_DEVICE WindowItem locate_item() {
   const u32 number = block_of_image() * block_threads() + burin_dev_thread();
   const u32 thread_places = divide_up(out_rows(), thread_rows());
   WindowItem item;
-  item.exists = number < channels() * thread_places * out_cols();
-  item.col = number % out_cols();
-  item.first_row = number / out_cols() % thread_places * thread_rows();
-  item.channel = number / (out_cols() * thread_places);
+  const u32 row_words = out_cols() * out_element_words();
+  item.exists = number < channels() * thread_places * row_words;
+  item.word = number % out_element_words();
+  item.col = number % row_words / out_element_words();
+  item.first_row = number / row_words % thread_places * thread_rows();
+  item.channel = number / (row_words * thread_places);
   item.top = static_cast<i32>(item.first_row) * stride_rows() - pad_top();
   item.left = static_cast<i32>(item.col) * stride_cols() - pad_left();
   return item;
 }
 
 BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const Pair* results) {
-  const u32 word = (item.channel * out_rows() + item.first_row) * out_cols() + item.col;
+  const u32 row_words = out_cols() * out_element_words();
+  const u32 word =
+      (item.channel * out_rows() + item.first_row) * row_words + item.col * out_element_words() + item.word;
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows() || item.first_row + i >= static_cast<u32>(out_rows())) continue;
-    store_pair(output_of(output, first_image()), word + i * out_cols(), results[i]);
+    store_pair(output_of(output, first_image()), word + i * row_words, results[i]);
   }
 }

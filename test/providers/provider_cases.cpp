@@ -218,15 +218,15 @@ std::vector<OperatorCase> channel_cases() {
   return cases;
 }
 
-std::vector<OperatorCase> half_cases() {
+std::vector<OperatorCase> half_cases(TensorLayout layout) {
   std::vector<OperatorCase> cases;
   for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases()}) {
     for (OperatorCase edge : list) {
-      edge.from = {cases.size() % 2 == 0 ? ElementType::f16 : ElementType::bf16, TensorLayout::n2chw};
+      edge.from = {cases.size() % 2 == 0 ? ElementType::f16 : ElementType::bf16, layout};
       for (const TensorFormat& to : {edge.from, TensorFormat()}) {
         if (!can_take(edge.kind, edge.inputs[0], edge.from, to)) continue;
         edge.to = to;
-        edge.name += "_in_" + std::string(to_string(edge.from.element));
+        edge.name += fmt::format("_in_{}", to_string(edge.from));
         cases.push_back(edge);
         break;
       }
@@ -298,6 +298,8 @@ std::vector<OperatorCase> copy_cases() {
 std::vector<OperatorCase> convert_cases() {
   const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},
                                   {ElementType::bf16, TensorLayout::n2chw},
+                                  {ElementType::f16, TensorLayout::n8chw},
+                                  {ElementType::bf16, TensorLayout::n8chw},
                                   {ElementType::f32, TensorLayout::nchw4}};
   std::vector<Shape> shapes = kImages;
   shapes.push_back({64, 96, 96});  // several pieces a thread

@@ -40,8 +40,8 @@ std::vector<OperatorCase> linear_cases();
 std::vector<OperatorCase> normalization_cases();
 std::vector<OperatorCase> copy_cases();
 std::vector<OperatorCase> convert_cases();
-// Those of the four lists before that can be done in halves, in FP16 or BF16 by turns.
-std::vector<OperatorCase> half_cases();
+// Those of pools, channels, normalizations and copies that can be done in halves, in FP16 or BF16 by turns.
+std::vector<OperatorCase> half_cases(burin::TensorLayout layout);
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();

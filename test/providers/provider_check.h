@@ -16,7 +16,8 @@ namespace burin_test {
 struct ProviderCheck {
   std::vector<int> batches = {1, 3};
   int tuned_batch = 1;
-  // Words before and behind each tensor within an image of its buffer: the kernel reads and writes slices.
+  // Elements before and behind each tensor within an image of its buffer, each of as many words as the layout has side
+  // by side: the kernel reads and writes slices.
   int before = 0, behind = 0;
   double tolerance = 2e-6;  // of an output, times 1 + its magnitude
   std::string arch = "sm_90";

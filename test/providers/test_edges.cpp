@@ -40,7 +40,8 @@ TEST_CASE("providers: pools") { check_all(pool_cases()); }
 TEST_CASE("providers: element by element and channel by channel") { check_all(channel_cases()); }
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }
-TEST_CASE("providers: halves") { check_all(half_cases()); }
+TEST_CASE("providers: halves of two images") { check_all(half_cases(TensorLayout::n2chw)); }
+TEST_CASE("providers: halves of eight images") { check_all(half_cases(TensorLayout::n8chw)); }
 TEST_CASE("providers: conversions between formats") { check_all(convert_cases()); }
 TEST_CASE("providers: fully connected layers") { check_all(linear_cases()); }
 

@@ -12,9 +12,9 @@ class CombineProvider : public PlainProvider {
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override { return task.get<Combine>() != nullptr && has_one_format(task); }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
-    const std::int64_t plane = values_of(task.output, 1);
+    const std::int64_t plane = plane_words(task);
     const bool per_channel = values_of(task.inputs[1]) != values_of(task.output);
-    // Whether a channel's value stands for a whole plane; where the plane is one value, four of them are one load.
+    // Whether a channel's value stands for a whole plane; where the plane is one word, four of them are one load.
     const bool spread = per_channel && plane > 1;
     TemplatePlan plan = start(task);
     const Combine& op = *task.get<Combine>();
@@ -23,8 +23,8 @@ class CombineProvider : public PlainProvider {
                         {"per_channel", per_channel},
                         {"plane", per_channel ? plane : 1}});
     const bool vectors = spread ? plane % kVectorWords == 0 : is_wide(plan.residual());
-    if (spread) plan.residual().alignment = kWordBytes;
-    set_pieces(plan, task, values_of(task.output), vectors, chosen);
+    if (spread) plan.residual().alignment = narrow_alignment(plan.residual());
+    set_pieces(plan, task, plan.output().words(), vectors, chosen);
     set_word_images(plan);
     return plan;
   }

@@ -4,8 +4,10 @@
 #include "templates/kernels/function.h"
 #include "templates/kernels/pieces.h"
 
+// A channel has `plane` words, and its one value as many as an element has.
 BURIN_DEVICE f32x4 load_other(const float* other, u32 word) {
   if (!per_channel() || plane() == 1) return load(vector(), other, bytes_of(word));
+  if (in_element_words() == kQuadWords) return load(vector(), other, bytes_of(word / plane() * kQuadWords));
   const float value = burin_dev_global_load(other, bytes_of(word / plane()));
   return {value, value, value, value};
 }

@@ -6,7 +6,6 @@ namespace burin {
 namespace {
 
 bool is_plain(const KernelTensor& tensor) { return tensor.format().is_plain(); }
-bool holds_halves(const KernelTensor& tensor) { return tensor.element != ElementType::f32; }
 
 class ConvertProvider : public PlainProvider {
  public:
@@ -19,18 +18,15 @@ class ConvertProvider : public PlainProvider {
   }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     TemplatePlan plan = start(task);
-    const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
     const bool writes_fours = task.writes.layout == TensorLayout::nchw4;
     set_integers(plan,
                  {{"channels", task.output[0]}, {"plane", values_of(task.output, 1)}, {"to_fours", writes_fours}});
-    const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
     // A block's threads count the filling of a tensor whose channels lie in fours, too, where it is written.
     const std::int64_t items = writes_fours ? task.writes.words() : values_of(task.output);
-    set_pieces(plan, task, items, to_halves || from_halves, chosen);
-    // Tensors of fours are said to be aligned whether or not four words are accessed at once.
-    if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
-    if (writes_fours) plan.output().alignment = output_alignment;
-    if (to_halves || from_halves) plan.launch().tile_images = 2;
+    // Where words lie side by side on one side, they do not on the other.
+    const bool vectors = words_together(task.reads[0].layout) == 1 && words_together(task.writes.layout) == 1;
+    set_pieces(plan, task, items, vectors, chosen);
+    set_word_images(plan);
     return plan;
   }
 };

@@ -75,7 +75,19 @@ Box box_of(const KernelTensor& from, const KernelTensor& to) {
 Box box_of(const Task& task) {
   const Pad* pad = task.get<Pad>();
   const Transpose* transpose = task.get<Transpose>();
-  Box box = pad ? box_of(*pad, task) : transpose ? box_of(*transpose, task) : box_of(task.reads[0], task.writes);
+  if (pad == nullptr && transpose == nullptr) {
+    Box box = box_of(task.reads[0], task.writes);
+    box.axes = merged(box.axes);
+    return box;
+  }
+  Box box = pad ? box_of(*pad, task) : box_of(*transpose, task);
+  // The words of an element are its last axis.
+  const std::int64_t words = element_words(task.writes.layout);
+  for (Axis& axis : box.axes) {
+    axis.in_stride *= words;
+    axis.out_stride *= words;
+  }
+  box.axes.push_back({words, words, 0, 1, 1});
   box.axes = merged(box.axes);
   return box;
 }

@@ -30,10 +30,10 @@ class ElementwiseProvider : public PlainProvider {
     } else {
       set_function(plan, *task.get<Elementwise>());
     }
-    const std::int64_t plane = values_of(task.output, 1);
+    const std::int64_t plane = plane_words(task);
     set_integers(plan, {{"affine", affine != nullptr}, {"plane", affine != nullptr ? plane : 1}});
     const bool vectors = affine == nullptr || plane == 1 || plane % kVectorWords == 0;
-    set_pieces(plan, task, values_of(task.output), vectors, chosen);
+    set_pieces(plan, task, plan.output().words(), vectors, chosen);
     set_word_images(plan);
     return plan;
   }

@@ -1,7 +1,7 @@
 // elementwise: a function of each value, or a factor and a summand for each channel and then the function. A thread has
 // `steps` pieces of one or four words, a block's width apart, which it loads before it stores any.
 //
-// Weights of the affine form: the factors of all channels, then the summands.
+// Weights of the affine form: the factors of all channels, then the summands. A channel has `plane` words.
 #define BURIN_TEMPLATE_DEF "compiler/providers/elementwise/elementwise.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/pieces.h"

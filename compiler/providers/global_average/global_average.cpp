@@ -17,7 +17,7 @@ class GlobalAverageProvider : public PlainProvider {
   TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     TemplatePlan plan = start(task);
     const std::int64_t channels = task.inputs[0][0], plane = values_of(task.inputs[0], 1);
-    const bool vectors = plane % kVectorWords == 0 && is_wide(plan.input());
+    const bool vectors = plane * element_words(task.reads[0].layout) % kVectorWords == 0 && is_wide(plan.input());
     if (!vectors) plan.input().alignment = kWordBytes;
     plan.output().alignment = kWordBytes;
     set_integers(plan, {{"channels", channels}, {"plane", plane}, {"vector", vectors ? kVectorWords : 1}});

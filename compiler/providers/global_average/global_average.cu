@@ -4,9 +4,10 @@
 
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
 
-// The mean of a plane whose words the threads of a warp have added up.
-BURIN_DEVICE float mean_of(f32x4 sum) {
-  const float mine = vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0];
+// The mean of a plane whose words the threads of a warp have added up; where elements have four words, of one of them.
+BURIN_DEVICE float mean_of(f32x4 sum, i32 word) {
+  const bool across = vector() == kQuadWords && in_element_words() == 1;
+  const float mine = across ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[word];
   return warp_sum(mine) * (1.0f / plane());
 }
 BURIN_DEVICE void store_mean(float* output, u32 image, u32 channel, float mean) {
@@ -18,7 +19,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
   const u32 wanted = block_of_image() * (block_threads() / kWarpThreads) + thread / kWarpThreads;
   const u32 channel = at_most(wanted, channels() - 1);
-  const u32 pieces = plane() / vector();
+  const u32 words = plane() * in_element_words(), pieces = words / vector();
   const float* image = input_of(input, first_image());
   Values sum = {{0, 0, 0, 0}, {0, 0, 0, 0}};
   const u32 rounds = divide_up(pieces, kWarpThreads * kAtOnce);
@@ -29,7 +30,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
     for (u32 i = 0; i < kAtOnce; ++i) {
       if (rounds == 1 && i * kWarpThreads >= pieces) continue;
       const u32 piece = (round * kAtOnce + i) * kWarpThreads + lane;
-      values[i] = load(vector(), image, bytes_of(channel * plane() + at_most(piece, pieces - 1) * vector()));
+      values[i] = load(vector(), image, bytes_of(channel * words + at_most(piece, pieces - 1) * vector()));
     }
 #pragma unroll
     for (u32 i = 0; i < kAtOnce; ++i) {
@@ -40,11 +41,14 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
       sum = {sum.first + added.first, sum.second + added.second};
     }
   }
-  const float first = mean_of(sum.first);
-  if (lane == 0 && wanted < channels()) store_mean(output, first_image(), channel, first);
-  if (in_halves() == kFloats) return;
-  const float second = mean_of(sum.second);
-  if (lane == 0 && wanted < channels() && first_image() + 1 < static_cast<u32>(batch)) {
-    store_mean(output, first_image() + 1, channel, second);
+  const bool stores = lane == 0 && wanted < channels();
+#pragma unroll
+  for (i32 word = 0; word < in_element_words(); ++word) {
+    const u32 number = first_image() + word * kWordHalves, images = batch;
+    const float first = mean_of(sum.first, word);
+    if (stores && (word == 0 || number < images)) store_mean(output, number, channel, first);
+    if (in_halves() == kFloats) return;
+    const float second = mean_of(sum.second, word);
+    if (stores && number + 1 < images) store_mean(output, number + 1, channel, second);
   }
 }

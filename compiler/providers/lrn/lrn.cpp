@@ -19,7 +19,7 @@ class LrnProvider : public PlainProvider {
     TemplatePlan plan = start(task);
     set_narrow(plan);
     constexpr int kThreadChannels = 8, kMaxHeld = 40;  // lrn.cu
-    const std::int64_t channels = task.output[0], plane = values_of(task.output, 1);
+    const std::int64_t channels = task.output[0], plane = plane_words(task);
     const int held = op.size <= kMaxHeld - kThreadChannels ? kThreadChannels : 1;
     const std::int64_t thread_channels = std::min<std::int64_t>(held, channels);
     set_integers(plan,

@@ -1,7 +1,8 @@
 // lrn: local response normalization across channels. A thread has `thread_channels` channels of one pixel: it loads
 // them and those that their windows reach beyond them once, all together.
 //
-// `scale` is alpha / size, `exponent` is -beta.
+// `plane` counts words: where an element has several, each is to the kernel as a pixel. `scale` is alpha / size,
+// `exponent` is -beta.
 #define BURIN_TEMPLATE_DEF "compiler/providers/lrn/lrn.def"
 #include "templates/kernels/template_kernel.h"
 

@@ -47,7 +47,8 @@ class PoolProvider : public PlainProvider {
                         {"thread_rows", thread_rows},
                         {"average", op.kind == PoolKind::average},
                         {"count_padding", op.count_padding}});
-    set_items(plan, task.output[0] * ceil_div(task.output[1], thread_rows) * task.output[2]);
+    const std::int64_t row_words = task.output[2] * element_words(task.writes.layout);
+    set_items(plan, task.output[0] * ceil_div(task.output[1], thread_rows) * row_words);
     set_word_images(plan);
     return plan;
   }

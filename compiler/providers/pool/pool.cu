@@ -42,6 +42,11 @@ BURIN_DEVICE Pair with_values(Pair result, Pair values, bool inside) {
   return {with_value(result.first, values.first, inside), with_value(result.second, values.second, inside)};
 }
 
+// The value at a pixel of a channel whose first word, of those that the thread owns, is `plane`.
+BURIN_DEVICE Pair load_pixel(const float* image, u32 plane, i32 row, i32 col) {
+  return load_pair(image, plane + (row * in_cols() + col) * in_element_words());
+}
+
 BURIN_DEVICE Pair with_row(const float* image, u32 plane, i32 top, i32 left, i32 r, Pair result) {
   const i32 y = top + r * dilation_rows();
   const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
@@ -49,7 +54,7 @@ BURIN_DEVICE Pair with_row(const float* image, u32 plane, i32 top, i32 left, i32
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 x = left + s * dilation_cols();
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const Pair values = load_pair(image, plane + row * in_cols() + col);
+    const Pair values = load_pixel(image, plane, row, col);
     result = with_values(result, values, row == y && col == x);
   }
   return result;
@@ -65,7 +70,7 @@ BURIN_DEVICE Pair large_window(const float* image, u32 plane, i32 top, i32 left,
 #pragma unroll
       for (i32 i = 0; i < kAtOnce; ++i) {
         const i32 s = first + i, x = left + s * dilation_cols(), col = nearest(x, in_cols());
-        const Pair values = load_pair(image, plane + y * in_cols() + col);
+        const Pair values = load_pixel(image, plane, y, col);
         result = with_values(result, values, s < kernel_cols() && col == x);
       }
     }
@@ -94,7 +99,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const WindowItem item = locate_item();
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
-  const u32 plane = item.channel * (in_rows() * in_cols());
+  const u32 plane = item.channel * (in_rows() * in_cols() * in_element_words()) + item.word;
   Pair results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
