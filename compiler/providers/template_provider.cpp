@@ -326,9 +326,12 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
 }
 
 double activation_bytes(const Task& task) {
-  std::int64_t words = task.writes.words();
-  for (const KernelTensor& read : task.reads) words += read.words();
-  return static_cast<double>(words) * task.batch * kWordBytes;
+  const auto words_of = [&](const KernelTensor& tensor) {
+    return tensor.words() * ceil_div(task.batch, images_together(tensor.layout));
+  };
+  std::int64_t words = words_of(task.writes);
+  for (const KernelTensor& read : task.reads) words += words_of(read);
+  return static_cast<double>(words) * kWordBytes;
 }
 
 std::uint32_t half_word(ElementType type, float first, float second) {

@@ -111,7 +111,7 @@ TEST_CASE("n8chw: a place names both images of a word") {
   %far = add i64 %off, 12
   call void @burin_dev_global_store_word(ptr %out, i64 %far, i32 0)
   call void @burin_dev_global_store_word(ptr %out, i64 %far, i32 0)
-)";
+  ret void)";
   CHECK_THAT(fault_of(fourth_word, images(8, burin::TensorLayout::n8chw)),
              burin_test::Contains("output element 3 (images 6 and 7, channel 0, row 0, col 0) a second time"));
 }
