@@ -2,6 +2,7 @@
 #include "test/catch.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "compiler/network/memory_plan.h"
@@ -179,6 +180,23 @@ TEST_CASE("assign_formats: a concat of halves of eight images is one, and moves 
   CHECK(step->writes.run_bytes == 3 * 16 * 16);
   CHECK(step->writes.image_stride == 4 * 16 * 16);
   CHECK(plan.buffers[static_cast<std::size_t>(step->writes.buffer)].bytes == 2 * 4 * 16 * 16);
+}
+
+TEST_CASE("assign_formats: a copy of halves of eight images moves whole elements") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(same_size("a", 2, 3), {x});
+  const int twice = graph.add("twice", Concat{0}, {a, a});
+  const auto formatted = in_halves(graph.finish({graph.convolution(same_size("out", 6, 1), {twice})}), kEights).network;
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  const Program plan = plan_network(formatted, "assigned", 9);
+  CHECK(verify(plan) == std::vector<std::string>{});
+  REQUIRE(std::ranges::count_if(plan.steps, &Step::is_copy) == 1);
+  const auto step = std::ranges::find_if(plan.steps, &Step::is_copy);
+  CHECK(step->reads[0].run_bytes == 3 * 16 * 16);
+  CHECK(step->writes.run_bytes == 3 * 16 * 16);
+  CHECK(step->writes.image_stride == 6 * 16 * 16);
+  CHECK(std::abs(step->writes.offset - step->reads[0].offset) == 3 * 16 * 16);
 }
 
 TEST_CASE("assign_formats: a concat of which one part is plain is plain") {

@@ -65,15 +65,17 @@ TEST_CASE("providers: those of random graphs") {
 
 namespace {
 
-// A copy of runs from one tensor to another, each of which has more words around them.
+// A copy of runs from one tensor to another, each of which has more elements around them.
 struct MovedRuns {
-  std::int64_t run_words, runs, from_pitch, to_pitch;
+  std::int64_t run, runs, from_pitch, to_pitch;
 };
 
-std::string check_copy(const MovedRuns& moved, bool wide) {
+std::string check_copy(const MovedRuns& moved, bool wide, const TensorFormat& format = {}) {
+  const int element = element_words(format.layout);
+  const std::int64_t from_pitch = moved.from_pitch * element, to_pitch = moved.to_pitch * element;
   const auto tensor = [&](TensorRole role, std::int64_t pitch) {
-    KernelTensor made{.role = role};
-    made.run_words = moved.run_words;
+    KernelTensor made{.role = role, .element = format.element, .layout = format.layout};
+    made.run_words = moved.run * element;
     made.runs = moved.runs;
     made.run_pitch = moved.runs == 1 ? 0 : pitch;
     made.image_words = pitch * moved.runs;
@@ -83,25 +85,25 @@ std::string check_copy(const MovedRuns& moved, bool wide) {
   Task task;
   task.name = "moved";
   task.kind = kCopyKind;
-  task.inputs = {{moved.run_words * moved.runs}};
+  task.inputs = {{moved.run * element * moved.runs}};
   task.output = task.inputs[0];
-  task.reads = {tensor(TensorRole::input, moved.from_pitch)};
-  task.writes = tensor(TensorRole::output, moved.to_pitch);
+  task.reads = {tensor(TensorRole::input, from_pitch)};
+  task.writes = tensor(TensorRole::output, to_pitch);
   const Recipe recipe = find_provider("copy")->make(task, candidate_of(task, "copy").plan);
-  constexpr int kBatch = 3;
-  const std::vector<float> input = random_tensor(task.reads[0].spanned_words(kBatch), 7);
-  std::vector<float> output(static_cast<std::size_t>(task.writes.spanned_words(kBatch)), -99.0F), expected = output;
-  for (std::int64_t image = 0; image < kBatch; ++image) {
+  const int batch = 2 * format.images_together() + 1, groups = 3;
+  const std::vector<float> input = random_tensor(task.reads[0].spanned_words(batch), 7);
+  std::vector<float> output(static_cast<std::size_t>(task.writes.spanned_words(batch)), -99.0F), expected = output;
+  for (std::int64_t group = 0; group < groups; ++group) {
     for (std::int64_t run = 0; run < moved.runs; ++run) {
-      for (std::int64_t i = 0; i < moved.run_words; ++i) {
-        const std::int64_t from = image * task.reads[0].image_words + run * moved.from_pitch + i;
-        const std::int64_t to = image * task.writes.image_words + run * moved.to_pitch + i;
+      for (std::int64_t i = 0; i < moved.run * element; ++i) {
+        const std::int64_t from = group * task.reads[0].image_words + run * from_pitch + i;
+        const std::int64_t to = group * task.writes.image_words + run * to_pitch + i;
         expected[static_cast<std::size_t>(to)] = input[static_cast<std::size_t>(from)];
       }
     }
   }
   HostKernel host(to_bitcode(recipe.specialise("moved")), "moved", recipe.form);
-  host.run({.batch = kBatch, .input = input, .output = output});
+  host.run({.batch = batch, .input = input, .output = output});
   return output == expected ? "" : "other values than were moved:\n" + recipe.plan_short;
 }
 
@@ -112,9 +114,11 @@ TEST_CASE("providers: copies of runs") {
                            {5, 4, 8, 11}, {16, 3, 16, 48},      {64, 7, 100, 64}, {784, 16, 784, 1568},
                            {7, 1, 7, 7},  {1000, 1, 1000, 1000}};
   for (const MovedRuns& moved : all) {
-    INFO(moved.runs << " runs of " << moved.run_words << ", " << moved.from_pitch << " apart, to " << moved.to_pitch);
+    INFO(moved.runs << " runs of " << moved.run << ", " << moved.from_pitch << " apart, to " << moved.to_pitch);
     CHECK(check_copy(moved, false) == "");
     const bool wide = moved.from_pitch % 4 == 0 && moved.to_pitch % 4 == 0;
     if (wide) CHECK(check_copy(moved, true) == "");
+    CHECK(check_copy(moved, false, {ElementType::f16, TensorLayout::n2chw}) == "");
+    CHECK(check_copy(moved, true, {ElementType::f16, TensorLayout::n8chw}) == "");
   }
 }
