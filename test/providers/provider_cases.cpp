@@ -52,6 +52,17 @@ Pool window(PoolKind kind, int kernel, int stride, int pad) {
   return op;
 }
 
+// Has it read the format, and write it or else plain float32. Whether it can.
+bool put_in_format(OperatorCase& edge, const TensorFormat& format) {
+  edge.from = format;
+  for (const TensorFormat& to : {format, TensorFormat()}) {
+    if (!can_take(edge.kind, edge.inputs[0], format, to)) continue;
+    edge.to = to;
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Network network_of(OperatorKind kind, const std::vector<Shape>& inputs) {
@@ -95,6 +106,20 @@ Network network_of(const OperatorCase& edge) {
   return network;
 }
 
+std::vector<float> in_words(const Activations& tensor, const std::vector<float>& values) {
+  if (tensor.format.is_plain()) return values;
+  const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
+  return pack_words(tensor.format.element, from_nchw(tensor.format.layout, values, extent(0), extent(1), extent(2),
+                                                     std::numeric_limits<float>::quiet_NaN()));
+}
+
+std::vector<float> from_words(const Activations& tensor, const std::vector<float>& words, int batch) {
+  if (tensor.format.is_plain()) return words;
+  const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
+  return to_nchw(tensor.format.layout, unpack_words(tensor.format.element, words), extent(0), extent(1), extent(2),
+                 batch);
+}
+
 Task whole_task(const Network& network, int batch, const std::string& arch) {
   const Operator& op = network.operators.back();
   Task task;
@@ -105,13 +130,14 @@ Task whole_task(const Network& network, int batch, const std::string& arch) {
     task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
   }
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    const auto& shape = network.tensors[static_cast<std::size_t>(op.inputs[i])].shape;
+    const auto& [name, shape, format] = network.tensors[static_cast<std::size_t>(op.inputs[i])];
     task.inputs.push_back(shape);
     task.reads.push_back(
-        whole_tensor(i == 0 ? TensorRole::input : TensorRole::residual, shape, ElementType::f32, TensorLayout::nchw));
+        whole_tensor(i == 0 ? TensorRole::input : TensorRole::residual, shape, format.element, format.layout));
   }
-  task.output = network.tensors[static_cast<std::size_t>(op.output)].shape;
-  task.writes = whole_tensor(TensorRole::output, task.output, ElementType::f32, TensorLayout::nchw);
+  const Activations& made = network.tensors[static_cast<std::size_t>(op.output)];
+  task.output = made.shape;
+  task.writes = whole_tensor(TensorRole::output, made.shape, made.format.element, made.format.layout);
   task.batch = batch;
   task.archs = {arch};
   return task;
@@ -222,14 +248,9 @@ std::vector<OperatorCase> half_cases(TensorLayout layout) {
   std::vector<OperatorCase> cases;
   for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases()}) {
     for (OperatorCase edge : list) {
-      edge.from = {cases.size() % 2 == 0 ? ElementType::f16 : ElementType::bf16, layout};
-      for (const TensorFormat& to : {edge.from, TensorFormat()}) {
-        if (!can_take(edge.kind, edge.inputs[0], edge.from, to)) continue;
-        edge.to = to;
-        edge.name += fmt::format("_in_{}", to_string(edge.from));
-        cases.push_back(edge);
-        break;
-      }
+      if (!put_in_format(edge, {cases.size() % 2 == 0 ? ElementType::f16 : ElementType::bf16, layout})) continue;
+      edge.name += fmt::format("_in_{}", to_string(edge.from));
+      cases.push_back(edge);
     }
   }
   return cases;
@@ -366,6 +387,28 @@ std::vector<OperatorCase> network_cases() {
       convolution_case("depthwise_7", 1024, 1024, 7, 3, 1, 1, 1, false, 1024),
       {"lenet_linear", linear(500, 10, true, Activation::none), {{500}}, kSummed},
   };
+}
+
+std::vector<OperatorCase> half_network_cases() {
+  std::vector<OperatorCase> cases;
+  for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8chw}) {
+    const TensorFormat halves = {ElementType::f16, layout};
+    for (OperatorCase edge : network_cases()) {
+      if (edge.layer || !put_in_format(edge, halves)) continue;
+      edge.name += fmt::format("_{}", to_string(layout));
+      cases.push_back(std::move(edge));
+    }
+    for (const Shape& shape : {Shape{3, 224, 224}, Shape{256, 56, 56}, Shape{512, 7, 7}}) {
+      const std::string name = fmt::format("{}_{}", to_string(layout), shape_text(shape));
+      OperatorCase into{.name = "to_" + name, .kind = Convert{}, .inputs = {shape}};
+      OperatorCase back = into;
+      into.to = back.from = halves;
+      back.name = "from_" + name;
+      cases.push_back(into);
+      cases.push_back(back);
+    }
+  }
+  return cases;
 }
 
 }  // namespace burin_test

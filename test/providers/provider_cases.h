@@ -30,6 +30,10 @@ burin::Network network_of(const OperatorCase& edge);
 // Its last operator as a task, on tensors with memory of their own. The network must outlive it.
 burin::Task whole_task(const burin::Network& network, int batch, const std::string& arch);
 
+// Whole tensors as the words that are in memory, and back. What fills up is NaN.
+std::vector<float> in_words(const burin::Activations& tensor, const std::vector<float>& values);
+std::vector<float> from_words(const burin::Activations& tensor, const std::vector<float>& words, int batch);
+
 // A square convolution with a bias and a ReLU, its weights random and of the given density.
 OperatorCase convolution_case(std::string name, int in, int out, int size, int filter, int stride, int pad,
                               double density = 1, bool residual = false, int groups = 1);
@@ -45,5 +49,7 @@ std::vector<OperatorCase> half_cases(burin::TensorLayout layout);
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();
+// The same in halves, of two images side by side and of eight, and conversions.
+std::vector<OperatorCase> half_network_cases();
 
 }  // namespace burin_test

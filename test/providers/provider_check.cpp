@@ -60,21 +60,6 @@ KernelTensor tensor_of(const Network& network, int index, TensorRole role, const
   return tensor;
 }
 
-// Whole tensors as the words that are in memory, and back.
-std::vector<float> in_words(const Activations& tensor, const std::vector<float>& values) {
-  if (tensor.format.is_plain()) return values;
-  const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
-  return pack_words(tensor.format.element,
-                    from_nchw(tensor.format.layout, values, extent(0), extent(1), extent(2), kNaN));
-}
-
-std::vector<float> from_words(const Activations& tensor, const std::vector<float>& words, int batch) {
-  if (tensor.format.is_plain()) return words;
-  const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
-  return to_nchw(tensor.format.layout, unpack_words(tensor.format.element, words), extent(0), extent(1), extent(2),
-                 batch);
-}
-
 // The words of a tensor from its buffer. `fault`: what is around them was written.
 std::vector<float> without_surroundings(const std::vector<float>& buffer, std::int64_t words,
                                         const ProviderCheck& check, std::string& fault) {

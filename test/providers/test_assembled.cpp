@@ -56,6 +56,10 @@ TEST_CASE("assembled templates: the largest of real networks") {
   }
 }
 
+TEST_CASE("assembled templates: the same in halves") {
+  for (const OperatorCase& sample : half_network_cases()) check_assembled(sample, kBatchOfBoth, "sm_90");
+}
+
 TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
   int checked = 0;
   for (const OperatorCase& sample : network_cases()) {
