@@ -191,8 +191,8 @@ void check_tensors(Faults& faults, const KernelForm& form) {
   int together = 1;
   for (const KernelTensor& tensor : form.tensors) together = std::max(together, images_together(tensor.layout));
   if (launch.tile_images % together != 0) {
-    faults.add("tile_images is {}, which is not a multiple of {}: that many images lie side by side", launch.tile_images,
-               together);
+    faults.add("tile_images is {}, which is not a multiple of {}: that many images lie side by side",
+               launch.tile_images, together);
   }
 }
 
