@@ -75,14 +75,9 @@ Box box_of(const KernelTensor& from, const KernelTensor& to) {
 Box box_of(const Task& task) {
   const Pad* pad = task.get<Pad>();
   const Transpose* transpose = task.get<Transpose>();
-  if (pad == nullptr && transpose == nullptr) {
-    Box box = box_of(task.reads[0], task.writes);
-    box.axes = merged(box.axes);
-    return box;
-  }
-  Box box = pad ? box_of(*pad, task) : box_of(*transpose, task);
-  // The words of an element are its last axis.
-  const std::int64_t words = element_words(task.writes.layout);
+  Box box = pad ? box_of(*pad, task) : transpose ? box_of(*transpose, task) : box_of(task.reads[0], task.writes);
+  // Operators move elements, whose words are the last axis.
+  const std::int64_t words = task.is_copy() ? 1 : element_words(task.writes.layout);
   for (Axis& axis : box.axes) {
     axis.in_stride *= words;
     axis.out_stride *= words;
