@@ -54,7 +54,7 @@ struct CompileOptions {
   std::vector<int> batches = {1};
   Precision precision = Precision::fp32;  // a plan in from_file has its own
   // All layers' inputs, outputs and residuals have it. Nothing: what the plan in from_file says, else nchw; with the
-  // half precisions it can only be n2chw.
+  // half precisions it is n2chw, or can be n8chw.
   std::optional<TensorLayout> layout;
   std::optional<TensorLayout> output_layout;  // of outputs and residuals, where it is another
   bool skip_dead_tiles = false;               // plans with activity maps; a plan in from_file has its own

@@ -49,8 +49,8 @@ std::vector<std::string> verify(const ActivityMap& map, const ActivityExtent& ex
   check("rows", map.rows, extent.rows, "the tensor has no more rows");
   check("columns", map.cols, extent.cols, "the tensor has no more columns");
   if (map.images >= 1 && map.images % images_together != 0) {
-    faults.add("{}: cell images is {}, it must be a multiple of {}: that many images share each word", what, map.images,
-               images_together);
+    faults.add("{}: cell images is {}, it must be a multiple of {}: that many images lie side by side", what,
+               map.images, images_together);
   }
   return faults.take();
 }

@@ -69,7 +69,7 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
 
 void check_wide(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const std::int64_t bytes = std::min(tensor.alignment, kWideAccessBytes);
-  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || words_together(tensor.layout) != 1) return;
+  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || channels_together(tensor.layout) != 1) return;
   const std::int64_t words = bytes / kWordBytes;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
@@ -191,8 +191,8 @@ void check_tensors(Faults& faults, const KernelForm& form) {
   int together = 1;
   for (const KernelTensor& tensor : form.tensors) together = std::max(together, images_together(tensor.layout));
   if (launch.tile_images % together != 0) {
-    faults.add("tile_images is {}, which is not a multiple of {}: that many images share each word", launch.tile_images,
-               together);
+    faults.add("tile_images is {}, which is not a multiple of {}: that many images lie side by side",
+               launch.tile_images, together);
   }
 }
 

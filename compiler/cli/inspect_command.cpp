@@ -34,10 +34,12 @@ struct InspectArguments {
 };
 
 // nchw goes without saying, and of half tensors n2chw.
+bool is_usual(TensorLayout layout) { return layout == TensorLayout::nchw || layout == TensorLayout::n2chw; }
+
 std::string layout_text(const KernelForm& form) {
   const TensorLayout input = form.input().layout, output = form.output().layout;
   if (input != output) return fmt::format("{} > {}", to_string(input), to_string(output));
-  return input == TensorLayout::nchw4 ? std::string(to_string(input)) : std::string();
+  return is_usual(input) ? std::string() : std::string(to_string(input));
 }
 
 // "256x14x14 > 256, 3x3 s2 p1 d2 g32": what a table has room for.

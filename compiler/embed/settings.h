@@ -20,8 +20,8 @@ void check_choice(const std::string& option, const std::string& value, const std
 // One of known_names<TensorLayout>(), of --layout.
 TensorLayout parse_layout(const std::string& text);
 
-// What --precision says, and --layout where it is given: half tensors lie in n2chw alone, and nothing else does. Throws
-// Error(unsupported) for a precision that is not known.
+// What --precision says, and --layout where it is given: half tensors lie in n2chw or n8chw, and nothing else does.
+// Throws Error(unsupported) for a precision that is not known.
 struct TensorChoice {
   Precision precision = Precision::fp32;
   TensorLayout layout = TensorLayout::nchw;

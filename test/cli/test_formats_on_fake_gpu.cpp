@@ -20,12 +20,13 @@ using namespace burin_test;
 
 namespace {
 
-constexpr int kFormatBatch = 3;  // the last pair is filled up
+constexpr int kFormatBatch = 3;  // the last images that lie side by side are filled up
 constexpr int kChannelsIn = 5, kChannelsOut = 6, kRows = 2, kCols = 3;
 
 constexpr std::array kFormats = {TensorFormat{}, TensorFormat{ElementType::f32, TensorLayout::nchw4},
                                  TensorFormat{ElementType::f16, TensorLayout::n2chw},
-                                 TensorFormat{ElementType::bf16, TensorLayout::n2chw}};
+                                 TensorFormat{ElementType::bf16, TensorLayout::n2chw},
+                                 TensorFormat{ElementType::f16, TensorLayout::n8chw}};
 
 // One kernel, with a residual, whose tensors are in these formats.
 Package package_of(const TensorFormat& input, const TensorFormat& output) {
@@ -47,7 +48,7 @@ Package package_of(const TensorFormat& input, const TensorFormat& output) {
       plan.input() = tensor(TensorRole::input, kChannelsIn, input);
       plan.output() = tensor(TensorRole::output, kChannelsOut, output);
       plan.residual() = tensor(TensorRole::residual, kChannelsOut, output);
-      plan.launch().tile_images = 2;
+      plan.launch().tile_images = 8;
     });
   });
   Package package = *sample;
@@ -59,7 +60,7 @@ Package package_of(const TensorFormat& input, const TensorFormat& output) {
 // What a launch's tensor holds, as values.
 std::vector<float> values_at(const void* address, const TensorFormat& format, int channels) {
   const std::int64_t elements = tensor_elements(format.layout, kFormatBatch, channels, kRows, kCols);
-  const auto words = static_cast<std::size_t>(elements / images_together(format.layout));
+  const auto words = static_cast<std::size_t>(elements / elements_per_word(format.element));
   return unpack_words(format.element, std::span(static_cast<const float*>(address), words));
 }
 

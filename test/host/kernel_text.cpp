@@ -136,13 +136,13 @@ burin::LaunchGeometry row_launch() {
 
 burin::KernelTensor image_tensor(burin::TensorRole role, burin::TensorLayout layout, int channels, int rows, int cols) {
   burin::KernelTensor tensor{.role = role, .layout = layout};
-  if (images_together(layout) == 2) tensor.element = burin::ElementType::f16;
+  if (images_together(layout) != 1) tensor.element = burin::ElementType::f16;
   tensor.argument = role == burin::TensorRole::residual ? 1 : 0;
   tensor.channels = channels;
   tensor.rows = rows;
   tensor.cols = cols;
-  tensor.run_words = tensor.image_words = image_elements(layout, channels, rows, cols);
-  tensor.alignment = channels_together(layout) * burin::kWordBytes;
+  tensor.run_words = tensor.image_words = image_words(tensor.format(), {channels, rows, cols});
+  tensor.alignment = words_together(layout) * burin::kWordBytes;
   return tensor;
 }
 

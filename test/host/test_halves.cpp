@@ -1,4 +1,4 @@
-// Words of two halves: what the primitives compute, and tensors in n2chw.
+// Words of two halves: what the primitives compute, and tensors in n2chw and n8chw.
 #include <fmt/format.h>
 
 #include <bit>
@@ -33,14 +33,16 @@ std::uint32_t unpacked(const std::string& call) {
   return stored("  %f = call float @burin_dev_" + call + "\n  %x = bitcast float %f to i32\n", "%x");
 }
 
-// Three images of a row of kCols pixels: two pairs.
-RunOptions three_images() {
+// Images of a row of kCols pixels.
+RunOptions images(int batch, burin::TensorLayout layout) {
   RunOptions options;
-  options.batch = 3;
-  options.input_layout = options.output_layout = burin::TensorLayout::n2chw;
-  options.launch.tile_images = 2;
+  options.batch = batch;
+  options.input_layout = options.output_layout = layout;
+  options.launch.tile_images = images_together(layout);
   return options;
 }
+// Two pairs.
+RunOptions three_images() { return images(3, burin::TensorLayout::n2chw); }
 
 }  // namespace
 
@@ -100,6 +102,18 @@ end:
   ret void)";
   CHECK_THAT(fault_of(first_pair, three_images()),
              burin_test::Contains("output element 8 (images 2 and 3, channel 0, row 0, col 0) was not written"));
+}
+
+TEST_CASE("n8chw: a place names both images of a word") {
+  CHECK_THAT(fault_of("  ret void", images(9, burin::TensorLayout::n8chw)),
+             burin_test::Contains("output element 0 (images 0 and 1, channel 0, row 0, col 0) was not written"));
+  const std::string fourth_word = R"(
+  %far = add i64 %off, 12
+  call void @burin_dev_global_store_word(ptr %out, i64 %far, i32 0)
+  call void @burin_dev_global_store_word(ptr %out, i64 %far, i32 0)
+  ret void)";
+  CHECK_THAT(fault_of(fourth_word, images(8, burin::TensorLayout::n8chw)),
+             burin_test::Contains("output element 3 (images 6 and 7, channel 0, row 0, col 0) a second time"));
 }
 
 TEST_CASE("n2chw: tensors of another size are refused") {

@@ -57,7 +57,7 @@ TEST_CASE("activity_map: cells that cannot be") {
   CHECK(verify({1, 1, -3}, extent, 1, "map").size() == 1);
   CHECK(
       verify({3, 1, 1}, extent, 2, "map") ==
-      std::vector<std::string>{"map: cell images is 3, it must be a multiple of 2: that many images share each word"});
+      std::vector<std::string>{"map: cell images is 3, it must be a multiple of 2: that many images lie side by side"});
 }
 
 TEST_CASE("activity_map: what a plan makes of it") {

@@ -253,21 +253,46 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
           t.element = ElementType::f16;
           t.layout = TensorLayout::n2chw;
         }) == Faults{});
-}
-
-TEST_CASE("kernel form: pairs of images stay together") {
-  const auto with = [](int images) {
+  const auto in_eights = [](ElementType element, std::int64_t words) {
     return faults_after([&](KernelForm& form) {
       form.tensors.resize(kWeights);
-      form.tensors[kInput].element = ElementType::bf16;
-      form.tensors[kInput].layout = TensorLayout::n2chw;
+      form.launch = {.threads = 32, .tile_images = 8};
+      KernelTensor& t = form.tensors[kInput];
+      t.element = element;
+      t.layout = TensorLayout::n8chw;
+      t.image_words = t.run_words = words;
+      t.alignment = 16;
+    });
+  };
+  CHECK(in_eights(ElementType::bf16, 4 * 192) == Faults{});
+  CHECK(in_eights(ElementType::bf16, 192) ==
+        Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8chw has 768"});
+  CHECK(in_eights(ElementType::f32, 4 * 192) ==
+        Faults{"the tensor 'input' holds f32 in n8chw: n2chw and n8chw hold halves, the others float32"});
+}
+
+TEST_CASE("kernel form: images that lie side by side stay together") {
+  const auto with = [](int images, TensorLayout layout = TensorLayout::n2chw) {
+    return faults_after([&](KernelForm& form) {
+      form.tensors.resize(kWeights);
+      KernelTensor& input = form.tensors[kInput];
+      input.element = ElementType::bf16;
+      input.layout = layout;
+      input.run_words = input.image_words = input.run_words * element_words(layout);
+      input.alignment = 16;
       form.launch = {.threads = 32, .tile_images = images};
     });
   };
   CHECK(with(2) == Faults{});
+  CHECK(with(16, TensorLayout::n8chw) == Faults{});
+  for (const int images : {1, 2, 4, 12}) {
+    CHECK(with(images, TensorLayout::n8chw) ==
+          Faults{fmt::format("tile_images is {}, which is not a multiple of 8: that many images lie side by side",
+                             images)});
+  }
   for (const int images : {1, 3, kMaxBatch - 1}) {
     CHECK(with(images) ==
-          Faults{fmt::format("tile_images is {}, which is not a multiple of 2: that many images share each word",
+          Faults{fmt::format("tile_images is {}, which is not a multiple of 2: that many images lie side by side",
                              images)});
   }
 }
@@ -328,6 +353,22 @@ TEST_CASE("kernel form: slices of larger tensors lie in nchw") {
                       }) ==
         Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in "
                "nchw4"});
+  const auto in_eights = [](std::int64_t image_words) {
+    return faults_after([&](KernelForm& form) {
+      form.tensors.resize(kWeights);
+      form.launch = {.threads = 32, .tile_images = 8};
+      KernelTensor& t = form.tensors[kResidual];
+      t.element = ElementType::f16;
+      t.layout = TensorLayout::n8chw;
+      t.run_words *= 4;
+      t.image_words = image_words;
+      t.alignment = 16;
+    });
+  };
+  CHECK(in_eights(1000) == Faults{});
+  CHECK(in_eights(1002) ==
+        Faults{"the tensor 'residual' is aligned to 16 bytes: the distances 1002 between images and 0 between runs, in "
+               "words, must be multiples of 4"});
 }
 
 TEST_CASE("kernel form: activity maps that cannot be") {
@@ -357,8 +398,8 @@ TEST_CASE("kernel form: an activity map of a half tensor keeps pairs of images t
     t.element = ElementType::f16;
     t.layout = TensorLayout::n2chw;
   });
-  CHECK(faults == Faults{"the tensor 'input_map': cell images is 3, it must be a multiple of 2: that many images share "
-                         "each word"});
+  CHECK(faults == Faults{"the tensor 'input_map': cell images is 3, it must be a multiple of 2: that many images lie "
+                         "side by side"});
 }
 
 TEST_CASE("kernel form: tiles, blocks and words") {
@@ -382,6 +423,9 @@ TEST_CASE("kernel form: tiles, blocks and words") {
   for (const int word : {-1, 10, 19, 30, 50, 100}) CHECK_FALSE(tensor.contains(word));
   tensor.layout = TensorLayout::n2chw;
   CHECK(tensor.spanned_words(3) == 150);  // two pairs
+  tensor.layout = TensorLayout::n8chw;
+  CHECK(tensor.spanned_words(8) == 50);
+  CHECK(tensor.spanned_words(9) == 150);
   tensor.image_words = std::numeric_limits<std::int64_t>::max();
   CHECK(tensor.spanned_words(kMaxBatch) > kMaxArenaBytes);  // saturated
 }

@@ -77,6 +77,20 @@ TEST_CASE("place values: of halves, two images share words") {
   CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 8);
 }
 
+TEST_CASE("place values: of halves in n8chw, eight images lie side by side") {
+  const Program program = program_of({3, 1, 2}, {ElementType::bf16, TensorLayout::n8chw});
+  const Place slice = {0, 32, 96, 32, 1, 0};  // channel 1 of 3
+  CHECK(words_until_end(program, slice, 8) == 16);
+  CHECK(words_until_end(program, slice, 9) == 40);
+  std::vector<float> memory(48, -1.0F);
+  const std::vector<float> values = counted(18);  // of nine images
+  write_place(program, slice, 9, values, memory);
+  CHECK(read_place(program, slice, 9, memory) == values);
+  // The second pixel of images 4 and 5.
+  CHECK(unpack_words(ElementType::bf16, std::vector<float>{memory[14]}) == std::vector<float>{9, 11});
+  CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 32);
+}
+
 TEST_CASE("place values: the place of a whole buffer") {
   Program program = program_of({4, 1, 2});
   program.buffers.push_back(program_of({3, 1, 2}, {ElementType::f32, TensorLayout::nchw4}).buffers[0]);
@@ -84,6 +98,10 @@ TEST_CASE("place values: the place of a whole buffer") {
   CHECK(whole_place(program, program.buffers[0]) == Place{0, 0, 32, 32, 1, 0});
   CHECK(whole_place(program, program.buffers[1]) == Place{1, 0, 32, 32, 1, 0});
   CHECK(whole_place(program, program.buffers[2]) == Place{2, 0, 32, 32, 1, 0});
+  program.buffers.push_back(program_of({4, 1, 2}, {ElementType::f16, TensorLayout::n8chw}).buffers[0]);
+  CHECK(whole_place(program, program.buffers[3]) == Place{3, 0, 128, 128, 1, 0});
+  CHECK(program.pieces(program.buffers[3], 8) == 1);
+  CHECK(program.pieces(program.buffers[3], 9) == 2);
   CHECK(program.pieces(program.buffers[1], 3) == 3);
   CHECK(program.pieces(program.buffers[2], 3) == 2);
 }

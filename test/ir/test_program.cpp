@@ -105,6 +105,8 @@ TEST_CASE("program: a buffer holds what its layout is for") {
              Contains("buffer 2 (a) holds f16 in nchw: n2chw and n8chw hold halves, the others float32"));
   CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n2chw; }),
              Contains("buffer 1 (out) holds f32 in n2chw: n2chw and n8chw hold halves, the others float32"));
+  CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n8chw; }),
+             Contains("buffer 1 (out) holds f32 in n8chw: n2chw and n8chw hold halves, the others float32"));
   CHECK_THAT(fault([](Program& program) {
                program.buffers[2].shape = {64};
                program.buffers[2].format.layout = TensorLayout::nchw4;

@@ -53,17 +53,39 @@ TEST_CASE("tensor layout: n2chw has an element of two images side by side") {
 }
 
 TEST_CASE("tensor layout: n8chw has an element of eight images side by side") {
-  // Nine images of one channel and 1 x 2 pixels: image n has the values 10 n and 10 n + 1.
+  // Nine images of 2 channels and 1 x 1 pixels: image n has the values 10 n and 10 n + 1.
   std::vector<float> nchw;
-  for (int n = 0; n < 9; ++n) nchw.insert(nchw.end(), {10.0F * n, 10.0F * n + 1});
+  for (int image = 0; image < 9; ++image) nchw.insert(nchw.end(), {10.0F * image, 10.0F * image + 1});
   const std::vector<float> packed = {0,  10, 20, 30, 40, 50, 60, 70, 1,  11, 21, 31, 41, 51, 61, 71,
                                      80, -1, -1, -1, -1, -1, -1, -1, 81, -1, -1, -1, -1, -1, -1, -1};
-  CHECK(from_nchw(TensorLayout::n8chw, nchw, 1, 1, 2, -1) == packed);
-  CHECK(to_nchw(TensorLayout::n8chw, packed, 1, 1, 2, 9) == nchw);
-  CHECK(place_of(TensorLayout::n8chw, 1, 1, 2, 11) == TensorPlace{3, 0, 0, 1});
-  // Two words to each pair of images' values: four words an element.
-  CHECK(image_words({ElementType::f16, TensorLayout::n8chw}, {5, 3, 7}) == 5 * 3 * 7 * 4);
+  CHECK(from_nchw(TensorLayout::n8chw, nchw, 2, 1, 1, -1) == packed);
+  CHECK(to_nchw(TensorLayout::n8chw, packed, 2, 1, 1, 9) == nchw);
+  CHECK(to_nchw(TensorLayout::n8chw, packed, 2, 1, 1).size() == 32);
+  CHECK(place_of(TensorLayout::n8chw, 2, 1, 1, 13) == TensorPlace{5, 1, 0, 0});
+  CHECK(place_of(TensorLayout::n8chw, 2, 1, 1, 16) == TensorPlace{8, 0, 0, 0});
+}
+
+TEST_CASE("tensor layout: which values lie in which layout, and how many words are an element") {
+  for (const TensorLayout layout : {TensorLayout::nchw, TensorLayout::nchw4}) {
+    CHECK(can_lie_in(ElementType::f32, layout));
+    CHECK_FALSE(can_lie_in(ElementType::f16, layout));
+  }
+  for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8chw}) {
+    CHECK_FALSE(can_lie_in(ElementType::f32, layout));
+    CHECK(can_lie_in(ElementType::f16, layout));
+    CHECK(can_lie_in(ElementType::bf16, layout));
+  }
+  CHECK(element_words(TensorLayout::nchw4) == 1);
+  CHECK(element_words(TensorLayout::n2chw) == 1);
+  CHECK(element_words(TensorLayout::n8chw) == 4);
+  CHECK(words_together(TensorLayout::n2chw) == 1);
+  CHECK(words_together(TensorLayout::nchw4) == 4);
+  CHECK(words_together(TensorLayout::n8chw) == 4);
   CHECK(image_words({ElementType::f16, TensorLayout::n2chw}, {5, 3, 7}) == 5 * 3 * 7);
+  CHECK(image_words({ElementType::f16, TensorLayout::n8chw}, {5, 3, 7}) == 4 * 5 * 3 * 7);
+  CHECK(format_of(Precision::fp16, TensorLayout::n8chw) == TensorFormat{ElementType::f16, TensorLayout::n8chw});
+  CHECK(format_of(Precision::bf16, TensorLayout::nchw4) == TensorFormat{ElementType::bf16, TensorLayout::n2chw});
+  CHECK(format_of(Precision::fp32, TensorLayout::n8chw) == TensorFormat());
 }
 
 TEST_CASE("tensor layout: filling channels get what is asked for, and nothing else does") {
@@ -102,8 +124,11 @@ TEST_CASE("tensor layout: sizes count the filling and do not overflow") {
   CHECK(image_elements(TensorLayout::nchw4, 8, 3, 7) == 8 * 3 * 7);
   CHECK(image_elements(TensorLayout::nchw4, 1, 3, 7) == 4 * 3 * 7);
   CHECK(image_elements(TensorLayout::n2chw, 5, 3, 7) == 5 * 3 * 7);
+  CHECK(image_elements(TensorLayout::n8chw, 5, 3, 7) == 5 * 3 * 7);
   CHECK(tensor_elements(TensorLayout::nchw4, 3, 5, 3, 7) == 3 * 8 * 3 * 7);
   CHECK(tensor_elements(TensorLayout::n2chw, 3, 5, 3, 7) == 4 * 5 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::n8chw, 8, 5, 3, 7) == 8 * 5 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::n8chw, 9, 5, 3, 7) == 16 * 5 * 3 * 7);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   CHECK(image_elements(TensorLayout::nchw4, 1 << 30, kHuge, 1 << 30) == kHuge);
 }

@@ -2,6 +2,7 @@
 #include "test/catch.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string>
 
 #include "compiler/network/memory_plan.h"
@@ -25,11 +26,12 @@ ConvLayer same_size(const std::string& name, int in, int out) {
   return layer;
 }
 
-constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw};
+constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw},
+                       kEights = {ElementType::f16, TensorLayout::n8chw};
 
-Rewritten in_halves(Network network) {
+Rewritten in_halves(Network network, const TensorFormat& format = kHalf) {
   return assign_formats(std::move(network),
-                        [](const Operator&, const ConvLayer&) { return ConvolutionFormats{kHalf, kHalf}; });
+                        [&](const Operator&, const ConvLayer&) { return ConvolutionFormats{format, format}; });
 }
 
 // The operators in their order, by their names.
@@ -79,16 +81,35 @@ TEST_CASE("assign_formats: what works place by place takes halves as they come, 
   const Network network =
       graph.finish({graph.add("average", whole, {graph.add("swish", Elementwise{ElementFunction::hard_swish}, {y})})});
   REQUIRE(verify(network) == std::vector<std::string>{});
-  const auto [formatted, conversions] = in_halves(network);
-  CHECK(verify(formatted) == std::vector<std::string>{});
-  // The network's input, and the mean that the gate's convolution reads.
-  CHECK(conversions == 2);
-  for (const Operator& op : formatted.operators) {
-    const bool plain = op.name == "mean" || op.name == "average";
-    if (std::holds_alternative<Convert>(op.kind)) continue;
-    INFO(op.name);
-    CHECK(formatted.tensors[static_cast<std::size_t>(op.output)].format == (plain ? TensorFormat() : kHalf));
+  for (const TensorFormat& format : {kHalf, kEights}) {
+    const auto [formatted, conversions] = in_halves(network, format);
+    CHECK(verify(formatted) == std::vector<std::string>{});
+    // The network's input, and the mean that the gate's convolution reads.
+    CHECK(conversions == 2);
+    for (const Operator& op : formatted.operators) {
+      const bool plain = op.name == "mean" || op.name == "average";
+      if (std::holds_alternative<Convert>(op.kind)) continue;
+      INFO(op.name);
+      CHECK(formatted.tensors[static_cast<std::size_t>(op.output)].format == (plain ? TensorFormat() : format));
+    }
   }
+}
+
+TEST_CASE("assign_formats: between halves of two images and of eight stands a plain copy") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
+  const Network network = graph.finish({b});
+  const auto [formatted, conversions] = assign_formats(network, [](const Operator& op, const ConvLayer&) {
+    return op.name == "a" ? ConvolutionFormats{kEights, kEights} : ConvolutionFormats{kHalf, kHalf};
+  });
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 4);
+  const std::string input = network.tensors[static_cast<std::size_t>(x)].name;
+  const std::string made = network.tensors[static_cast<std::size_t>(a)].name;
+  const std::string output = network.tensors[static_cast<std::size_t>(b)].name;
+  CHECK(operators_of(formatted) ==
+        input + ".n8chw.convert a " + made + ".f32.convert " + made + ".n2chw.convert b " + output + ".convert");
 }
 
 TEST_CASE("assign_formats: a tensor is converted once for all who read it") {
@@ -139,6 +160,43 @@ TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
   CHECK(step->writes.offset == 1 * 16 * 4);
   CHECK(step->writes.image_stride == 4 * 16 * 4);
   CHECK(plan.buffers[static_cast<std::size_t>(step->writes.buffer)].bytes == 2 * 4 * 16 * 4);
+}
+
+TEST_CASE("assign_formats: a concat of halves of eight images is one, and moves nothing") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(same_size("a", 2, 1), {x}), b = graph.convolution(same_size("b", 2, 3), {x});
+  const int both = graph.add("both", Concat{0}, {a, b});
+  const int out = graph.convolution(same_size("out", 4, 1), {both});
+  const auto [formatted, conversions] = in_halves(graph.finish({out}), kEights);
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  CHECK(conversions == 2);
+  const Program plan = plan_network(formatted, "assigned", 9);
+  CHECK(std::ranges::none_of(plan.steps, &Step::is_copy));
+  const auto step = std::ranges::find(plan.steps, "b", &Step::name);
+  REQUIRE(step != plan.steps.end());
+  // Two groups of images, of which each has four channels of 4 x 4 elements of 16 bytes.
+  CHECK(step->writes.offset == 1 * 16 * 16);
+  CHECK(step->writes.run_bytes == 3 * 16 * 16);
+  CHECK(step->writes.image_stride == 4 * 16 * 16);
+  CHECK(plan.buffers[static_cast<std::size_t>(step->writes.buffer)].bytes == 2 * 4 * 16 * 16);
+}
+
+TEST_CASE("assign_formats: a copy of halves of eight images moves whole elements") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(same_size("a", 2, 3), {x});
+  const int twice = graph.add("twice", Concat{0}, {a, a});
+  const auto formatted = in_halves(graph.finish({graph.convolution(same_size("out", 6, 1), {twice})}), kEights).network;
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  const Program plan = plan_network(formatted, "assigned", 9);
+  CHECK(verify(plan) == std::vector<std::string>{});
+  REQUIRE(std::ranges::count_if(plan.steps, &Step::is_copy) == 1);
+  const auto step = std::ranges::find_if(plan.steps, &Step::is_copy);
+  CHECK(step->reads[0].run_bytes == 3 * 16 * 16);
+  CHECK(step->writes.run_bytes == 3 * 16 * 16);
+  CHECK(step->writes.image_stride == 6 * 16 * 16);
+  CHECK(std::abs(step->writes.offset - step->reads[0].offset) == 3 * 16 * 16);
 }
 
 TEST_CASE("assign_formats: a concat of which one part is plain is plain") {

@@ -93,10 +93,10 @@ TemplatePlan sample_template(const std::string& name, const ConvShape& shape) {
 }
 
 KernelTensor image_tensor(TensorRole role, int channels, int rows, int cols, TensorLayout layout, ElementType element) {
-  KernelTensor tensor = flat_tensor(role, image_elements(layout, channels, rows, cols));
+  KernelTensor tensor = flat_tensor(role, image_words({element, layout}, {channels, rows, cols}));
   tensor.element = element;
   tensor.layout = layout;
-  tensor.alignment = channels_together(layout) * kWordBytes;
+  tensor.alignment = words_together(layout) * kWordBytes;
   tensor.channels = channels;
   tensor.rows = rows;
   tensor.cols = cols;

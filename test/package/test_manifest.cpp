@@ -500,7 +500,7 @@ TEST_CASE("manifest: element types, layouts and alignments survive") {
           burin_test::edit_template(manifest.kernels[1], [&](TemplatePlan& plan) {
             plan.input() = burin_test::image_tensor(TensorRole::input, 8, 14, 14, input, read);
             plan.output() = burin_test::image_tensor(TensorRole::output, 8, 14, 14, output, written);
-            plan.launch().tile_images = 2;
+            plan.launch().tile_images = 8;
             plan.input().alignment = 256;
             plan.output().alignment = 32;
           });
@@ -708,5 +708,5 @@ TEST_CASE("manifest: an activity map of a half tensor keeps pairs of images toge
           plan.precision = Precision::fp16;
           plan.input_layout = plan.output_layout = TensorLayout::n2chw;
           plan.skips = ActivityMap{1, 1, 1};
-        }).find("it must be a multiple of 2: that many images share each word") != std::string::npos);
+        }).find("it must be a multiple of 2: that many images lie side by side") != std::string::npos);
 }
