@@ -24,8 +24,8 @@ RunOptions one_warp() {
 const std::string kStoreRows = R"(
   %row = mul i32 %t, 16
   %place = add i32 %row, 128
-  %first = mul i32 %t, 524296
-  %word0 = add i32 %first, 65536
+  %base = mul i32 %t, 524296
+  %word0 = add i32 %base, 65536
   %word1 = add i32 %word0, 131074
   %word2 = add i32 %word1, 131074
   %word3 = add i32 %word2, 131074
@@ -80,10 +80,10 @@ TEST_CASE("tensor cores: products are added to sums") {
   %bits = bitcast half %x to i16
   %low = zext i16 %bits to i32
   %high = shl i32 %low, 16
-  %b = or i32 %low, %high
+  %both = or i32 %low, %high
 )";
   const Run dense = run_kernel(b + R"(
-  %c = call <4 x float> @burin_dev_multiply_f16(<4 x i32> <i32 1006648320, i32 1006648320, i32 1006648320, i32 1006648320>, i32 %b, i32 %b, <4 x float> <float 1.0, float 2.0, float 3.0, float 4.0>)
+  %c = call <4 x float> @burin_dev_multiply_f16(<4 x i32> <i32 1006648320, i32 1006648320, i32 1006648320, i32 1006648320>, i32 %both, i32 %both, <4 x float> <float 1.0, float 2.0, float 3.0, float 4.0>)
   %v = extractelement <4 x float> %c, i32 1
 )" + store_float("%v"),
                                one_warp());
@@ -93,7 +93,7 @@ TEST_CASE("tensor cores: products are added to sums") {
   }
   // Of each four columns the first two are stored: half of them count.
   const Run sparse = run_kernel(b + R"(
-  %b1 = insertelement <4 x i32> poison, i32 %b, i32 0
+  %b1 = insertelement <4 x i32> poison, i32 %both, i32 0
   %b4 = shufflevector <4 x i32> %b1, <4 x i32> poison, <4 x i32> zeroinitializer
   %c = call <4 x float> @burin_dev_multiply_sparse_f16(<4 x i32> <i32 1006648320, i32 1006648320, i32 1006648320, i32 1006648320>, <4 x i32> %b4, <4 x float> <float 1.0, float 2.0, float 3.0, float 4.0>, i32 1145324612, i32 0)
   %v = extractelement <4 x float> %c, i32 2

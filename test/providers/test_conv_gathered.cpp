@@ -190,6 +190,12 @@ TEST_CASE("convolution on tensor cores: every kind of tiles") {
   CHECK(checked > 30);
 }
 
+TEST_CASE("convolution on tensor cores: dense weights, of which no two of four columns go together") {
+  ConvLayer layer = layer_of(100, 100, 9, 3, 1, 1);
+  layer.shape.stride_h = 3;
+  CHECK(check_gathered(layer, ElementType::f16, 3) == "");
+}
+
 TEST_CASE("convolution on tensor cores: random shapes") {
   constexpr int kShapes = 40;
   Random random(23);

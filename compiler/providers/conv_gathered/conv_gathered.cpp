@@ -76,8 +76,7 @@ class ConvGatheredProvider : public TemplateProvider {
     const ConvShape shape = gathered_shape(task.layer->shape);
     const LiveColumns live = live_columns(shape, analyse(*task.layer));
     std::vector<Candidate> candidates;
-    for (const GatheredTiles& tiles :
-         choose_gathered(shape, live, task.batch, arch_of(task), static_cast<std::size_t>(options.count) + 4)) {
+    for (const GatheredTiles& tiles : choose_gathered(shape, live, task.batch, arch_of(task))) {
       if (static_cast<int>(candidates.size()) == options.count) break;
       const TemplatePlan plan = plan_of(task, tiles);
       if (plan.integers.empty()) continue;

@@ -38,12 +38,16 @@ struct StepEstimate {
   double all = 0;
   int most = 0;
 };
-StepEstimate estimate_steps(const GatheredTiles& tiles, const ConvShape& shape, int live) {
+StepEstimate estimate_steps(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
   constexpr double kUneven = 0.3;  // of a step, by which chunks have more than their share
-  const auto chunks = static_cast<double>(ceil_div(shape.channels_per_group(), tiles.chunk_channels));
+  // Of four columns a sparse row stores two: the fullest row cannot have its nonzeros in fewer.
+  constexpr double kLoose = 1.15;
+  double live = columns.of_groups.at(tiles.group_rows());
+  if (tiles.sparse != 0) live = std::max(live, 2 * kLoose * columns.of_row);
+  const auto chunks = static_cast<double>(tiles.chunks(shape));
   const double of_chunk = live / chunks / kStepColumns;
-  const double all = tiles.carries != 0 ? live / static_cast<double>(kStepColumns) + 0.5
-                                        : chunks * std::ceil(of_chunk + (chunks > 1 ? kUneven / 2 : 0));
+  const double all =
+      tiles.carries != 0 ? live / kStepColumns + 0.5 : chunks * std::ceil(of_chunk + (chunks > 1 ? kUneven / 2 : 0));
   return {all, static_cast<int>(std::ceil(of_chunk + (chunks > 1 ? kUneven : 0)))};
 }
 
@@ -52,7 +56,7 @@ class GatheredSearch {
   GatheredSearch(const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch)
       : shape_(shape), live_(live), batch_(batch), arch_(arch) {}
 
-  std::vector<GatheredTiles> run(std::size_t count) {
+  std::vector<GatheredTiles> run() {
     for (const int tiles : {1, 2, 4}) {
       for (const int warps : {1, 2, 4}) {
         tiles_.warp_tiles = tiles;
@@ -69,7 +73,7 @@ class GatheredSearch {
     for (const auto& [kind, best] : best_) found.push_back(best);
     std::ranges::stable_sort(found, {}, &Found::us);
     std::vector<GatheredTiles> result;
-    for (std::size_t i = 0; i < std::min(count, found.size()); ++i) result.push_back(found[i].tiles);
+    for (const Found& each : found) result.push_back(each.tiles);
     return result;
   }
 
@@ -130,7 +134,7 @@ class GatheredSearch {
     tiles_.set_blocks = static_cast<int>(std::min<std::int64_t>(tiles_.image_tiles(shape_), kMostSetBlocks));
     consider();
     tiles_.octets = static_cast<int>(ceil_div(batch_, kOctetImages));
-    const int steps = estimate_steps(tiles_, shape_, live_.at(tiles_.group_rows())).most;
+    const int steps = estimate_steps(tiles_, shape_, live_).most;
     for (const int keeps : {0, 1}) {
       tiles_.keeps_panels = keeps;
       tiles_.set_blocks = 1;
@@ -145,8 +149,7 @@ class GatheredSearch {
   }
 
   void consider() {
-    const int live = live_.at(tiles_.group_rows());
-    if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live).most, arch_)) return;
+    if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live_).most, arch_)) return;
     const double us = predict(tiles_, shape_, live_, batch_, arch_);
     const std::array<int, 5> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse,
                                      tiles_.octets > 1 ? 1 : 0};
@@ -236,8 +239,9 @@ LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern) {
     for (const ColumnMasks& masks : column_masks(shape, pattern, order_outputs(shape, pattern, packing), rows)) {
       most = std::max(most, static_cast<int>(std::ranges::count_if(masks, [](std::uint64_t m) { return m != 0; })));
     }
-    live[rows] = most;
+    live.of_groups[rows] = most;
   }
+  for (const int nonzeros : pattern.statistics.per_row) live.of_row = std::max(live.of_row, nonzeros);
   return live;
 }
 
@@ -251,7 +255,7 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   constexpr double kOverlapLoss = 0.3;
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
                                           ceil_div(batch, kOctetImages * tiles.octets));
-  const StepEstimate steps = estimate_steps(tiles, shape, live.at(tiles.group_rows()));
+  const StepEstimate steps = estimate_steps(tiles, shape, live);
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
   const double resident =
       std::min<double>(of_multiprocessor, std::max(1, resident_blocks(tiles, shape, steps.most, arch)));
@@ -288,8 +292,8 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
 }
 
 std::vector<GatheredTiles> choose_gathered(const ConvShape& shape, const LiveColumns& live, int batch,
-                                           const ArchSpec& arch, std::size_t count) {
-  return GatheredSearch(shape, live, batch, arch).run(count);
+                                           const ArchSpec& arch) {
+  return GatheredSearch(shape, live, batch, arch).run();
 }
 
 }  // namespace burin

@@ -59,15 +59,19 @@ struct GatheredTiles {
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch);
 
-// The columns with a nonzero of the fullest row group, for each number of rows that groups may have.
-using LiveColumns = std::map<int, int>;
+// What of a pattern decides how many steps it takes.
+struct LiveColumns {
+  std::map<int, int>
+      of_groups;   // with a nonzero in the fullest row group, for each number of rows that groups may have
+  int of_row = 0;  // the most nonzeros of an output channel
+};
 LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern);
 
 double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
                const ArchSpec& arch);
 
-// The best of each kind, by prediction, at most `count`; which steps a chunk takes is estimated.
+// The best of each kind, by prediction; how many steps a chunk takes is estimated.
 std::vector<GatheredTiles> choose_gathered(const ConvShape& shape, const LiveColumns& live, int batch,
-                                           const ArchSpec& arch, std::size_t count);
+                                           const ArchSpec& arch);
 
 }  // namespace burin
