@@ -324,7 +324,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
              "Weights: plan for this; package: show this cubin (default sm_90, first)");
   add_option(*command, "--batch LIST", arguments->batches, "Weights: batch sizes to plan for (default 1)");
   add_option(*command, "--precision NAME", arguments->precision, "Weights: precision to plan for (default fp32)");
-  add_option(*command, "--layout NAME", arguments->layout, "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8chw");
+  add_option(*command, "--layout NAME", arguments->layout,
+             "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8chw");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");

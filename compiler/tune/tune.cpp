@@ -192,9 +192,13 @@ class Tuner {
 
 TuningTasks tuning_tasks(const Network& network, const CompileOptions& options) {
   TuningTasks tuning;
+  std::vector<std::vector<Task>> of_batches;
   for (const int batch : options.batches) {
     const Network& formatted = tuning.networks.emplace_back(in_formats(network, options, batch));
-    for (Task& task : layer_tasks(formatted, options, batch)) tuning.tasks.push_back(std::move(task));
+    of_batches.push_back(layer_tasks(formatted, options, batch));
+  }
+  for (std::size_t i = 0; i < of_batches.front().size(); ++i) {
+    for (std::vector<Task>& tasks : of_batches) tuning.tasks.push_back(std::move(tasks[i]));
   }
   return tuning;
 }

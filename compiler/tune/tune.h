@@ -34,7 +34,7 @@ struct TuneProgress {
 // A package of one kernel, ready for the measurer; called from several threads. Usually compile_candidate().
 using CandidateCompiler = std::function<Package(const Task& task, const Candidate& candidate)>;
 
-// What of a network is tuned, for each batch size.
+// What of a network is tuned: each layer in turn, for each batch size.
 struct TuningTasks {
   std::deque<Network> networks;  // that the tasks refer to
   std::vector<Task> tasks;

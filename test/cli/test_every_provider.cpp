@@ -61,6 +61,10 @@ const Strings& all_providers() {
 const Strings kWithoutGpu = {"CUDA_VISIBLE_DEVICES="};
 const Strings kWithoutAssembler = {"CUDA_VISIBLE_DEVICES=", "BURIN_ASSEMBLER=none"};
 
+bool computes_in_halves(const std::string& provider) {
+  return provider == burin::kBakedProvider || provider == "conv_depthwise" || provider == "conv_gathered";
+}
+
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
 // x (8x8x8) -> five convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
@@ -393,7 +397,7 @@ TEST_CASE("every_provider: bench has a row for each convolution beside cuDNN, an
     REQUIRE((row != layers["rows"].end()) == makes_convolutions(provider));
     if (row != layers["rows"].end()) {
       CHECK((*row)["cold"]["median_us"] > 0);
-      CHECK((*row)[provider == burin::kBakedProvider ? "cudnn_fp16" : "cudnn_fp32"]["median_us"] > 0);
+      CHECK((*row)[computes_in_halves(provider) ? "cudnn_fp16" : "cudnn_fp32"]["median_us"] > 0);
       CHECK((*row)["cudnn_tf32"]["median_us"] > 0);
     }
     const auto& steps = network["network"][0]["steps"];
