@@ -196,6 +196,20 @@ TEST_CASE("convolution on tensor cores: dense weights, of which no two of four c
   CHECK(check_gathered(layer, ElementType::f16, 3) == "");
 }
 
+TEST_CASE("convolution on tensor cores: plans for large batches are legal") {
+  const OperatorCase edge = in_octets(layer_of(32, 32, 5, 3, 1, 0.2), ElementType::f16);
+  const Network network = network_of(edge);
+  ProviderCheck check;
+  check.tuned_batch = 4000;
+  const Task task = task_of(network, network.operators.back(), check);
+  int made = 0;
+  for (const Candidate& candidate : find_provider("conv_gathered")->propose(task, {.count = 20})) {
+    CHECK(!find_provider("conv_gathered")->make(task, candidate.plan).weights.empty());
+    ++made;
+  }
+  CHECK(made == 20);
+}
+
 TEST_CASE("convolution on tensor cores: random shapes") {
   constexpr int kShapes = 40;
   Random random(23);

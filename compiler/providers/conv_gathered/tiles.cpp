@@ -15,7 +15,7 @@ constexpr int kBankBytes = 128;
 constexpr int kMaxSlots = 8, kMaxWarpPixels = 14, kMaxWarpTiles = 4;  // as the template has them
 constexpr int kMostThreads = 512;
 constexpr int kMaxStepLimit = 64;
-constexpr int kMostSetBlocks = 1 << 20;
+constexpr int kMostSetBlocks = 1 << 20, kMostOctets = 128;
 
 // Registers of a thread: sums, the weights of two steps, a step's rows, and addresses.
 int registers(const GatheredTiles& tiles) {
@@ -133,7 +133,7 @@ class GatheredSearch {
     tiles_.keeps_panels = 0;
     tiles_.set_blocks = static_cast<int>(std::min<std::int64_t>(tiles_.image_tiles(shape_), kMostSetBlocks));
     consider();
-    tiles_.octets = static_cast<int>(ceil_div(batch_, kOctetImages));
+    tiles_.octets = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kOctetImages), kMostOctets));
     const int steps = estimate_steps(tiles_, shape_, live_).most;
     for (const int keeps : {0, 1}) {
       tiles_.keeps_panels = keeps;
@@ -224,7 +224,7 @@ bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, co
          tiles.warp_pixels <= kMaxWarpPixels &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMaxWarpTiles) &&
          tiles.threads() <= kMostThreads && patch <= kMaxSlots * tiles.threads() && step_limit <= kMaxStepLimit &&
-         tiles.ahead() >= 1 && tiles.set_blocks <= tiles.tiles(shape) &&
+         tiles.ahead() >= 1 && tiles.set_blocks <= tiles.tiles(shape) && tiles.octets <= kMostOctets &&
          registers(tiles) <= arch.max_registers_per_thread &&
          tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&
          resident_blocks(tiles, shape, step_limit, arch) >= 1;
