@@ -117,11 +117,11 @@ class MemoryPlanner {
 
   Program run() {
     draft_steps();
+    check_pairs();
     order_steps();
     make_buffers();
     complete(program_);  // their sizes
     fill_places();
-    check_pairs();
     lay_out();
     complete(program_);
     return std::move(program_);
@@ -197,6 +197,25 @@ class MemoryPlanner {
     const int index = static_cast<int>(drafts_.size());
     if (draft.writes >= 0) writers_[at(draft.writes)].push_back(index);
     drafts_.push_back(std::move(draft));
+  }
+
+  // Whoever verifies the program compares each write with all uses of its buffer.
+  void check_pairs() const {
+    std::vector<std::int64_t> writes(network_.tensors.size()), uses(network_.tensors.size());
+    for (const Draft& draft : drafts_) {
+      for (const int read : draft.reads) ++uses[at(placement_.root(read))];
+      if (draft.writes < 0) continue;
+      ++writes[at(placement_.root(draft.writes))];
+      ++uses[at(placement_.root(draft.writes))];
+    }
+    std::int64_t pairs = 0;
+    for (std::size_t i = 0; i < writes.size(); ++i) pairs += writes[i] * uses[i];
+    if (pairs <= kMaxPlanPairs) return;
+    fail(ErrorKind::unsupported,
+         "{}: the network has {} pairs of a step that writes a part of a tensor and one that uses the tensor; at most "
+         "{} "
+         "can be planned (kMaxPlanPairs)",
+         network_.source, pairs, kMaxPlanPairs);
   }
 
   void order_steps() {
@@ -278,20 +297,6 @@ class MemoryPlanner {
       buffer_users_[at(step.writes.buffer)].push_back(static_cast<int>(i));
       program_.steps.push_back(std::move(step));
     }
-  }
-
-  // Whoever verifies the program compares each write with all uses of its buffer.
-  void check_pairs() const {
-    std::vector<std::int64_t> writes(program_.buffers.size());
-    for (const Step& step : program_.steps) ++writes[at(step.writes.buffer)];
-    std::int64_t pairs = 0;
-    for (std::size_t i = 0; i < writes.size(); ++i) pairs += writes[i] * std::ssize(buffer_users_[i]);
-    if (pairs <= kMaxPlanPairs) return;
-    fail(ErrorKind::unsupported,
-         "{}: the network has {} pairs of a step that writes a part of a tensor and one that uses the tensor; at most "
-         "{} "
-         "can be planned (kMaxPlanPairs)",
-         network_.source, pairs, kMaxPlanPairs);
   }
 
   void lay_out() {
