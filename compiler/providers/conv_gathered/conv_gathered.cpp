@@ -80,9 +80,10 @@ class ConvGatheredProvider : public TemplateProvider {
       if (static_cast<int>(candidates.size()) == options.count) break;
       const TemplatePlan plan = plan_of(task, tiles);
       if (plan.integers.empty()) continue;
-      Candidate found = candidate(task, plan);
-      found.estimate.us = predict(tiles, shape, live, task.batch, arch_of(task));
-      candidates.push_back(std::move(found));
+      // (candidate() would look for the live columns anew.)
+      const double us = predict(tiles, shape, live, task.batch, arch_of(task));
+      candidates.push_back(
+          {std::string(name()), print(plan), kernel_symbol(task.name, plan), {us, Estimate::Source::model}});
     }
     return candidates;
   }

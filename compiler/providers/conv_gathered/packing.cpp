@@ -215,7 +215,7 @@ class OctetMaker {
     }
   }
 
-  // Of the columns that the fullest row has, one.
+  // Takes out one of the columns that the fullest row has.
   void exchange(std::vector<int>& picked, bool may_replace) {
     int fullest = 0, most = -1;
     for (int row = 0; row < kMaxGroupRows; ++row) {
