@@ -50,6 +50,7 @@ auto in_file(const std::string& path, const Work& work) {
 
 constexpr std::size_t kMaxPtxBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxAssembledBytes = std::size_t{1} << 30;  // code and log
+constexpr std::size_t kMaxLogBytes = std::size_t{16} << 20;
 
 // Without this LLVM would print errors of its code generator, and exit.
 void end_at_errors(llvm::LLVMContext& context) {
@@ -73,7 +74,7 @@ AssemblerOutput assemble_in_sandbox(const std::string& subject, const std::strin
   Sandbox sandbox(subject, sizeof(Sizes) + kMaxAssembledBytes, without_files, [&](std::span<std::byte> shared) {
     const AssemblerOutput output = run_assembler(ptx, arch);
     const Sizes sizes{output.cubin.size(), output.log.size()};
-    if (sizes.cubin + sizes.log > kMaxAssembledBytes) {
+    if (sizes.cubin + sizes.log > kMaxAssembledBytes || sizes.log > kMaxLogBytes) {
       fail(ErrorKind::unsupported, "{}: its machine code is too long", subject);
     }
     std::byte* place = shared.data() + sizeof(Sizes);
@@ -85,7 +86,7 @@ AssemblerOutput assemble_in_sandbox(const std::string& subject, const std::strin
   const auto* bytes = reinterpret_cast<const char*>(sandbox.shared().data());
   Sizes sizes;
   std::memcpy(&sizes, bytes, sizeof(Sizes));
-  if (sizes.cubin > kMaxAssembledBytes || sizes.log > kMaxAssembledBytes - sizes.cubin) {
+  if (sizes.cubin > kMaxAssembledBytes || sizes.log > std::min(kMaxLogBytes, kMaxAssembledBytes - sizes.cubin)) {
     fail(ErrorKind::bad_input, "{}: what its sandbox says is not so", subject);
   }
   bytes += sizeof(Sizes);
@@ -207,6 +208,8 @@ AssembledKernel assemble_edited(const Reentry& reentry, const std::string& ptx, 
     // A program is a process of its own already.
     if (find_assembler().kind != AssemblerInfo::Kind::nvjitlink) return assemble(ptx, arch, symbol);
     return describe_assembled(assemble_in_sandbox(reentry.path + ", " + owner, ptx, arch, limits), symbol);
+  } catch (const AssemblerCrash& error) {
+    fail(ErrorKind::bad_input, "{}: {}", reentry.path, error.what());
   } catch (const Error& error) {
     const std::string_view text = error.what();
     if (text.starts_with(reentry.path)) throw;

@@ -5,12 +5,18 @@
 #include <string_view>
 
 #include "compiler/assemble/assemble.h"
+#include "ir/error.h"
 
 namespace burin {
 
 struct AssemblerOutput {
   std::string cubin;
   std::string log;
+};
+
+// An assembler that was ended by a fault of its own, not for want of memory.
+struct AssemblerCrash : Error {
+  using Error::Error;
 };
 
 // Has what find_assembler() found assemble. Thread-safe; throws as assemble() does.

@@ -77,14 +77,15 @@ std::int64_t cap_of_entry(std::string_view header) {
 int register_cap(std::string_view ptx) {
   constexpr std::string_view kEntry = ".entry";
   std::int64_t cap = 0;
-  for (std::size_t at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at + kEntry.size())) {
-    const std::size_t line = ptx.rfind('\n', at) == std::string_view::npos ? 0 : ptx.rfind('\n', at) + 1;
-    if (ptx.substr(line, at - line).find("//") != std::string_view::npos) continue;
-    // A header is some lines; a body follows it. The limit keeps a malformed text from costing time.
-    constexpr std::size_t kMaxHeader = 65536;
-    const std::string header = without_comments(ptx.substr(at, kMaxHeader));
-    const std::int64_t own = cap_of_entry(std::string_view(header).substr(0, header.find_first_of("{;")));
+  const std::string plain = without_comments(ptx);
+  const std::string_view text = plain;
+  for (std::size_t at = text.find(kEntry); at != std::string_view::npos;) {
+    // A header ends where its body begins, at the latest at the next one.
+    const std::size_t next = std::min(text.find(kEntry, at + kEntry.size()), text.size());
+    const std::string_view header = text.substr(at, next - at);
+    const std::int64_t own = cap_of_entry(header.substr(0, header.find_first_of("{;")));
     if (own > 0) cap = cap == 0 ? own : std::min(cap, own);
+    at = next == text.size() ? std::string_view::npos : next;
   }
   return static_cast<int>(cap);
 }

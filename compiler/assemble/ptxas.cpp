@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "compiler/assemble/assembler.h"
 #include "compiler/assemble/ptx_directives.h"
 #include "compiler/assemble/run_program.h"
 #include "ir/error.h"
@@ -75,6 +77,10 @@ AssemblerOutput Ptxas::assemble(const std::string& ptx, const std::string& arch)
 
   const auto run = [&](const std::string& program, const std::vector<std::string>& arguments) {
     ProgramResult result = run_program(program, arguments, folder);
+    if (result.signal != 0 && result.signal != SIGKILL) {
+      throw AssemblerCrash(ErrorKind::device, fmt::format("{} was {} while it assembled {} bytes of PTX for {}",
+                                                          program, ending_of(result), ptx.size(), arch));
+    }
     if (result.signal != 0) {
       fail(ErrorKind::device, "{} was {} while it assembled {} bytes of PTX for {}; is memory short? Fewer --jobs help",
            program, ending_of(result), ptx.size(), arch);

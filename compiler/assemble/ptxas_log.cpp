@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <unordered_map>
+#include <vector>
 
 namespace burin {
 namespace {
@@ -34,18 +36,26 @@ std::optional<std::string_view> name_after(std::string_view line, std::string_vi
   return rest.substr(0, rest.find_first_of(" \t\r:"));
 }
 
-FunctionUsage& usage_of(AssemblerUsage& usage, std::string_view name) {
-  for (FunctionUsage& function : usage.functions) {
-    if (function.name == name) return function;
+// Functions by their names, in the order in which they are first named.
+class FunctionTable {
+ public:
+  explicit FunctionTable(std::vector<FunctionUsage>& functions) : functions_(functions) {}
+  FunctionUsage& of(const std::string& name) {
+    const auto [entry, is_new] = places_.try_emplace(name, functions_.size());
+    if (is_new) functions_.push_back({.name = name});
+    return functions_[entry->second];
   }
-  usage.functions.push_back({.name = std::string(name)});
-  return usage.functions.back();
-}
+
+ private:
+  std::vector<FunctionUsage>& functions_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
 
 }  // namespace
 
 AssemblerUsage parse_ptxas_log(std::string_view log) {
   AssemblerUsage usage;
+  FunctionTable functions(usage.functions);
   std::string entry;     // of "Compiling entry function": what "Used N registers" speaks of
   std::string function;  // of "Function properties for": what the frame speaks of
   bool linked = false;   // nvJitLink's linker repeats an entry with the registers of all that it calls
@@ -60,12 +70,12 @@ AssemblerUsage parse_ptxas_log(std::string_view log) {
       function = *subject;
       linked = line.starts_with("info");
     } else if (const auto stack = number_before(line, " bytes stack frame")) {
-      FunctionUsage& of = usage_of(usage, function);
+      FunctionUsage& of = functions.of(function);
       of.stack_bytes = std::max(of.stack_bytes, *stack);
       of.spill_store_bytes = number_before(line, " bytes spill stores").value_or(-1);
       of.spill_load_bytes = number_before(line, " bytes spill loads").value_or(-1);
     } else if (const auto registers = number_before(line, " registers")) {
-      FunctionUsage& of = usage_of(usage, linked ? function : entry);
+      FunctionUsage& of = functions.of(linked ? function : entry);
       of.registers = std::max(of.registers, *registers);
     }
   }

@@ -23,6 +23,7 @@
 #include <memory>
 #include <new>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "ir/error.h"
@@ -38,6 +39,7 @@ constexpr char kFirstKind = 1;
 // ---- what the process may not do any more
 
 constexpr int kSandboxChannel = 3;  // the file that a confined process may read and write
+int reply_channel = -1;             // of a process that is, or is about to be, in a sandbox
 
 void require(bool done, const char* what, int code) {
   if (done) return;
@@ -46,10 +48,16 @@ void require(bool done, const char* what, int code) {
 }
 
 void keep_only(int channel) {
-  const int kept = fcntl(channel, F_DUPFD, kSandboxChannel + 1), nowhere = open("/dev/null", O_RDWR);
-  require(kept >= 0 && nowhere >= 0, "to open /dev/null", errno);
-  for (int standard = 0; standard < kSandboxChannel; ++standard) dup2(nowhere, standard);
-  dup2(kept, kSandboxChannel);
+  const int kept = fcntl(channel, F_DUPFD, kSandboxChannel + 1);
+  require(kept >= 0, "another file", errno);
+  reply_channel = kept;
+  const int nowhere = open("/dev/null", O_RDWR);
+  require(nowhere >= 0, "to open /dev/null", errno);
+  for (int standard = 0; standard < kSandboxChannel; ++standard) {
+    require(dup2(nowhere, standard) == standard, "to close files", errno);
+  }
+  require(dup2(kept, kSandboxChannel) == kSandboxChannel, "to close files", errno);
+  reply_channel = kSandboxChannel;
   require(close_range(kSandboxChannel + 1, ~0U, 0) == 0, "to close files", errno);
 }
 
@@ -92,11 +100,16 @@ void forbid_system_calls(bool finds_no_files) {
     add_rule(SCMP_ACT_ALLOW, call, where);
   };
   for (const int call :
-       {SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(madvise), SCMP_SYS(brk),
-        SCMP_SYS(futex), SCMP_SYS(sched_yield), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getpid),
-        SCMP_SYS(gettid), SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn),
-        SCMP_SYS(sigaltstack), SCMP_SYS(exit), SCMP_SYS(exit_group)}) {
+       {SCMP_SYS(mmap), SCMP_SYS(munmap), SCMP_SYS(mprotect), SCMP_SYS(mremap), SCMP_SYS(brk), SCMP_SYS(futex),
+        SCMP_SYS(sched_yield), SCMP_SYS(clock_gettime), SCMP_SYS(gettimeofday), SCMP_SYS(getpid), SCMP_SYS(gettid),
+        SCMP_SYS(getrandom), SCMP_SYS(sysinfo), SCMP_SYS(rt_sigprocmask), SCMP_SYS(rt_sigreturn), SCMP_SYS(sigaltstack),
+        SCMP_SYS(exit), SCMP_SYS(exit_group)}) {
     allow(call);
+  }
+  // Others take memory out of use, for all processes.
+  for (const int advice : {MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED, MADV_DONTNEED, MADV_FREE,
+                           MADV_DONTDUMP, MADV_DODUMP, MADV_HUGEPAGE, MADV_NOHUGEPAGE}) {
+    allow(SCMP_SYS(madvise), {SCMP_A2(SCMP_CMP_EQ, static_cast<scmp_datum_t>(advice), 0)});
   }
   allow(SCMP_SYS(read), {SCMP_A0(SCMP_CMP_EQ, kSandboxChannel, 0)});
   allow(SCMP_SYS(write), {SCMP_A0(SCMP_CMP_LE, kSandboxChannel, 0)});  // standard output and errors lead nowhere
@@ -128,7 +141,7 @@ void confine(int channel, const SandboxLimits& limits) {
 // ---- in the process
 
 void reply(std::string_view message) {
-  if (write(kSandboxChannel, message.data(), std::min(message.size(), kMaxReply)) < 0) _exit(1);
+  if (write(reply_channel, message.data(), std::min(message.size(), kMaxReply)) < 0) _exit(1);
 }
 
 void reply_error(ErrorKind kind, std::string_view text) {
@@ -168,7 +181,13 @@ void reply_to(const Work& work) {
                         const Sandbox::Service& service) {
   std::set_new_handler(end_out_of_memory);
   take_over_llvm();
-  reply_to([&] { confine(channel, limits); });
+  reply_channel = channel;
+  bool confined = false;
+  reply_to([&] {
+    confine(channel, limits);
+    confined = true;
+  });
+  if (!confined) _exit(1);
   char request = 0;
   while (read(kSandboxChannel, &request, 1) == 1) reply_to([&] { service(shared); });
   _exit(0);
@@ -186,6 +205,19 @@ std::string end_text(int status, const SandboxLimits& limits) {
   if (signal == SIGXCPU) return fmt::format("took more than {} s", limits.seconds);
   if (signal == SIGSYS) return "tried a system call that is forbidden there";
   return fmt::format("was ended by signal {} ({})", signal, strsignal(signal));
+}
+
+// A process that is ending closes its files before it has ended.
+bool ends_soon(pid_t process) {
+  constexpr int kWaits = 200;
+  constexpr std::chrono::milliseconds kWait(10);
+  for (int i = 0; i < kWaits; ++i) {
+    siginfo_t info{};
+    if (waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
+    if (info.si_pid == process) return true;
+    std::this_thread::sleep_for(kWait);
+  }
+  return false;
 }
 
 }  // namespace
@@ -262,11 +294,15 @@ void Sandbox::await_reply() {
 }
 
 void Sandbox::fail_ended(bool too_late) {
-  if (too_late) kill(process_, SIGKILL);
+  // It may go on where it has said nothing, or closed its channel.
+  const bool ended = !too_late && ends_soon(process_);
+  if (!ended) kill(process_, SIGKILL);
   int status = 0;
   waitpid(std::exchange(process_, -1), &status, 0);
   fail(ErrorKind::bad_input, "{}: in its sandbox it {}", subject_,
-       too_late ? fmt::format("took more than {} s", limits_.seconds) : end_text(status, limits_));
+       too_late ? fmt::format("took more than {} s", limits_.seconds)
+       : ended  ? end_text(status, limits_)
+                : "ended its connection to burin, and went on");
 }
 
 }  // namespace burin

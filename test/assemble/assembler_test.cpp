@@ -241,6 +241,18 @@ TEST_CASE("ptxas: a program that dies says so") {
   CHECK_THAT(text, Contains("signal 9") && Contains("--jobs"));
 }
 
+TEST_CASE("ptxas: a program that crashes is not short of memory") {
+  const burin::TemporaryFolder folder;
+  const auto ptxas = open_script(folder, "kill -11 $$");
+  try {
+    ptxas->assemble(burin_test::tiny_ptx(), "sm_90");
+    FAIL("it went on");
+  } catch (const burin::AssemblerCrash& crash) {
+    CHECK(crash.kind() == ErrorKind::device);
+    CHECK_THAT(std::string(crash.what()), Contains("signal 11") && !Contains("--jobs"));
+  }
+}
+
 TEST_CASE("ptxas: a program that writes nothing, or nonsense") {
   const burin::TemporaryFolder folder;
   const auto silent = open_script(folder, "exit 0");

@@ -45,6 +45,15 @@ TEST_CASE("register_cap: comments and bodies are not directives") {
   CHECK(register_cap(".entry k()\n{\n.maxnreg 16\n}\n") == 0);
 }
 
+TEST_CASE("register_cap: a comment over many lines, and as many entries as there is text") {
+  CHECK(register_cap("/*\n.entry k()\n.maxnreg 8\n*/\n" + entry(".maxnreg 48")) == 48);
+  // Time that grows with the square would be minutes.
+  std::string repeated;
+  for (int i = 0; i < 500'000; ++i) repeated += ".entry ";
+  CHECK(register_cap(repeated + entry(".maxnreg 48")) == 48);
+  CHECK(register_cap("/*" + repeated + "*/" + entry(".maxnreg 48")) == 48);
+}
+
 TEST_CASE("register_cap: malformed directives are left to the assembler") {
   CHECK(register_cap(entry(".maxnreg")) == 0);
   CHECK(register_cap(entry(".maxnreg x")) == 0);

@@ -74,3 +74,13 @@ TEST_CASE("ptxas_log: a number beyond an int is the largest int") {
   CHECK(usage.stack_bytes() == 2147483647);
   CHECK(usage.spill_bytes() == 2147483647);
 }
+
+TEST_CASE("ptxas_log: time grows with the text, however many functions it names") {
+  std::string log;
+  constexpr int kFunctions = 300'000;
+  for (int i = 0; i < kFunctions; ++i) {
+    log += "Function properties for f" + std::to_string(i) +
+           "\n 8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
+  }
+  CHECK(parse_ptxas_log(log).functions.size() == kFunctions);
+}

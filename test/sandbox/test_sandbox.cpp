@@ -1,14 +1,19 @@
 // What a process in a sandbox cannot do, and how its end is told.
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <seccomp.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <thread>
 
 #include "compiler/sandbox/sandbox.h"
@@ -127,6 +132,49 @@ TEST_CASE("sandbox: an endless loop ends") {
     while (opaque(true)) continue;
   };
   CHECK(end_of(loop, kOneSecond) == "x.ll, layer conv: in its sandbox it took more than 1 s");
+}
+
+TEST_CASE("sandbox: a process that leaves its channel and goes on is ended") {
+  const auto leave_and_wait = [] {
+    static_cast<void>(!write(3, "", 0));
+    int word = 0;
+    for (;;) syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+  };
+  CHECK(end_of(leave_and_wait) == "x.ll, layer conv: in its sandbox it ended its connection to burin, and went on");
+}
+
+TEST_CASE("sandbox: memory cannot be taken out of use for others") {
+  constexpr int kHwPoison = 100;
+  CHECK(end_of([] {
+          void* memory = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+          madvise(memory, kBytes, kHwPoison);
+        }) == kForbiddenCall);
+}
+
+TEST_CASE("sandbox: where it cannot be closed nothing runs in it") {
+  const ScratchFolder folder;
+  const std::string victim = folder / "victim";
+  // Another process has fewer files: the standard ones, one of its own, and the two ends of the channel.
+  const pid_t process = fork();
+  if (process == 0) {
+    close_range(3, ~0U, 0);
+    const int file = open(victim.c_str(), O_CREAT | O_RDWR, 0600);
+    static_cast<void>(!write(file, "kept", 4));
+    lseek(file, 0, SEEK_SET);
+    const rlimit files{6, 6};
+    if (file != 3 || setrlimit(RLIMIT_NOFILE, &files) != 0) _exit(2);
+    try {
+      const Sandbox sandbox("x.ll", kBytes, kLittleMemory, [](std::span<std::byte>) {});
+    } catch (const Error& error) {
+      _exit(std::string_view(error.what()).find("this system refuses another file") != std::string_view::npos ? 0 : 3);
+    }
+    _exit(1);  // it went on without
+  }
+  int status = -1;
+  REQUIRE(waitpid(process, &status, 0) == process);
+  CHECK(status == 0);
+  std::ifstream file(victim);
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) == "kept");
 }
 
 TEST_CASE("sandbox: too much memory") {
