@@ -36,9 +36,10 @@ std::string task_hash(const Task& task) {
   std::vector<std::string_view> parts;
   KernelForm tensors{.tensors = task.reads, .launch = {}};
   tensors.tensors.push_back(task.writes);
-  const std::string text = print(task) + print(tensors) +
-                           fmt::format("{} {} {} {} {}", task.batch, fmt::join(task.archs, ","),
-                                       to_string(task.precision), task.activity_maps, to_string(task.linear_storage));
+  const std::string text =
+      print(task) + print(tensors) +
+      fmt::format("{} {} {} {} {} {}", task.batch, fmt::join(task.archs, ","), to_string(task.precision),
+                  to_string(task.factors), task.activity_maps, to_string(task.linear_storage));
   parts.push_back(text);
   if (task.layer != nullptr) {
     parts.push_back(bytes(task.layer->weights));

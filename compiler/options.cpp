@@ -45,10 +45,10 @@ void check_kinds(const Network& network, const CompileOptions& options) {
     fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'{}", network.source, name, did_you_mean(name, names));
   }
   if (!none_is_baked(network, kinds)) return;
-  // Of the others two kinds know halves.
+  // Of the others three kinds know halves.
   const auto knows_halves = [&](const ConvLayer& layer) {
     const std::string& kind = kinds.of(layer.name);
-    return kind == "conv_gathered" || kind == "conv_depthwise";
+    return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_depthwise";
   };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
@@ -116,7 +116,10 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_kinds(network, options);
-  if (options.layout && !options.from_file && !can_lie_in(element_of(options.precision), *options.layout)) {
+  const bool multiplied_in_halves = (options.precision == Precision::fp16 || options.precision == Precision::bf16) &&
+                                    options.layout == TensorLayout::nchw;
+  if (options.layout && !options.from_file && !multiplied_in_halves &&
+      !can_lie_in(element_of(options.precision), *options.layout)) {
     fail(ErrorKind::usage, "--layout {} with --precision {}: {}", to_string(*options.layout),
          to_string(options.precision), kWhatLiesWhere);
   }

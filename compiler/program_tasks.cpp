@@ -32,6 +32,12 @@ KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place
   return tensor;
 }
 
+// What tensors in full precision are multiplied as. (FP16x2 adds up in halves, which only baked code does.)
+ElementType factors_of(const KernelTensor& output, const CompileOptions& options) {
+  const bool adds_floats = options.precision == Precision::fp16 || options.precision == Precision::bf16;
+  return adds_floats && output.element == ElementType::f32 ? element_of(options.precision) : ElementType::f32;
+}
+
 }  // namespace
 
 Task task_of(const Network& network, const Program& program, const Step& step, const CompileOptions& options) {
@@ -60,6 +66,7 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
     task.reads.push_back(tensor_at(role, buffer(step.reads[i]), step.reads[i], task.inputs[i]));
   }
   task.writes = tensor_at(TensorRole::output, buffer(step.writes), step.writes, task.output);
+  if (task.layer != nullptr) task.factors = factors_of(task.writes, options);
   return task;
 }
 
@@ -85,14 +92,20 @@ Task task_alone(const Operator& op, const ConvLayer* layer, const std::vector<st
   task.layer = layer;
   task.precision = written.element == ElementType::f32 ? Precision::fp32 : options.precision;
   task.activity_maps = options.skip_dead_tiles;
+  task.factors = factors_of(task.writes, options);
   return task;
 }
 
 }  // namespace
 
+TensorFormat asked_format(const CompileOptions& options, const std::optional<TensorLayout>& layout) {
+  if (layout == TensorLayout::nchw) return {};
+  return format_of(options.precision, layout.value_or(TensorLayout::nchw));
+}
+
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
-  const TensorFormat input = format_of(options.precision, options.layout.value_or(TensorLayout::nchw));
-  const TensorFormat output = format_of(options.precision, options.output_layout.value_or(input.layout));
+  const TensorFormat input = asked_format(options, options.layout);
+  const TensorFormat output = asked_format(options, options.output_layout ? options.output_layout : options.layout);
   const ConvShape& shape = layer.shape;
   std::vector<std::vector<std::int64_t>> inputs = {{shape.in_channels, shape.in_h, shape.in_w}};
   if (shape.epilogue.residual) inputs.push_back({shape.out_channels, shape.conv_h(), shape.conv_w()});

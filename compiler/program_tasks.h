@@ -1,6 +1,8 @@
 // The tasks of a program's steps, and of convolutions by themselves.
 #pragma once
 
+#include <optional>
+
 #include "compiler/options.h"
 #include "compiler/task.h"
 #include "ir/network.h"
@@ -10,6 +12,10 @@ namespace burin {
 
 // `network`, which the program was made of, must outlive the task.
 Task task_of(const Network& network, const Program& program, const Step& step, const CompileOptions& options);
+
+// What tensors of convolutions are in. A layout that half tensors cannot lie in is one of FP32 tensors, which are then
+// multiplied in halves.
+TensorFormat asked_format(const CompileOptions& options, const std::optional<TensorLayout>& layout);
 
 // A convolution whose tensors have memory of their own, in the formats that the options ask for. `op` is a convolution;
 // it and the layer must outlive the task.

@@ -351,14 +351,24 @@ Comparison compare(std::span<const float> output, std::span<const double> refere
   return compare_each(output, reference, element, [&](std::size_t i) { return tolerances[i]; });
 }
 
-std::vector<double> storage_errors(const ConvLayer& layer, ElementType stored, int batch,
+std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
                                    std::span<const float> input) {
-  if (stored == ElementType::f32) return {};
-  ConvLayer lost = layer;
-  lost.shape.epilogue.bias = lost.shape.epilogue.residual = false;
-  lost.bias.clear();
-  for (float& weight : lost.weights) weight -= rounded(stored, weight);
-  return ConvolutionReference(lost, batch, input, {}).magnitudes();
+  if (arithmetic.weights == ElementType::f32 && arithmetic.inputs == ElementType::f32) return {};
+  ConvLayer stored = layer;
+  stored.shape.epilogue.bias = stored.shape.epilogue.residual = false;
+  stored.bias.clear();
+  ConvLayer lost = stored;
+  for (std::size_t i = 0; i < layer.weights.size(); ++i) {
+    stored.weights[i] = rounded(arithmetic.weights, layer.weights[i]);
+    lost.weights[i] = layer.weights[i] - stored.weights[i];
+  }
+  std::vector<double> errors = ConvolutionReference(lost, batch, input, {}).magnitudes();
+  if (arithmetic.inputs == ElementType::f32) return errors;
+  std::vector<float> lost_input(input.begin(), input.end());
+  for (float& value : lost_input) value -= rounded(arithmetic.inputs, value);
+  const ConvolutionReference of_inputs(stored, batch, lost_input, {});
+  for (std::size_t i = 0; i < errors.size(); ++i) errors[i] += of_inputs.magnitudes()[i];
+  return errors;
 }
 
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance) {
@@ -397,7 +407,11 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
   const std::optional<Precision> precision = parse_enum<Precision>(kernel.precision);
   BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
   Arithmetic arithmetic{.precision = *precision};
-  if (!kernel.weights.empty()) arithmetic.weights = stored_weights(parse_template_plan(kernel.plan));
+  if (!kernel.weights.empty()) {
+    const TemplatePlan plan = parse_template_plan(kernel.plan);
+    arithmetic.weights = stored_weights(plan);
+    arithmetic.inputs = multiplied_inputs(plan);
+  }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {
     arithmetic.promote_every = parse_baked_plan(kernel.plan).promote_every;

@@ -45,6 +45,7 @@ struct Arithmetic {
   int promote_every = 0;                   // BakedPlan::promote_every
   int longest_reduction = 0;               // terms
   ElementType weights = ElementType::f32;  // what they were rounded to, unless that is part of the precision
+  ElementType inputs = ElementType::f32;   // the same, of what a kernel reads in FP32
 };
 // How a compiled kernel computes: all but longest_reduction, which the weights say. Throws Error(bad_input) where the
 // plan that says it cannot be read.
@@ -94,9 +95,10 @@ class ConvolutionReference {
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
                    ElementType element = ElementType::f32);
 
-// How far each sum of a convolution may move when its weights are rounded: what rounding takes from each weight, times
-// its input, without signs. Empty where `stored` is f32.
-std::vector<double> storage_errors(const ConvLayer& layer, ElementType stored, int batch, std::span<const float> input);
+// How far each sum of a convolution may move when its weights and inputs are rounded as `arithmetic` says: what rounding
+// takes from each weight, times its input, and from each input, times its weight, without signs. Empty where neither is.
+std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
+                                   std::span<const float> input);
 
 // FP32 outputs that all have the same tolerance.
 Comparison compare_within(std::span<const float> output, std::span<const double> reference, double tolerance);

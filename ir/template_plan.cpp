@@ -47,13 +47,25 @@ void check_arch(Faults& faults, const TemplatePlan& plan) {
 
 }  // namespace
 
-ElementType stored_weights(const TemplatePlan& plan) {
-  const auto found = plan.integers.find("half_values");
+namespace {
+
+// Of a constant that a template may have.
+ElementType element_in(const TemplatePlan& plan, const std::string& constant) {
+  const auto found = plan.integers.find(constant);
   if (found == plan.integers.end()) return ElementType::f32;
   return found->second == static_cast<int>(ElementType::bf16) ? ElementType::bf16
          : found->second != 0                                 ? ElementType::f16
                                                               : ElementType::f32;
 }
+
+}  // namespace
+
+ElementType stored_weights(const TemplatePlan& plan) {
+  const ElementType factors = multiplied_inputs(plan);
+  return factors == ElementType::f32 ? element_in(plan, "half_values") : factors;
+}
+
+ElementType multiplied_inputs(const TemplatePlan& plan) { return element_in(plan, "half_factors"); }
 
 std::string describe(const TemplatePlan& plan) {
   const LaunchGeometry& launch = plan.launch();

@@ -113,12 +113,28 @@ std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) 
   return candidates;
 }
 
-// Follows the precision and the layouts; where nobody may compute so, a provider that was asked for gets halves as it
-// knows them, and others FP32.
-ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch) {
+constexpr int kLeastImages = 5;  // of tensors in which eight lie side by side: else most of them would be filling
+
+// Whether a network's tensors follow from the batch size.
+bool has_free_layout(const CompileOptions& options) {
+  const bool sums_in_fp32 = options.precision == Precision::fp16 || options.precision == Precision::bf16;
+  return sums_in_fp32 && !options.layout;
+}
+
+// Follows the precision and the layouts, or where `is_free` the batch size; where nobody may compute so, a provider
+// that was asked for gets halves as it knows them, and others FP32.
+ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
+                               bool is_free) {
+  const bool is_asked = options.kernels.of(layer.name) != kAutoKind;
+  std::vector<std::optional<TensorLayout>> layouts;
+  // For few images FP32 is as fast to move, and most kernels know it.
+  if (is_free && (batch >= kLeastImages || !is_asked)) {
+    layouts.emplace_back(batch >= kLeastImages ? TensorLayout::n8chw : TensorLayout::nchw);
+  } else {
+    layouts.push_back(options.layout);
+  }
+  if (is_asked) layouts.insert(layouts.end(), {TensorLayout::n8chw, TensorLayout::nchw});
   CompileOptions tried = options;
-  std::vector<std::optional<TensorLayout>> layouts = {options.layout};
-  if (options.kernels.of(layer.name) != kAutoKind) layouts.emplace_back(TensorLayout::n8chw);
   for (const std::optional<TensorLayout> layout : layouts) {
     tried.layout = layout;
     const Task task = task_of(op, layer, batch, tried);
@@ -130,20 +146,15 @@ ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const
   return {};
 }
 
-// Whether tensors of halves have eight images side by side, which makes no sense where most of them are filling.
-bool lies_in_octets(const Network& network, const CompileOptions& options, int batch) {
-  constexpr int kLeastImages = 5;
-  const bool sums_in_fp32 = options.precision == Precision::fp16 || options.precision == Precision::bf16;
-  return sums_in_fp32 && batch >= kLeastImages && !options.layout && !network.separate;
-}
-
 // Most providers cannot pool. There the layer and the pool apart are estimated to take less time together, for every
 // batch size, than what can, or CompileOptions::kernels asks for such a provider.
-bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
-  const std::string& kind = options.kernels.of(layer.name);
+bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& asked) {
+  const std::string& kind = asked.kernels.of(layer.name);
+  CompileOptions options = asked;
+  const bool are_few = std::ranges::all_of(options.batches, [](int batch) { return batch < kLeastImages; });
+  if (has_free_layout(options) && are_few && kind == kAutoKind) options.layout = TensorLayout::nchw;
   // Kernels pool in FP32, store nchw then, and know no activity map of what they pooled.
-  const bool plain = options.precision == Precision::fp32 &&
-                     options.output_layout.value_or(options.layout.value_or(TensorLayout::nchw)) == TensorLayout::nchw;
+  const bool plain = asked_format(options, options.output_layout ? options.output_layout : options.layout).is_plain();
   if (!plain || options.skip_dead_tiles) return true;
   if (kind == kBakedProvider) return false;
   ConvLayer pooled = layer;
@@ -217,11 +228,11 @@ Network in_formats(Network network, const CompileOptions& options, int batch) {
                      options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
                      options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
   if (plain) return network;
-  CompileOptions chosen = options;
-  if (lies_in_octets(network, options, batch)) chosen.layout = TensorLayout::n8chw;
-  return assign_formats(
-             std::move(network),
-             [&](const Operator& op, const ConvLayer& layer) { return formats_for(op, layer, chosen, batch); })
+  const bool is_free = has_free_layout(options) && !network.separate;
+  return assign_formats(std::move(network),
+                        [&](const Operator& op, const ConvLayer& layer) {
+                          return formats_for(op, layer, options, batch, is_free);
+                        })
       .network;
 }
 

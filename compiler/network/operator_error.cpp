@@ -197,13 +197,13 @@ ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int
     const ConvolutionReference reference(layer, batch, inputs[0],
                                          inputs.size() > 1 ? inputs[1] : std::span<const float>());
     return {reference.outputs(),
-            reference.tolerances(arithmetic, storage_errors(layer, arithmetic.weights, batch, inputs[0]))};
+            reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
   }
   if (const auto* linear = std::get_if<Linear>(&op.kind)) {
     const ConvLayer layer = as_convolution(*linear);
     const ConvolutionReference reference(layer, batch, inputs[0], {});
     return {reference.outputs(),
-            reference.tolerances(arithmetic, storage_errors(layer, arithmetic.weights, batch, inputs[0]))};
+            reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
   }
   std::vector<Values> exact;
   for (const std::span<const float> input : inputs) exact.emplace_back(input.begin(), input.end());

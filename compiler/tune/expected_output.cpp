@@ -15,7 +15,8 @@ constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2;
 
 }  // namespace
 
-ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision)
+ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision,
+                               ElementType factors)
     : layer_(layer), batch_(batch), arithmetic_{.precision = precision} {
   const int count = std::min(batch, kCheckedImages);
   for (int i = 0; i < count; ++i) {
@@ -27,7 +28,8 @@ ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& patt
   if (layer.shape.epilogue.residual)
     residual_ = rounded(element, random_tensor(layer.shape.conv_elements() * batch, kResidualSeed));
   reference_.emplace(layer, count, checked_images(input_), checked_images(residual_));
-  storage_errors_ = storage_errors(layer, element, count, checked_images(input_));
+  const Arithmetic rounding{.weights = factors == ElementType::f32 ? element : factors, .inputs = factors};
+  storage_errors_ = storage_errors(layer, rounding, count, checked_images(input_));
 }
 
 std::vector<float> ExpectedOutput::checked_images(std::span<const float> tensor) const {

@@ -19,8 +19,9 @@ class ExpectedOutput {
   static constexpr int kCheckedImages = 8;
 
   // Input and residual are numbers that the precision's tensors can hold.
-  ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch,
-                 Precision precision = Precision::fp32);
+  // `factors`: Task::factors.
+  ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision = Precision::fp32,
+                 ElementType factors = ElementType::f32);
 
   std::span<const float> input() const { return input_; }
   std::span<const float> residual() const { return residual_; }
@@ -31,7 +32,7 @@ class ExpectedOutput {
     std::string fault;  // what is wrong and where; empty: right
   };
   // `output` was filled with NaN before: an image with a NaN left is wrong, whether it is compared or not.
-  // `made_with`: how often sums went over to FP32, and what weights were rounded to.
+  // `made_with`: how often sums went over to FP32, and what weights and inputs were rounded to.
   Verdict judge(std::span<const float> output, const Arithmetic& made_with = {}) const;
 
  private:
@@ -43,7 +44,7 @@ class ExpectedOutput {
   std::vector<int> checked_;  // images, ascending
   std::vector<float> input_, residual_;
   std::optional<ConvolutionReference> reference_;  // of the checked images
-  std::vector<double> storage_errors_;             // of weights in the type of the tensors
+  std::vector<double> storage_errors_;             // of weights in the type of the tensors, or of factors
 };
 
 }  // namespace burin

@@ -64,7 +64,7 @@ struct Search {
     const Task& asked = task.task();
     if (asked.layer == nullptr) made = as_convolution(asked);
     const ConvLayer& layer = made ? *made : *asked.layer;
-    expected.emplace(layer, analyse(layer), asked.batch, asked.precision);
+    expected.emplace(layer, analyse(layer), asked.batch, asked.precision, asked.factors);
   }
 };
 

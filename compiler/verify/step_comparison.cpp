@@ -29,7 +29,10 @@ std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes 
 
 double half_rounding(const Arithmetic& arithmetic) {
   const double half = epsilon_of(ElementType::f16) / 2;
-  double squares = arithmetic.weights == ElementType::f32 ? 0 : std::pow(epsilon_of(arithmetic.weights) / 2, 2);
+  double squares = 0;
+  for (const ElementType rounded : {arithmetic.weights, arithmetic.inputs}) {
+    if (rounded != ElementType::f32) squares += std::pow(epsilon_of(rounded) / 2, 2);
+  }
   const ElementType element = element_of(arithmetic.precision);
   if (element != ElementType::f32) squares += std::pow(epsilon_of(element) / 2, 2);
   // Weights are rounded, and sums of so many terms.

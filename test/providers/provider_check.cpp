@@ -119,8 +119,9 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
   std::vector<std::span<const double>> inputs;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const int input = op.inputs[i];
-    const std::vector<float> tensor =
-        rounded(tensor_at(input).format.element, random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
+    const ElementType element = tensor_at(input).format.element;
+    const std::vector<float> tensor = rounded(element == ElementType::f32 ? asked.factors : element,
+                                              random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
     values.emplace_back(tensor.begin(), tensor.end());
     buffers.push_back(surrounded(in_words(tensor_at(input), tensor), words_of(input), check_of(input)));
   }
@@ -184,6 +185,7 @@ Task task_of(const Network& network, const Operator& op, const ProviderCheck& ch
   task.batch = check.tuned_batch;
   task.archs = {check.arch};
   task.linear_storage = check.linear_storage;
+  task.factors = check.factors;
   return task;
 }
 

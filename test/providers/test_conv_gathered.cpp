@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
-#include <iterator>
 #include <set>
 #include <span>
-#include <sstream>
 #include <string>
 
 #include "compiler/providers/conv_gathered/packing.h"
@@ -18,26 +15,12 @@
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
 #include "test/providers/provider_check.h"
+#include "test/providers/tensor_cores.h"
 
 using namespace burin;
 using namespace burin_test;
 
 namespace {
-
-// Weights that the type can hold, so that their rounding is no error.
-ConvLayer with_weights_of(ElementType element, ConvLayer layer) {
-  layer.weights = rounded(element, layer.weights);
-  return layer;
-}
-
-// Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
-double sum_tolerance(const ConvLayer& layer) {
-  double largest = 0;
-  for (const float weight : layer.weights) largest = std::max(largest, std::abs(static_cast<double>(weight)));
-  const double terms = static_cast<double>(layer.weights.size()) / layer.shape.out_channels;
-  constexpr double kEpsilon = 1.2e-7;
-  return 2e-6 + kEpsilon * largest * std::sqrt(terms + 1) * 8;
-}
 
 OperatorCase in_octets(const ConvLayer& source, ElementType element) {
   const ConvLayer layer = with_weights_of(element, source);
@@ -54,20 +37,9 @@ std::string check_gathered(const ConvLayer& layer, ElementType element, int batc
   return check_operator(network_of(edge), check);
 }
 
-std::set<std::string> names_of_edges(const std::string& list) {
-  std::istringstream stream(list);
-  return {std::istream_iterator<std::string>(stream), {}};
-}
-
-// A group of fewer than 16 channels leaves a tile of tensor cores half empty.
-const std::set<std::string> kSmallGroups = names_of_edges("groups_2 groups_2_1x1 groups_of_one_output one_group_empty");
-// conv_depthwise computes these.
-const std::set<std::string> kDepthwiseEdges =
-    names_of_edges("groups_4_of_one_input depthwise depthwise_stride_2 depthwise_multiplier_2");
-
 std::set<std::string> expected_providers(const std::string& edge, const ConvLayer& layer) {
-  if (kSmallGroups.contains(edge) || layer.shape.epilogue.pool) return {};
-  return {kDepthwiseEdges.contains(edge) ? "conv_depthwise" : "conv_gathered"};
+  if (edges_of_small_groups().contains(edge) || layer.shape.epilogue.pool) return {};
+  return {edges_of_depthwise().contains(edge) ? "conv_depthwise" : "conv_gathered"};
 }
 
 void check_gathered_edge(const char* name) {
@@ -141,7 +113,7 @@ void for_each_packing(Visit visit) {
 #undef EDGE_CASE
 
 TEST_CASE("convolution on tensor cores: what is said of edges is said of edges that there are") {
-  for (const auto* names : {&kSmallGroups, &kDepthwiseEdges}) {
+  for (const auto* names : {&edges_of_small_groups(), &edges_of_depthwise()}) {
     for (const std::string& name : *names) CHECK(edge_case(name).name == name);
   }
 }

@@ -32,30 +32,6 @@ GatheredTiles gathered_tiles_of(const TemplatePlan& plan) {
   return tiles;
 }
 
-// The weights of a layer in the order in which a kernel with these tiles reads them.
-struct Gathered {
-  std::vector<int> rows;              // output channels
-  std::vector<GatheredSteps> groups;  // of each row group
-  int step_limit = 1;                 // the most that a chunk has
-};
-
-Gathered gather_layer(const ConvLayer& layer, const GatheredTiles& tiles) {
-  const ConvShape shape = gathered_shape(layer.shape);
-  const SparsePattern pattern = analyse(layer);
-  const Packing packing = tiles.packing(shape);
-  Gathered gathered{.rows = order_outputs(shape, pattern, packing), .groups = {}};
-  for (const ColumnMasks& masks : column_masks(shape, pattern, gathered.rows, packing.group_rows)) {
-    for (const auto& steps : gathered.groups.emplace_back(gather(shape, masks, packing))) {
-      gathered.step_limit = std::max(gathered.step_limit, static_cast<int>(steps.size()));
-    }
-  }
-  return gathered;
-}
-
-bool half_can_hold(ElementType element, const ConvLayer& layer) {
-  return std::ranges::all_of(layer.weights, [&](float weight) { return std::isfinite(rounded(element, weight)); });
-}
-
 class ConvGatheredProvider : public TemplateProvider {
  public:
   ConvGatheredProvider() : TemplateProvider("conv_gathered") {}
@@ -64,13 +40,9 @@ class ConvGatheredProvider : public TemplateProvider {
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
     if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
-    const ConvShape& shape = task.layer->shape;
     constexpr int kLeastCompute = 80;
-    // A tile of tensor cores has 16 output channels and 32 columns.
-    const bool depthwise =
-        shape.groups > 1 && (shape.channels_per_group() < kTileRows || shape.outputs_per_group() < kTileRows);
     return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8chw &&
-           has_one_format(task) && !depthwise && half_can_hold(task.writes.element, *task.layer);
+           has_one_format(task) && fills_tiles(task.layer->shape) && half_can_hold(task.writes.element, *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
@@ -101,43 +73,10 @@ class ConvGatheredProvider : public TemplateProvider {
     return plan_of(task, gathered_tiles_of(chosen));
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
-    const ConvLayer& layer = *task.layer;
     const GatheredTiles tiles = gathered_tiles_of(plan);
-    const Gathered gathered = gather_layer(layer, tiles);
-    const ConvShape shape = gathered_shape(layer.shape);
+    const ConvShape shape = gathered_shape(task.layer->shape);
     const Packing packing = tiles.packing(shape);
-    const auto panel = static_cast<std::size_t>(tiles.panel_words(gathered.step_limit));
-    const auto row_warps = static_cast<std::size_t>(tiles.row_warps);
-    const auto group_rows = static_cast<std::size_t>(tiles.group_rows());
-    std::vector<std::uint32_t> words;
-    for (std::size_t set = 0; set * row_warps < gathered.groups.size(); ++set) {
-      for (int chunk = 0; chunk < packing.chunks(shape); ++chunk) {
-        const std::size_t begin = words.size();
-        words.resize(begin + panel);
-        std::size_t place =
-            begin + panel - row_warps * static_cast<std::size_t>(gathered.step_limit * step_words(packing));
-        for (std::size_t warp = 0; warp < row_warps; ++warp) {
-          const std::size_t group = set * row_warps + warp;
-          const std::vector<GatheredStep>& steps = gathered.groups[group][static_cast<std::size_t>(chunk)];
-          words[begin + warp] = static_cast<std::uint32_t>(steps.size());
-          std::size_t at = place;
-          for (const GatheredStep& step : steps) {
-            const auto encoded =
-                encode_step(layer, packing, task.writes.element,
-                            std::span(gathered.rows).subspan(group * group_rows, group_rows), step, chunk);
-            std::ranges::copy(encoded, words.begin() + static_cast<std::ptrdiff_t>(at));
-            at += encoded.size();
-          }
-          place += static_cast<std::size_t>(gathered.step_limit * step_words(packing));
-        }
-      }
-    }
-    for (const int row : gathered.rows) {
-      words.push_back(static_cast<std::uint32_t>(row));
-      const float bias = row == kNoRow || layer.bias.empty() ? 0 : layer.bias[static_cast<std::size_t>(row)];
-      words.push_back(std::bit_cast<std::uint32_t>(bias));
-    }
-    return words;
+    return encode_panels(*task.layer, shape, packing, task.writes.element, gather_layer(*task.layer, shape, packing));
   }
 
  private:
@@ -146,7 +85,7 @@ class ConvGatheredProvider : public TemplateProvider {
     const ConvShape shape = gathered_shape(task.layer->shape);
     TemplatePlan plan = start(task);
     if (!fits(tiles, shape, 1, arch_of(task))) return plan;
-    const Gathered gathered = gather_layer(*task.layer, tiles);
+    const Gathered gathered = gather_layer(*task.layer, shape, tiles.packing(shape));
     const int step_limit = gathered.step_limit;
     if (!fits(tiles, shape, step_limit, arch_of(task))) return plan;
     set_convolution(plan, shape);
@@ -165,8 +104,7 @@ class ConvGatheredProvider : public TemplateProvider {
                         {"step_limit", step_limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
     for (const auto& [name, member] : kGatheredChoices) plan.integers[name] = tiles.*member;
-    const std::int64_t panels = std::int64_t{shape.groups} * tiles.output_blocks(shape) * tiles.chunks(shape);
-    plan.weights().run_words = panels * tiles.panel_words(step_limit) + 2 * std::ssize(gathered.rows);
+    plan.weights().run_words = encoded_words(shape, tiles.packing(shape), gathered);
     return plan;
   }
 };

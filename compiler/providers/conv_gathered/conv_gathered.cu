@@ -8,25 +8,20 @@
 // copied, those of the next tile, too. A warp multiplies `warp_tiles` x 16 channels with `warp_pixels` pixels, 32
 // columns a step; the steps of a chunk are shared out to `split_warps` warps, which add up their sums at the end.
 //
-// Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, a panel. A
-// panel: how many steps each row of warps has, filled up to whole quads of words; for each row of warps, the steps.
-// A step: the weights as the lanes hold them, the places of those that are stored, if sparse, and for each column the
-// byte of the chunk where the first pixel's row lies, or of the chunk before with kCarried. Behind the panels, for each
-// row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
+// Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, a panel
+// (steps.h). A column's word is the byte of the chunk where the first pixel's row lies, or of the chunk before with
+// kCarried. Behind the panels, for each row of each set: the output channel, and its bias. Rows that have none have
+// kNoChannel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered/conv_gathered.def"
 #include "templates/kernels/function.h"
+BURIN_DEVICE i32 warp_octets() { return warp_pixels(); }
+#include "compiler/providers/conv_gathered/steps.h"
 
-constexpr u32 kMaxTiles = 4, kMaxPixels = 14, kMaxSlots = 8;
-constexpr u32 kTileRows = 16;  // of a tile of tensor cores
-constexpr u32 kOctetImages = 8, kOctetBytes = 16;
-constexpr u32 kQuadBytes = 16;
-constexpr u32 kBankBytes = 128;  // of all banks of shared memory
-constexpr u32 kWarpWordBytes = kWarpThreads * kWordBytes, kWarpQuadBytes = kWarpThreads * kQuadBytes;
-constexpr u32 kRowBytes = 8;  // of what is said of an output channel
-constexpr u32 kNoChannel = 0xFFFFFFFF, kCarried = 0x80000000;
+constexpr u32 kMaxSlots = 8;
+constexpr u32 kOctetImages = 8;
+constexpr u32 kCarried = 0x80000000;
 
 // ---- sizes, all constants
-BURIN_DEVICE u32 block_rows() { return row_warps() * warp_tiles() * kTileRows; }
 BURIN_DEVICE u32 tile_pixels() { return tile_rows() * tile_cols(); }
 BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
 BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
@@ -43,18 +38,9 @@ BURIN_DEVICE u32 patch_step_cols() { return compact() ? stride_cols() : 1; }
 BURIN_DEVICE u32 pixel_step_rows() { return compact() ? 1 : stride_rows(); }
 BURIN_DEVICE u32 pixel_step_cols() { return compact() ? 1 : stride_cols(); }
 
-BURIN_DEVICE u32 step_weight_quads() { return sparse() ? warp_tiles() : 2 * warp_tiles(); }
-BURIN_DEVICE u32 step_place_words() { return sparse() ? divide_up(warp_tiles(), 2) : 0; }
-BURIN_DEVICE u32 places_offset() { return step_weight_quads() * kWarpQuadBytes; }
-BURIN_DEVICE u32 columns_offset() { return places_offset() + step_place_words() * kWarpWordBytes; }
-BURIN_DEVICE u32 step_bytes() { return columns_offset() + kWarpWordBytes; }
-BURIN_DEVICE u32 steps_offset() { return divide_up(row_warps(), kQuadWords) * kQuadBytes; }
-BURIN_DEVICE u32 panel_bytes() { return steps_offset() + row_warps() * step_limit() * step_bytes(); }
-
 // Shared memory: what is said of the rows; all panels, if the block keeps them; for each buffer the chunk's
 // activations, then its panel, if not; the exchange. A block with one tile has no copies under way when it comes to the
 // exchange, which then lies where the buffers do.
-BURIN_DEVICE u32 to_banks(u32 bytes) { return divide_up(bytes, kBankBytes) * kBankBytes; }
 BURIN_DEVICE u32 kept_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 kept_bytes() { return keeps_panels() ? to_banks(chunks() * panel_bytes()) : 0; }
 BURIN_DEVICE u32 buffers_start() { return kept_start() + kept_bytes(); }
@@ -177,55 +163,11 @@ BURIN_DEVICE Warp warp_of_thread() {
           thread % kWarpThreads};
 }
 
-struct Sums {
-  f32x4 of[kMaxTiles][kMaxPixels];
-};
-// visit(tile, pixel) for each of the warp's.
-template <typename Visit>
-BURIN_DEVICE void for_each_sum(Visit visit) {
-#pragma unroll
-  for (u32 tile = 0; tile < kMaxTiles; ++tile) {
-#pragma unroll
-    for (u32 pixel = 0; pixel < kMaxPixels; ++pixel) {
-      if (tile < static_cast<u32>(warp_tiles()) && pixel < static_cast<u32>(warp_pixels())) visit(tile, pixel);
-    }
-  }
-}
-
 // Where a pixel of the tile begins in a channel's patch. Those of a warp are a part of a row, or whole rows: so the
 // distance of each from the warp's first one is a constant.
 BURIN_DEVICE u32 place_of(u32 pixel) {
   return (pixel / tile_cols() * pixel_step_rows() * patch_cols() + pixel % tile_cols() * pixel_step_cols()) *
          kOctetBytes;
-}
-
-struct Step {
-  u32x4 weights[2 * kMaxTiles];
-  u32 places[kMaxTiles / 2];
-  u32 column;
-};
-BURIN_DEVICE u32x4 bits_of(f32x4 words) { return __builtin_bit_cast(u32x4, words); }
-
-BURIN_DEVICE void load_step(u32 place, u32 lane, Step& step) {
-  step.column = burin_dev_shared_load_word(place + lane * kWordBytes, columns_offset());
-#pragma unroll
-  for (u32 i = 0; i < 2 * kMaxTiles; ++i) {
-    if (i >= step_weight_quads()) continue;
-    step.weights[i] = bits_of(burin_dev_shared_load4(place + lane * kQuadBytes, i * kWarpQuadBytes));
-  }
-#pragma unroll
-  for (u32 i = 0; i < kMaxTiles / 2; ++i) {
-    if (i >= step_place_words()) continue;
-    step.places[i] = burin_dev_shared_load_word(place + lane * kWordBytes, places_offset() + i * kWarpWordBytes);
-  }
-}
-
-BURIN_DEVICE f32x4 product(u32x4 a, u32 b0, u32 b1, f32x4 sums) {
-  return half_values() == kBf16 ? burin_dev_multiply_bf16(a, b0, b1, sums) : burin_dev_multiply_f16(a, b0, b1, sums);
-}
-BURIN_DEVICE f32x4 sparse_product(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) {
-  return half_values() == kBf16 ? burin_dev_multiply_sparse_bf16(a, b, sums, places, pair)
-                                : burin_dev_multiply_sparse_f16(a, b, sums, places, pair);
 }
 
 // Where the warp's first pixel lies in the chunk that is multiplied, and in the one before it.
@@ -235,45 +177,6 @@ struct Patch {
 BURIN_DEVICE u32 column_in(const Patch& patch, u32 column) {
   if (!carries()) return patch.now + column;
   return (column & kCarried) != 0 ? patch.before + (column & ~kCarried) : patch.now + column;
-}
-
-BURIN_DEVICE void multiply(const Step& step, const Patch& patch, Sums& sums) {
-  const u32 column = column_in(patch, step.column);
-#pragma unroll
-  for (u32 pixel = 0; pixel < kMaxPixels; ++pixel) {
-    if (pixel >= static_cast<u32>(warp_pixels())) continue;
-    const u32x4 rows = burin_dev_shared_load_rows(column, place_of(pixel));
-#pragma unroll
-    for (u32 tile = 0; tile < kMaxTiles; ++tile) {
-      if (tile >= static_cast<u32>(warp_tiles())) continue;
-      f32x4& sum = sums.of[tile][pixel];
-      if (sparse()) {
-        sum = sparse_product(step.weights[tile], rows, sum, step.places[tile / 2], tile % 2);
-      } else {
-        sum = product(step.weights[2 * tile], rows[0], rows[1], sum);
-        sum = product(step.weights[2 * tile + 1], rows[2], rows[3], sum);
-      }
-    }
-  }
-}
-
-// The steps of a chunk; the next one's weights are loaded before a step is multiplied.
-BURIN_DEVICE void multiply_chunk(const Warp& warp, u32 panel, const Patch& patch, Sums& sums) {
-  const u32 steps = burin_dev_shared_load_word(panel + warp.row * kWordBytes, 0);
-  u32 number = warp.split;
-  if (number >= steps) return;
-  u32 place = panel + steps_offset() + (warp.row * step_limit() + number) * step_bytes();
-  Step step;
-  load_step(place, warp.lane, step);
-#pragma nounroll
-  for (number += split_warps(); number < steps; number += split_warps()) {
-    place += split_warps() * step_bytes();
-    Step next;
-    load_step(place, warp.lane, next);
-    multiply(step, patch, sums);
-    step = next;
-  }
-  multiply(step, patch, sums);
 }
 
 // ---- the end of a tile
@@ -343,7 +246,7 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, const f
       if (half >= 2 * static_cast<u32>(warp_tiles())) continue;
       const float bias = burin_dev_shared_load(kSharedStart + first_row * kRowBytes, half * 8 * kRowBytes + kWordBytes);
 #pragma unroll
-      for (u32 pixel = 0; pixel < kMaxPixels; ++pixel) {
+      for (u32 pixel = 0; pixel < kMaxOctets; ++pixel) {
         if (pixel >= static_cast<u32>(warp_pixels())) continue;
         const f32x4 sum = sums.of[half / 2][pixel];
         const u32 offset = (half * 8 * tile_pixels() + pixel) * kOctetBytes;
@@ -421,7 +324,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       burin_dev_copy_commit();
       empty = after(empty);
       const u32 panel = keeps_panels() ? kept_start() + chunk * panel_bytes() : filled + activation_bytes();
-      multiply_chunk(warp, panel, {filled + first_pixel, before + first_pixel}, sums);
+      const Patch patch = {filled + first_pixel, before + first_pixel};
+      multiply_steps(
+          panel, warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return column_in(patch, column); },
+          [](u32 pixel) BURIN_INLINED { return place_of(pixel); }, sums);
       before = filled;
       filled = after(filled);
     }

@@ -358,7 +358,7 @@ int column_place(const ConvShape& shape, const Packing& packing, int column) {
   const int position = column % filter_positions(shape), channel = column / filter_positions(shape);
   return channel % packing.chunk_channels * packing.channel_pitch +
          position / shape.kernel_w * shape.dilation_h * packing.row_pitch +
-         position % shape.kernel_w * shape.dilation_w;
+         position % shape.kernel_w * packing.col_pitch;
 }
 
 int step_words(const Packing& packing) {
@@ -491,6 +491,70 @@ class StepEncoder {
 std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, ElementType element,
                                        std::span<const int> rows, const GatheredStep& step, int chunk) {
   return StepEncoder(layer, packing, element, rows, step, chunk).run();
+}
+
+bool fills_tiles(const ConvShape& shape) {
+  return shape.groups == 1 || (shape.channels_per_group() >= kTileRows && shape.outputs_per_group() >= kTileRows);
+}
+
+bool half_can_hold(ElementType element, const ConvLayer& layer) {
+  return std::ranges::all_of(layer.weights, [&](float weight) { return std::isfinite(rounded(element, weight)); });
+}
+
+Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Packing& packing) {
+  const SparsePattern pattern = analyse(layer);
+  Gathered gathered{.rows = order_outputs(shape, pattern, packing), .groups = {}};
+  for (const ColumnMasks& masks : column_masks(shape, pattern, gathered.rows, packing.group_rows)) {
+    for (const auto& steps : gathered.groups.emplace_back(gather(shape, masks, packing))) {
+      gathered.step_limit = std::max(gathered.step_limit, static_cast<int>(steps.size()));
+    }
+  }
+  return gathered;
+}
+
+std::int64_t panel_words(const Packing& packing, int step_limit) {
+  constexpr int kQuad = 4;
+  return ceil_div(packing.row_groups(), kQuad) * kQuad +
+         std::int64_t{packing.row_groups()} * step_limit * step_words(packing);
+}
+
+std::int64_t encoded_words(const ConvShape& shape, const Packing& packing, const Gathered& gathered) {
+  constexpr int kRowWords = 2;
+  const std::int64_t panels = std::ssize(gathered.rows) / packing.set_rows * packing.chunks(shape);
+  return panels * panel_words(packing, gathered.step_limit) + kRowWords * std::ssize(gathered.rows);
+}
+
+std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape& shape, const Packing& packing,
+                                         ElementType element, const Gathered& gathered) {
+  const auto panel = static_cast<std::size_t>(panel_words(packing, gathered.step_limit));
+  const auto row_groups = static_cast<std::size_t>(packing.row_groups());
+  const auto group_rows = static_cast<std::size_t>(packing.group_rows);
+  const auto group_words = static_cast<std::size_t>(gathered.step_limit * step_words(packing));
+  std::vector<std::uint32_t> words;
+  for (std::size_t set = 0; set * row_groups < gathered.groups.size(); ++set) {
+    for (int chunk = 0; chunk < packing.chunks(shape); ++chunk) {
+      const std::size_t begin = words.size();
+      words.resize(begin + panel);
+      for (std::size_t i = 0; i < row_groups; ++i) {
+        const std::size_t group = set * row_groups + i;
+        const std::vector<GatheredStep>& steps = gathered.groups[group][static_cast<std::size_t>(chunk)];
+        words[begin + i] = static_cast<std::uint32_t>(steps.size());
+        std::size_t at = begin + panel - (row_groups - i) * group_words;
+        for (const GatheredStep& step : steps) {
+          const auto encoded = encode_step(
+              layer, packing, element, std::span(gathered.rows).subspan(group * group_rows, group_rows), step, chunk);
+          std::ranges::copy(encoded, words.begin() + static_cast<std::ptrdiff_t>(at));
+          at += encoded.size();
+        }
+      }
+    }
+  }
+  for (const int row : gathered.rows) {
+    words.push_back(static_cast<std::uint32_t>(row));
+    const float bias = row == kNoRow || layer.bias.empty() ? 0 : layer.bias[static_cast<std::size_t>(row)];
+    words.push_back(std::bit_cast<std::uint32_t>(bias));
+  }
+  return words;
 }
 
 }  // namespace burin

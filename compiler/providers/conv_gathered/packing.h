@@ -32,11 +32,13 @@ inline int filter_positions(const ConvShape& shape) { return shape.kernel_h * sh
 struct Packing {
   int group_rows = kTileRows;
   int set_rows = kTileRows;  // of a block: a multiple of group_rows
+  int row_groups() const { return set_rows / group_rows; }
   int chunk_channels = 1;
   bool sparse = false;
   bool carries = false;
-  // In rows of eight images: from one channel of a chunk to the next, and from one row of the input to the next.
-  int channel_pitch = 1, row_pitch = 1;
+  // In octets: from one channel of a chunk to the next, from one row of the input to the next, and from what one column
+  // of the filter reads to what the next one does.
+  int channel_pitch = 1, row_pitch = 1, col_pitch = 1;
 
   int chunks(const ConvShape& shape) const;
 };
@@ -57,12 +59,33 @@ using GatheredStep = std::array<int, kStepColumns>;
 using GatheredSteps = std::vector<std::vector<GatheredStep>>;
 GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing);
 
-// Where a column lies in its chunk, in rows of eight images.
+// Where the first octet that a column is multiplied with lies in its chunk, in octets.
 int column_place(const ConvShape& shape, const Packing& packing, int column);
 
 // The words of a step, for the lanes that conv_gathered.cu has.
 std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, ElementType element,
                                        std::span<const int> rows, const GatheredStep& step, int chunk);
 int step_words(const Packing& packing);
+
+// ---- a whole layer
+
+// Whether groups of the convolution fill tiles of tensor cores: 16 output channels, and as many input channels.
+bool fills_tiles(const ConvShape& shape);
+bool half_can_hold(ElementType element, const ConvLayer& layer);
+
+struct Gathered {
+  std::vector<int> rows;              // output channels
+  std::vector<GatheredSteps> groups;  // of each row group
+  int step_limit = 1;                 // the most that a chunk has
+};
+// `shape` is the layer's, or another view of it.
+Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Packing& packing);
+
+// The weights as kernels read them (steps.h): for each set of rows, for each chunk, a panel; then for each row its
+// output channel and bias.
+std::int64_t panel_words(const Packing& packing, int step_limit);
+std::int64_t encoded_words(const ConvShape& shape, const Packing& packing, const Gathered& gathered);
+std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape& shape, const Packing& packing,
+                                         ElementType element, const Gathered& gathered);
 
 }  // namespace burin

@@ -193,19 +193,14 @@ Packing GatheredTiles::packing(const ConvShape& shape) const {
           .sparse = sparse != 0,
           .carries = carries != 0,
           .channel_pitch = channel_pitch(shape),
-          .row_pitch = patch_cols(shape)};
-}
-
-std::int64_t GatheredTiles::panel_words(int step_limit) const {
-  const Packing packing{.group_rows = group_rows(), .sparse = sparse != 0};
-  constexpr int kQuad = 4;
-  return ceil_div(row_warps, kQuad) * kQuad + std::int64_t{row_warps} * step_limit * step_words(packing);
+          .row_pitch = patch_cols(shape),
+          .col_pitch = shape.dilation_w};
 }
 
 std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
   constexpr int kRowBytes = 8;
   const auto to_banks = [](std::int64_t bytes) { return ceil_div(bytes, kBankBytes) * kBankBytes; };
-  const std::int64_t panel = panel_words(step_limit) * kWordBytes;
+  const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
   const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
   const std::int64_t kept = keeps_panels != 0 ? to_banks(chunks(shape) * panel) : 0;
   const std::int64_t copied = buffers * to_banks(activations + (keeps_panels != 0 ? 0 : panel));
@@ -268,8 +263,9 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   const double share = warps / (warps + kWarpLag);
   const auto chunks = static_cast<double>(tiles.chunks(shape));
   const double busy = steps.all / chunks * tiles.row_warps * tiles.pixel_warps * step / share + kChunkClocks / resident;
-  const double bytes = static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes) +
-                       (tiles.keeps_panels != 0 ? 0 : static_cast<double>(tiles.panel_words(steps.most) * kWordBytes));
+  const double bytes =
+      static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes) +
+      (tiles.keeps_panels != 0 ? 0 : static_cast<double>(panel_words(tiles.packing(shape), steps.most) * kWordBytes));
   const double intake = bytes / kIntakeBytesPerClock;
   const double waiting = (kLatencyClocks + intake) / tiles.ahead() / resident;
   const double slowest = std::max({busy, intake, waiting});
@@ -279,10 +275,10 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
                          (kOctetClocks * (residual ? 1.6 : 1) + 0.3 * (tiles.split_warps - 1)) +
                      kEndClocks / resident;
   const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
-  const double kept =
-      tiles.keeps_panels != 0
-          ? chunks * static_cast<double>(tiles.panel_words(steps.most) * kWordBytes) / kIntakeBytesPerClock
-          : 0;
+  const double kept = tiles.keeps_panels != 0
+                          ? chunks * static_cast<double>(panel_words(tiles.packing(shape), steps.most) * kWordBytes) /
+                                kIntakeBytesPerClock
+                          : 0;
   return launch_time_us({.busy_us = clocks_us(of_multiprocessor * (of_block * (chunks * chunk + end) + kept), arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,

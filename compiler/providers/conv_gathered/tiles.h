@@ -52,7 +52,6 @@ struct GatheredTiles {
   std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
   std::int64_t chunks(const ConvShape& shape) const { return ceil_div(shape.channels_per_group(), chunk_channels); }
   Packing packing(const ConvShape& shape) const;
-  std::int64_t panel_words(int step_limit) const;
   std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;
 };
 

@@ -1,0 +1,124 @@
+// What the templates share that multiply gathered columns on tensor cores: panels of steps, and the products of a step.
+//
+// A warp multiplies `warp_tiles` x 16 output channels with `warp_octets` octets, each of which is eight halves side by
+// side in shared memory, 32 columns a step.
+//
+// A panel, for a set of output channels and a chunk of input channels: how many steps each row of warps has, filled up
+// to whole quads of words; for each row of warps, the steps. A step: the weights as the lanes hold them, the places of
+// those that are stored, if sparse, and for each column a word that says where its first octet lies.
+//
+// A template includes this behind function.h, and has the constants `warp_tiles`, `warp_octets`, `row_warps`,
+// `split_warps`, `step_limit`, `sparse` and `half_values`.
+#pragma once
+
+#include "templates/kernels/template_kernel.h"
+
+constexpr u32 kMaxTiles = 4, kMaxOctets = 14;
+constexpr u32 kTileRows = 16;  // of a tile of tensor cores
+constexpr u32 kOctetBytes = 16;
+constexpr u32 kQuadBytes = 16;
+constexpr u32 kBankBytes = 128;  // of all banks of shared memory
+constexpr u32 kWarpWordBytes = kWarpThreads * kWordBytes, kWarpQuadBytes = kWarpThreads * kQuadBytes;
+constexpr u32 kRowBytes = 8;  // of what is said of an output channel: its number, and its bias
+constexpr u32 kNoChannel = 0xFFFFFFFF;
+
+BURIN_DEVICE u32 to_banks(u32 bytes) { return divide_up(bytes, kBankBytes) * kBankBytes; }
+
+// ---- sizes, all constants
+BURIN_DEVICE u32 block_rows() { return row_warps() * warp_tiles() * kTileRows; }
+BURIN_DEVICE u32 step_weight_quads() { return sparse() ? warp_tiles() : 2 * warp_tiles(); }
+BURIN_DEVICE u32 step_place_words() { return sparse() ? divide_up(warp_tiles(), 2) : 0; }
+BURIN_DEVICE u32 places_offset() { return step_weight_quads() * kWarpQuadBytes; }
+BURIN_DEVICE u32 columns_offset() { return places_offset() + step_place_words() * kWarpWordBytes; }
+BURIN_DEVICE u32 step_bytes() { return columns_offset() + kWarpWordBytes; }
+BURIN_DEVICE u32 steps_offset() { return divide_up(row_warps(), kQuadWords) * kQuadBytes; }
+BURIN_DEVICE u32 panel_bytes() { return steps_offset() + row_warps() * step_limit() * step_bytes(); }
+
+// ---- products
+struct Sums {
+  f32x4 of[kMaxTiles][kMaxOctets];
+};
+// visit(tile, octet) for each of the warp's.
+template <typename Visit>
+BURIN_DEVICE void for_each_sum(Visit visit) {
+#pragma unroll
+  for (u32 tile = 0; tile < kMaxTiles; ++tile) {
+#pragma unroll
+    for (u32 octet = 0; octet < kMaxOctets; ++octet) {
+      if (tile < static_cast<u32>(warp_tiles()) && octet < static_cast<u32>(warp_octets())) visit(tile, octet);
+    }
+  }
+}
+
+struct Step {
+  u32x4 weights[2 * kMaxTiles];
+  u32 places[kMaxTiles / 2];
+  u32 column;
+};
+BURIN_DEVICE u32x4 bits_of(f32x4 words) { return __builtin_bit_cast(u32x4, words); }
+
+BURIN_DEVICE void load_step(u32 place, u32 lane, Step& step) {
+  step.column = burin_dev_shared_load_word(place + lane * kWordBytes, columns_offset());
+#pragma unroll
+  for (u32 i = 0; i < 2 * kMaxTiles; ++i) {
+    if (i >= step_weight_quads()) continue;
+    step.weights[i] = bits_of(burin_dev_shared_load4(place + lane * kQuadBytes, i * kWarpQuadBytes));
+  }
+#pragma unroll
+  for (u32 i = 0; i < kMaxTiles / 2; ++i) {
+    if (i >= step_place_words()) continue;
+    step.places[i] = burin_dev_shared_load_word(place + lane * kWordBytes, places_offset() + i * kWarpWordBytes);
+  }
+}
+
+BURIN_DEVICE f32x4 product(u32x4 a, u32 b0, u32 b1, f32x4 sums) {
+  return half_values() == kBf16 ? burin_dev_multiply_bf16(a, b0, b1, sums) : burin_dev_multiply_f16(a, b0, b1, sums);
+}
+BURIN_DEVICE f32x4 sparse_product(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) {
+  return half_values() == kBf16 ? burin_dev_multiply_sparse_bf16(a, b, sums, places, pair)
+                                : burin_dev_multiply_sparse_f16(a, b, sums, places, pair);
+}
+
+// column_at(word of a column): where its first octet lies; place_of(octet): where the warp's octet lies from there,
+// which is a constant.
+template <typename PlaceOf>
+BURIN_DEVICE void multiply(const Step& step, u32 column, PlaceOf place_of, Sums& sums) {
+#pragma unroll
+  for (u32 octet = 0; octet < kMaxOctets; ++octet) {
+    if (octet >= static_cast<u32>(warp_octets())) continue;
+    const u32x4 rows = burin_dev_shared_load_rows(column, place_of(octet));
+#pragma unroll
+    for (u32 tile = 0; tile < kMaxTiles; ++tile) {
+      if (tile >= static_cast<u32>(warp_tiles())) continue;
+      f32x4& sum = sums.of[tile][octet];
+      if (sparse()) {
+        sum = sparse_product(step.weights[tile], rows, sum, step.places[tile / 2], tile % 2);
+      } else {
+        sum = product(step.weights[2 * tile], rows[0], rows[1], sum);
+        sum = product(step.weights[2 * tile + 1], rows[2], rows[3], sum);
+      }
+    }
+  }
+}
+
+// The steps of a panel that are those of a row of warps and a split; the next one's weights are loaded before a step is
+// multiplied.
+template <typename ColumnAt, typename PlaceOf>
+BURIN_DEVICE void multiply_steps(u32 panel, u32 row_warp, u32 split, u32 lane, ColumnAt column_at, PlaceOf place_of,
+                                 Sums& sums) {
+  const u32 steps = burin_dev_shared_load_word(panel + row_warp * kWordBytes, 0);
+  u32 number = split;
+  if (number >= steps) return;
+  u32 place = panel + steps_offset() + (row_warp * step_limit() + number) * step_bytes();
+  Step step;
+  load_step(place, lane, step);
+#pragma nounroll
+  for (number += split_warps(); number < steps; number += split_warps()) {
+    place += split_warps() * step_bytes();
+    Step next;
+    load_step(place, lane, next);
+    multiply(step, column_at(step.column), place_of, sums);
+    step = next;
+  }
+  multiply(step, column_at(step.column), place_of, sums);
+}

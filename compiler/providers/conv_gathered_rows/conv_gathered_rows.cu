@@ -1,0 +1,334 @@
+// conv_gathered_rows: a convolution of few images on tensor cores, whose factors are rounded to halves and whose
+// tensors are FP32 in nchw. As in conv_gathered only those columns are multiplied that have a nonzero in a set of
+// output channels; here an octet is eight outputs side by side in a row of an image.
+//
+// A block has `row_warps` x `warp_tiles` x 16 output channels and a tile of `tile_rows` rows of `tile_octets` octets.
+// It stages what the tile needs of `split_channels` input channels once, as halves: for each channel and each column of
+// the filter a copy, shifted and with the stride left out, so that every octet of every column lies side by side. The
+// blocks of a cluster have the other channels. Then each warp multiplies its octets with the steps of its split; the
+// sums of splits and of the cluster's blocks are added up at the end, in their order.
+//
+// Weights: for each set of output channels (of a group of the convolution, then the next), for each split of the input
+// channels, a panel (conv_gathered/steps.h); a column's word is the byte where the first output's octet lies. Behind
+// the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
+#define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
+#include "templates/kernels/function.h"
+BURIN_DEVICE i32 half_values() { return half_factors(); }
+#include "compiler/providers/conv_gathered/steps.h"
+
+constexpr u32 kOctetPixels = 8, kOctetWords = 4;
+constexpr u32 kMaxFilterCols = 7;
+constexpr u32 kMaxSpan = 16;  // columns of the input that two outputs side by side read
+constexpr u32 kItemsAtOnce = 4;
+constexpr u32 kMaxSplits = 16, kMaxClusterBlocks = 8;
+constexpr u32 kWeightsGate = 0;
+
+// ---- sizes, all constants
+BURIN_DEVICE u32 cluster_splits() { return cluster_blocks(); }
+BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_octets() * kOctetPixels); }
+BURIN_DEVICE u32 tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
+BURIN_DEVICE u32 sets() { return image_blocks() / (cluster_splits() * tiles()); }
+BURIN_DEVICE u32 out_plane() { return out_rows() * out_cols(); }
+BURIN_DEVICE u32 in_plane() { return in_rows() * in_cols(); }
+// What lies between the rows that a filter of one row reads is left out.
+BURIN_DEVICE bool compact() { return kernel_rows() == 1; }
+BURIN_DEVICE u32 patch_step_rows() { return compact() ? stride_rows() : 1; }
+BURIN_DEVICE u32 octet_step_rows() { return compact() ? 1 : stride_rows(); }
+BURIN_DEVICE u32 copy_bytes() {
+  return patch_rows() * tile_octets() * kOctetBytes;
+}  // of a channel, for a filter column
+BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * kOctetBytes; }
+BURIN_DEVICE u32 sum_bytes() { return warp_tiles() * warp_octets() * kWarpQuadBytes; }  // of a warp
+BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
+
+// Shared memory: what is said of the rows; the panel; the staged activations, and in their place the sums.
+BURIN_DEVICE u32 panel_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
+BURIN_DEVICE u32 staged_start() { return panel_start() + to_banks(panel_bytes()); }
+
+// ---- where the block stands: a cluster's blocks follow each other, then the sets of a tile
+BURIN_DEVICE u32 split_of_block() { return block_of_image() % cluster_splits(); }
+BURIN_DEVICE u32 set_of_block() { return block_of_image() / cluster_splits() % sets(); }
+
+struct Tile {
+  u32 row, col;
+};
+BURIN_DEVICE Tile tile_of_block() {
+  const u32 number = block_of_image() / cluster_splits() / sets();
+  return {number / tiles_across() * tile_rows(), number % tiles_across() * tile_octets() * kOctetPixels};
+}
+
+// ---- weights: no other kernel's output
+BURIN_DEVICE void begin_weights(const float* weights) {
+  const u32 panels = sets() * cluster_splits(), bytes_of_rows = block_rows() * kRowBytes;
+  const i64 panel = static_cast<i64>(set_of_block() * cluster_splits() + split_of_block()) * panel_bytes();
+  const i64 rows = static_cast<i64>(panels) * panel_bytes() + set_of_block() * bytes_of_rows;
+  burin_dev_gate_expect(kWeightsGate, panel_bytes() + bytes_of_rows);
+  burin_dev_bulk_copy(panel_start(), 0, weights, panel, panel_bytes(), kWeightsGate);
+  burin_dev_bulk_copy(kSharedStart, 0, weights, rows, bytes_of_rows, kWeightsGate);
+}
+
+// ---- staging
+// The row of the input that a row of the patch is, and the channel that the first one of the block is.
+struct Source {
+  const float* image;
+  u32 first_channel, channels;
+  i32 top, left;  // of the patch
+};
+BURIN_DEVICE Source source_of(const float* input, const Tile& tile) {
+  const u32 begin = split_of_block() * split_channels();
+  const u32 group = set_of_block() / output_blocks();
+  return {input_of(input, first_image()), group * group_channels() + begin,
+          at_most(split_channels(), group_channels() - begin), static_cast<i32>(tile.row * stride_rows()) - pad_top(),
+          static_cast<i32>(tile.col * stride_cols()) - pad_left()};
+}
+
+BURIN_DEVICE u32 packed_word(float first, float second) {
+  return half_values() == kBf16 ? burin_dev_bf16_pack(first, second) : burin_dev_f16_pack(first, second);
+}
+
+// What a thread stages at once: `per_row` items of each row of the patch.
+struct Item {
+  bool exists, inside;  // the block's channels, and the image's rows
+  u32 number;           // in its row
+  u32 row;              // words of the input before the row
+  u32 place;            // of the row in shared memory
+};
+BURIN_DEVICE Item item_at(const Source& source, u32 index, u32 per_row) {
+  const u32 row = index / per_row % patch_rows(), channel = index / per_row / patch_rows();
+  const i32 y = source.top + static_cast<i32>(row * patch_step_rows());
+  Item item;
+  item.exists = channel < source.channels;
+  item.inside = item.exists && static_cast<u32>(y) < static_cast<u32>(in_rows());
+  item.number = index % per_row;
+  item.row = (source.first_channel + channel) * in_plane() + y * in_cols();
+  item.place = staged_start() + channel * channel_bytes() + row * (tile_octets() * kOctetBytes);
+  return item;
+}
+
+// Two outputs side by side: columns of the input from `stride_cols` x 2 x their number on.
+BURIN_DEVICE u32 span() { return (kernel_cols() - 1) * dilation_cols() + stride_cols() + 1; }
+BURIN_DEVICE bool is_read(u32 col) {
+  bool read = false;
+#pragma unroll
+  for (u32 s = 0; s < kMaxFilterCols; ++s) {
+    if (s >= static_cast<u32>(kernel_cols())) continue;
+    read |= col == s * dilation_cols() || col == s * dilation_cols() + stride_cols();
+  }
+  return read;
+}
+struct Span {
+  float of[kMaxSpan];
+};
+BURIN_DEVICE void load_span(const Source& source, const Item& item, Span& values) {
+  const i32 left = source.left + static_cast<i32>(item.number * 2 * stride_cols());
+#pragma unroll
+  for (u32 i = 0; i < kMaxSpan; ++i) {
+    if (i >= span() || !is_read(i)) continue;
+    const i32 x = left + static_cast<i32>(i);
+    const bool inside = item.inside && static_cast<u32>(x) < static_cast<u32>(in_cols());
+    values.of[i] = inside ? burin_dev_global_load(source.image, bytes_of(item.row + x)) : 0.0f;
+  }
+}
+BURIN_DEVICE void stage_span(const Item& item, const Span& values) {
+#pragma unroll
+  for (u32 s = 0; s < kMaxFilterCols; ++s) {
+    if (s >= static_cast<u32>(kernel_cols())) continue;
+    const u32 first = s * dilation_cols();
+    burin_dev_shared_store_word(item.place + item.number * kWordBytes, s * copy_bytes(),
+                                packed_word(values.of[first], values.of[first + stride_cols()]));
+  }
+}
+
+// An octet: the fours of columns around it that are read, the first of which begins four before it.
+constexpr u32 kFours = 4, kFourCols = 4;
+struct Fours {
+  f32x4 of[kFours];
+};
+// Where, in these columns, a filter column finds an output of the octet.
+BURIN_DEVICE u32 four_col(u32 s, u32 pixel) { return kFourCols + pixel + s * dilation_cols() - pad_left(); }
+BURIN_DEVICE bool is_read_four(u32 four) {
+  bool read = false;
+#pragma unroll
+  for (u32 s = 0; s < kMaxFilterCols; ++s) {
+    if (s >= static_cast<u32>(kernel_cols())) continue;
+    read |= four_col(s, 0) / kFourCols <= four && four <= four_col(s, kOctetPixels - 1) / kFourCols;
+  }
+  return read;
+}
+BURIN_DEVICE void load_fours(const Source& source, const Item& item, Fours& values) {
+  const i32 left =
+      source.left + pad_left() + static_cast<i32>(item.number * kOctetPixels) - static_cast<i32>(kFourCols);
+#pragma unroll
+  for (u32 i = 0; i < kFours; ++i) {
+    if (!is_read_four(i)) continue;
+    const i32 x = left + static_cast<i32>(i * kFourCols);
+    const bool inside = item.inside && static_cast<u32>(x) < static_cast<u32>(in_cols());
+    const f32x4 zeros = {0, 0, 0, 0};
+    values.of[i] = inside ? burin_dev_global_load4(source.image, bytes_of(item.row + x)) : zeros;
+  }
+}
+BURIN_DEVICE void stage_fours(const Item& item, const Fours& values) {
+#pragma unroll
+  for (u32 s = 0; s < kMaxFilterCols; ++s) {
+    if (s >= static_cast<u32>(kernel_cols())) continue;
+    f32x4 words;
+#pragma unroll
+    for (u32 i = 0; i < kOctetWords; ++i) {
+      const u32 first = four_col(s, 2 * i), second = four_col(s, 2 * i + 1);
+      words[i] = float_of(packed_word(values.of[first / kFourCols][first % kFourCols],
+                                      values.of[second / kFourCols][second % kFourCols]));
+    }
+    burin_dev_shared_store4(item.place + item.number * kOctetBytes, s * copy_bytes(), words);
+  }
+}
+
+// Several items are loaded before the first of them is stored.
+template <typename Values, typename Load, typename Stage>
+BURIN_DEVICE void stage_items(const Source& source, u32 per_row, Load load, Stage stage) {
+  const u32 items = split_channels() * patch_rows() * per_row;
+#pragma nounroll
+  for (u32 first = burin_dev_thread(); first < items; first += kItemsAtOnce * block_threads()) {
+    Item at[kItemsAtOnce];
+    Values values[kItemsAtOnce];
+#pragma unroll
+    for (u32 i = 0; i < kItemsAtOnce; ++i) {
+      at[i] = item_at(source, first + i * block_threads(), per_row);
+      load(at[i], values[i]);
+    }
+#pragma unroll
+    for (u32 i = 0; i < kItemsAtOnce; ++i) {
+      if (at[i].exists) stage(at[i], values[i]);
+    }
+  }
+}
+BURIN_DEVICE void stage_patch(const Source& source) {
+  if (vector()) {
+    stage_items<Fours>(
+        source, tile_octets(), [&](const Item& item, Fours& values) BURIN_INLINED { load_fours(source, item, values); },
+        [](const Item& item, const Fours& values) BURIN_INLINED { stage_fours(item, values); });
+  } else {
+    stage_items<Span>(
+        source, tile_octets() * kOctetWords,
+        [&](const Item& item, Span& values) BURIN_INLINED { load_span(source, item, values); },
+        [](const Item& item, const Span& values) BURIN_INLINED { stage_span(item, values); });
+  }
+}
+
+// ---- products
+struct Warp {
+  u32 row, octet, split, lane;  // of the block's warps
+};
+BURIN_DEVICE u32 number_of_sums(const Warp& warp) { return warp.row * octet_warps() + warp.octet; }
+BURIN_DEVICE Warp warp_of_thread() {
+  const u32 thread = burin_dev_thread(), warp = thread / kWarpThreads;
+  return {warp / (split_warps() * octet_warps()), warp / split_warps() % octet_warps(), warp % split_warps(),
+          thread % kWarpThreads};
+}
+// Where an octet of the tile begins in a column's copy. Those of a warp are a part of a row, or whole rows: so the
+// distance of each from the warp's first one is a constant.
+BURIN_DEVICE u32 place_of(u32 octet) {
+  return (octet / tile_octets() * octet_step_rows() * tile_octets() + octet % tile_octets()) * kOctetBytes;
+}
+
+// ---- the end
+// A lane's sums of a tile of tensor cores: two outputs side by side of one channel, and of the eighth one after it.
+struct Place {
+  u32 sums, tile, octet, lane;  // of the warps with sums, and within its own
+};
+BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, const float* other, float* output) {
+  const u32 octet = place.sums % octet_warps() * warp_octets() + place.octet;
+  const u32 row = tile.row + octet / tile_octets();
+  const u32 col = tile.col + octet % tile_octets() * kOctetPixels + place.lane % 4 * 2;
+  const u32 first_row = (place.sums / octet_warps() * warp_tiles() + place.tile) * kTileRows + place.lane / 4;
+#pragma unroll
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 said = kSharedStart + (first_row + half * 8) * kRowBytes;
+    const u32 channel = burin_dev_shared_load_word(said, 0);
+    if (channel == kNoChannel || row >= static_cast<u32>(out_rows())) continue;
+    const float bias = burin_dev_shared_load(said, kWordBytes);
+    const u32 word = channel * out_plane() + row * out_cols() + col;
+#pragma unroll
+    for (u32 i = 0; i < 2; ++i) {
+      if (col + i >= static_cast<u32>(out_cols())) continue;
+      float sum = sums[half * 2 + i] + bias;
+      if (residual()) sum += burin_dev_global_load(other, bytes_of(word + i));
+      burin_dev_global_store(output, bytes_of(word + i), apply(sum));
+    }
+  }
+}
+
+BURIN_DEVICE f32x4 load_sums(u32 place, u32 offset, u32 rank) {
+  if (cluster_splits() == 1) return burin_dev_shared_load4(place, offset);
+  f32x4 sums;
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) sums[i] = burin_dev_cluster_load(place, offset + i * kWordBytes, rank);
+  return sums;
+}
+
+// All splits of a lane's sums, in their order.
+BURIN_DEVICE f32x4 collect(u32 place) {
+  f32x4 parts[kMaxClusterBlocks * kMaxSplits];
+#pragma unroll
+  for (u32 rank = 0; rank < kMaxClusterBlocks; ++rank) {
+#pragma unroll
+    for (u32 split = 0; split < kMaxSplits; ++split) {
+      if (rank >= cluster_splits() || split >= static_cast<u32>(split_warps())) continue;
+      parts[rank * kMaxSplits + split] = load_sums(place, split * sum_warps() * sum_bytes(), rank);
+    }
+  }
+  f32x4 sums = parts[0];
+#pragma unroll
+  for (u32 i = 1; i < kMaxClusterBlocks * kMaxSplits; ++i) {
+    if (i / kMaxSplits < cluster_splits() && i % kMaxSplits < static_cast<u32>(split_warps())) sums += parts[i];
+  }
+  return sums;
+}
+
+BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, const float* other, float* output) {
+  if (split_warps() == 1 && cluster_splits() == 1) {
+    for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
+      store_sums(tile, {number_of_sums(warp), row, octet, warp.lane}, sums.of[row][octet], other, output);
+    });
+    return;
+  }
+  burin_dev_barrier();
+  const u32 own =
+      staged_start() + (warp.split * sum_warps() + number_of_sums(warp)) * sum_bytes() + warp.lane * kQuadBytes;
+  for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
+    burin_dev_shared_store4(own, (row * warp_octets() + octet) * kWarpQuadBytes, sums.of[row][octet]);
+  });
+  if (cluster_splits() > 1) {
+    burin_dev_cluster_barrier();
+  } else {
+    burin_dev_barrier();
+  }
+  const u32 items = sum_warps() * sum_bytes() / kQuadBytes;
+#pragma nounroll
+  for (u32 item = split_of_block() * block_threads() + burin_dev_thread(); item < items;
+       item += cluster_splits() * block_threads()) {
+    const u32 number = item / kWarpThreads % (warp_tiles() * warp_octets());
+    const Place place = {item / kWarpThreads / (warp_tiles() * warp_octets()), number / warp_octets(),
+                         number % warp_octets(), item % kWarpThreads};
+    store_sums(tile, place, collect(staged_start() + item * kQuadBytes), other, output);
+  }
+  if (cluster_splits() > 1) burin_dev_cluster_leave();
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
+  if (burin_dev_thread() == 0) burin_dev_gate_init(kWeightsGate);
+  burin_dev_barrier();
+  if (burin_dev_thread() == 0) begin_weights(weights);
+  const Warp warp = warp_of_thread();
+  const Tile tile = tile_of_block();
+  Sums sums;
+  for_each_sum([&](u32 row, u32 octet) BURIN_INLINED { sums.of[row][octet] = {0, 0, 0, 0}; });
+  burin_dev_await_launch();
+  stage_patch(source_of(input, tile));
+  burin_dev_barrier();
+  burin_dev_gate_wait(kWeightsGate, 0);
+  const u32 first = staged_start() + place_of(warp.octet * warp_octets());
+  multiply_steps(
+      panel_start(), warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return first + column; },
+      [](u32 octet) BURIN_INLINED { return place_of(octet); }, sums);
+  finish(tile, warp, sums, residual_of(other, first_image()), output_of(output, first_image()));
+}

@@ -1,0 +1,230 @@
+#include "compiler/providers/conv_gathered_rows/row_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "compiler/launch_time.h"
+#include "ir/kernel.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+constexpr int kOctetPixels = 8, kOctetWords = 4, kFourCols = 4;
+constexpr int kMaxFilterCols = 7, kMaxSpan = 16;  // as the template has them
+constexpr int kMostWarpOctets = 14, kMostWarpTiles = 4, kMostSplitWarps = 16;
+constexpr int kMostBlockThreads = 512, kMostSteps = 1024, kMostChannelPitch = 16384;
+
+int registers(const RowTiles& tiles) {
+  constexpr int kOthers = 48;
+  const int weights = tiles.warp_tiles * 4 * (tiles.sparse != 0 ? 1 : 2) + (tiles.sparse != 0 ? tiles.warp_tiles : 0);
+  return tiles.warp_tiles * tiles.warp_octets * 4 + 2 * weights + kOthers;
+}
+
+int resident_blocks(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
+  constexpr int kSharedOfBlock = 1024;  // the driver's own
+  const auto by_shared =
+      static_cast<int>(arch.max_shared_per_multiprocessor / (tiles.shared_bytes(shape, step_limit) + kSharedOfBlock));
+  const int by_registers = resident_warps(arch.registers_per_multiprocessor, registers(tiles)) / tiles.warps();
+  return std::min({by_shared, by_registers, arch.max_threads_per_multiprocessor / (tiles.warps() * kWarpSize)});
+}
+
+// Of a row group, in a split of the input channels.
+int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
+  constexpr double kUneven = 0.3;  // of a step, by which splits have more than their share
+  // Of four columns a sparse row stores two: the fullest row cannot have its nonzeros in fewer.
+  constexpr double kLoose = 1.15;
+  double live = columns.of_groups.at(tiles.group_rows());
+  if (tiles.sparse != 0) live = std::max(live, 2 * kLoose * columns.of_row);
+  live *= static_cast<double>(tiles.split_channels(shape)) / shape.channels_per_group();
+  return static_cast<int>(std::ceil(live / kStepColumns + (tiles.cluster > 1 ? kUneven : 0)));
+}
+
+class RowSearch {
+ public:
+  RowSearch(const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch)
+      : shape_(shape), live_(live), batch_(batch), arch_(arch) {}
+
+  std::vector<RowTiles> run() {
+    for (const int tiles : {1, 2, 4}) {
+      for (const int warps : {1, 2, 4}) {
+        tiles_.warp_tiles = tiles;
+        tiles_.row_warps = warps;
+        const std::int64_t rows = ceil_div(shape_.outputs_per_group(), kTileRows) * kTileRows;
+        if (tiles_.block_rows() > kTileRows && tiles_.block_rows() / 2 >= rows) continue;
+        for (const int sparse : {0, 1}) {
+          tiles_.sparse = sparse;
+          for (const int cluster : {1, 2, 4, 8}) {
+            if (cluster > 1 && (!arch_.clusters || shape_.channels_per_group() < cluster * kTileRows)) continue;
+            tiles_.cluster = cluster;
+            try_octets();
+          }
+        }
+      }
+    }
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<RowTiles> result;
+    for (const Found& each : found) result.push_back(each.tiles);
+    return result;
+  }
+
+ private:
+  struct Found {
+    RowTiles tiles;
+    double us = 0;
+  };
+
+  void try_octets() {
+    const int across = static_cast<int>(ceil_div(shape_.conv_w(), kOctetPixels));
+    for (int octets = 1; octets <= kMostWarpOctets; ++octets) {
+      for (const int warps : {1, 2, 3, 4, 6, 7, 8}) {
+        tiles_.warp_octets = octets;
+        tiles_.octet_warps = warps;
+        const int all = octets * warps;
+        for (int cols = 1; cols <= all; ++cols) {
+          if (all % cols != 0 || (cols % octets != 0 && octets % cols != 0)) continue;
+          const int rows = all / cols;
+          // Half of it would do.
+          if ((cols > 1 && cols / 2 >= across) || (rows > 1 && rows / 2 >= shape_.conv_h())) continue;
+          tiles_.tile_rows = rows;
+          tiles_.tile_octets = cols;
+          for (const int splits : {1, 2, 4, 8, kMostSplitWarps}) {
+            tiles_.split_warps = splits;
+            consider();
+          }
+        }
+      }
+    }
+  }
+
+  void consider() {
+    if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live_), arch_)) return;
+    const double us = predict(tiles_, shape_, live_, batch_, arch_);
+    const std::array<int, 5> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse,
+                                     tiles_.cluster};
+    const auto [place, is_new] = best_.try_emplace(kind);
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
+  }
+
+  const ConvShape& shape_;
+  const LiveColumns& live_;
+  int batch_;
+  const ArchSpec& arch_;
+  RowTiles tiles_;
+  // Of each kind: tiles and warps of rows, splits, whether sparse, the cluster.
+  std::map<std::array<int, 5>, Found> best_;
+};
+
+}  // namespace
+
+int RowTiles::patch_rows(const ConvShape& shape) const {
+  if (shape.kernel_h == 1) return tile_rows;
+  return (tile_rows - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h + 1;
+}
+
+std::int64_t RowTiles::tiles(const ConvShape& shape) const {
+  return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), std::int64_t{tile_octets} * kOctetPixels);
+}
+
+Packing RowTiles::packing(const ConvShape& shape) const {
+  return {.group_rows = group_rows(),
+          .set_rows = block_rows(),
+          .chunk_channels = split_channels(shape),
+          .sparse = sparse != 0,
+          .carries = false,
+          .channel_pitch = channel_pitch(shape),
+          .row_pitch = tile_octets,
+          .col_pitch = patch_rows(shape) * tile_octets};
+}
+
+std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
+  constexpr int kBankBytes = 128, kRowBytes = 8, kWarpQuadBytes = 512;
+  const auto to_banks = [](std::int64_t bytes) { return ceil_div(bytes, kBankBytes) * kBankBytes; };
+  const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
+  const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * kOctetBytes;
+  const std::int64_t sums =
+      split_warps * cluster == 1 ? 0 : std::int64_t{warps()} * warp_tiles * warp_octets * kWarpQuadBytes;
+  return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + to_banks(panel) +
+         std::max(staged, sums);
+}
+
+bool has_rows(const ConvShape& shape) {
+  return shape.kernel_w <= kMaxFilterCols &&
+         std::int64_t{shape.kernel_w - 1} * shape.dilation_w + shape.stride_w + 1 <= kMaxSpan;
+}
+
+bool loads_fours(const ConvShape& shape) {
+  return shape.stride_w == 1 && shape.in_w % kFourCols == 0 && shape.pad.left <= kFourCols &&
+         (shape.kernel_w - 1) * shape.dilation_w - shape.pad.left <= kFourCols;
+}
+
+bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
+  const bool warps_in_rows = tiles.tile_octets % tiles.warp_octets == 0 || tiles.warp_octets % tiles.tile_octets == 0;
+  return tiles.octets() == tiles.warp_octets * tiles.octet_warps && warps_in_rows &&
+         tiles.warp_octets <= kMostWarpOctets &&
+         (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMostWarpTiles) &&
+         tiles.split_warps <= kMostSplitWarps && tiles.warps() * kWarpSize <= kMostBlockThreads &&
+         step_limit <= kMostSteps && tiles.channel_pitch(shape) <= kMostChannelPitch &&
+         (tiles.cluster == 1 || (arch.clusters && tiles.cluster <= kMaxClusterBlocks)) &&
+         (tiles.cluster - 1) * tiles.split_channels(shape) < shape.channels_per_group() &&
+         registers(tiles) <= arch.max_registers_per_thread &&
+         tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&
+         resident_blocks(tiles, shape, step_limit, arch) >= 1;
+}
+
+double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
+               const ArchSpec& arch) {
+  // Clocks of a multiprocessor. Products and their loads as in conv_gathered.
+  constexpr double kSparseProduct = 2.84, kProduct = 5.76;  // of 16 x 8 sums, 32 columns
+  constexpr double kLoadRows = 4.75, kLoadWeights = 3.5;    // of 32 octets; of 512 bytes
+  constexpr double kWarpLag = 1.8, kStepLatency = 70;
+  constexpr double kLoad = 2.5, kStore = 1.2, kItem = 3;  // of a warp that stages: a load, a store, its place
+  constexpr double kPanelBytesPerClock = 64;              // before the launch before has ended, for the most part
+  constexpr double kSumClocks = 5, kEndClocks = 250, kClusterClocks = 900;
+  const int steps = estimate_steps(tiles, shape, live);
+  const auto blocks = static_cast<double>(tiles.blocks(shape) * batch);
+  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_blocks(tiles, shape, steps, arch)));
+  const bool sparse = tiles.sparse != 0;
+  const double products = tiles.warp_tiles * tiles.warp_octets * (sparse ? kSparseProduct : kProduct);
+  const double loads = tiles.warp_octets * kLoadRows + tiles.warp_tiles * (sparse ? 1 : 2) * kLoadWeights +
+                       (sparse ? (tiles.warp_tiles + 1) / 2 : 0) + 1;
+  const double step = std::max(products, loads) + 0.3 * std::min(products, loads);
+  const double warps = tiles.warps() * resident;
+  const double share = warps / (warps + kWarpLag);
+  const double own_steps = std::ceil(static_cast<double>(steps) / tiles.split_warps);
+  const double multiply = std::max(steps * tiles.row_warps * tiles.octet_warps * step / share,
+                                   own_steps * (kStepLatency + 4 * step) / resident);
+  const double rows = static_cast<double>(tiles.split_channels(shape)) * tiles.patch_rows(shape) * tiles.tile_octets;
+  const bool fours = loads_fours(shape);
+  const double items = rows * (fours ? 1 : kOctetWords) / kWarpSize;
+  const double loaded =
+      fours ? (shape.kernel_w == 1 ? 2 : 4) * 4 : std::min(2 * shape.kernel_w, shape.kernel_w + shape.stride_w) * kLoad;
+  const double stored = shape.kernel_w * (fours ? 4 : kStore);
+  const double staging = items * (loaded + stored + kItem * (fours ? 1 : 2));
+  const double panel = static_cast<double>(panel_words(tiles.packing(shape), steps) * kWordBytes) / kPanelBytesPerClock;
+  const double sums = static_cast<double>(tiles.warps()) * tiles.warp_tiles * tiles.warp_octets;
+  const double exchange = tiles.split_warps * tiles.cluster == 1
+                              ? 0
+                              : sums * kSumClocks * (tiles.cluster == 1 ? 2 : 4) + kEndClocks / resident;
+  const double end = static_cast<double>(tiles.block_rows()) * tiles.octets() / kTileRows * kSumClocks / tiles.cluster;
+  const double busy = of_multiprocessor * (multiply + staging + 0.3 * panel + exchange + end) +
+                      (tiles.cluster == 1 ? 0 : kClusterClocks);
+  return launch_time_us({.busy_us = clocks_us(busy, arch),
+                         .blocks = of_multiprocessor,
+                         .resident = resident,
+                         .waits = kConvolutionWaits,
+                         .activation_bytes = activation_bytes(shape, batch)},
+                        arch);
+}
+
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, int batch,
+                                       const ArchSpec& arch) {
+  return RowSearch(shape, live, batch, arch).run();
+}
+
+}  // namespace burin

@@ -1,0 +1,57 @@
+// How the work of conv_gathered_rows.cu is divided, and what that costs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler/providers/conv_gathered/packing.h"
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "ir/arch.h"
+#include "ir/conv_layer.h"
+#include "ir/saturate.h"
+
+namespace burin {
+
+// A block has `row_warps` x `octet_warps` x `split_warps` warps, each of which multiplies `warp_tiles` x 16 output
+// channels with `warp_octets` octets of its tile of `tile_rows` rows of `tile_octets`. The blocks of a cluster share
+// out the input channels. Shapes are gathered_shape()s.
+struct RowTiles {
+  int warp_tiles = 1, warp_octets = 1;
+  int row_warps = 1, octet_warps = 1, split_warps = 1;
+  int tile_rows = 1, tile_octets = 1;
+  int cluster = 1;
+  int sparse = 0;
+
+  int warps() const { return row_warps * octet_warps * split_warps; }
+  int group_rows() const { return warp_tiles * kTileRows; }
+  int block_rows() const { return row_warps * group_rows(); }
+  int octets() const { return tile_rows * tile_octets; }
+  int output_blocks(const ConvShape& shape) const {
+    return static_cast<int>(ceil_div(shape.outputs_per_group(), block_rows()));
+  }
+  int split_channels(const ConvShape& shape) const {
+    return static_cast<int>(ceil_div(shape.channels_per_group(), cluster));
+  }
+  int patch_rows(const ConvShape& shape) const;
+  int channel_pitch(const ConvShape& shape) const { return shape.kernel_w * patch_rows(shape) * tile_octets | 1; }
+  std::int64_t tiles(const ConvShape& shape) const;
+  std::int64_t blocks(const ConvShape& shape) const {  // of an image
+    return tiles(shape) * shape.groups * output_blocks(shape) * cluster;
+  }
+  Packing packing(const ConvShape& shape) const;
+  std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;
+};
+
+// Whether the template can compute it at all, and whether it has such tiles and a block of them fits a multiprocessor.
+bool has_rows(const ConvShape& shape);
+bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch);
+// Whether inputs can be loaded by fours, as far as their place allows it.
+bool loads_fours(const ConvShape& shape);
+
+double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch);
+
+// The best of each kind, by prediction; how many steps a panel has is estimated.
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, int batch,
+                                       const ArchSpec& arch);
+
+}  // namespace burin

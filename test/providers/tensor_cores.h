@@ -1,0 +1,26 @@
+// What the tests of convolutions on tensor cores share.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "ir/conv_layer.h"
+#include "ir/element_type.h"
+
+namespace burin_test {
+
+// With weights that the type can hold, so that their rounding is no error.
+burin::ConvLayer with_weights_of(burin::ElementType element, burin::ConvLayer layer);
+
+// Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
+double sum_tolerance(const burin::ConvLayer& layer);
+
+// "first second third"
+std::set<std::string> names_of_edges(const std::string& list);
+
+// A group of fewer than 16 channels leaves a tile of tensor cores half empty.
+const std::set<std::string>& edges_of_small_groups();
+// Those of depthwise convolutions and the like.
+const std::set<std::string>& edges_of_depthwise();
+
+}  // namespace burin_test
