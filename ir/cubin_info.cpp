@@ -325,9 +325,10 @@ CubinInfo read_cubin(std::string_view cubin) {
     }
   }
   for (const auto& [symbol, bytes] : attributes.frames) info.frame_bytes = std::max(info.frame_bytes, bytes);
+  bool has_symbols = false;
   for (const Section& section : sections) {
     if (section.header.sh_type != SHT_SYMTAB) continue;
-    if (!info.functions.empty()) fail(ErrorKind::bad_input, "malformed cubin: it has two tables of symbols");
+    if (std::exchange(has_symbols, true)) fail(ErrorKind::bad_input, "malformed cubin: it has two tables of symbols");
     if (section.header.sh_link >= sections.size()) {
       fail(ErrorKind::bad_input, "malformed cubin: the symbols' names are in section {} of {}", section.header.sh_link,
            sections.size());

@@ -306,11 +306,15 @@ class Verifier {
     order_.add(sound ? step.after : std::vector<int>());
   }
 
-  // What follows looks at so many pairs.
+  // What follows looks at so many pairs, and a table of waits.
   void check_pairs() {
-    std::int64_t pairs = 0;
+    std::int64_t pairs = 0, waits = 0;
     for (const std::vector<Touch>& all : touches_)
       pairs += std::ranges::count_if(all, &Touch::writes) * std::ssize(all);
+    for (const Step& step : program_.steps) waits += std::ssize(step.after);
+    if (waits > kMaxPlanWaits) {
+      faults_.add("its steps wait {} times for another; at most {} are allowed (kMaxPlanWaits)", waits, kMaxPlanWaits);
+    }
     if (pairs > kMaxPlanPairs) {
       faults_.add("there are {} pairs of a write and a use of the same buffer; at most {} are allowed (kMaxPlanPairs)",
                   pairs, kMaxPlanPairs);
@@ -331,23 +335,25 @@ class Verifier {
   }
 
   // What steps before `step` have written; all that is ever written without one.
-  std::vector<Range> written(int index, std::optional<int> step) const {
+  std::vector<Range> written(const std::vector<Touch>& writes, std::optional<int> step) const {
     std::vector<const Place*> places;
-    for (const Touch& touch : touches(index)) {
-      if (touch.writes && (!step || order_.is_before(touch.step, *step))) places.push_back(touch.place);
+    for (const Touch& touch : writes) {
+      if (!step || order_.is_before(touch.step, *step)) places.push_back(touch.place);
     }
     return filled(places);
   }
 
   void check_reads(int index) {
     if (buffer(index).home == BufferHome::input) return;
+    std::vector<Touch> writes;
+    std::ranges::copy_if(touches(index), std::back_inserter(writes), &Touch::writes);
     for (const Touch& touch : touches(index)) {
-      if (touch.writes || covers(written(index, touch.step), touch.place->offset, touch.place->end())) continue;
+      if (touch.writes || covers(written(writes, touch.step), touch.place->offset, touch.place->end())) continue;
       faults_.add("{} reads bytes of {} that no step it waits for has written", step_name(touch.step),
                   buffer_name(index));
     }
     if (buffer(index).home != BufferHome::output) return;
-    if (!covers(written(index, {}), 0, buffer(index).bytes / program_.pieces(buffer(index)))) {
+    if (!covers(written(writes, {}), 0, buffer(index).bytes / program_.pieces(buffer(index)))) {
       faults_.add("{} is an output of the program that is not wholly written", buffer_name(index));
     }
   }

@@ -33,11 +33,13 @@ StepOrder::Set StepOrder::before_all(const std::vector<int>& steps) const {
 std::vector<int> StepOrder::reduced(std::vector<int> after) const {
   std::ranges::sort(after);
   after.erase(std::unique(after.begin(), after.end()), after.end());
-  std::vector<int> result;
+  Set earlier(words_);
   for (const int step : after) {
-    if (std::ranges::none_of(after, [&](int other) { return is_before(step, other); })) result.push_back(step);
+    const Set& others = before_[static_cast<std::size_t>(step)];
+    for (std::size_t word = 0; word < words_; ++word) earlier[word] |= others[word];
   }
-  return result;
+  std::erase_if(after, [&](int step) { return has(earlier, step); });
+  return after;
 }
 
 }  // namespace burin

@@ -101,6 +101,7 @@ std::vector<std::string> verify(const TemplatePlan& plan) {
                kWideAccessBytes, kSharedReserveBytes);
   }
   faults.require_range("tile_images", launch.tile_images, 1, kMaxTileImages);
+  if (launch.slices != 1) faults.add("slices is {}; a template's blocks are all of one slice", launch.slices);
   // A launch takes time for each block, also for one that finds nothing to do.
   const std::int64_t words = plan.output().words();
   if (launch.tiles_per_image > kMaxClusterBlocks * words) {

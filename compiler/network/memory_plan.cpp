@@ -119,6 +119,7 @@ class MemoryPlanner {
     draft_steps();
     check_pairs();
     order_steps();
+    check_waits();
     make_buffers();
     complete(program_);  // their sizes
     fill_places();
@@ -160,10 +161,6 @@ class MemoryPlanner {
            {0, tensor(output).elements(), 1, 0}});
     }
     output_of_root_ = std::move(output_of_root);
-    if (drafts_.size() > static_cast<std::size_t>(kMaxPlanSteps)) {
-      fail(ErrorKind::unsupported, "{}: the network has {} steps; at most {} can be planned", network_.source,
-           drafts_.size(), kMaxPlanSteps);
-    }
   }
 
   void draft_concat(int index, const Concat& concat) {
@@ -176,8 +173,7 @@ class MemoryPlanner {
       const int input = op.inputs[i];
       const std::int64_t run = tensor(input).shape[at(concat.axis)] * inner;
       if (placement_.is_in_place(index, i)) {
-        std::vector<int>& all = writers_[at(op.output)];
-        all.insert(all.end(), writers_[at(input)].begin(), writers_[at(input)].end());
+        append(writers_[at(op.output)], writers_[at(input)]);
       } else {
         add({{tensor(input).name, std::string(kCopyStep), -1, tensor(op.output).name, {}, {}, {}},
              {input},
@@ -189,11 +185,24 @@ class MemoryPlanner {
     }
   }
 
-  void add(Draft draft) {
-    for (const int input : draft.reads) {
-      const std::vector<int>& all = writers_[at(input)];
-      draft.step.after.insert(draft.step.after.end(), all.begin(), all.end());
+  // Lists of steps grow with the square of the graph where concats hold concats: what they take has a bound.
+  void append(std::vector<int>& steps, const std::vector<int>& more) {
+    listed_ += std::ssize(more);
+    if (listed_ > kMaxPlanPairs) {
+      fail(ErrorKind::unsupported,
+           "{}: the network's concats hold so many parts of others that more than {} pairs of a step that writes a part "
+           "and one that uses it are looked at (kMaxPlanPairs)",
+           network_.source, kMaxPlanPairs);
     }
+    steps.insert(steps.end(), more.begin(), more.end());
+  }
+
+  void add(Draft draft) {
+    if (drafts_.size() == static_cast<std::size_t>(kMaxPlanSteps)) {
+      fail(ErrorKind::unsupported, "{}: the network has more than {} steps, which is all that can be planned",
+           network_.source, kMaxPlanSteps);
+    }
+    for (const int input : draft.reads) append(draft.step.after, writers_[at(input)]);
     const int index = static_cast<int>(drafts_.size());
     if (draft.writes >= 0) writers_[at(draft.writes)].push_back(index);
     drafts_.push_back(std::move(draft));
@@ -224,6 +233,14 @@ class MemoryPlanner {
       draft.step.after = order_.reduced(std::move(draft.step.after));
       order_.add(draft.step.after);
     }
+  }
+
+  void check_waits() const {
+    std::int64_t waits = 0;
+    for (const Draft& draft : drafts_) waits += std::ssize(draft.step.after);
+    if (waits <= kMaxPlanWaits) return;
+    fail(ErrorKind::unsupported, "{}: steps of the network wait {} times for another; at most {} can be planned (kMaxPlanWaits)",
+         network_.source, waits, kMaxPlanWaits);
   }
 
   // Words of an image, or of as many images as share words.
@@ -326,6 +343,7 @@ class MemoryPlanner {
   Placement placement_;
   std::vector<Draft> drafts_;
   std::vector<std::vector<int>> writers_;  // of each tensor, the steps that write its values
+  std::int64_t listed_ = 0;                // steps in such lists, all that ever were
   std::vector<int> output_of_root_;        // of each root, the network output that it is; below 0: none
   StepOrder order_;
   std::vector<int> buffer_of_root_, output_buffers_;

@@ -249,7 +249,8 @@ std::optional<std::int64_t> tensor_bytes(const TensorRecord& tensor) {
 std::vector<std::string> program_names(const Manifest& manifest) {
   std::vector<std::string> names;
   for (const Program& program : manifest.programs) {
-    if (std::ranges::find(names, program.name) == names.end()) names.push_back(program.name);
+    // Programs of one name stand together.
+    if (names.empty() || names.back() != program.name) names.push_back(program.name);
   }
   return names;
 }

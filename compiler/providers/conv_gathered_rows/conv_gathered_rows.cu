@@ -21,7 +21,7 @@ constexpr u32 kMaxFilterCols = 7;
 constexpr u32 kMaxSpan = 16;  // columns of the input that two outputs side by side read
 constexpr u32 kItemsAtOnce = 4;
 constexpr u32 kMaxSplits = 16, kMaxClusterBlocks = 8;
-constexpr u32 kWeightsGate = 0;
+enum { kPanelGate, kRowsGate, kGatesUsed };
 
 // ---- sizes, all constants
 BURIN_DEVICE u32 cluster_splits() { return cluster_blocks(); }
@@ -62,9 +62,10 @@ BURIN_DEVICE void begin_weights(const float* weights) {
   const u32 panels = sets() * cluster_splits(), bytes_of_rows = block_rows() * kRowBytes;
   const i64 panel = static_cast<i64>(set_of_block() * cluster_splits() + split_of_block()) * panel_bytes();
   const i64 rows = static_cast<i64>(panels) * panel_bytes() + set_of_block() * bytes_of_rows;
-  burin_dev_gate_expect(kWeightsGate, panel_bytes() + bytes_of_rows);
-  burin_dev_bulk_copy(panel_start(), 0, weights, panel, panel_bytes(), kWeightsGate);
-  burin_dev_bulk_copy(kSharedStart, 0, weights, rows, bytes_of_rows, kWeightsGate);
+  burin_dev_gate_expect(kRowsGate, bytes_of_rows);
+  burin_dev_bulk_copy(kSharedStart, 0, weights, rows, bytes_of_rows, kRowsGate);
+  burin_dev_gate_expect(kPanelGate, panel_bytes());
+  burin_dev_bulk_copy(panel_start(), 0, weights, panel, panel_bytes(), kPanelGate);
 }
 
 // ---- staging
@@ -230,12 +231,14 @@ BURIN_DEVICE u32 place_of(u32 octet) {
   return (octet / tile_octets() * octet_step_rows() * tile_octets() + octet % tile_octets()) * kOctetBytes;
 }
 
-// ---- the end
+// ---- sums
 // A lane's sums of a tile of tensor cores: two outputs side by side of one channel, and of the eighth one after it.
 struct Place {
   u32 sums, tile, octet, lane;  // of the warps with sums, and within its own
 };
-BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, const float* other, float* output) {
+// visit(number of the sum, channel's bias, word of the image) for each that is an output.
+template <typename Visit>
+BURIN_DEVICE void for_each_output(const Tile& tile, const Place& place, Visit visit) {
   const u32 octet = place.sums % octet_warps() * warp_octets() + place.octet;
   const u32 row = tile.row + octet / tile_octets();
   const u32 col = tile.col + octet % tile_octets() * kOctetPixels + place.lane % 4 * 2;
@@ -249,45 +252,78 @@ BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, c
     const u32 word = channel * out_plane() + row * out_cols() + col;
 #pragma unroll
     for (u32 i = 0; i < 2; ++i) {
-      if (col + i >= static_cast<u32>(out_cols())) continue;
-      float sum = sums[half * 2 + i] + bias;
-      if (residual()) sum += burin_dev_global_load(other, bytes_of(word + i));
-      burin_dev_global_store(output, bytes_of(word + i), apply(sum));
+      if (col + i < static_cast<u32>(out_cols())) visit(half * 2 + i, bias, word + i);
     }
   }
 }
 
-BURIN_DEVICE f32x4 load_sums(u32 place, u32 offset, u32 rank) {
-  if (cluster_splits() == 1) return burin_dev_shared_load4(place, offset);
-  f32x4 sums;
-#pragma unroll
-  for (u32 i = 0; i < 4; ++i) sums[i] = burin_dev_cluster_load(place, offset + i * kWordBytes, rank);
-  return sums;
+// Residuals are what sums begin with, so that they are on their way while the input is staged.
+BURIN_DEVICE void begin_sums(const Tile& tile, const Warp& warp, const float* other, Sums& sums) {
+  for_each_sum([&](u32 row, u32 octet) BURIN_INLINED { sums.of[row][octet] = {0, 0, 0, 0}; });
+  if (!residual() || warp.split != 0 || split_of_block() != 0) return;
+  for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
+    f32x4& sum = sums.of[row][octet];
+    for_each_output(tile, {number_of_sums(warp), row, octet, warp.lane}, [&](u32 i, float, u32 word) BURIN_INLINED {
+      sum[i] = burin_dev_global_load(other, bytes_of(word));
+    });
+  });
 }
 
-// All splits of a lane's sums, in their order.
-BURIN_DEVICE f32x4 collect(u32 place) {
-  f32x4 parts[kMaxClusterBlocks * kMaxSplits];
+BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, float* output) {
+  for_each_output(tile, place, [&](u32 i, float bias, u32 word) BURIN_INLINED {
+    burin_dev_global_store(output, bytes_of(word), apply(sums[i] + bias));
+  });
+}
+
+// All splits of a lane's sums of the block, in their order.
+BURIN_DEVICE f32x4 add_splits(u32 place) {
+  f32x4 parts[kMaxSplits];
 #pragma unroll
-  for (u32 rank = 0; rank < kMaxClusterBlocks; ++rank) {
-#pragma unroll
-    for (u32 split = 0; split < kMaxSplits; ++split) {
-      if (rank >= cluster_splits() || split >= static_cast<u32>(split_warps())) continue;
-      parts[rank * kMaxSplits + split] = load_sums(place, split * sum_warps() * sum_bytes(), rank);
-    }
+  for (u32 i = 0; i < kMaxSplits; ++i) {
+    if (i < static_cast<u32>(split_warps())) parts[i] = burin_dev_shared_load4(place, i * sum_warps() * sum_bytes());
   }
   f32x4 sums = parts[0];
 #pragma unroll
-  for (u32 i = 1; i < kMaxClusterBlocks * kMaxSplits; ++i) {
-    if (i / kMaxSplits < cluster_splits() && i % kMaxSplits < static_cast<u32>(split_warps())) sums += parts[i];
+  for (u32 i = 1; i < kMaxSplits; ++i) {
+    if (i < static_cast<u32>(split_warps())) sums += parts[i];
+  }
+  return sums;
+}
+// Those of all blocks of the cluster.
+BURIN_DEVICE f32x4 add_blocks(u32 place) {
+  f32x4 parts[kMaxClusterBlocks];
+#pragma unroll
+  for (u32 rank = 0; rank < kMaxClusterBlocks; ++rank) {
+    if (rank >= cluster_splits()) continue;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) parts[rank][i] = burin_dev_cluster_load(place, i * kWordBytes, rank);
+  }
+  f32x4 sums = parts[0];
+#pragma unroll
+  for (u32 rank = 1; rank < kMaxClusterBlocks; ++rank) {
+    if (rank < cluster_splits()) sums += parts[rank];
   }
   return sums;
 }
 
-BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, const float* other, float* output) {
+// visit(the lane's place, where its sums lie) for the thread's share of what `threads` have, of which it is number
+// `first`.
+template <typename Visit>
+BURIN_DEVICE void for_each_place(u32 first, u32 threads, Visit visit) {
+  const u32 items = sum_warps() * sum_bytes() / kQuadBytes;
+#pragma nounroll
+  for (u32 item = first; item < items; item += threads) {
+    const u32 number = item / kWarpThreads % (warp_tiles() * warp_octets());
+    visit(Place{item / kWarpThreads / (warp_tiles() * warp_octets()), number / warp_octets(), number % warp_octets(),
+                item % kWarpThreads},
+          staged_start() + item * kQuadBytes);
+  }
+}
+
+BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, float* output) {
   if (split_warps() == 1 && cluster_splits() == 1) {
     for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
-      store_sums(tile, {number_of_sums(warp), row, octet, warp.lane}, sums.of[row][octet], other, output);
+      store_sums(tile, {number_of_sums(warp), row, octet, warp.lane}, sums.of[row][octet], output);
     });
     return;
   }
@@ -297,38 +333,44 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, c
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
     burin_dev_shared_store4(own, (row * warp_octets() + octet) * kWarpQuadBytes, sums.of[row][octet]);
   });
-  if (cluster_splits() > 1) {
-    burin_dev_cluster_barrier();
-  } else {
+  const u32 thread = burin_dev_thread();
+  if (cluster_splits() == 1) {
     burin_dev_barrier();
+    for_each_place(thread, block_threads(),
+                   [&](const Place& place, u32 at) BURIN_INLINED { store_sums(tile, place, add_splits(at), output); });
+    return;
   }
-  const u32 items = sum_warps() * sum_bytes() / kQuadBytes;
-#pragma nounroll
-  for (u32 item = split_of_block() * block_threads() + burin_dev_thread(); item < items;
-       item += cluster_splits() * block_threads()) {
-    const u32 number = item / kWarpThreads % (warp_tiles() * warp_octets());
-    const Place place = {item / kWarpThreads / (warp_tiles() * warp_octets()), number / warp_octets(),
-                         number % warp_octets(), item % kWarpThreads};
-    store_sums(tile, place, collect(staged_start() + item * kQuadBytes), other, output);
+  if (split_warps() > 1) {
+    burin_dev_barrier();
+    for_each_place(thread, block_threads(),
+                   [&](const Place&, u32 at) BURIN_INLINED { burin_dev_shared_store4(at, 0, add_splits(at)); });
   }
-  if (cluster_splits() > 1) burin_dev_cluster_leave();
+  burin_dev_cluster_barrier();
+  for_each_place(split_of_block() * block_threads() + thread, cluster_splits() * block_threads(),
+                 [&](const Place& place, u32 at) BURIN_INLINED { store_sums(tile, place, add_blocks(at), output); });
+  // Not burin_dev_cluster_leave(): of what was loaded, sums that are no outputs are used by nobody, and a block whose
+  // shared memory is still being loaded may not end.
+  burin_dev_cluster_barrier();
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
-  if (burin_dev_thread() == 0) burin_dev_gate_init(kWeightsGate);
+  const u32 thread = burin_dev_thread();
+  if (thread < kGatesUsed) burin_dev_gate_init(thread);
   burin_dev_barrier();
-  if (burin_dev_thread() == 0) begin_weights(weights);
+  if (thread == 0) begin_weights(weights);
   const Warp warp = warp_of_thread();
   const Tile tile = tile_of_block();
-  Sums sums;
-  for_each_sum([&](u32 row, u32 octet) BURIN_INLINED { sums.of[row][octet] = {0, 0, 0, 0}; });
   burin_dev_await_launch();
+  Sums sums;
+  if (residual()) burin_dev_gate_wait(kRowsGate, 0);
+  begin_sums(tile, warp, residual_of(other, first_image()), sums);
   stage_patch(source_of(input, tile));
   burin_dev_barrier();
-  burin_dev_gate_wait(kWeightsGate, 0);
+  if (!residual()) burin_dev_gate_wait(kRowsGate, 0);
+  burin_dev_gate_wait(kPanelGate, 0);
   const u32 first = staged_start() + place_of(warp.octet * warp_octets());
   multiply_steps(
       panel_start(), warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return first + column; },
       [](u32 octet) BURIN_INLINED { return place_of(octet); }, sums);
-  finish(tile, warp, sums, residual_of(other, first_image()), output_of(output, first_image()));
+  finish(tile, warp, sums, output_of(output, first_image()));
 }
