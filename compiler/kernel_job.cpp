@@ -15,6 +15,7 @@
 #include "compiler/program_tasks.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 
 namespace burin {
 namespace {
@@ -67,11 +68,25 @@ class JobList {
       const Network& formatted = formatted_for(network, batch);
       const Program& program =
           jobs_.programs.emplace_back(ProgramJob{plan_network(formatted, name, batch), {}}).program;
+      count(program);
       for (const Step& step : program.steps) {
         tasks_.push_back(task_of(formatted, program, step, options_));
         program_of_.push_back(jobs_.programs.size() - 1);
       }
     }
+  }
+
+  // A package with more is not read.
+  void count(const Program& program) {
+    const PlanCost cost = cost_of(program);
+    cost_.pairs += cost.pairs;
+    cost_.waits += cost.waits;
+    if (cost_.pairs <= kMaxPlanPairs && cost_.waits <= kMaxPlanWaits) return;
+    fail(ErrorKind::unsupported,
+         "{}: for all batch sizes together there are {} pairs of a write and a use of the same tensor, and {} waits of "
+         "a "
+         "step for another; at most {} and {} can be planned (kMaxPlanPairs, kMaxPlanWaits); fewer of --batch help",
+         network_.source, cost_.pairs, cost_.waits, kMaxPlanPairs, kMaxPlanWaits);
   }
 
   // Batch sizes for which all tensors have the same formats have one graph.
@@ -159,6 +174,7 @@ class JobList {
   std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
   std::map<std::string, std::string> folders_;
   Names symbols_, folder_names_;
+  PlanCost cost_;  // of all programs
   int first_batch_ = 1;
   KernelJobs jobs_;
 };

@@ -135,11 +135,20 @@ void complete(Program& program);
 // for, and no two steps that may run at the same time touch the same bytes, of which one writes them.
 std::vector<std::string> verify(const Program& program);
 
+// What looking at a program costs: pairs of a write and a use of the same buffer, and waits of a step for another. The
+// programs of a package together have at most kMaxPlanPairs and kMaxPlanWaits.
+struct PlanCost {
+  std::int64_t pairs = 0, waits = 0;
+};
+PlanCost cost_of(const Program& program);
+
 // A table for people: step, operator, kind, what it reads and writes, what it waits for; then the arena.
 std::string print(const Program& program);
 
 // "key: value" lines; parse gives the same program. Throws Error(bad_input) naming the line.
 std::string to_text(const Program& program);
 Program parse_program(std::string_view text);
+// The same where its steps may wait for others `waits` times, which are then taken off.
+Program parse_program(std::string_view text, std::int64_t& waits);
 
 }  // namespace burin

@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/error.h"
+#include "ir/limits.h"
 #include "ir/program.h"
 #include "ir/text.h"
 
 namespace burin {
 namespace {
-
-constexpr std::size_t kMaxWaits = 1 << 20;  // of all steps together: ranges of steps are short to write
 
 // Names hold any text; as a word they have no blanks, comments, controls or bytes beyond ASCII.
 std::string word_of(std::string_view name) {
@@ -42,7 +42,7 @@ std::string text_of(const std::vector<KernelOption>& options) {
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text, "program") {}
+  Reader(std::string_view text, std::int64_t& waits) : text_(text, "program"), waits_(waits) {}
 
   Program read() {
     const TextLine& named = text_.required("name");
@@ -169,9 +169,14 @@ class Reader {
     for (const std::string_view word : split(reads, ';')) step.reads.push_back(place(line, word));
     step.writes = place(line, writes);
     // A step waits for earlier ones, each once.
-    step.after =
-        text_.integers({line.number, line.key, after, true}, std::min(program_.steps.size(), kMaxWaits - waits_));
-    waits_ += step.after.size();
+    const auto left = static_cast<std::size_t>(waits_);
+    try {
+      step.after = text_.integers({line.number, line.key, after, true}, std::min(program_.steps.size(), left));
+    } catch (const Error&) {
+      if (program_.steps.size() <= left) throw;
+      text_.fail_at(line, "'{}': steps wait for others more than {} times (kMaxPlanWaits)", line.key, kMaxPlanWaits);
+    }
+    waits_ -= std::ssize(step.after);
     step.tensor = name(line, tensor);
     step.name = name(line, step_name);
     step.input_map = optional_place(line, input_map);
@@ -183,7 +188,7 @@ class Reader {
 
   KeyValueText text_;
   Program program_;
-  std::size_t waits_ = 0;
+  std::int64_t& waits_;  // that are left: ranges of steps are short to write
 };
 
 }  // namespace
@@ -212,6 +217,10 @@ std::string to_text(const Program& program) {
   return text;
 }
 
-Program parse_program(std::string_view text) { return Reader(text).read(); }
+Program parse_program(std::string_view text, std::int64_t& waits) { return Reader(text, waits).read(); }
+Program parse_program(std::string_view text) {
+  std::int64_t waits = kMaxPlanWaits;
+  return parse_program(text, waits);
+}
 
 }  // namespace burin

@@ -308,10 +308,7 @@ class Verifier {
 
   // What follows looks at so many pairs, and a table of waits.
   void check_pairs() {
-    std::int64_t pairs = 0, waits = 0;
-    for (const std::vector<Touch>& all : touches_)
-      pairs += std::ranges::count_if(all, &Touch::writes) * std::ssize(all);
-    for (const Step& step : program_.steps) waits += std::ssize(step.after);
+    const auto [pairs, waits] = cost_of(program_);
     if (waits > kMaxPlanWaits) {
       faults_.add("its steps wait {} times for another; at most {} are allowed (kMaxPlanWaits)", waits, kMaxPlanWaits);
     }
@@ -414,5 +411,27 @@ class Verifier {
 }  // namespace
 
 std::vector<std::string> verify(const Program& program) { return Verifier(program).run(); }
+
+PlanCost cost_of(const Program& program) {
+  struct Uses {
+    std::int64_t writes = 0, all = 0;
+  };
+  std::map<int, Uses> of_buffers;
+  PlanCost cost;
+  const auto read = [&](const Place& place) { ++of_buffers[place.buffer].all; };
+  const auto write = [&](const Place& place) {
+    read(place);
+    ++of_buffers[place.buffer].writes;
+  };
+  for (const Step& step : program.steps) {
+    for (const Place& place : step.reads) read(place);
+    write(step.writes);
+    if (step.input_map) read(*step.input_map);
+    if (step.output_map) write(*step.output_map);
+    cost.waits += std::ssize(step.after);
+  }
+  for (const auto& [buffer, uses] : of_buffers) cost.pairs += uses.writes * uses.all;
+  return cost;
+}
 
 }  // namespace burin

@@ -189,10 +189,11 @@ class MemoryPlanner {
   void append(std::vector<int>& steps, const std::vector<int>& more) {
     listed_ += std::ssize(more);
     if (listed_ > kMaxPlanPairs) {
-      fail(ErrorKind::unsupported,
-           "{}: the network's concats hold so many parts of others that more than {} pairs of a step that writes a part "
-           "and one that uses it are looked at (kMaxPlanPairs)",
-           network_.source, kMaxPlanPairs);
+      fail(
+          ErrorKind::unsupported,
+          "{}: the network's concats hold so many parts of others that more than {} pairs of a step that writes a part "
+          "and one that uses it are looked at (kMaxPlanPairs)",
+          network_.source, kMaxPlanPairs);
     }
     steps.insert(steps.end(), more.begin(), more.end());
   }
@@ -239,7 +240,8 @@ class MemoryPlanner {
     std::int64_t waits = 0;
     for (const Draft& draft : drafts_) waits += std::ssize(draft.step.after);
     if (waits <= kMaxPlanWaits) return;
-    fail(ErrorKind::unsupported, "{}: steps of the network wait {} times for another; at most {} can be planned (kMaxPlanWaits)",
+    fail(ErrorKind::unsupported,
+         "{}: steps of the network wait {} times for another; at most {} can be planned (kMaxPlanWaits)",
          network_.source, waits, kMaxPlanWaits);
   }
 

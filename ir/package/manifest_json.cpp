@@ -359,9 +359,12 @@ void in_field(const Field& field, Work work) {
   }
 }
 
-void set(Program& target, const Field& field) {
-  const std::string text = join_lines(field);
-  in_field(field, [&] { target = parse_program(text); });
+void set(std::vector<Program>& target, const Field& field) {
+  std::int64_t waits = kMaxPlanWaits;
+  field.each([&](const Field& element) {
+    const std::string text = join_lines(element);
+    in_field(element, [&] { target.push_back(parse_program(text, waits)); });
+  });
 }
 
 void complete(const auto&, const Field&) {}

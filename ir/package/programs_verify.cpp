@@ -4,6 +4,7 @@
 
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/limits.h"
 #include "ir/package/manifest.h"
 #include "ir/package/names.h"
 
@@ -17,6 +18,19 @@ class ProgramsVerifier {
   }
 
   void run() {
+    PlanCost all;
+    for (const Program& program : manifest_.programs) {
+      const PlanCost cost = cost_of(program);
+      all.pairs += cost.pairs;
+      all.waits += cost.waits;
+    }
+    if (all.pairs > kMaxPlanPairs || all.waits > kMaxPlanWaits) {
+      fault("programs",
+            "together they have {} pairs of a write and a use of the same buffer, and {} waits of a step for "
+            "another; at most {} and {} are allowed (kMaxPlanPairs, kMaxPlanWaits)",
+            all.pairs, all.waits, kMaxPlanPairs, kMaxPlanWaits);
+      return;
+    }
     std::set<std::string> ended;  // names whose programs have all been seen
     for (std::size_t i = 0; i < manifest_.programs.size(); ++i) {
       const Program& program = manifest_.programs[i];

@@ -182,7 +182,7 @@ TEST_CASE("layouts_that_a_precision_cannot_have") {
     CHECK_THAT(outcome.err, Contains("--layout " + layout + " with --precision " + precision) && Contains("n2chw"));
   };
   for (const char* command : {"compile", "inspect"}) {
-    refused(command, "fp16", "nchw");
+    refused(command, "fp16x2", "nchw");
     refused(command, "bf16", "nchw4");
     refused(command, "fp32", "n2chw");
     refused(command, "fp32", "n8chw");

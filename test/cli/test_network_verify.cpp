@@ -279,7 +279,7 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
   const ScratchFolder folder;
   for (const std::string precision : {"fp16", "bf16", "fp16x2"}) {
     CAPTURE(precision);
-    compile_model(folder, branched_model(), {"--batch", "1,4", "--precision", precision});
+    compile_model(folder, branched_model(), {"--batch", "1,4", "--precision", precision, "--layout", "n2chw"});
     const Outcome outcome = verify_model(folder, {"--layers"});
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
@@ -293,9 +293,34 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
   }
 }
 
+TEST_CASE("networks_of_few_images_keep_fp32_between_layers_that_multiply_halves") {
+  const ScratchFolder folder;
+  for (const std::string precision : {"fp16", "bf16"}) {
+    CAPTURE(precision);
+    compile_model(folder, branched_model(),
+                  {"--batch", "1,4", "--precision", precision, "--kernels", "conv2=gathered_rows"});
+    const burin::Package package = burin::read_package(folder / "p.burin");
+    bool found = false;
+    for (const burin::Kernel& kernel : package.manifest.kernels) {
+      CHECK(kernel.precision == "fp32");
+      found |= kernel.op == "conv2" && kernel.provider == "conv_gathered_rows" &&
+               kernel.plan_short.starts_with("conv_gathered_rows " + precision);
+    }
+    CHECK(found);
+    const Outcome outcome = verify_model(folder, {"--layers"});
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 0);
+    CHECK_THAT(outcome.out, Contains("in half precision)") && !Contains("convert"));
+    // What is rounded is within the tolerance of FP32 no more.
+    const Outcome json =
+        run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--json"});
+    CHECK(nlohmann::json::parse(json.out).at("programs").at(0).at("outputs").at(0).at("relative_error") > 1e-6);
+  }
+}
+
 TEST_CASE("a_layer_whose_provider_knows_no_halves_stays_in_fp32") {
   const ScratchFolder folder;
-  compile_model(folder, branched_model(), {"--precision", "fp16", "--kernels", "conv2=dense"});
+  compile_model(folder, branched_model(), {"--precision", "fp16", "--layout", "n2chw", "--kernels", "conv2=dense"});
   std::map<std::string, std::string> precisions;
   for (const burin::Kernel& kernel : burin::read_package(folder / "p.burin").manifest.kernels) {
     precisions[kernel.op] = kernel.precision;

@@ -464,3 +464,17 @@ TEST_CASE("compare: infinities that are the same are no error") {
   CHECK(!compare(std::vector<float>{1, -kInf, -kInf}, expected, std::vector<double>{1e-6, 1e-6, 1e-6}).within);
   CHECK(!compare(std::vector<float>{1, 5, -kInf}, expected, std::vector<double>{1e-6, 1e-6, 1e-6}).within);
 }
+
+TEST_CASE("reference: rounded weights and inputs may move a sum by what each of them loses") {
+  ConvLayer layer{.name = "two", .shape = {}, .weights = {1 + 0x1p-12F, -2}, .bias = {}};
+  layer.shape.in_channels = 2;
+  layer.shape.out_channels = layer.shape.in_h = layer.shape.in_w = layer.shape.kernel_h = layer.shape.kernel_w = 1;
+  const std::vector<float> input = {3, 1 + 0x1p-13F};
+  const auto errors = [&](ElementType weights, ElementType inputs) {
+    return storage_errors(layer, {.weights = weights, .inputs = inputs}, 1, input);
+  };
+  CHECK(errors(ElementType::f32, ElementType::f32).empty());
+  CHECK(errors(ElementType::f16, ElementType::f32) == std::vector<double>{3 * 0x1p-12});
+  CHECK(errors(ElementType::f32, ElementType::f16) == std::vector<double>{2 * 0x1p-13});
+  CHECK(errors(ElementType::f16, ElementType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
+}

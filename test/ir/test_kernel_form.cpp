@@ -503,6 +503,9 @@ TEST_CASE("kernel form: a template's blocks have something to write") {
         Faults{fmt::format(
             "tiles_per_image is {}: more than 8 blocks for each of the {} words of an image that are written",
             8 * words + 1, words)});
+  plan.launch().tiles_per_image = 1;
+  plan.launch().slices = 2;
+  CHECK(verify(plan) == Faults{"slices is 2; a template's blocks are all of one slice"});
 }
 
 TEST_CASE("kernel form: a plan, its form and what cannot be derived") {

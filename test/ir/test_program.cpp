@@ -167,7 +167,13 @@ TEST_CASE("program: there is an end to what is said of faults, and to steps that
         "tensor t name n kernel k options -\n",
         i, i == 0 ? "none" : fmt::format("0-{}", i - 1));
   }
-  CHECK_THAT(error_of([&] { parse_program(text); }), Contains("'step 1448' lists more than"));
+  CHECK_THAT(error_of([&] { parse_program(text); }),
+             Contains("'step 1448': steps wait for others more than 1048576 times (kMaxPlanWaits)"));
+  // What one program has taken the next one of the package lacks.
+  std::int64_t waits = 5;
+  CHECK(parse_program(to_text(small_program()), waits) == small_program());
+  CHECK(waits < 5);
+  CHECK_THAT(error_of([&] { parse_program(to_text(small_program()), waits); }), Contains("kMaxPlanWaits"));
 }
 
 TEST_CASE("program: so many axes") {

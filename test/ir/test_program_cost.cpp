@@ -131,3 +131,30 @@ TEST_CASE("program cost: pairs of uses of one buffer have a bound") {
                                  "allowed (kMaxPlanPairs)",
                                  kMaxPlanPairs));
 }
+
+TEST_CASE("program cost: many reads of one write") {
+  Program program = empty_program();
+  const int buffer = add_buffer(program, 0);
+  add_step(program, 0, whole(buffer), {});
+  for (int i = 1; i + 1 < kMaxPlanSteps; ++i) add_step(program, buffer, whole(add_buffer(program, kBytes * i)), {0});
+  add_step(program, buffer, whole(1), {0});
+  complete(program);
+  std::vector<std::string> faults;
+  CHECK(seconds_of([&] { faults = verify(program); }) < 2);  // 4 * 10^8 pairs of reads
+  CHECK(faults == std::vector<std::string>{});
+  CHECK(cost_of(program).waits == kMaxPlanSteps - 1);
+}
+
+TEST_CASE("step order: of many steps to wait for, those that others are behind are left out at once") {
+  constexpr int kSteps = 8000;
+  StepOrder order(kSteps);
+  std::vector<int> all;
+  for (int i = 0; i < kSteps; ++i) {
+    order.add(i % 2 == 0 ? std::vector<int>() : std::vector<int>{i - 1});
+    all.push_back(i);
+  }
+  std::vector<int> reduced;
+  CHECK(seconds_of([&] { reduced = order.reduced(all); }) < 0.5);
+  REQUIRE(reduced.size() == kSteps / 2);
+  for (int i = 0; i < kSteps / 2; ++i) CHECK(reduced[static_cast<std::size_t>(i)] == 2 * i + 1);
+}

@@ -1,6 +1,8 @@
 // Memory plans: run through their places, in orders that they allow, against the interpreter.
 #include "compiler/network/memory_plan.h"
 
+#include <fmt/format.h>
+
 #include "compiler/network/passes.h"
 #include "ir/arena.h"
 #include "test/catch.h"
@@ -307,4 +309,31 @@ TEST_CASE("memory plan: more uses of one tensor than are compared") {
   for (int i = 0; i < kReaders; ++i) last = graph.add("reader" + std::to_string(i), Combine{}, {last, all});
   const Network network = graph.finish({last});
   CHECK_THAT(BURIN_THROWN(unsupported, plan_network(network, "large", 1)).text, burin_test::Contains("kMaxPlanPairs"));
+}
+
+TEST_CASE("memory_plan: many steps that wait for many are refused before they are written") {
+  // Each part of a concat is waited for by each of its readers.
+  const auto plan_with = [](int parts, int readers) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 2, 2});
+    std::vector<int> all, outputs;
+    for (int i = 0; i < parts; ++i) all.push_back(graph.add(fmt::format("part{}", i), kRelu, {x}));
+    const int both = graph.add("concat", Concat{0}, all);
+    for (int i = 0; i < readers; ++i) outputs.push_back(graph.add(fmt::format("reader{}", i), kRelu, {both}));
+    return plan_network(graph.finish(outputs), "network", 1);
+  };
+  CHECK(plan_with(1000, 1000).steps.size() == 2000);
+  CHECK_THAT(BURIN_THROWN(unsupported, plan_with(1100, 960)).text,
+             Contains("wait 1056000 times") && Contains("kMaxPlanWaits"));
+}
+
+TEST_CASE("memory_plan: concats that hold each other, one more in each, are refused before their lists fill memory") {
+  GraphBuilder graph;
+  const int x = graph.input({1, 1, 1});
+  int last = graph.add("first", kRelu, {x});
+  for (int i = 0; i < 9000; ++i) {
+    last = graph.add(fmt::format("c{}", i), Concat{0}, {last, graph.add(fmt::format("p{}", i), kRelu, {x})});
+  }
+  const Network network = graph.finish({last});
+  CHECK_THAT(BURIN_THROWN(unsupported, plan_network(network, "network", 1)).text, Contains("kMaxPlanPairs"));
 }

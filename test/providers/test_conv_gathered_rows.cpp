@@ -100,6 +100,8 @@ TEST_CASE("convolution of few images on tensor cores: every kind of tiles") {
       INFO(candidate.plan);
       CHECK(check_candidate(of.network, of.op(), candidate, of.check) == "");
       const TemplatePlan plan = parse_template_plan(candidate.plan);
+      CHECK(stored_weights(plan) == ElementType::f16);
+      CHECK(multiplied_inputs(plan) == ElementType::f16);
       clusters.insert(plan.launch().cluster_tiles);
       splits.insert(plan.integers.at("split_warps"));
       sparse.insert(plan.integers.at("sparse"));
