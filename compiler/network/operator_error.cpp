@@ -40,9 +40,15 @@ ConvLayer as_convolution(const Linear& linear) {
 // What the rounding of an output can grow with, as tolerance_of() takes it.
 class Magnitude {
  public:
+  // `terms`: of its longest sum.
   Magnitude(const Network& network, const Operator& op, int batch, const std::vector<std::span<const float>>& inputs,
-            const Values& expected)
-      : network_(network), op_(op), batch_(batch), inputs_(inputs), expected_(expected) {}
+            const Values& expected, int terms)
+      : network_(network),
+        op_(op),
+        batch_(batch),
+        inputs_(inputs),
+        expected_(expected),
+        unit_(tolerance_of({.longest_reduction = terms}, 0, 1)) {}
 
   Values operator()(const ChannelAffine& op) const {
     ChannelAffine before = op;
@@ -103,6 +109,11 @@ class Magnitude {
     }
     fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
   }
+  // Whether it nowhere falls where it rose before: then it is off the most at the ends of what x may be.
+  static bool is_monotone(const Elementwise& op) {
+    const bool turns = op.function == ElementFunction::leaky_relu && op.alpha < 0;
+    return !turns && op.function != ElementFunction::silu && op.function != ElementFunction::hard_swish;
+  }
   // How much larger the function may make what x is off.
   static double steepest(const Elementwise& op) {
     switch (op.function) {
@@ -130,7 +141,14 @@ class Magnitude {
     const Operator op = {op_.name, before, op_.inputs, op_.output};
     const Values x = run_reference_operator(network_, op, batch_, {inputs.begin(), inputs.end()});
     for (std::size_t i = 0; i < magnitudes.size(); ++i) {
-      magnitudes[i] = steepest(*function) * magnitudes[i] + of_function(*function, x[i], expected_[i]);
+      double moved = steepest(*function) * magnitudes[i];
+      if (is_monotone(*function)) {
+        const double off = unit_ * magnitudes[i], value = reference_element(*function, x[i]);
+        const double below = value - reference_element(*function, x[i] - off);
+        const double above = reference_element(*function, x[i] + off) - value;
+        moved = std::min(moved, std::max(std::abs(below), std::abs(above)) / unit_);
+      }
+      magnitudes[i] = moved + of_function(*function, x[i], expected_[i]);
     }
     return magnitudes;
   }
@@ -159,6 +177,7 @@ class Magnitude {
   int batch_;
   const std::vector<std::span<const float>>& inputs_;
   const Values& expected_;
+  double unit_;  // what a sum may be off for each of its magnitude
 };
 
 const Activations& tensor(const Network& network, int index) {
@@ -196,20 +215,19 @@ ExpectedOutputs expected_outputs(const Network& network, const Operator& op, int
     const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
     const ConvolutionReference reference(layer, batch, inputs[0],
                                          inputs.size() > 1 ? inputs[1] : std::span<const float>());
-    return {reference.outputs(),
-            reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
+    return {reference.outputs(), reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
   }
   if (const auto* linear = std::get_if<Linear>(&op.kind)) {
     const ConvLayer layer = as_convolution(*linear);
     const ConvolutionReference reference(layer, batch, inputs[0], {});
-    return {reference.outputs(),
-            reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
+    return {reference.outputs(), reference.tolerances(arithmetic, storage_errors(layer, arithmetic, batch, inputs[0]))};
   }
   std::vector<Values> exact;
   for (const std::span<const float> input : inputs) exact.emplace_back(input.begin(), input.end());
   ExpectedOutputs expected;
   expected.values = run_reference_operator(network, op, batch, {exact.begin(), exact.end()});
-  expected.tolerances = std::visit(Magnitude(network, op, batch, inputs, expected.values), op.kind);
+  expected.tolerances =
+      std::visit(Magnitude(network, op, batch, inputs, expected.values, arithmetic.longest_reduction), op.kind);
   for (std::size_t i = 0; i < expected.values.size(); ++i) {
     expected.tolerances[i] = tolerance_of(arithmetic, expected.values[i], expected.tolerances[i]);
   }

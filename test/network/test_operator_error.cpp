@@ -68,7 +68,10 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
   const auto ends_with = [&](const Elementwise& then) {
     return in_units(tolerances_of(ChannelAffine{{-2}, {-3}, then}, {1, 1, 2}, {{1, -1}}), 1)[1];
   };
-  CHECK(ends_with({ElementFunction::relu}) == Approx(5));
+  CHECK(ends_with({ElementFunction::relu}) < 1e-20);  // of -1, which nothing brings above zero
+  CHECK(ends_with({ElementFunction::leaky_relu, -0.5F}) == Approx(5 + 0.5));
+  const double y = 1 / (1 + std::exp(1.0));
+  CHECK(ends_with({ElementFunction::sigmoid}) == Approx(5 * y * (1 - y) + 2 * y).epsilon(1e-4));
   CHECK(ends_with({ElementFunction::hard_swish}) == Approx(5 * 1.5 + 1));
   const std::vector<double> linear = in_units(tolerances_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}), 2);
   CHECK(linear[0] == Approx(3 + 2 + 1));
@@ -92,6 +95,15 @@ TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding
   CHECK(more(0) < 1e-8 * lost);
   linear.activation = Activation::relu;
   CHECK(more(0) == 0);
+}
+
+TEST_CASE("operator_error: a bounded function behind large values is no further off than its range") {
+  for (const ElementFunction function : {ElementFunction::sigmoid, ElementFunction::hard_sigmoid}) {
+    const Elementwise then{function, 0.2F, 0.5F};
+    const double off = tolerances_of(ChannelAffine{{1e7F}, {-1e7F}, then}, {1, 1, 1}, {{1}})[0];
+    CHECK(off < (function == ElementFunction::sigmoid ? 0.51 : 1.0));
+    CHECK(off > 0.49);
+  }
 }
 
 TEST_CASE("operator_error: functions scale with their value") {
