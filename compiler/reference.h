@@ -95,8 +95,9 @@ class ConvolutionReference {
 Comparison compare(std::span<const float> output, std::span<const double> reference, std::span<const double> tolerances,
                    ElementType element = ElementType::f32);
 
-// How far each sum of a convolution may move when its weights and inputs are rounded as `arithmetic` says: what rounding
-// takes from each weight, times its input, and from each input, times its weight, without signs. Empty where neither is.
+// How far each sum of a convolution may move when its weights and inputs are rounded as `arithmetic` says: what
+// rounding takes from each weight, times its input, and from each input, times its weight, without signs. Empty where
+// neither is.
 std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
                                    std::span<const float> input);
 
