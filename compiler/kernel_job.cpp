@@ -78,14 +78,11 @@ class JobList {
 
   // A package with more is not read.
   void count(const Program& program) {
-    const PlanCost cost = cost_of(program);
-    cost_.pairs += cost.pairs;
-    cost_.waits += cost.waits;
-    if (cost_.pairs <= kMaxPlanPairs && cost_.waits <= kMaxPlanWaits) return;
+    cost_ += cost_of(program);
+    if (cost_.is_allowed()) return;
     fail(ErrorKind::unsupported,
          "{}: for all batch sizes together there are {} pairs of a write and a use of the same tensor, and {} waits of "
-         "a "
-         "step for another; at most {} and {} can be planned (kMaxPlanPairs, kMaxPlanWaits); fewer of --batch help",
+         "a step for another; at most {} and {} can be planned (kMaxPlanPairs, kMaxPlanWaits); fewer of --batch help",
          network_.source, cost_.pairs, cost_.waits, kMaxPlanPairs, kMaxPlanWaits);
   }
 

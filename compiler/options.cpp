@@ -116,10 +116,7 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_kinds(network, options);
-  const bool multiplied_in_halves = (options.precision == Precision::fp16 || options.precision == Precision::bf16) &&
-                                    options.layout == TensorLayout::nchw;
-  if (options.layout && !options.from_file && !multiplied_in_halves &&
-      !can_lie_in(element_of(options.precision), *options.layout)) {
+  if (options.layout && !options.from_file && !can_ask_for(*options.layout, options.precision)) {
     fail(ErrorKind::usage, "--layout {} with --precision {}: {}", to_string(*options.layout),
          to_string(options.precision), kWhatLiesWhere);
   }

@@ -34,8 +34,8 @@ KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place
 
 // What tensors in full precision are multiplied as. (FP16x2 adds up in halves, which only baked code does.)
 ElementType factors_of(const KernelTensor& output, const CompileOptions& options) {
-  const bool adds_floats = options.precision == Precision::fp16 || options.precision == Precision::bf16;
-  return adds_floats && output.element == ElementType::f32 ? element_of(options.precision) : ElementType::f32;
+  const bool may_round = adds_halves_in_fp32(options.precision) && output.element == ElementType::f32;
+  return may_round ? element_of(options.precision) : ElementType::f32;
 }
 
 }  // namespace

@@ -22,5 +22,9 @@ constexpr EnumNames<4> names_of(Precision) { return {"a precision", {"fp32", "fp
 
 // Whether two values make a 4-byte word: those of the same place in two images (TensorLayout::n2chw).
 constexpr bool is_half(Precision precision) { return precision != Precision::fp32; }
+// Whether halves are multiplied, and their products added up in FP32, as tensor cores do.
+constexpr bool adds_halves_in_fp32(Precision precision) {
+  return precision == Precision::fp16 || precision == Precision::bf16;
+}
 
 }  // namespace burin

@@ -139,6 +139,8 @@ std::vector<std::string> verify(const Program& program);
 // programs of a package together have at most kMaxPlanPairs and kMaxPlanWaits.
 struct PlanCost {
   std::int64_t pairs = 0, waits = 0;
+  PlanCost& operator+=(const PlanCost& other);
+  bool is_allowed() const;
 };
 PlanCost cost_of(const Program& program);
 

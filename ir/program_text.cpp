@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "ir/error.h"
 #include "ir/limits.h"
 #include "ir/program.h"
 #include "ir/text.h"
@@ -169,14 +168,11 @@ class Reader {
     for (const std::string_view word : split(reads, ';')) step.reads.push_back(place(line, word));
     step.writes = place(line, writes);
     // A step waits for earlier ones, each once.
-    const auto left = static_cast<std::size_t>(waits_);
-    try {
-      step.after = text_.integers({line.number, line.key, after, true}, std::min(program_.steps.size(), left));
-    } catch (const Error&) {
-      if (program_.steps.size() <= left) throw;
+    step.after = text_.integers({line.number, line.key, after, true}, program_.steps.size());
+    waits_ -= std::ssize(step.after);
+    if (waits_ < 0) {
       text_.fail_at(line, "'{}': steps wait for others more than {} times (kMaxPlanWaits)", line.key, kMaxPlanWaits);
     }
-    waits_ -= std::ssize(step.after);
     step.tensor = name(line, tensor);
     step.name = name(line, step_name);
     step.input_map = optional_place(line, input_map);

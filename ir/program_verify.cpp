@@ -412,6 +412,14 @@ class Verifier {
 
 std::vector<std::string> verify(const Program& program) { return Verifier(program).run(); }
 
+PlanCost& PlanCost::operator+=(const PlanCost& other) {
+  pairs += other.pairs;
+  waits += other.waits;
+  return *this;
+}
+
+bool PlanCost::is_allowed() const { return pairs <= kMaxPlanPairs && waits <= kMaxPlanWaits; }
+
 PlanCost cost_of(const Program& program) {
   struct Uses {
     std::int64_t writes = 0, all = 0;

@@ -45,10 +45,6 @@ void check_arch(Faults& faults, const TemplatePlan& plan) {
   check_cluster(faults, plan, *arch);
 }
 
-}  // namespace
-
-namespace {
-
 // Of a constant that a template may have.
 ElementType element_in(const TemplatePlan& plan, const std::string& constant) {
   const auto found = plan.integers.find(constant);

@@ -54,6 +54,10 @@ TensorFormat format_of(Precision precision, TensorLayout layout) {
   return {element, is_half(precision) ? TensorLayout::n2chw : TensorLayout::nchw};
 }
 
+bool can_ask_for(TensorLayout layout, Precision precision) {
+  return can_lie_in(element_of(precision), layout) || (layout == TensorLayout::nchw && adds_halves_in_fp32(precision));
+}
+
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
   const int words = element_words(format.layout);
   if (shape.size() != 3) return saturating_product({words, saturating_product(shape)});

@@ -70,6 +70,10 @@ struct TensorFormat {
 // else in nchw or n2chw.
 TensorFormat format_of(Precision precision, TensorLayout layout = TensorLayout::nchw);
 
+// Whether tensors of convolutions may be asked for in `layout`: values of the precision lie in it, or it is nchw, in
+// which they stay FP32 and are multiplied in the precision.
+bool can_ask_for(TensorLayout layout, Precision precision);
+
 // The words that one image takes, or as many images as share words; filling is included.
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
 

@@ -117,8 +117,7 @@ constexpr int kLeastImages = 5;  // of tensors in which eight lie side by side: 
 
 // Whether a network's tensors follow from the batch size.
 bool has_free_layout(const CompileOptions& options) {
-  const bool sums_in_fp32 = options.precision == Precision::fp16 || options.precision == Precision::bf16;
-  return sums_in_fp32 && !options.layout;
+  return adds_halves_in_fp32(options.precision) && !options.layout;
 }
 
 // Follows the precision and the layouts, or where `is_free` the batch size; where nobody may compute so, a provider

@@ -98,6 +98,15 @@ std::string layer_tolerances(const Verification& verification, const Manifest& m
                         precision == Precision::fp32 ? "" : fmt::format(", {}", to_string(precision)),
                         tolerance_text(precision));
   }
+  const auto rounds = [&](const VerifiedProgram& result) {
+    const Arithmetic arithmetic = arithmetic_of(kernel_of(manifest, result.program->steps.front()));
+    return arithmetic.weights != ElementType::f32 || arithmetic.inputs != ElementType::f32;
+  };
+  if (std::ranges::any_of(verification.results, rounds)) {
+    text +=
+        "of kernels that round weights, or inputs, also what rounding takes of each, times what it is multiplied "
+        "with\n";
+  }
   return text;
 }
 
@@ -213,7 +222,7 @@ std::string verification_text(const Verification& verification, const Manifest& 
     text += fmt::format(
         "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
         tolerance_text(Precision::fp32),
-        verification.half_steps > 0 ? "; in half precision, + the rounding of weights, sums and outputs" : "");
+        verification.half_steps > 0 ? "; in half precision, + the rounding of weights, inputs, sums and outputs" : "");
     text += print_steps(result);
     const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
     text += coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n";

@@ -42,9 +42,7 @@ TensorChoice parse_tensor_choice(const std::string& precision, const std::option
   TensorChoice choice{*known, is_half(*known) ? TensorLayout::n2chw : TensorLayout::nchw};
   if (!layout) return choice;
   choice.layout = parse_layout(*layout);
-  const bool multiplied_in_halves = *known == Precision::fp16 || *known == Precision::bf16;
-  if (multiplied_in_halves && choice.layout == TensorLayout::nchw) return choice;
-  if (!can_lie_in(element_of(*known), choice.layout)) {
+  if (!can_ask_for(choice.layout, *known)) {
     fail(ErrorKind::usage, "--layout {} with --precision {}: {}", *layout, precision, kWhatLiesWhere);
   }
   return choice;

@@ -9,6 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -23,7 +24,6 @@
 #include <memory>
 #include <new>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "ir/error.h"
@@ -209,15 +209,16 @@ std::string end_text(int status, const SandboxLimits& limits) {
 
 // A process that is ending closes its files before it has ended.
 bool ends_soon(pid_t process) {
-  constexpr int kWaits = 200;
-  constexpr std::chrono::milliseconds kWait(10);
-  for (int i = 0; i < kWaits; ++i) {
-    siginfo_t info{};
-    if (waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return false;
-    if (info.si_pid == process) return true;
-    std::this_thread::sleep_for(kWait);
-  }
-  return false;
+  constexpr int kMilliseconds = 2000;
+  const int file = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+  if (file < 0) return false;
+  pollfd ended{file, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = poll(&ended, 1, kMilliseconds);
+  } while (ready < 0 && errno == EINTR);
+  close(file);
+  return ready > 0;
 }
 
 }  // namespace

@@ -19,12 +19,8 @@ class ProgramsVerifier {
 
   void run() {
     PlanCost all;
-    for (const Program& program : manifest_.programs) {
-      const PlanCost cost = cost_of(program);
-      all.pairs += cost.pairs;
-      all.waits += cost.waits;
-    }
-    if (all.pairs > kMaxPlanPairs || all.waits > kMaxPlanWaits) {
+    for (const Program& program : manifest_.programs) all += cost_of(program);
+    if (!all.is_allowed()) {
       fault("programs",
             "together they have {} pairs of a write and a use of the same buffer, and {} waits of a step for "
             "another; at most {} and {} are allowed (kMaxPlanPairs, kMaxPlanWaits)",

@@ -171,6 +171,27 @@ TEST_CASE("inspect_shows_the_precision") {
   CHECK_THAT(run_burin({"inspect", folder / "w.safetensors"}).out, !Contains("precision"));
 }
 
+TEST_CASE("layers_in_nchw_stay_fp32_and_are_multiplied_in_half_precision") {
+  const ScratchFolder folder;
+  write_safetensors(folder / "w.safetensors", {TestLayer{}});
+  for (const std::string precision : {"fp16", "bf16"}) {
+    CAPTURE(precision);
+    const Outcome compiled =
+        compile_half(folder, {"--precision", precision, "--layout", "nchw", "--kernels", "gathered_rows"});
+    CAPTURE(compiled.err);
+    REQUIRE(compiled.exit_code == 0);
+    const burin::Kernel kernel = burin::read_package(folder / "p.burin").manifest.kernels.at(0);
+    CHECK(kernel.provider == "conv_gathered_rows");
+    CHECK(kernel.form.input().format().is_plain());
+    CHECK(kernel.form.output().format().is_plain());
+    const Outcome verified =
+        run_burin({"verify", folder / "p.burin", "--against", folder / "w.safetensors", "--device", "host"});
+    CAPTURE(verified.out, verified.err);
+    CHECK(verified.exit_code == 0);
+    CHECK_THAT(verified.out, Contains("of kernels that round weights, or inputs, also what rounding takes of each"));
+  }
+}
+
 TEST_CASE("layouts_that_a_precision_cannot_have") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});

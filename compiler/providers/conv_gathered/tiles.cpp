@@ -11,26 +11,18 @@
 namespace burin {
 namespace {
 
-constexpr int kBankBytes = 128;
 constexpr int kMaxSlots = 8, kMaxWarpPixels = 14, kMaxWarpTiles = 4;  // as the template has them
 constexpr int kMostThreads = 512;
 constexpr int kMaxStepLimit = 64;
 constexpr int kMostSetBlocks = 1 << 20, kMostOctets = 128;
 
-// Registers of a thread: sums, the weights of two steps, a step's rows, and addresses.
 int registers(const GatheredTiles& tiles) {
-  constexpr int kOthers = 44;
-  const int weights = tiles.warp_tiles * 4 * (tiles.sparse != 0 ? 1 : 2) + (tiles.sparse != 0 ? tiles.warp_tiles : 0);
-  return tiles.warp_tiles * tiles.warp_pixels * 4 + 2 * weights + kOthers;
+  constexpr int kOthers = 44;  // a step's rows, and addresses
+  return step_registers(tiles.warp_tiles, tiles.warp_pixels, tiles.sparse != 0, kOthers);
 }
 
 int resident_blocks(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
-  constexpr int kSharedOfBlock = 1024;  // the driver's own
-  const auto by_shared =
-      static_cast<int>(arch.max_shared_per_multiprocessor / (tiles.shared_bytes(shape, step_limit) + kSharedOfBlock));
-  const int warps = tiles.threads() / kWarpSize;
-  const int by_registers = resident_warps(arch.registers_per_multiprocessor, registers(tiles)) / warps;
-  return std::min({by_shared, by_registers, arch.max_threads_per_multiprocessor / tiles.threads()});
+  return resident_blocks(tiles.shared_bytes(shape, step_limit), registers(tiles), tiles.threads(), arch);
 }
 
 // The steps of a row group, and the most that a chunk has, where `live` columns are spread evenly.
@@ -40,10 +32,7 @@ struct StepEstimate {
 };
 StepEstimate estimate_steps(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
   constexpr double kUneven = 0.3;  // of a step, by which chunks have more than their share
-  // Of four columns a sparse row stores two: the fullest row cannot have its nonzeros in fewer.
-  constexpr double kLoose = 1.15;
-  double live = columns.of_groups.at(tiles.group_rows());
-  if (tiles.sparse != 0) live = std::max(live, 2 * kLoose * columns.of_row);
+  const double live = multiplied_columns(columns, tiles.group_rows(), tiles.sparse != 0);
   const auto chunks = static_cast<double>(tiles.chunks(shape));
   const double of_chunk = live / chunks / kStepColumns;
   const double all =
@@ -199,7 +188,6 @@ Packing GatheredTiles::packing(const ConvShape& shape) const {
 
 std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
   constexpr int kRowBytes = 8;
-  const auto to_banks = [](std::int64_t bytes) { return ceil_div(bytes, kBankBytes) * kBankBytes; };
   const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
   const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
   const std::int64_t kept = keeps_panels != 0 ? to_banks(chunks(shape) * panel) : 0;
@@ -238,6 +226,30 @@ LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern) {
   }
   for (const int nonzeros : pattern.statistics.per_row) live.of_row = std::max(live.of_row, nonzeros);
   return live;
+}
+
+double multiplied_columns(const LiveColumns& live, int group_rows, bool sparse) {
+  // Of four columns a sparse row stores two: the fullest row cannot have its nonzeros in fewer.
+  constexpr double kLoose = 1.15;
+  const double columns = live.of_groups.at(group_rows);
+  return sparse ? std::max(columns, 2 * kLoose * live.of_row) : columns;
+}
+
+std::int64_t to_banks(std::int64_t bytes) {
+  constexpr int kBankBytes = 128;
+  return ceil_div(bytes, kBankBytes) * kBankBytes;
+}
+
+int step_registers(int warp_tiles, int warp_octets, bool sparse, int others) {
+  const int weights = warp_tiles * 4 * (sparse ? 1 : 2) + (sparse ? warp_tiles : 0);
+  return warp_tiles * warp_octets * 4 + 2 * weights + others;
+}
+
+int resident_blocks(std::int64_t shared_bytes, int registers, int threads, const ArchSpec& arch) {
+  constexpr int kSharedOfBlock = 1024;  // the driver's own
+  const auto by_shared = static_cast<int>(arch.max_shared_per_multiprocessor / (shared_bytes + kSharedOfBlock));
+  const int by_registers = resident_warps(arch.registers_per_multiprocessor, registers) / (threads / kWarpSize);
+  return std::min({by_shared, by_registers, arch.max_threads_per_multiprocessor / threads});
 }
 
 double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,

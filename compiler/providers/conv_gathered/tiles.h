@@ -65,6 +65,14 @@ struct LiveColumns {
   int of_row = 0;  // the most nonzeros of an output channel
 };
 LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern);
+// Those that a row group multiplies, whatever order they are put in.
+double multiplied_columns(const LiveColumns& live, int group_rows, bool sparse);
+
+// ---- what templates with steps (steps.h) take of a multiprocessor
+std::int64_t to_banks(std::int64_t bytes);  // of shared memory, whole
+// Of a thread: sums, the weights of two steps, and others.
+int step_registers(int warp_tiles, int warp_octets, bool sparse, int others);
+int resident_blocks(std::int64_t shared_bytes, int registers, int threads, const ArchSpec& arch);
 
 double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
                const ArchSpec& arch);
