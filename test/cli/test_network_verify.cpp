@@ -75,7 +75,7 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
   CHECK_THAT(outcome.out, Contains("4.9e-04 of 1 step in half precision) * max |expected|"));
-  CHECK_THAT(outcome.out, Contains("in half precision, + the rounding of weights, sums and outputs"));
+  CHECK_THAT(outcome.out, Contains("in half precision, + the rounding of weights, inputs, sums and outputs"));
   CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified"));
   const auto error_of_fc = [](const ScratchFolder& of) {
     const auto document = nlohmann::json::parse(verify_model(of, {"--layers", "--json"}).out);
