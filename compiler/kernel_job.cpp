@@ -16,23 +16,10 @@
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/numbered_names.h"
 
 namespace burin {
 namespace {
-
-// Gives out names, each once.
-class Names {
- public:
-  // `name`, or with a number behind it.
-  std::string suffix(const std::string& name) {
-    std::string suffix;
-    for (int i = 2; !taken_.insert(name + suffix).second; ++i) suffix = fmt::format("_{}", i);
-    return suffix;
-  }
-
- private:
-  std::set<std::string> taken_;
-};
 
 class JobList {
  public:
@@ -170,7 +157,7 @@ class JobList {
   std::vector<Choice> choices_;
   std::map<std::string, std::vector<std::size_t>> kernels_of_;  // by operator
   std::map<std::string, std::string> folders_;
-  Names symbols_, folder_names_;
+  NumberedNames symbols_, folder_names_;
   PlanCost cost_;  // of all programs
   int first_batch_ = 1;
   KernelJobs jobs_;

@@ -20,20 +20,16 @@ std::shared_ptr<const Package> open_package(const std::string& path) {
 }
 
 LoadedPackage::LoadedPackage(const Device& device, std::shared_ptr<const Package> package, const std::string& name,
-                             const LoadOptions& options)
-    : state_(std::make_shared<PackageState>(device)) {
+                             const LoadOptions& options) {
   if (package == nullptr) fail(ErrorKind::usage, "{}: no package was given", name);
   if (const std::vector<std::string> faults = verify(*package); !faults.empty()) {
     fail(ErrorKind::bad_input, "{}: {}", name, faults.front());
   }
-  state_->package = std::move(package);
+  state_ = std::make_shared<PackageState>(device, std::move(package));
   state_->name = name;
   state_->options = options;
-  const Manifest& manifest = state_->package->manifest;
-  for (const Kernel& kernel : manifest.kernels) state_->kernels.emplace_back().kernel = &kernel;
-  if (options.eager) {
-    for (KernelSlot& slot : state_->kernels) state_->load(slot);
-  }
+  if (!options.eager) return;
+  for (const Kernel& kernel : manifest().kernels) state_->load(state_->slots.at(kernel.symbol));
 }
 
 LoadedPackage::LoadedPackage(const Device& device, const std::string& path, const LoadOptions& options)
@@ -42,20 +38,13 @@ LoadedPackage::LoadedPackage(const Device& device, const std::string& path, cons
 const Device& LoadedPackage::device() const { return state_->device; }
 const Manifest& LoadedPackage::manifest() const { return state_->package->manifest; }
 
-std::vector<std::string> LoadedPackage::layers() const {
-  std::vector<std::string> layers;
-  for (const Kernel& kernel : manifest().kernels) {
-    const bool is_known = std::ranges::find(layers, kernel.op) != layers.end();
-    if (kernel.is_convolution() && !is_known) layers.push_back(kernel.op);
-  }
-  return layers;
-}
+std::vector<std::string> LoadedPackage::layers() const { return state_->index.convolutions(); }
 
 LoadedKernel LoadedPackage::kernel(std::string_view layer, int batch) const {
   if (batch < 1 || batch > kMaxBatch) {
     fail(ErrorKind::usage, "batch {} of layer {} is not within 1..{}", batch, layer, kMaxBatch);
   }
-  const Kernel* best = kernel_for(manifest(), layer, batch);
+  const Kernel* best = state_->index.kernel_for(layer, batch);
   if (best == nullptr) {
     fail(ErrorKind::usage, "{} has no layer '{}'; its layers are: {}", state_->name, layer, list_names(layers()));
   }
@@ -63,9 +52,8 @@ LoadedKernel LoadedPackage::kernel(std::string_view layer, int batch) const {
 }
 
 LoadedKernel LoadedPackage::kernel_by_symbol(std::string_view symbol) const {
-  for (KernelSlot& slot : state_->kernels) {
-    if (slot.kernel->symbol == symbol) return LoadedKernel(state_->load(slot));
-  }
+  const auto found = state_->slots.find(symbol);
+  if (found != state_->slots.end()) return LoadedKernel(state_->load(found->second));
   fail(ErrorKind::usage, "{} has no kernel '{}'", state_->name, symbol);
 }
 

@@ -50,11 +50,10 @@ LoadedNetwork::LoadedNetwork(const LoadedPackage& package, std::string_view name
     fail(ErrorKind::usage, "{} holds {} layers and no network: say which of them, or launch its kernels one by one",
          state_->package->name, names.size());
   }
-  state_->programs = programs_named(manifest, name.empty() ? names.front() : name);
+  state_->programs = state_->package->index.programs(name.empty() ? names.front() : name);
   if (state_->programs.empty()) {
     fail(ErrorKind::usage, "{} has no program '{}'; it has {}", state_->package->name, name, list_names(names));
   }
-  for (KernelSlot& slot : state_->package->kernels) state_->kernels.emplace(slot.kernel->symbol, &slot);
 }
 
 std::vector<NetworkTensor> LoadedNetwork::inputs(int batch) const { return state_->tensors(BufferHome::input, batch); }
@@ -70,9 +69,9 @@ NetworkSchedule LoadedNetwork::schedule(int batch) const { return make_schedule(
 
 std::int64_t LoadedNetwork::weight_bytes() const {
   std::int64_t bytes = 0;
-  for (const auto& [symbol, slot] : state_->kernels) {
-    const std::lock_guard lock(slot->mutex);
-    if (slot->loaded != nullptr) bytes += static_cast<std::int64_t>(slot->loaded->weights.bytes());
+  for (const auto& [symbol, slot] : state_->package->slots) {
+    const std::lock_guard lock(slot.mutex);
+    if (slot.loaded != nullptr) bytes += static_cast<std::int64_t>(slot.loaded->weights.bytes());
   }
   return bytes;
 }

@@ -105,7 +105,7 @@ class Binder {
   std::vector<WorkspaceSize> scratch_sizes(const Program& program, int images) const {
     std::vector<WorkspaceSize> sizes;
     for (const Step& step : program.steps) {
-      sizes.push_back(launch_workspace(*network_.kernels.at(step.kernel)->kernel, images));
+      sizes.push_back(launch_workspace(*network_.package->slots.at(step.kernel).kernel, images));
     }
     return sizes;
   }
@@ -127,23 +127,25 @@ class Binder {
   void add_part(int part) {
     const Program& program = *program_of(part).program;
     const int first = static_cast<int>(run_.steps.size());
-    std::vector<int> last;  // steps that no step of this part waits for
+    std::vector<bool> is_last(program.steps.size(), true);  // no step of this part waits for it
     for (std::size_t i = 0; i < program.steps.size(); ++i) {
       const BoundStep bound{&program, part, static_cast<int>(i)};
       run_.steps.push_back(bound);
-      run_.launches.push_back(launch_of(bound, *network_.kernels.at(bound.step().kernel)));
+      run_.launches.push_back(launch_of(bound, network_.package->slots.at(bound.step().kernel)));
       const int index = first + bound.index;
       const std::vector<int>& after = bound.step().after;
       for (const int before : after) {
         add_edge(first + before, index);
-        std::erase(last, first + before);
+        is_last[static_cast<std::size_t>(before)] = false;
       }
       if (after.empty()) {
         for (const int before : last_of_part_before_) add_edge(before, index);
       }
-      last.push_back(index);
     }
-    last_of_part_before_ = std::move(last);
+    last_of_part_before_.clear();
+    for (std::size_t i = 0; i < is_last.size(); ++i) {
+      if (is_last[i]) last_of_part_before_.push_back(first + static_cast<int>(i));
+    }
   }
 
   void add_edge(int from, int to) {

@@ -1,9 +1,7 @@
 // What a LoadedNetwork and its runs share, and what a NetworkRun owns.
 #pragma once
 
-#include <map>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "runtime/burin/device_memory.hpp"
@@ -15,8 +13,7 @@ namespace burin {
 
 struct NetworkState {
   std::shared_ptr<PackageState> package;
-  std::vector<const Program*> programs;             // of one name, batch sizes ascending
-  std::map<std::string_view, KernelSlot*> kernels;  // by symbol
+  std::vector<const Program*> programs;  // of one name, batch sizes ascending
 
   // The arguments for so many images.
   std::vector<NetworkTensor> tensors(BufferHome home, int batch) const;

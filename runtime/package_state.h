@@ -1,12 +1,15 @@
 // PackageState: what a LoadedPackage and everything made from it share: the package and its kernels on one device.
 #pragma once
 
-#include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "ir/package/manifest_index.h"
 #include "ir/package/package.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/loaded_code.h"
@@ -24,13 +27,17 @@ struct KernelSlot {
 };
 
 struct PackageState {
-  explicit PackageState(const Device& opened) : device(opened) {}
+  PackageState(const Device& opened, std::shared_ptr<const Package> read)
+      : device(opened), package(std::move(read)), index(package->manifest) {
+    for (const Kernel& kernel : package->manifest.kernels) slots[kernel.symbol].kernel = &kernel;
+  }
 
   Device device;
   std::shared_ptr<const Package> package;
+  ManifestIndex index;
   std::string name;  // in messages
   LoadOptions options;
-  std::deque<KernelSlot> kernels;  // one for each of the manifest's kernels
+  std::map<std::string_view, KernelSlot> slots;  // by symbol; one for each of the manifest's kernels
 
   std::shared_ptr<const LoadedCode> load(KernelSlot& slot) const {
     const std::lock_guard lock(slot.mutex);

@@ -15,6 +15,7 @@
 #include "compiler/import/names.h"
 #include "compiler/measure/layer_times.h"
 #include "ir/error.h"
+#include "ir/package/manifest_index.h"
 #include "ir/text.h"
 #include "runtime/bench/cudnn_baseline.h"
 
@@ -93,17 +94,17 @@ std::vector<BenchRow> with_dead_inputs(const std::vector<BenchRow>& rows, const 
 std::vector<BenchRow> choose_rows(const Manifest& manifest, const BenchArguments& arguments,
                                   const std::vector<int>& batches) {
   std::vector<BenchRow> rows;
-  std::vector<std::string> done;
-  for (const Kernel& kernel : manifest.kernels) {
-    if (!kernel.is_convolution() || !matches(arguments.layer, kernel.op)) continue;
-    if (batches.empty()) {
+  const auto is_asked_for = [&](const std::string& layer) { return matches(arguments.layer, layer); };
+  if (batches.empty()) {
+    for (const Kernel& kernel : manifest.kernels) {
+      if (!kernel.is_convolution() || !is_asked_for(kernel.op)) continue;
       rows.push_back({.kernel = &kernel, .batch = kernel.planned_batch});
-      continue;
     }
-    if (std::find(done.begin(), done.end(), kernel.op) != done.end()) continue;
-    done.push_back(kernel.op);
-    for (const int batch : batches) {
-      rows.push_back({.kernel = kernel_for(manifest, kernel.op, batch), .batch = batch});
+  } else {
+    const ManifestIndex index(manifest);
+    for (const std::string& layer : index.convolutions()) {
+      if (!is_asked_for(layer)) continue;
+      for (const int batch : batches) rows.push_back({.kernel = index.kernel_for(layer, batch), .batch = batch});
     }
   }
   if (rows.empty() && arguments.layer)

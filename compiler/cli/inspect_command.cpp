@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <iterator>
 
 #include "compiler/choose/choose.h"
@@ -67,23 +68,22 @@ std::string short_shape(const ConvShape& shape) {
 }
 
 // The sums over the rows of one batch size: what the network takes.
-std::vector<std::string> sum_cells(const std::vector<InspectRow>& rows, int batch) {
-  int count = 0;
+// `rows`: of kernels for so many images.
+std::vector<std::string> sum_cells(const std::vector<const InspectRow*>& rows, int batch) {
+  const auto count = static_cast<int>(rows.size());
   std::int64_t nonzeros = 0, weights = 0, code = 0, csr = 0;
   double predicted = 0, tuned = 0;
   bool all_code = true, all_tuned = true;
-  for (const InspectRow& row : rows) {
-    const Kernel& kernel = row.kernel;
-    if (kernel.planned_batch != batch) continue;
-    ++count;
+  for (const InspectRow* row : rows) {
+    const Kernel& kernel = row->kernel;
     nonzeros += kernel.layer->nonzeros;
     weights += kernel.layer->shape.weight_elements();
     predicted += kernel.predicted_us;
     all_tuned = all_tuned && kernel.tuning;
     if (kernel.tuning) tuned += chosen(*kernel.tuning).us;
-    all_code = all_code && row.code.code_bytes >= 0;
-    code += row.code.code_bytes;
-    csr += row.csr_bytes();
+    all_code = all_code && row->code.code_bytes >= 0;
+    code += row->code.code_bytes;
+    csr += row->csr_bytes();
   }
   const double sparsity = weights > 0 ? 1.0 - static_cast<double>(nonzeros) / static_cast<double>(weights) : 0.0;
   return {fmt::format("{} layer{}", count, count == 1 ? "" : "s"),
@@ -109,6 +109,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
   Table table({"layer", "shape", ">batch", ">sparsity", ">nonzeros", ">dead in/out", "provider", "precision", "plan",
                "layout", ">model us", ">tuned us", ">regs", ">spill B", ">code", ">CSR", ">dense"});
   std::vector<int> batches;
+  std::map<int, std::vector<const InspectRow*>> rows_of;  // of a batch size
   for (const InspectRow& row : rows) {
     const Kernel& kernel = row.kernel;
     const KernelLayer& layer = *kernel.layer;
@@ -120,9 +121,11 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                kernel.tuning ? microseconds_text(chosen(*kernel.tuning).us) : "", known_count(row.code.registers),
                known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});
-    if (std::ranges::find(batches, kernel.planned_batch) == batches.end()) batches.push_back(kernel.planned_batch);
+    std::vector<const InspectRow*>& of_batch = rows_of[kernel.planned_batch];
+    if (of_batch.empty()) batches.push_back(kernel.planned_batch);
+    of_batch.push_back(&row);
   }
-  for (const int batch : batches) table.add_footer(sum_cells(rows, batch));
+  for (const int batch : batches) table.add_footer(sum_cells(rows_of[batch], batch));
   return table.print();
 }
 

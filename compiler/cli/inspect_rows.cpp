@@ -12,6 +12,7 @@
 #include "compiler/make_kernel.h"
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
@@ -30,13 +31,13 @@ std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string print_steps(const Manifest& manifest, const Program& program, const std::optional<std::string>& arch) {
+std::string print_steps(const ManifestIndex& index, const Program& program, const std::optional<std::string>& arch) {
   Table table({">step", "operator", "kind", "kernel", ">regs", ">spill B", ">code", ">weights", ">model us", "after"});
   std::int64_t code = 0, weights = 0;
   double predicted = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
     const Step& step = program.steps[i];
-    const Kernel& kernel = *find_kernel(manifest, step.kernel);
+    const Kernel& kernel = index.kernel(step.kernel);
     const KernelBinary binary = described_code(kernel, arch);
     code += std::max<std::int64_t>(0, binary.code_bytes);
     weights += weight_bytes(kernel);
@@ -117,12 +118,13 @@ std::vector<InspectRow> rows_of_network(const Network& network, const CompileOpt
 
 std::string print_network(const Manifest& manifest, const std::optional<std::string>& arch, bool memory) {
   const Program& first = manifest.programs.front();
+  const ManifestIndex index(manifest);
   std::string text =
       fmt::format("inputs: {}; outputs: {}\n", arguments_text(first.inputs()), arguments_text(first.outputs()));
   for (const Program& program : manifest.programs) {
     text += fmt::format("\nbatch {}: an arena of {}; a buffer for each tensor would take {}\n", program.batch,
                         bytes_text(program.arena_bytes), bytes_text(program.naive_bytes));
-    text += print_steps(manifest, program, arch);
+    text += print_steps(index, program, arch);
     if (memory) text += "\n" + print(program);
   }
   return text;

@@ -8,18 +8,19 @@
 #include "compiler/reference.h"
 #include "ir/error.h"
 #include "ir/package/atomic_file.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
 
 constexpr std::uint64_t kInputSeed = 1;  // times do not depend on the values
 
-NetworkBench::StepRow describe_step(const Manifest& manifest, const NetworkRun& run, int index) {
+NetworkBench::StepRow describe_step(const ManifestIndex& kernels, const NetworkRun& run, int index) {
   const Step& step = run.step(index);
   NetworkBench::StepRow row{step.name, step.kind, step.kernel, "", run.part_of(index), {}, step.options};
   const NetworkPart& part = run.schedule().parts[static_cast<std::size_t>(row.part)];
   const bool as_planned = part.images == part.program_batch;
-  if (const Kernel* kernel = find_kernel(manifest, row.symbol)) row.kernel = kernel->plan_short;
+  if (const Kernel* kernel = kernels.find_kernel(row.symbol)) row.kernel = kernel->plan_short;
   if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().us;
   return row;
 }
@@ -147,7 +148,8 @@ NetworkBench bench_network(const Device& device, const Stream& stream, const Loa
   bench.arena_bytes = run.arena_bytes();
   bench.scratch_bytes = run.scratch_bytes();
   bench.times = measure_network(device, stream, run, measure_options);
-  for (int i = 0; i < run.steps(); ++i) bench.steps.push_back(describe_step(manifest, run, i));
+  const ManifestIndex kernels(manifest);
+  for (int i = 0; i < run.steps(); ++i) bench.steps.push_back(describe_step(kernels, run, i));
   stream.synchronize();
   return bench;
 }

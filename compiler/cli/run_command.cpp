@@ -16,6 +16,7 @@
 #include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
@@ -34,13 +35,12 @@ void keep_layer(Manifest& manifest, const std::string& layer) {
     return;
   }
   manifest.programs.clear();
-  std::vector<std::string> names;
   for (const Kernel& kernel : manifest.kernels) {
-    if (!kernel.is_convolution()) continue;
-    if (std::ranges::find(names, kernel.op) == names.end()) names.push_back(kernel.op);
-    if (kernel.op == layer) manifest.programs.push_back(program_of(kernel, std::max(1, kernel.planned_batch)));
+    if (kernel.is_convolution() && kernel.op == layer)
+      manifest.programs.push_back(program_of(kernel, std::max(1, kernel.planned_batch)));
   }
   if (manifest.programs.empty()) {
+    const std::vector<std::string> names = ManifestIndex(manifest).convolutions();
     fail(ErrorKind::usage, "the package has no layer '{}'{}; it has {}", layer, did_you_mean(layer, names),
          listed(nearest_first(layer, names)));
   }
@@ -153,7 +153,7 @@ int run(const RunArguments& arguments) {
     fail(ErrorKind::usage, "{} holds {} layers, not a whole network: say which one with --layer NAME",
          arguments.package, names.size());
   }
-  const std::vector<const Program*> programs = programs_named(package.manifest, names.front());
+  const std::vector<const Program*> programs = ManifestIndex(package.manifest).programs(names.front());
   const Program& program = *programs.front();
   const std::string what =
       holds_layers(package.manifest) ? fmt::format("layer '{}'", program.name) : std::string("the network");

@@ -9,6 +9,7 @@
 #include "compiler/import/names.h"
 #include "compiler/make_kernel.h"
 #include "compiler/network/operator_error.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
@@ -32,16 +33,14 @@ std::string images_text(const VerifiedProgram& result) {
   return fmt::format("{} of {}", fmt::join(result.images, ", "), result.batch);
 }
 
-const Kernel& kernel_of(const Manifest& manifest, const Step& step) { return *find_kernel(manifest, step.kernel); }
-
 // A layer's row has the layer's name, and one for each map that it writes.
-std::string print_outputs(const Verification& verification, const Manifest& manifest, bool layers) {
+std::string print_outputs(const Verification& verification, const ManifestIndex& index, bool layers) {
   Table table({layers ? "layer" : "output", "precision", ">batch", ">planned for", "images", "result",
                ">error/tolerance", ">relative error", ">sum of", "worst element"});
   for (const VerifiedProgram& result : verification.results) {
     const Program& program = *result.program;
     const std::string precision =
-        layers ? precision_text(kernel_of(manifest, program.steps.front()).precision) : std::string();
+        layers ? precision_text(index.kernel(program.steps.front().kernel).precision) : std::string();
     const std::string batch = fmt::format("{}", result.batch);
     const std::string planned = program.batch == result.batch ? "" : fmt::format("{}", program.batch);
     if (!result.fault.empty()) {
@@ -87,11 +86,11 @@ std::string steps_verdict(const VerifiedProgram& result) {
 }
 
 // One line for each precision of the layers' kernels; fp32 goes without saying.
-std::string layer_tolerances(const Verification& verification, const Manifest& manifest) {
+std::string layer_tolerances(const Verification& verification, const ManifestIndex& index) {
   std::string text;
   for (const Precision precision : kPrecisions) {
     const auto has = [&](const VerifiedProgram& result) {
-      return kernel_of(manifest, result.program->steps.front()).precision == to_string(precision);
+      return index.kernel(result.program->steps.front().kernel).precision == to_string(precision);
     };
     if (std::ranges::none_of(verification.results, has)) continue;
     text += fmt::format("tolerance of an element{}: {}\n",
@@ -99,7 +98,7 @@ std::string layer_tolerances(const Verification& verification, const Manifest& m
                         tolerance_text(precision));
   }
   const auto rounds = [&](const VerifiedProgram& result) {
-    const Arithmetic arithmetic = arithmetic_of(kernel_of(manifest, result.program->steps.front()));
+    const Arithmetic arithmetic = arithmetic_of(index.kernel(result.program->steps.front().kernel));
     return arithmetic.weights != ElementType::f32 || arithmetic.inputs != ElementType::f32;
   };
   if (std::ranges::any_of(verification.results, rounds)) {
@@ -214,9 +213,10 @@ nlohmann::ordered_json to_json(const VerifiedProgram& result) {
 }  // namespace
 
 std::string verification_text(const Verification& verification, const Manifest& manifest) {
+  const ManifestIndex index(manifest);
   const bool layers = holds_layers(manifest);
-  std::string text = layers ? layer_tolerances(verification, manifest) : network_tolerance_text(verification);
-  text += print_outputs(verification, manifest, layers);
+  std::string text = layers ? layer_tolerances(verification, index) : network_tolerance_text(verification);
+  text += print_outputs(verification, index, layers);
   for (const VerifiedProgram& result : verification.results) {
     if (!result.stepped) continue;
     text += fmt::format(

@@ -6,6 +6,7 @@
 
 #include "compiler/network/passes.h"
 #include "ir/limits.h"
+#include "ir/numbered_names.h"
 
 namespace burin {
 namespace {
@@ -13,8 +14,8 @@ namespace {
 class FormatAssigner {
  public:
   FormatAssigner(Network network, const FormatsOf& formats) : network_(std::move(network)), formats_(formats) {
-    for (const Operator& op : network_.operators) operator_names_.insert(op.name);
-    for (const Activations& tensor : network_.tensors) tensor_names_.insert(tensor.name);
+    for (const Operator& op : network_.operators) operator_names_.give(op.name);
+    for (const Activations& tensor : network_.tensors) tensor_names_.give(tensor.name);
     if (network_.separate) {
       free_inputs_.insert(network_.inputs.begin(), network_.inputs.end());
     } else {
@@ -97,24 +98,23 @@ class FormatAssigner {
     return entry->second;
   }
 
-  static std::string unique(const std::string& name, std::set<std::string>& taken) {
-    std::string result = name.size() <= kMaxLayerNameBytes ? name : "converted";
-    const std::string stem = result;
-    for (int i = 2; !taken.insert(result).second; ++i) result = fmt::format("{}_{}", stem, i);
-    return result;
+  // A name that leaves room for a number behind it.
+  static std::string shortened(const std::string& name) {
+    constexpr std::size_t kNumberBytes = 16;
+    return name.size() + kNumberBytes <= kMaxLayerNameBytes ? name : "converted";
   }
 
   int add_tensor(int like, const TensorFormat& format) {
     const Activations& tensor = tensor_at(like);
     const std::string name =
         fmt::format("{}.{}", tensor.name, format.is_plain() ? to_string(format.element) : to_string(format.layout));
-    network_.tensors.push_back({unique(name, tensor_names_), tensor.shape, format});
+    network_.tensors.push_back({tensor_names_.give(shortened(name)), tensor.shape, format});
     return static_cast<int>(network_.tensors.size()) - 1;
   }
 
   void add_conversion(int from, int to) {
     const std::string name = fmt::format("{}.convert", tensor_at(to).name);
-    network_.operators.push_back({unique(name, operator_names_), Convert{}, {from}, to});
+    network_.operators.push_back({operator_names_.give(shortened(name)), Convert{}, {from}, to});
     ++conversions_;
   }
 
@@ -122,7 +122,7 @@ class FormatAssigner {
   const FormatsOf& formats_;
   std::set<int> outputs_;      // that are plain
   std::set<int> free_inputs_;  // whose format is the one in which they are read
-  std::set<std::string> operator_names_, tensor_names_;
+  NumberedNames operator_names_, tensor_names_;
   std::map<int, int> made_as_;  // of a network output, the tensor that it is converted from
   std::map<std::pair<int, std::string>, int> converted_;
   int conversions_ = 0;

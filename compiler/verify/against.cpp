@@ -2,11 +2,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 
 #include "compiler/import/faults.h"
 #include "compiler/import/import.h"
 #include "compiler/import/names.h"
 #include "compiler/verify/verification.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
@@ -56,32 +58,35 @@ GeometryFlags flags_of(const ConvShape& shape) {
   return flags;
 }
 
-const ConvLayer& find_layer(const Network& network, const std::string& name) {
+[[noreturn]] void refuse_layer(const Network& network, const std::string& name) {
   std::vector<std::string> names;
-  for (const ConvLayer& layer : network.layers) {
-    if (layer.name == name) return layer;
-    names.push_back(layer.name);
-  }
+  for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
   bad_input(network.source, "has no layer '{}', which the package was compiled from{}", name,
             did_you_mean(name, names));
 }
 
-const ConvShape& shape_of(const Manifest& manifest, const std::string& name) {
-  const Kernel* const kernel = find_kernel(manifest, programs_named(manifest, name).front()->steps.front().kernel);
-  BURIN_CHECK(kernel != nullptr && kernel->layer, "the program '{}' of a package is no layer", name);
-  return kernel->layer->shape;
+const ConvShape& shape_of(const ManifestIndex& index, const std::string& name) {
+  const Kernel& kernel = index.kernel(index.programs(name).front()->steps.front().kernel);
+  BURIN_CHECK(kernel.layer, "the program '{}' of a package is no layer", name);
+  return kernel.layer->shape;
 }
 
 // The file's weights in the package's shapes, and after them the layers that the package lacks.
 Network pair_layers(const Network& imported, const Manifest& manifest, const std::optional<std::string>& layer_glob) {
   const std::vector<std::string> names = program_names(manifest);
   const bool only_one = names.size() == 1 && imported.layers.size() == 1;
+  const ManifestIndex index(manifest);
+  std::map<std::string_view, const ConvLayer*> layers;
+  for (const ConvLayer& layer : imported.layers) layers.emplace(layer.name, &layer);
   Network paired;
   paired.source = imported.source;
   for (const std::string& name : names) {
     if (!matches(layer_glob, name)) continue;
-    const ConvLayer& source = only_one ? imported.layers.front() : find_layer(imported, name);
-    const ConvShape &have = source.shape, &want = shape_of(manifest, name);
+    if (only_one) layers = {{name, &imported.layers.front()}};
+    const auto found = layers.find(name);
+    if (found == layers.end()) refuse_layer(imported, name);
+    const ConvLayer& source = *found->second;
+    const ConvShape &have = source.shape, &want = shape_of(index, name);
     const bool same_weights = have.out_channels == want.out_channels &&
                               have.channels_per_group() == want.channels_per_group() &&
                               have.kernel_h == want.kernel_h && have.kernel_w == want.kernel_w;
@@ -100,7 +105,7 @@ Network pair_layers(const Network& imported, const Manifest& manifest, const std
     layer.shape = want;
   }
   for (const ConvLayer& layer : imported.layers) {
-    const bool here = only_one || std::ranges::count(names, layer.name) > 0;
+    const bool here = only_one || !index.programs(layer.name).empty();
     if (!here && matches(layer_glob, layer.name)) paired.layers.push_back(layer);
   }
   if (paired.layers.empty()) fail(ErrorKind::usage, "no layer of the package matches --layer '{}'", *layer_glob);
@@ -124,7 +129,8 @@ Network import_reference(const std::string& path, const Manifest& manifest, cons
   options.zero_threshold = manifest.zero_threshold;
   if (!holds_layers(manifest)) return reference_of(import_model(path, manifest, options), manifest, layer);
   options.geometry_file = geometry;
-  if (!geometry && has_ending(path, ".npy")) options.flags = flags_of(shape_of(manifest, manifest.programs[0].name));
+  if (!geometry && has_ending(path, ".npy"))
+    options.flags = flags_of(shape_of(ManifestIndex(manifest), manifest.programs[0].name));
   return reference_of(import_network(path, options), manifest, layer);
 }
 

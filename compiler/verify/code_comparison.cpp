@@ -15,10 +15,11 @@ namespace burin {
 namespace {
 
 std::vector<const Kernel*> kernels_of(const Manifest& manifest, const std::optional<std::string>& layer) {
-  std::set<std::string> symbols;
+  const bool layers = holds_layers(manifest);
+  std::set<std::string_view> symbols;
   for (const Program& program : manifest.programs) {
     for (const Step& step : program.steps) {
-      if (matches(layer, holds_layers(manifest) ? program.name : step.name)) symbols.insert(step.kernel);
+      if (matches(layer, layers ? program.name : step.name)) symbols.insert(step.kernel);
     }
   }
   std::vector<const Kernel*> kernels;

@@ -40,14 +40,13 @@ double half_rounding(const Arithmetic& arithmetic) {
   return std::sqrt(squares);
 }
 
-std::vector<Arithmetic> arithmetic_of(const Manifest& manifest, const Program& program) {
+std::vector<Arithmetic> arithmetic_of(const ManifestIndex& kernels, const Program& program) {
   std::vector<Arithmetic> steps;
   for (const Step& of : program.steps) {
-    const Kernel* kernel = find_kernel(manifest, of.kernel);
-    BURIN_CHECK(kernel != nullptr, "a package with a kernel '{}' that is not there was read", of.kernel);
-    Arithmetic& step = steps.emplace_back(arithmetic_of(*kernel));
+    const Kernel& kernel = kernels.kernel(of.kernel);
+    Arithmetic& step = steps.emplace_back(arithmetic_of(kernel));
     // What is no convolution computes in FP32, and rounds what it writes.
-    if (!kernel->is_convolution()) step.precision = precision_of(program.buffer(of.writes).format.element);
+    if (!kernel.is_convolution()) step.precision = precision_of(program.buffer(of.writes).format.element);
   }
   return steps;
 }
@@ -58,13 +57,13 @@ double half_rounding(const std::vector<Arithmetic>& steps) {
   return std::sqrt(squares);
 }
 
-StepComparison::StepComparison(const Network& network, const Manifest& manifest, const Program& program, int batch,
+StepComparison::StepComparison(const Network& network, const ManifestIndex& kernels, const Program& program, int batch,
                                std::vector<int> images)
     : network_(network),
       program_(program),
       batch_(batch),
       images_(std::move(images)),
-      arithmetic_(arithmetic_of(manifest, program)),
+      arithmetic_(arithmetic_of(kernels, program)),
       written_(program.buffers.size()) {
   std::map<std::string, const Operator*> by_name;
   for (const Operator& op : network.operators) by_name.emplace(op.name, &op);

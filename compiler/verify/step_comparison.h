@@ -9,7 +9,7 @@
 #include "compiler/host/host_programs.h"
 #include "compiler/reference.h"
 #include "ir/network.h"
-#include "ir/package/manifest.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 
@@ -28,7 +28,7 @@ struct StepResult : OutputResult {
 };
 
 // How the kernel of each step of the program computes: all but longest_reduction, which the weights say.
-std::vector<Arithmetic> arithmetic_of(const Manifest& manifest, const Program& program);
+std::vector<Arithmetic> arithmetic_of(const ManifestIndex& kernels, const Program& program);
 // What a step rounds to half precision, as a share of its terms.
 double half_rounding(const Arithmetic& arithmetic);
 // What all steps round together: the root of the sum of their squares.
@@ -38,9 +38,9 @@ double half_rounding(const std::vector<Arithmetic>& steps);
 class StepComparison {
  public:
   // `network`: the graph that was compiled, which has the steps' operators under the same names. `program` is one of
-  // the manifest's. `images` of the `batch` that runs are compared, ascending. All but these must outlive this. Throws
+  // the package's. `images` of the `batch` that runs are compared, ascending. All but these must outlive this. Throws
   // Error(bad_input) where the graph lacks an operator, or has one with other tensors.
-  StepComparison(const Network& network, const Manifest& manifest, const Program& program, int batch,
+  StepComparison(const Network& network, const ManifestIndex& kernels, const Program& program, int batch,
                  std::vector<int> images);
 
   // After each step, in their order. `compared`: false leaves a step out of the results, but for what it writes.

@@ -1,6 +1,7 @@
 #include "compiler/verify/verification.h"
 
 #include <algorithm>
+#include <map>
 #include <cmath>
 #include <functional>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "compiler/parallel_for.h"
 #include "ir/element_type.h"
 #include "ir/error.h"
+#include "ir/package/manifest_index.h"
 
 namespace burin {
 namespace {
@@ -43,16 +45,16 @@ std::string unwritten_fault(const std::vector<float>& output, int batch) {
 
 // The graph that the program was made of.
 Network graph_of(const Program& program, Network network) {
-  const auto find_step = [&program](const std::string& op) {
-    return std::ranges::find_if(program.steps, [&](const Step& step) { return step.name == op; });
+  std::map<std::string_view, const Step*> steps;
+  for (const Step& step : program.steps) steps.emplace(step.name, &step);
+  const auto has_step = [&](const std::string& op, const ConvLayer&, const Pool&) {
+    return steps.contains(op);  // a pool that has one was compiled so
   };
-  const auto has_step = [=, &program](const std::string& op, const ConvLayer&, const Pool&) {
-    return find_step(op) != program.steps.end();  // a pool that has one was compiled so
-  };
-  const auto formats = [=, &program](const Operator& op, const ConvLayer&) {
-    const auto step = find_step(op.name);
-    if (step == program.steps.end()) return ConvolutionFormats{};
-    return ConvolutionFormats{program.buffer(step->reads.front()).format, program.buffer(step->writes).format};
+  const auto formats = [&](const Operator& op, const ConvLayer&) {
+    const auto found = steps.find(op.name);
+    if (found == steps.end()) return ConvolutionFormats{};
+    const Step& step = *found->second;
+    return ConvolutionFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
   };
   return assign_formats(prepare_graph(std::move(network), std::nullopt, {has_step}), formats).network;
 }
@@ -73,6 +75,7 @@ class Verifier {
   Verifier(const Package& package, const Network& reference, const VerifyOptions& options, Executor& executor,
            const VerifyProgress& progress)
       : manifest_(package.manifest),
+        index_(package.manifest),
         reference_(reference),
         options_(options),
         executor_(executor),
@@ -83,7 +86,7 @@ class Verifier {
  private:
   // Of programs that are to run: which, on how many images, and which of them are compared.
   std::vector<VerifiedProgram> runs_of(const std::string& name) const {
-    const std::vector<const Program*> programs = programs_named(manifest_, name);
+    const std::vector<const Program*>& programs = index_.programs(name);
     std::vector<VerifiedProgram> runs;
     const auto add = [&](const Program& program, int batch) {
       const int images = options_.images.value_or(reference_.separate ? batch : kComparedImages);
@@ -107,9 +110,8 @@ class Verifier {
   Verification verify_layers() {
     Verification verification;
     std::vector<const Operator*> operators;  // of the results
-    const std::vector<std::string> names = program_names(manifest_);
     for (const Operator& op : reference_.operators) {
-      if (std::ranges::count(names, op.name) == 0) {
+      if (index_.programs(op.name).empty()) {
         verification.missing.push_back(op.name);
         continue;
       }
@@ -141,7 +143,7 @@ class Verifier {
     StepValues values;
     for (const Place& read : step.reads) values.reads.push_back(inputs[argument(program, read)]);
     values.output = outputs[argument(program, step.writes)];
-    StepComparison comparison(layer, manifest_, program, batch, result.images);
+    StepComparison comparison(layer, index_, program, batch, result.images);
     comparison.see(values);
     result.steps = comparison.results();
     for (const Buffer* output : program.outputs()) {
@@ -172,7 +174,7 @@ class Verifier {
     }
     Verification verification;
     verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
-    const std::vector<Arithmetic> steps = arithmetic_of(manifest_, first);
+    const std::vector<Arithmetic> steps = arithmetic_of(index_, first);
     verification.half_rounding = half_rounding(steps);
     verification.half_steps =
         static_cast<int>(std::ranges::count_if(steps, [](const Arithmetic& step) { return half_rounding(step) > 0; }));
@@ -201,7 +203,7 @@ class Verifier {
     const Tensors chosen = pick_images(inputs, result.batch, result.images);
     const std::vector<std::vector<double>> expected =
         run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
-    const double rounding = half_rounding(arithmetic_of(manifest_, *result.program));
+    const double rounding = half_rounding(arithmetic_of(index_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       double largest = 0;
       for (const double value : expected[i]) largest = std::max(largest, std::abs(value));
@@ -217,7 +219,7 @@ class Verifier {
     const std::vector<Step>& steps = result.program->steps;
     begin(fmt::format("batch {} runs step by step", result.batch));
     const Network compiled = graph_of(*result.program, reference_);
-    StepComparison comparison(compiled, manifest_, *result.program, result.batch, result.images);
+    StepComparison comparison(compiled, index_, *result.program, result.batch, result.images);
     result.stepped = true;
     result.step_fault = fault_of([&] {
       const Tensors again = executor_.run(*result.program, result.batch, inputs, [&](const StepValues& values) {
@@ -235,6 +237,7 @@ class Verifier {
   static constexpr std::uint8_t kUnwritten = 0xFF;  // of a map: what executors fill it with
 
   const Manifest& manifest_;
+  ManifestIndex index_;
   const Network& reference_;
   const VerifyOptions& options_;
   Executor& executor_;

@@ -255,37 +255,12 @@ std::vector<std::string> program_names(const Manifest& manifest) {
   return names;
 }
 
-std::vector<const Program*> programs_named(const Manifest& manifest, std::string_view name) {
-  std::vector<const Program*> found;
-  for (const Program& program : manifest.programs) {
-    if (program.name == name) found.push_back(&program);
-  }
-  return found;
-}
-
 bool holds_layers(const Manifest& manifest) {
   return std::ranges::all_of(manifest.programs, [](const Program& program) {
     if (program.steps.size() != 1 || program.steps.front().name != program.name) return false;
     // A model's operator may be called like its programs.
     return program.name != kNetworkName || program.steps.front().tensor == fmt::format("{}.output", kNetworkName);
   });
-}
-
-const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol) {
-  const auto found = std::ranges::find(manifest.kernels, symbol, &Kernel::symbol);
-  return found == manifest.kernels.end() ? nullptr : &*found;
-}
-
-const Kernel* kernel_for(const Manifest& manifest, std::string_view layer, int images) {
-  const auto rank = [images](const Kernel& kernel) {
-    return kernel.planned_batch <= images ? kernel.planned_batch : -kernel.planned_batch;
-  };
-  const Kernel* best = nullptr;
-  for (const Kernel& kernel : manifest.kernels) {
-    if (!kernel.is_convolution() || kernel.op != layer) continue;
-    if (best == nullptr || rank(kernel) > rank(*best)) best = &kernel;
-  }
-  return best;
 }
 
 std::vector<std::string> verify(const Manifest& manifest) {

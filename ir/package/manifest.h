@@ -33,16 +33,8 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
-// The kernel with this symbol; null: there is none.
-const Kernel* find_kernel(const Manifest& manifest, std::string_view symbol);
-// A convolution's kernel that suits so many images best: the one for the most images that are no more, else the one for
-// the fewest; null: no convolution has this name.
-const Kernel* kernel_for(const Manifest& manifest, std::string_view layer, int images);
-
 // The names of the programs, each once, in their order.
 std::vector<std::string> program_names(const Manifest& manifest);
-// The programs of this name.
-std::vector<const Program*> programs_named(const Manifest& manifest, std::string_view name);
 // Whether each program is a layer by itself.
 bool holds_layers(const Manifest& manifest);
 

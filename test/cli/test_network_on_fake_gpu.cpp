@@ -7,6 +7,7 @@
 #include "compiler/execute/executor.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
+#include "ir/package/manifest_index.h"
 #include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/runtime/fake_driver.h"
@@ -76,7 +77,7 @@ TEST_CASE("gpu_network_runs_a_batch_in_the_parts_that_the_runtime_would_choose")
   const auto executor = make_executor(kFirstGpu, package);
   // 8 + 8 + 2, each launched twice.
   const Tensors outputs =
-      run_programs(*executor, programs_named(package.manifest, kNetworkName), 18, sample_inputs(18));
+      run_programs(*executor, ManifestIndex(package.manifest).programs(kNetworkName), 18, sample_inputs(18));
   CHECK(outputs[0].size() == 18 * kSampleFeatures);
   CHECK(driver.calls_of("cuGraphLaunch") == 6);
 }

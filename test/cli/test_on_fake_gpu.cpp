@@ -10,6 +10,7 @@
 #include "compiler/verify/verification.h"
 #include "ir/error.h"
 #include "ir/kernel_program.h"
+#include "ir/package/manifest_index.h"
 #include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/package/sample_plans.h"
@@ -73,7 +74,7 @@ TEST_CASE("gpu_executor_launches_a_layer_twice_on_poison_and_gives_everything_ba
   for (const Program& program : package->manifest.programs) {
     FakeDriver driver;
     CAPTURE(program.name, program.batch);
-    const Kernel& kernel = *find_kernel(package->manifest, program.steps.front().kernel);
+    const Kernel& kernel = ManifestIndex(package->manifest).kernel(program.steps.front().kernel);
     const int batch = program.batch + 1;  // layers take any number
     {
       const std::unique_ptr<Executor> executor = make_executor(choose_device("cuda:0"), *package);
@@ -225,11 +226,11 @@ TEST_CASE("the_program_for_a_batch_has_the_kernel_that_the_runtime_would_choose"
   for (const int batch : {1, 2, 7, 8, 9, 31, 32, 33, 1000}) {
     CAPTURE(batch);
     for (const char* layer : {"conv1", "conv2"}) {
-      const Program& program = program_for(programs_named(package->manifest, layer), batch);
+      const Program& program = program_for(ManifestIndex(package->manifest).programs(layer), batch);
       CHECK(program.steps.front().kernel == loaded.kernel(layer, batch).symbol());
     }
   }
-  CHECK(programs_named(package->manifest, "conv3").empty());
+  CHECK(ManifestIndex(package->manifest).programs("conv3").empty());
 }
 
 namespace {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/limits.h"
+#include "ir/package/manifest_index.h"
 #include "test/catch.h"
 #include "test/package/sample_network.h"
 #include "test/package/sample_plans.h"
@@ -154,13 +155,13 @@ TEST_CASE("programs: of layers, with activity maps and halves as arguments") {
 TEST_CASE("programs: by name") {
   Manifest manifest = network_manifest();
   CHECK(program_names(manifest) == std::vector<std::string>{"network"});
-  CHECK(programs_named(manifest, kNetworkName) ==
+  CHECK(ManifestIndex(manifest).programs(kNetworkName) ==
         std::vector<const Program*>{&manifest.programs[0], &manifest.programs[1]});
-  CHECK(programs_named(manifest, "net").empty());
+  CHECK(ManifestIndex(manifest).programs("net").empty());
   CHECK_FALSE(holds_layers(manifest));
   Manifest layers = half_layers();
   CHECK(program_names(layers) == std::vector<std::string>{"layer0", "layer1"});
-  CHECK(programs_named(layers, "layer1") == std::vector<const Program*>{&layers.programs[1]});
+  CHECK(ManifestIndex(layers).programs("layer1") == std::vector<const Program*>{&layers.programs[1]});
   CHECK(holds_layers(layers));
   layers.programs[1].name = "layer";
   CHECK_FALSE(holds_layers(layers));

@@ -27,12 +27,7 @@ GraphBuilder::GraphBuilder(const ::onnx::GraphProto& graph, const std::string& p
   for (const auto& output : graph.output()) ++readers_[output.name()];
 }
 
-std::string GraphBuilder::unique_name(const std::string& wanted) {
-  std::string name = wanted;
-  int& number = next_number_[wanted];
-  while (!names_.insert(name).second) name = fmt::format("{}_{}", wanted, ++number + 1);
-  return name;
-}
+std::string GraphBuilder::unique_name(const std::string& wanted) { return names_.give(wanted); }
 
 void GraphBuilder::require_free(const std::string& name, const std::string& at) const {
   if (is_defined(name)) bad_input(at, "{} is made twice", in_quotes(name));

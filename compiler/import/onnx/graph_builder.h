@@ -13,6 +13,7 @@
 #include "compiler/import/onnx/node.h"
 #include "compiler/import/onnx/stored_tensor.h"
 #include "ir/network.h"
+#include "ir/numbered_names.h"
 
 namespace burin {
 
@@ -103,8 +104,8 @@ class GraphBuilder {
   std::unordered_map<std::string, Meaning> values_;
   std::unordered_map<std::string, int> readers_;      // nodes and graph outputs
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
-  std::set<std::string> names_, tensor_names_;
-  std::map<std::string, int> next_number_;  // of names that were taken
+  NumberedNames names_;                               // of operators
+  std::set<std::string> tensor_names_;
   std::int64_t weights_ = 0;
 };
 
