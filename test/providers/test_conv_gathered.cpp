@@ -54,8 +54,8 @@ void check_gathered_edge(const char* name) {
   if (!found.empty()) CHECK(check_gathered(layer, ElementType::bf16, edge.batch) == "");
 }
 
-ConvLayer layer_of(int in, int out, int size, int filter, int groups, double density) {
-  return *convolution_case("gathered", in, out, size, filter, 1, filter / 2, density, false, groups).layer;
+ConvLayer layer_of(int in, int out, int size, int filter, int groups, double density, bool residual = false) {
+  return *convolution_case("gathered", in, out, size, filter, 1, filter / 2, density, residual, groups).layer;
 }
 
 struct Packed {
@@ -144,8 +144,10 @@ TEST_CASE("convolution on tensor cores: slices of other tensors") {
 TEST_CASE("convolution on tensor cores: every kind of tiles") {
   const ConvLayer layer = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 3, 1, 0.15));
   const ConvLayer pointwise = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 1, 1, 0.15));
+  const ConvLayer residual = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 1, 1, 0.15, true));
   int checked = 0;
-  for (const ConvLayer& of : {layer, pointwise}) {
+  std::set<int> exchanges;  // of the layer with a residual
+  for (const ConvLayer& of : {layer, pointwise, residual}) {
     const OperatorCase edge = in_octets(of, ElementType::f16);
     const Network network = network_of(edge);
     ProviderCheck check;
@@ -156,10 +158,12 @@ TEST_CASE("convolution on tensor cores: every kind of tiles") {
     for (const Candidate& candidate : find_provider("conv_gathered")->propose(task, {.count = 24})) {
       INFO(candidate.plan);
       CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+      if (of.shape.epilogue.residual) exchanges.insert(parse_template_plan(candidate.plan).integers.at("exchanges"));
       ++checked;
     }
   }
-  CHECK(checked > 30);
+  CHECK(checked > 50);
+  CHECK(exchanges == std::set<int>{1, 2});
 }
 
 TEST_CASE("convolution on tensor cores: dense weights, of which no two of four columns go together") {

@@ -24,7 +24,8 @@ constexpr GatheredChoice kGatheredChoices[] = {
     {"tile_cols", &GatheredTiles::tile_cols},     {"chunk_channels", &GatheredTiles::chunk_channels},
     {"buffers", &GatheredTiles::buffers},         {"carries", &GatheredTiles::carries},
     {"sparse", &GatheredTiles::sparse},           {"octets", &GatheredTiles::octets},
-    {"set_blocks", &GatheredTiles::set_blocks},   {"keeps_panels", &GatheredTiles::keeps_panels}};
+    {"set_blocks", &GatheredTiles::set_blocks},   {"keeps_panels", &GatheredTiles::keeps_panels},
+    {"exchanges", &GatheredTiles::exchanges}};
 
 GatheredTiles gathered_tiles_of(const TemplatePlan& plan) {
   GatheredTiles tiles;

@@ -39,15 +39,23 @@ BURIN_DEVICE u32 pixel_step_rows() { return compact() ? 1 : stride_rows(); }
 BURIN_DEVICE u32 pixel_step_cols() { return compact() ? 1 : stride_cols(); }
 
 // Shared memory: what is said of the rows; all panels, if the block keeps them; for each buffer the chunk's
-// activations, then its panel, if not; the exchange. A block with one tile has no copies under way when it comes to the
-// exchange, which then lies where the buffers do.
+// activations, then its panel, if not; the exchanges; where splits are added up. A block with one tile has no copies
+// under way when it comes to the exchange, which then lies where the buffers do, but for one with a residual, which is
+// copied there beforehand.
 BURIN_DEVICE u32 kept_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 kept_bytes() { return keeps_panels() ? to_banks(chunks() * panel_bytes()) : 0; }
 BURIN_DEVICE u32 buffers_start() { return kept_start() + kept_bytes(); }
 BURIN_DEVICE u32 activation_bytes() { return chunk_channels() * channel_pitch() * kOctetBytes; }
 BURIN_DEVICE u32 buffer_bytes() { return to_banks(activation_bytes() + (keeps_panels() ? 0 : panel_bytes())); }
 BURIN_DEVICE bool has_one_tile() { return static_cast<u32>(set_blocks()) >= tiles(); }
-BURIN_DEVICE u32 exchange_start() { return buffers_start() + (has_one_tile() ? 0 : buffers() * buffer_bytes()); }
+BURIN_DEVICE u32 buffers_end() { return buffers_start() + buffers() * buffer_bytes(); }
+BURIN_DEVICE u32 exchange_pitch() { return tile_pixels() | 1; }  // octets; odd, so that eight rows are in eight banks
+BURIN_DEVICE u32 exchange_bytes() { return to_banks(block_rows() * exchange_pitch() * kOctetBytes); }
+BURIN_DEVICE u32 exchanges_start() { return has_one_tile() && !residual() ? buffers_start() : buffers_end(); }
+BURIN_DEVICE u32 splits_start() {
+  if (has_one_tile()) return buffers_start();
+  return exchanges_start() + (residual() ? exchanges() * exchange_bytes() : 0);
+}
 
 // ---- where the block stands: neighbours share their pixels
 BURIN_DEVICE u32 set_of_block() { return block_of_image() % sets(); }
@@ -185,7 +193,7 @@ BURIN_DEVICE void add_splits(const Warp& warp, Sums& sums) {
   if (split_warps() == 1) return;
   const u32 warps = row_warps() * pixel_warps(), own = warp.row * pixel_warps() + warp.pixel;
   const u32 warp_bytes = warp_tiles() * warp_pixels() * kWarpQuadBytes;
-  const u32 place = exchange_start() + own * warp_bytes + warp.lane * kQuadBytes;
+  const u32 place = splits_start() + own * warp_bytes + warp.lane * kQuadBytes;
   const auto offset = [](u32 tile, u32 pixel) BURIN_INLINED { return (tile * warp_pixels() + pixel) * kWarpQuadBytes; };
   if (warp.split > 0) {
     const u32 part = place + (warp.split - 1) * warps * warp_bytes;
@@ -210,7 +218,8 @@ BURIN_DEVICE void add_splits(const Warp& warp, Sums& sums) {
 // visit(byte of the exchange, whether it is stored, its number in the image) for each of the thread's rows and pixels.
 constexpr u32 kOctetsAtOnce = 8;
 template <typename Visit>
-BURIN_DEVICE void for_each_octet(const Tile& tile, u32 thread, Visit visit) {
+BURIN_DEVICE void for_each_octet(const Tile& tile, u32 exchange, Visit visit) {
+  const u32 thread = burin_dev_thread();
   const u32 octets = block_rows() * tile_pixels();
 #pragma unroll kOctetsAtOnce
   for (u32 first = 0; first < octets; first += block_threads()) {
@@ -221,26 +230,28 @@ BURIN_DEVICE void for_each_octet(const Tile& tile, u32 thread, Visit visit) {
     const u32 channel = burin_dev_shared_load_word(kSharedStart + block_row * kRowBytes, 0);
     const bool exists =
         channel != kNoChannel && row < static_cast<u32>(out_rows()) && col < static_cast<u32>(out_cols());
-    visit(exchange_start() + octet * kOctetBytes, exists, channel * out_plane() + row * out_cols() + col);
+    visit(exchange + (block_row * exchange_pitch() + pixel) * kOctetBytes, exists,
+          channel * out_plane() + row * out_cols() + col);
   }
 }
 
-BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, const float* other, float* output) {
+// A tile's residual goes to the exchange while the tile is multiplied, or the one before it.
+BURIN_DEVICE void copy_residual(u32 number, u32 exchange, const float* other, i32 batch) {
+  if (number >= tiles()) return;
+  const Tile tile = tile_at(number);
+  if (tile.image >= static_cast<u32>(batch)) return;
+  const float* added = residual_of(other, tile.image);
+  for_each_octet(tile, exchange, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
+    burin_dev_copy_async4(place, 0, added, exists ? static_cast<i64>(octet) * kOctetBytes : 0, exists);
+  });
+}
+
+BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, u32 exchange, float* output) {
   add_splits(warp, sums);
-  const u32 thread = burin_dev_thread();
-  if (residual()) {
-    const float* added = residual_of(other, tile.image);
-    for_each_octet(tile, thread, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
-      const f32x4 zeros = {0, 0, 0, 0};
-      burin_dev_shared_store4(place, 0,
-                              exists ? burin_dev_global_load4(added, static_cast<i64>(octet) * kOctetBytes) : zeros);
-    });
-    burin_dev_barrier();
-  }
   if (warp.split == 0) {
     const u32 first_row = warp.row * warp_tiles() * kTileRows + warp.lane / 4, pair = warp.lane % 4;
     const u32 start =
-        exchange_start() + (first_row * tile_pixels() + warp.pixel * warp_pixels()) * kOctetBytes + pair * kWordBytes;
+        exchange + (first_row * exchange_pitch() + warp.pixel * warp_pixels()) * kOctetBytes + pair * kWordBytes;
 #pragma unroll
     for (u32 half = 0; half < 2 * kMaxTiles; ++half) {
       if (half >= 2 * static_cast<u32>(warp_tiles())) continue;
@@ -249,7 +260,7 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, const f
       for (u32 pixel = 0; pixel < kMaxOctets; ++pixel) {
         if (pixel >= static_cast<u32>(warp_pixels())) continue;
         const f32x4 sum = sums.of[half / 2][pixel];
-        const u32 offset = (half * 8 * tile_pixels() + pixel) * kOctetBytes;
+        const u32 offset = (half * 8 * exchange_pitch() + pixel) * kOctetBytes;
         float first = sum[half % 2 * 2] + bias, second = sum[half % 2 * 2 + 1] + bias;
         if (residual()) {
           const float added = burin_dev_shared_load(start, offset);
@@ -262,7 +273,7 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, const f
   }
   burin_dev_barrier();
   float* made = output_of(output, tile.image);
-  for_each_octet(tile, thread, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
+  for_each_octet(tile, exchange, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
     if (exists) {
       burin_dev_global_store4(made, static_cast<i64>(octet) * kOctetBytes, burin_dev_shared_load4(place, 0));
     }
@@ -286,6 +297,15 @@ BURIN_DEVICE void copy_next(const Copier& copier, Cursor& cursor, const float* i
   if (++cursor.chunk < chunks()) return;
   cursor.chunk = 0;
   cursor.tile += set_blocks();
+}
+
+// Its copies were committed with those of a chunk: the first of this tile, or of the one before it.
+BURIN_DEVICE void await_residual(bool is_first) {
+  if (is_first || exchanges() == 1) {
+    burin_dev_copy_wait(chunks() - 1 < ahead() ? chunks() - 1 : ahead());
+  } else {
+    burin_dev_copy_wait(2 * chunks() - 1 < ahead() ? 2 * chunks() - 1 : ahead());
+  }
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32 batch) {
@@ -312,6 +332,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   }
   const u32 first_pixel = place_of(warp.pixel * warp_pixels());
   u32 filled = buffers_start(), before = last_buffer;
+  u32 exchange = exchanges_start(), other_exchange = exchanges_start() + (exchanges() - 1) * exchange_bytes();
+  bool is_first = true;
 #pragma nounroll
   for (u32 number = first_tile(); number < tiles(); number += set_blocks()) {
     const Tile tile = tile_at(number);
@@ -321,6 +343,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       burin_dev_copy_wait(ahead() - 1);
       burin_dev_barrier();
       copy_next(copier, next, input, panels, empty, batch);
+      if (residual() && chunk == 0) {
+        if (is_first || exchanges() == 1) copy_residual(number, exchange, other, batch);
+        if (exchanges() == 2) copy_residual(number + set_blocks(), other_exchange, other, batch);
+      }
       burin_dev_copy_commit();
       empty = after(empty);
       const u32 panel = keeps_panels() ? kept_start() + chunk * panel_bytes() : filled + activation_bytes();
@@ -331,9 +357,14 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       before = filled;
       filled = after(filled);
     }
-    if (has_one_tile()) burin_dev_barrier();
-    finish(tile, warp, sums, other, output);
+    if (residual()) await_residual(is_first);
+    if (residual() || has_one_tile()) burin_dev_barrier();
+    finish(tile, warp, sums, exchange, output);
     for_each_sum([&](u32 row, u32 pixel) BURIN_INLINED { sums.of[row][pixel] = {0, 0, 0, 0}; });
+    const u32 used = exchange;
+    exchange = other_exchange;
+    other_exchange = used;
+    is_first = false;
   }
   burin_dev_copy_wait(0);
 }

@@ -138,10 +138,18 @@ class GatheredSearch {
   }
 
   void consider() {
+    for (const int exchanges : {1, 2}) {
+      tiles_.exchanges = exchanges;
+      if (exchanges == 1 || (shape_.epilogue.residual && tiles_.set_blocks < tiles_.tiles(shape_)))
+        consider_exchanges();
+    }
+  }
+
+  void consider_exchanges() {
     if (!fits(tiles_, shape_, estimate_steps(tiles_, shape_, live_).most, arch_)) return;
     const double us = predict(tiles_, shape_, live_, batch_, arch_);
-    const std::array<int, 5> kind = {tiles_.warp_tiles, tiles_.row_warps, tiles_.split_warps, tiles_.sparse,
-                                     tiles_.octets > 1 ? 1 : 0};
+    const std::array<int, 6> kind = {tiles_.warp_tiles, tiles_.row_warps,          tiles_.split_warps,
+                                     tiles_.sparse,     tiles_.octets > 1 ? 1 : 0, tiles_.exchanges};
     const auto [place, is_new] = best_.try_emplace(kind);
     if (is_new || us < place->second.us) place->second = {tiles_, us};
   }
@@ -151,8 +159,8 @@ class GatheredSearch {
   int batch_;
   const ArchSpec& arch_;
   GatheredTiles tiles_;
-  // Of each kind: tiles and warps of rows, splits, whether sparse, whether blocks have several tiles.
-  std::map<std::array<int, 5>, Found> best_;
+  // Of each kind: tiles and warps of rows, splits, whether sparse, whether blocks have several tiles, exchanges.
+  std::map<std::array<int, 6>, Found> best_;
 };
 
 }  // namespace
@@ -192,12 +200,19 @@ std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit)
   const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
   const std::int64_t kept = keeps_panels != 0 ? to_banks(chunks(shape) * panel) : 0;
   const std::int64_t copied = buffers * to_banks(activations + (keeps_panels != 0 ? 0 : panel));
-  const std::int64_t octets_of_tile = std::int64_t{block_rows()} * pixels();
-  const std::int64_t exchanged =
-      octets_of_tile * std::max<std::int64_t>(kOctetBytes, (split_warps - 1) * kOctetImages * kWordBytes);
+  const std::int64_t exchanged = exchanges * exchange_bytes();
+  const std::int64_t added_up = std::int64_t{block_rows()} * pixels() * (split_warps - 1) * kOctetImages * kWordBytes;
+  const std::int64_t before = kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept;
   const bool one_tile = set_blocks >= tiles(shape);
-  return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept +
-         (one_tile ? std::max(copied, exchanged) : copied + exchanged);
+  if (shape.epilogue.residual) {
+    return before + (one_tile ? std::max(copied + exchanged, added_up) : copied + exchanged + added_up);
+  }
+  return before + (one_tile ? std::max({copied, exchanged, added_up}) : copied + std::max(exchanged, added_up));
+}
+
+std::int64_t GatheredTiles::exchange_bytes() const {
+  const std::int64_t pitch = pixels() | 1;
+  return to_banks(block_rows() * pitch * kOctetBytes);
 }
 
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
@@ -208,6 +223,7 @@ bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, co
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMaxWarpTiles) &&
          tiles.threads() <= kMostThreads && patch <= kMaxSlots * tiles.threads() && step_limit <= kMaxStepLimit &&
          tiles.ahead() >= 1 && tiles.set_blocks <= tiles.tiles(shape) && tiles.octets <= kMostOctets &&
+         tiles.exchanges >= 1 && tiles.exchanges <= (shape.epilogue.residual ? 2 : 1) &&
          registers(tiles) <= arch.max_registers_per_thread &&
          tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&
          resident_blocks(tiles, shape, step_limit, arch) >= 1;
@@ -258,7 +274,7 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   constexpr double kSparseProduct = 2.84, kProduct = 5.76;  // of 16 x 8 sums, 32 columns
   constexpr double kLoadRows = 4.75, kLoadWeights = 3.5;    // of 32 rows; of 512 bytes
   constexpr double kIntakeBytesPerClock = 21.6, kChunkClocks = 154, kLatencyClocks = 960, kWarpLag = 1.8;
-  constexpr double kOctetClocks = 2.3, kEndClocks = 340;  // of what is stored: eight images of a pixel; a tile
+  constexpr double kOctetClocks = 1.4, kEndClocks = 340;  // of what is stored: eight images of a pixel; a tile
   constexpr double kOverlapLoss = 0.3;
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
                                           ceil_div(batch, kOctetImages * tiles.octets));
@@ -282,16 +298,23 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   const double waiting = (kLatencyClocks + intake) / tiles.ahead() / resident;
   const double slowest = std::max({busy, intake, waiting});
   const double chunk = slowest + kOverlapLoss * (busy + intake - std::min(busy + intake, slowest));
-  const bool residual = shape.epilogue.residual;
-  const double end = static_cast<double>(tiles.block_rows()) * tiles.pixels() *
-                         (kOctetClocks * (residual ? 1.6 : 1) + 0.3 * (tiles.split_warps - 1)) +
-                     kEndClocks / resident;
+  const double octets = static_cast<double>(tiles.block_rows()) * tiles.pixels();
+  const double end = octets * (kOctetClocks + 0.3 * (tiles.split_warps - 1)) + kEndClocks / resident;
+  const double multiplied = chunks * chunk;
+  double tile = multiplied + end;
+  if (shape.epilogue.residual) {
+    // It is copied while this tile is multiplied, or the one before it from its beginning to its end.
+    const double copied = chunks * intake + octets * kOctetBytes / kIntakeBytesPerClock;
+    const auto overlapped = [](double a, double b) { return std::max(a, b) + kOverlapLoss * std::min(a, b); };
+    tile = tiles.exchanges > 1 ? overlapped(tile, copied)
+                               : overlapped(multiplied, copied + kLatencyClocks / resident) + end;
+  }
   const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
   const double kept = tiles.keeps_panels != 0
                           ? chunks * static_cast<double>(panel_words(tiles.packing(shape), steps.most) * kWordBytes) /
                                 kIntakeBytesPerClock
                           : 0;
-  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * (of_block * (chunks * chunk + end) + kept), arch),
+  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * (of_block * tile + kept), arch),
                          .blocks = of_multiprocessor,
                          .resident = resident,
                          .waits = kConvolutionWaits,

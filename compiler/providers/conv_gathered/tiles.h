@@ -31,6 +31,7 @@ struct GatheredTiles {
   int carries = 0, sparse = 0;
   int octets = 1, set_blocks = 1;
   int keeps_panels = 0;  // of all chunks, for all tiles of a block
+  int exchanges = 1;     // tiles whose residuals are in shared memory at a time
 
   int threads() const { return row_warps * pixel_warps * split_warps * kWarpSize; }
   int group_rows() const { return warp_tiles * kTileRows; }
@@ -50,6 +51,7 @@ struct GatheredTiles {
     return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), tile_cols);
   }
   std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
+  std::int64_t exchange_bytes() const;
   std::int64_t chunks(const ConvShape& shape) const { return ceil_div(shape.channels_per_group(), chunk_channels); }
   Packing packing(const ConvShape& shape) const;
   std::int64_t shared_bytes(const ConvShape& shape, int step_limit) const;
