@@ -18,6 +18,7 @@ BURIN_DEVICE i32 warp_octets() { return warp_pixels(); }
 #include "compiler/providers/conv_gathered/steps.h"
 
 constexpr u32 kMaxSlots = 8;
+constexpr u32 kSchedulers = 4;  // of a multiprocessor, which have warps in turn
 constexpr u32 kOctetImages = 8;
 constexpr u32 kCarried = 0x80000000;
 
@@ -331,6 +332,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     empty = after(empty);
   }
   const u32 first_pixel = place_of(warp.pixel * warp_pixels());
+  const u32 copy_turn = burin_dev_thread() / kWarpThreads / kSchedulers % 2;
   u32 filled = buffers_start(), before = last_buffer;
   u32 exchange = exchanges_start(), other_exchange = exchanges_start() + (exchanges() - 1) * exchange_bytes();
   bool is_first = true;
@@ -342,18 +344,26 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
       burin_dev_copy_wait(ahead() - 1);
       burin_dev_barrier();
-      copy_next(copier, next, input, panels, empty, batch);
-      if (residual() && chunk == 0) {
-        if (is_first || exchanges() == 1) copy_residual(number, exchange, other, batch);
-        if (exchanges() == 2) copy_residual(number + set_blocks(), other_exchange, other, batch);
-      }
-      burin_dev_copy_commit();
-      empty = after(empty);
       const u32 panel = keeps_panels() ? kept_start() + chunk * panel_bytes() : filled + activation_bytes();
       const Patch patch = {filled + first_pixel, before + first_pixel};
-      multiply_steps(
-          panel, warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return column_in(patch, column); },
-          [](u32 pixel) BURIN_INLINED { return place_of(pixel); }, sums);
+      // Half of the warps copy while the others multiply.
+#pragma nounroll
+      for (u32 turn = 0; turn < 2; ++turn) {
+        if (turn == copy_turn) {
+          copy_next(copier, next, input, panels, empty, batch);
+          if (residual() && chunk == 0) {
+            if (is_first || exchanges() == 1) copy_residual(number, exchange, other, batch);
+            if (exchanges() == 2) copy_residual(number + set_blocks(), other_exchange, other, batch);
+          }
+          burin_dev_copy_commit();
+        } else {
+          multiply_steps(
+              panel, warp.row, warp.split, warp.lane,
+              [&](u32 column) BURIN_INLINED { return column_in(patch, column); },
+              [](u32 pixel) BURIN_INLINED { return place_of(pixel); }, sums);
+        }
+      }
+      empty = after(empty);
       before = filled;
       filled = after(filled);
     }

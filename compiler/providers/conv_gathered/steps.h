@@ -79,23 +79,48 @@ BURIN_DEVICE f32x4 sparse_product(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 
                                 : burin_dev_multiply_sparse_f16(a, b, sums, places, pair);
 }
 
-// column_at(word of a column): where its first octet lies; place_of(octet): where the warp's octet lies from there,
-// which is a constant.
+// Rows of a step are loaded so many octets before they are multiplied, those of the next step, too.
+constexpr u32 kRowsAhead = 2;
+BURIN_DEVICE u32 rows_ahead() { return static_cast<u32>(warp_octets()) < kRowsAhead ? warp_octets() : kRowsAhead; }
+struct Rows {
+  u32x4 of[kRowsAhead];
+};
 template <typename PlaceOf>
-BURIN_DEVICE void multiply(const Step& step, u32 column, PlaceOf place_of, Sums& sums) {
+BURIN_DEVICE Rows first_rows(u32 column, PlaceOf place_of) {
+  Rows rows;
+#pragma unroll
+  for (u32 i = 0; i < kRowsAhead; ++i) {
+    if (i < rows_ahead()) rows.of[i] = burin_dev_shared_load_rows(column, place_of(i));
+  }
+  return rows;
+}
+
+// column_at(word of a column): where its first octet lies; place_of(octet): where the warp's octet lies from there,
+// which is a constant. `rows`: the first of the step, and then those of the one behind it.
+template <typename PlaceOf>
+BURIN_DEVICE void multiply(const Step& step, u32 column, bool has_next, u32 next_column, PlaceOf place_of, Rows& rows,
+                           Sums& sums) {
 #pragma unroll
   for (u32 octet = 0; octet < kMaxOctets; ++octet) {
     if (octet >= static_cast<u32>(warp_octets())) continue;
-    const u32x4 rows = burin_dev_shared_load_rows(column, place_of(octet));
+    const u32x4 now = rows.of[0];
+    if (rows_ahead() == kRowsAhead) rows.of[0] = rows.of[1];
+    u32x4& last = rows.of[rows_ahead() - 1];
+    const u32 loaded = octet + rows_ahead();
+    if (loaded < static_cast<u32>(warp_octets())) {
+      last = burin_dev_shared_load_rows(column, place_of(loaded));
+    } else if (has_next) {
+      last = burin_dev_shared_load_rows(next_column, place_of(loaded - warp_octets()));
+    }
 #pragma unroll
     for (u32 tile = 0; tile < kMaxTiles; ++tile) {
       if (tile >= static_cast<u32>(warp_tiles())) continue;
       f32x4& sum = sums.of[tile][octet];
       if (sparse()) {
-        sum = sparse_product(step.weights[tile], rows, sum, step.places[tile / 2], tile % 2);
+        sum = sparse_product(step.weights[tile], now, sum, step.places[tile / 2], tile % 2);
       } else {
-        sum = product(step.weights[2 * tile], rows[0], rows[1], sum);
-        sum = product(step.weights[2 * tile + 1], rows[2], rows[3], sum);
+        sum = product(step.weights[2 * tile], now[0], now[1], sum);
+        sum = product(step.weights[2 * tile + 1], now[2], now[3], sum);
       }
     }
   }
@@ -112,13 +137,17 @@ BURIN_DEVICE void multiply_steps(u32 panel, u32 row_warp, u32 split, u32 lane, C
   u32 place = panel + steps_offset() + (row_warp * step_limit() + number) * step_bytes();
   Step step;
   load_step(place, lane, step);
+  u32 column = column_at(step.column);
+  Rows rows = first_rows(column, place_of);
 #pragma nounroll
   for (number += split_warps(); number < steps; number += split_warps()) {
     place += split_warps() * step_bytes();
     Step next;
     load_step(place, lane, next);
-    multiply(step, column_at(step.column), place_of, sums);
+    const u32 next_column = column_at(next.column);
+    multiply(step, column, true, next_column, place_of, rows, sums);
     step = next;
+    column = next_column;
   }
-  multiply(step, column_at(step.column), place_of, sums);
+  multiply(step, column, false, 0, place_of, rows, sums);
 }
