@@ -85,6 +85,9 @@ CompileResult compile_network(Network imported, const CompileOptions& asked,
   if (!result.stopped_early) manifest.programs = finish_programs(jobs, made.kernels, network);
   for (std::optional<PackagedKernel>& kernel : made.kernels) {
     if (!kernel) continue;
+    if (const auto kept = options.kept.find(kernel->kernel.op); kept != options.kept.end()) {
+      kernel->kernel.kept_in_fp32 = kept->second;
+    }
     if (!kernel->edited_module.empty()) result.edited_modules[kernel->kernel.symbol] = kernel->edited_module;
     add_kernel(result.package, *std::move(kernel));
   }

@@ -18,6 +18,20 @@ namespace {
 
 constexpr std::string_view kPrefix = "conv_";
 
+// "fp16,conv1=fp32": what stands alone is for all.
+template <typename Choice, typename Read>
+LayerChoices<Choice> parse_choices(const std::string& text, LayerChoices<Choice> choices, Read read) {
+  for (const std::string_view item : split(text, ',')) {
+    const std::size_t equals = item.rfind('=');  // names of layers may have one
+    if (equals == std::string_view::npos) {
+      choices.all = read(item);
+    } else {
+      choices.of_layers[std::string(item.substr(0, equals))] = read(item.substr(equals + 1));
+    }
+  }
+  return choices;
+}
+
 std::string template_of(std::string_view kind, const std::string& option) {
   if (kind == kAutoKind) return std::string(kind);
   const std::vector<std::string> known = kernel_kind_names();
@@ -36,14 +50,19 @@ bool none_is_baked(const Network& network, const KernelKinds& kinds) {
   return std::ranges::all_of(network.layers, other) && !network.layers.empty();
 }
 
-void check_kinds(const Network& network, const CompileOptions& options) {
-  const KernelKinds& kinds = options.kernels;
-  for (const auto& [name, kind] : kinds.of_layers) {
+// A choice of a single layer needs that layer.
+template <typename Choice>
+void check_names(const std::string& option, const Network& network, const LayerChoices<Choice>& choices) {
+  for (const auto& [name, choice] : choices.of_layers) {
     if (std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end()) continue;
     std::vector<std::string> names;
     for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
-    fail(ErrorKind::usage, "--kernels: {} has no convolution '{}'{}", network.source, name, did_you_mean(name, names));
+    fail(ErrorKind::usage, "{}: {} has no convolution '{}'{}", option, network.source, name, did_you_mean(name, names));
   }
+}
+
+void check_kinds(const Network& network, const CompileOptions& options) {
+  const KernelKinds& kinds = options.kernels;
   if (!none_is_baked(network, kinds)) return;
   // Of the others three kinds know halves.
   const auto knows_halves = [&](const ConvLayer& layer) {
@@ -54,11 +73,13 @@ void check_kinds(const Network& network, const CompileOptions& options) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
          option);
   };
-  if (is_half(options.precision) && !std::ranges::any_of(network.layers, knows_halves)) {
+  const auto in_halves = [&](const ConvLayer& layer) { return is_half(options.precisions.of(layer.name)); };
+  const auto half = std::ranges::find_if(network.layers, in_halves);
+  if (half != network.layers.end() && !std::ranges::any_of(network.layers, knows_halves)) {
     fail(ErrorKind::usage,
          "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered and depthwise "
          "ones do",
-         to_string(options.precision));
+         to_string(options.precisions.of(half->name)));
   }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
@@ -86,11 +107,6 @@ void check_reentry(const Network& network, const CompileOptions& options) {
 
 }  // namespace
 
-const std::string& KernelKinds::of(const std::string& layer) const {
-  const auto found = of_layers.find(layer);
-  return found == of_layers.end() ? all : found->second;
-}
-
 std::vector<std::string> kernel_kind_names() {
   std::vector<std::string> names;
   for (const Provider* provider : providers()) {
@@ -100,26 +116,49 @@ std::vector<std::string> kernel_kind_names() {
 }
 
 KernelKinds parse_kernel_kinds(const std::string& text) {
-  KernelKinds kinds;
-  for (const std::string_view item : split(text, ',')) {
-    const std::size_t equals = item.rfind('=');  // names of layers may have one
-    if (equals == std::string_view::npos) {
-      kinds.all = template_of(item, text);
-    } else {
-      kinds.of_layers[std::string(item.substr(0, equals))] = template_of(item.substr(equals + 1), text);
+  return parse_choices(text, KernelKinds{std::string(kAutoKind)},
+                       [&](std::string_view kind) { return template_of(kind, text); });
+}
+
+AskedPrecisions parse_precisions(const std::string& text) {
+  const auto read = [&](std::string_view name) -> std::optional<Precision> {
+    if (name == kAutoPrecision) return std::nullopt;
+    const std::optional<Precision> known = parse_enum<Precision>(name);
+    if (!known) {
+      fail(ErrorKind::unsupported, "--precision {}: known are {}, {}", text, known_names<Precision>(), kAutoPrecision);
     }
+    return known;
+  };
+  return parse_choices(text, AskedPrecisions{Precision::fp32}, read);
+}
+
+bool leaves_open(const AskedPrecisions& asked) {
+  return asked.any([](const std::optional<Precision>& precision) { return !precision; });
+}
+
+LayerPrecisions unmeasured(const AskedPrecisions& asked) {
+  LayerPrecisions precisions{asked.all.value_or(Precision::fp16)};
+  for (const auto& [layer, precision] : asked.of_layers) {
+    precisions.of_layers[layer] = precision.value_or(Precision::fp16);
   }
-  return kinds;
+  return precisions;
+}
+
+void check_layout(const CompileOptions& options) {
+  if (!options.layout || options.from_file) return;
+  const auto fits = [&](Precision precision) { return can_ask_for(*options.layout, precision); };
+  if (options.precisions.any(fits)) return;
+  fail(ErrorKind::usage, "--layout {} with --precision {}: {}", to_string(*options.layout),
+       to_string(options.precisions.all), kWhatLiesWhere);
 }
 
 void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
+  check_names("--kernels", network, options.kernels);
+  check_names("--precision", network, options.precisions);
   check_kinds(network, options);
-  if (options.layout && !options.from_file && !can_ask_for(*options.layout, options.precision)) {
-    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", to_string(*options.layout),
-         to_string(options.precision), kWhatLiesWhere);
-  }
+  check_layout(options);
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);
   if (options.batches.empty()) fail(ErrorKind::usage, "--batch names no batch size");

@@ -1,6 +1,7 @@
 // What a compilation is asked for.
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -24,21 +25,47 @@ inline constexpr const char* kStageNames[] = {"layer", "pattern", "plan", "templ
 
 inline constexpr std::string_view kAutoKind = "auto";  // whatever is predicted to be fastest
 
-// Which providers may make the kernels of which convolutions: those whose names begin with conv_
-// (compiler/providers/providers.def).
-struct KernelKinds {
-  // kAutoKind, or the name of a provider. What it cannot compute is baked all the same.
-  std::string all = std::string(kAutoKind);
-  std::map<std::string, std::string> of_layers;  // by name; here a provider that cannot is an error
+// What holds for all convolutions, but for those that have a choice of their own.
+template <typename Choice>
+struct LayerChoices {
+  Choice all = {};
+  std::map<std::string, Choice> of_layers = {};  // by name
 
-  const std::string& of(const std::string& layer) const;
+  const Choice& of(const std::string& layer) const {
+    const auto found = of_layers.find(layer);
+    return found == of_layers.end() ? all : found->second;
+  }
+  // Whether one that is made for all, or for some layer, is such a one.
+  template <typename Is>
+  bool any(Is is) const {
+    return is(all) || std::ranges::any_of(of_layers, [&](const auto& entry) { return is(entry.second); });
+  }
+  bool operator==(const LayerChoices&) const = default;
 };
+
+// Which providers may make the kernels of which convolutions: those whose names begin with conv_
+// (compiler/providers/providers.def). kAutoKind, or the name of a provider. What it cannot compute is baked all the
+// same; of a layer with a choice of its own that is an error.
+using KernelKinds = LayerChoices<std::string>;
+// What convolutions compute with.
+using LayerPrecisions = LayerChoices<Precision>;
 
 // Names of providers without "conv_": "baked", then those with the weights as data.
 std::vector<std::string> kernel_kind_names();
 
 // "baked", "auto,conv1=dense": a kind for all, kinds for layers. Throws Error(usage).
 KernelKinds parse_kernel_kinds(const std::string& text);
+
+// What --precision says. Nothing: `auto`, FP16 unless calibration (compiler/calibrate) finds reason for FP32.
+using AskedPrecisions = LayerChoices<std::optional<Precision>>;
+inline constexpr std::string_view kAutoPrecision = "auto";
+
+// "fp16", "auto", "fp16,conv1=fp32". Throws Error(unsupported) for a precision that is not known.
+AskedPrecisions parse_precisions(const std::string& text);
+// Whether the precision of some convolution is left open.
+bool leaves_open(const AskedPrecisions& asked);
+// What convolutions compute with before anything was measured.
+LayerPrecisions unmeasured(const AskedPrecisions& asked);
 
 // A candidate that was chosen by measurement (compiler/tune/), and what was measured.
 struct TunedKernel {
@@ -52,7 +79,8 @@ struct CompileOptions {
   std::vector<std::string> archs = {"sm_90"};  // cubins for each; PTX for the lowest
   std::vector<std::string> cubin_archs;        // cubins for these alone; empty: for all
   std::vector<int> batches = {1};
-  Precision precision = Precision::fp32;  // a plan in from_file has its own
+  LayerPrecisions precisions;               // a plan in from_file has its own
+  std::map<std::string, std::string> kept;  // convolutions that calibration keeps in FP32: why
   // All layers' inputs, outputs and residuals have it. Nothing: what the plan in from_file says, else nchw; with the
   // half precisions it is n2chw, or can be n8chw.
   std::optional<TensorLayout> layout;
@@ -64,17 +92,20 @@ struct CompileOptions {
   // --plan: what is not left to the provider of `kernels` for all convolutions; where that is kAutoKind, they are
   // baked.
   std::string plan;
-  std::optional<std::string> from_file;           // an edited plan (.txt), module (.ll) or PTX (.ptx)
-  std::string from_op;                            // the operator whose kernel it is of; empty: of the only one
-  std::vector<TunedKernel> tuned;                 // what was measured
-  KernelKinds kernels;                            // which providers may make the kernels of which convolutions
-  ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
-  const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
-  int jobs = 0;                                   // threads; 0: as many as there are processors
-  bool keep_ptx = true;                           // also of kernels with machine code for all architectures
+  std::optional<std::string> from_file;            // an edited plan (.txt), module (.ll) or PTX (.ptx)
+  std::string from_op;                             // the operator whose kernel it is of; empty: of the only one
+  std::vector<TunedKernel> tuned;                  // what was measured
+  KernelKinds kernels = {std::string(kAutoKind)};  // which providers may make the kernels of which convolutions
+  ElementType linear_storage = ElementType::f32;   // of fully connected layers' weights, f32 or f16
+  const KernelCache* cache = nullptr;              // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                                    // threads; 0: as many as there are processors
+  bool keep_ptx = true;                            // also of kernels with machine code for all architectures
 
   bool makes_package() const { return !stop_after || *stop_after == *std::rbegin(kStageNames); }
 };
+
+// Throws Error(usage) where no layer's tensors can lie in the layout that is asked for.
+void check_layout(const CompileOptions& options);
 
 // Throws Error(usage) or Error(unsupported) for options that contradict each other or the network, before any work has
 // begun.

@@ -33,9 +33,18 @@ KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place
 }
 
 // What tensors in full precision are multiplied as. (FP16x2 adds up in halves, which only baked code does.)
-ElementType factors_of(const KernelTensor& output, const CompileOptions& options) {
-  const bool may_round = adds_halves_in_fp32(options.precision) && output.element == ElementType::f32;
-  return may_round ? element_of(options.precision) : ElementType::f32;
+ElementType factors_of(const KernelTensor& output, Precision precision) {
+  const bool may_round = adds_halves_in_fp32(precision) && output.element == ElementType::f32;
+  return may_round ? element_of(precision) : ElementType::f32;
+}
+
+// What the options ask of the convolution, whose tensors are known.
+void set_convolution(Task& task, const ConvLayer& layer, const CompileOptions& options) {
+  const Precision precision = options.precisions.of(layer.name);
+  task.layer = &layer;
+  task.precision = task.writes.element == ElementType::f32 ? Precision::fp32 : precision;
+  task.factors = factors_of(task.writes, precision);
+  task.activity_maps = options.skip_dead_tiles;
 }
 
 }  // namespace
@@ -54,19 +63,15 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
     for (const int input : task.op->inputs) task.inputs.push_back(shape(input));
     task.output = shape(task.op->output);
     task.description = describe(network, *task.op);
-    if (const auto* convolution = task.get<Convolution>()) {
-      task.layer = &network.layers[static_cast<std::size_t>(convolution->layer)];
-      const bool halves = buffer(step.writes).format.element != ElementType::f32;
-      task.precision = halves ? options.precision : Precision::fp32;
-      task.activity_maps = options.skip_dead_tiles;
-    }
   }
   for (std::size_t i = 0; i < step.reads.size(); ++i) {
     const TensorRole role = i == 0 ? TensorRole::input : TensorRole::residual;
     task.reads.push_back(tensor_at(role, buffer(step.reads[i]), step.reads[i], task.inputs[i]));
   }
   task.writes = tensor_at(TensorRole::output, buffer(step.writes), step.writes, task.output);
-  if (task.layer != nullptr) task.factors = factors_of(task.writes, options);
+  if (const auto* convolution = task.get<Convolution>()) {
+    set_convolution(task, network.layers[static_cast<std::size_t>(convolution->layer)], options);
+  }
   return task;
 }
 
@@ -88,24 +93,21 @@ Task task_alone(const Operator& op, const ConvLayer* layer, const std::vector<st
     task.reads.push_back(whole_tensor(TensorRole::residual, inputs[1], written.element, written.layout));
   }
   task.writes = whole_tensor(TensorRole::output, output, written.element, written.layout);
-  if (layer == nullptr) return task;
-  task.layer = layer;
-  task.precision = written.element == ElementType::f32 ? Precision::fp32 : options.precision;
-  task.activity_maps = options.skip_dead_tiles;
-  task.factors = factors_of(task.writes, options);
+  if (layer != nullptr) set_convolution(task, *layer, options);
   return task;
 }
 
 }  // namespace
 
-TensorFormat asked_format(const CompileOptions& options, const std::optional<TensorLayout>& layout) {
+TensorFormat asked_format(Precision precision, const std::optional<TensorLayout>& layout) {
   if (layout == TensorLayout::nchw) return {};
-  return format_of(options.precision, layout.value_or(TensorLayout::nchw));
+  return format_of(precision, layout.value_or(TensorLayout::nchw));
 }
 
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options) {
-  const TensorFormat input = asked_format(options, options.layout);
-  const TensorFormat output = asked_format(options, options.output_layout ? options.output_layout : options.layout);
+  const Precision precision = options.precisions.of(layer.name);
+  const TensorFormat input = asked_format(precision, options.layout);
+  const TensorFormat output = asked_format(precision, options.output_layout ? options.output_layout : options.layout);
   const ConvShape& shape = layer.shape;
   std::vector<std::vector<std::int64_t>> inputs = {{shape.in_channels, shape.in_h, shape.in_w}};
   if (shape.epilogue.residual) inputs.push_back({shape.out_channels, shape.conv_h(), shape.conv_w()});

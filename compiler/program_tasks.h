@@ -15,7 +15,7 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
 
 // What tensors of convolutions are in. A layout that half tensors cannot lie in is one of FP32 tensors, which are then
 // multiplied in halves.
-TensorFormat asked_format(const CompileOptions& options, const std::optional<TensorLayout>& layout);
+TensorFormat asked_format(Precision precision, const std::optional<TensorLayout>& layout);
 
 // A convolution whose tensors have memory of their own, in the formats that the options ask for. `op` is a convolution;
 // it and the layer must outlive the task.

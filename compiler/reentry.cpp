@@ -129,14 +129,12 @@ CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
   }
   const std::string name = in_file(reentry.plan_path, [&] { return template_of(reentry.plan); });
   const auto is_another = [&](const std::string& kind) { return kind != kAutoKind && kind != name; };
-  const auto& of_layers = options.kernels.of_layers;
-  if (is_another(options.kernels.all) ||
-      std::ranges::any_of(of_layers, [&](const auto& entry) { return is_another(entry.second); })) {
+  if (options.kernels.any(is_another)) {
     fail(ErrorKind::usage, "--kernels has no effect here: {}, and is for {}", brings, printable(name));
   }
   if (name != kBakedProvider) {
     // The plans of templates say nothing of these, and are of FP32 tensors in nchw.
-    if (options.precision != Precision::fp32 || options.layout.value_or(TensorLayout::nchw) != TensorLayout::nchw ||
+    if (options.precisions.any(is_half) || options.layout.value_or(TensorLayout::nchw) != TensorLayout::nchw ||
         options.skip_dead_tiles) {
       fail(ErrorKind::usage, "--from {}: a plan of {} is of FP32 tensors in nchw, without activity maps", reentry.path,
            printable(name));
@@ -144,10 +142,12 @@ CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
     return options;
   }
   const BakedPlan plan = in_file(reentry.plan_path, [&] { return parse_baked_plan(reentry.plan); });
-  if (options.precision != Precision::fp32 && options.precision != plan.precision) {
+  for (const Precision precision : kPrecisions) {
+    if (!is_half(precision) || precision == plan.precision) continue;
+    if (!options.precisions.any([&](Precision asked) { return asked == precision; })) continue;
     fail(ErrorKind::usage,
          "--precision {}: the plan for '{}' computes in {}; leave --precision out, or make a new plan",
-         to_string(options.precision), reentry.path, to_string(plan.precision));
+         to_string(precision), reentry.path, to_string(plan.precision));
   }
   if (options.layout && (plan.input_layout != *options.layout || plan.output_layout != *options.layout)) {
     fail(ErrorKind::usage,
@@ -161,7 +161,7 @@ CompileOptions with_reentry(CompileOptions options, const Reentry& reentry) {
          "'marks: yes' give it some",
          reentry.path, plan.tile.rows, plan.tile.cols);
   }
-  options.precision = plan.precision;
+  options.precisions = {plan.precision};
   options.layout = plan.input_layout;
   options.output_layout = plan.output_layout;
   options.skip_dead_tiles = plan.uses_activity();

@@ -74,14 +74,22 @@ class BURIN_COMPILER_API Model {
 
 // ---- compiling
 
+// Images of one input of the model, in NCHW, one behind the other.
+struct CalibrationInput {
+  std::string input;  // its name; of single layers "conv1.input" and "conv1.residual"
+  std::vector<float> values;
+};
+
 struct CompileSettings {
   std::vector<std::string> archs = {"sm_90"};
   std::vector<int> batches = {1};
-  std::string precision = "fp32";
-  std::optional<std::string> layout;    // nothing: what the precision has by default
-  std::string kernels = "auto";         // as --kernels
-  std::string plan;                     // as --plan
-  std::string linear_storage = "fp32";  // as --linear-storage
+  std::string precision = "fp32";             // as --precision
+  std::vector<CalibrationInput> calibration;  // as --calibrate, for every input; empty: random ones, if any are needed
+  std::optional<double> max_error;            // as --max-error
+  std::optional<std::string> layout;          // nothing: what the precision has by default
+  std::string kernels = "auto";               // as --kernels
+  std::string plan;                           // as --plan
+  std::string linear_storage = "fp32";        // as --linear-storage
   bool skip_dead_tiles = false;
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none

@@ -115,9 +115,9 @@ std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) 
 
 constexpr int kLeastImages = 5;  // of tensors in which eight lie side by side: else most of them would be filling
 
-// Whether a network's tensors follow from the batch size.
-bool has_free_layout(const CompileOptions& options) {
-  return adds_halves_in_fp32(options.precision) && !options.layout;
+// Whether a layer's tensors in a network follow from the batch size.
+bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
+  return adds_halves_in_fp32(options.precisions.of(layer.name)) && !options.layout;
 }
 
 // Follows the precision and the layouts, or where `is_free` the batch size; where nobody may compute so, a provider
@@ -151,9 +151,11 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   const std::string& kind = asked.kernels.of(layer.name);
   CompileOptions options = asked;
   const bool are_few = std::ranges::all_of(options.batches, [](int batch) { return batch < kLeastImages; });
-  if (has_free_layout(options) && are_few && kind == kAutoKind) options.layout = TensorLayout::nchw;
+  if (has_free_layout(layer, options) && are_few && kind == kAutoKind) options.layout = TensorLayout::nchw;
   // Kernels pool in FP32, store nchw then, and know no activity map of what they pooled.
-  const bool plain = asked_format(options, options.output_layout ? options.output_layout : options.layout).is_plain();
+  const bool plain =
+      asked_format(options.precisions.of(layer.name), options.output_layout ? options.output_layout : options.layout)
+          .is_plain();
   if (!plain || options.skip_dead_tiles) return true;
   if (kind == kBakedProvider) return false;
   ConvLayer pooled = layer;
@@ -223,13 +225,14 @@ GraphChoices graph_choices(const CompileOptions& options) {
 }
 
 Network in_formats(Network network, const CompileOptions& options, int batch) {
-  const bool plain = options.precision == Precision::fp32 &&
+  const bool plain = !options.precisions.any(is_half) &&
                      options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
                      options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
   if (plain) return network;
-  const bool is_free = has_free_layout(options) && !network.separate;
+  const bool separate = network.separate;
   return assign_formats(std::move(network),
                         [&](const Operator& op, const ConvLayer& layer) {
+                          const bool is_free = has_free_layout(layer, options) && !separate;
                           return formats_for(op, layer, options, batch, is_free);
                         })
       .network;

@@ -11,7 +11,9 @@
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
+#include "compiler/cli/npy_tensor.h"
 #include "compiler/cli/table.h"
+#include "compiler/cli/tensor_files.h"
 #include "compiler/cli/tuning_report.h"
 #include "compiler/compile.h"
 #include "compiler/execute/edited_kernel.h"
@@ -39,6 +41,7 @@ struct CompileArguments {
   std::string input;
   std::optional<std::string> output;
   std::optional<std::string> archs, layout;
+  std::vector<std::string> calibrate;
   std::string batches = "1";
   bool no_ptx = false;
   bool no_verify = false;
@@ -123,7 +126,7 @@ void check_effects(const CompileArguments& arguments) {
                  fmt::format("--stop-after {} writes no package", stop));
   }
   if (stop == "layer" || stop == "pattern") {
-    refuse_given(command, {"--plan", "--kernels", "--linear-storage"},
+    refuse_given(command, {"--plan", "--kernels", "--linear-storage", "--calibrate", "--max-error"},
                  fmt::format("--stop-after {} ends before there is a plan", stop));
   }
   if (!options.from_file) refuse_given(command, {"--no-verify"}, "it is for --from, and nothing was edited");
@@ -162,6 +165,14 @@ void check_tuning(const CompileArguments& arguments) {
   if (stop == "layer" || stop == "pattern") {
     fail(ErrorKind::usage, "--tune chooses plans, and --stop-after {} ends before there are any", *stop);
   }
+}
+
+// The plan of the only kernel says in what it computes.
+void check_open_precision(const CompileArguments& arguments, const CompileOptions& options) {
+  if (!options.from_file || !options.from_op.empty()) return;
+  if (!leaves_open(parse_precisions(arguments.settings.precision))) return;
+  fail(ErrorKind::usage, "--precision {} has no effect here: --from {} is of the only kernel, and has a precision",
+       arguments.settings.precision, *options.from_file);
 }
 
 void check_tuned_layers(const CompileArguments& arguments, const Network& network) {
@@ -277,6 +288,27 @@ std::string cache_folder(const CacheArguments& arguments) {
   return folder.string();
 }
 
+// What --calibrate gives, for each input of the network, or of each of its layers.
+std::vector<CalibrationInput> read_calibration(const std::vector<std::string>& given, const Network& network) {
+  if (given.empty()) return {};
+  std::vector<std::string> names;
+  for (const int input : network.inputs) names.push_back(network.tensors[static_cast<std::size_t>(input)].name);
+  const std::vector<std::string> files = files_of({"--calibrate", "input"}, given, names, network.source);
+  std::vector<CalibrationInput> inputs;
+  int images = 0;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    NpyTensor tensor = read_npy(files[i]);
+    const std::vector<std::int64_t>& shape = network.tensors[static_cast<std::size_t>(network.inputs[i])].shape;
+    const int held = images_of(tensor, files[i], fmt::format("the input '{}'", names[i]), shape);
+    if (i > 0 && held != images) {
+      fail(ErrorKind::bad_input, "{}: holds {} images, but {} holds {}", files[i], held, files[0], images);
+    }
+    images = held;
+    inputs.push_back({names[i], std::move(tensor.values)});
+  }
+  return inputs;
+}
+
 CompileSettings settings_of(const CompileArguments& arguments) {
   CompileSettings settings = arguments.settings;
   if (arguments.archs) settings.archs = resolve_archs(*arguments.archs);
@@ -291,9 +323,15 @@ CompileSettings settings_of(const CompileArguments& arguments) {
 }
 
 CompileResult compile_with_progress(Network network, const CompileOptions& options, const CompileSettings& settings) {
-  std::optional<ProgressBar> tuning, compiling;
+  std::optional<ProgressBar> calibrating, tuning, compiling;
   const PipelineWatch watch = {
+      [&](const CalibrateProgress& state) {
+        if (!calibrating) calibrating.emplace("calibrating");
+        calibrating->update(state.done, state.total, state.what);
+        calibrating->finished(fmt::format("{} ({} of at most {})", state.what, state.done, state.total));
+      },
       [&](const TuneProgress& state) {
+        calibrating.reset();
         if (!tuning) tuning.emplace("tuning");
         std::string what = fmt::format("{} b{}, plan {}/{}", state.layer, state.batch, state.plans_done, state.plans);
         if (state.best_us > 0) what += fmt::format(", best {} us", microseconds_text(state.best_us));
@@ -301,6 +339,7 @@ CompileResult compile_with_progress(Network network, const CompileOptions& optio
         tuning->finished(what);
       },
       [&](const CompileProgress& state) {
+        calibrating.reset();
         tuning.reset();
         if (!compiling) compiling.emplace("compiling");
         compiling->update(state.done, state.total, state.what, state.work_done);
@@ -325,7 +364,10 @@ int compile(const CompileArguments& arguments) {
   Network network = arguments.import.import(arguments.input);
   if (!arguments.archs) options.archs = default_archs();
   if (options.from_file) parse_from(options, network);
+  check_open_precision(arguments, options);
   check_options(network, options);
+  settings.calibration = read_calibration(arguments.calibrate, network);
+  check_calibration(settings);
   check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
@@ -377,9 +419,21 @@ void add_compile_command(CLI::App& app, Action& action) {
              fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
                          "most work comes first",
                          kDefaultTuningMinutes));
-  add_option(*command, "--precision NAME", arguments->settings.precision,
+  add_option(*command, "--precision LIST", arguments->settings.precision,
              "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
-             "sums go over to FP32 every so many terms");
+             "sums go over to FP32 every so many terms; auto: fp16, and FP32 where --max-error asks for it; or "
+             "NAME=PRECISION for one layer");
+  add_option(*command, "--max-error E", arguments->settings.max_error,
+             fmt::format("With --precision auto: how far half precision may move the outputs, as a share of their "
+                         "size (default {:g})",
+                         kDefaultMaxError));
+  command
+      ->add_option("--calibrate", arguments->calibrate,
+                   "Inputs that half precision is measured on, [N,C,H,W] as .npy; NAME=FILE for each of several "
+                   "(default with --precision auto: random ones)")
+      ->type_name("[NAME=]FILE")
+      ->expected(1)
+      ->take_all();
   add_option(*command, "--layout NAME", arguments->layout,
              "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
              "half tensors: n2chw (2 images side by side; default), n8chw (8)");

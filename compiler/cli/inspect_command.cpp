@@ -2,8 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <iterator>
+#include <map>
+#include <set>
 
 #include "compiler/choose/choose.h"
 #include "compiler/cli/arguments.h"
@@ -147,6 +148,7 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
                                   {"dead_outputs", kernel.layer->dead_outputs},
                                   {"provider", kernel.provider},
                                   {"precision", kernel.precision},
+                                  {"kept_in_fp32", kernel.kept_in_fp32},
                                   {"plan", kernel.plan_short},
                                   {"input_layout", to_string(kernel.form.input().layout)},
                                   {"output_layout", to_string(kernel.form.output().layout)},
@@ -156,6 +158,16 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
                                   {"arch", row.code.arch}};
   add_sizes(entry, row);
   return entry;
+}
+
+// Which layers calibration has kept in FP32, each once.
+void print_kept(const std::vector<InspectRow>& rows) {
+  Table table({"kept in fp32", "because"});
+  std::set<std::string> told;
+  for (const auto& [kernel, code] : rows) {
+    if (!kernel.kept_in_fp32.empty() && told.insert(kernel.op).second) table.add({kernel.op, kernel.kept_in_fp32});
+  }
+  if (!told.empty()) print_data("\n" + table.print());
 }
 
 void print_tuning(const std::vector<InspectRow>& rows) {
@@ -265,9 +277,14 @@ int inspect(const InspectArguments& arguments) {
     refuse_given(*arguments.command, {"--tuning"},
                  fmt::format("{} is no package, and only compile --tune measures plans", arguments.input));
     CompileOptions options;
-    const TensorChoice tensors = parse_tensor_choice(arguments.precision, arguments.layout);
-    options.precision = tensors.precision;
-    options.layout = tensors.layout;
+    const AskedPrecisions asked = parse_precisions(arguments.precision);
+    if (leaves_open(asked)) {
+      fail(ErrorKind::usage, "--precision {}: only compile measures what half precision costs; name a precision",
+           arguments.precision);
+    }
+    options.precisions = unmeasured(asked);
+    if (arguments.layout) options.layout = parse_layout(*arguments.layout);
+    check_layout(options);
     if (arguments.arch) options.archs = {*arguments.arch};
     check_arch(options.archs.front());
     options.batches = parse_batches(arguments.batches);
@@ -311,6 +328,7 @@ int inspect(const InspectArguments& arguments) {
     for (const Program& program : programs) print_data(print(program) + "\n");
     if (whole) print_data(print_network(package.manifest, arguments.arch, arguments.memory) + "\n");
     if (!rows.empty()) print_data(print_table(rows));
+    print_kept(rows);
     if (arguments.tuning) print_tuning(rows);
   }
   return 0;
@@ -326,7 +344,8 @@ void add_inspect_command(CLI::App& app, Action& action) {
   add_option(*command, "--arch NAME", arguments->arch,
              "Weights: plan for this; package: show this cubin (default sm_90, first)");
   add_option(*command, "--batch LIST", arguments->batches, "Weights: batch sizes to plan for (default 1)");
-  add_option(*command, "--precision NAME", arguments->precision, "Weights: precision to plan for (default fp32)");
+  add_option(*command, "--precision LIST", arguments->precision,
+             "Weights: precision to plan for (default fp32); NAME=PRECISION for one layer");
   add_option(*command, "--layout NAME", arguments->layout,
              "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8chw");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");

@@ -10,6 +10,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
 #include "compiler/cli/npy_tensor.h"
+#include "compiler/cli/tensor_files.h"
 #include "compiler/execute/executor.h"
 #include "compiler/import/names.h"
 #include "compiler/import/weights_tensor.h"
@@ -64,41 +65,10 @@ std::vector<Argument> arguments_of(const Program& program, BufferHome home) {
   return arguments;
 }
 
-// NAME=FILE where NAME is not the input's: FILE is there, and there is no file of the whole name.
-bool is_misnamed(const std::string& option, const std::string& text) {
-  const std::size_t equals = text.find('=');
-  return option == "--input" && equals != std::string::npos && !std::filesystem::exists(text) &&
-         std::filesystem::exists(text.substr(equals + 1));
-}
-
-// The file of each argument, in their order. `what` is "the network" or "layer 'conv1'".
-std::vector<std::string> files_of(const std::string& option, const std::vector<std::string>& given,
-                                  const std::vector<Argument>& arguments, const std::string& what) {
-  std::vector<std::string> names, files(arguments.size());
+std::vector<std::string> names_of(const std::vector<Argument>& arguments) {
+  std::vector<std::string> names;
   for (const Argument& argument : arguments) names.push_back(argument.name);
-  for (const std::string& text : given) {
-    // Names may hold a '=' themselves, and so may files.
-    const auto is_named = [&](const std::string& name) { return text.starts_with(name + "="); };
-    const auto found = std::ranges::find_if(names, is_named);
-    const auto index = static_cast<std::size_t>(found - names.begin());
-    if (found == names.end() && names.size() == 1 && given.size() == 1 && !is_misnamed(option, text)) {
-      files.front() = text;
-    } else if (found == names.end()) {
-      const std::string name = text.substr(0, text.find('='));
-      fail(ErrorKind::usage, "{} {}: {} has no {} '{}'{}; give NAME=FILE for each of {}", option, text, what,
-           option.substr(2), name, did_you_mean(name, names), listed(nearest_first(name, names)));
-    } else if (!files[index].empty()) {
-      fail(ErrorKind::usage, "{} {}: '{}' is given twice", option, text, names[index]);
-    } else {
-      files[index] = text.substr(names[index].size() + 1);
-    }
-  }
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (!files[i].empty()) continue;
-    fail(ErrorKind::usage, "no file is given for the {} '{}' of {}: {} {}", option.substr(2), names[i], what, option,
-         names.size() == 1 ? "FILE" : names[i] + "=FILE");
-  }
-  return files;
+  return names;
 }
 
 // Values that the program's tensors cannot hold.
@@ -159,8 +129,9 @@ int run(const RunArguments& arguments) {
       holds_layers(package.manifest) ? fmt::format("layer '{}'", program.name) : std::string("the network");
   const std::vector<Argument> inputs = arguments_of(program, BufferHome::input),
                               outputs = arguments_of(program, BufferHome::output);
-  const std::vector<std::string> input_files = files_of("--input", arguments.inputs, inputs, what);
-  const std::vector<std::string> output_files = files_of("--output", arguments.outputs, outputs, what);
+  const std::vector<std::string> input_files = files_of({"--input", "input"}, arguments.inputs, names_of(inputs), what);
+  const std::vector<std::string> output_files =
+      files_of({"--output", "output"}, arguments.outputs, names_of(outputs), what);
   check_output_files("--output", output_files, {arguments.package});
   const GivenInputs given = read_inputs(programs, inputs, input_files, what);
   const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);

@@ -93,6 +93,9 @@ Compiled compile(const Model& model, const CompileSettings& settings, const Comp
     if (watch && !watch(state)) throw Cancelled();
   };
   const PipelineWatch pipeline = {
+      [&](const CalibrateProgress& state) {
+        tell({fmt::format("calibrated {}", state.what), state.done, state.total, 0});
+      },
       [&](const TuneProgress& state) {
         tell({fmt::format("tuned {} b{}", state.layer, state.batch), state.kernels_done, state.kernels, 0});
       },

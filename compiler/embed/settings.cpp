@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 #include <memory>
 
 #include "compiler/choose/choose.h"
@@ -36,24 +38,13 @@ TensorLayout parse_layout(const std::string& text) {
   return *parse_enum<TensorLayout>(text);
 }
 
-TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout) {
-  const std::optional<Precision> known = parse_enum<Precision>(precision);
-  if (!known) fail(ErrorKind::unsupported, "--precision {}: known are {}", precision, known_names<Precision>());
-  TensorChoice choice{*known, is_half(*known) ? TensorLayout::n2chw : TensorLayout::nchw};
-  if (!layout) return choice;
-  choice.layout = parse_layout(*layout);
-  if (!can_ask_for(choice.layout, *known)) {
-    fail(ErrorKind::usage, "--layout {} with --precision {}: {}", *layout, precision, kWhatLiesWhere);
-  }
-  return choice;
-}
-
 CompileOptions options_of(const CompileSettings& settings, CompileOptions others) {
   CompileOptions options = std::move(others);
   options.archs = settings.archs;
   options.batches = settings.batches;
   if (settings.layout) options.layout = parse_layout(*settings.layout);
-  options.precision = parse_tensor_choice(settings.precision, settings.layout).precision;
+  options.precisions = unmeasured(parse_precisions(settings.precision));
+  check_layout(options);
   options.kernels = parse_kernel_kinds(settings.kernels);
   options.keep_ptx = settings.ptx;
   options.linear_storage = parse_linear_storage(settings.linear_storage);
@@ -65,14 +56,42 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   return options;
 }
 
+void check_calibration(const CompileSettings& settings) {
+  const AskedPrecisions asked = parse_precisions(settings.precision);
+  if (settings.max_error) {
+    if (!leaves_open(asked)) {
+      fail(ErrorKind::usage, "--max-error has no effect here: it bounds the error of --precision auto, and not of {}",
+           settings.precision);
+    }
+    if (!std::isfinite(*settings.max_error) || *settings.max_error <= 0) {
+      fail(ErrorKind::usage, "--max-error {}: must be a finite number above 0", *settings.max_error);
+    }
+  }
+  if (!settings.calibration.empty() && !unmeasured(asked).any(is_half)) {
+    fail(ErrorKind::usage, "--calibrate has no effect here: it measures half precision, and --precision is {}",
+         settings.precision);
+  }
+}
+
 CompileResult run_pipeline(Network network, CompileOptions options, const CompileSettings& settings,
                            const PipelineWatch& watch) {
   std::vector<std::string> notes;
+  const AskedPrecisions asked = parse_precisions(settings.precision);
+  check_calibration(settings);
+  if (leaves_open(asked) || !settings.calibration.empty()) {
+    check_options(network, options);
+    const CalibrateOptions calibration{asked, settings.calibration, settings.max_error.value_or(kDefaultMaxError)};
+    Calibrated found = calibrate(prepare_graph(network, std::nullopt, graph_choices(options)), options, calibration,
+                                 watch.calibrating);
+    options.precisions = std::move(found.precisions);
+    options.kept = std::move(found.kept);
+    notes.push_back(std::move(found.note));
+  }
   if (settings.tune > 0) {
     TunedNetwork tuned = tune_on_gpu(prepare_graph(network, std::nullopt, graph_choices(options)), options,
                                      settings.tune, settings.tune_seconds, watch.tuning);
     options.tuned = std::move(tuned.kernels);
-    notes = std::move(tuned.notes);
+    std::ranges::move(tuned.notes, std::back_inserter(notes));
   }
   std::unique_ptr<KernelCache> cache;
   if (!settings.cache.empty()) cache = std::make_unique<KernelCache>(settings.cache, settings.cache_bytes);

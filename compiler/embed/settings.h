@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "compiler/burin/compiler.hpp"
+#include "compiler/calibrate/calibrate.h"
 #include "compiler/compile.h"
 #include "compiler/tune/tune.h"
-#include "ir/precision.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
@@ -20,23 +20,19 @@ void check_choice(const std::string& option, const std::string& value, const std
 // One of known_names<TensorLayout>(), of --layout.
 TensorLayout parse_layout(const std::string& text);
 
-// What --precision says, and --layout where it is given: half tensors lie in n2chw or n8chw, and nothing else does.
-// Throws Error(unsupported) for a precision that is not known.
-struct TensorChoice {
-  Precision precision = Precision::fp32;
-  TensorLayout layout = TensorLayout::nchw;
-};
-TensorChoice parse_tensor_choice(const std::string& precision, const std::optional<std::string>& layout);
-
 // All but what a cache and tuning add; `others`: what no setting says. Throws Error for a text that means nothing.
 CompileOptions options_of(const CompileSettings& settings, CompileOptions others = {});
 
+// Throws Error(usage) for settings of calibration that would do nothing, or that contradict each other.
+void check_calibration(const CompileSettings& settings);
+
 struct PipelineWatch {
+  std::function<void(const CalibrateProgress&)> calibrating;
   std::function<void(const TuneProgress&)> tuning;
   std::function<void(const CompileProgress&)> compiling;
 };
-// Tunes where the settings ask for it, and compiles, with the settings' cache. `options` come from options_of(); the
-// caller may have added to them. `network` is as it was imported.
+// Calibrates and tunes where the settings ask for it, and compiles, with the settings' cache. `options` come from
+// options_of(); the caller may have added to them. `network` is as it was imported.
 CompileResult run_pipeline(Network network, CompileOptions options, const CompileSettings& settings,
                            const PipelineWatch& watch);
 

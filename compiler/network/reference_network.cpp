@@ -268,23 +268,34 @@ std::vector<std::vector<double>> run_reference(const Network& network, int batch
   BURIN_CHECK(batch >= 1, "batch {}", batch);
   BURIN_CHECK(inputs.size() == network.inputs.size(), "{} inputs for a network that takes {}", inputs.size(),
               network.inputs.size());
-  const std::vector<int> last = last_readers(network);
-  std::vector<std::vector<double>> values(network.tensors.size());
-  const auto keep = [&](int tensor, std::vector<double> made) {
-    if (visit) visit(tensor, made);
-    if (last[static_cast<std::size_t>(tensor)] >= 0) values[static_cast<std::size_t>(tensor)] = std::move(made);
-  };
+  std::vector<std::vector<double>> values;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Activations& tensor = network.tensors[static_cast<std::size_t>(network.inputs[i])];
     BURIN_CHECK(static_cast<std::int64_t>(inputs[i].size()) == batch * tensor.elements(),
                 "network input {}: {} values, not {}", tensor.name, inputs[i].size(), batch * tensor.elements());
-    keep(network.inputs[i], {inputs[i].begin(), inputs[i].end()});
+    values.emplace_back(inputs[i].begin(), inputs[i].end());
+    if (visit) visit(network.inputs[i], values.back());
   }
+  return run_graph(network, std::move(values), [&](const Operator& op, const auto& read) {
+    std::vector<double> made = run_reference_operator(network, op, batch, read);
+    if (visit) visit(op.output, made);
+    return made;
+  });
+}
+
+std::vector<std::vector<double>> run_graph(const Network& network, std::vector<std::vector<double>> inputs,
+                                           const OperatorEvaluator& evaluate) {
+  const std::vector<int> last = last_readers(network);
+  std::vector<std::vector<double>> values(network.tensors.size());
+  const auto keep = [&](int tensor, std::vector<double> made) {
+    if (last[static_cast<std::size_t>(tensor)] >= 0) values[static_cast<std::size_t>(tensor)] = std::move(made);
+  };
+  for (std::size_t i = 0; i < inputs.size(); ++i) keep(network.inputs[i], std::move(inputs[i]));
   for (std::size_t i = 0; i < network.operators.size(); ++i) {
     const Operator& op = network.operators[i];
     std::vector<std::span<const double>> read;
     for (const int input : op.inputs) read.emplace_back(values[static_cast<std::size_t>(input)]);
-    keep(op.output, run_reference_operator(network, op, batch, read));
+    keep(op.output, evaluate(op, read));
     for (const int input : op.inputs) {
       if (last[static_cast<std::size_t>(input)] == static_cast<int>(i)) values[static_cast<std::size_t>(input)] = {};
     }

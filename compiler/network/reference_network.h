@@ -23,6 +23,15 @@ std::vector<std::vector<double>> run_reference(const Network& network, int batch
 std::vector<double> run_reference_operator(const Network& network, const Operator& op, int batch,
                                            const std::vector<std::span<const double>>& inputs);
 
+// Gives the output of an operator for the values of its inputs.
+using OperatorEvaluator =
+    std::function<std::vector<double>(const Operator& op, const std::vector<std::span<const double>>& inputs)>;
+
+// The outputs of a graph whose operators are evaluated one after the other, and its tensors dropped, as in
+// run_reference(). `inputs` are the values of Network::inputs.
+std::vector<std::vector<double>> run_graph(const Network& network, std::vector<std::vector<double>> inputs,
+                                           const OperatorEvaluator& evaluate);
+
 double reference_element(const Elementwise& op, double x);
 
 }  // namespace burin

@@ -205,6 +205,12 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
     check.fault(path + ".precision", "'{}' is not a precision this burin knows ({})", printable(kernel.precision),
                 known_names<Precision>());
   }
+  if (!kernel.kept_in_fp32.empty()) {
+    check.text(path + ".kept_in_fp32", kernel.kept_in_fp32, kMaxShortTextBytes);
+    if (!kernel.layer || kernel.precision != to_string(Precision::fp32)) {
+      check.fault(path + ".kept_in_fp32", "only a convolution in fp32 is kept in it");
+    }
+  }
   if (kernel.layer) check_layer(check, path + ".layer", *kernel.layer);
   check.range(path + ".planned_batch", kernel.planned_batch, 0, kMaxBatch);
   check.finite(path + ".predicted_us", kernel.predicted_us);

@@ -117,6 +117,7 @@ void keys_of(Keys& keys, Record& kernel) {
   keys.key("kind", kernel.kind);
   keys.key("provider", kernel.provider);
   keys.key("precision", kernel.precision);
+  keys.optional("kept_in_fp32", kernel.kept_in_fp32);
   keys.optional("layer", kernel.layer);
   keys.optional("planned_batch", kernel.planned_batch);
   keys.optional("predicted_us", kernel.predicted_us);

@@ -353,7 +353,7 @@ TEST_CASE(
   const ScopedVariable assembler("BURIN_ASSEMBLER", "none");
   const burin::Network network = model_of_every_provider().import();
   CompileOptions options;
-  options.precision = burin::Precision::fp16;
+  options.precisions = {burin::Precision::fp16};
   options.kernels = burin::parse_kernel_kinds(kKernels);
   const burin::Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
   FakeDriver driver;

@@ -188,10 +188,10 @@ TEST_CASE("compile: layers whose tensors are not plain, and their maps, are argu
     return texts;
   };
   CompileOptions options;
-  options.precision = Precision::bf16;
+  options.precisions = {Precision::bf16};
   CHECK(inputs_of(compile(network, options).package) ==
         std::vector<std::string>{"conv.input bf16 n2chw", "conv.residual bf16 n2chw"});
-  options.precision = Precision::fp32;
+  options.precisions = {Precision::fp32};
   options.layout = TensorLayout::nchw4;
   CHECK(inputs_of(compile(network, options).package) ==
         std::vector<std::string>{"conv.input f32 nchw4", "conv.residual f32 nchw4"});
@@ -347,7 +347,7 @@ TEST_CASE("compile: options that make no sense") {
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.layout = TensorLayout::n2chw; })),
              Contains("--layout n2chw with --precision fp32"));
   CHECK_THAT(
-      text(ErrorKind::usage, with([](auto& o) { o.precision = Precision::fp16, o.layout = TensorLayout::nchw4; })),
+      text(ErrorKind::usage, with([](auto& o) { o.precisions = {Precision::fp16}, o.layout = TensorLayout::nchw4; })),
       Contains("--layout nchw4 with --precision fp16"));
   CHECK_THAT(text(ErrorKind::usage, with([](auto& o) { o.stop_after = "cubins"; })),
              Contains("cubins") && Contains("specialised"));
@@ -510,12 +510,12 @@ TEST_CASE("compile: an edited plan changes the code") {
 TEST_CASE("compile: a plan that goes back in has its precision") {
   const ScratchFolder folder;
   CompileOptions options = dump_to(folder.path());
-  options.precision = Precision::bf16;
+  options.precisions = {Precision::bf16};
   const CompileResult made = compile(network_of({"conv"}), options);
   CHECK(made.package.manifest.kernels.at(0).precision == "bf16");
   CompileOptions again = from(folder / "conv/30-plan.txt");
   CHECK(compile(network_of({"conv"}), again).package.manifest.kernels.at(0).precision == "bf16");
-  again.precision = Precision::fp16;
+  again.precisions = {Precision::fp16};
   CHECK_THAT(error_of([&] { compile(network_of({"conv"}), again); }, ErrorKind::usage),
              Contains("--precision fp16: the plan for") && Contains("computes in bf16"));
 }
@@ -525,10 +525,10 @@ TEST_CASE("compile: a weight that FP16 cannot hold") {
   std::vector<float>& weights = network.layers[0].weights;
   *std::find_if(weights.begin(), weights.end(), [](float weight) { return weight != 0; }) = -65520;
   CompileOptions options;
-  options.precision = Precision::fp16x2;
+  options.precisions = {Precision::fp16x2};
   CHECK_THAT(error_of([&] { compile(network, options); }, ErrorKind::unsupported),
              Contains("layer 'conv': the weight of output") && Contains("is -65520, with fp16x2 the largest is 65504"));
-  options.precision = Precision::fp16;
+  options.precisions = {Precision::fp16};
   CHECK(compile(network, options).package.manifest.kernels.size() == 1);
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("random_networks_compute_in_half_precision_and_in_other_layouts") {
   constexpr std::uint64_t kGraphs = 2;
   for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2, Precision::fp32}) {
     CompileOptions options;
-    options.precision = precision;
+    options.precisions = {precision};
     // Of few images all else would be FP32.
     options.layout = precision == Precision::fp32 ? TensorLayout::nchw4 : TensorLayout::n2chw;
     Seen seen;

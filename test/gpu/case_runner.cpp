@@ -60,7 +60,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   options.jobs = 1;
   options.plan = drawn.constraints;
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
-  options.precision = drawn.precision;
+  options.precisions = {drawn.precision};
   options.kernels.all = kBakedProvider;
   if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   if (drawn.source == PlanSource::by_hand) {

@@ -1,0 +1,244 @@
+#include "compiler/calibrate/calibrate.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+
+#include "compiler/calibrate/graph_rounding.h"
+#include "compiler/reference.h"
+#include "ir/element_type.h"
+#include "ir/error.h"
+#include "ir/printable.h"
+
+namespace burin {
+namespace {
+
+constexpr int kRandomImages = 4;          // as many as verify compares of a network
+constexpr std::size_t kNamedTensors = 6;  // in one message
+constexpr std::size_t kReasonNameBytes = 64;
+
+// A name that a reason has room for.
+std::string short_name(const std::string& name) {
+  return name.size() <= kReasonNameBytes ? name : "a tensor with a long name";
+}
+
+std::string describe(const Overflow& overflow) {
+  return fmt::format("'{}' reaches {:.4g}", short_name(overflow.tensor), overflow.largest);
+}
+
+std::string reason_of(const Overflow& overflow) {
+  return fmt::format("{}, beyond {:g}, the largest number of {}", describe(overflow), largest_of(overflow.element),
+                     to_string(overflow.element));
+}
+
+std::vector<float> random_values(const Network& network, std::int64_t elements, std::uint64_t seed) {
+  // random_tensor() is uniform in [-1, 1], whose standard deviation is 1 / sqrt(3).
+  const auto scale = static_cast<float>(network.input_std * std::sqrt(3.0));
+  std::vector<float> values = random_tensor(elements, seed);
+  for (float& value : values) value *= scale;
+  return values;
+}
+
+const CalibrationInput& input_named(const std::vector<CalibrationInput>& inputs, const std::string& name) {
+  const auto found = std::ranges::find(inputs, name, &CalibrationInput::input);
+  if (found == inputs.end()) fail(ErrorKind::usage, "--calibrate: nothing is given for the input '{}'", name);
+  return *found;
+}
+
+// Of all inputs of the network.
+SampleImages sample_images(const Network& network, const std::vector<CalibrationInput>& given) {
+  SampleImages images;
+  for (std::size_t i = 0; i < network.inputs.size(); ++i) {
+    const Activations& tensor = network.tensors[static_cast<std::size_t>(network.inputs[i])];
+    const std::int64_t elements = tensor.elements();
+    if (given.empty()) {
+      images.count = kRandomImages;
+      images.inputs.push_back(random_values(network, kRandomImages * elements, i + 1));
+      continue;
+    }
+    const std::vector<float>& values = input_named(given, tensor.name).values;
+    const auto size = static_cast<std::int64_t>(values.size());
+    if (size == 0 || size % elements != 0) {
+      fail(ErrorKind::bad_input, "--calibrate: {} values are no images of the input '{}', which has {}", size,
+           tensor.name, elements);
+    }
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); })) {
+      fail(ErrorKind::bad_input, "--calibrate: the images of the input '{}' hold NaN or infinity", tensor.name);
+    }
+    const int count = static_cast<int>(size / elements);
+    if (i > 0 && count != images.count) {
+      fail(ErrorKind::bad_input, "--calibrate: {} images of the input '{}', but {} of '{}'", count, tensor.name,
+           images.count, network.tensors[static_cast<std::size_t>(network.inputs[0])].name);
+    }
+    images.count = count;
+    images.inputs.push_back(values);
+  }
+  return images;
+}
+
+// The images of one of several graphs.
+SampleImages images_of(const Network& graph, const Network& network, const SampleImages& images) {
+  SampleImages result{.inputs = {}, .count = images.count};
+  for (const int input : graph.inputs) {
+    const std::string& name = graph.tensors[static_cast<std::size_t>(input)].name;
+    const auto is_same = [&](int other) { return network.tensors[static_cast<std::size_t>(other)].name == name; };
+    const auto at = std::ranges::find_if(network.inputs, is_same) - network.inputs.begin();
+    BURIN_CHECK(at < std::ssize(network.inputs), "the input '{}' is one of a layer alone", name);
+    result.inputs.push_back(images.inputs[static_cast<std::size_t>(at)]);
+  }
+  return result;
+}
+
+class Calibration {
+ public:
+  Calibration(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
+              const std::function<void(const CalibrateProgress&)>& progress)
+      : network_(network), options_(options), asked_(asked), progress_(progress) {}
+
+  Calibrated run() {
+    result_.precisions = options_.precisions;
+    const SampleImages images = sample_images(network_, asked_.inputs);
+    if (network_.separate) {
+      for (const Operator& op : network_.operators) {
+        const Network graph = network_of(network_, op);
+        choose(graph, images_of(graph, network_, images), fmt::format("layer '{}'", op.name));
+      }
+    } else {
+      choose(network_, images, std::string("the network"));
+    }
+    check_overflows();
+    result_.note = note(images.count);
+    return std::move(result_);
+  }
+
+ private:
+  bool is_open(const std::string& layer) const { return !asked_.precisions.of(layer).has_value(); }
+
+  void keep(const std::string& layer, const std::string& reason) {
+    result_.precisions.of_layers[layer] = Precision::fp32;
+    result_.kept.try_emplace(layer, reason);
+  }
+
+  // Decides for the convolutions of a graph.
+  void choose(const Network& graph, const SampleImages& images, const std::string& what) {
+    plan_steps(graph, images);
+    const GraphRounding rounding(graph, options_, images, [&] { step(what); });
+    for (const Overflow& overflow : rounding.overflows()) {
+      for (const std::string& layer : overflow.layers) {
+        if (is_open(layer)) {
+          keep(layer, reason_of(overflow));
+        } else if (beyond_.empty() || beyond_.back().tensor != overflow.tensor) {
+          beyond_.push_back(overflow);
+        }
+      }
+    }
+    if (!beyond_.empty()) return;  // all that overflow are named together
+    keep_worst(rounding, what);
+  }
+
+  // The open layers that rounding moves most come first.
+  std::vector<std::string> ranked(const GraphRounding& rounding) const {
+    std::vector<std::string> layers;
+    for (const auto& [layer, error] : rounding.layer_errors()) {
+      if (is_open(layer) && !result_.kept.contains(layer)) layers.push_back(layer);
+    }
+    std::ranges::stable_sort(layers, std::greater(),
+                             [&](const std::string& layer) { return rounding.layer_errors().at(layer); });
+    return layers;
+  }
+
+  // As few of them as suffice: the error falls with each that is kept, so that their number is found by halving.
+  void keep_worst(const GraphRounding& rounding, const std::string& what) {
+    const std::vector<std::string> layers = ranked(rounding);
+    const auto with_kept = [&](std::size_t count) {
+      LayerPrecisions precisions = result_.precisions;
+      for (std::size_t i = 0; i < count; ++i) precisions.of_layers[layers[i]] = Precision::fp32;
+      return precisions;
+    };
+    double error = rounding.error(result_.precisions);
+    std::size_t kept = 0;
+    if (error > asked_.max_error && leaves_open(asked_.precisions)) {
+      std::size_t too_few = 0;
+      kept = layers.size();
+      error = layers.empty() ? error : rounding.error(with_kept(kept));
+      if (error > asked_.max_error) {
+        fail(ErrorKind::unsupported,
+             "--precision auto: {} is off by {:.1e} of its outputs with every convolution in FP32 that may be, and "
+             "--max-error allows {:g}",
+             what, error, asked_.max_error);
+      }
+      while (kept - too_few > 1) {
+        const std::size_t middle = too_few + (kept - too_few) / 2;
+        const double with_middle = rounding.error(with_kept(middle));
+        if (with_middle > asked_.max_error) {
+          too_few = middle;
+        } else {
+          kept = middle;
+          error = with_middle;
+        }
+      }
+    }
+    for (std::size_t i = 0; i < kept; ++i) {
+      keep(layers[i], fmt::format("in {} its outputs are off by {:.1e} of their root mean square",
+                                  to_string(options_.precisions.of(layers[i])), rounding.layer_errors().at(layers[i])));
+    }
+    error_ = std::max(error_, error);
+  }
+
+  void check_overflows() const {
+    if (beyond_.empty()) return;
+    std::vector<std::string> texts;
+    for (std::size_t i = 0; i < std::min(beyond_.size(), kNamedTensors); ++i) texts.push_back(describe(beyond_[i]));
+    if (beyond_.size() > kNamedTensors) texts.push_back(fmt::format("{} more", beyond_.size() - kNamedTensors));
+    const ElementType element = beyond_.front().element;
+    fail(ErrorKind::unsupported,
+         "--precision {}: beyond {:g}, the largest number of {}: {}; --precision auto keeps such layers in FP32, and "
+         "bf16 has the range of FP32",
+         to_string(precision_of(element)), largest_of(element), to_string(element), fmt::join(texts, ", "));
+  }
+
+  std::string note(int images) const {
+    const std::string measured_on =
+        fmt::format("{} {}image{}", images, asked_.inputs.empty() ? "random " : "", images == 1 ? "" : "s");
+    std::string text = fmt::format("{} is off by {:.1e} of its outputs, measured in float64 on {}",
+                                   network_.separate ? "the worst layer" : "the network", error_, measured_on);
+    if (leaves_open(asked_.precisions)) {
+      text = fmt::format("--precision auto: {} of {} convolutions stay in FP32; {} (--max-error {:g})",
+                         result_.kept.size(), network_.layers.size(), text, asked_.max_error);
+    }
+    if (asked_.inputs.empty()) text += "; --calibrate takes real ones, which may have larger values";
+    return text;
+  }
+
+  // The passes that a graph may take: the exact one, then error() with all in halves, with none, and by halving.
+  void plan_steps(const Network& graph, const SampleImages& images) {
+    const auto halvings = static_cast<int>(std::bit_width(graph.layers.size()));
+    total_ += images.count * (3 + halvings);
+  }
+
+  void step(const std::string& what) {
+    ++done_;
+    if (progress_) progress_({done_, std::max(done_, total_), what});
+  }
+
+  const Network& network_;
+  const CompileOptions& options_;
+  const CalibrateOptions& asked_;
+  const std::function<void(const CalibrateProgress&)>& progress_;
+  Calibrated result_;
+  std::vector<Overflow> beyond_;  // in a precision that was asked for
+  double error_ = 0;              // the largest of all graphs
+  int done_ = 0, total_ = 0;
+};
+
+}  // namespace
+
+Calibrated calibrate(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
+                     const std::function<void(const CalibrateProgress&)>& progress) {
+  return Calibration(network, options, asked, progress).run();
+}
+
+}  // namespace burin

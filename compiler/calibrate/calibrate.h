@@ -1,0 +1,46 @@
+// Which convolutions stay in FP32: what half precision does to a network is measured on sample inputs, in float64, and
+// those that it harms most keep their digits.
+//
+// Stands behind simplify() and before all that makes kernels: their tasks follow from the precisions. docs/pipeline.md
+// tells how it decides.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/burin/compiler.hpp"
+#include "compiler/options.h"
+#include "ir/network.h"
+
+namespace burin {
+
+// What rounding may move an output by, as a share of its size. A value in FP16 is off by up to 4.9e-4 of itself, and
+// the errors of layers that follow each other add up as their squares do: fifty sound ones stay below 1e-2.
+inline constexpr double kDefaultMaxError = 1e-2;
+
+struct CalibrateOptions {
+  AskedPrecisions precisions;            // what is left open is chosen
+  std::vector<CalibrationInput> inputs;  // of every input of the network; empty: random ones
+  double max_error = kDefaultMaxError;   // of the outputs, where a precision is left open
+};
+
+struct CalibrateProgress {
+  int done = 0, total = 0;  // images through graphs; fewer may do
+  std::string what;
+};
+
+struct Calibrated {
+  LayerPrecisions precisions;
+  std::map<std::string, std::string> kept;  // convolutions that stay in FP32: why
+  std::string note;                         // what was measured and decided, in a sentence
+};
+
+// `network` is as simple as it gets; `options` say its batch sizes and layouts. Throws Error(bad_input) for inputs that
+// do not fit the network, Error(unsupported) where a tensor overflows in a precision that was asked for, or where the
+// bound cannot be kept. Where the layers are separate, the bound is of each by itself. `progress` may be empty.
+Calibrated calibrate(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
+                     const std::function<void(const CalibrateProgress&)>& progress);
+
+}  // namespace burin

@@ -1,0 +1,68 @@
+// What half precision does to one graph on sample images, in float64: how large its tensors become, what each
+// convolution by itself is off by, and what the outputs are.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler/options.h"
+#include "ir/network.h"
+
+namespace burin {
+
+// Images of each of Network::inputs, in their order, one behind the other.
+struct SampleImages {
+  std::vector<std::vector<float>> inputs;
+  int count = 0;
+};
+
+// A tensor with values that a half type cannot hold, and the convolutions that would compute with it in that type.
+struct Overflow {
+  std::string tensor;  // or "a weight of conv1"
+  double largest = 0;  // of its magnitudes
+  ElementType element = ElementType::f16;
+  std::vector<std::string> layers;
+};
+
+// All arguments of the constructor must outlive it. Images are taken one at a time, so that memory is what one takes.
+class GraphRounding {
+ public:
+  // `network` is as simple as it gets. `options` say batch sizes, layouts and the precisions to begin with. `step` is
+  // called for each image that went through the graph; it may be empty.
+  GraphRounding(const Network& network, const CompileOptions& options, const SampleImages& images,
+                std::function<void()> step);
+
+  // Of the precisions to begin with.
+  const std::vector<Overflow>& overflows() const { return overflows_; }
+  // Of each convolution in half precision: on exact inputs, the root mean square of what rounding inputs, weights and
+  // outputs moves its outputs by, as a share of that of the outputs.
+  const std::map<std::string, double>& layer_errors() const { return layer_errors_; }
+
+  // The largest ||outputs - exact|| / ||exact|| of an output and an image when the convolutions compute in
+  // `precisions`: every tensor is rounded to the type that it is stored in, as are the weights and inputs of
+  // convolutions in half precision; sums are exact. Of several batch sizes, that of the worst. Infinite where
+  // something overflows.
+  double error(const LayerPrecisions& precisions) const;
+
+  // How often images go through graphs for error().
+  int passes() const { return static_cast<int>(graphs_of(options_.precisions).size()); }
+
+ private:
+  std::vector<Network> graphs_of(const LayerPrecisions& precisions) const;
+  std::vector<std::vector<double>> inputs_of(int image) const;
+  void measure();
+  void find_overflows(const std::vector<double>& largest);
+
+  const Network& network_;
+  const CompileOptions& options_;
+  const SampleImages& images_;
+  std::function<void()> step_;
+  std::vector<bool> halves_;  // of each tensor: whether it is stored in half precision for some batch size
+  std::vector<std::vector<std::vector<double>>> exact_;  // outputs of each image
+  std::vector<Overflow> overflows_;
+  std::map<std::string, double> layer_errors_;
+};
+
+}  // namespace burin
