@@ -26,12 +26,17 @@ std::string short_name(const std::string& name) {
 }
 
 std::string describe(const Overflow& overflow) {
-  return fmt::format("'{}' reaches {:.4g}", short_name(overflow.tensor), overflow.largest);
+  return fmt::format("{}'{}' reaches {:.6g}", overflow.of_weights ? "a weight of " : "", short_name(overflow.tensor),
+                     overflow.largest);
+}
+
+std::string end_of(ElementType element) {
+  return fmt::format("{:g}, the largest number of {}", largest_of(element),
+                     element == ElementType::f16 ? "FP16" : "BF16");
 }
 
 std::string reason_of(const Overflow& overflow) {
-  return fmt::format("{}, beyond {:g}, the largest number of {}", describe(overflow), largest_of(overflow.element),
-                     to_string(overflow.element));
+  return fmt::format("{}, beyond {}", describe(overflow), end_of(overflow.element));
 }
 
 std::vector<float> random_values(const Network& network, std::int64_t elements, std::uint64_t seed) {
@@ -185,7 +190,7 @@ class Calibration {
       keep(layers[i], fmt::format("in {} its outputs are off by {:.1e} of their root mean square",
                                   to_string(options_.precisions.of(layers[i])), rounding.layer_errors().at(layers[i])));
     }
-    error_ = std::max(error_, error);
+    result_.error = std::max(result_.error, error);
   }
 
   void check_overflows() const {
@@ -195,16 +200,15 @@ class Calibration {
     if (beyond_.size() > kNamedTensors) texts.push_back(fmt::format("{} more", beyond_.size() - kNamedTensors));
     const ElementType element = beyond_.front().element;
     fail(ErrorKind::unsupported,
-         "--precision {}: beyond {:g}, the largest number of {}: {}; --precision auto keeps such layers in FP32, and "
-         "bf16 has the range of FP32",
-         to_string(precision_of(element)), largest_of(element), to_string(element), fmt::join(texts, ", "));
+         "--precision {}: beyond {}: {}; --precision auto keeps such layers in FP32, and bf16 has the range of FP32",
+         to_string(precision_of(element)), end_of(element), fmt::join(texts, ", "));
   }
 
   std::string note(int images) const {
     const std::string measured_on =
         fmt::format("{} {}image{}", images, asked_.inputs.empty() ? "random " : "", images == 1 ? "" : "s");
-    std::string text = fmt::format("{} is off by {:.1e} of its outputs, measured in float64 on {}",
-                                   network_.separate ? "the worst layer" : "the network", error_, measured_on);
+    std::string text = fmt::format("in half precision {} is off by {:.1e} of its outputs, measured in float64 on {}",
+                                   network_.separate ? "the worst layer" : "the network", result_.error, measured_on);
     if (leaves_open(asked_.precisions)) {
       text = fmt::format("--precision auto: {} of {} convolutions stay in FP32; {} (--max-error {:g})",
                          result_.kept.size(), network_.layers.size(), text, asked_.max_error);
@@ -230,7 +234,6 @@ class Calibration {
   const std::function<void(const CalibrateProgress&)>& progress_;
   Calibrated result_;
   std::vector<Overflow> beyond_;  // in a precision that was asked for
-  double error_ = 0;              // the largest of all graphs
   int done_ = 0, total_ = 0;
 };
 

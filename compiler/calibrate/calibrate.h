@@ -34,6 +34,7 @@ struct CalibrateProgress {
 struct Calibrated {
   LayerPrecisions precisions;
   std::map<std::string, std::string> kept;  // convolutions that stay in FP32: why
+  double error = 0;                         // of the outputs then, as --max-error bounds it
   std::string note;                         // what was measured and decided, in a sentence
 };
 

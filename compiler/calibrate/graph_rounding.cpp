@@ -230,7 +230,7 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
     const ElementType element = element_of(precision);
     const double weight = largest_magnitude(layer->weights);
     if (weight > largest_of(element)) {
-      overflows_.push_back({fmt::format("a weight of {}", layer->name), weight, element, {layer->name}});
+      overflows_.push_back({layer->name, true, weight, element, {layer->name}});
     }
   }
   for (const auto& [tensor, layers] : users) {
@@ -242,7 +242,8 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
       if (value > largest_of(element)) beyond[element].push_back(layer);
     }
     const std::string& name = network_.tensors[static_cast<std::size_t>(tensor)].name;
-    for (const auto& [element, beyond_layers] : beyond) overflows_.push_back({name, value, element, beyond_layers});
+    for (const auto& [element, beyond_layers] : beyond)
+      overflows_.push_back({name, false, value, element, beyond_layers});
   }
 }
 

@@ -20,8 +20,9 @@ struct SampleImages {
 
 // A tensor with values that a half type cannot hold, and the convolutions that would compute with it in that type.
 struct Overflow {
-  std::string tensor;  // or "a weight of conv1"
-  double largest = 0;  // of its magnitudes
+  std::string tensor;       // or of a weight, its layer
+  bool of_weights = false;  // which a layer has by itself
+  double largest = 0;       // of its magnitudes
   ElementType element = ElementType::f16;
   std::vector<std::string> layers;
 };
@@ -45,9 +46,6 @@ class GraphRounding {
   // convolutions in half precision; sums are exact. Of several batch sizes, that of the worst. Infinite where
   // something overflows.
   double error(const LayerPrecisions& precisions) const;
-
-  // How often images go through graphs for error().
-  int passes() const { return static_cast<int>(graphs_of(options_.precisions).size()); }
 
  private:
   std::vector<Network> graphs_of(const LayerPrecisions& precisions) const;

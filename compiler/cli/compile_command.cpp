@@ -145,6 +145,10 @@ void check_outputs(const CompileArguments& arguments, const std::string& output)
   for (const std::optional<std::string>& file : {options.from_file, arguments.import.options.geometry_file}) {
     if (file) inputs.push_back(*file);
   }
+  for (const std::string& file : arguments.calibrate) {
+    inputs.push_back(file);
+    inputs.push_back(file.substr(file.find('=') + 1));  // of NAME=FILE
+  }
   if (options.makes_package()) {
     check_output_file(arguments.output ? "--output" : "--output, by default", output, inputs);
   }
@@ -355,6 +359,7 @@ int compile(const CompileArguments& arguments) {
   check_tuning(arguments);
   check_effects(arguments);
   CompileSettings settings = settings_of(arguments);
+  check_calibration(settings, !arguments.calibrate.empty());
   CompileOptions options = options_of(settings, arguments.options);
   options.zero_threshold = arguments.import.options.zero_threshold;
   if (arguments.layout) options.layout = parse_layout(*arguments.layout);
@@ -367,7 +372,6 @@ int compile(const CompileArguments& arguments) {
   check_open_precision(arguments, options);
   check_options(network, options);
   settings.calibration = read_calibration(arguments.calibrate, network);
-  check_calibration(settings);
   check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;

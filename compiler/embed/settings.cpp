@@ -56,7 +56,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   return options;
 }
 
-void check_calibration(const CompileSettings& settings) {
+void check_calibration(const CompileSettings& settings, bool has_inputs) {
   const AskedPrecisions asked = parse_precisions(settings.precision);
   if (settings.max_error) {
     if (!leaves_open(asked)) {
@@ -67,7 +67,7 @@ void check_calibration(const CompileSettings& settings) {
       fail(ErrorKind::usage, "--max-error {}: must be a finite number above 0", *settings.max_error);
     }
   }
-  if (!settings.calibration.empty() && !unmeasured(asked).any(is_half)) {
+  if (has_inputs && !unmeasured(asked).any(is_half)) {
     fail(ErrorKind::usage, "--calibrate has no effect here: it measures half precision, and --precision is {}",
          settings.precision);
   }
@@ -77,7 +77,7 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
                            const PipelineWatch& watch) {
   std::vector<std::string> notes;
   const AskedPrecisions asked = parse_precisions(settings.precision);
-  check_calibration(settings);
+  check_calibration(settings, !settings.calibration.empty());
   if (leaves_open(asked) || !settings.calibration.empty()) {
     check_options(network, options);
     const CalibrateOptions calibration{asked, settings.calibration, settings.max_error.value_or(kDefaultMaxError)};

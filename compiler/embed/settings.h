@@ -23,8 +23,8 @@ TensorLayout parse_layout(const std::string& text);
 // All but what a cache and tuning add; `others`: what no setting says. Throws Error for a text that means nothing.
 CompileOptions options_of(const CompileSettings& settings, CompileOptions others = {});
 
-// Throws Error(usage) for settings of calibration that would do nothing, or that contradict each other.
-void check_calibration(const CompileSettings& settings);
+// Throws Error(usage) for settings of calibration that would do nothing. `has_inputs`: whether it is given inputs.
+void check_calibration(const CompileSettings& settings, bool has_inputs);
 
 struct PipelineWatch {
   std::function<void(const CalibrateProgress&)> calibrating;
