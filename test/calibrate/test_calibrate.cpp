@@ -84,7 +84,7 @@ TEST_CASE("calibrate: sound layers are all in FP16") {
   CHECK(made.precisions == LayerPrecisions{Precision::fp16});
   CHECK(made.error == 0);
   CHECK(made.note ==
-        "--precision auto: 0 of 3 convolutions stay in FP32; in half precision the network is off by 0.0e+00 of its "
+        "--precision auto: 0 of 3 convolutions stay in FP32; the network is then off by 0.0e+00 of its "
         "outputs, measured in float64 on 1 image (--max-error 1e-06)");
 }
 
@@ -249,7 +249,7 @@ TEST_CASE("calibrate: separate layers are bounded each by itself") {
                                                 {"b.input", std::vector<float>(32, 1)}};
   const Calibrated made = calibrate_with(network, {kAuto, inputs, 1e-2}, 2);
   CHECK(kept_in(made) == Names{"b"});
-  CHECK_THAT(made.note, Contains("1 of 2 convolutions stay in FP32; in half precision the worst layer is off by"));
+  CHECK_THAT(made.note, Contains("1 of 2 convolutions stay in FP32; the worst layer is then off by"));
 }
 
 TEST_CASE("calibrate: without inputs random ones are taken, and the note says so") {

@@ -235,6 +235,26 @@ TEST_CASE("manifest: the parts of a kernel are needed, but for those that not ev
         "manifest.json: kernels[1].layer: the key \"shape\" is missing");
 }
 
+TEST_CASE("manifest: why a convolution stayed in FP32") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("kept_in_fp32") == std::string::npos);
+  manifest.kernels[0].kept_in_fp32 = "'a' reaches 1e+05";
+  CHECK(verify(manifest).empty());
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  const auto with = [](const std::string& reason) {
+    return fault([&](Manifest& m) { m.kernels[0].kept_in_fp32 = reason; });
+  };
+  CHECK(with(std::string(257, 'x')).starts_with("kernels[0].kept_in_fp32: "));
+  CHECK(with("a\nb").starts_with("kernels[0].kept_in_fp32: "));
+  CHECK(fault([](Manifest& m) {
+          Kernel& kernel = m.kernels[1];
+          set_plan(kernel, sample_plan(kernel.layer->shape, {.splits = 2, .precision = Precision::fp16, .batch = 32}));
+          kernel.kept_in_fp32 = "because";
+        }) == "kernels[1].kept_in_fp32: only a convolution in fp32 is kept in it");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["kept_in_fp32"] = 1; }) ==
+        "manifest.json: kernels[0].kept_in_fp32: expected a string, found 1");
+}
+
 TEST_CASE("manifest: hostile numbers in the JSON") {
   const auto with_batch = [](const std::string& number) {
     std::string text = print(sample_manifest());
