@@ -19,8 +19,8 @@ namespace {
 constexpr std::string_view kPrefix = "conv_";
 
 // "fp16,conv1=fp32": what stands alone is for all.
-template <typename Choice, typename Read>
-LayerChoices<Choice> parse_choices(const std::string& text, LayerChoices<Choice> choices, Read read) {
+template <typename Choices, typename Read>
+Choices parse_choices(const std::string& text, Choices choices, Read read) {
   for (const std::string_view item : split(text, ',')) {
     const std::size_t equals = item.rfind('=');  // names of layers may have one
     if (equals == std::string_view::npos) {
@@ -116,8 +116,7 @@ std::vector<std::string> kernel_kind_names() {
 }
 
 KernelKinds parse_kernel_kinds(const std::string& text) {
-  return parse_choices(text, KernelKinds{std::string(kAutoKind)},
-                       [&](std::string_view kind) { return template_of(kind, text); });
+  return parse_choices(text, KernelKinds(), [&](std::string_view kind) { return template_of(kind, text); });
 }
 
 AskedPrecisions parse_precisions(const std::string& text) {

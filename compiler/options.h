@@ -46,7 +46,9 @@ struct LayerChoices {
 // Which providers may make the kernels of which convolutions: those whose names begin with conv_
 // (compiler/providers/providers.def). kAutoKind, or the name of a provider. What it cannot compute is baked all the
 // same; of a layer with a choice of its own that is an error.
-using KernelKinds = LayerChoices<std::string>;
+struct KernelKinds : LayerChoices<std::string> {
+  KernelKinds() : LayerChoices{std::string(kAutoKind)} {}
+};
 // What convolutions compute with.
 using LayerPrecisions = LayerChoices<Precision>;
 
@@ -92,14 +94,14 @@ struct CompileOptions {
   // --plan: what is not left to the provider of `kernels` for all convolutions; where that is kAutoKind, they are
   // baked.
   std::string plan;
-  std::optional<std::string> from_file;            // an edited plan (.txt), module (.ll) or PTX (.ptx)
-  std::string from_op;                             // the operator whose kernel it is of; empty: of the only one
-  std::vector<TunedKernel> tuned;                  // what was measured
-  KernelKinds kernels = {std::string(kAutoKind)};  // which providers may make the kernels of which convolutions
-  ElementType linear_storage = ElementType::f32;   // of fully connected layers' weights, f32 or f16
-  const KernelCache* cache = nullptr;              // where kernels that were compiled before are; null: there is none
-  int jobs = 0;                                    // threads; 0: as many as there are processors
-  bool keep_ptx = true;                            // also of kernels with machine code for all architectures
+  std::optional<std::string> from_file;           // an edited plan (.txt), module (.ll) or PTX (.ptx)
+  std::string from_op;                            // the operator whose kernel it is of; empty: of the only one
+  std::vector<TunedKernel> tuned;                 // what was measured
+  KernelKinds kernels;                            // which providers may make the kernels of which convolutions
+  ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
+  const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
+  int jobs = 0;                                   // threads; 0: as many as there are processors
+  bool keep_ptx = true;                           // also of kernels with machine code for all architectures
 
   bool makes_package() const { return !stop_after || *stop_after == *std::rbegin(kStageNames); }
 };

@@ -257,7 +257,7 @@ TEST_CASE("kernel choice: what only baked code can") {
     return options;
   };
   for (const Precision precision : {Precision::fp16, Precision::bf16, Precision::fp16x2}) {
-    CHECK(is_only(choose(layer, with([&](auto& o) { o.precision = precision; })), "conv_baked"));
+    CHECK(is_only(choose(layer, with([&](auto& o) { o.precisions = {precision}; })), "conv_baked"));
   }
   CHECK(is_only(choose(layer, with([](auto& o) { o.layout = TensorLayout::nchw4; })), "conv_baked"));
   CHECK(is_only(choose(layer, with([](auto& o) { o.output_layout = TensorLayout::nchw4; })), "conv_baked"));

@@ -61,6 +61,30 @@ TEST_CASE("embedded compiler: layers from memory are compiled and verified") {
   }
 }
 
+TEST_CASE("embedded compiler: layers stay in FP32 where calibration says so") {
+  PrunedLayer large = small_layer("b");
+  for (float& weight : large.weights) weight *= 0x1p18F;
+  const Model model = Model::from_layers({small_layer("a"), large});
+  const std::vector<float> images(std::size_t{2} * 3 * 8 * 8, 0.5F);
+  const Compiled made =
+      compile(model, {.batches = {2}, .precision = "auto", .calibration = {{"a.input", images}, {"b.input", images}}});
+  REQUIRE(made.package->manifest.kernels.size() == 2);
+  for (const burin::Kernel& kernel : made.package->manifest.kernels) {
+    CAPTURE(kernel.op);
+    CHECK(kernel.precision == (kernel.op == "a" ? "fp16" : "fp32"));
+    CHECK(kernel.kept_in_fp32.empty() == (kernel.op == "a"));
+  }
+  REQUIRE(!made.notes.empty());
+  CHECK_THAT(made.notes.front(), Contains("--precision auto: 1 of 2 convolutions stay in FP32"));
+  CHECK(burin::verify(*made.package, model, {.device = "host"}).passed);
+  CHECK_THROWS_WITH(compile(model, {.precision = "auto", .max_error = -1.0}), Contains("--max-error -1"));
+  CHECK_THROWS_WITH(compile(model, {.precision = "auto", .calibration = {{"a.input", images}}}),
+                    Contains("nothing is given for the input 'b.input'"));
+  int calls = 0;
+  CHECK_THROWS_AS(compile(model, {.precision = "auto"}, [&](const burin::CompileState&) { return ++calls < 2; }),
+                  burin::Cancelled);
+}
+
 TEST_CASE("embedded compiler: other weights are found out") {
   const Model model = Model::from_layers({small_layer("a")});
   PrunedLayer changed = small_layer("a");
