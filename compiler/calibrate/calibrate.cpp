@@ -20,14 +20,9 @@ constexpr int kRandomImages = 4;          // as many as verify compares of a net
 constexpr std::size_t kNamedTensors = 6;  // in one message
 constexpr std::size_t kReasonNameBytes = 64;
 
-// A name that a reason has room for.
-std::string short_name(const std::string& name) {
-  return name.size() <= kReasonNameBytes ? name : "a tensor with a long name";
-}
-
-std::string describe(const Overflow& overflow) {
-  return fmt::format("{}'{}' reaches {:.6g}", overflow.of_weights ? "a weight of " : "", short_name(overflow.tensor),
-                     overflow.largest);
+std::string describe(const Overflow& overflow, std::size_t name_bytes = kPrintableBytes) {
+  return fmt::format("{}'{}' reaches {:.6g}", overflow.of_weights ? "a weight of " : "",
+                     printable(overflow.tensor, name_bytes), overflow.largest);
 }
 
 std::string end_of(ElementType element) {
@@ -35,8 +30,9 @@ std::string end_of(ElementType element) {
                      element == ElementType::f16 ? "FP16" : "BF16");
 }
 
+// What the package keeps, which has no room for every name.
 std::string reason_of(const Overflow& overflow) {
-  return fmt::format("{}, beyond {}", describe(overflow), end_of(overflow.element));
+  return fmt::format("{}, beyond {}", describe(overflow, kReasonNameBytes), end_of(overflow.element));
 }
 
 std::vector<float> random_values(const Network& network, std::int64_t elements, std::uint64_t seed) {
@@ -219,10 +215,12 @@ class Calibration {
     return text;
   }
 
-  // The passes that a graph may take: the exact one, then error() with all in halves, with none, and by halving.
+  // The passes that a graph may take: the exact one, then error(), of an open precision with all in halves, with none,
+  // and by halving. Few and many images have formats of their own.
   void plan_steps(const Network& graph, const SampleImages& images) {
-    const auto halvings = static_cast<int>(std::bit_width(graph.layers.size()));
-    total_ += images.count * (3 + halvings);
+    const int formats = options_.batches.size() > 1 ? 2 : 1;
+    const int errors = leaves_open(asked_.precisions) ? 2 + static_cast<int>(std::bit_width(graph.layers.size())) : 1;
+    total_ += images.count * (1 + formats * errors);
   }
 
   void step(const std::string& what) {

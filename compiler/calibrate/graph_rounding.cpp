@@ -113,16 +113,21 @@ struct LayerSquares {
 };
 
 // The convolutions that make a tensor, through what works on halves as they come.
-void add_makers(const Network& network, const std::vector<bool>& halves, int tensor, std::set<std::string>& layers) {
-  const auto op = std::ranges::find(network.operators, tensor, &Operator::output);
-  if (op == network.operators.end()) return;
-  if (const ConvLayer* layer = layer_of(network, *op)) {
-    layers.insert(layer->name);
-    return;
+std::set<std::string> makers_of(const Network& network, const std::vector<bool>& halves, int tensor) {
+  std::set<std::string> layers;
+  std::set<int> wanted = {tensor};
+  // Each operator stands behind those that make its inputs.
+  for (auto op = network.operators.rbegin(); op != network.operators.rend(); ++op) {
+    if (!wanted.contains(op->output)) continue;
+    if (const ConvLayer* layer = layer_of(network, *op)) {
+      layers.insert(layer->name);
+      continue;
+    }
+    for (const int input : op->inputs) {
+      if (halves[static_cast<std::size_t>(input)]) wanted.insert(input);
+    }
   }
-  for (const int input : op->inputs) {
-    if (halves[static_cast<std::size_t>(input)]) add_makers(network, halves, input, layers);
-  }
+  return layers;
 }
 
 }  // namespace
@@ -217,7 +222,8 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
   for (const Operator& op : network_.operators) {
     const ConvLayer* layer = layer_of(network_, op);
     if (layer == nullptr) {
-      if (is_half_tensor(op.output)) add_makers(network_, halves_, op.output, users[op.output]);
+      const bool overflows = largest[static_cast<std::size_t>(op.output)] > largest_of(ElementType::f16);
+      if (overflows && is_half_tensor(op.output)) users[op.output].merge(makers_of(network_, halves_, op.output));
       continue;
     }
     const Precision precision = options_.precisions.of(layer->name);

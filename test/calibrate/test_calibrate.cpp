@@ -150,6 +150,31 @@ TEST_CASE("calibrate: what works on halves as they come overflows with the layer
   CHECK(made.kept.at("a") == "'sum_out' reaches 120000, beyond 65504, the largest number of FP16");
 }
 
+TEST_CASE("calibrate: sums of sums of what one layer made") {
+  GraphBuilder graph;
+  int tensor = graph.convolution(pointwise("a", 1, 1, {1}), {graph.input({1, kExtent, kExtent}, "x")});
+  for (int i = 0; i < 60; ++i) tensor = graph.add(fmt::format("sum{}", i), Combine{Combination::add}, {tensor, tensor});
+  const Network network = graph.finish({graph.convolution(pointwise("b", 1, 1, {0x1p-60F}), {tensor})});
+  REQUIRE(verify(network).empty());
+  const Calibrated made = calibrate_with(network, {kAuto, {constant(network, 1)}, 1e-2});
+  CHECK(kept_in(made) == Names{"a", "b"});
+  CHECK(made.kept.at("a") == "'sum15_out' reaches 65536, beyond 65504, the largest number of FP16");
+}
+
+TEST_CASE("calibrate: long names are cut, in reasons that packages keep more than in errors") {
+  const std::string name(200, 'n');
+  GraphBuilder graph;
+  const int x = graph.input({1, kExtent, kExtent}, "x");
+  const Network network = graph.finish({graph.convolution(pointwise(name, 1, 1, {70000}), {x})});
+  const Calibrated made = calibrate_with(network, {kAuto, {constant(network, 1)}, 1e-2});
+  REQUIRE(made.kept.contains(name));
+  CHECK(made.kept.at(name) ==
+        "a weight of '" + name.substr(0, 64) + "...' reaches 70000, beyond 65504, the largest number of FP16");
+  CHECK_THAT(error_of([&] { (void)calibrate_with(network, {{Precision::fp16}, {constant(network, 0.5F)}, 1e-2}); },
+                      ErrorKind::unsupported),
+             Contains("a weight of '" + name.substr(0, 160) + "...' reaches 70000"));
+}
+
 TEST_CASE("calibrate: a weight beyond FP16 keeps its layer in FP32") {
   const Network network = factors({70000, 1});
   const Calibrated made = calibrate_with(network, {kAuto, {constant(network, 0.5F)}, 1e-2});
