@@ -1,9 +1,9 @@
 #include "compiler/verify/verification.h"
 
 #include <algorithm>
-#include <map>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 
