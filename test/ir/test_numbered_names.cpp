@@ -1,9 +1,9 @@
-#include <catch2/catch_test_macros.hpp>
 #include <chrono>
 #include <set>
 #include <string>
 
 #include "ir/numbered_names.h"
+#include "test/catch.h"
 
 using burin::NumberedNames;
 

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
-#include <catch2/catch_test_macros.hpp>
 #include <chrono>
 
 #include "ir/package/manifest_index.h"
+#include "test/catch.h"
 #include "test/package/samples.h"
 
 using namespace burin;
