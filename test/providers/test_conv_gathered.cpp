@@ -166,6 +166,33 @@ TEST_CASE("convolution on tensor cores: every kind of tiles") {
   CHECK(exchanges == std::set<int>{1, 2});
 }
 
+TEST_CASE("convolution on tensor cores: sums of splits that take more than the buffers leave the residual alone") {
+  const OperatorCase edge =
+      in_octets(with_weights_of(ElementType::f16, layer_of(64, 64, 4, 1, 1, 0.3, true)), ElementType::f16);
+  const Network network = network_of(edge);
+  ProviderCheck check;
+  check.tolerance = edge.tolerance;
+  check.batches = {8};
+  check.tuned_batch = 8;
+  const Task task = task_of(network, network.operators.back(), check);
+  int checked = 0;
+  for (const Candidate& candidate : find_provider("conv_gathered")->propose(task, {.count = 100})) {
+    if (parse_template_plan(candidate.plan).integers.at("split_warps") < 4) continue;
+    INFO(candidate.plan);
+    CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+    ++checked;
+  }
+  CHECK(checked > 0);
+  // A block whose splits' sums take more than its buffers.
+  GatheredTiles tiles{.warp_tiles = 4, .warp_pixels = 4, .pixel_warps = 4, .split_warps = 4, .tile_cols = 16};
+  tiles.chunk_channels = 4;
+  const ConvShape shape = gathered_shape(network.layers.front().shape);
+  REQUIRE(tiles.tiles(shape) == tiles.set_blocks);
+  constexpr int kSumBytes = kOctetImages * 4;
+  const std::int64_t sums = std::int64_t{tiles.block_rows()} * tiles.pixels() * (tiles.split_warps - 1) * kSumBytes;
+  CHECK(tiles.shared_bytes(shape, 1) >= sums + tiles.exchange_bytes());
+}
+
 TEST_CASE("convolution on tensor cores: dense weights, of which no two of four columns go together") {
   ConvLayer layer = layer_of(100, 100, 9, 3, 1, 1);
   layer.shape.stride_h = 3;

@@ -52,7 +52,13 @@ BURIN_DEVICE bool has_one_tile() { return static_cast<u32>(set_blocks()) >= tile
 BURIN_DEVICE u32 buffers_end() { return buffers_start() + buffers() * buffer_bytes(); }
 BURIN_DEVICE u32 exchange_pitch() { return tile_pixels() | 1; }  // octets; odd, so that eight rows are in eight banks
 BURIN_DEVICE u32 exchange_bytes() { return to_banks(block_rows() * exchange_pitch() * kOctetBytes); }
-BURIN_DEVICE u32 exchanges_start() { return has_one_tile() && !residual() ? buffers_start() : buffers_end(); }
+BURIN_DEVICE u32 splits_bytes() { return (split_warps() - 1) * block_rows() * tile_pixels() * 2 * kOctetBytes; }
+BURIN_DEVICE u32 exchanges_start() {
+  if (!has_one_tile()) return buffers_end();
+  if (!residual()) return buffers_start();
+  // The residual is there before the splits are added up.
+  return splits_bytes() < buffers() * buffer_bytes() ? buffers_end() : buffers_start() + to_banks(splits_bytes());
+}
 BURIN_DEVICE u32 splits_start() {
   if (has_one_tile()) return buffers_start();
   return exchanges_start() + (residual() ? exchanges() * exchange_bytes() : 0);

@@ -205,7 +205,7 @@ std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit)
   const std::int64_t before = kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + kept;
   const bool one_tile = set_blocks >= tiles(shape);
   if (shape.epilogue.residual) {
-    return before + (one_tile ? std::max(copied + exchanged, added_up) : copied + exchanged + added_up);
+    return before + (one_tile ? std::max(copied, to_banks(added_up)) + exchanged : copied + exchanged + added_up);
   }
   return before + (one_tile ? std::max({copied, exchanged, added_up}) : copied + std::max(exchanged, added_up));
 }
