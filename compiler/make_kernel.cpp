@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "compiler/assemble/assemble.h"
+#include "compiler/assemble/ptx_directives.h"
 #include "compiler/emit/kernel_report.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/kernel_cache.h"
@@ -150,10 +151,13 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
     if (observer.observe("specialised", "50-specialised.ll", [&] { return print(specialised); })) return std::nullopt;
     ptx = emit_ptx(specialised, ptx_arch);
   }
+  // PTX that says so is for that architecture alone.
+  const std::string code_for = target_of(ptx) == ptx_arch + "a" ? ptx_arch + "a" : ptx_arch;
   if (observer.observe("ptx", "60-kernel.ptx", [&] { return ptx; })) return std::nullopt;
 
   if (find_assembler().kind != AssemblerInfo::Kind::none) {
-    for (const std::string& arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
+    for (std::string arch : options.cubin_archs.empty() ? options.archs : options.cubin_archs) {
+      if (arch == ptx_arch) arch = code_for;
       add_cubin(made, arch,
                 kernel.edited ? assemble_edited(reentry, ptx, arch, symbol, kernel.owner())
                               : assemble_own(ptx, arch, symbol));
@@ -161,7 +165,7 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   }
   observer.observe("cubin", "70-kernel.json", [&] { return kernel_report(kernel, ptx); });
   if (options.keep_ptx || kernel.binaries.empty()) {
-    add_file(made, BinaryKind::ptx, ptx_arch, path + ".ptx", std::move(ptx));
+    add_file(made, BinaryKind::ptx, code_for, path + ".ptx", std::move(ptx));
   }
   return made;
 }

@@ -144,6 +144,11 @@ const ArchSpec& arch_by_name(std::string_view name) {
        fmt::join(known_arch_names(), ", "));
 }
 
+const ArchSpec& arch_of_code(std::string_view name) {
+  const std::optional<ArchName> parsed = parse_arch_name(name);
+  return parsed && parsed->suffix != '\0' ? arch_by_name(name.substr(0, name.size() - 1)) : arch_by_name(name);
+}
+
 std::optional<ArchName> parse_arch_name(std::string_view name) {
   std::string_view rest = name;
   for (const std::string_view prefix : {"sm_", "compute_"}) {

@@ -84,6 +84,8 @@ std::vector<std::string> known_arch_names();       // "sm_75", "sm_80", ...
 const ArchSpec* find_arch(std::string_view name);  // null: it is not known
 // Throws Error(unsupported) that lists the known names.
 const ArchSpec& arch_by_name(std::string_view name);
+// The same for the name of what code is for, which may have a suffix ("sm_90a").
+const ArchSpec& arch_of_code(std::string_view name);
 
 // What to compile for so that a GPU of compute capability `compute` (90 for 9.0) can run the package: its own
 // architecture, else the latest whose code or PTX runs there. Null: burin has none for it.

@@ -76,10 +76,16 @@ BURIN_PRIMITIVE void burin_dev_gate_expect(u32 gate, u32 bytes);
 // Waits until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
 BURIN_PRIMITIVE void burin_dev_gate_wait(u32 gate, u32 phase);
 // Starts a copy of `bytes` whose arrival counts at `gate`. Source, target and bytes are multiples of 16. All threads
-// must have passed a barrier since the target was last read or copied to, and none may have stored to it (that would
-// take a costly fence). This thread, or another one before a barrier, must have waited for the gate's phase before.
+// must have passed a barrier since the target was last read or copied to, or whoever did has released a gate since for
+// which this thread has waited; and none may have stored to it (that would take a costly fence). This thread, or
+// another one before a barrier, must have waited for the gate's phase before, or for the release by those who did.
 BURIN_PRIMITIVE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                          u32 bytes, u32 gate);
+
+// A gate that warps release, in place of bytes: it opens in phases as well, once for each `warps` releases.
+BURIN_PRIMITIVE void burin_dev_gate_init_released(u32 gate, u32 warps);  // as burin_dev_gate_init()
+// The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there.
+BURIN_PRIMITIVE void burin_dev_gate_release(u32 gate);
 
 // ---- clusters (sm_90): blocks that run at the same time and read each other's shared memory
 BURIN_PRIMITIVE u32 burin_dev_cluster_rank();  // of this block: x first
@@ -134,6 +140,33 @@ BURIN_PRIMITIVE f32x4 burin_dev_multiply_bf16(u32x4 a, u32 b0, u32 b1, f32x4 sum
 // 16 h + 15 four bits: the column of the first value that is stored, which is the smaller, and of the second.
 BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_f16(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
 BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_bf16(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
+
+// ---- warpgroups (sm_90a): products of 64 x 16 halves and 16 x 8 `octets`, both in shared memory
+// The 128 threads of a warpgroup, whose first is a multiple of 128, call these alike. Warp w of the group holds the
+// sums of rows 16 w to 16 w + 15; a thread's are sums[4 o + i] for octet o, as burin_dev_multiply_f16() has them, 4
+// `octets` floats in all. `octets` is a constant, at most 32.
+//
+// Products run behind the threads' backs: between a multiplication and the wait that ends it, sums cannot be read or
+// written but by further multiplications, and what is multiplied must stay in shared memory.
+BURIN_PRIMITIVE void burin_dev_group_begin();  // before the first product since sums were read or written
+// Adds to the sums. The first matrix has its halves at byte 256 (r / 8) + 128 (k / 8) + 16 (r % 8) + 2 (k % 8) from
+// a_base + a_offset on, for row r and column k. The second one has row k of octet o at byte
+// (k / 8) next_rows + o next_octet + 16 (k % 8) from b_base + b_offset on: eight halves. All are multiples of 16.
+BURIN_PRIMITIVE void burin_dev_group_multiply_f16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
+                                                  u32 b_offset, u32 next_rows, u32 next_octet);
+BURIN_PRIMITIVE void burin_dev_group_multiply_bf16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
+                                                   u32 b_offset, u32 next_rows, u32 next_octet);
+// The same with 64 x 32 halves, of which two of each four columns are stored, and 32 rows. `places` are those of
+// burin_dev_multiply_sparse_f16(), of the warp's 16 rows.
+BURIN_PRIMITIVE void burin_dev_group_multiply_sparse_f16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
+                                                         u32 b_offset, u32 next_rows, u32 next_octet, u32 places,
+                                                         u32 pair);
+BURIN_PRIMITIVE void burin_dev_group_multiply_sparse_bf16(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,
+                                                          u32 b_offset, u32 next_rows, u32 next_octet, u32 places,
+                                                          u32 pair);
+BURIN_PRIMITIVE void burin_dev_group_commit();  // closes the group's current batch of products
+// Until at most `pending` (a constant) batches are under way; with 0, the sums are there.
+BURIN_PRIMITIVE void burin_dev_group_wait(float* sums, u32 octets, u32 pending);
 
 // ---- arithmetic that differs by device
 // a * b + sum where `condition` holds, else `sum`: one predicated instruction.

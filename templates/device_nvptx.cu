@@ -155,6 +155,25 @@ BURIN_INLINE void burin_dev_gate_init(u32 gate) {
       "fence.proxy.async.shared::cta;" ::"r"(gate_address(gate))
       : "memory");
 }
+BURIN_INLINE void burin_dev_gate_init_released(u32 gate, u32 warps) {
+  __asm__ volatile(
+      "mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
+      "fence.mbarrier_init.release.cluster;" ::"r"(gate_address(gate)),
+      "r"(warps)
+      : "memory");
+}
+// One thread arrives for its warp.
+BURIN_INLINE void burin_dev_gate_release(u32 gate) {
+  __asm__ volatile(
+      "{\n\t"
+      ".reg .pred first;\n\t"
+      "bar.warp.sync 0xffffffff;\n\t"
+      "setp.eq.u32 first, %1, 0;\n\t"
+      "@first mbarrier.arrive.shared::cta.b64 _, [%0];\n\t"
+      "}" ::"r"(gate_address(gate)),
+      "r"(burin_dev_thread() % 32)
+      : "memory");
+}
 BURIN_INLINE void burin_dev_gate_expect(u32 gate, u32 bytes) {
   __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(gate_address(gate)), "r"(bytes)
                    : "memory");
@@ -179,6 +198,38 @@ BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const 
                    "l"(global_address(source, byte_offset)), "r"(bytes), "r"(gate_address(gate))
                    : "memory");
 }
+
+// ---- warpgroups: how many registers an instruction has depends on its octets, so it is written when those are known
+// (compiler/emit/group_products.h). Here are the descriptors of what it multiplies.
+BURIN_PRIMITIVE void burin_emit_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b);
+BURIN_PRIMITIVE void burin_emit_sparse_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b, u32 places,
+                                                     u32 pair);
+BURIN_PRIMITIVE void burin_emit_group_wait(float* sums, u32 octets, u32 pending);
+// Addresses and distances are in units of 16 bytes. `offset` is added behind the division, where it is a constant.
+// `leading`: from eight values of the reduction to the next eight; `stride`: from eight rows, or columns, to the next.
+BURIN_DEVICE u64 matrix_descriptor(u32 base, u32 offset, u32 leading, u32 stride) {
+  const u32 address = (u32)(u64)shared_address(base, 0);
+  return (u64)(address / 16 + offset / 16) | (u64)(leading / 16) << 16 | (u64)(stride / 16) << 32;
+}
+BURIN_INLINE void burin_dev_group_begin() { __asm__ volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+BURIN_INLINE void burin_dev_group_commit() { __asm__ volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+BURIN_INLINE void burin_dev_group_wait(float* sums, u32 octets, u32 pending) {
+  burin_emit_group_wait(sums, octets, pending);
+}
+#define BURIN_GROUP_MULTIPLY(name, type)                                                                            \
+  BURIN_INLINE void burin_dev_group_multiply_##name(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base,  \
+                                                    u32 b_offset, u32 next_rows, u32 next_octet) {                  \
+    burin_emit_group_product(sums, octets, type, matrix_descriptor(a_base, a_offset, 128, 256),                     \
+                             matrix_descriptor(b_base, b_offset, next_rows, next_octet));                           \
+  }                                                                                                                 \
+  BURIN_INLINE void burin_dev_group_multiply_sparse_##name(float* sums, u32 octets, u32 a_base, u32 a_offset,       \
+                                                           u32 b_base, u32 b_offset, u32 next_rows, u32 next_octet, \
+                                                           u32 places, u32 pair) {                                  \
+    burin_emit_sparse_group_product(sums, octets, type, matrix_descriptor(a_base, a_offset, 128, 256),              \
+                                    matrix_descriptor(b_base, b_offset, next_rows, next_octet), places, pair);      \
+  }
+BURIN_GROUP_MULTIPLY(f16, 1)  // ir/element_type.h's ElementType
+BURIN_GROUP_MULTIPLY(bf16, 2)
 
 // ---- clusters
 BURIN_INLINE void burin_dev_cluster_barrier() {

@@ -90,4 +90,14 @@ int register_cap(std::string_view ptx) {
   return static_cast<int>(cap);
 }
 
+std::string target_of(std::string_view ptx) {
+  constexpr std::string_view kDirective = "\n.target ";
+  const std::size_t at = ptx.find(kDirective);
+  if (at == std::string_view::npos) return {};
+  const std::size_t start = at + kDirective.size();
+  std::size_t end = start;
+  while (end < ptx.size() && is_word(ptx[end])) ++end;
+  return std::string(ptx.substr(start, end - start));
+}
+
 }  // namespace burin

@@ -1,6 +1,7 @@
-// Reads the performance directives of the entries in a PTX text.
+// Reads directives of a PTX text.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 namespace burin {
@@ -11,5 +12,8 @@ namespace burin {
 // Given a whole program, ptxas applies the directives of an entry to what it calls. Whoever compiles each function on
 // its own has to be told.
 int register_cap(std::string_view ptx);
+
+// What the text is for: "sm_90", "sm_90a"; empty where it does not say so.
+std::string target_of(std::string_view ptx);
 
 }  // namespace burin

@@ -26,6 +26,7 @@
 #include <mutex>
 #include <vector>
 
+#include "compiler/emit/group_products.h"
 #include "compiler/emit/notes.h"
 #include "compiler/kernel_cluster.h"
 #include "compiler/specialise/source_map.h"
@@ -84,7 +85,7 @@ void link_primitives(llvm::Module& module, const ArchSpec& arch) {
   BURIN_CHECK(!llvm::Linker::linkModules(module, std::move(device), llvm::Linker::LinkOnlyNeeded),
               "the device primitives do not link");
   for (const Function& function : module) {
-    if (function.isDeclaration() && !function.isIntrinsic()) {
+    if (function.isDeclaration() && !function.isIntrinsic() && !is_group_product(function.getName())) {
       fail(ErrorKind::bad_input, "the module calls '{}', which is no device primitive of {}", function.getName().str(),
            arch.name);
     }
@@ -146,7 +147,7 @@ const char* ptx_feature(const ArchSpec& arch) {
   return "+ptx64";
 }
 
-std::unique_ptr<llvm::TargetMachine> make_target(const ArchSpec& arch) {
+std::unique_ptr<llvm::TargetMachine> make_target(const ArchSpec& arch, const std::string& name) {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTarget();
@@ -160,9 +161,8 @@ std::unique_ptr<llvm::TargetMachine> make_target(const ArchSpec& arch) {
   BURIN_CHECK(target != nullptr, "LLVM has no NVPTX back end: {}", error);
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;  // with comments
-  return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(kTriple, std::string(arch.name), ptx_feature(arch), options, llvm::Reloc::Static,
-                                  std::nullopt, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
+      kTriple, name, ptx_feature(arch), options, llvm::Reloc::Static, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
 // Writes the source map as comments: each multiply-add and each load names its channel and tap.
@@ -260,15 +260,20 @@ std::string add_cluster_directives(std::string ptx, const llvm::Module& module) 
 
 }  // namespace
 
+std::string code_arch(const SpecialisedModule& specialised, const std::string& arch) {
+  return uses_group_products(*specialised.module) ? arch + "a" : arch;
+}
+
 std::string emit_ptx(const SpecialisedModule& specialised, const std::string& arch_name) {
-  const ArchSpec& arch = arch_by_name(arch_name);
+  const ArchSpec& arch = arch_of_code(arch_name);
   std::unique_ptr<llvm::Module> module = llvm::CloneModule(*specialised.module);
-  std::unique_ptr<llvm::TargetMachine> target = make_target(arch);
+  std::unique_ptr<llvm::TargetMachine> target = make_target(arch, code_arch(specialised, std::string(arch.name)));
   module->setDataLayout(target->createDataLayout());
   module->setTargetTriple(target->getTargetTriple().str());
   notes_to_comments(*module);
   link_primitives(*module, arch);
   inline_primitives(*module);
+  write_group_products(*module);
   load_halves_as_halves(*module);
   forget_source_of_selects(*module);
 

@@ -8,7 +8,11 @@
 
 namespace burin {
 
-// PTX for `arch` ("sm_80") and everything later. `specialised` is left as it was.
+// What code of the module for `arch` is for: the architecture and everything later, or with products of warpgroups
+// that architecture alone, whose name then has the suffix 'a' ("sm_90a").
+std::string code_arch(const SpecialisedModule& specialised, const std::string& arch);
+
+// PTX for `arch` ("sm_80"), as code_arch() names it. `specialised` is left as it was.
 std::string emit_ptx(const SpecialisedModule& specialised, const std::string& arch);
 
 }  // namespace burin

@@ -14,7 +14,8 @@ thread_local Block* Block::current_ = nullptr;
 Block::Block(int threads, int shared_bytes, std::size_t stack_bytes)
     : fibers_(threads, stack_bytes, &Block::thread_entry),
       shared_(shared_bytes, threads),
-      threads_(static_cast<std::size_t>(threads)) {
+      threads_(static_cast<std::size_t>(threads)),
+      products_(static_cast<std::size_t>(threads)) {
   for (std::vector<WarpWords>& words : warp_words_) words.resize(threads_.size());
 }
 
@@ -33,6 +34,7 @@ void Block::start(const Launch& launch, std::uint32_t block, Cluster& cluster, s
   arrived_ = false;
   shared_.begin_block();
   std::fill(threads_.begin(), threads_.end(), Thread{});
+  for (GroupProducts& products : products_) products.begin_thread();
   for (int i = 0; i < threads; ++i) fibers_.restart(i);
 }
 
@@ -311,6 +313,12 @@ std::optional<std::string> Block::gate_wait(std::uint32_t gate, std::uint32_t ph
   return std::nullopt;
 }
 
+std::optional<std::string> Block::gate_release(std::uint32_t gate) {
+  constexpr std::uint32_t kMeetToRelease = 0xFFFF0000;  // a number that no other meeting has
+  const Warp warp = meet_warp(kMeetToRelease + gate, {});
+  return shared_.gate_release(gate, thread_, warp.lane == 0);
+}
+
 void Block::warp_action(std::uint32_t what) {
   constexpr std::uint64_t kMultiplier = 0x9E3779B97F4A7C15;
   std::uint64_t& actions = threads_[static_cast<std::size_t>(thread_)].warp_actions;
@@ -320,6 +328,8 @@ void Block::warp_action(std::uint32_t what) {
 void Block::end_thread() {
   if (const auto fault = shared_.end_thread(thread_)) {
     fault_ = fmt::format("{}: {}", subject(thread_), *fault);
+  } else if (const auto products_fault = products().end_thread()) {
+    fault_ = fmt::format("{}: {}", subject(thread_), *products_fault);
   }
   threads_[static_cast<std::size_t>(thread_)].state = State::ended;
   fibers_.leave();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "compiler/host/fiber.h"
+#include "compiler/host/group_products.h"
 #include "compiler/host/launch_memory.h"
 #include "compiler/host/shared_memory.h"
 
@@ -80,6 +81,9 @@ class Block {
     const WarpWords& operator[](std::uint32_t of_lane) const { return first[of_lane]; }
   };
   Warp meet_warp(std::uint32_t what, const WarpWords& given);
+  // Where all threads of the caller's warp have come: the warp has done with what it read.
+  std::optional<std::string> gate_release(std::uint32_t gate);
+  GroupProducts& products() { return products_[static_cast<std::size_t>(thread_)]; }
   // Until the phase is complete; the fault when the wait is one that must not be.
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase);
   [[noreturn]] void end_thread();
@@ -129,6 +133,7 @@ class Block {
   FiberPool fibers_;
   SharedMemory shared_;
   std::vector<Thread> threads_;
+  std::vector<GroupProducts> products_;  // of the threads
   // What threads give to their warps, of odd and of even meetings: a thread may come to the next one before the others
   // have read what it gave to this one.
   std::array<std::vector<WarpWords>, 2> warp_words_;

@@ -11,6 +11,8 @@ void Gates::begin_block() {
   if (!any) return;
   gates_.fill(Gate{});
   std::fill(passed_.begin(), passed_.end(), 0);
+  std::fill(releases_.begin(), releases_.end(), 0);
+  std::fill(known_.begin(), known_.end(), WarpTime{});
 }
 
 std::optional<std::string> Gates::unusable(const char* use, std::uint32_t gate, std::uint32_t now) const {
@@ -24,17 +26,37 @@ std::optional<std::string> Gates::unusable(const char* use, std::uint32_t gate, 
 
 std::optional<std::string> Gates::too_early(const char* use, std::uint32_t gate, int thread, std::uint32_t now) const {
   const Gate& state = gates_[gate];
-  if (passed(gate, thread) >= state.complete || state.completed < now) return std::nullopt;
+  if (passed(gate, thread) >= state.complete || state.completed < now || knows_waiters(thread, gate)) {
+    return std::nullopt;
+  }
   return fmt::format("{} gate {} without having waited for phase {} (number {}), nor passed a barrier since one did",
                      use, gate, (state.complete - 1) % 2, state.complete - 1);
 }
 
-std::optional<std::string> Gates::init(std::uint32_t gate, std::uint32_t now) {
+std::optional<std::string> Gates::init(std::uint32_t gate, std::uint32_t now, std::uint32_t warps) {
   if (gate >= kGates) return fmt::format("initialises gate {}; gates are numbered from 0 to {}", gate, kGates - 1);
   Gate& state = gates_[gate];
   if (state.used) return fmt::format("initialises gate {} a second time", gate);
   state.used = true;
   state.initialised = now;
+  state.releasing = warps;
+  return std::nullopt;
+}
+
+std::optional<std::string> Gates::release(std::uint32_t gate, int thread, bool arrives, std::uint32_t now) {
+  constexpr const char* kUse = "releases";
+  if (auto fault = unusable(kUse, gate, now)) return fault;
+  Gate& state = gates_[gate];
+  if (state.releasing == 0) return fmt::format("releases gate {}, which bytes open", gate);
+  const std::uint32_t count = ++releases_[static_cast<std::size_t>(thread)];
+  if (!arrives) return std::nullopt;
+  if (state.arrived == state.releasing) {
+    return fmt::format("releases gate {} when the {} warps that open it have done so and nobody has waited for it",
+                       gate, state.releasing);
+  }
+  state.arriving = {state.arrived == 0 ? count : std::min(state.arriving.count, count),
+                    (state.arrived == 0 ? 0 : state.arriving.warps) | warp_bit(thread)};
+  ++state.arrived;
   return std::nullopt;
 }
 
@@ -42,6 +64,7 @@ std::optional<std::string> Gates::expect(std::uint32_t gate, std::uint32_t bytes
   constexpr const char* kUse = "announces bytes at";
   if (auto fault = unusable(kUse, gate, now)) return fault;
   Gate& state = gates_[gate];
+  if (state.releasing != 0) return fmt::format("announces bytes at gate {}, which warps release", gate);
   if (state.announced) {
     return fmt::format(
         "announces bytes at gate {} while nobody has waited for phase {} (number {}), which thread {} "
@@ -49,7 +72,8 @@ std::optional<std::string> Gates::expect(std::uint32_t gate, std::uint32_t bytes
         gate, state.complete % 2, state.complete, state.announcer);
   }
   if (auto fault = too_early(kUse, gate, thread, now)) return fault;
-  if (state.waited == now && state.waiter != thread && state.waiter != kNobody) {
+  const bool any_waited = state.waited == now && state.waiter != thread && state.waiter != kNobody;
+  if (any_waited && !knows_waiters(thread, gate)) {
     const std::string who =
         state.waiter == kSeveral ? "several threads wait" : fmt::format("thread {} waits", state.waiter);
     return fmt::format(
@@ -90,7 +114,12 @@ std::optional<std::string> Gates::wait(std::uint32_t gate, std::uint32_t phase, 
   if (phase > 1) return fmt::format("waits for phase {} of gate {}; a phase is 0 or 1", phase, gate);
   Gate& state = gates_[gate];
   if (phase == state.complete % 2) {
-    if (!state.announced || state.started != state.expected) return std::nullopt;
+    const bool released = state.releasing != 0 && state.arrived == state.releasing;
+    if (!released && (!state.announced || state.started != state.expected)) return std::nullopt;
+    if (released) {
+      state.released = state.arriving;
+      state.arrived = 0;
+    }
     ++state.complete;
     state.completed = now;
     state.announced = false;
@@ -111,6 +140,10 @@ std::optional<std::string> Gates::wait(std::uint32_t gate, std::uint32_t phase, 
 void Gates::pass(std::uint32_t gate, int thread, std::uint32_t now) {
   Gate& state = gates_[gate];
   passed_[place(gate, thread)] = state.complete;
+  if (state.passed_phases != state.complete) state.waiters = {};
+  state.passed_phases = state.complete;
+  state.waiters = {std::max(state.waiters.count, releases(thread)), state.waiters.warps | warp_bit(thread)};
+  if (state.releasing != 0) known_[static_cast<std::size_t>(thread)] = state.released;
   const bool first = state.waited != now || state.waiter == kNobody;
   state.waiter = first || state.waiter == thread ? thread : kSeveral;
   state.waited = now;
@@ -118,6 +151,9 @@ void Gates::pass(std::uint32_t gate, int thread, std::uint32_t now) {
 
 std::string Gates::obstacle(std::uint32_t gate) const {
   const Gate& state = gates_[gate];
+  if (state.releasing != 0) {
+    return fmt::format("of the {} warps that open it {} have released it", state.releasing, state.arrived);
+  }
   if (!state.announced) return "no thread announces its bytes";
   return fmt::format("of the {} bytes that thread {} announced, {} have been started", state.expected, state.announcer,
                      state.started);
@@ -126,7 +162,7 @@ std::string Gates::obstacle(std::uint32_t gate) const {
 std::optional<std::string> Gates::unfinished(int& thread) const {
   for (std::uint32_t gate = 0; gate < kGates; ++gate) {
     const Gate& state = gates_[gate];
-    if (!state.announced && state.started == 0) continue;
+    if (state.releasing != 0 || (!state.announced && state.started == 0)) continue;
     thread = state.started != 0 ? state.starter : state.announcer;
     return fmt::format("the block ended although nobody has waited for phase {} (number {}) of gate {}, {}",
                        state.complete % 2, state.complete, gate,

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "compiler/host/block.h"
 #include "ir/element_type.h"
@@ -179,6 +180,14 @@ void gate_init(u32 gate) noexcept {
   require(block.shared().gate_init(gate, static_cast<int>(block.thread())));
 }
 
+void gate_init_released(u32 gate, u32 warps) noexcept {
+  Block& block = Block::current();
+  if (warps < 1) block.fail_thread(fmt::format("initialises gate {} for releases by no warp", gate));
+  require(block.shared().gate_init(gate, static_cast<int>(block.thread()), warps));
+}
+
+void gate_release(u32 gate) noexcept { require(Block::current().gate_release(gate)); }
+
 void gate_expect(u32 gate, u32 bytes) noexcept {
   Block& block = Block::current();
   require(block.shared().gate_expect(gate, bytes, static_cast<int>(block.thread())));
@@ -338,6 +347,110 @@ f32x4 multiply_sparse(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) noexce
   });
 }
 
+// ---- warpgroups
+// A row of the first matrix as products see it: its values, and which of them are stored.
+constexpr u32 kMaxDepth = 32, kGroupThreads = 128, kRowsOfWarp = 16;
+struct GroupRow {
+  float values[kMaxDepth];
+  bool stored[kMaxDepth];
+};
+
+u32 word_of_a(const GroupOperands& operands, u32 row, u32 column) {
+  const u32 place = operands.a + row / 8 * 256 + column / 8 * 128 + row % 8 * 16 + column % 8 / 2 * kWordBytes;
+  return shared_load_word(place, 0);
+}
+u32 word_of_b(const GroupOperands& operands, u32 octet, u32 k, u32 pair) {
+  const u32 place = operands.b + k / 8 * operands.next_rows + octet * operands.next_octet + k % 8 * 16;
+  return shared_load_word(place, pair * kWordBytes);
+}
+// The thread's first row in the warpgroup; the second one is eight below.
+u32 first_group_row(u32 thread) { return thread % kGroupThreads / 32 * kRowsOfWarp + thread % 32 / 4; }
+
+// The operands' words that the thread reads.
+void look_at(const GroupOperands& operands) {
+  const u32 number = thread(), stored = 16;
+  for (u32 half = 0; half < 2; ++half) {
+    for (u32 column = 0; column < stored; column += 2) word_of_a(operands, first_group_row(number) + half * 8, column);
+  }
+  for (u32 octet = 0; octet < operands.octets; ++octet) {
+    for (u32 k = 0; k < operands.depth; ++k) word_of_b(operands, octet, k, number % 4);
+  }
+}
+
+void add_group_product(ElementType type, float* sums, const GroupOperands& operands, const GroupRow (&rows)[2]) {
+  std::span<double> values;
+  require(Block::current().products().add(sums, operands, values));
+  const u32 pair = thread() % 4;
+  for (u32 octet = 0; octet < operands.octets; ++octet) {
+    for (u32 k = 0; k < operands.depth; ++k) {
+      const u32 word = word_of_b(operands, octet, k, pair);
+      for (u32 i = 0; i < kQuad; ++i) {
+        if (!rows[i / 2].stored[k]) continue;
+        values[octet * kQuad + i] +=
+            static_cast<double>(rows[i / 2].values[k]) * static_cast<double>(half_of(type, word, i % 2));
+      }
+    }
+  }
+}
+
+GroupOperands group_operands(u32 octets, u32 a, u32 b, u32 next_rows, u32 next_octet, u32 depth) {
+  Block::current().warp_action(a * 31 + b);
+  return {a, b, next_rows, next_octet, octets, depth};
+}
+
+template <ElementType kType>
+void group_multiply(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base, u32 b_offset, u32 next_rows,
+                    u32 next_octet) noexcept {
+  const GroupOperands operands =
+      group_operands(octets, a_base + a_offset, b_base + b_offset, next_rows, next_octet, 16);
+  GroupRow rows[2] = {};
+  for (u32 half = 0; half < 2; ++half) {
+    for (u32 k = 0; k < operands.depth; ++k) {
+      rows[half].values[k] = half_of(kType, word_of_a(operands, first_group_row(thread()) + half * 8, k), k % 2);
+      rows[half].stored[k] = true;
+    }
+  }
+  add_group_product(kType, sums, operands, rows);
+}
+
+template <ElementType kType>
+void group_multiply_sparse(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base, u32 b_offset, u32 next_rows,
+                           u32 next_octet, u32 places, u32 pair) noexcept {
+  constexpr u32 kMeetForPlaces = 64, kPairs = 2;
+  if (pair >= kPairs) Block::current().fail_thread(fmt::format("the places of pair {} of lanes; there are two", pair));
+  const GroupOperands operands =
+      group_operands(octets, a_base + a_offset, b_base + b_offset, next_rows, next_octet, kMaxDepth);
+  const Block::Warp warp = Block::current().meet_warp(kMeetForPlaces + pair, {places});
+  GroupRow rows[2] = {};
+  for (u32 half = 0; half < 2; ++half) {
+    for (u32 four = 0; four < kMaxDepth / 4; ++four) {
+      const u32 word = warp[warp.lane / 4 * 4 + pair * 2 + four / 4][0];
+      const u32 places_of_four = (half == 0 ? low_of(word) : high_of(word)) >> (four % 4 * 4) & 15U;
+      const u32 first = places_of_four & 3U, second = places_of_four >> 2;
+      if (first >= second) {
+        Block::current().fail_thread(
+            fmt::format("a row of a sparse matrix stores columns {} and {} of four {}; the first must be the smaller",
+                        first, second, four));
+      }
+      const u32 stored = word_of_a(operands, first_group_row(thread()) + half * 8, four * 2);
+      for (u32 i = 0; i < 2; ++i) {
+        const u32 k = four * 4 + (i == 0 ? first : second);
+        rows[half].values[k] = half_of(kType, stored, i);
+        rows[half].stored[k] = true;
+      }
+    }
+  }
+  add_group_product(kType, sums, operands, rows);
+}
+
+void group_begin() noexcept { Block::current().products().begin(); }
+void group_commit() noexcept { Block::current().products().commit(); }
+void group_wait(float* sums, u32 octets, u32 pending) noexcept {
+  static thread_local std::vector<GroupOperands> ended;
+  require(Block::current().products().wait(sums, octets, pending, ended));
+  for (const GroupOperands& operands : ended) look_at(operands);
+}
+
 void await_launch() noexcept { Block::current().await_launch(); }
 
 float zero() { return 0.0F; }
@@ -388,6 +501,8 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_copy_commit", address_of(copy_commit)},
       {"burin_dev_copy_wait", address_of(copy_wait)},
       {"burin_dev_gate_init", address_of(gate_init)},
+      {"burin_dev_gate_init_released", address_of(gate_init_released)},
+      {"burin_dev_gate_release", address_of(gate_release)},
       {"burin_dev_gate_expect", address_of(gate_expect)},
       {"burin_dev_gate_wait", address_of(gate_wait)},
       {"burin_dev_bulk_copy", address_of(bulk_copy)},
@@ -407,6 +522,13 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_multiply_bf16", address_of(multiply<ElementType::bf16>)},
       {"burin_dev_multiply_sparse_f16", address_of(multiply_sparse<ElementType::f16>)},
       {"burin_dev_multiply_sparse_bf16", address_of(multiply_sparse<ElementType::bf16>)},
+      {"burin_dev_group_begin", address_of(group_begin)},
+      {"burin_dev_group_multiply_f16", address_of(group_multiply<ElementType::f16>)},
+      {"burin_dev_group_multiply_bf16", address_of(group_multiply<ElementType::bf16>)},
+      {"burin_dev_group_multiply_sparse_f16", address_of(group_multiply_sparse<ElementType::f16>)},
+      {"burin_dev_group_multiply_sparse_bf16", address_of(group_multiply_sparse<ElementType::bf16>)},
+      {"burin_dev_group_commit", address_of(group_commit)},
+      {"burin_dev_group_wait", address_of(group_wait)},
       {"burin_dev_exit", address_of(exit_thread)},
       {"burin_dev_fma_if", address_of(fma_if)},
       {"burin_dev_shared_load_word", address_of(shared_load_word)},

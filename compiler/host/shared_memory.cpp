@@ -132,13 +132,13 @@ void SharedMemory::wait(int thread, std::uint32_t pending) {
   if (copiers_[copier].batch > pending) land(copier, copiers_[copier].batch - pending);
 }
 
-std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread) {
+std::optional<std::string> SharedMemory::gate_init(std::uint32_t gate, int thread, std::uint32_t warps) {
   if (gate < kGates) {
     for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
       if (auto fault = check_write("place a gate in", gate_word(gate, byte) * kWordBytes, thread)) return fault;
     }
   }
-  if (auto fault = gates_.init(gate, interval_)) return fault;
+  if (auto fault = gates_.init(gate, interval_, warps)) return fault;
   for (std::uint32_t byte = 0; byte < kGateBytes; byte += kWordBytes) {
     words_[gate_word(gate, byte)].written = kInFlight;
     words_[gate_word(gate, byte)].writer = kGatesPlace;
@@ -174,15 +174,26 @@ std::optional<std::string> SharedMemory::bulk_copy(std::uint32_t address, std::s
   return std::nullopt;
 }
 
+// Whether what was done with the word in this interval was over when a gate was released for which the thread has
+// waited: what a bulk copy brought has been waited for, and whoever read it has released the gate since.
+bool SharedMemory::was_released(const Word& word, int thread) const {
+  if (word.written == kInFlight) return false;
+  if (word.read == interval_ && !gates_.knows(thread, word.readers)) return false;
+  if (word.written != interval_) return true;
+  const bool by_gate = word.writer >= threads() && word.writer < copiers_.size();
+  return by_gate && gates_.knows_waiters(thread, static_cast<std::uint32_t>(word.writer - threads()));
+}
+
 // Stricter than for a thread's own accesses, with which a bulk copy has no order until a barrier.
 std::optional<std::string> SharedMemory::check_bulk_target(std::uint32_t index, int thread) const {
   const Word& word = words_[index];
   const std::uint32_t address = index * kWordBytes;
-  if (word.written == kInFlight || word.written == interval_ || word.read == interval_ || loaded_by_others(index)) {
+  const bool used = word.written == kInFlight || word.written == interval_ || word.read == interval_;
+  if ((used && !was_released(word, thread)) || loaded_by_others(index)) {
     if (auto fault = check_write("bulk copy into", address, thread)) return fault;
     return fmt::format(
         "race on shared memory at byte {}: bulk copy into it by thread {} without a barrier since its last "
-        "use",
+        "use, nor a gate that was released since then and waited for",
         address, thread);
   }
   if (word.written >= first_interval_ && (word.writer < threads() || word.writer == kBitSetters)) {

@@ -11,6 +11,7 @@
 // Each access returns std::nullopt, or the fault as a sentence without its subject.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -42,9 +43,12 @@ class SharedMemory {
     if (word.read != interval_) {
       word.read = interval_;
       word.reader = static_cast<std::uint16_t>(thread);
+      word.readers = {};
     } else if (word.reader != thread) {
       word.reader = kManyReaders;
     }
+    word.readers = {std::max(word.readers.count, gates_.releases(thread)),
+                    word.readers.warps | Gates::warp_bit(thread)};
     value = word.value;
     return std::nullopt;
   }
@@ -71,11 +75,14 @@ class SharedMemory {
 
   // ---- gates: see gates.h
   // The gate's place in shared memory is taken from now on.
-  std::optional<std::string> gate_init(std::uint32_t gate, int thread);
+  std::optional<std::string> gate_init(std::uint32_t gate, int thread, std::uint32_t warps = 0);
   std::optional<std::string> gate_expect(std::uint32_t gate, std::uint32_t bytes, int thread) {
     return gates_.expect(gate, bytes, thread, interval_);
   }
   std::optional<std::string> gate_wait(std::uint32_t gate, std::uint32_t phase, int thread, bool& open);
+  std::optional<std::string> gate_release(std::uint32_t gate, int thread, bool arrives) {
+    return gates_.release(gate, thread, arrives, interval_);
+  }
   // The words have no readable value until a thread has waited for the gate's present phase.
   std::optional<std::string> bulk_copy(std::uint32_t address, std::span<const float> values, std::uint32_t gate,
                                        int thread);
@@ -103,6 +110,7 @@ class SharedMemory {
     // Thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate; kBitSetters: set_bits().
     std::uint16_t writer = 0;
     std::uint16_t reader = 0;  // of that interval; kManyReaders: several threads
+    WarpTime readers;          // of that interval
   };
   // Words in flight are chained in the order of their copies, one chain per thread and per gate: nothing is allocated.
   struct Flight {
@@ -132,6 +140,7 @@ class SharedMemory {
   std::optional<std::string> unreadable(std::uint32_t address, int thread) const;
   std::optional<std::string> check_write(const char* access, std::uint32_t address, int thread) const;
   std::optional<std::string> check_bulk_target(std::uint32_t index, int thread) const;
+  bool was_released(const Word& word, int thread) const;
 
   std::vector<Word> words_;
   std::vector<Flight> flights_;

@@ -1,0 +1,151 @@
+#include "compiler/emit/group_products.h"
+
+#include <fmt/format.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Transforms/Scalar/SROA.h>
+
+#include <string>
+#include <vector>
+
+#include "ir/element_type.h"
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr std::string_view kProduct = "burin_emit_group_product", kSparseProduct = "burin_emit_sparse_group_product",
+                           kWait = "burin_emit_group_wait";
+constexpr unsigned kMaxOctets = 32, kOctetSums = 4;  // sums of an octet that a thread holds
+
+unsigned constant_argument(const llvm::CallInst& call, unsigned number) {
+  const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(call.getArgOperand(number));
+  if (constant == nullptr) {
+    fail(ErrorKind::bad_input, "argument {} of a call of a product of warpgroups is not a constant", number);
+  }
+  return static_cast<unsigned>(constant->getZExtValue());
+}
+
+// One instruction whose sums are operands that are read and written; `text` names them as {sums}, and the operands
+// behind them as {0}, {1}, ...
+void write_instruction(llvm::CallInst& call, std::string_view text, std::vector<llvm::Value*> operands,
+                       std::string_view operand_constraints) {
+  llvm::IRBuilder<> builder(&call);
+  llvm::Type* number = builder.getFloatTy();
+  const unsigned octets = constant_argument(call, 1);
+  if (octets < 1 || octets > kMaxOctets) {
+    fail(ErrorKind::bad_input, "a product of warpgroups has {} octets; it can have 1 to {}", octets, kMaxOctets);
+  }
+  const unsigned sums = octets * kOctetSums;
+  std::string names, constraints, ties;
+  std::vector<llvm::Value*> places, arguments = operands;
+  std::vector<llvm::Type*> argument_types;
+  for (llvm::Value* operand : operands) argument_types.push_back(operand->getType());
+  for (unsigned i = 0; i < sums; ++i) {
+    names += fmt::format("{}${}", i == 0 ? "" : ", ", i);
+    constraints += "=f,";
+    ties += fmt::format(",{}", i);
+    places.push_back(builder.CreateConstInBoundsGEP1_32(number, call.getArgOperand(0), i));
+    arguments.push_back(builder.CreateLoad(number, places.back()));
+    argument_types.push_back(number);
+  }
+  std::string written;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '@') {
+      written += text[i];
+    } else if (text[++i] == 's') {
+      written += names;
+    } else {
+      written += fmt::format("${}", sums + static_cast<unsigned>(text[i] - '0'));
+    }
+  }
+  llvm::Type* result = sums == 1 ? number : llvm::StructType::get(call.getContext(), std::vector(sums, number));
+  llvm::InlineAsm* instruction =
+      llvm::InlineAsm::get(llvm::FunctionType::get(result, argument_types, false), written,
+                           fmt::format("{}{}{},~{{memory}}", constraints, operand_constraints, ties), true);
+  llvm::CallInst* made = builder.CreateCall(instruction, arguments);
+  for (unsigned i = 0; i < sums; ++i) builder.CreateStore(builder.CreateExtractValue(made, i), places[i]);
+  call.eraseFromParent();
+}
+
+void write_product(llvm::CallInst& call, bool sparse) {
+  const unsigned octets = constant_argument(call, 1), type = constant_argument(call, 2);
+  const std::string_view element = type == static_cast<unsigned>(ElementType::bf16) ? "bf16" : "f16";
+  // Sums are added to (the predicate), nothing is negated, and the octets' halves lie side by side (the last number).
+  std::vector<llvm::Value*> operands = {call.getArgOperand(3), call.getArgOperand(4)};
+  if (!sparse) {
+    write_instruction(
+        call,
+        fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
+                    "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{@s}}, @0, @1, add, 1, 1, 0, 1;\n\t}}",
+                    octets * 8, element, element),
+        operands, "l,l");
+    return;
+  }
+  operands.push_back(call.getArgOperand(5));
+  write_instruction(
+      call,
+      fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
+                  "wgmma.mma_async.sp.sync.aligned.m64n{}k32.f32.{}.{} {{@s}}, @0, @1, @2, {}, add, 1, 1, 0, 1;\n\t}}",
+                  octets * 8, element, element, constant_argument(call, 6)),
+      operands, "l,l,r");
+}
+
+std::vector<llvm::CallInst*> calls_of(llvm::Module& module, std::string_view name) {
+  std::vector<llvm::CallInst*> calls;
+  llvm::Function* function = module.getFunction(name);
+  if (function == nullptr) return calls;
+  for (llvm::User* user : function->users()) {
+    auto* call = llvm::dyn_cast<llvm::CallInst>(user);
+    if (call == nullptr) fail(ErrorKind::bad_input, "'{}' is used other than by a call", name);
+    calls.push_back(call);
+  }
+  return calls;
+}
+
+void put_sums_in_registers(llvm::Module& module) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graphs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graphs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graphs, modules);
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::PreserveCFG));
+  for (llvm::Function& function : module) {
+    if (!function.isDeclaration()) passes.run(function, functions);
+  }
+}
+
+}  // namespace
+
+bool uses_group_products(const llvm::Module& module) {
+  return llvm::any_of(module, [](const llvm::Function& function) {
+    return function.getName().starts_with("burin_dev_group_") || is_group_product(function.getName());
+  });
+}
+
+bool is_group_product(std::string_view function) {
+  return function == kProduct || function == kSparseProduct || function == kWait;
+}
+
+void write_group_products(llvm::Module& module) {
+  if (!uses_group_products(module)) return;
+  for (llvm::CallInst* call : calls_of(module, kProduct)) write_product(*call, false);
+  for (llvm::CallInst* call : calls_of(module, kSparseProduct)) write_product(*call, true);
+  for (llvm::CallInst* call : calls_of(module, kWait)) {
+    write_instruction(*call, fmt::format("wgmma.wait_group.sync.aligned {};", constant_argument(*call, 2)), {}, "");
+  }
+  for (const std::string_view name : {kProduct, kSparseProduct, kWait}) {
+    if (llvm::Function* function = module.getFunction(name)) function->eraseFromParent();
+  }
+  put_sums_in_registers(module);
+}
+
+}  // namespace burin

@@ -1,0 +1,46 @@
+// The products of warpgroups of one thread: between a multiplication and the wait that ends it the GPU works behind the
+// thread's back. Here sums are computed at once, but nobody sees them: until they have been waited for, the thread
+// finds NaN in their places, and the operands are looked at again then, so that an operand that was overwritten
+// meanwhile is found by whoever checks shared memory.
+//
+// Functions return std::nullopt, or the fault as a sentence without its subject.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace burin {
+
+// Where the matrices of a product lie (templates/device.h), in bytes of shared memory.
+struct GroupOperands {
+  std::uint32_t a = 0, b = 0;
+  std::uint32_t next_rows = 0, next_octet = 0;
+  std::uint32_t octets = 0;
+  std::uint32_t depth = 16;  // rows of the second matrix
+};
+
+class GroupProducts {
+ public:
+  static constexpr std::uint32_t kMaxOctets = 32, kOctetSums = 4;
+
+  void begin_thread();
+  void begin() { begun_ = true; }
+  // The sums so far, to which the product is to be added.
+  std::optional<std::string> add(float* sums, const GroupOperands& operands, std::span<double>& values);
+  void commit();
+  // Takes the operands of batches that must have ended; `sums` are there when no product is left.
+  std::optional<std::string> wait(float* sums, std::uint32_t octets, std::uint32_t pending,
+                                  std::vector<GroupOperands>& ended);
+  std::optional<std::string> end_thread() const;
+
+ private:
+  float* sums_ = nullptr;
+  std::vector<double> values_;
+  std::vector<std::vector<GroupOperands>> batches_;  // the last one is not committed yet
+  bool begun_ = false;
+};
+
+}  // namespace burin

@@ -1,0 +1,116 @@
+// Convolution of halves on the tensor cores of warpgroups.
+#include <algorithm>
+
+#include "compiler/providers/conv_gathered/packing.h"
+#include "compiler/providers/conv_warpgroup/packing.h"
+#include "compiler/providers/conv_warpgroup/tiles.h"
+#include "compiler/providers/template_provider.h"
+#include "ir/sparse_pattern.h"
+
+namespace burin {
+namespace {
+
+struct WarpgroupChoice {
+  const char* name;
+  int WarpgroupTiles::* member;
+};
+constexpr WarpgroupChoice kWarpgroupChoices[] = {{"row_groups", &WarpgroupTiles::row_groups},
+                                                 {"pixel_groups", &WarpgroupTiles::pixel_groups},
+                                                 {"group_rows", &WarpgroupTiles::group_rows},
+                                                 {"tile_cols", &WarpgroupTiles::tile_cols},
+                                                 {"chunk_channels", &WarpgroupTiles::chunk_channels},
+                                                 {"buffers", &WarpgroupTiles::buffers},
+                                                 {"sparse", &WarpgroupTiles::sparse},
+                                                 {"octets", &WarpgroupTiles::octets},
+                                                 {"set_blocks", &WarpgroupTiles::set_blocks}};
+
+WarpgroupTiles warpgroup_tiles_of(const TemplatePlan& plan) {
+  WarpgroupTiles tiles;
+  for (const auto& [name, member] : kWarpgroupChoices) tiles.*member = plan.integers.at(name);
+  return tiles;
+}
+
+double density_of(const ConvLayer& layer) {
+  const auto nonzeros = std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; });
+  return static_cast<double>(nonzeros) / static_cast<double>(std::max<std::size_t>(1, layer.weights.size()));
+}
+
+class ConvWarpgroupProvider : public TemplateProvider {
+ public:
+  ConvWarpgroupProvider() : TemplateProvider("conv_warpgroup") {}
+
+ protected:
+  bool knows_formats() const override { return true; }
+  // Its instructions are those of one architecture, so no other may be asked for.
+  bool can(const Task& task) const override {
+    if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
+    constexpr int kOnlyCompute = 90, kLeastChannels = 16;
+    const ConvShape& shape = task.layer->shape;
+    const bool is_whole = shape.groups == 1 || (shape.channels_per_group() % kOctetChannels == 0 &&
+                                                shape.outputs_per_group() % kOctetChannels == 0);
+    return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
+           task.writes.layout == TensorLayout::n8c8hw && has_one_format(task) && is_whole &&
+           shape.channels_per_group() >= kLeastChannels && shape.outputs_per_group() >= kLeastChannels &&
+           half_can_hold(task.writes.element, *task.layer);
+  }
+  std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
+    const ConvShape shape = warpgroup_shape(task.layer->shape);
+    std::vector<Candidate> candidates;
+    for (const WarpgroupTiles& tiles : choose_warpgroup(shape, density_of(*task.layer), task.batch, arch_of(task))) {
+      if (static_cast<int>(candidates.size()) == options.count) break;
+      const TemplatePlan plan = plan_of(task, tiles);
+      if (!plan.integers.empty()) candidates.push_back(candidate(task, plan));
+    }
+    return candidates;
+  }
+  std::vector<std::string> choices() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, member] : kWarpgroupChoices) names.emplace_back(name);
+    return names;
+  }
+  double predict_us(const Task& task, const TemplatePlan& plan) const override {
+    return predict(warpgroup_tiles_of(plan), warpgroup_shape(task.layer->shape), density_of(*task.layer), task.batch,
+                   arch_of(task));
+  }
+  TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
+    return plan_of(task, warpgroup_tiles_of(chosen));
+  }
+  std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
+    return pack_warpgroup(*task.layer, warpgroup_shape(task.layer->shape), warpgroup_tiles_of(plan),
+                          plan.integers.at("rest_limit"), task.writes.element);
+  }
+
+ private:
+  // Without constants where the tiles do not fit.
+  TemplatePlan plan_of(const Task& task, const WarpgroupTiles& tiles) const {
+    const ConvShape shape = warpgroup_shape(task.layer->shape);
+    TemplatePlan plan = start(task);
+    if (!fits(tiles, shape, 0, arch_of(task))) return plan;
+    const int limit = rest_limit(*task.layer, shape, tiles);
+    if (!fits(tiles, shape, limit, arch_of(task))) return plan;
+    set_convolution(plan, shape);
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = tiles.threads();
+    launch.shared_bytes = static_cast<int>(tiles.shared_bytes(shape, limit));
+    launch.tile_images = kGroupImages * tiles.octets;
+    launch.tiles_per_image = std::int64_t{tiles.sets(shape)} * tiles.set_blocks;
+    set_integers(plan, {{"group_channels", shape.channels_per_group()},
+                        {"group_outputs", shape.outputs_per_group()},
+                        {"out_rows", shape.conv_h()},
+                        {"output_blocks", tiles.output_blocks(shape)},
+                        {"patch_rows", tiles.patch_rows(shape)},
+                        {"patch_cols", tiles.patch_cols(shape)},
+                        {"compact_rows", WarpgroupTiles::compact_rows(shape)},
+                        {"rest_limit", limit},
+                        {"half_values", static_cast<int>(task.writes.element)}});
+    for (const auto& [name, member] : kWarpgroupChoices) plan.integers[name] = tiles.*member;
+    plan.weights().run_words = packed_words(shape, tiles, limit);
+    return plan;
+  }
+};
+
+}  // namespace
+
+const Provider& conv_warpgroup_provider() { return the_only<ConvWarpgroupProvider>(); }
+
+}  // namespace burin

@@ -1,0 +1,353 @@
+// conv_warpgroup: a convolution of halves in n8c8hw on the tensor cores of a warpgroup, which multiplies 64 output
+// channels with up to 32 pixels of eight images at once. Eight channels of a pixel of eight images are 128 bytes side
+// by side: what the instruction takes as it is, and what copies are fast with.
+//
+// All weights are multiplied, or, if `sparse`, two of each four side by side, in half the time; the few nonzeros that
+// are beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
+//
+// A block has `row_groups` x 64 output channels, and tiles, one after the other: a tile is a rectangle of pixels of
+// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A warp fills buffers with chunks of input channels
+// by bulk copies, also of the next tile, and warpgroups multiply them; gates say when a buffer is filled and when it is
+// empty. The pixels of a warpgroup are those of its rows side by side, with what lies between the rows of the patch:
+// sums of those are not used.
+//
+// Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, for each 64
+// rows, a panel; then zeros, as many as a row of the patch has; then the bias of each row. A panel: for each step, 64
+// rows by 16 halves as burin_dev_group_multiply_f16() has them. If sparse, then the places of what is stored, a word
+// for each thread and two steps; then for each warp the number of its steps of the rest, and those: weights as lanes
+// hold them, and for each of 16 columns the byte of the chunk where its first pixel lies.
+#define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup/conv_warpgroup.def"
+#include "templates/kernels/function.h"
+
+constexpr u32 kGroupThreads = 128, kGroupWarps = 4, kGroupRows = 64;
+constexpr u32 kWarpRows = 16;
+constexpr u32 kMaxOctets = 32;     // pixels of a warpgroup
+constexpr u32 kOctetChannels = 8;  // that lie side by side
+constexpr u32 kLineBytes = 128;    // eight channels of a pixel of eight images
+constexpr u32 kRowBytes = 16;      // of which one channel
+constexpr u32 kStepBytes = 2048;   // of weights
+constexpr u32 kRestColumns = 16;
+constexpr u32 kQuadBytes = 16;
+constexpr u32 kRestWeightBytes = kWarpThreads * kQuadBytes;
+constexpr u32 kRestStepBytes = kRestWeightBytes + kRestColumns * kWordBytes;
+constexpr u32 kOctetImages = 8;
+constexpr u32 kEmptyGates = 4;  // the first of them; before them are those of filled buffers
+
+// ---- sizes, all constants
+BURIN_DEVICE u32 groups() { return row_groups() * pixel_groups(); }
+BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
+BURIN_DEVICE u32 tile_rows() { return pixel_groups() * group_rows(); }
+BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
+BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
+BURIN_DEVICE u32 tiles() { return octets() * image_tiles(); }  // that blocks share
+BURIN_DEVICE u32 sets() { return image_blocks() / set_blocks(); }
+BURIN_DEVICE u32 positions() { return kernel_rows() * kernel_cols(); }
+BURIN_DEVICE u32 chunk_octets() { return chunk_channels() / kOctetChannels; }
+BURIN_DEVICE u32 group_octets() { return divide_up(group_channels(), kOctetChannels); }
+BURIN_DEVICE u32 output_octets() { return divide_up(group_outputs(), kOctetChannels); }
+BURIN_DEVICE u32 chunks() { return divide_up(group_octets(), chunk_octets()); }
+BURIN_DEVICE u32 step_octets() { return sparse() ? 4 : 2; }
+BURIN_DEVICE u32 steps() { return positions() * (chunk_octets() / step_octets()); }
+BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
+BURIN_DEVICE u32 octet_bytes() { return patch_pixels() * kLineBytes; }
+BURIN_DEVICE u32 pixel_bytes() { return stride_cols() * kLineBytes; }  // from one pixel to the next
+BURIN_DEVICE u32 patch_step_rows() { return compact_rows() ? stride_rows() : 1; }
+BURIN_DEVICE u32 pixel_step_rows() { return compact_rows() ? 1 : stride_rows(); }
+// Pixels from one row of a warpgroup to the next, and all of its pixels.
+BURIN_DEVICE u32 row_pixels() { return pixel_step_rows() * patch_cols() / stride_cols(); }
+BURIN_DEVICE u32 group_pixels() { return (group_rows() - 1) * row_pixels() + tile_cols(); }
+BURIN_DEVICE u32 plane_bytes() { return in_rows() * in_cols() * kLineBytes; }  // of eight channels
+BURIN_DEVICE u32 out_plane_bytes() { return out_rows() * out_cols() * kLineBytes; }
+
+BURIN_DEVICE u32 activation_bytes() { return chunk_octets() * octet_bytes(); }
+BURIN_DEVICE u32 places_offset() { return steps() * kStepBytes; }
+BURIN_DEVICE u32 rest_offset() { return places_offset() + divide_up(steps(), 2) * kGroupThreads * kWordBytes; }
+BURIN_DEVICE u32 panel_bytes() {
+  if (!sparse()) return places_offset();
+  return rest_offset() + kQuadBytes + kGroupWarps * rest_limit() * kRestStepBytes;
+}
+BURIN_DEVICE u32 panels_bytes() { return row_groups() * panel_bytes(); }
+BURIN_DEVICE u32 buffer_bytes() { return activation_bytes() + panels_bytes(); }
+BURIN_DEVICE u32 buffer_at(u32 number) { return kSharedStart + number * buffer_bytes(); }
+BURIN_DEVICE i64 zeros_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
+BURIN_DEVICE i64 bias_offset() { return zeros_offset() + static_cast<i64>(patch_cols()) * kLineBytes; }
+
+// ---- where the block stands: neighbours share their pixels
+BURIN_DEVICE u32 set_of_block() { return block_of_image() % sets(); }
+BURIN_DEVICE u32 group_of_block() { return set_of_block() / output_blocks(); }  // of the convolution
+BURIN_DEVICE u32 first_tile() { return block_of_image() / sets(); }
+
+struct Tile {
+  u32 image;  // the first of eight
+  u32 row, col;
+};
+BURIN_DEVICE Tile tile_at(u32 number) {
+  const u32 of_image = number % image_tiles();
+  return {first_image() + number / image_tiles() * kOctetImages, of_image / tiles_across() * tile_rows(),
+          of_image % tiles_across() * tile_cols()};
+}
+BURIN_DEVICE bool exists(u32 number, i32 batch) {
+  return number < tiles() && first_image() + number / image_tiles() * kOctetImages < static_cast<u32>(batch);
+}
+
+// The buffer that is filled or emptied next, and how often all have been before.
+struct Turn {
+  u32 buffer = 0, round = 0;
+};
+BURIN_DEVICE Turn after(Turn turn) {
+  if (turn.buffer + 1 < static_cast<u32>(buffers())) return {turn.buffer + 1, turn.round};
+  return {0, turn.round + 1};
+}
+
+// ---- filling
+// Where the columns of a tile's patch lie: so many before the image, in it, and behind it.
+struct Columns {
+  u32 before, inside, behind;
+  u32 first;  // of the image
+};
+BURIN_DEVICE Columns columns_of(const Tile& tile) {
+  const i32 first = static_cast<i32>(tile.col * stride_cols()) - pad_left();
+  const i32 last = first + patch_cols(), begin = first < 0 ? 0 : first, end = last < in_cols() ? last : in_cols();
+  if (end <= begin) return {static_cast<u32>(patch_cols()), 0, 0, 0};
+  return {static_cast<u32>(begin - first), static_cast<u32>(end - begin), static_cast<u32>(last - end),
+          static_cast<u32>(begin)};
+}
+// What lies beside the image is the same in all tiles, and copied once, where tiles are as wide as the image.
+BURIN_DEVICE bool copies_sides(u32 round) { return tiles_across() > 1 || round == 0; }
+
+BURIN_DEVICE void announce(const Columns& columns, const Turn& turn) {
+  const u32 row = columns.inside + (copies_sides(turn.round) ? columns.before + columns.behind : 0);
+  burin_dev_gate_expect(turn.buffer, chunk_octets() * patch_rows() * row * kLineBytes + panels_bytes());
+}
+BURIN_DEVICE void copy_panels(const float* weights, u32 chunk, const Turn& turn) {
+  burin_dev_bulk_copy(buffer_at(turn.buffer), activation_bytes(), weights,
+                      (static_cast<i64>(set_of_block()) * chunks() + chunk) * panels_bytes(), panels_bytes(),
+                      turn.buffer);
+}
+// The lanes share the rows of the chunk's patch.
+BURIN_DEVICE void copy_patch(const float* input, const float* zeros, const Tile& tile, const Columns& columns,
+                             u32 chunk, const Turn& turn, u32 lane) {
+  const u32 buffer = buffer_at(turn.buffer);
+  const float* image = input_of(input, tile.image);
+  const i32 first_row = static_cast<i32>(tile.row * stride_rows()) - pad_top();
+#pragma nounroll
+  for (u32 item = lane; item < chunk_octets() * patch_rows(); item += kWarpThreads) {
+    const u32 octet = chunk * chunk_octets() + item / patch_rows();
+    const i32 row = first_row + static_cast<i32>(item % patch_rows() * patch_step_rows());
+    const bool is_inside = static_cast<u32>(row) < static_cast<u32>(in_rows()) && octet < group_octets();
+    const u32 target = buffer + item * patch_cols() * kLineBytes;
+    if (columns.inside > 0) {
+      const i64 place = static_cast<i64>(group_of_block() * group_octets() + octet) * plane_bytes() +
+                        static_cast<i64>(row * in_cols() + static_cast<i32>(columns.first)) * kLineBytes;
+      burin_dev_bulk_copy(target + columns.before * kLineBytes, 0, is_inside ? image : zeros, is_inside ? place : 0,
+                          columns.inside * kLineBytes, turn.buffer);
+    }
+    if (!copies_sides(turn.round)) continue;
+    if (columns.before > 0) burin_dev_bulk_copy(target, 0, zeros, 0, columns.before * kLineBytes, turn.buffer);
+    if (columns.behind > 0) {
+      burin_dev_bulk_copy(target + (columns.before + columns.inside) * kLineBytes, 0, zeros, 0,
+                          columns.behind * kLineBytes, turn.buffer);
+    }
+  }
+}
+
+BURIN_DEVICE void fill(const float* input, const float* weights, i32 batch, u32 lane) {
+  const float* zeros = weights + zeros_offset() / kWordBytes;
+  // No kernel before this one writes weights: the first are copied before the launch is awaited.
+  const u32 early = exists(first_tile(), batch) ? at_most(buffers(), chunks()) : 0;
+  for (u32 i = 0; i < early && lane == 0; ++i) {
+    announce(columns_of(tile_at(first_tile())), {i, 0});
+    copy_panels(weights, i, {i, 0});
+  }
+  burin_dev_await_launch();
+  Turn turn;
+#pragma nounroll
+  for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
+    const Tile tile = tile_at(number);
+    const Columns columns = columns_of(tile);
+#pragma nounroll
+    for (u32 chunk = 0; chunk < chunks(); ++chunk) {
+      if (turn.round > 0) burin_dev_gate_wait(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
+      const bool is_early = turn.round == 0 && turn.buffer < early;
+      if (lane == 0 && !is_early) {
+        announce(columns, turn);
+        copy_panels(weights, chunk, turn);
+      }
+      copy_patch(input, zeros, tile, columns, chunk, turn, lane);
+      turn = after(turn);
+    }
+  }
+}
+
+// ---- products
+struct Warp {
+  u32 row_group, pixel_group, of_group, lane;
+};
+BURIN_DEVICE Warp warp_of_thread() {
+  const u32 thread = burin_dev_thread(), group = thread / kGroupThreads;
+  return {group % row_groups(), group / row_groups(), thread % kGroupThreads / kWarpThreads, thread % kWarpThreads};
+}
+
+struct Sums {
+  float of[kMaxOctets * 4];
+};
+
+BURIN_DEVICE void multiply_step(Sums& sums, u32 panel, u32 patch, u32 step, u32 places) {
+  const u32 position = step % positions();
+  const u32 place = (position / kernel_cols() * (compact_rows() ? 1 : dilation_rows()) * patch_cols() +
+                     position % kernel_cols() * dilation_cols()) *
+                        kLineBytes +
+                    step / positions() * step_octets() * octet_bytes();
+  if (!sparse()) {
+    if (half_values() == kBf16) {
+      burin_dev_group_multiply_bf16(sums.of, group_pixels(), panel, step * kStepBytes, patch, place, octet_bytes(),
+                                    pixel_bytes());
+    } else {
+      burin_dev_group_multiply_f16(sums.of, group_pixels(), panel, step * kStepBytes, patch, place, octet_bytes(),
+                                   pixel_bytes());
+    }
+  } else if (half_values() == kBf16) {
+    burin_dev_group_multiply_sparse_bf16(sums.of, group_pixels(), panel, step * kStepBytes, patch, place, octet_bytes(),
+                                         pixel_bytes(), places, step % 2);
+  } else {
+    burin_dev_group_multiply_sparse_f16(sums.of, group_pixels(), panel, step * kStepBytes, patch, place, octet_bytes(),
+                                        pixel_bytes(), places, step % 2);
+  }
+}
+
+BURIN_DEVICE void add_product(Sums& sums, u32 pixel, u32x4 weights, u32 b0, u32 b1) {
+  float* of = sums.of + pixel * 4;
+  const f32x4 before = {of[0], of[1], of[2], of[3]};
+  const f32x4 result = half_values() == kBf16 ? burin_dev_multiply_bf16(weights, b0, b1, before)
+                                              : burin_dev_multiply_f16(weights, b0, b1, before);
+#pragma unroll
+  for (u32 i = 0; i < 4; ++i) of[i] = result[i];
+}
+
+// The warp's nonzeros beyond two of four, whose columns are gathered: half of the lanes have those of one pixel, and
+// the others those of the next.
+BURIN_DEVICE void multiply_rest(Sums& sums, u32 panel, u32 patch, const Warp& warp) {
+  const u32 count = burin_dev_shared_load_word(panel + warp.of_group * kWordBytes, rest_offset());
+  u32 step = panel + warp.of_group * rest_limit() * kRestStepBytes;
+#pragma nounroll
+  for (u32 i = 0; i < count; ++i) {
+    const u32 first = rest_offset() + kQuadBytes;
+    const u32x4 weights = __builtin_bit_cast(u32x4, burin_dev_shared_load4(step + warp.lane * kQuadBytes, first));
+    const u32 column =
+        burin_dev_shared_load_word(step + warp.lane % kRestColumns * kWordBytes, first + kRestWeightBytes);
+    const u32 one = patch + column, both = one + warp.lane / kRestColumns * pixel_bytes();
+#pragma unroll
+    for (u32 pixel = 0; pixel < kMaxOctets; pixel += 2) {
+      if (pixel >= group_pixels()) continue;
+      const bool is_last = pixel + 1 == group_pixels();
+      const u32x4 rows = burin_dev_shared_load_rows(is_last ? one : both, pixel * pixel_bytes());
+      add_product(sums, pixel, weights, rows[0], rows[1]);
+      if (!is_last) add_product(sums, pixel + 1, weights, rows[2], rows[3]);
+    }
+    step += kRestStepBytes;
+  }
+}
+
+BURIN_DEVICE void multiply_chunk(Sums& sums, u32 buffer, const Warp& warp) {
+  const u32 panel = buffer + activation_bytes() + warp.row_group * panel_bytes();
+  const u32 patch = buffer + warp.pixel_group * group_rows() * pixel_step_rows() * patch_cols() * kLineBytes;
+  if (!sparse()) {
+    burin_dev_group_begin();
+#pragma unroll
+    for (u32 step = 0; step < steps(); ++step) multiply_step(sums, panel, patch, step, 0);
+    burin_dev_group_commit();
+    return;
+  }
+  multiply_rest(sums, panel, patch, warp);
+  burin_dev_group_begin();
+#pragma unroll
+  for (u32 pair = 0; pair < divide_up(steps(), 2); ++pair) {
+    const u32 places = burin_dev_shared_load_word(panel + burin_dev_thread() % kGroupThreads * kWordBytes,
+                                                  places_offset() + pair * kGroupThreads * kWordBytes);
+    multiply_step(sums, panel, patch, 2 * pair, places);
+    if (2 * pair + 1 < steps()) multiply_step(sums, panel, patch, 2 * pair + 1, places);
+  }
+  burin_dev_group_commit();
+}
+
+// ---- the end of a tile: a warp stores eight channels of a pixel of eight images, 128 bytes, at once
+BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Warp& warp, const float (&bias)[2],
+                             float* output, const float* other) {
+  float* made = output_of(output, tile.image);
+  const float* added = residual_of(other, tile.image);
+  const u32 first_row = tile.row + warp.pixel_group * group_rows();
+  const u32 first_octet =
+      (set_of_block() % output_blocks() * block_rows() + warp.row_group * kGroupRows + warp.of_group * kWarpRows) /
+      kOctetChannels;
+#pragma unroll
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 octet = first_octet + half;
+    if (octet >= output_octets()) continue;
+    const bool is_channel = octet * kOctetChannels + warp.lane / 4 < static_cast<u32>(group_outputs());
+    const i64 place = static_cast<i64>(group_of_block() * output_octets() + octet) * out_plane_bytes() +
+                      static_cast<i64>(first_row * out_cols() + tile.col) * kLineBytes + warp.lane * kWordBytes;
+#pragma unroll
+    for (u32 pixel = 0; pixel < kMaxOctets; ++pixel) {
+      if (pixel >= group_pixels() || pixel % row_pixels() >= static_cast<u32>(tile_cols())) continue;
+      const u32 row = pixel / row_pixels(), col = pixel % row_pixels();
+      if (first_row + row >= static_cast<u32>(out_rows()) || tile.col + col >= static_cast<u32>(out_cols())) continue;
+      const i64 at = place + static_cast<i64>(row * out_cols() + col) * kLineBytes;
+      float first = sums.of[4 * pixel + 2 * half] + bias[half];
+      float second = sums.of[4 * pixel + 2 * half + 1] + bias[half];
+      if (residual()) {
+        const float word = burin_dev_global_load(added, at);
+        first += low_half(word, out_halves());
+        second += high_half(word, out_halves());
+      }
+      const float word = packed(apply(first), apply(second), out_halves());
+      burin_dev_global_store(made, at, is_channel ? word : 0);
+    }
+  }
+}
+
+BURIN_DEVICE void multiply(float* output, const float* other, const float* weights, i32 batch) {
+  const Warp warp = warp_of_thread();
+  float bias[2];
+#pragma unroll
+  for (u32 half = 0; half < 2; ++half) {
+    const u32 row = set_of_block() * block_rows() + warp.row_group * kGroupRows + warp.of_group * kWarpRows + half * 8 +
+                    warp.lane / 4;
+    bias[half] = burin_dev_global_load(weights, bias_offset() + static_cast<i64>(row) * kWordBytes);
+  }
+  burin_dev_await_launch();
+  Turn turn;
+#pragma nounroll
+  for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
+    Sums sums;
+#pragma unroll
+    for (u32 i = 0; i < kMaxOctets * 4; ++i) {
+      if (i < 4 * group_pixels()) sums.of[i] = 0;
+    }
+#pragma nounroll
+    for (u32 chunk = 0; chunk < chunks(); ++chunk) {
+      burin_dev_gate_wait(turn.buffer, turn.round % 2);
+      multiply_chunk(sums, buffer_at(turn.buffer), warp);
+      burin_dev_group_wait(sums.of, group_pixels(), 0);
+      burin_dev_gate_release(kEmptyGates + turn.buffer);
+      turn = after(turn);
+    }
+    store_sums(sums, tile_at(number), warp, bias, output, other);
+  }
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32 batch) {
+  const u32 thread = burin_dev_thread();
+  if (thread == 0) {
+#pragma unroll
+    for (u32 buffer = 0; buffer < static_cast<u32>(buffers()); ++buffer) {
+      burin_dev_gate_init(buffer);
+      burin_dev_gate_init_released(kEmptyGates + buffer, groups() * kGroupWarps);
+    }
+  }
+  burin_dev_barrier();
+  if (thread >= groups() * kGroupThreads) {
+    fill(input, weights, batch, thread % kWarpThreads);
+  } else {
+    multiply(output, other, weights, batch);
+  }
+}

@@ -1,0 +1,239 @@
+#include "compiler/providers/conv_warpgroup/tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "compiler/launch_time.h"
+#include "compiler/providers/conv_gathered/tiles.h"
+#include "compiler/providers/conv_warpgroup/packing.h"
+#include "ir/kernel.h"
+#include "ir/limits.h"
+
+namespace burin {
+namespace {
+
+constexpr int kMostGroupPixels = 32, kMostGroups = 4, kMostBuffers = 4;  // as the template has them
+constexpr int kMostUnrolledSteps = 128, kMostRestSteps = 64;
+constexpr int kMostTileOctets = 128, kMostBlocksOfSet = 1 << 20;
+
+int thread_registers(const WarpgroupTiles& tiles, const ConvShape& shape) {
+  constexpr int kOthersOfThread = 36;
+  return tiles.group_pixels(shape) * 4 + kOthersOfThread;
+}
+
+int resident_of(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
+  return resident_blocks(tiles.shared_bytes(shape, rest_limit), thread_registers(tiles, shape), tiles.threads(), arch);
+}
+
+// Nonzeros of a row beyond two of four side by side, as a share of all weights, if they lie at random.
+double share_beyond_two_of_four(double density) {
+  const double zero = 1 - density, three = 4 * std::pow(density, 3) * zero, four = std::pow(density, 4);
+  return (three + 2 * four) / 4;
+}
+// Steps of 16 columns that a warp has for a chunk.
+double rest_steps_of_chunk(const WarpgroupTiles& tiles, const ConvShape& shape, double density) {
+  if (tiles.sparse == 0) return 0;
+  const double columns = static_cast<double>(tiles.chunk_channels) * shape.kernel_h * shape.kernel_w;
+  const double beyond = share_beyond_two_of_four(density) * columns * kWarpRows;
+  // Several rows may have one in the same column.
+  const double gathered = columns * (1 - std::exp(-beyond / columns));
+  return gathered / kRestColumns + 0.5 * std::min(1.0, gathered);
+}
+int rest_limit_of_chunk(const WarpgroupTiles& tiles, const ConvShape& shape, double density) {
+  constexpr double kFullest = 2;  // times the mean has the fullest
+  return tiles.sparse == 0
+             ? 0
+             : static_cast<int>(std::ceil(kFullest * (rest_steps_of_chunk(tiles, shape, density) - 0.25)));
+}
+
+class WarpgroupSearch {
+ public:
+  WarpgroupSearch(const ConvShape& shape, double density, int batch, const ArchSpec& arch)
+      : shape_(shape), density_(density), batch_(batch), arch_(arch) {}
+
+  std::vector<WarpgroupTiles> run() {
+    for (const int rows : {1, 2, 4}) {
+      if (rows > 1 && rows / 2 * kGroupRows >= shape_.outputs_per_group()) continue;
+      for (const int pixels : {1, 2, 3, 4}) {
+        tiles_.row_groups = rows;
+        tiles_.pixel_groups = pixels;
+        if (tiles_.groups() > kMostGroups) continue;
+        for (const int sparse : {0, 1}) {
+          tiles_.sparse = sparse;
+          try_rectangles();
+        }
+      }
+    }
+    std::vector<Found> found;
+    for (const auto& [kind, best] : best_) found.push_back(best);
+    std::ranges::stable_sort(found, {}, &Found::us);
+    std::vector<WarpgroupTiles> result;
+    for (const Found& each : found) result.push_back(each.tiles);
+    return result;
+  }
+
+ private:
+  struct Found {
+    WarpgroupTiles tiles;
+    double us = 0;
+  };
+
+  void try_rectangles() {
+    int last = 0;
+    for (std::int64_t across = 1; across <= shape_.conv_w(); ++across) {
+      tiles_.tile_cols = static_cast<int>(ceil_div(shape_.conv_w(), across));
+      if (tiles_.tile_cols == last || tiles_.tile_cols > kMostGroupPixels) continue;
+      last = tiles_.tile_cols;
+      constexpr int kLeastCols = 4;
+      if (last < kLeastCols && across > 1) break;
+      for (int rows = 1; rows <= shape_.conv_h(); ++rows) {
+        tiles_.group_rows = rows;
+        if (tiles_.group_pixels(shape_) > kMostGroupPixels) break;
+        if (rows > 1 && rows * (tiles_.pixel_groups - 1) >= shape_.conv_h()) break;
+        try_chunks();
+      }
+    }
+  }
+
+  void try_chunks() {
+    for (const int channels : {16, 32, 64, 128, 256}) {
+      if (channels > 32 && channels / 2 >= shape_.channels_per_group()) continue;
+      tiles_.chunk_channels = channels;
+      if (tiles_.sparse != 0 && channels < 32) continue;
+      for (int buffers = 2; buffers <= kMostBuffers; ++buffers) {
+        tiles_.buffers = buffers;
+        try_blocks();
+      }
+    }
+  }
+
+  // As many blocks as run at the same time, in whole waves.
+  void try_blocks() {
+    tiles_.octets = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kGroupImages), kMostTileOctets));
+    tiles_.set_blocks = 1;
+    const int limit = rest_limit_of_chunk(tiles_, shape_, density_);
+    if (!fits(tiles_, shape_, limit, arch_)) return;
+    const std::int64_t tiles = tiles_.tiles(shape_);
+    const std::int64_t room = std::max<std::int64_t>(
+        1, std::int64_t{arch_.multiprocessors} * resident_of(tiles_, shape_, limit, arch_) / tiles_.sets(shape_));
+    const std::int64_t rounds = ceil_div(tiles, std::min({room, tiles, std::int64_t{kMostBlocksOfSet}}));
+    tiles_.set_blocks = static_cast<int>(ceil_div(tiles, rounds));
+    const double us = predict(tiles_, shape_, density_, batch_, arch_);
+    const std::array<int, 5> kind = {tiles_.row_groups, tiles_.pixel_groups, tiles_.sparse, tiles_.chunk_channels,
+                                     tiles_.group_rows > 1 ? 1 : 0};
+    const auto [place, is_new] = best_.try_emplace(kind);
+    if (is_new || us < place->second.us) place->second = {tiles_, us};
+  }
+
+  const ConvShape& shape_;
+  double density_;
+  int batch_;
+  const ArchSpec& arch_;
+  WarpgroupTiles tiles_;
+  // Of each kind: warpgroups of rows and of pixels, whether sparse, channels of a chunk, whether several rows.
+  std::map<std::array<int, 5>, Found> best_;
+};
+
+}  // namespace
+
+ConvShape warpgroup_shape(const ConvShape& shape) { return gathered_shape(shape); }
+
+int WarpgroupTiles::threads() const { return (groups() * kGroupWarps + 1) * kWarpSize; }
+int WarpgroupTiles::block_rows() const { return row_groups * kGroupRows; }
+
+int WarpgroupTiles::patch_rows(const ConvShape& shape) const {
+  return compact_rows(shape) ? tile_rows()
+                             : (tile_rows() - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h + 1;
+}
+
+int WarpgroupTiles::patch_cols(const ConvShape& shape) const {
+  const int read = (tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
+  return group_rows == 1 ? read : static_cast<int>(ceil_div(read, shape.stride_w)) * shape.stride_w;
+}
+
+int WarpgroupTiles::group_pixels(const ConvShape& shape) const {
+  const int row_rows = compact_rows(shape) ? 1 : shape.stride_h;
+  return (group_rows - 1) * (row_rows * patch_cols(shape) / shape.stride_w) + tile_cols;
+}
+
+int WarpgroupTiles::steps(const ConvShape& shape) const {
+  return shape.kernel_h * shape.kernel_w * (chunk_channels / (sparse != 0 ? 32 : 16));
+}
+
+std::int64_t WarpgroupTiles::chunks(const ConvShape& shape) const {
+  return ceil_div(shape.channels_per_group(), chunk_channels);
+}
+
+std::int64_t WarpgroupTiles::activation_bytes(const ConvShape& shape) const {
+  return std::int64_t{chunk_channels / kOctetChannels} * patch_rows(shape) * patch_cols(shape) * kLineBytes;
+}
+
+std::int64_t WarpgroupTiles::panel_bytes(const ConvShape& shape, int rest_limit) const {
+  const std::int64_t weights = std::int64_t{steps(shape)} * kStepBytes;
+  if (sparse == 0) return weights;
+  const std::int64_t places = ceil_div(steps(shape), 2) * kGroupRows * 2 * kWordBytes;
+  return weights + places + kGroupWarps * (kWordBytes + std::int64_t{rest_limit} * kRestStepBytes);
+}
+
+std::int64_t WarpgroupTiles::shared_bytes(const ConvShape& shape, int rest_limit) const {
+  return kSharedReserveBytes + buffers * (activation_bytes(shape) + row_groups * panel_bytes(shape, rest_limit));
+}
+
+bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
+  constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
+  return tiles.groups() <= kMostGroups && tiles.group_pixels(shape) <= kMostGroupPixels &&
+         tiles.buffers <= kMostBuffers && tiles.steps(shape) <= kMostUnrolledSteps && rest_limit <= kMostRestSteps &&
+         tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 && tiles.octets <= kMostTileOctets &&
+         tiles.set_blocks <= tiles.tiles(shape) &&
+         thread_registers(tiles, shape) <=
+             std::min(arch.max_registers_per_thread,
+                      most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&
+         tiles.shared_bytes(shape, rest_limit) <= std::min<std::int64_t>(arch.max_shared_per_block, kMostGateBytes) &&
+         resident_of(tiles, shape, rest_limit, arch) >= 1;
+}
+
+double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double density, int batch, const ArchSpec& arch) {
+  // Clocks of a multiprocessor, estimated from measurements of 35 kernels on an H100.
+  constexpr double kPixelClocks = 4, kStepClocks = 4;  // of a step of a warpgroup
+  constexpr double kRestPixelClocks = 3.5;             // of a step of the rest, of four warps
+  constexpr double kIntakeBytesPerClock = 30, kChunkClocks = 120, kLatencyClocks = 900;
+  constexpr double kStoreClocks = 2.6, kEndClocks = 400;  // of a line of 128 bytes; of a tile
+  constexpr double kOverlapLoss = 0.25;
+  const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
+                                          ceil_div(batch, std::int64_t{kGroupImages} * tiles.octets));
+  const int limit = rest_limit_of_chunk(tiles, shape, density);
+  const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
+  const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, limit, arch)));
+  const double pixels = tiles.group_pixels(shape);
+  const double step = std::max(pixels * kPixelClocks + kStepClocks * (tiles.sparse != 0 ? 4 : 1), 24.0);
+  const double rest = rest_steps_of_chunk(tiles, shape, density) * pixels * kRestPixelClocks;
+  // Where one warpgroup gathers its rest, waits, or stores, others multiply.
+  const double others = std::min(1.0, 1.0 / (tiles.groups() * resident));
+  const double busy =
+      tiles.groups() * (tiles.steps(shape) * step + rest * (0.4 + 0.6 * others)) + kChunkClocks * (0.3 + 0.7 * others);
+  const auto bytes =
+      static_cast<double>(tiles.activation_bytes(shape) + tiles.row_groups * tiles.panel_bytes(shape, limit));
+  const double intake = bytes / kIntakeBytesPerClock;
+  const double waiting = (kLatencyClocks + intake) / (tiles.buffers - 1) / resident;
+  const double slowest = std::max({busy, intake, waiting});
+  const double chunk = slowest + kOverlapLoss * (busy + intake - std::min(busy + intake, slowest));
+  const double lines = static_cast<double>(tiles.block_rows()) / kOctetChannels * tiles.tile_rows() * tiles.tile_cols;
+  const double end =
+      lines * kStoreClocks * (shape.epilogue.residual ? 2 : 1) * (0.5 + 0.5 * others) + kEndClocks / resident;
+  const double tile = static_cast<double>(tiles.chunks(shape)) * chunk + end;
+  const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
+  return launch_time_us({.busy_us = clocks_us(of_multiprocessor * of_block * tile, arch),
+                         .blocks = of_multiprocessor,
+                         .resident = resident,
+                         .waits = kConvolutionWaits,
+                         .activation_bytes = activation_bytes(shape, batch) / 2},
+                        arch);
+}
+
+std::vector<WarpgroupTiles> choose_warpgroup(const ConvShape& shape, double density, int batch, const ArchSpec& arch) {
+  return WarpgroupSearch(shape, density, batch, arch).run();
+}
+
+}  // namespace burin

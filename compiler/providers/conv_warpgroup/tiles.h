@@ -1,0 +1,60 @@
+// How the work of conv_warpgroup.cu is divided, and what that costs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/arch.h"
+#include "ir/conv_layer.h"
+#include "ir/saturate.h"
+
+namespace burin {
+
+// The shape as the kernel sees it: an image whose pixels are read one by one, in their order, is one row.
+ConvShape warpgroup_shape(const ConvShape& shape);
+
+// A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
+// rows of `tile_cols` pixels of eight images, and a warp that fills `buffers`. `set_blocks` blocks share the tiles of a
+// set of output channels: all rectangles of pixels of `octets` times eight images.
+struct WarpgroupTiles {
+  int row_groups = 1, pixel_groups = 1;
+  int group_rows = 1, tile_cols = 1;
+  int chunk_channels = 16, buffers = 2;
+  int sparse = 0;
+  int octets = 1, set_blocks = 1;
+
+  int groups() const { return row_groups * pixel_groups; }
+  int threads() const;
+  int block_rows() const;
+  int tile_rows() const { return pixel_groups * group_rows; }
+  int output_blocks(const ConvShape& shape) const {
+    return static_cast<int>(ceil_div(shape.outputs_per_group(), block_rows()));
+  }
+  int sets(const ConvShape& shape) const { return shape.groups * output_blocks(shape); }
+  // `shape` is a warpgroup_shape() from here on.
+  static bool compact_rows(const ConvShape& shape) { return shape.kernel_h == 1; }
+  int patch_rows(const ConvShape& shape) const;
+  // Rounded up to a multiple of the stride where a warpgroup has several rows: their pixels are then equally far apart.
+  int patch_cols(const ConvShape& shape) const;
+  int group_pixels(const ConvShape& shape) const;  // with those between its rows
+  int steps(const ConvShape& shape) const;         // of a chunk
+  std::int64_t chunks(const ConvShape& shape) const;
+  std::int64_t image_tiles(const ConvShape& shape) const {
+    return ceil_div(shape.conv_h(), tile_rows()) * ceil_div(shape.conv_w(), tile_cols);
+  }
+  std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
+  std::int64_t activation_bytes(const ConvShape& shape) const;  // of a chunk
+  std::int64_t panel_bytes(const ConvShape& shape, int rest_limit) const;
+  std::int64_t shared_bytes(const ConvShape& shape, int rest_limit) const;
+};
+
+// Whether the template has such tiles, and a block of them fits a multiprocessor.
+bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch);
+
+// `density`: the share of weights that are not zero.
+double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double density, int batch, const ArchSpec& arch);
+
+// The best of each kind, by prediction.
+std::vector<WarpgroupTiles> choose_warpgroup(const ConvShape& shape, double density, int batch, const ArchSpec& arch);
+
+}  // namespace burin
