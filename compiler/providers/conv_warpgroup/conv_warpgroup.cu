@@ -24,7 +24,6 @@ constexpr u32 kWarpRows = 16;
 constexpr u32 kMaxOctets = 32;     // pixels of a warpgroup
 constexpr u32 kOctetChannels = 8;  // that lie side by side
 constexpr u32 kLineBytes = 128;    // eight channels of a pixel of eight images
-constexpr u32 kRowBytes = 16;      // of which one channel
 constexpr u32 kStepBytes = 2048;   // of weights
 constexpr u32 kRestColumns = 16;
 constexpr u32 kQuadBytes = 16;
