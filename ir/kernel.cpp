@@ -69,7 +69,7 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
 
 void check_wide(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const std::int64_t bytes = std::min(tensor.alignment, kWideAccessBytes);
-  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || channels_together(tensor.layout) != 1) return;
+  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || !can_be_slices(tensor.layout)) return;
   const std::int64_t words = bytes / kWordBytes;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
@@ -87,9 +87,20 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
   if (faults.list().size() != before) return;
   check_extents(faults, name, tensor);
   const bool is_slice = tensor.runs != 1 || tensor.image_words != tensor.run_words;
-  if (is_slice && channels_together(tensor.layout) != 1) {
-    faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in {}", name,
-               to_string(tensor.layout));
+  if (!is_slice) return;
+  if (!can_be_slices(tensor.layout)) {
+    return faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8c8hw and not in {}", name,
+                      to_string(tensor.layout));
+  }
+  // Of what is only moved, it is not said what the octets are.
+  const int together = channels_together(tensor.layout);
+  if (together == 1 || !tensor.is_image()) return;
+  const std::int64_t octet = image_words(tensor.format(), {together, tensor.rows, tensor.cols});
+  if (tensor.runs != 1 || tensor.image_words % octet != 0) {
+    faults.add(
+        "{} is a slice of a larger tensor in {}: it must be one run, and the distance between images, {} words, "
+        "a multiple of the {} words of {} channels",
+        name, to_string(tensor.layout), tensor.image_words, octet, together);
   }
 }
 

@@ -44,8 +44,9 @@ constexpr EnumNames<8> names_of(TensorRole) {
 }
 
 // One of a kernel's tensors, from the address on that the kernel is given. Its values are counted in words of 4 bytes;
-// of the half types a word holds two. Of each image (of each pair of images in n2chw, of eight in n8chw) it has `runs`
-// runs of `run_words` words: a slice of a larger tensor has images that are further apart than its own words.
+// of the half types a word holds two. Of each image (of each pair of images in n2chw, of eight in n8c8hw) it has `runs`
+// runs of `run_words` words: a slice of a larger tensor has images that are further apart than its own words. In n8c8hw
+// it begins at a multiple of eight channels, and has as many unless it is the last part.
 struct KernelTensor {
   TensorRole role = TensorRole::input;
   int argument = 0;  // of an input or residual: which of the tensors that the launch reads

@@ -155,6 +155,13 @@ class GraphVerifier {
         require(can_take(op.kind, tensor(op.inputs[i]).shape, input(i), made),
                 fmt::format("it cannot read {} and write {}", to_string(input(i)), to_string(made)));
       }
+      if (std::holds_alternative<Concat>(op.kind) && !made.is_plain()) {
+        std::vector<std::int64_t> channels;
+        for (const int part : op.inputs) channels.push_back(tensor(part).shape.front());
+        require(can_be_parts(made.layout, channels),
+                fmt::format("its parts but the last must have multiples of {} channels to lie in {}",
+                            channels_together(made.layout), to_string(made.layout)));
+      }
     }
     require(can_lie_in(made.element, made.layout), fmt::format("{} is no format: {}", to_string(made), kWhatLiesWhere));
     require(made.is_plain() || tensor(op.output).shape.size() == 3,
@@ -174,11 +181,15 @@ class GraphVerifier {
   std::vector<bool> layer_legal_;  // shapes follow from these alone
 };
 
-// Two images that share words are to it as one.
+// Images that lie side by side are to it as one. Where channels lie side by side, they stay where they are.
 struct WorksPlaceByPlace {
-  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad, Transpose> Kind>
+  TensorLayout layout;
+  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad> Kind>
   bool operator()(const Kind&) const {
     return true;
+  }
+  bool operator()(const Transpose& transpose) const {
+    return channels_together(layout) == 1 || transpose.order.front() == 0;
   }
   bool operator()(const Concat& concat) const { return concat.axis == 0; }
   template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert> Kind>
@@ -192,11 +203,11 @@ struct WorksPlaceByPlace {
 bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
               const TensorFormat& output) {
   if (input.is_plain() && output.is_plain()) return true;
-  if (input.is_plain() || channels_together(input.layout) != 1 || shape.size() != 3) return false;
+  if (input.is_plain() || !can_be_slices(input.layout) || shape.size() != 3) return false;
   if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain();
   const auto* pool = std::get_if<Pool>(&kind);
   if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain();
-  return input == output && std::visit(WorksPlaceByPlace(), kind);
+  return input == output && std::visit(WorksPlaceByPlace{input.layout}, kind);
 }
 
 std::vector<std::string> verify(const Network& network) { return GraphVerifier(network).run(); }

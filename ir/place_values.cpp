@@ -1,9 +1,12 @@
 #include "ir/place_values.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <optional>
 
 #include "ir/element_type.h"
 #include "ir/error.h"
@@ -30,13 +33,26 @@ void for_each_run(const Place& place, std::int64_t groups, std::span<Word> memor
   }
 }
 
-// The place as an image of its own. Only in nchw4 rows and columns matter, where a place is the whole tensor.
+// The place as an image of its own. Rows and columns matter only where channels lie side by side; in n8c8hw a place may
+// then be a slice, all of whose channels are there but for what fills up the tensor.
 std::array<int, 3> extents_of(const Buffer& buffer, const Place& place) {
   const std::int64_t words = place.runs * place.run_bytes / kWordBytes;
   const TensorLayout layout = buffer.format.layout;
-  if (layout != TensorLayout::nchw4) return {1, 1, static_cast<int>(words / element_words(layout))};
+  const int together = channels_together(layout);
+  if (together == 1) return {1, 1, static_cast<int>(words / element_words(layout))};
   const std::vector<std::int64_t>& shape = buffer.shape;
-  return {static_cast<int>(shape.at(0)), static_cast<int>(shape.at(1)), static_cast<int>(shape.at(2))};
+  const std::int64_t channel = image_words(buffer.format, {together, shape.at(1), shape.at(2)}) / together;
+  const std::int64_t first = place.offset / kWordBytes / channel;
+  return {static_cast<int>(std::min(words / channel, shape.at(0) - first)), static_cast<int>(shape.at(1)),
+          static_cast<int>(shape.at(2))};
+}
+
+std::vector<float> words_of(const Place& place, std::int64_t groups, std::span<const float> memory) {
+  std::vector<float> words;
+  words.reserve(static_cast<std::size_t>(groups * place.runs * place.run_bytes / kWordBytes));
+  for_each_run(place, groups, memory,
+               [&](std::span<const float> run) { words.insert(words.end(), run.begin(), run.end()); });
+  return words;
 }
 
 }  // namespace
@@ -60,13 +76,25 @@ std::vector<float> read_place(const Program& program, const Place& place, int ba
     std::ranges::transform(bytes, marks.begin(), [](std::byte mark) { return static_cast<float>(mark); });
     return marks;
   }
-  std::vector<float> words;
-  words.reserve(static_cast<std::size_t>(groups * place.runs * place.run_bytes / kWordBytes));
-  for_each_run(place, groups, memory,
-               [&](std::span<const float> run) { words.insert(words.end(), run.begin(), run.end()); });
+  std::vector<float> words = words_of(place, groups, memory);
   if (buffer.format.layout == TensorLayout::nchw) return words;
   const auto [channels, rows, cols] = extents_of(buffer, place);
   return to_nchw(buffer.format.layout, unpack_words(buffer.format.element, words), channels, rows, cols, batch);
+}
+
+std::string filling_fault(const Program& program, const Place& place, int batch, std::span<const float> memory) {
+  const Buffer& buffer = buffer_of(program, place, batch, memory.size());
+  if (buffer.map || !fills_with_zeros(buffer.format.layout)) return {};
+  const auto [channels, rows, cols] = extents_of(buffer, place);
+  const TensorLayout layout = buffer.format.layout;
+  if (channels % channels_together(layout) == 0) return {};
+  const std::vector<float> values =
+      unpack_words(buffer.format.element, words_of(place, program.pieces(buffer, batch), memory));
+  const std::optional<std::int64_t> found = nonzero_filling(layout, values, channels, rows, cols, batch);
+  if (!found) return {};
+  const TensorPlace at = place_of(layout, channels, rows, cols, *found);
+  return fmt::format("image {}, filling channel {}, row {}, col {}: {}, and what fills up channels in {} is zero",
+                     at.image, at.channel, at.row, at.col, values[static_cast<std::size_t>(*found)], to_string(layout));
 }
 
 void write_place(const Program& program, const Place& place, int batch, std::span<const float> values,

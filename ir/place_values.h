@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ir/program.h"
@@ -19,7 +20,9 @@ std::int64_t words_until_end(const Program& program, const Place& place, int bat
 // `memory` begins where the buffer does and holds at least words_until_end(). Halves become float32, and what a layout
 // fills up is left out.
 std::vector<float> read_place(const Program& program, const Place& place, int batch, std::span<const float> memory);
-// The other way round; values are rounded to the element type, and what fills up becomes NaN.
+// What is wrong with the channels that fill up an image of the place, where these must be zero; empty: nothing is.
+std::string filling_fault(const Program& program, const Place& place, int batch, std::span<const float> memory);
+// The other way round; values are rounded to the element type, and what fills up becomes NaN, or zero where it must.
 void write_place(const Program& program, const Place& place, int batch, std::span<const float> values,
                  std::span<float> memory);
 

@@ -266,7 +266,20 @@ class Verifier {
       faults_.add("{} parts of words of {}", name, buffer_name(place.buffer));
       return;
     }
+    if (!b.map && !has_whole_octets(b, place)) {
+      faults_.add("{} part of {} that does not begin and end at multiples of {} channels, which lie side by side in {}",
+                  name, buffer_name(place.buffer), channels_together(b.format.layout), to_string(b.format.layout));
+      return;
+    }
     touches_[static_cast<std::size_t>(place.buffer)].push_back({step, &place, writes});
+  }
+
+  // Where channels lie side by side, slices are one run of whole octets. (The form of a kernel says what nchw4 can do.)
+  static bool has_whole_octets(const Buffer& b, const Place& place) {
+    const int together = channels_together(b.format.layout);
+    if (together == 1 || b.format.layout == TensorLayout::nchw4 || !place.is_slice()) return true;
+    const std::int64_t octet = image_words(b.format, {together, b.shape[1], b.shape[2]}) * kWordBytes;
+    return place.runs == 1 && place.offset % octet == 0 && place.run_bytes % octet == 0;
   }
 
   void check_step(int index) {

@@ -29,6 +29,20 @@ void for_each_value(TensorLayout layout, std::size_t images, int channels, int r
   }
 }
 
+// Calls visit(element) for each one that fills up the channels of an image, of all images that `elements` are.
+template <typename Visit>
+void for_each_filling(TensorLayout layout, std::size_t elements, int channels, int rows, int cols, Visit visit) {
+  const std::int64_t side = channels_together(layout);
+  if (channels % side == 0) return;
+  const std::int64_t images_side = images_together(layout), block = side * images_side * rows * cols;
+  const std::int64_t group = images_side * image_elements(layout, channels, rows, cols);
+  for (std::int64_t end = group; end <= static_cast<std::int64_t>(elements); end += group) {
+    for (std::int64_t element = end - block; element < end; ++element) {
+      if (element / images_side % side >= channels % side) visit(element);
+    }
+  }
+}
+
 std::size_t whole_images(std::size_t values, std::int64_t image) {
   BURIN_CHECK(image > 0 && values % static_cast<std::size_t>(image) == 0, "{} values are no whole images of {}", values,
               image);
@@ -46,6 +60,12 @@ std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int6
                              std::int64_t cols) {
   const int together = images_together(layout);
   return saturating_product({ceil_div(images, together), together, image_elements(layout, channels, rows, cols)});
+}
+
+bool can_be_parts(TensorLayout layout, std::span<const std::int64_t> channels) {
+  const std::int64_t together = channels_together(layout);
+  return can_be_slices(layout) &&
+         std::ranges::all_of(channels.first(channels.size() - 1), [&](std::int64_t c) { return c % together == 0; });
 }
 
 TensorFormat format_of(Precision precision, TensorLayout layout) {
@@ -88,6 +108,10 @@ std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, i
       filling);
   for_each_value(layout, images, channels, rows, cols,
                  [&](std::size_t plain, std::size_t at) { packed[at] = nchw[plain]; });
+  if (fills_with_zeros(layout)) {
+    for_each_filling(layout, packed.size(), channels, rows, cols,
+                     [&](std::int64_t at) { packed[static_cast<std::size_t>(at)] = 0; });
+  }
   return packed;
 }
 
@@ -103,6 +127,19 @@ std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, i
   for_each_value(layout, wanted, channels, rows, cols,
                  [&](std::size_t plain, std::size_t at) { nchw[plain] = values[at]; });
   return nchw;
+}
+
+std::optional<std::int64_t> nonzero_filling(TensorLayout layout, std::span<const float> values, int channels, int rows,
+                                            int cols, std::int64_t images) {
+  std::optional<std::int64_t> found;
+  if (!fills_with_zeros(layout)) return found;
+  const std::int64_t side = images_together(layout);
+  const std::int64_t group = side * image_elements(layout, channels, rows, cols);
+  for_each_filling(layout, values.size(), channels, rows, cols, [&](std::int64_t at) {
+    const std::int64_t image = at / group * side + at % side;
+    if (!found && image < images && values[static_cast<std::size_t>(at)] != 0) found = at;
+  });
+  return found;
 }
 
 }  // namespace burin

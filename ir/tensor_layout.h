@@ -16,33 +16,48 @@
 namespace burin {
 
 enum class TensorLayout {
-  nchw,   // image, channel, row, column
-  nchw4,  // image, channel / 4, row, column, channel % 4: one load brings four channels of a pixel; the last four are
-          // filled up with channels whose values mean nothing
-  n2chw,  // image / 2, channel, row, column, image % 2: of the half types, of which a 4-byte word holds the same
-          // element of two images; an odd number of images is filled up with one whose values mean nothing
-  n8chw,  // image / 8, channel, row, column, image % 8: the same for eight images, whose halves are 16 bytes: a row of
-          // what tensor cores multiply
+  nchw,    // image, channel, row, column
+  nchw4,   // image, channel / 4, row, column, channel % 4: one load brings four channels of a pixel; the last four are
+           // filled up with channels whose values mean nothing
+  n2chw,   // image / 2, channel, row, column, image % 2: of the half types, of which a 4-byte word holds the same
+           // element of two images; an odd number of images is filled up with one whose values mean nothing
+  n8c8hw,  // image / 8, channel / 8, row, column, channel % 8, image % 8, of the half types: 16 bytes, a place, hold
+           // the same element of eight images, and eight channels of a pixel are 128 bytes side by side, a whole line
+           // and one core matrix of tensor cores. Images are filled up to eight with such whose values mean nothing,
+           // channels to a multiple of eight with zeros: whoever writes such a tensor writes them, since kernels
+           // multiply them with zeros, which NaN and infinity would not survive. (Of images that fill up, filling
+           // channels mean nothing either.)
 };
 
 inline constexpr std::array kTensorLayouts = {TensorLayout::nchw, TensorLayout::nchw4, TensorLayout::n2chw,
-                                              TensorLayout::n8chw};
+                                              TensorLayout::n8c8hw};
 
-constexpr EnumNames<4> names_of(TensorLayout) { return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8chw"}}; }
+constexpr EnumNames<4> names_of(TensorLayout) { return {"a tensor layout", {"nchw", "nchw4", "n2chw", "n8c8hw"}}; }
 
 // Channels that lie side by side.
-constexpr int channels_together(TensorLayout layout) { return layout == TensorLayout::nchw4 ? 4 : 1; }
+constexpr int channels_together(TensorLayout layout) {
+  return layout == TensorLayout::nchw4 ? 4 : layout == TensorLayout::n8c8hw ? 8 : 1;
+}
 
 // Images that lie side by side.
 constexpr int images_together(TensorLayout layout) {
-  return layout == TensorLayout::n2chw ? 2 : layout == TensorLayout::n8chw ? 8 : 1;
+  return layout == TensorLayout::n2chw ? 2 : layout == TensorLayout::n8c8hw ? 8 : 1;
 }
 
 // Words that one element takes: those of as many images as lie side by side, which of halves share words.
-constexpr int element_words(TensorLayout layout) { return layout == TensorLayout::n8chw ? 4 : 1; }
+constexpr int element_words(TensorLayout layout) { return layout == TensorLayout::n8c8hw ? 4 : 1; }
 
-// Words of a pixel, which kernels access at once.
-constexpr int words_together(TensorLayout layout) { return channels_together(layout) * element_words(layout); }
+// Words that kernels access at once: four channels of a pixel, or a place of eight images.
+constexpr int words_together(TensorLayout layout) {
+  return layout == TensorLayout::nchw4 ? channels_together(layout) : element_words(layout);
+}
+
+// Whether what fills up the channels of an image is zero; else it means nothing.
+constexpr bool fills_with_zeros(TensorLayout layout) { return layout == TensorLayout::n8c8hw; }
+
+// Whether tensors may be slices of larger ones. Where channels lie side by side, a slice begins at a multiple of as
+// many, and has such a number of channels, or is the last part.
+constexpr bool can_be_slices(TensorLayout layout) { return layout != TensorLayout::nchw4; }
 
 // Whether values of the type may lie in the layout: whole words of them lie side by side.
 constexpr bool can_lie_in(ElementType type, TensorLayout layout) {
@@ -54,6 +69,9 @@ std::int64_t image_elements(TensorLayout layout, std::int64_t channels, std::int
 // The same of a whole tensor.
 std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int64_t channels, std::int64_t rows,
                              std::int64_t cols);
+
+// Whether tensors of so many channels (each at least 1) can lie one behind the other as slices of one tensor.
+bool can_be_parts(TensorLayout layout, std::span<const std::int64_t> channels);
 
 // What a tensor is in memory: its element type and its layout.
 struct TensorFormat {
@@ -78,9 +96,9 @@ bool can_ask_for(TensorLayout layout, Precision precision);
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
 
 // In words, for errors.
-inline constexpr std::string_view kWhatLiesWhere = "n2chw and n8chw hold halves, the others float32";
+inline constexpr std::string_view kWhatLiesWhere = "n2chw and n8c8hw hold halves, the others float32";
 
-// "f32 nchw", "f16 n2chw", "f16 n8chw"
+// "f32 nchw", "f16 n2chw", "f16 n8c8hw"
 std::string to_string(const TensorFormat& format);
 
 // Where an element of a tensor lies; from `channels` on, the channel is a filling one, and so is the image from the
@@ -92,12 +110,16 @@ struct TensorPlace {
 TensorPlace place_of(TensorLayout layout, std::int64_t channels, std::int64_t rows, std::int64_t cols,
                      std::int64_t element);
 
-// Whole tensors from and to nchw, as elements. What fills up gets the value `filling` and is left out again. Of how
-// many images `values` are must be said where the layout does not show it: where images lie side by side; without
-// `images`, it is a multiple of as many.
+// Whole tensors from and to nchw, as elements. What fills up gets the value `filling`, or zero where it must, and is
+// left out again. Of how many images `values` are must be said where the layout does not show it: where images lie side
+// by side; without `images`, it is a multiple of as many.
 std::vector<float> from_nchw(TensorLayout layout, std::span<const float> nchw, int channels, int rows, int cols,
                              float filling = 0);
 std::vector<float> to_nchw(TensorLayout layout, std::span<const float> values, int channels, int rows, int cols,
                            std::optional<std::int64_t> images = {});
+
+// The first element of a tensor that must be zero, as it fills up the channels of one of its `images`, and is not.
+std::optional<std::int64_t> nonzero_filling(TensorLayout layout, std::span<const float> values, int channels, int rows,
+                                            int cols, std::int64_t images);
 
 }  // namespace burin

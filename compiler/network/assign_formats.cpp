@@ -40,12 +40,14 @@ class FormatAssigner {
     const auto* concat = std::get_if<Concat>(&op.kind);
     if (concat == nullptr) return formats_of_other(op);
     if (concat->axis != 0 || tensor_at(op.output).shape.size() != 3) return {};
-    // A tensor of which all parts are made in one format has it, too.
+    // A tensor of which all parts are made in one format has it, too, where they can lie one behind the other.
     const TensorFormat first = made_in(op.inputs[0]);
+    std::vector<std::int64_t> channels;
     for (const int input : op.inputs) {
       if (made_in(input) != first) return {};
+      channels.push_back(tensor_at(input).shape.front());
     }
-    return channels_together(first.layout) == 1 ? ConvolutionFormats{first, first} : ConvolutionFormats{};
+    return can_be_parts(first.layout, channels) ? ConvolutionFormats{first, first} : ConvolutionFormats{};
   }
 
   // What can take its first input as it is made does so.

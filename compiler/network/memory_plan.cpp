@@ -35,6 +35,11 @@ std::int64_t product(std::vector<std::int64_t>::const_iterator begin, std::vecto
   return result;
 }
 
+// Of one image in its layout, what fills up its channels included.
+std::int64_t stored_elements(const Activations& tensor) {
+  return image_words(tensor.format, tensor.shape) / element_words(tensor.format.layout);
+}
+
 bool moves_nothing(const Operator& op) {
   return std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind);
 }
@@ -86,8 +91,8 @@ class Placement {
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const int tensor = op.inputs[i], whole = root(tensor);
-      const std::int64_t elements = network_.tensors[at(tensor)].elements();
-      const bool is_part = network_.tensors[at(whole)].elements() != elements;  // of another concat
+      const std::int64_t elements = stored_elements(network_.tensors[at(tensor)]);
+      const bool is_part = stored_elements(network_.tensors[at(whole)]) != elements;  // of another concat
       in_place_[index][i] = !is_part && !stays_out_[at(whole)] && whole != root(op.output);
       if (in_place_[index][i]) place(whole, op.output, begin);
       begin += elements;
@@ -158,7 +163,7 @@ class MemoryPlanner {
            {output},
            -1,
            static_cast<int>(i),
-           {0, tensor(output).elements(), 1, 0}});
+           {0, stored_elements(tensor(output)), 1, 0}});
     }
     output_of_root_ = std::move(output_of_root);
   }
@@ -171,7 +176,8 @@ class MemoryPlanner {
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const int input = op.inputs[i];
-      const std::int64_t run = tensor(input).shape[at(concat.axis)] * inner;
+      const std::int64_t run =
+          runs == 1 ? stored_elements(tensor(input)) : tensor(input).shape[at(concat.axis)] * inner;
       if (placement_.is_in_place(index, i)) {
         append(writers_[at(op.output)], writers_[at(input)]);
       } else {
@@ -300,9 +306,7 @@ class MemoryPlanner {
     for (std::size_t i = 0; i < drafts_.size(); ++i) {
       Draft& draft = drafts_[i];
       Step& step = draft.step;
-      const auto whole = [&](int index) {
-        return Part{0, words(index) / element_words(tensor(index).format.layout), 1, 0};
-      };
+      const auto whole = [&](int index) { return Part{0, stored_elements(tensor(index)), 1, 0}; };
       for (const int input : draft.reads) {
         const Part read = {0, draft.part.run, draft.part.runs, draft.part.runs > 1 ? draft.part.run : 0};
         step.reads.push_back(place(input, step.is_copy() ? read : whole(input)));

@@ -5,6 +5,7 @@
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/saturate.h"
 #include "ir/text_lines.h"
 #include "test/catch.h"
 #include "test/ir/random_layers.h"
@@ -246,9 +247,9 @@ TEST_CASE("kernel form: an image has as many words as the layout gives it") {
 
 TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.element = ElementType::bf16; }) ==
-        Faults{"the tensor 'residual' holds bf16 in nchw: n2chw and n8chw hold halves, the others float32"});
+        Faults{"the tensor 'residual' holds bf16 in nchw: n2chw and n8c8hw hold halves, the others float32"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
-        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw and n8chw hold halves, the others float32"});
+        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw and n8c8hw hold halves, the others float32"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
           t.element = ElementType::f16;
           t.layout = TensorLayout::n2chw;
@@ -259,16 +260,16 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
       form.launch = {.threads = 32, .tile_images = 8};
       KernelTensor& t = form.tensors[kInput];
       t.element = element;
-      t.layout = TensorLayout::n8chw;
+      t.layout = TensorLayout::n8c8hw;
       t.image_words = t.run_words = words;
       t.alignment = 16;
     });
   };
   CHECK(in_eights(ElementType::bf16, 4 * 192) == Faults{});
   CHECK(in_eights(ElementType::bf16, 192) ==
-        Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8chw has 768"});
+        Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8c8hw has 768"});
   CHECK(in_eights(ElementType::f32, 4 * 192) ==
-        Faults{"the tensor 'input' holds f32 in n8chw: n2chw and n8chw hold halves, the others float32"});
+        Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw and n8c8hw hold halves, the others float32"});
 }
 
 TEST_CASE("kernel form: images that lie side by side stay together") {
@@ -284,9 +285,9 @@ TEST_CASE("kernel form: images that lie side by side stay together") {
     });
   };
   CHECK(with(2) == Faults{});
-  CHECK(with(16, TensorLayout::n8chw) == Faults{});
+  CHECK(with(16, TensorLayout::n8c8hw) == Faults{});
   for (const int images : {1, 2, 4, 12}) {
-    CHECK(with(images, TensorLayout::n8chw) ==
+    CHECK(with(images, TensorLayout::n8c8hw) ==
           Faults{fmt::format("tile_images is {}, which is not a multiple of 8: that many images lie side by side",
                              images)});
   }
@@ -351,24 +352,33 @@ TEST_CASE("kernel form: slices of larger tensors lie in nchw") {
                         t.layout = TensorLayout::nchw4;
                         t.alignment = 16;
                       }) ==
-        Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in "
+        Faults{"the tensor 'residual' is a slice of a larger tensor, which lies in nchw, n2chw or n8c8hw and not in "
                "nchw4"});
-  const auto in_eights = [](std::int64_t image_words) {
+  std::int64_t octet = 0;
+  const auto in_eights = [&](std::int64_t octets, std::int64_t others) {
     return faults_after([&](KernelForm& form) {
       form.tensors.resize(kWeights);
       form.launch = {.threads = 32, .tile_images = 8};
       KernelTensor& t = form.tensors[kResidual];
       t.element = ElementType::f16;
-      t.layout = TensorLayout::n8chw;
-      t.run_words *= 4;
-      t.image_words = image_words;
+      t.layout = TensorLayout::n8c8hw;
+      const auto words = burin::image_words(t.format(), {t.channels, t.rows, t.cols});
+      octet = words / ceil_div(t.channels, 8);
+      t.run_words = words;
+      t.image_words = words + octets * octet + others;
       t.alignment = 16;
     });
   };
-  CHECK(in_eights(1000) == Faults{});
-  CHECK(in_eights(1002) ==
-        Faults{"the tensor 'residual' is aligned to 16 bytes: the distances 1002 between images and 0 between runs, in "
-               "words, must be multiples of 4"});
+  CHECK(in_eights(0, 0) == Faults{});
+  CHECK(in_eights(1, 0) == Faults{});
+  CHECK(in_eights(3, 0) == Faults{});
+  const Faults faults = in_eights(1, 4);
+  REQUIRE(faults.size() == 1);
+  CHECK(
+      faults.front().find("the tensor 'residual' is a slice of a larger tensor in n8c8hw: it must be one run, and the "
+                          "distance between images, ") == 0);
+  CHECK(faults.front().find(fmt::format(" words, a multiple of the {} words of 8 channels", octet)) !=
+        std::string::npos);
 }
 
 TEST_CASE("kernel form: activity maps that cannot be") {
@@ -423,7 +433,7 @@ TEST_CASE("kernel form: tiles, blocks and words") {
   for (const int word : {-1, 10, 19, 30, 50, 100}) CHECK_FALSE(tensor.contains(word));
   tensor.layout = TensorLayout::n2chw;
   CHECK(tensor.spanned_words(3) == 150);  // two pairs
-  tensor.layout = TensorLayout::n8chw;
+  tensor.layout = TensorLayout::n8c8hw;
   CHECK(tensor.spanned_words(8) == 50);
   CHECK(tensor.spanned_words(9) == 150);
   tensor.image_words = std::numeric_limits<std::int64_t>::max();

@@ -77,18 +77,48 @@ TEST_CASE("place values: of halves, two images share words") {
   CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 8);
 }
 
-TEST_CASE("place values: of halves in n8chw, eight images lie side by side") {
-  const Program program = program_of({3, 1, 2}, {ElementType::bf16, TensorLayout::n8chw});
-  const Place slice = {0, 32, 96, 32, 1, 0};  // channel 1 of 3
-  CHECK(words_until_end(program, slice, 8) == 16);
-  CHECK(words_until_end(program, slice, 9) == 40);
-  std::vector<float> memory(48, -1.0F);
-  const std::vector<float> values = counted(18);  // of nine images
+TEST_CASE("place values: of halves in n8c8hw, eight images lie side by side") {
+  const Program program = program_of({10, 1, 2}, {ElementType::bf16, TensorLayout::n8c8hw});
+  const Place slice = {0, 256, 512, 256, 1, 0};  // channels 8 and 9 of 10
+  CHECK(words_until_end(program, slice, 8) == 128);
+  CHECK(words_until_end(program, slice, 9) == 256);
+  std::vector<float> memory(256, -1.0F);
+  const std::vector<float> values = counted(36);  // of nine images
   write_place(program, slice, 9, values, memory);
   CHECK(read_place(program, slice, 9, memory) == values);
-  // The second pixel of images 4 and 5.
-  CHECK(unpack_words(ElementType::bf16, std::vector<float>{memory[14]}) == std::vector<float>{9, 11});
-  CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 32);
+  // The second pixel of images 4 and 5, channel 9.
+  CHECK(unpack_words(ElementType::bf16, std::vector<float>{memory[64 + 32 + 4 + 2]}) == std::vector<float>{19, 23});
+  CHECK(std::count(memory.begin(), memory.end(), -1.0F) == 128);
+  const Place first = {0, 0, 512, 256, 1, 0};  // the first eight channels
+  const std::vector<float> more = counted(144);
+  write_place(program, first, 9, more, memory);
+  CHECK(read_place(program, first, 9, memory) == more);
+  CHECK(read_place(program, slice, 9, memory) == values);
+  const std::vector<float> all = counted(180);
+  write_place(program, whole_place(program, program.buffers[0]), 9, all, memory);
+  CHECK(read_place(program, slice, 9, memory) ==
+        std::vector<float>{16, 17, 18,  19,  36,  37,  38,  39,  56,  57,  58,  59,  76,  77,  78,  79,  96,  97,
+                           98, 99, 116, 117, 118, 119, 136, 137, 138, 139, 156, 157, 158, 159, 176, 177, 178, 179});
+}
+
+TEST_CASE("place values: filling channels of n8c8hw are zero, and what is not is a fault") {
+  const Program program = program_of({10, 1, 2}, {ElementType::f16, TensorLayout::n8c8hw});
+  const Place whole = whole_place(program, program.buffers[0]), slice = {0, 256, 512, 256, 1, 0};
+  std::vector<float> memory(256, -1.0F);
+  write_place(program, whole, 9, std::vector<float>(180, 3.0F), memory);
+  CHECK(filling_fault(program, whole, 9, memory) == "");
+  CHECK(filling_fault(program, slice, 9, memory) == "");
+  // Images 10 and 11, of which there are none; then image 8.
+  std::size_t word = 128 + 64 + 32 + 3 * 4;
+  memory[word + 1] = pack_words(ElementType::f16, std::vector<float>{7, 7}).front();
+  CHECK(filling_fault(program, whole, 9, memory) == "");
+  memory[word] = pack_words(ElementType::f16, std::vector<float>{7, 7}).front();
+  const std::string fault = ": 7, and what fills up channels in n8c8hw is zero";
+  CHECK(filling_fault(program, whole, 9, memory) == "image 8, filling channel 11, row 0, col 1" + fault);
+  CHECK(filling_fault(program, slice, 9, memory) == "image 8, filling channel 3, row 0, col 1" + fault);
+  CHECK(filling_fault(program, Place{0, 0, 512, 256, 1, 0}, 9, memory) == "");
+  const Program fours = program_of({3, 1, 2}, {ElementType::f32, TensorLayout::nchw4});
+  CHECK(filling_fault(fours, whole_place(fours, fours.buffers[0]), 2, std::vector<float>(16, 1.0F)) == "");
 }
 
 TEST_CASE("place values: the place of a whole buffer") {
@@ -98,8 +128,8 @@ TEST_CASE("place values: the place of a whole buffer") {
   CHECK(whole_place(program, program.buffers[0]) == Place{0, 0, 32, 32, 1, 0});
   CHECK(whole_place(program, program.buffers[1]) == Place{1, 0, 32, 32, 1, 0});
   CHECK(whole_place(program, program.buffers[2]) == Place{2, 0, 32, 32, 1, 0});
-  program.buffers.push_back(program_of({4, 1, 2}, {ElementType::f16, TensorLayout::n8chw}).buffers[0]);
-  CHECK(whole_place(program, program.buffers[3]) == Place{3, 0, 128, 128, 1, 0});
+  program.buffers.push_back(program_of({4, 1, 2}, {ElementType::f16, TensorLayout::n8c8hw}).buffers[0]);
+  CHECK(whole_place(program, program.buffers[3]) == Place{3, 0, 256, 256, 1, 0});
   CHECK(program.pieces(program.buffers[3], 8) == 1);
   CHECK(program.pieces(program.buffers[3], 9) == 2);
   CHECK(program.pieces(program.buffers[1], 3) == 3);

@@ -102,11 +102,11 @@ TEST_CASE("program: buffers") {
 
 TEST_CASE("program: a buffer holds what its layout is for") {
   CHECK_THAT(fault([](Program& program) { program.buffers[2].format.element = ElementType::f16; }),
-             Contains("buffer 2 (a) holds f16 in nchw: n2chw and n8chw hold halves, the others float32"));
+             Contains("buffer 2 (a) holds f16 in nchw: n2chw and n8c8hw hold halves, the others float32"));
   CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n2chw; }),
-             Contains("buffer 1 (out) holds f32 in n2chw: n2chw and n8chw hold halves, the others float32"));
-  CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n8chw; }),
-             Contains("buffer 1 (out) holds f32 in n8chw: n2chw and n8chw hold halves, the others float32"));
+             Contains("buffer 1 (out) holds f32 in n2chw: n2chw and n8c8hw hold halves, the others float32"));
+  CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n8c8hw; }),
+             Contains("buffer 1 (out) holds f32 in n8c8hw: n2chw and n8c8hw hold halves, the others float32"));
   CHECK_THAT(fault([](Program& program) {
                program.buffers[2].shape = {64};
                program.buffers[2].format.layout = TensorLayout::nchw4;
@@ -318,6 +318,34 @@ TEST_CASE("program: a map is written before it is read, and lies where nothing e
         "other");
   CHECK_THAT(fault_of(program_with_inner_map(), [](Program& program) { program.buffers[5].offset = 768; }),
              Contains("buffer 3 (concat) and buffer 5 (a.activity) share bytes of the arena"));
+}
+
+TEST_CASE("program: parts of tensors in n8c8hw are whole octets of channels") {
+  const auto fault_with = [](const Place& left) {
+    Program program = small_program();
+    for (Buffer& buffer : program.buffers) {
+      buffer.shape = {12, 4, 4};  // sixteen channels of 256 bytes, filling included
+      buffer.format = {ElementType::f16, TensorLayout::n8c8hw};
+      buffer.offset *= 8;
+    }
+    for (Step& step : program.steps) {
+      for (Place& place : step.reads) place.run_bytes = 4096;
+      step.writes.run_bytes = 4096;
+    }
+    program.steps[1].writes = left;
+    program.steps[2].writes = {3, 2048, 0, 2048, 1, 0};
+    program.naive_bytes = 3 * 4096;
+    complete(program);
+    const std::vector<std::string> faults = verify(program);
+    return faults.size() == 1 ? faults[0] : std::to_string(faults.size()) + " faults";
+  };
+  CHECK(fault_with({3, 0, 0, 2048, 1, 0}) == "0 faults");
+  for (const Place& left : {Place{3, 0, 0, 1024, 1, 0}, {3, 256, 0, 2048, 1, 0}, {3, 0, 0, 1024, 2, 2048}}) {
+    CHECK(
+        fault_with(left) ==
+        "step 1 (left) writes part of buffer 3 (concat) that does not begin and end at multiples of 8 channels, which "
+        "lie side by side in n8c8hw");
+  }
 }
 
 TEST_CASE("program: places") {

@@ -52,17 +52,87 @@ TEST_CASE("tensor layout: n2chw has an element of two images side by side") {
   CHECK(place_of(TensorLayout::n2chw, 2, 1, 2, 12) == TensorPlace{2, 1, 0, 0});
 }
 
-TEST_CASE("tensor layout: n8chw has an element of eight images side by side") {
-  // Nine images of 2 channels and 1 x 1 pixels: image n has the values 10 n and 10 n + 1.
+TEST_CASE("tensor layout: n8c8hw has an element of eight images side by side, and eight channels of it") {
+  // Nine images of 2 channels and 1 x 1 pixels: image n has the values 10 n + 1 and 10 n + 2.
   std::vector<float> nchw;
-  for (int image = 0; image < 9; ++image) nchw.insert(nchw.end(), {10.0F * image, 10.0F * image + 1});
-  const std::vector<float> packed = {0,  10, 20, 30, 40, 50, 60, 70, 1,  11, 21, 31, 41, 51, 61, 71,
-                                     80, -1, -1, -1, -1, -1, -1, -1, 81, -1, -1, -1, -1, -1, -1, -1};
-  CHECK(from_nchw(TensorLayout::n8chw, nchw, 2, 1, 1, -1) == packed);
-  CHECK(to_nchw(TensorLayout::n8chw, packed, 2, 1, 1, 9) == nchw);
-  CHECK(to_nchw(TensorLayout::n8chw, packed, 2, 1, 1).size() == 32);
-  CHECK(place_of(TensorLayout::n8chw, 2, 1, 1, 13) == TensorPlace{5, 1, 0, 0});
-  CHECK(place_of(TensorLayout::n8chw, 2, 1, 1, 16) == TensorPlace{8, 0, 0, 0});
+  for (int image = 0; image < 9; ++image) nchw.insert(nchw.end(), {10.0F * image + 1, 10.0F * image + 2});
+  std::vector<float> packed(128);
+  for (std::size_t image = 0; image < 16; ++image) {
+    for (std::size_t channel = 0; channel < 2; ++channel) {
+      packed[image / 8 * 64 + channel * 8 + image % 8] = image < 9 ? nchw[image * 2 + channel] : -1;
+    }
+  }
+  CHECK(from_nchw(TensorLayout::n8c8hw, nchw, 2, 1, 1, -1) == packed);
+  CHECK(to_nchw(TensorLayout::n8c8hw, packed, 2, 1, 1, 9) == nchw);
+  CHECK(to_nchw(TensorLayout::n8c8hw, packed, 2, 1, 1).size() == 32);
+  CHECK(place_of(TensorLayout::n8c8hw, 2, 1, 1, 13) == TensorPlace{5, 1, 0, 0});
+  CHECK(place_of(TensorLayout::n8c8hw, 2, 1, 1, 16) == TensorPlace{0, 2, 0, 0});
+  CHECK(place_of(TensorLayout::n8c8hw, 2, 1, 1, 64) == TensorPlace{8, 0, 0, 0});
+}
+
+TEST_CASE("tensor layout: an element of n8c8hw lies where its formula says") {
+  for (const int images : {1, 7, 8, 9}) {
+    for (const int channels : {1, 7, 8, 9, 12}) {
+      INFO(images << " images of " << channels << " channels");
+      const std::vector<float> nchw = numbered(std::int64_t{images} * channels * kRows * kCols);
+      const std::vector<float> packed = from_nchw(TensorLayout::n8c8hw, nchw, channels, kRows, kCols, -1);
+      const int octets = (channels + 7) / 8;
+      REQUIRE(packed.size() == static_cast<std::size_t>((images + 7) / 8 * octets * kRows * kCols * 64));
+      std::size_t i = 0, used = 0;
+      for (int n = 0; n < images; ++n) {
+        for (int c = 0; c < channels; ++c) {
+          for (int y = 0; y < kRows; ++y) {
+            for (int x = 0; x < kCols; ++x) {
+              const int at = ((((n / 8) * octets + c / 8) * kRows + y) * kCols + x) * 64 + c % 8 * 8 + n % 8;
+              used += packed[static_cast<std::size_t>(at)] == nchw[i++] ? 1 : 0;
+            }
+          }
+        }
+      }
+      CHECK(used == nchw.size());
+    }
+  }
+}
+
+TEST_CASE("tensor layout: filling channels of n8c8hw are zeros, and what else they hold is found") {
+  for (const int images : {1, 8, 9}) {
+    for (const int channels : {1, 7, 8, 9, 12}) {
+      INFO(images << " images of " << channels << " channels");
+      const std::vector<float> nchw = numbered(std::int64_t{images} * channels * kRows * kCols);
+      std::vector<float> packed =
+          from_nchw(TensorLayout::n8c8hw, nchw, channels, kRows, kCols, std::numeric_limits<float>::quiet_NaN());
+      const auto found = [&] { return nonzero_filling(TensorLayout::n8c8hw, packed, channels, kRows, kCols, images); };
+      CHECK_FALSE(found());
+      for (std::size_t i = 0; i < packed.size(); ++i) {
+        const TensorPlace at = place_of(TensorLayout::n8c8hw, channels, kRows, kCols, static_cast<std::int64_t>(i));
+        const bool filling = at.channel >= channels;
+        if (filling) CHECK(packed[i] == 0);
+        const float before = packed[i];
+        for (const float value : {std::numeric_limits<float>::quiet_NaN(), 1.0F}) {
+          packed[i] = value;
+          // Of images that fill up, nothing is asked.
+          CHECK(found().has_value() == (filling && at.image < images));
+          if (found()) CHECK(*found() == static_cast<std::int64_t>(i));
+        }
+        packed[i] = before;
+      }
+    }
+  }
+  const std::vector<float> fours(8, 1.0F);
+  CHECK_FALSE(nonzero_filling(TensorLayout::nchw4, fours, 3, 1, 2, 1));  // means nothing
+}
+
+TEST_CASE("tensor layout: which tensors can be parts of one") {
+  const auto can = [](TensorLayout layout, std::vector<std::int64_t> channels) {
+    return can_be_parts(layout, channels);
+  };
+  CHECK(can(TensorLayout::nchw, {1, 3, 5}));
+  CHECK(can(TensorLayout::n2chw, {1, 3, 5}));
+  CHECK_FALSE(can(TensorLayout::nchw4, {4, 4}));
+  CHECK(can(TensorLayout::n8c8hw, {8, 16, 5}));
+  CHECK(can(TensorLayout::n8c8hw, {5}));
+  CHECK_FALSE(can(TensorLayout::n8c8hw, {8, 5, 8}));
+  CHECK_FALSE(can(TensorLayout::n8c8hw, {12, 8}));
 }
 
 TEST_CASE("tensor layout: which values lie in which layout, and how many words are an element") {
@@ -70,22 +140,23 @@ TEST_CASE("tensor layout: which values lie in which layout, and how many words a
     CHECK(can_lie_in(ElementType::f32, layout));
     CHECK_FALSE(can_lie_in(ElementType::f16, layout));
   }
-  for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8chw}) {
+  for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
     CHECK_FALSE(can_lie_in(ElementType::f32, layout));
     CHECK(can_lie_in(ElementType::f16, layout));
     CHECK(can_lie_in(ElementType::bf16, layout));
   }
   CHECK(element_words(TensorLayout::nchw4) == 1);
   CHECK(element_words(TensorLayout::n2chw) == 1);
-  CHECK(element_words(TensorLayout::n8chw) == 4);
+  CHECK(element_words(TensorLayout::n8c8hw) == 4);
   CHECK(words_together(TensorLayout::n2chw) == 1);
   CHECK(words_together(TensorLayout::nchw4) == 4);
-  CHECK(words_together(TensorLayout::n8chw) == 4);
+  CHECK(words_together(TensorLayout::n8c8hw) == 4);
   CHECK(image_words({ElementType::f16, TensorLayout::n2chw}, {5, 3, 7}) == 5 * 3 * 7);
-  CHECK(image_words({ElementType::f16, TensorLayout::n8chw}, {5, 3, 7}) == 4 * 5 * 3 * 7);
-  CHECK(format_of(Precision::fp16, TensorLayout::n8chw) == TensorFormat{ElementType::f16, TensorLayout::n8chw});
+  CHECK(image_words({ElementType::f16, TensorLayout::n8c8hw}, {5, 3, 7}) == 4 * 8 * 3 * 7);
+  CHECK(image_words({ElementType::f16, TensorLayout::n8c8hw}, {9, 3, 7}) == 4 * 16 * 3 * 7);
+  CHECK(format_of(Precision::fp16, TensorLayout::n8c8hw) == TensorFormat{ElementType::f16, TensorLayout::n8c8hw});
   CHECK(format_of(Precision::bf16, TensorLayout::nchw4) == TensorFormat{ElementType::bf16, TensorLayout::n2chw});
-  CHECK(format_of(Precision::fp32, TensorLayout::n8chw) == TensorFormat());
+  CHECK(format_of(Precision::fp32, TensorLayout::n8c8hw) == TensorFormat());
 }
 
 TEST_CASE("tensor layout: filling channels get what is asked for, and nothing else does") {
@@ -124,11 +195,12 @@ TEST_CASE("tensor layout: sizes count the filling and do not overflow") {
   CHECK(image_elements(TensorLayout::nchw4, 8, 3, 7) == 8 * 3 * 7);
   CHECK(image_elements(TensorLayout::nchw4, 1, 3, 7) == 4 * 3 * 7);
   CHECK(image_elements(TensorLayout::n2chw, 5, 3, 7) == 5 * 3 * 7);
-  CHECK(image_elements(TensorLayout::n8chw, 5, 3, 7) == 5 * 3 * 7);
+  CHECK(image_elements(TensorLayout::n8c8hw, 5, 3, 7) == 8 * 3 * 7);
   CHECK(tensor_elements(TensorLayout::nchw4, 3, 5, 3, 7) == 3 * 8 * 3 * 7);
   CHECK(tensor_elements(TensorLayout::n2chw, 3, 5, 3, 7) == 4 * 5 * 3 * 7);
-  CHECK(tensor_elements(TensorLayout::n8chw, 8, 5, 3, 7) == 8 * 5 * 3 * 7);
-  CHECK(tensor_elements(TensorLayout::n8chw, 9, 5, 3, 7) == 16 * 5 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::n8c8hw, 8, 5, 3, 7) == 8 * 8 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::n8c8hw, 9, 8, 3, 7) == 16 * 8 * 3 * 7);
+  CHECK(tensor_elements(TensorLayout::n8c8hw, 1, 9, 3, 7) == 8 * 16 * 3 * 7);
   constexpr std::int64_t kHuge = std::numeric_limits<std::int64_t>::max();
   CHECK(image_elements(TensorLayout::nchw4, 1 << 30, kHuge, 1 << 30) == kHuge);
 }
@@ -144,7 +216,7 @@ TEST_CASE("tensor layout: a tensor that is no whole number of images is refused"
 
 TEST_CASE("tensor layout: names") {
   for (const TensorLayout layout : kTensorLayouts) CHECK(parse_enum<TensorLayout>(to_string(layout)) == layout);
-  for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44"})
+  for (const char* other : {"", "nhwc", "NCHW", "nchw5", "nchw ", "nchw44", "n8chw"})
     CHECK_FALSE(parse_enum<TensorLayout>(other));
-  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8chw");
+  CHECK(known_names<TensorLayout>() == "nchw, nchw4, n2chw, n8c8hw");
 }

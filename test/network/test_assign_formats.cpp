@@ -27,7 +27,7 @@ ConvLayer same_size(const std::string& name, int in, int out) {
 }
 
 constexpr TensorFormat kHalf = {ElementType::f16, TensorLayout::n2chw},
-                       kEights = {ElementType::f16, TensorLayout::n8chw};
+                       kEights = {ElementType::f16, TensorLayout::n8c8hw};
 
 Rewritten in_halves(Network network, const TensorFormat& format = kHalf) {
   return assign_formats(std::move(network),
@@ -109,7 +109,7 @@ TEST_CASE("assign_formats: between halves of two images and of eight stands a pl
   const std::string made = network.tensors[static_cast<std::size_t>(a)].name;
   const std::string output = network.tensors[static_cast<std::size_t>(b)].name;
   CHECK(operators_of(formatted) ==
-        input + ".n8chw.convert a " + made + ".f32.convert " + made + ".n2chw.convert b " + output + ".convert");
+        input + ".n8c8hw.convert a " + made + ".f32.convert " + made + ".n2chw.convert b " + output + ".convert");
 }
 
 TEST_CASE("assign_formats: a tensor is converted once for all who read it") {
@@ -165,9 +165,9 @@ TEST_CASE("assign_formats: a concat of halves is one, and moves nothing") {
 TEST_CASE("assign_formats: a concat of halves of eight images is one, and moves nothing") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(same_size("a", 2, 1), {x}), b = graph.convolution(same_size("b", 2, 3), {x});
+  const int a = graph.convolution(same_size("a", 2, 8), {x}), b = graph.convolution(same_size("b", 2, 3), {x});
   const int both = graph.add("both", Concat{0}, {a, b});
-  const int out = graph.convolution(same_size("out", 4, 1), {both});
+  const int out = graph.convolution(same_size("out", 11, 1), {both});
   const auto [formatted, conversions] = in_halves(graph.finish({out}), kEights);
   CHECK(verify(formatted) == std::vector<std::string>{});
   CHECK(conversions == 2);
@@ -175,28 +175,77 @@ TEST_CASE("assign_formats: a concat of halves of eight images is one, and moves 
   CHECK(std::ranges::none_of(plan.steps, &Step::is_copy));
   const auto step = std::ranges::find(plan.steps, "b", &Step::name);
   REQUIRE(step != plan.steps.end());
-  // Two groups of images, of which each has four channels of 4 x 4 elements of 16 bytes.
-  CHECK(step->writes.offset == 1 * 16 * 16);
-  CHECK(step->writes.run_bytes == 3 * 16 * 16);
-  CHECK(step->writes.image_stride == 4 * 16 * 16);
-  CHECK(plan.buffers[static_cast<std::size_t>(step->writes.buffer)].bytes == 2 * 4 * 16 * 16);
+  // Two groups of images, of which each has sixteen channels of 4 x 4 elements of 16 bytes, filling included.
+  CHECK(step->writes.offset == 8 * 16 * 16);
+  CHECK(step->writes.run_bytes == 8 * 16 * 16);
+  CHECK(step->writes.image_stride == 16 * 16 * 16);
+  CHECK(plan.buffers[static_cast<std::size_t>(step->writes.buffer)].bytes == 2 * 16 * 16 * 16);
+}
+
+TEST_CASE("assign_formats: a concat whose parts do not begin at whole octets of channels is plain") {
+  for (const auto& [first, second, plain] : {std::tuple{1, 3, true}, {12, 8, true}, {16, 12, false}}) {
+    INFO(first << " and " << second << " channels");
+    GraphBuilder graph;
+    const int x = graph.input({2, 4, 4});
+    const int a = graph.convolution(same_size("a", 2, first), {x});
+    const int b = graph.convolution(same_size("b", 2, second), {x});
+    const int both = graph.add("both", Concat{0}, {a, b});
+    const int out = graph.convolution(same_size("out", first + second, 1), {both});
+    const Network network = graph.finish({out});
+    const auto [formatted, conversions] = in_halves(network, kEights);
+    CHECK(verify(formatted) == std::vector<std::string>{});
+    CHECK(conversions == (plain ? 5 : 2));
+    const std::string name = network.tensors[static_cast<std::size_t>(both)].name;
+    CHECK(named_tensor(formatted, name).format == (plain ? TensorFormat() : kEights));
+    CHECK(verify(plan_network(formatted, "assigned", 9)) == std::vector<std::string>{});
+    // In halves of two images any channels will do.
+    CHECK(in_halves(network).changes == 2);
+  }
+}
+
+TEST_CASE("assign_formats: transposes that move channels are plain where channels lie side by side") {
+  for (const auto& [order, plain] : {std::pair{std::vector<int>{0, 2, 1}, false}, {{1, 2, 0}, true}}) {
+    GraphBuilder graph;
+    const int a = graph.convolution(same_size("a", 2, 4), {graph.input({2, 4, 4})});
+    const int turned = graph.add("turned", Transpose{order}, {a});
+    const int out = graph.convolution(same_size("out", 4, 1), {turned});
+    const Network network = graph.finish({out});
+    const auto [formatted, conversions] = in_halves(network, kEights);
+    CHECK(verify(formatted) == std::vector<std::string>{});
+    CHECK(conversions == (plain ? 4 : 2));
+    CHECK(in_halves(network).changes == 2);
+  }
+}
+
+TEST_CASE("network formats: a concat in n8c8hw has parts of whole octets of channels") {
+  GraphBuilder graph;
+  const int a = graph.input({8, 4, 4}), b = graph.input({4, 4, 4});
+  Network network = graph.finish({graph.add("both", Concat{0}, {a, b})});
+  for (Activations& tensor : network.tensors) tensor.format = kEights;
+  CHECK(verify(network) == std::vector<std::string>{});
+  std::ranges::reverse(network.operators.front().inputs);
+  const std::vector<std::string> faults = verify(network);
+  REQUIRE(faults.size() == 1);
+  CHECK(faults.front() ==
+        "operator 'both' (concat): its parts but the last must have multiples of 8 channels to lie in n8c8hw");
 }
 
 TEST_CASE("assign_formats: a copy of halves of eight images moves whole elements") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});
-  const int a = graph.convolution(same_size("a", 2, 3), {x});
+  const int a = graph.convolution(same_size("a", 2, 16), {x});
   const int twice = graph.add("twice", Concat{0}, {a, a});
-  const auto formatted = in_halves(graph.finish({graph.convolution(same_size("out", 6, 1), {twice})}), kEights).network;
+  const auto formatted =
+      in_halves(graph.finish({graph.convolution(same_size("out", 32, 1), {twice})}), kEights).network;
   CHECK(verify(formatted) == std::vector<std::string>{});
   const Program plan = plan_network(formatted, "assigned", 9);
   CHECK(verify(plan) == std::vector<std::string>{});
   REQUIRE(std::ranges::count_if(plan.steps, &Step::is_copy) == 1);
   const auto step = std::ranges::find_if(plan.steps, &Step::is_copy);
-  CHECK(step->reads[0].run_bytes == 3 * 16 * 16);
-  CHECK(step->writes.run_bytes == 3 * 16 * 16);
-  CHECK(step->writes.image_stride == 6 * 16 * 16);
-  CHECK(std::abs(step->writes.offset - step->reads[0].offset) == 3 * 16 * 16);
+  CHECK(step->reads[0].run_bytes == 16 * 16 * 16);
+  CHECK(step->writes.run_bytes == 16 * 16 * 16);
+  CHECK(step->writes.image_stride == 32 * 16 * 16);
+  CHECK(std::abs(step->writes.offset - step->reads[0].offset) == 16 * 16 * 16);
 }
 
 TEST_CASE("assign_formats: a concat of which one part is plain is plain") {
