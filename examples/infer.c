@@ -61,7 +61,14 @@ static burin_status infer(const char* path, const char* layer, int batch) {
     TRY(burin_memory_alloc(device, output_bytes, &residual));
     TRY(burin_copy_to_device(device, residual, elements, output_bytes)); /* all zero */
   }
-  for (size_t i = 0; i < inputs; ++i) values[i] = (float)(i % 17) / 16.0f - 0.5f;
+  const size_t channels_together = (size_t)shape.in_channels_together,
+               images_together = (size_t)shape.in_images_together;
+  const size_t blocks = ((size_t)shape.in_channels + channels_together - 1) / channels_together;
+  const size_t block = (size_t)shape.in_height * (size_t)shape.in_width * channels_together * images_together;
+  for (size_t i = 0; i < inputs; ++i) {
+    const size_t channel = i / block % blocks * channels_together + i / images_together % channels_together;
+    if (channel < (size_t)shape.in_channels) values[i] = (float)(i % 17) / 16.0f - 0.5f; /* what fills up stays zero */
+  }
   TRY(burin_to_elements(shape.in_element, values, inputs, elements));
   TRY(burin_copy_to_device(device, input, elements, input_bytes));
 

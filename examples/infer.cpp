@@ -15,11 +15,20 @@ namespace {
 
 constexpr int kTimedLaunches = 100;
 
-std::vector<float> random_values(std::int64_t count) {
+// As the kernel's layout has them; what fills it up stays zero.
+std::vector<float> random_values(const burin::ImageShape& shape, int batch) {
   std::mt19937 generator(1);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<float> values(static_cast<std::size_t>(count));
-  for (float& value : values) value = uniform(generator);
+  std::vector<float> values(static_cast<std::size_t>(shape.tensor_elements(batch)));
+  for (int image = 0; image < batch; ++image) {
+    for (int channel = 0; channel < shape.channels; ++channel) {
+      for (int row = 0; row < shape.height; ++row) {
+        for (int col = 0; col < shape.width; ++col) {
+          values[static_cast<std::size_t>(shape.index(image, channel, row, col))] = uniform(generator);
+        }
+      }
+    }
+  }
   return values;
 }
 
@@ -31,7 +40,7 @@ void infer(const char* path, const char* wanted_layer, int batch) {
   const burin::LoadedKernel kernel = package.kernel(layer, batch);
   const burin::ImageShape in = kernel.input_shape(), out = kernel.output_shape();
   // As floats, halves or bfloat16s: what the package was compiled for.
-  const std::vector<std::byte> values = burin::to_elements(in.element, random_values(in.tensor_elements(batch)));
+  const std::vector<std::byte> values = burin::to_elements(in.element, random_values(in, batch));
   const burin::DeviceBuffer input(device, std::span<const std::byte>(values));
   const auto output_bytes = static_cast<std::size_t>(out.tensor_bytes(batch));
   const burin::DeviceBuffer output(device, output_bytes);

@@ -128,11 +128,11 @@ ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const
   std::vector<std::optional<TensorLayout>> layouts;
   // For few images FP32 is as fast to move, and most kernels know it.
   if (is_free && (batch >= kLeastImages || !is_asked)) {
-    layouts.emplace_back(batch >= kLeastImages ? TensorLayout::n8chw : TensorLayout::nchw);
+    layouts.emplace_back(batch >= kLeastImages ? TensorLayout::n8c8hw : TensorLayout::nchw);
   } else {
     layouts.push_back(options.layout);
   }
-  if (is_asked) layouts.insert(layouts.end(), {TensorLayout::n8chw, TensorLayout::nchw});
+  if (is_asked) layouts.insert(layouts.end(), {TensorLayout::n8c8hw, TensorLayout::nchw});
   CompileOptions tried = options;
   for (const std::optional<TensorLayout> layout : layouts) {
     tried.layout = layout;

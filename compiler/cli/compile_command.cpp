@@ -440,7 +440,7 @@ void add_compile_command(CLI::App& app, Action& action) {
       ->take_all();
   add_option(*command, "--layout NAME", arguments->layout,
              "How inputs, outputs and residuals lie in memory: nchw (default), nchw4 (4 channels side by side); "
-             "half tensors: n2chw (2 images side by side; default), n8chw (8)");
+             "half tensors: n2chw (2 images side by side; default), n8c8hw (8 of 8 channels)");
   add_option(*command, "--batch LIST", arguments->batches, "Batch sizes to tune for, e.g. 1,32 (default 1)");
   command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "

@@ -347,7 +347,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
   add_option(*command, "--precision LIST", arguments->precision,
              "Weights: precision to plan for (default fp32); NAME=PRECISION for one layer");
   add_option(*command, "--layout NAME", arguments->layout,
-             "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8chw");
+             "Weights: layout to plan for, nchw (default) or nchw4; halves: n2chw (default) or n8c8hw");
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");

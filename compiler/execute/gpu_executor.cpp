@@ -74,12 +74,8 @@ class BoundProgram {
   }
 
   // What a step reads or writes; the buffer's bytes up to its end come from the device.
-  std::vector<float> values(const Place& place) const {
-    std::vector<float> memory(static_cast<std::size_t>(words_until_end(program_, place, batch_)));
-    const auto bytes = static_cast<std::size_t>(program_.bytes(program_.buffer(place), batch_));
-    copy_from_device(device_, memory.data(), address(place.buffer), std::min(bytes, memory.size() * sizeof(float)));
-    return read_place(program_, place, batch_, memory);
-  }
+  std::vector<float> values(const Place& place) const { return read_place(program_, place, batch_, memory_of(place)); }
+  std::string filling(const Place& place) const { return filling_fault(program_, place, batch_, memory_of(place)); }
 
   Tensors outputs() const {
     Tensors tensors;
@@ -87,12 +83,22 @@ class BoundProgram {
       if (!outputs_[tensors.size()].intact()) {
         fail(ErrorKind::verification, "the program wrote past the end of its output '{}'", output->tensor);
       }
-      tensors.push_back(values(whole_place(program_, *output)));
+      const Place place = whole_place(program_, *output);
+      if (const std::string fault = filling(place); !fault.empty()) {
+        fail(ErrorKind::verification, "the program's output '{}': {}", output->tensor, fault);
+      }
+      tensors.push_back(values(place));
     }
     return tensors;
   }
 
  private:
+  std::vector<float> memory_of(const Place& place) const {
+    std::vector<float> memory(static_cast<std::size_t>(words_until_end(program_, place, batch_)));
+    const auto bytes = static_cast<std::size_t>(program_.bytes(program_.buffer(place), batch_));
+    copy_from_device(device_, memory.data(), address(place.buffer), std::min(bytes, memory.size() * sizeof(float)));
+    return memory;
+  }
   void* address(int buffer) const {
     Place place;
     place.buffer = buffer;
@@ -153,6 +159,7 @@ class GpuExecutor : public Executor {
       bound.run().launch_step(i, stream_);
       stream_.synchronize();
       seen.output = bound.values(step.writes);
+      seen.fault = bound.filling(step.writes);
       visit(seen);
     }
     return bound.outputs();

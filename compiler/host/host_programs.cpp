@@ -56,6 +56,7 @@ class Memory {
             static_cast<std::size_t>(program_.bytes(program_.buffer(place), batch_))};
   }
 
+  std::string filling(const Place& place) { return filling_fault(program_, place, batch_, of(place.buffer)); }
   std::vector<float> values(const Place& place) { return read_place(program_, place, batch_, of(place.buffer)); }
   void set(const Place& place, std::span<const float> values) {
     write_place(program_, place, batch_, values, of(place.buffer));
@@ -139,6 +140,7 @@ Tensors HostPrograms::run(const Program& program, int batch, const Tensors& inpu
     launch(step, kernel, arguments_of(step, kernel.kernel->form, batch, memory));
     if (!visit) continue;
     seen.output = memory.values(step.writes);
+    seen.fault = memory.filling(step.writes);
     visit(seen);
   }
   Tensors outputs;

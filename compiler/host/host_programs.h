@@ -25,6 +25,7 @@ struct StepValues {
   int step = 0;                           // index into the program's
   std::vector<std::vector<float>> reads;  // as they were right before it, in the order of Step::reads
   std::vector<float> output;              // right after it
+  std::string fault = {};                 // of what fills up the output's channels (ir/place_values.h)
 };
 // Called after each step, in the order of the steps; the arena's memory is used again by later ones.
 using StepVisitor = std::function<void(const StepValues&)>;

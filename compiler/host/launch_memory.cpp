@@ -112,7 +112,21 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
 }
 
 bool LaunchMemory::is_filling(std::int64_t output_element) const {
-  return output_has_filling_ && place(written_, output_element).channel >= written_.channels;
+  return output_has_filling_ && place(written_, output_element % written_.image_words).channel >= written_.channels;
+}
+
+bool LaunchMemory::means_nothing(std::int64_t output_element) const {
+  return is_filling(output_element) && !fills_with_zeros(written_.layout);
+}
+
+bool LaunchMemory::has_zeros(std::int64_t output_element, float value) const {
+  const int together = images_together(written_.layout);
+  std::int64_t image =
+      output_element / written_.image_words * together + place(written_, output_element % written_.image_words).image;
+  for (const float each : unpack_words(written_.element, {&value, 1})) {
+    if (image++ < arguments_.batch && each != 0) return false;
+  }
+  return true;
 }
 
 bool LaunchMemory::is_written(std::int64_t output_element) const {
@@ -209,10 +223,14 @@ std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::ui
 std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, float value, const Accessor& who) {
   std::size_t index = 0;
   if (auto fault = locate(TensorRole::output, "store to", address, index)) return fault;
-  if (is_filling(index)) return std::nullopt;
+  if (means_nothing(index)) return std::nullopt;
   if (!is_written(index)) {
     return fmt::format("store to output element {}, which is not the kernel's",
                        describe_element(TensorRole::output, index));
+  }
+  if (is_filling(index) && !has_zeros(index, value)) {
+    return fmt::format("store to output element {}, which fills up the channels and must be zero in {}",
+                       describe_element(TensorRole::output, index), to_string(written_.layout));
   }
   const std::uint32_t first = output_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
   if (first != 0) {
@@ -299,7 +317,7 @@ std::optional<std::string> LaunchMemory::count_arrival(std::uint64_t address, st
 std::optional<std::string> LaunchMemory::incomplete() const {
   std::int64_t missing = 0, first = -1;
   for (std::int64_t i = 0; i < elements(TensorRole::output); ++i) {
-    if (output_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0 || is_filling(i)) continue;
+    if (output_writer_[static_cast<std::size_t>(i)].load(std::memory_order_relaxed) != 0 || means_nothing(i)) continue;
     if (!is_written(i)) continue;
     if (missing++ == 0) first = i;
   }

@@ -66,7 +66,8 @@ class LaunchMemory {
   std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
   // A run of the input or of the weights.
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
-  // A value for a filling channel goes nowhere: it means nothing, and whoever wants to may write it.
+  // A value for a filling channel that means nothing goes nowhere, and whoever wants to may write it. Of those that are
+  // zeros each is written, like any other element, and another value is a fault.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);
   // These two access the maps. What a launch without the map is asked for is a fault.
   std::optional<std::string> load_activity(std::uint64_t address, std::uint32_t& value) const;
@@ -76,8 +77,8 @@ class LaunchMemory {
   std::optional<std::string> count_arrival(std::uint64_t address, std::uint32_t last, std::uint32_t& old,
                                            const Accessor& who);
 
-  // After the last block: output elements, but those of filling channels, and bytes of its map that nobody wrote;
-  // counters that are not zero.
+  // After the last block: output elements, but those of filling channels that mean nothing, and bytes of its map that
+  // nobody wrote; counters that are not zero.
   std::optional<std::string> incomplete() const;
 
  private:
@@ -92,7 +93,11 @@ class LaunchMemory {
   // Which element lies at `address`.
   std::optional<std::string> locate(TensorRole role, const char* access, std::uint64_t address,
                                     std::size_t& index) const;
+  // A word of a filling channel.
   bool is_filling(std::int64_t output_element) const;
+  bool means_nothing(std::int64_t output_element) const;
+  // Of the images of the launch.
+  bool has_zeros(std::int64_t output_element, float value) const;
   bool is_written(std::int64_t output_element) const;
   std::string misplaced(TensorRole wanted, const char* access, std::uint64_t address) const;
   std::string describe_element(TensorRole role, std::int64_t element) const;

@@ -23,9 +23,7 @@ class LaunchSet {
       : batch_(batch) {
     for (const LoadedPackage& copy : copies) kernels_.push_back(copy.kernel_by_symbol(kernel.symbol));
     const KernelTensor& tensor = kernel.form.input();
-    // Which value is where does not matter without maps.
-    const std::vector<float> values = dead ? values_with_dead_blocks(device, kernel, *dead)
-                                           : random_tensor(first().input_shape().tensor_elements(batch), kInputSeed);
+    const std::vector<float> values = dead ? values_with_dead_blocks(device, kernel, *dead) : values_of(tensor);
     const std::vector<float> words = pack_words(tensor.element, values);
     for (int i = 0; i < input_buffers; ++i) inputs_.emplace_back(device, std::span<const float>(words));
     output_ = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch)));
@@ -50,6 +48,14 @@ class LaunchSet {
   }
 
  private:
+  // Which value is where does not matter without maps, but what fills up channels must be zero.
+  std::vector<float> values_of(const KernelTensor& input) const {
+    if (!fills_with_zeros(input.layout)) {
+      return random_tensor(first().input_shape().tensor_elements(batch_), kInputSeed);
+    }
+    const std::int64_t image = std::int64_t{input.channels} * input.rows * input.cols;
+    return from_nchw(input.layout, random_tensor(image * batch_, kInputSeed), input.channels, input.rows, input.cols);
+  }
   std::vector<float> values_with_dead_blocks(const Device& device, const Kernel& kernel, double dead) {
     const ConvShape& shape = kernel.layer->shape;
     const KernelTensor* in_map = kernel.form.find(TensorRole::input_map);

@@ -230,12 +230,16 @@ LaunchWork PlainProvider::work_of(const Task& task, const TemplatePlan&) const {
 
 bool has_one_format(const Task& task) {
   const TensorFormat format = task.writes.format();
-  return channels_together(format.layout) == 1 &&
+  return format.layout != TensorLayout::nchw4 &&
          std::ranges::all_of(task.reads, [&](const KernelTensor& read) { return read.format() == format; });
 }
 
 std::int64_t place_words(const Task& task) {
   return std::max(element_words(task.reads[0].layout), element_words(task.writes.layout));
+}
+
+std::int64_t stored_channels(const Task& task) {
+  return round_up(task.output[0], channels_together(task.writes.layout));
 }
 
 void set_word_images(TemplatePlan& plan) {

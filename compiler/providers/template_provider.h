@@ -87,8 +87,7 @@ const ArchSpec& arch_of(const Task& task);
 
 // Whether it is a convolution in FP32 without activity maps.
 bool is_plain_convolution(const Task& task);
-// Whether what it reads and writes is all in one format, and no channels lie side by side: a word then holds one place
-// of one image, or of two in halves.
+// Whether what it reads and writes is all in one format, and words hold one element of one image, or of two in halves.
 bool has_one_format(const Task& task);
 // Whether it is the mean of each whole channel, as GlobalAveragePool or as a pool of that size.
 bool averages_image(const Task& task);
@@ -98,6 +97,8 @@ bool is_wide(const KernelTensor& tensor);
 void set_narrow(TemplatePlan& plan);
 // Words that a kernel reads of one element, or writes.
 std::int64_t place_words(const Task& task);
+// Channels of what it writes, those included that fill up the last of as many as lie side by side.
+std::int64_t stored_channels(const Task& task);
 // A block has all images that lie side by side.
 void set_word_images(TemplatePlan& plan);
 

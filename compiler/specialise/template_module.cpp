@@ -45,6 +45,11 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   values["out_word_images"] = images_together(plan.output().layout);
   values["residual_word_images"] = images_together(plan.residual().layout);
   values["place_words"] = std::max(element_words(plan.input().layout), element_words(plan.output().layout));
+  values["channels_together"] =
+      std::max(channels_together(plan.input().layout), channels_together(plan.output().layout));
+  values["image_channels"] = plan.output().channels;
+  values["image_plane"] =
+      plan.output().is_image() ? std::int64_t{plan.output().rows} * plan.output().cols : std::int64_t{1};
   values["in_halves"] = static_cast<int>(plan.input().element);
   values["out_halves"] = static_cast<int>(plan.output().element);
   values["block_threads"] = plan.launch().threads;

@@ -150,6 +150,7 @@ void StepComparison::see(const StepValues& values, bool compared) {
   if (compared) {
     StepResult result;
     result.fault = changed_input(step, reads);
+    if (result.fault.empty()) result.fault = values.fault;
     if (result.fault.empty()) result = compare_step(step, reads, output);
     result.step = values.step;
     result.passed = result.fault.empty() && result.comparison.within;

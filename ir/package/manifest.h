@@ -13,7 +13,7 @@
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 6;
+inline constexpr int kPackageFormatVersion = 7;
 
 struct TensorRecord {
   std::string name;

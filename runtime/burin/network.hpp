@@ -31,7 +31,7 @@ struct NetworkTensor {
   std::vector<std::int64_t> shape;  // of one image
   Element element = Element::f32;
   int channels_together = 1;
-  int images_together = 1;       // 1; 2: "n2chw"; 8: "n8chw"; of a map, images of a cell
+  int images_together = 1;       // 1; 2: "n2chw"; 8: "n8c8hw"; of a map, images of a cell
   bool is_map = false;           // the activity map of a tensor of this shape
   std::int64_t piece_bytes = 0;  // of as many images as lie together, filling included
   bool is_plain() const { return element == Element::f32 && channels_together == 1 && !is_map; }

@@ -70,17 +70,20 @@ typedef enum burin_element {
  * with C = channels_together, I = images_together, blocks = channels / C rounded up. C = I = 1 is NCHW.
  *
  * A tensor of n images has (n / I rounded up) * I * blocks * C * height * width values: burin_kernel_tensor_bytes.
- * Those of channels and images beyond the last fill it up and mean nothing. A residual is like the output.
+ * Those of channels and images beyond the last fill it up and mean nothing, but for channels beyond the last of
+ * "n8c8hw" (C = I = 8): these must be zeros in what a kernel is given, and are in what it writes. A residual is like
+ * the output.
  *
  * Tensors of BURIN_F16 and BURIN_BF16 have I = 2 ("n2chw"): each aligned word of 4 bytes holds the same value of two
- * images, the even image's in its lower half; or I = 8 ("n8chw"): each 16 aligned bytes hold that of eight images. */
+ * images, the even image's in its lower half; or I = C = 8 ("n8c8hw"): each 16 aligned bytes hold that of eight
+ * images, and eight channels of a pixel are 128 bytes side by side. */
 typedef struct burin_kernel_shape {
   int in_channels, in_height, in_width;
   int out_channels, out_height, out_width;
   int needs_residual;
-  int in_channels_together, out_channels_together; /* 1; 4: "nchw4" */
+  int in_channels_together, out_channels_together; /* 1; 4: "nchw4"; 8: "n8c8hw" */
   int in_alignment, out_alignment;                 /* bytes: what the addresses must be a multiple of */
-  int in_images_together, out_images_together;     /* 1; 2: "n2chw"; 8: "n8chw" */
+  int in_images_together, out_images_together;     /* 1; 2: "n2chw"; 8: "n8c8hw" */
   burin_element in_element, out_element;
 } burin_kernel_shape;
 

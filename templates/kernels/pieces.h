@@ -1,7 +1,7 @@
 // What kernels share whose threads have `steps` pieces of one or four words, a block's width apart.
 #pragma once
 
-#include "template_kernel.h"
+#include "places.h"
 
 constexpr i32 kMaxSteps = 8;
 

@@ -2,7 +2,7 @@
 // neighbours in a row are neighbours in a warp.
 #pragma once
 
-#include "template_kernel.h"
+#include "places.h"
 
 constexpr i32 kMaxThreadRows = 4;
 
@@ -23,28 +23,35 @@ struct WindowItem {
   u32 part;                     // which of an element's words
   i32 top, left;                // where the first one's window begins
 };
-BURIN_DEVICE u32 word_of(u32 element, u32 part) { return element * place_words() + part; }
-
 BURIN_DEVICE WindowItem locate_item() {
   const u32 word = block_of_image() * block_threads() + burin_dev_thread();
-  const u32 number = word / place_words();
-  const u32 thread_places = divide_up(out_rows(), thread_rows());
+  const u32 row_groups = divide_up(out_rows(), thread_rows());
+  const PlacePosition at = position_of(word / place_words(), row_groups, out_cols());
   WindowItem item;
-  item.exists = number < channels() * thread_places * out_cols();
+  item.exists = at.channel < filled(channels());
   item.part = word % place_words();
-  item.col = number % out_cols();
-  item.first_row = number / out_cols() % thread_places * thread_rows();
-  item.channel = number / (out_cols() * thread_places);
+  item.col = at.col;
+  item.first_row = at.row * thread_rows();
+  item.channel = at.channel;
   item.top = static_cast<i32>(item.first_row) * stride_rows() - pad_top();
   item.left = static_cast<i32>(item.col) * stride_cols() - pad_left();
   return item;
 }
 
+// The part of the input that the item reads at a row and a column; and of output number `i` of the item.
+BURIN_DEVICE u32 word_read(u32 channel, const WindowItem& item, i32 row, i32 col) {
+  return word_of(place_at(channel, row * in_cols() + col, in_rows() * in_cols()), item.part);
+}
+BURIN_DEVICE u32 word_written(const WindowItem& item, i32 i) {
+  return word_of(place_at(item.channel, (item.first_row + i) * out_cols() + item.col, out_rows() * out_cols()),
+                 item.part);
+}
+
 BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const Pair* results) {
-  const u32 first = (item.channel * out_rows() + item.first_row) * out_cols() + item.col;
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows() || item.first_row + i >= static_cast<u32>(out_rows())) continue;
-    store_pair(output_of(output, first_image()), word_of(first + i * out_cols(), item.part), results[i]);
+    const Pair result = is_filling(item.channel) ? Pair{0, 0} : results[i];
+    store_pair(output_of(output, first_image()), word_written(item, i), result);
   }
 }

@@ -14,6 +14,7 @@
 #include "test/package/sample_plans.h"
 #include "test/runtime/fake_driver.h"
 #include "test/runtime/sample_package.h"
+#include "test/thrown.h"
 
 using namespace burin;
 using namespace burin_test;
@@ -26,7 +27,7 @@ constexpr int kChannelsIn = 5, kChannelsOut = 6, kRows = 2, kCols = 3;
 constexpr std::array kFormats = {TensorFormat{}, TensorFormat{ElementType::f32, TensorLayout::nchw4},
                                  TensorFormat{ElementType::f16, TensorLayout::n2chw},
                                  TensorFormat{ElementType::bf16, TensorLayout::n2chw},
-                                 TensorFormat{ElementType::f16, TensorLayout::n8chw}};
+                                 TensorFormat{ElementType::f16, TensorLayout::n8c8hw}};
 
 // One kernel, with a residual, whose tensors are in these formats.
 Package package_of(const TensorFormat& input, const TensorFormat& output) {
@@ -72,28 +73,36 @@ bool is_filling(const TensorPlace& place, int channels) {
   return place.channel >= channels || place.image >= kFormatBatch;
 }
 
+// What a caller fills up with: NaN that no kernel may read, or channels of zeros.
+bool is_well_filled(float value, const TensorPlace& place, int channels, const TensorFormat& format) {
+  return place.channel >= channels && fills_with_zeros(format.layout) ? value == 0 : std::isnan(value);
+}
+
 // Output channel c is input channel min(c, 4) plus the residual, value by value in the kernel's formats. What fills up
-// the output stays as it is. Checks what it is given.
+// the output stays as it is, but for channels that must be zero. Checks what it is given.
 void compute(const FakeLaunch& launch, const TensorFormat& in, const TensorFormat& out) {
   REQUIRE(launch.batch == kFormatBatch);
   const std::vector<float> x = values_at(launch.input, in, kChannelsIn);
   const std::vector<float> r = values_at(launch.residual, out, kChannelsOut);
   std::vector<float> y = values_at(launch.output, out, kChannelsOut);
-  bool filling_was_nan = true, output_was_poisoned = true;
+  bool was_well_filled = true, output_was_poisoned = true;
   for (std::size_t i = 0; i < y.size(); ++i) {
     const TensorPlace to = place_at(out, kChannelsOut, i);
     output_was_poisoned = output_was_poisoned && std::isnan(y[i]);
     if (is_filling(to, kChannelsOut)) {
-      filling_was_nan = filling_was_nan && std::isnan(r[i]);
+      was_well_filled = was_well_filled && is_well_filled(r[i], to, kChannelsOut, out);
+      if (to.channel >= kChannelsOut && fills_with_zeros(out.layout)) y[i] = 0;
       continue;
     }
     for (std::size_t k = 0; k < x.size(); ++k) {
       const TensorPlace from = place_at(in, kChannelsIn, k);
       if (from == TensorPlace{to.image, std::min<std::int64_t>(to.channel, 4), to.row, to.col}) y[i] = x[k] + r[i];
-      if (is_filling(from, kChannelsIn)) filling_was_nan = filling_was_nan && std::isnan(x[k]);
+      if (is_filling(from, kChannelsIn)) {
+        was_well_filled = was_well_filled && is_well_filled(x[k], from, kChannelsIn, in);
+      }
     }
   }
-  CHECK(filling_was_nan);
+  CHECK(was_well_filled);
   CHECK(output_was_poisoned);
   std::ranges::copy(pack_words(out.element, y), static_cast<float*>(launch.output));
 }
@@ -124,6 +133,7 @@ TEST_CASE("gpu_executor_gives_the_same_nchw_output_for_every_pair_of_formats") {
               CHECK(values.reads[0] == rounded(in.element, input));
               CHECK(values.reads[1] == rounded(out.element, residual));
               CHECK(std::ranges::all_of(values.output, [](float value) { return std::isnan(value); }));
+              CHECK(values.fault.empty() == !fills_with_zeros(out.layout));  // nobody has written it yet
               compute(driver.launches().back(), in, out);
             });
         REQUIRE(outputs.size() == 1);
@@ -132,4 +142,21 @@ TEST_CASE("gpu_executor_gives_the_same_nchw_output_for_every_pair_of_formats") {
       CHECK(driver.live().empty());
     }
   }
+}
+
+TEST_CASE("gpu_executor_finds_filling_channels_that_are_not_zero") {
+  const std::int64_t pixels = std::int64_t{kFormatBatch} * kRows * kCols;
+  const Tensors inputs = {random_tensor(pixels * kChannelsIn, 1), random_tensor(pixels * kChannelsOut, 2)};
+  const TensorFormat octets = {ElementType::f16, TensorLayout::n8c8hw};
+  const Package package = package_of({}, octets);
+  FakeDriver driver;
+  const auto executor = make_executor({.host = false, .ordinal = 0, .note = {}}, package);
+  const auto leave_poison = [](const StepValues& values) {
+    CHECK(values.fault.find("image 0, filling channel 6, row 0, col 0: ") == 0);
+    CHECK(values.fault.find(", and what fills up channels in n8c8hw is zero") != std::string::npos);
+  };
+  const std::string fault =
+      error_of([&] { executor->run(package.manifest.programs.front(), kFormatBatch, inputs, leave_poison); },
+               ErrorKind::verification);
+  CHECK(fault.find("image 0, filling channel 6, row 0, col 0: ") != std::string::npos);
 }

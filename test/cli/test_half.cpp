@@ -206,7 +206,7 @@ TEST_CASE("layouts_that_a_precision_cannot_have") {
     refused(command, "fp16x2", "nchw");
     refused(command, "bf16", "nchw4");
     refused(command, "fp32", "n2chw");
-    refused(command, "fp32", "n8chw");
+    refused(command, "fp32", "n8c8hw");
   }
   CHECK(compile_half(folder, {"--precision", "fp16", "--layout", "n2chw"}).exit_code == 0);
   const Outcome unknown = run_burin({"inspect", folder / "w.safetensors", "--precision", "fp8"});

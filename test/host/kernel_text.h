@@ -41,7 +41,7 @@ struct RunOptions {
   burin::ConvShape shape = row_shape();
   burin::LaunchGeometry launch = row_launch();
   int batch = 1;
-  burin::TensorLayout input_layout = burin::TensorLayout::nchw;   // in n2chw and n8chw, of FP16
+  burin::TensorLayout input_layout = burin::TensorLayout::nchw;   // in n2chw and n8c8hw, of FP16
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;  // the residual's, too
   // With either, the kernel has parameters for both.
   std::optional<burin::ActivityMap> input_map = {}, output_map = {};

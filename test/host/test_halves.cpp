@@ -1,4 +1,4 @@
-// Words of two halves: what the primitives compute, and tensors in n2chw and n8chw.
+// Words of two halves: what the primitives compute, and tensors in n2chw and n8c8hw.
 #include <fmt/format.h>
 
 #include <bit>
@@ -104,16 +104,45 @@ end:
              burin_test::Contains("output element 8 (images 2 and 3, channel 0, row 0, col 0) was not written"));
 }
 
-TEST_CASE("n8chw: a place names both images of a word") {
-  CHECK_THAT(fault_of("  ret void", images(9, burin::TensorLayout::n8chw)),
+TEST_CASE("n8c8hw: a place names both images of a word") {
+  CHECK_THAT(fault_of("  ret void", images(9, burin::TensorLayout::n8c8hw)),
              burin_test::Contains("output element 0 (images 0 and 1, channel 0, row 0, col 0) was not written"));
   const std::string fourth_word = R"(
   %far = add i64 %off, 12
   call void @burin_dev_global_store_word(ptr %out, i64 %far, i32 0)
   call void @burin_dev_global_store_word(ptr %out, i64 %far, i32 0)
   ret void)";
-  CHECK_THAT(fault_of(fourth_word, images(8, burin::TensorLayout::n8chw)),
+  CHECK_THAT(fault_of(fourth_word, images(8, burin::TensorLayout::n8c8hw)),
              burin_test::Contains("output element 3 (images 6 and 7, channel 0, row 0, col 0) a second time"));
+}
+
+TEST_CASE("n8c8hw: filling channels are written, and with zeros") {
+  // Every thread stores `filling` to the first `words` words of its pixel's filling channels, and zeros to the channel
+  // that there is.
+  const auto body = [](int words, std::uint32_t filling) {
+    std::string text = "  %pixel = mul i64 %off, 32\n";
+    for (int word = 0; word < 4 + words; ++word) {
+      text += fmt::format(
+          "  %at{0} = add i64 %pixel, {1}\n  call void @burin_dev_global_store_word(ptr %out, i64 %at{0}, "
+          "i32 {2})\n",
+          word, 4 * word, word < 4 ? 0 : static_cast<std::int32_t>(filling));
+    }
+    return text + "  ret void";
+  };
+  const auto fault_with = [&](int words, std::uint32_t filling, int batch) {
+    return run_kernel(body(words, filling), images(batch, burin::TensorLayout::n8c8hw)).fault;
+  };
+  CHECK(fault_with(28, 0, 7) == "");
+  CHECK(fault_with(28, 0x80008000, 7) == "");  // as good as zeros
+  CHECK_THAT(fault_with(0, 0, 8),
+             burin_test::Contains("output element 4 (images 0 and 1, channel 1, row 0, col 0) was not written by any "
+                                  "thread; 224 of 256 elements are missing"));
+  const std::string nonzero = ", which fills up the channels and must be zero in n8c8hw";
+  CHECK_THAT(fault_with(28, 0x3C003C00, 8),
+             burin_test::Contains("(images 0 and 1, channel 1, row 0, col 0)" + nonzero));
+  CHECK_THAT(fault_with(28, 0x7E00, 1), burin_test::Contains(nonzero));  // NaN, of image 0
+  // Of images that fill up, anything: of one image, the second half of its words.
+  CHECK(fault_with(28, 0x7E000000, 1) == "");
 }
 
 TEST_CASE("n2chw: tensors of another size are refused") {

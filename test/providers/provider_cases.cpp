@@ -223,7 +223,7 @@ std::vector<OperatorCase> half_cases() {
   for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases()}) {
     for (const OperatorCase& edge : list) {
       const ElementType element = cases.size() % 4 < 2 ? ElementType::f16 : ElementType::bf16;
-      for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8chw}) {
+      for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
         OperatorCase halves = edge;
         halves.from = {element, layout};
         for (const TensorFormat& to : {halves.from, TensorFormat()}) {
@@ -234,6 +234,60 @@ std::vector<OperatorCase> half_cases() {
           break;
         }
       }
+    }
+  }
+  return cases;
+}
+
+std::vector<OperatorCase> octet_cases() {
+  const TensorFormat octets = {ElementType::f16, TensorLayout::n8c8hw};
+  std::vector<OperatorCase> cases;
+  for (const std::int64_t channels : {1, 7, 8, 9, 12}) {
+    for (const Shape& shape : {Shape{channels, 1, 1}, {channels, 7, 5}, {channels, 3, 11}, {channels, 9, 13}}) {
+      const auto add = [&](const std::string& name, const OperatorKind& kind, std::vector<Shape> others = {}) {
+        OperatorCase edge{.name = fmt::format("{}_{}", name, shape_text(shape)), .kind = kind, .inputs = {shape}};
+        edge.inputs.insert(edge.inputs.end(), others.begin(), others.end());
+        edge.tolerance = 4e-6;
+        edge.from = octets;
+        edge.to = can_take(kind, shape, octets, octets) ? octets : TensorFormat();
+        cases.push_back(edge);
+      };
+      // Functions of which zero is not zero, so that what fills up would not be.
+      const Elementwise sigmoid{ElementFunction::sigmoid}, gate{ElementFunction::hard_sigmoid, 0.2F, 0.5F};
+      add("sigmoid", sigmoid);
+      ChannelAffine affine;
+      affine.scale = weights(channels, 3);
+      affine.shift = weights(channels, 4);
+      affine.then = gate;
+      add("affine", affine);
+      Combine sum, product{Combination::multiply};
+      sum.then = sigmoid;
+      product.then = gate;
+      add("sum", sum, {shape});
+      add("product_channel", product, {{channels, 1, 1}});
+      add("max", window(PoolKind::max, 3, 2, 1));
+      add("average", window(PoolKind::average, 2, 1, 1));
+      add("pad", Pad{{1, 2, 3, 1}, 0.5F});
+      add("turned", Transpose{{0, 2, 1}});
+      add("lrn", Lrn{5, 0.5F, 0.75F, 1});
+      add("lrn_large_window", Lrn{61, 1, 0.75F, 1});
+      add("global_average", GlobalAveragePool{});
+      OperatorCase into{.name = fmt::format("into_{}", shape_text(shape)), .kind = Convert{}, .inputs = {shape}};
+      OperatorCase back = into;
+      into.to = octets;
+      back.name = fmt::format("back_{}", shape_text(shape));
+      back.from = octets;
+      cases.push_back(into);
+      cases.push_back(back);
+    }
+    const auto groups = static_cast<int>(channels);
+    for (const int outputs : {1, 3}) {
+      OperatorCase edge = convolution_case(fmt::format("depthwise_{}_{}", channels, outputs), groups, groups * outputs,
+                                           7, 3, 2, 1, 1, true, groups);
+      edge.layer->shape.epilogue.activation = Activation::sigmoid;
+      edge.layer->weights = rounded(octets.element, edge.layer->weights);
+      edge.from = edge.to = octets;
+      if (groups > 1) cases.push_back(edge);  // else it is no depthwise one
     }
   }
   return cases;
@@ -302,8 +356,8 @@ std::vector<OperatorCase> copy_cases() {
 std::vector<OperatorCase> convert_cases() {
   const TensorFormat formats[] = {{ElementType::f16, TensorLayout::n2chw},
                                   {ElementType::bf16, TensorLayout::n2chw},
-                                  {ElementType::f16, TensorLayout::n8chw},
-                                  {ElementType::bf16, TensorLayout::n8chw},
+                                  {ElementType::f16, TensorLayout::n8c8hw},
+                                  {ElementType::bf16, TensorLayout::n8c8hw},
                                   {ElementType::f32, TensorLayout::nchw4}};
   std::vector<Shape> shapes = kImages;
   shapes.push_back({64, 96, 96});  // several pieces a thread

@@ -42,6 +42,8 @@ std::vector<OperatorCase> copy_cases();
 std::vector<OperatorCase> convert_cases();
 // Those of the four lists before that can be done in halves, in FP16 or BF16 by turns.
 std::vector<OperatorCase> half_cases();
+// In n8c8hw, with all there is to fill up.
+std::vector<OperatorCase> octet_cases();
 
 // One of each template, of the sizes that real networks have.
 std::vector<OperatorCase> network_cases();

@@ -40,9 +40,17 @@ auto part_of(auto& buffer, const KernelTensor& tensor, int batch, const Provider
                                    static_cast<std::size_t>(tensor.spanned_words(batch)));
 }
 
-// Around tensors that cannot be slices there is nothing; around others, whole elements.
-ProviderCheck around(TensorLayout layout, ProviderCheck check) {
-  const int words = channels_together(layout) != 1 ? 0 : element_words(layout);
+// Around tensors that cannot be slices there is nothing; around others, whole elements. Where channels lie side by
+// side, it is one whole octet of channels before and two behind, whatever was asked for.
+ProviderCheck around(const Activations& tensor, ProviderCheck check) {
+  const TensorLayout layout = tensor.format.layout;
+  const int together = channels_together(layout);
+  std::int64_t words = can_be_slices(layout) ? element_words(layout) : 0;
+  if (words != 0 && together > 1) {
+    words = image_words(tensor.format, {together, tensor.shape.at(1), tensor.shape.at(2)});
+    check.before = std::min<std::int64_t>(check.before, 1);
+    check.behind = std::min<std::int64_t>(check.behind, 2);
+  }
   check.before *= words;
   check.behind *= words;
   return check;
@@ -51,7 +59,7 @@ ProviderCheck around(TensorLayout layout, ProviderCheck check) {
 KernelTensor tensor_of(const Network& network, int index, TensorRole role, const ProviderCheck& asked) {
   const Activations& activations = network.tensors[static_cast<std::size_t>(index)];
   KernelTensor tensor = whole_tensor(role, activations.shape, activations.format.element, activations.format.layout);
-  const ProviderCheck check = around(tensor.layout, asked);
+  const ProviderCheck check = around(activations, asked);
   tensor.image_words = check.before + tensor.words() + check.behind;
   const bool wide =
       tensor.image_words * kWordBytes % kWideAccessBytes == 0 && check.before * kWordBytes % kWideAccessBytes == 0;
@@ -113,7 +121,7 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
     return network.tensors[static_cast<std::size_t>(tensor)];
   };
   const auto words_of = [&](int tensor) { return image_words(tensor_at(tensor).format, tensor_at(tensor).shape); };
-  const auto check_of = [&](int tensor) { return around(tensor_at(tensor).format.layout, asked); };
+  const auto check_of = [&](int tensor) { return around(tensor_at(tensor), asked); };
   std::vector<std::vector<float>> buffers;
   std::vector<std::vector<double>> values;
   std::vector<std::span<const double>> inputs;

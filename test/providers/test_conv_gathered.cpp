@@ -24,7 +24,7 @@ namespace {
 
 OperatorCase in_octets(const ConvLayer& source, ElementType element) {
   const ConvLayer layer = with_weights_of(element, source);
-  const TensorFormat format = {element, TensorLayout::n8chw};
+  const TensorFormat format = {element, TensorLayout::n8c8hw};
   return {layer.name, Convolution{}, {}, sum_tolerance(layer), layer, format, format};
 }
 
@@ -38,7 +38,8 @@ std::string check_gathered(const ConvLayer& layer, ElementType element, int batc
 }
 
 std::set<std::string> expected_providers(const std::string& edge, const ConvLayer& layer) {
-  if (edges_of_small_groups().contains(edge) || layer.shape.epilogue.pool) return {};
+  static const std::set<std::string> kLargePatches = {"dilation_larger_than_image"};
+  if (edges_of_small_groups().contains(edge) || kLargePatches.contains(edge) || layer.shape.epilogue.pool) return {};
   return {edges_of_depthwise().contains(edge) ? "conv_depthwise" : "conv_gathered"};
 }
 
@@ -90,11 +91,13 @@ void for_each_packing(Visit visit) {
     for (const int group_rows : {16, 32, 64}) {
       for (const bool sparse : {false, true}) {
         for (const bool carries : {false, true}) {
+          const bool in_octets = sparse != carries;
           const Packing packing{.group_rows = group_rows,
                                 .set_rows = group_rows == 16 ? 32 : group_rows,
-                                .chunk_channels = 7,
+                                .chunk_channels = in_octets ? 8 : 7,
                                 .sparse = sparse,
                                 .carries = carries,
+                                .channels_together = in_octets ? 8 : 1,
                                 .channel_pitch = 101,
                                 .row_pitch = 10};
           INFO(name << ", " << group_rows << " rows" << (sparse ? ", sparse" : "") << (carries ? ", carries" : ""));
@@ -185,12 +188,47 @@ TEST_CASE("convolution on tensor cores: sums of splits that take more than the b
   CHECK(checked > 0);
   // A block whose splits' sums take more than its buffers.
   GatheredTiles tiles{.warp_tiles = 4, .warp_pixels = 4, .pixel_warps = 4, .split_warps = 4, .tile_cols = 16};
-  tiles.chunk_channels = 4;
+  tiles.chunk_channels = 8;
   const ConvShape shape = gathered_shape(network.layers.front().shape);
   REQUIRE(tiles.tiles(shape) == tiles.set_blocks);
   constexpr int kSumBytes = kOctetImages * 4;
   const std::int64_t sums = std::int64_t{tiles.block_rows()} * tiles.pixels() * (tiles.split_warps - 1) * kSumBytes;
   CHECK(tiles.shared_bytes(shape, 1) >= sums + tiles.exchange_bytes());
+}
+
+TEST_CASE("convolution on tensor cores: what it cannot do is refused before tensors are laid out for it") {
+  const auto can_do = [](const ConvLayer& layer) {
+    const Network network = network_of(in_octets(layer, ElementType::f16));
+    return find_provider("conv_gathered")->can_do(task_of(network, network.operators.back(), {}));
+  };
+  CHECK(can_do(layer_of(48, 32, 8, 3, 2, 0.5)));
+  CHECK_FALSE(can_do(layer_of(44, 32, 8, 3, 2, 0.5)));  // groups of 22 channels begin within an octet
+  ConvLayer layer = layer_of(16, 16, 40, 3, 1, 1);
+  for (const auto& [dilation, can] : {std::pair{8, true}, {14, true}, {15, false}, {36, false}}) {
+    layer.shape.dilation_h = layer.shape.dilation_w = dilation;
+    layer.shape.pad = {dilation, dilation, dilation, dilation};
+    INFO("dilation " << dilation);
+    CHECK(can_do(layer) == can);
+    // What it says that it can do, it has tiles for.
+    if (can) CHECK(check_gathered(layer, ElementType::f16, 2) == "");
+  }
+}
+
+TEST_CASE("convolution on tensor cores: 1 to 12 channels and 1 to 9 images, and what fills up is zero") {
+  for (const int in : {1, 3, 8, 9, 12}) {
+    for (const int out : {1, 7, 8, 9, 12}) {
+      ConvLayer layer = layer_of(in, out, 7, 3, 1, 0.6, out % 2 == 1);
+      layer.shape.epilogue.activation = Activation::sigmoid;  // of zero it is none
+      for (const int batch : {1, 7, 8, 9}) {
+        INFO(in << " to " << out << " channels, batch " << batch);
+        CHECK(check_gathered(layer, ElementType::f16, batch) == "");
+      }
+    }
+  }
+  // Groups whose rows without a channel are spread over all groups.
+  ConvLayer grouped = layer_of(32, 62, 5, 3, 2, 0.5);
+  grouped.shape.epilogue.activation = Activation::sigmoid;
+  CHECK(check_gathered(grouped, ElementType::f16, 9) == "");
 }
 
 TEST_CASE("convolution on tensor cores: dense weights, of which no two of four columns go together") {
@@ -225,6 +263,7 @@ TEST_CASE("convolution on tensor cores: random shapes") {
     shape.epilogue.residual = random.chance(0.3);
     if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
     if (shape.groups > 1 && std::min(shape.channels_per_group(), shape.outputs_per_group()) < kTileRows) continue;
+    if (!has_whole_octets(shape)) continue;
     INFO("shape " << i << ": " << describe(shape));
     const ElementType element = i % 2 == 0 ? ElementType::f16 : ElementType::bf16;
     const ConvLayer layer =
@@ -271,6 +310,19 @@ TEST_CASE("packing: each column with a nonzero is in one slot, of its chunk or t
       }
     }
   });
+}
+
+TEST_CASE("packing: columns of channels side by side lie side by side, each in the bank of its channel") {
+  const ConvShape shape = layer_of(20, 16, 8, 3, 1, 1).shape;
+  const Packing packing{.chunk_channels = 16, .channels_together = 8, .channel_pitch = 100, .row_pitch = 10};
+  const auto place = [&](int channel, int row, int col) {
+    return column_place(shape, packing, (channel * 3 + row) * 3 + col);
+  };
+  CHECK(place(0, 0, 0) == 0);
+  CHECK(place(7, 0, 0) == 7);
+  CHECK(place(8, 0, 0) == 800);
+  CHECK(place(13, 2, 1) == 800 + 21 * 8 + 5);
+  CHECK(place(16, 0, 1) == 8);  // of the next chunk
 }
 
 TEST_CASE("packing: of four columns of a sparse matrix no row has three") {

@@ -41,6 +41,22 @@ TEST_CASE("providers: element by element and channel by channel") { check_all(ch
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }
 TEST_CASE("providers: halves") { check_all(half_cases()); }
+TEST_CASE("providers: n8c8hw with 1 to 12 channels and 1 to 9 images, where what fills up channels is zero") {
+  const std::vector<OperatorCase> cases = octet_cases();
+  REQUIRE_FALSE(cases.empty());
+  for (const OperatorCase& edge : cases) {
+    INFO(edge.name);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tolerance = edge.tolerance;
+    check.batches = {1, 7, 8, 9};
+    CHECK(check_operator(network, check) == "");
+    check.before = check.behind = 1;  // in slices
+    check.batches = {9};
+    check.tuned_batch = 64;
+    CHECK(check_operator(network, check) == "");
+  }
+}
 TEST_CASE("providers: conversions between formats") { check_all(convert_cases()); }
 TEST_CASE("providers: fully connected layers") { check_all(linear_cases()); }
 

@@ -12,7 +12,7 @@ class CombineProvider : public PlainProvider {
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override { return task.get<Combine>() != nullptr && has_one_format(task); }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
-    const std::int64_t plane = values_of(task.output, 1) * place_words(task);
+    const std::int64_t plane = values_of(task.output, 1);
     const bool per_channel = values_of(task.inputs[1]) != values_of(task.output);
     // Whether a channel's value stands for a whole plane; where the plane is one value, four of them are one load.
     const bool spread = per_channel && plane > 1;
@@ -22,9 +22,9 @@ class CombineProvider : public PlainProvider {
     set_integers(plan, {{"multiply", op.combination == Combination::multiply},
                         {"per_channel", per_channel},
                         {"plane", per_channel ? plane : 1}});
-    const bool vectors = spread ? plane % kVectorWords == 0 : is_wide(plan.residual());
+    const bool vectors = spread ? plane % kVectorWords == 0 || place_words(task) > 1 : is_wide(plan.residual());
     if (spread) plan.residual().alignment = words_together(task.writes.layout) * kWordBytes;
-    set_pieces(plan, task, values_of(task.output) * place_words(task), vectors, chosen);
+    set_pieces(plan, task, task.writes.words(), vectors, chosen);
     set_word_images(plan);
     return plan;
   }

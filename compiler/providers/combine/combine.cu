@@ -6,9 +6,10 @@
 
 BURIN_DEVICE f32x4 load_other(const float* other, u32 word) {
   if (!per_channel() || plane() == 1) return load(vector(), other, bytes_of(word));
-  const u32 first = word / plane() * place_words();
-  if (place_words() > 1) return load(vector(), other, bytes_of(first + word % place_words()));
-  const float value = burin_dev_global_load(other, bytes_of(first));
+  const u32 channel = channel_of(word / place_words(), plane());
+  // Of one pixel, channels are places.
+  if (place_words() > 1) return load(vector(), other, bytes_of(word_of(channel, word % place_words())));
+  const float value = burin_dev_global_load(other, bytes_of(channel));
   return {value, value, value, value};
 }
 
@@ -27,6 +28,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
       },
       [&](i32 i, u32 word) BURIN_INLINED {
         const Values a = values_of(left[i], in_halves()), b = values_of(right[i], in_halves());
-        store(vector(), to, bytes_of(word), words_of({both(a.first, b.first), both(a.second, b.second)}, out_halves()));
+        const f32x4 made = words_of({both(a.first, b.first), both(a.second, b.second)}, out_halves());
+        store(vector(), to, bytes_of(word), is_filling_word(word) ? f32x4{0, 0, 0, 0} : made);
       });
 }

@@ -100,8 +100,7 @@ class ConvDepthwiseProvider : public TemplateProvider {
                         {"out_rows", shape.out_h()},
                         {"thread_rows", rows},
                         {"outputs_per_channel", shape.outputs_per_group()}});
-    set_items(plan,
-              std::int64_t{shape.out_channels} * ceil_div(shape.out_h(), rows) * shape.out_w() * place_words(task));
+    set_items(plan, stored_channels(task) * ceil_div(shape.out_h(), rows) * shape.out_w() * place_words(task));
     set_word_images(plan);
     plan.weights().run_words = std::int64_t{shape.out_channels} * pitch_of(shape);
     return plan;

@@ -12,15 +12,15 @@ constexpr u32 kMaxQuads = (kMaxTaps + 1 + kQuadWords - 1) / kQuadWords;
 BURIN_DEVICE i32 taps() { return kernel_rows() * kernel_cols(); }
 
 // All windows' values: neighbours in a column share rows, which the compiler loads once.
-BURIN_DEVICE Pair window_sum(const float* image, u32 plane, u32 part, i32 top, i32 left, const float* filter) {
+BURIN_DEVICE Pair window_sum(const float* image, u32 channel, const WindowItem& item, i32 top, const float* filter) {
   Pair sum = {0, 0};
 #pragma unroll
   for (i32 tap = 0; tap < kMaxTaps; ++tap) {
     if (tap >= taps()) continue;
-    const i32 y = top + tap / kernel_cols() * dilation_rows(), x = left + tap % kernel_cols() * dilation_cols();
+    const i32 y = top + tap / kernel_cols() * dilation_rows(), x = item.left + tap % kernel_cols() * dilation_cols();
     const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const Pair value = load_pair(image, word_of(plane + row * in_cols() + col, part));
+    const Pair value = load_pair(image, word_read(channel, item, row, col));
     const bool inside = row == y && col == x;
     sum.first = __builtin_fmaf(inside ? value.first : 0.0f, filter[tap], sum.first);
     sum.second = __builtin_fmaf(inside ? value.second : 0.0f, filter[tap], sum.second);
@@ -31,7 +31,8 @@ BURIN_DEVICE Pair window_sum(const float* image, u32 plane, u32 part, i32 top, i
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   const WindowItem item = locate_item();
   // Weights are no other kernel's output.
-  const u32 quads = divide_up(taps() + 1, kQuadWords), channel = item.exists ? item.channel : 0;
+  const u32 quads = divide_up(taps() + 1, kQuadWords),
+            channel = item.exists && !is_filling(item.channel) ? item.channel : 0;
   float filter[kMaxQuads * kQuadWords];
 #pragma unroll
   for (u32 i = 0; i < kMaxQuads; ++i) {
@@ -43,17 +44,16 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   burin_dev_await_launch();
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
-  const u32 plane = item.channel / outputs_per_channel() * (in_rows() * in_cols());
+  const u32 read_channel = item.channel / outputs_per_channel();
   Pair results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows()) continue;
-    const Pair sum = window_sum(image, plane, item.part, item.top + i * stride_rows(), item.left, filter);
+    const Pair sum = window_sum(image, read_channel, item, item.top + i * stride_rows(), filter);
     const float bias = filter[taps()];
     results[i] = {sum.first + bias, sum.second + bias};
     if (residual() && item.first_row + i < static_cast<u32>(out_rows())) {
-      const u32 element = (item.channel * out_rows() + item.first_row + i) * out_cols() + item.col;
-      const Pair added = load_pair(residual_of(other, first_image()), word_of(element, item.part));
+      const Pair added = load_pair(residual_of(other, first_image()), word_written(item, i));
       results[i] = {results[i].first + added.first, results[i].second + added.second};
     }
   }

@@ -42,8 +42,10 @@ class ConvGatheredProvider : public TemplateProvider {
   bool can(const Task& task) const override {
     if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
     constexpr int kLeastCompute = 80;
-    return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8chw &&
-           has_one_format(task) && fills_tiles(task.layer->shape) && half_can_hold(task.writes.element, *task.layer);
+    return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8c8hw &&
+           has_one_format(task) && fills_tiles(task.layer->shape) && has_whole_octets(task.layer->shape) &&
+           has_tiles(gathered_shape(task.layer->shape), arch_of(task)) &&
+           half_can_hold(task.writes.element, *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
@@ -100,7 +102,6 @@ class ConvGatheredProvider : public TemplateProvider {
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},
-                        {"channel_pitch", tiles.channel_pitch(shape)},
                         {"compact", GatheredTiles::compact(shape)},
                         {"step_limit", step_limit},
                         {"half_values", static_cast<int>(task.writes.element)}});

@@ -4,22 +4,25 @@
 // eight images to the instruction that loads 32 rows.
 //
 // A block has `row_warps` x `warp_tiles` x 16 output channels, and tiles, one after the other: a tile is a rectangle of
-// pixels of eight images. It takes the input channels of a tile in chunks; while one is multiplied, those after it are
-// copied, those of the next tile, too. A warp multiplies `warp_tiles` x 16 channels with `warp_pixels` pixels, 32
-// columns a step; the steps of a chunk are shared out to `split_warps` warps, which add up their sums at the end.
+// pixels of eight images. It takes the input channels of a tile in chunks, whole octets of eight that lie side by side;
+// while one is multiplied, those after it are copied, those of the next tile, too. A warp multiplies `warp_tiles` x 16
+// channels with `warp_pixels` pixels, 32 columns a step; the steps of a chunk are shared out to `split_warps` warps,
+// which add up their sums at the end.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, a panel
 // (steps.h). A column's word is the byte of the chunk where the first pixel's row lies, or of the chunk before with
 // kCarried. Behind the panels, for each row of each set: the output channel, and its bias. Rows that have none have
-// kNoChannel.
+// kNoChannel, or a channel that fills up the last octet and is zero.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered/conv_gathered.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/places.h"
 BURIN_DEVICE i32 warp_octets() { return warp_pixels(); }
 #include "compiler/providers/conv_gathered/steps.h"
 
-constexpr u32 kMaxSlots = 8;
+constexpr u32 kMaxSlots = 32;
 constexpr u32 kSchedulers = 4;  // of a multiprocessor, which have warps in turn
-constexpr u32 kOctetImages = 8;
+constexpr u32 kOctetImages = 8, kOctetChannels = 8;
+constexpr u32 kPixelBytes = kOctetChannels * kOctetBytes;  // of eight channels
 constexpr u32 kCarried = 0x80000000;
 
 // ---- sizes, all constants
@@ -31,7 +34,7 @@ BURIN_DEVICE u32 sets() { return image_blocks() / set_blocks(); }
 BURIN_DEVICE u32 chunks() { return divide_up(group_channels(), chunk_channels()); }
 BURIN_DEVICE u32 ahead() { return buffers() - (carries() ? 2 : 1); }  // chunks that are copied while one is multiplied
 BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
-BURIN_DEVICE u32 in_plane_bytes() { return in_rows() * in_cols() * kOctetBytes; }
+BURIN_DEVICE u32 in_plane_bytes() { return in_rows() * in_cols() * kPixelBytes; }  // of eight channels
 BURIN_DEVICE u32 out_plane() { return out_rows() * out_cols(); }
 // Input rows and columns from one of the patch to the next, and patch rows and columns from one output to the next.
 BURIN_DEVICE u32 patch_step_rows() { return compact() ? stride_rows() : 1; }
@@ -46,7 +49,10 @@ BURIN_DEVICE u32 pixel_step_cols() { return compact() ? 1 : stride_cols(); }
 BURIN_DEVICE u32 kept_start() { return kSharedStart + to_banks(block_rows() * kRowBytes); }
 BURIN_DEVICE u32 kept_bytes() { return keeps_panels() ? to_banks(chunks() * panel_bytes()) : 0; }
 BURIN_DEVICE u32 buffers_start() { return kept_start() + kept_bytes(); }
-BURIN_DEVICE u32 activation_bytes() { return chunk_channels() * channel_pitch() * kOctetBytes; }
+BURIN_DEVICE u32 chunk_octets() { return chunk_channels() / kOctetChannels; }
+BURIN_DEVICE u32 group_octets() { return divide_up(group_channels(), kOctetChannels); }
+BURIN_DEVICE u32 patch_bytes() { return patch_pixels() * kPixelBytes; }  // of eight channels
+BURIN_DEVICE u32 activation_bytes() { return chunk_octets() * patch_bytes(); }
 BURIN_DEVICE u32 buffer_bytes() { return to_banks(activation_bytes() + (keeps_panels() ? 0 : panel_bytes())); }
 BURIN_DEVICE bool has_one_tile() { return static_cast<u32>(set_blocks()) >= tiles(); }
 BURIN_DEVICE u32 buffers_end() { return buffers_start() + buffers() * buffer_bytes(); }
@@ -80,50 +86,54 @@ BURIN_DEVICE Tile tile_at(u32 number) {
 }
 
 // ---- copies
-// A thread copies the same pixels of the patch in every chunk: of one channel in so many, or several of each channel.
-BURIN_DEVICE u32 channel_lanes() { return patch_pixels() < block_threads() ? block_threads() / patch_pixels() : 1; }
-BURIN_DEVICE u32 slots() { return divide_up(patch_pixels(), block_threads()); }
+// A thread copies a channel of eight, and of it the same pixels of the patch in every chunk: of one octet of channels
+// in so many, or several of each octet. Neighbours have channels side by side, then pixels: what they copy is whole
+// lines.
+BURIN_DEVICE u32 pixel_lanes() { return block_threads() / kOctetChannels; }
+BURIN_DEVICE u32 octet_lanes() { return patch_pixels() < pixel_lanes() ? pixel_lanes() / patch_pixels() : 1; }
+BURIN_DEVICE u32 slots() { return divide_up(patch_pixels(), pixel_lanes()); }
 
 // The thread's part of all copies.
 struct Copier {
-  u32 thread_bytes;        // of a run that all threads copy
-  u32 lane;                // which channel of so many
-  u32 pixels[kMaxSlots];   // of the patch; beyond it there is none
-  u32 targets[kMaxSlots];  // bytes of a buffer
+  u32 thread_bytes;  // of a run that all threads copy
+  u32 channel;       // which of eight
+  u32 lane;          // which octet of so many
+  u32 pixel;         // of the patch, the first; others are pixel_lanes() apart
+  u32 target;        // byte of a buffer, of the first pixel
 };
 BURIN_DEVICE Copier copier_of_thread() {
-  const u32 thread = burin_dev_thread();
+  const u32 thread = burin_dev_thread(), pixel = thread / kOctetChannels;
   Copier copier;
   copier.thread_bytes = thread * kQuadBytes;
-  copier.lane = slots() == 1 ? thread / patch_pixels() : 0;
-#pragma unroll
-  for (u32 i = 0; i < kMaxSlots; ++i) {
-    if (i >= slots()) continue;
-    copier.pixels[i] = slots() == 1 ? thread % patch_pixels() : thread + i * block_threads();
-    copier.targets[i] = (copier.lane * channel_pitch() + copier.pixels[i]) * kOctetBytes;
-  }
+  copier.channel = thread % kOctetChannels;
+  copier.lane = slots() == 1 ? pixel / patch_pixels() : 0;
+  copier.pixel = slots() == 1 ? pixel % patch_pixels() : pixel;
+  copier.target = copier.lane * patch_bytes() + copier.pixel * kPixelBytes + copier.channel * kOctetBytes;
   return copier;
 }
 
 // Where the thread finds its pixels of a tile.
 struct Sources {
-  const float* channels;  // the first that it copies
-  i32 place[kMaxSlots];   // bytes, of a channel
-  u32 inside[kMaxSlots];  // whether the pixel is one of the image
+  const float* octets;   // the first that it copies
+  i32 place[kMaxSlots];  // bytes, of an octet
+  u32 inside;            // a bit for each: whether the pixel is one of the image
 };
 BURIN_DEVICE Sources sources_of(const Copier& copier, const float* input, const Tile& tile) {
   Sources sources;
-  const u32 channel = group_of_block() * group_channels() + copier.lane;
-  sources.channels = input_of(input, tile.image) + static_cast<i64>(channel) * (in_plane_bytes() / kWordBytes);
+  const u32 octet = group_of_block() * (group_channels() / kOctetChannels) + copier.lane;
+  sources.octets = input_of(input, tile.image) + static_cast<i64>(octet) * (in_plane_bytes() / kWordBytes);
+  sources.inside = 0;
 #pragma unroll
   for (u32 i = 0; i < kMaxSlots; ++i) {
     if (i >= slots()) continue;
-    const u32 pixel = copier.pixels[i];
+    const u32 pixel = copier.pixel + i * pixel_lanes();
     const i32 y = static_cast<i32>(tile.row * stride_rows() + pixel / patch_cols() * patch_step_rows()) - pad_top();
     const i32 x = static_cast<i32>(tile.col * stride_cols() + pixel % patch_cols() * patch_step_cols()) - pad_left();
-    sources.inside[i] =
+    const bool inside =
         static_cast<u32>(y) < static_cast<u32>(in_rows()) && static_cast<u32>(x) < static_cast<u32>(in_cols());
-    sources.place[i] = (y * in_cols() + x) * static_cast<i32>(kOctetBytes);
+    sources.inside |= static_cast<u32>(inside) << i;
+    sources.place[i] =
+        (y * in_cols() + x) * static_cast<i32>(kPixelBytes) + static_cast<i32>(copier.channel * kOctetBytes);
   }
   return sources;
 }
@@ -147,23 +157,23 @@ BURIN_DEVICE void copy_panel(const Copier& copier, const float* panels, u32 chun
 }
 
 BURIN_DEVICE void copy_activations(const Copier& copier, const Sources& sources, u32 chunk, u32 buffer) {
-  const u32 first = chunk * chunk_channels();
-  const float* channels = sources.channels + static_cast<i64>(first) * (in_plane_bytes() / kWordBytes);
+  const u32 first = chunk * chunk_octets();
+  const float* octets = sources.octets + static_cast<i64>(first) * (in_plane_bytes() / kWordBytes);
 #pragma unroll
   for (u32 i = 0; i < kMaxSlots; ++i) {
     if (i >= slots()) continue;
-    const bool has_pixel = slots() == 1 ? copier.lane < channel_lanes() : copier.pixels[i] < patch_pixels();
+    const bool has_pixel =
+        slots() == 1 ? copier.lane < octet_lanes() : copier.pixel + i * pixel_lanes() < patch_pixels();
     if (!has_pixel) continue;
 #pragma unroll
-    for (u32 channel = 0; channel < static_cast<u32>(chunk_channels()); channel += channel_lanes()) {
-      const bool sure =
-          channel + channel_lanes() <= static_cast<u32>(chunk_channels()) && group_channels() % chunk_channels() == 0;
-      const bool exists = sure || (channel + copier.lane < static_cast<u32>(chunk_channels()) &&
-                                   first + channel + copier.lane < static_cast<u32>(group_channels()));
+    for (u32 octet = 0; octet < chunk_octets(); octet += octet_lanes()) {
+      const bool sure = octet + octet_lanes() <= chunk_octets() && group_octets() % chunk_octets() == 0;
+      const bool exists =
+          sure || (octet + copier.lane < chunk_octets() && first + octet + copier.lane < group_octets());
       if (!exists) continue;
-      burin_dev_copy_async4(buffer + copier.targets[i], channel * channel_pitch() * kOctetBytes, channels,
-                            static_cast<i64>(sources.place[i]) + static_cast<i64>(channel) * in_plane_bytes(),
-                            sources.inside[i]);
+      burin_dev_copy_async4(buffer + copier.target, i * pixel_lanes() * kPixelBytes + octet * patch_bytes(), octets,
+                            static_cast<i64>(sources.place[i]) + static_cast<i64>(octet) * in_plane_bytes(),
+                            sources.inside >> i & 1);
     }
   }
 }
@@ -178,11 +188,11 @@ BURIN_DEVICE Warp warp_of_thread() {
           thread % kWarpThreads};
 }
 
-// Where a pixel of the tile begins in a channel's patch. Those of a warp are a part of a row, or whole rows: so the
-// distance of each from the warp's first one is a constant.
-BURIN_DEVICE u32 place_of(u32 pixel) {
+// Where a pixel of the tile begins in the patch of eight channels. Those of a warp are a part of a row, or whole rows:
+// so the distance of each from the warp's first one is a constant.
+BURIN_DEVICE u32 place_of_pixel(u32 pixel) {
   return (pixel / tile_cols() * pixel_step_rows() * patch_cols() + pixel % tile_cols() * pixel_step_cols()) *
-         kOctetBytes;
+         kPixelBytes;
 }
 
 // Where the warp's first pixel lies in the chunk that is multiplied, and in the one before it.
@@ -222,7 +232,8 @@ BURIN_DEVICE void add_splits(const Warp& warp, Sums& sums) {
 // The exchange: words of two images come from the lanes that have them as sums, and all eight images of a pixel go to
 // one lane. For each row of the block, for each pixel of the tile, eight halves.
 //
-// visit(byte of the exchange, whether it is stored, its number in the image) for each of the thread's rows and pixels.
+// visit(byte of the exchange, whether it is stored, its channel, its place in the image) for each of the thread's rows
+// and pixels. Neighbours have eight rows of a pixel, which are channels side by side where no others are as alike.
 constexpr u32 kOctetsAtOnce = 8;
 template <typename Visit>
 BURIN_DEVICE void for_each_octet(const Tile& tile, u32 exchange, Visit visit) {
@@ -232,13 +243,14 @@ BURIN_DEVICE void for_each_octet(const Tile& tile, u32 exchange, Visit visit) {
   for (u32 first = 0; first < octets; first += block_threads()) {
     const u32 octet = first + thread;
     if (first + block_threads() > octets && octet >= octets) continue;
-    const u32 block_row = octet / tile_pixels(), pixel = octet % tile_pixels();
+    const u32 eight = octet / kOctetChannels, pixel = eight % tile_pixels();
+    const u32 block_row = eight / tile_pixels() * kOctetChannels + octet % kOctetChannels;
     const u32 row = tile.row + pixel / tile_cols(), col = tile.col + pixel % tile_cols();
     const u32 channel = burin_dev_shared_load_word(kSharedStart + block_row * kRowBytes, 0);
     const bool exists =
         channel != kNoChannel && row < static_cast<u32>(out_rows()) && col < static_cast<u32>(out_cols());
-    visit(exchange + (block_row * exchange_pitch() + pixel) * kOctetBytes, exists,
-          channel * out_plane() + row * out_cols() + col);
+    visit(exchange + (block_row * exchange_pitch() + pixel) * kOctetBytes, exists, channel,
+          place_at(channel, row * out_cols() + col, out_plane()));
   }
 }
 
@@ -248,7 +260,7 @@ BURIN_DEVICE void copy_residual(u32 number, u32 exchange, const float* other, i3
   const Tile tile = tile_at(number);
   if (tile.image >= static_cast<u32>(batch)) return;
   const float* added = residual_of(other, tile.image);
-  for_each_octet(tile, exchange, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
+  for_each_octet(tile, exchange, [&](u32 place, bool exists, u32, u32 octet) BURIN_INLINED {
     burin_dev_copy_async4(place, 0, added, exists ? static_cast<i64>(octet) * kOctetBytes : 0, exists);
   });
 }
@@ -280,10 +292,10 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, Sums& sums, u32 exc
   }
   burin_dev_barrier();
   float* made = output_of(output, tile.image);
-  for_each_octet(tile, exchange, [&](u32 place, bool exists, u32 octet) BURIN_INLINED {
-    if (exists) {
-      burin_dev_global_store4(made, static_cast<i64>(octet) * kOctetBytes, burin_dev_shared_load4(place, 0));
-    }
+  for_each_octet(tile, exchange, [&](u32 place, bool exists, u32 channel, u32 octet) BURIN_INLINED {
+    if (!exists) return;
+    const f32x4 words = is_filling(channel) ? f32x4{0, 0, 0, 0} : burin_dev_shared_load4(place, 0);
+    burin_dev_global_store4(made, static_cast<i64>(octet) * kOctetBytes, words);
   });
 }
 
@@ -337,7 +349,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
     burin_dev_copy_commit();
     empty = after(empty);
   }
-  const u32 first_pixel = place_of(warp.pixel * warp_pixels());
+  const u32 first_pixel = place_of_pixel(warp.pixel * warp_pixels());
   const u32 copy_turn = burin_dev_thread() / kWarpThreads / kSchedulers % 2;
   u32 filled = buffers_start(), before = last_buffer;
   u32 exchange = exchanges_start(), other_exchange = exchanges_start() + (exchanges() - 1) * exchange_bytes();
@@ -366,7 +378,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
           multiply_steps(
               panel, warp.row, warp.split, warp.lane,
               [&](u32 column) BURIN_INLINED { return column_in(patch, column); },
-              [](u32 pixel) BURIN_INLINED { return place_of(pixel); }, sums);
+              [](u32 pixel) BURIN_INLINED { return place_of_pixel(pixel); }, sums);
         }
       }
       empty = after(empty);

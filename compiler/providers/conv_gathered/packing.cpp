@@ -308,9 +308,11 @@ std::vector<int> order_outputs(const ConvShape& shape, const SparsePattern& patt
   }
   std::vector<int> order;
   for (int group = 0; group < shape.groups; ++group) {
-    for (const int row : RowClusters(rows[static_cast<std::size_t>(group)], columns, packing.group_rows).run()) {
-      order.push_back(row < outputs ? group * outputs + row : kNoRow);
+    std::vector<int> clustered = RowClusters(rows[static_cast<std::size_t>(group)], columns, packing.group_rows).run();
+    for (auto first = clustered.begin(); first != clustered.end(); first += packing.group_rows) {
+      std::sort(first, first + packing.group_rows);  // neighbours are stored side by side
     }
+    for (const int row : clustered) order.push_back(row < outputs ? group * outputs + row : kNoRow);
   }
   return order;
 }
@@ -356,9 +358,12 @@ GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Pac
 
 int column_place(const ConvShape& shape, const Packing& packing, int column) {
   const int position = column % filter_positions(shape), channel = column / filter_positions(shape);
-  return channel % packing.chunk_channels * packing.channel_pitch +
-         position / shape.kernel_w * shape.dilation_h * packing.row_pitch +
-         position % shape.kernel_w * packing.col_pitch;
+  const int of_chunk = channel % packing.chunk_channels, together = packing.channels_together;
+  return (of_chunk / together * packing.channel_pitch +
+          position / shape.kernel_w * shape.dilation_h * packing.row_pitch +
+          position % shape.kernel_w * packing.col_pitch) *
+             together +
+         of_chunk % together;
 }
 
 int step_words(const Packing& packing) {
@@ -497,6 +502,10 @@ bool fills_tiles(const ConvShape& shape) {
   return shape.groups == 1 || (shape.channels_per_group() >= kTileRows && shape.outputs_per_group() >= kTileRows);
 }
 
+bool has_whole_octets(const ConvShape& shape) {
+  return shape.groups == 1 || shape.channels_per_group() % kOctetChannels == 0;
+}
+
 bool half_can_hold(ElementType element, const ConvLayer& layer) {
   return std::ranges::all_of(layer.weights, [&](float weight) { return std::isfinite(rounded(element, weight)); });
 }
@@ -549,11 +558,14 @@ std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape
       }
     }
   }
+  int filling = shape.out_channels;
+  const auto stored = static_cast<int>(round_up(shape.out_channels, packing.channels_together));
   for (const int row : gathered.rows) {
-    words.push_back(static_cast<std::uint32_t>(row));
+    words.push_back(static_cast<std::uint32_t>(row == kNoRow && filling < stored ? filling++ : row));
     const float bias = row == kNoRow || layer.bias.empty() ? 0 : layer.bias[static_cast<std::size_t>(row)];
     words.push_back(std::bit_cast<std::uint32_t>(bias));
   }
+  BURIN_CHECK(filling == stored, "of {} channels that are stored {} have a row", stored, filling);
   return words;
 }
 

@@ -36,15 +36,17 @@ struct Packing {
   int chunk_channels = 1;
   bool sparse = false;
   bool carries = false;
-  // In octets: from one channel of a chunk to the next, from one row of the input to the next, and from what one column
+  // Channels of which octets lie side by side, in eight different banks. In places of as many octets: from one channel
+  // of a chunk to the next that does not lie beside it, from one row of the input to the next, and from what one column
   // of the filter reads to what the next one does.
+  int channels_together = 1;
   int channel_pitch = 1, row_pitch = 1, col_pitch = 1;
 
   int chunks(const ConvShape& shape) const;
 };
 
 // The output channels in the order of rows: those of each group of the convolution, whole sets, of which the last may
-// have rows without a channel (kNoRow).
+// have rows without a channel (kNoRow). Those of a row group ascend.
 std::vector<int> order_outputs(const ConvShape& shape, const SparsePattern& pattern, const Packing& packing);
 
 // For each column of a row group, a bit for each row that has a nonzero there.
@@ -71,6 +73,9 @@ int step_words(const Packing& packing);
 
 // Whether groups of the convolution fill tiles of tensor cores: 16 output channels, and as many input channels.
 bool fills_tiles(const ConvShape& shape);
+// Whether groups of the convolution begin where eight channels that lie side by side begin.
+inline constexpr int kOctetChannels = 8;
+bool has_whole_octets(const ConvShape& shape);
 bool half_can_hold(ElementType element, const ConvLayer& layer);
 
 struct Gathered {
@@ -82,7 +87,7 @@ struct Gathered {
 Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Packing& packing);
 
 // The weights as kernels read them (steps.h): for each set of rows, for each chunk, a panel; then for each row its
-// output channel and bias.
+// output channel and bias. Where channels lie side by side, rows without a channel have those that fill up the output.
 std::int64_t panel_words(const Packing& packing, int step_limit);
 std::int64_t encoded_words(const ConvShape& shape, const Packing& packing, const Gathered& gathered);
 std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape& shape, const Packing& packing,

@@ -11,18 +11,18 @@
 namespace burin {
 namespace {
 
-constexpr int kMaxSlots = 8, kMaxWarpPixels = 14, kMaxWarpTiles = 4;  // as the template has them
+constexpr int kMaxSlots = 32, kMaxWarpPixels = 14, kMaxWarpTiles = 4;  // as the template has them
 constexpr int kMostThreads = 512;
 constexpr int kMaxStepLimit = 64;
 constexpr int kMostSetBlocks = 1 << 20, kMostOctets = 128;
 
-int registers(const GatheredTiles& tiles) {
-  constexpr int kOthers = 44;  // a step's rows, and addresses
-  return step_registers(tiles.warp_tiles, tiles.warp_pixels, tiles.sparse != 0, kOthers);
+int registers(const GatheredTiles& tiles, const ConvShape& shape) {
+  constexpr int kOthers = 40;  // a step's rows, and addresses but those of what is copied
+  return step_registers(tiles.warp_tiles, tiles.warp_pixels, tiles.sparse != 0, kOthers + tiles.slots(shape));
 }
 
 int resident_blocks(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
-  return resident_blocks(tiles.shared_bytes(shape, step_limit), registers(tiles), tiles.threads(), arch);
+  return resident_blocks(tiles.shared_bytes(shape, step_limit), registers(tiles, shape), tiles.threads(), arch);
 }
 
 // The steps of a row group, and the most that a chunk has, where `live` columns are spread evenly.
@@ -102,10 +102,11 @@ class GatheredSearch {
   }
 
   void try_chunks() {
-    for (const int channels : {4, 8, 16, 32, 64, 128}) {
-      if (channels > 4 && channels / 2 >= shape_.channels_per_group()) continue;
-      tiles_.chunk_channels = std::min(channels, shape_.channels_per_group());
-      const bool one = tiles_.chunk_channels == shape_.channels_per_group();
+    const auto all = static_cast<int>(ceil_div(shape_.channels_per_group(), kOctetChannels)) * kOctetChannels;
+    for (const int channels : {8, 16, 32, 64, 128}) {
+      if (channels > kOctetChannels && channels / 2 >= all) continue;
+      tiles_.chunk_channels = std::min(channels, all);
+      const bool one = tiles_.chunk_channels == all;
       for (const int buffers : {2, 3, 4, 6, 8}) {
         tiles_.buffers = buffers;
         for (const int carries : {0, 1}) {
@@ -183,13 +184,18 @@ int GatheredTiles::patch_cols(const ConvShape& shape) const {
   return compact(shape) ? tile_cols : (tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
 }
 
+int GatheredTiles::slots(const ConvShape& shape) const {
+  return static_cast<int>(ceil_div(patch_pixels(shape), threads() / kOctetChannels));
+}
+
 Packing GatheredTiles::packing(const ConvShape& shape) const {
   return {.group_rows = group_rows(),
           .set_rows = block_rows(),
           .chunk_channels = chunk_channels,
           .sparse = sparse != 0,
           .carries = carries != 0,
-          .channel_pitch = channel_pitch(shape),
+          .channels_together = kOctetChannels,
+          .channel_pitch = patch_pixels(shape),
           .row_pitch = patch_cols(shape),
           .col_pitch = shape.dilation_w};
 }
@@ -197,7 +203,7 @@ Packing GatheredTiles::packing(const ConvShape& shape) const {
 std::int64_t GatheredTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
   constexpr int kRowBytes = 8;
   const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
-  const std::int64_t activations = std::int64_t{chunk_channels} * channel_pitch(shape) * kOctetBytes;
+  const std::int64_t activations = std::int64_t{chunk_channels} * patch_pixels(shape) * kOctetBytes;
   const std::int64_t kept = keeps_panels != 0 ? to_banks(chunks(shape) * panel) : 0;
   const std::int64_t copied = buffers * to_banks(activations + (keeps_panels != 0 ? 0 : panel));
   const std::int64_t exchanged = exchanges * exchange_bytes();
@@ -217,16 +223,21 @@ std::int64_t GatheredTiles::exchange_bytes() const {
 
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
   const bool warps_in_rows = tiles.tile_cols % tiles.warp_pixels == 0 || tiles.warp_pixels % tiles.tile_cols == 0;
-  const int patch = tiles.patch_rows(shape) * tiles.patch_cols(shape);
   return tiles.pixels() == tiles.warp_pixels * tiles.pixel_warps && warps_in_rows &&
          tiles.warp_pixels <= kMaxWarpPixels &&
          (tiles.warp_tiles == 1 || tiles.warp_tiles == 2 || tiles.warp_tiles == kMaxWarpTiles) &&
-         tiles.threads() <= kMostThreads && patch <= kMaxSlots * tiles.threads() && step_limit <= kMaxStepLimit &&
-         tiles.ahead() >= 1 && tiles.set_blocks <= tiles.tiles(shape) && tiles.octets <= kMostOctets &&
-         tiles.exchanges >= 1 && tiles.exchanges <= (shape.epilogue.residual ? 2 : 1) &&
-         registers(tiles) <= arch.max_registers_per_thread &&
+         tiles.threads() <= kMostThreads && tiles.slots(shape) <= kMaxSlots && step_limit <= kMaxStepLimit &&
+         tiles.chunk_channels % kOctetChannels == 0 && tiles.ahead() >= 1 && tiles.set_blocks <= tiles.tiles(shape) &&
+         tiles.octets <= kMostOctets && tiles.exchanges >= 1 && tiles.exchanges <= (shape.epilogue.residual ? 2 : 1) &&
+         registers(tiles, shape) <= arch.max_registers_per_thread &&
          tiles.shared_bytes(shape, step_limit) <= arch.max_shared_per_block &&
          resident_blocks(tiles, shape, step_limit, arch) >= 1;
+}
+
+bool has_tiles(const ConvShape& shape, const ArchSpec& arch) {
+  const GatheredTiles smallest{.split_warps = 8};
+  return fits(smallest, shape, static_cast<int>(ceil_div(kOctetChannels * filter_positions(shape), kStepColumns)),
+              arch);
 }
 
 LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern) {
@@ -292,7 +303,7 @@ double predict(const GatheredTiles& tiles, const ConvShape& shape, const LiveCol
   const auto chunks = static_cast<double>(tiles.chunks(shape));
   const double busy = steps.all / chunks * tiles.row_warps * tiles.pixel_warps * step / share + kChunkClocks / resident;
   const double bytes =
-      static_cast<double>(tiles.chunk_channels * tiles.channel_pitch(shape) * kOctetBytes) +
+      static_cast<double>(tiles.chunk_channels * tiles.patch_pixels(shape) * kOctetBytes) +
       (tiles.keeps_panels != 0 ? 0 : static_cast<double>(panel_words(tiles.packing(shape), steps.most) * kWordBytes));
   const double intake = bytes / kIntakeBytesPerClock;
   const double waiting = (kLatencyClocks + intake) / tiles.ahead() / resident;

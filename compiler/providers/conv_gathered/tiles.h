@@ -27,7 +27,7 @@ struct GatheredTiles {
   int warp_tiles = 1, warp_pixels = 1;
   int row_warps = 1, pixel_warps = 1, split_warps = 1;
   int tile_rows = 1, tile_cols = 1;
-  int chunk_channels = 1, buffers = 2;
+  int chunk_channels = kOctetChannels, buffers = 2;  // whole octets of channels
   int carries = 0, sparse = 0;
   int octets = 1, set_blocks = 1;
   int keeps_panels = 0;  // of all chunks, for all tiles of a block
@@ -46,7 +46,8 @@ struct GatheredTiles {
   static bool compact(const ConvShape& shape) { return shape.kernel_h == 1 && shape.kernel_w == 1; }
   int patch_rows(const ConvShape& shape) const;
   int patch_cols(const ConvShape& shape) const;
-  int channel_pitch(const ConvShape& shape) const { return patch_rows(shape) * patch_cols(shape) | 1; }
+  int patch_pixels(const ConvShape& shape) const { return patch_rows(shape) * patch_cols(shape); }
+  int slots(const ConvShape& shape) const;  // pixels that a thread copies of an octet of channels
   std::int64_t image_tiles(const ConvShape& shape) const {
     return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), tile_cols);
   }
@@ -59,6 +60,9 @@ struct GatheredTiles {
 
 // Whether the template has such tiles, and a block of them fits a multiprocessor.
 bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch);
+
+// Whether there are such tiles, whatever the weights are: the patch of one pixel, of eight channels, twice.
+bool has_tiles(const ConvShape& shape, const ArchSpec& arch);
 
 // What of a pattern decides how many steps it takes.
 struct LiveColumns {

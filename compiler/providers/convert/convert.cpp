@@ -30,12 +30,21 @@ class ConvertProvider : public PlainProvider {
     // Tensors of fours are said to be aligned whether or not four words are accessed at once.
     if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
     if (writes_fours) plan.output().alignment = output_alignment;
-    if (place_words(task) > 1) {  // an element of eight images at once
-      set_narrow(plan);
-      plan.output().alignment = words_together(task.writes.layout) * kWordBytes;
-    }
+    if (place_words(task) > 1) set_octets(plan, task);
     set_word_images(plan);
     return plan;
+  }
+
+ private:
+  // A block has some pixels of eight channels of eight images, which go through shared memory.
+  static void set_octets(TemplatePlan& plan, const Task& task) {
+    constexpr int kTilePixels = 32, kTileChannels = 8, kPlaceBytes = 16;  // convert.cu
+    set_narrow(plan);
+    set_integers(plan, {{"steps", 1}});
+    LaunchGeometry& launch = plan.launch();
+    launch.threads = kTilePixels * kTileChannels;
+    launch.tiles_per_image = ceil_div(task.output[0], kTileChannels) * ceil_div(values_of(task.output, 1), kTilePixels);
+    launch.shared_bytes = kSharedReserveBytes + launch.threads * kPlaceBytes;
   }
 };
 

@@ -6,6 +6,7 @@
 #include "compiler/providers/template_provider.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -60,19 +61,29 @@ Box in_words(Box box, const Task& task) {
   return box;
 }
 
+// The axes of its elements in memory: those channels that lie side by side are the last one.
+Shape stored_shape(const Shape& shape, const Task& task) {
+  const std::int64_t together = channels_together(task.writes.layout);
+  if (together == 1) return shape;
+  return {ceil_div(shape[0], together), shape[1], shape[2], together};
+}
+
 Box box_of(const Pad& op, const Task& task) {
-  const Shape &from = task.inputs[0], &to = task.output, in = strides_of(from), out = strides_of(to);
-  const std::array<std::int64_t, 3> before = {0, op.pad.top, op.pad.left};
+  const Shape from = stored_shape(task.inputs[0], task), to = stored_shape(task.output, task);
+  const Shape in = strides_of(from), out = strides_of(to);
+  const std::array<std::int64_t, 4> before = {0, op.pad.top, op.pad.left, 0};
   Box box{.axes = {}, .value = op.value};
   for (std::size_t i = 0; i < to.size(); ++i) box.axes.push_back({to[i], from[i], before[i], in[i], out[i]});
   return in_words(box, task);
 }
 
 Box box_of(const Transpose& op, const Task& task) {
-  const Shape &to = task.output, in = strides_of(task.inputs[0]), out = strides_of(to);
+  const Shape to = stored_shape(task.output, task);
+  const Shape in = strides_of(stored_shape(task.inputs[0], task)), out = strides_of(to);
   Box box;
   for (std::size_t i = 0; i < to.size(); ++i) {
-    box.axes.push_back({to[i], to[i], 0, in[static_cast<std::size_t>(op.order[i])], out[i]});
+    const std::size_t from = i < op.order.size() ? static_cast<std::size_t>(op.order[i]) : i;
+    box.axes.push_back({to[i], to[i], 0, in[from], out[i]});
   }
   return in_words(box, task);
 }
@@ -101,7 +112,10 @@ class CopyProvider : public PlainProvider {
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
     if (task.is_copy()) return task.reads[0].format() == task.writes.format();
-    return has_one_format(task) && (task.get<Pad>() != nullptr || task.get<Transpose>() != nullptr);
+    if (const Transpose* transpose = task.get<Transpose>()) {
+      return has_one_format(task) && (channels_together(task.writes.layout) == 1 || transpose->order.front() == 0);
+    }
+    return has_one_format(task) && task.get<Pad>() != nullptr;
   }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     const auto [axes, value] = box_of(task);

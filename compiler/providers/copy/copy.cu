@@ -50,7 +50,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
         const Element element = locate(word);
         const float value = burin_dev_global_load(from, bytes_of(element.inside ? element.source : 0));
         const float outside = in_halves() == kFloats ? copy_value() : packed(copy_value(), copy_value(), in_halves());
-        values[i] = {element.inside ? value : outside, 0, 0, 0};
+        const bool filling = is_filling_word(element.target);
+        values[i] = {filling ? 0.0f : element.inside ? value : outside, 0, 0, 0};
         targets[i] = element.target;
       },
       [&](i32 i, u32 word) BURIN_INLINED { store(vector(), to, bytes_of(targets[i]), values[i]); });

@@ -16,8 +16,10 @@ class ElementwiseProvider : public PlainProvider {
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan&) const override {
     std::vector<std::uint32_t> words;
     if (const ChannelAffine* affine = task.get<ChannelAffine>()) {
-      append_words(words, affine->scale);
-      append_words(words, affine->shift);
+      for (const std::vector<float>* of_channels : {&affine->scale, &affine->shift}) {
+        append_words(words, *of_channels);
+        words.resize(static_cast<std::size_t>(round_up(std::ssize(words), stored_channels(task))));
+      }
     }
     return words;
   }
@@ -26,14 +28,14 @@ class ElementwiseProvider : public PlainProvider {
     const ChannelAffine* affine = task.get<ChannelAffine>();
     if (affine != nullptr) {
       set_function(plan, affine->then);
-      plan.weights().run_words = static_cast<std::int64_t>(affine->scale.size() + affine->shift.size());
+      plan.weights().run_words = 2 * stored_channels(task);
     } else {
       set_function(plan, *task.get<Elementwise>());
     }
-    const std::int64_t plane = values_of(task.output, 1) * place_words(task);
+    const std::int64_t plane = values_of(task.output, 1);
     set_integers(plan, {{"affine", affine != nullptr}, {"plane", affine != nullptr ? plane : 1}});
-    const bool vectors = affine == nullptr || plane == 1 || plane % kVectorWords == 0;
-    set_pieces(plan, task, values_of(task.output) * place_words(task), vectors, chosen);
+    const bool vectors = affine == nullptr || plane == 1 || plane % kVectorWords == 0 || place_words(task) > 1;
+    set_pieces(plan, task, task.writes.words(), vectors, chosen);
     set_word_images(plan);
     return plan;
   }

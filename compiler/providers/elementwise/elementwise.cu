@@ -1,15 +1,16 @@
 // elementwise: a function of each value, or a factor and a summand for each channel and then the function. A thread has
 // `steps` pieces of one or four words, a block's width apart, which it loads before it stores any.
 //
-// Weights of the affine form: the factors of all channels, then the summands.
+// Weights of the affine form: the factors of all channels, then the summands, those included that fill up the last of
+// the channels that lie side by side.
 #define BURIN_TEMPLATE_DEF "compiler/providers/elementwise/elementwise.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/pieces.h"
 
 // Loads the value of the word's channel; where each channel has one word, those of four channels.
 BURIN_DEVICE f32x4 of_channels(const float* weights, u32 word, i64 table) {
-  if (plane() == 1) return load(vector(), weights, table + bytes_of(word));
-  const float value = burin_dev_global_load(weights, table + bytes_of(word / plane()));
+  if (plane() == 1 && place_words() == 1) return load(vector(), weights, table + bytes_of(word));
+  const float value = burin_dev_global_load(weights, table + bytes_of(channel_of(word / place_words(), plane())));
   return {value, value, value, value};
 }
 
@@ -25,8 +26,9 @@ BURIN_DEVICE f32x4 transform_words(const float* weights, u32 word, f32x4 words) 
   f32x4 scale = words, shift = words;
   if (affine()) {
     scale = of_channels(weights, word, 0);
-    shift = of_channels(weights, word, bytes_of(elements() / plane()));
+    shift = of_channels(weights, word, bytes_of(elements() / (plane() * place_words())));
   }
+  if (is_filling_word(word)) return {0, 0, 0, 0};
   const Values x = values_of(words, in_halves());
   return words_of({transform(x.first, scale, shift), transform(x.second, scale, shift)}, out_halves());
 }

@@ -19,15 +19,15 @@ class LrnProvider : public PlainProvider {
     TemplatePlan plan = start(task);
     set_narrow(plan);
     constexpr int kThreadChannels = 8, kMaxHeld = 40;  // lrn.cu
-    const std::int64_t channels = task.output[0], plane = values_of(task.output, 1) * place_words(task);
+    const std::int64_t channels = task.output[0], stored = stored_channels(task), plane = values_of(task.output, 1);
     const int held = op.size <= kMaxHeld - kThreadChannels ? kThreadChannels : 1;
-    const std::int64_t thread_channels = std::min<std::int64_t>(held, channels);
+    const std::int64_t thread_channels = std::min<std::int64_t>(held, stored);
     set_integers(plan,
                  {{"channels", channels}, {"plane", plane}, {"size", op.size}, {"thread_channels", thread_channels}});
     plan.reals["scale"] = op.alpha / static_cast<float>(op.size);
     plan.reals["exponent"] = -op.beta;
     plan.reals["bias"] = op.bias;
-    set_items(plan, ceil_div(channels, thread_channels) * plane);
+    set_items(plan, ceil_div(stored, thread_channels) * plane * place_words(task));
     set_word_images(plan);
     return plan;
   }

@@ -3,7 +3,7 @@
 //
 // `scale` is alpha / size, `exponent` is -beta.
 #define BURIN_TEMPLATE_DEF "compiler/providers/lrn/lrn.def"
-#include "templates/kernels/template_kernel.h"
+#include "templates/kernels/places.h"
 
 constexpr i32 kMaxChannels = 8;
 constexpr i32 kMaxHeld = 40;  // values of a thread in registers: its channels and their windows
@@ -23,18 +23,29 @@ BURIN_DEVICE Pair with_square(Pair sums, Pair values) {
           __builtin_fmaf(values.second, values.second, sums.second)};
 }
 
-BURIN_DEVICE Pair value_of(const float* from, i32 channel, u32 pixel) {
+// What a thread has of each channel: a word of a pixel.
+struct Spot {
+  u32 pixel, part;
+};
+BURIN_DEVICE u32 word_at(i32 channel, const Spot& spot) {
+  return word_of(place_at(channel, spot.pixel, plane()), spot.part);
+}
+BURIN_DEVICE void store_channel(float* to, i32 channel, const Spot& spot, Pair values) {
+  store_pair(to, word_at(channel, spot), is_filling(channel) ? Pair{0, 0} : values);
+}
+
+BURIN_DEVICE Pair value_of(const float* from, i32 channel, const Spot& spot) {
   const i32 inside = channel < 0 ? 0 : channel >= channels() ? channels() - 1 : channel;
-  const Pair value = load_pair(from, inside * plane() + pixel);
+  const Pair value = load_pair(from, word_at(inside, spot));
   if (inside == channel) return value;
   return {0.0f, 0.0f};
 }
 
-BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, u32 pixel) {
+BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, const Spot& spot) {
   Pair values[kMaxHeld], squares[kMaxHeld];
 #pragma unroll
   for (i32 i = 0; i < kMaxHeld; ++i) {
-    if (i < held()) values[i] = value_of(from, first - below() + i, pixel);
+    if (i < held()) values[i] = value_of(from, first - below() + i, spot);
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxHeld; ++i) {
@@ -42,7 +53,7 @@ BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, u32 
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxChannels; ++i) {
-    if (i >= thread_channels() || first + i >= channels()) continue;
+    if (i >= thread_channels() || first + i >= static_cast<i32>(filled(channels()))) continue;
     Pair sum = {0, 0}, mine = {0, 0};
 #pragma unroll
     for (i32 other = 0; other < kMaxHeld; ++other) {
@@ -50,31 +61,32 @@ BURIN_DEVICE void with_held_values(const float* from, float* to, i32 first, u32 
         sum = {sum.first + squares[other].first, sum.second + squares[other].second};
       if (other == i + below()) mine = values[other];
     }
-    store_pair(to, (first + i) * plane() + pixel, normalized(mine, sum));
+    store_channel(to, first + i, spot, normalized(mine, sum));
   }
 }
 
 // Computes one channel, whose window is too large for registers.
-BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, u32 pixel) {
+BURIN_DEVICE void with_large_window(const float* from, float* to, i32 channel, const Spot& spot) {
   const i32 begin = channel < below() ? 0 : channel - below();
   const i32 wanted = channel - below() + size(), end = wanted < channels() ? wanted : channels();
   Pair sum = {0, 0};
 #pragma nounroll
-  for (i32 other = begin; other < end; ++other) sum = with_square(sum, load_pair(from, other * plane() + pixel));
-  const u32 word = channel * plane() + pixel;
-  store_pair(to, word, normalized(load_pair(from, word), sum));
+  for (i32 other = begin; other < end; ++other) sum = with_square(sum, load_pair(from, word_at(other, spot)));
+  store_channel(to, channel, spot, normalized(load_pair(from, word_at(channel, spot)), sum));
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
   burin_dev_await_launch();
   const u32 item = block_of_image() * block_threads() + burin_dev_thread();
-  const i32 first = item / plane() * thread_channels();
-  if (first >= channels()) return;
+  const u32 plane_words = plane() * place_words(), word = item % plane_words;
+  const i32 first = item / plane_words * thread_channels();
+  const Spot spot = {word / place_words(), word % place_words()};
+  if (first >= static_cast<i32>(filled(channels()))) return;
   const float* from = input_of(input, first_image());
   float* to = output_of(output, first_image());
   if (held() <= kMaxHeld) {
-    with_held_values(from, to, first, item % plane());
+    with_held_values(from, to, first, spot);
   } else {
-    with_large_window(from, to, first, item % plane());
+    with_large_window(from, to, first, spot);
   }
 }

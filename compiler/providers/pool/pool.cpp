@@ -47,7 +47,7 @@ class PoolProvider : public PlainProvider {
                         {"thread_rows", thread_rows},
                         {"average", op.kind == PoolKind::average},
                         {"count_padding", op.count_padding}});
-    set_items(plan, task.output[0] * ceil_div(task.output[1], thread_rows) * task.output[2] * place_words(task));
+    set_items(plan, stored_channels(task) * ceil_div(task.output[1], thread_rows) * task.output[2] * place_words(task));
     set_word_images(plan);
     return plan;
   }

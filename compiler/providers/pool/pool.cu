@@ -42,20 +42,20 @@ BURIN_DEVICE Pair with_values(Pair result, Pair values, bool inside) {
   return {with_value(result.first, values.first, inside), with_value(result.second, values.second, inside)};
 }
 
-BURIN_DEVICE Pair with_row(const float* image, u32 plane, u32 part, i32 top, i32 left, i32 r, Pair result) {
+BURIN_DEVICE Pair with_row(const float* image, const WindowItem& item, i32 top, i32 left, i32 r, Pair result) {
   const i32 y = top + r * dilation_rows();
   const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
 #pragma unroll
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 x = left + s * dilation_cols();
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const Pair values = load_pair(image, word_of(plane + row * in_cols() + col, part));
+    const Pair values = load_pair(image, word_read(item.channel, item, row, col));
     result = with_values(result, values, row == y && col == x);
   }
   return result;
 }
 
-BURIN_DEVICE Pair large_window(const float* image, u32 plane, u32 part, i32 top, i32 left, Pair result) {
+BURIN_DEVICE Pair large_window(const float* image, const WindowItem& item, i32 top, i32 left, Pair result) {
 #pragma nounroll
   for (i32 r = 0; r < kernel_rows(); ++r) {
     const i32 y = top + r * dilation_rows();
@@ -65,7 +65,7 @@ BURIN_DEVICE Pair large_window(const float* image, u32 plane, u32 part, i32 top,
 #pragma unroll
       for (i32 i = 0; i < kAtOnce; ++i) {
         const i32 s = first + i, x = left + s * dilation_cols(), col = nearest(x, in_cols());
-        const Pair values = load_pair(image, word_of(plane + y * in_cols() + col, part));
+        const Pair values = load_pair(image, word_read(item.channel, item, y, col));
         result = with_values(result, values, s < kernel_cols() && col == x);
       }
     }
@@ -74,15 +74,15 @@ BURIN_DEVICE Pair large_window(const float* image, u32 plane, u32 part, i32 top,
 }
 
 // Whose window begins at (top, left).
-BURIN_DEVICE Pair window(const float* image, u32 plane, u32 part, i32 top, i32 left) {
+BURIN_DEVICE Pair window(const float* image, const WindowItem& item, i32 top, i32 left) {
   const float none = average() ? 0.0f : -kInfinity;
   Pair result = {none, none};
   if (kernel_rows() * kernel_cols() > kUnrolledWindow) {
-    result = large_window(image, plane, part, top, left, result);
+    result = large_window(image, item, top, left, result);
   } else {
 #pragma unroll
     for (i32 r = 0; r < kUnrolledWindow; ++r) {
-      if (r < kernel_rows()) result = with_row(image, plane, part, top, left, r, result);
+      if (r < kernel_rows()) result = with_row(image, item, top, left, r, result);
     }
   }
   if (!average()) return result;
@@ -94,11 +94,10 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const WindowItem item = locate_item();
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
-  const u32 plane = item.channel * (in_rows() * in_cols());
   Pair results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i < thread_rows()) results[i] = window(image, plane, item.part, item.top + i * stride_rows(), item.left);
+    if (i < thread_rows()) results[i] = window(image, item, item.top + i * stride_rows(), item.left);
   }
   store_rows(output, item, results);
 }

@@ -1,0 +1,41 @@
+// Where values lie whose channels lie side by side: the one place where that is computed.
+//
+// A place is what is accessed at once of one channel of a pixel: a word, or of eight images side by side (n8c8hw) the
+// four words of its halves. `channels_together` places of a pixel lie side by side, then those of the next pixel, and
+// all pixels of so many channels; places count from the beginning of an image. Neighbouring threads take neighbouring
+// places, so that their accesses are whole lines.
+#pragma once
+
+#include "template_kernel.h"
+
+constexpr u32 kPlaceBytes = kQuadWords * kWordBytes;  // of eight images
+
+BURIN_DEVICE u32 place_at(u32 channel, u32 pixel, u32 plane) {
+  const u32 together = channels_together();
+  return (channel / together * plane + pixel) * together + channel % together;
+}
+
+struct PlacePosition {
+  u32 channel, row, col;
+};
+BURIN_DEVICE PlacePosition position_of(u32 place, u32 rows, u32 cols) {
+  const u32 together = channels_together(), pixel = place / together;
+  return {pixel / (rows * cols) * together + place % together, pixel / cols % rows, pixel % cols};
+}
+BURIN_DEVICE u32 channel_of(u32 place, u32 plane) {
+  const u32 together = channels_together();
+  return place / (plane * together) * together + place % together;
+}
+
+// Channels, those included that fill up the last of as many as lie side by side.
+BURIN_DEVICE u32 filled(u32 channels) { return divide_up(channels, channels_together()) * channels_together(); }
+
+// Words of an image.
+BURIN_DEVICE u32 word_of(u32 place, u32 part) { return place * place_words() + part; }
+
+// What fills up the channels of the output is written as zeros, whatever was computed for it.
+BURIN_DEVICE bool has_filling() { return image_channels() % channels_together() != 0; }
+BURIN_DEVICE bool is_filling(u32 channel) { return has_filling() && channel >= static_cast<u32>(image_channels()); }
+BURIN_DEVICE bool is_filling_word(u32 word) {
+  return has_filling() && is_filling(channel_of(word / place_words(), image_plane()));
+}
