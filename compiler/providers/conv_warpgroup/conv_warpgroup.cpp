@@ -92,7 +92,7 @@ class ConvWarpgroupProvider : public TemplateProvider {
     LaunchGeometry& launch = plan.launch();
     launch.threads = tiles.threads();
     launch.shared_bytes = static_cast<int>(tiles.shared_bytes(shape, limit));
-    launch.tile_images = kGroupImages * tiles.octets;
+    launch.tile_images = kOctetImages * tiles.octets;
     launch.tiles_per_image = std::int64_t{tiles.sets(shape)} * tiles.set_blocks;
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
                         {"group_outputs", shape.outputs_per_group()},

@@ -53,7 +53,9 @@ BURIN_DEVICE u32 pixel_bytes() { return stride_cols() * kLineBytes; }  // from o
 BURIN_DEVICE u32 patch_step_rows() { return compact_rows() ? stride_rows() : 1; }
 BURIN_DEVICE u32 pixel_step_rows() { return compact_rows() ? 1 : stride_rows(); }
 // Pixels from one row of a warpgroup to the next, and all of its pixels.
-BURIN_DEVICE u32 row_pixels() { return pixel_step_rows() * patch_cols() / stride_cols(); }
+BURIN_DEVICE u32 row_pixels() {
+  return group_rows() == 1 ? tile_cols() : pixel_step_rows() * patch_cols() / stride_cols();
+}
 BURIN_DEVICE u32 group_pixels() { return (group_rows() - 1) * row_pixels() + tile_cols(); }
 BURIN_DEVICE u32 plane_bytes() { return in_rows() * in_cols() * kLineBytes; }  // of eight channels
 BURIN_DEVICE u32 out_plane_bytes() { return out_rows() * out_cols() * kLineBytes; }

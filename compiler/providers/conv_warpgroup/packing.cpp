@@ -9,19 +9,19 @@
 namespace burin {
 namespace {
 
-constexpr int kFour = 4, kStored = 2;
+constexpr int kFourColumns = 4, kStoredOfFour = 2;
 
 class PanelSplitter {
  public:
   PanelSplitter(int channels, int positions) : channels_(channels), positions_(positions) {
-    split_.fours.resize(static_cast<std::size_t>(channels / kFour) * positions * kGroupRows);
+    split_.fours.resize(static_cast<std::size_t>(channels / kFourColumns) * positions * kGroupRows);
   }
 
   SplitPanel run(const std::vector<PanelWeight>& weights) {
     std::map<std::size_t, std::vector<PanelWeight>> fours;
     for (const PanelWeight& weight : weights) fours[place_of(weight)].push_back(weight);
     for (auto& [place, four] : fours) {
-      while (four.size() > kStored) set_apart(four);
+      while (four.size() > kStoredOfFour) set_apart(four);
       store(split_.fours[place], four);
     }
     return std::move(split_);
@@ -29,7 +29,8 @@ class PanelSplitter {
 
  private:
   std::size_t place_of(const PanelWeight& weight) const {
-    return (static_cast<std::size_t>(weight.position) * (channels_ / kFour) + weight.channel / kFour) * kGroupRows +
+    return (static_cast<std::size_t>(weight.position) * (channels_ / kFourColumns) + weight.channel / kFourColumns) *
+               kGroupRows +
            weight.row;
   }
   int column_of(const PanelWeight& weight) const { return weight.channel * positions_ + weight.position; }
@@ -50,14 +51,14 @@ class PanelSplitter {
   }
 
   static void store(SplitPanel::Four& stored, const std::vector<PanelWeight>& four) {
-    if (four.size() == kStored) {
-      stored = {{four[0].channel % kFour, four[1].channel % kFour}, {four[0].value, four[1].value}};
+    if (four.size() == kStoredOfFour) {
+      stored = {{four[0].channel % kFourColumns, four[1].channel % kFourColumns}, {four[0].value, four[1].value}};
       return;
     }
     // Beside one nonzero a zero is stored, at another place.
-    const int place = four.front().channel % kFour;
-    const bool is_last = place == kFour - 1;
-    stored.places = is_last ? std::array{0, place} : std::array{place, kFour - 1};
+    const int place = four.front().channel % kFourColumns;
+    const bool is_last = place == kFourColumns - 1;
+    stored.places = is_last ? std::array{0, place} : std::array{place, kFourColumns - 1};
     stored.values[is_last ? 1 : 0] = four.front().value;
   }
 
@@ -86,7 +87,7 @@ class PanelWriter {
     const SplitPanel split = split_two_of_four(weights, tiles_.chunk_channels, positions_);
     std::size_t at = 0;
     for (int position = 0; position < positions_; ++position) {
-      for (int four = 0; four < tiles_.chunk_channels / kFour; ++four) {
+      for (int four = 0; four < tiles_.chunk_channels / kFourColumns; ++four) {
         for (int row = 0; row < kGroupRows; ++row) put_four(position, four, row, split.fours[at++]);
       }
     }
@@ -111,7 +112,8 @@ class PanelWriter {
   void put_four(int position, int four, int row, const SplitPanel::Four& stored) {
     constexpr int kStepFours = 8;
     const int step = step_of(four, position, kStepFours), in_step = four % kStepFours;
-    for (int i = 0; i < kStored; ++i) put(step, row, in_step * kStored + i, stored.values[static_cast<std::size_t>(i)]);
+    for (int i = 0; i < kStoredOfFour; ++i)
+      put(step, row, in_step * kStoredOfFour + i, stored.values[static_cast<std::size_t>(i)]);
     // The lane has places of a row in its low half, and in its high one those of the row eight below.
     const int lane = row % 8 * 4 + step % 2 * 2 + in_step / 4;
     const std::size_t word = static_cast<std::size_t>(tiles_.steps(shape_)) * kStepBytes / kWordBytes +

@@ -5,15 +5,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "compiler/providers/conv_gathered/tiles.h"
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
 
 namespace burin {
 
-inline constexpr int kGroupRows = 64, kGroupWarps = 4, kWarpRows = 16;        // of a warpgroup, of a warp
-inline constexpr int kOctetChannels = 8, kGroupImages = 8, kLineBytes = 128;  // that lie side by side
-inline constexpr int kStepBytes = 2048, kStoredColumns = 16;                  // of a step, of each of its rows
+inline constexpr int kGroupRows = 64, kGroupWarps = 4, kWarpRows = 16;  // of a warpgroup, of a warp
+inline constexpr int kLineBytes = kOctetChannels * kOctetBytes;         // eight channels of a pixel of eight images
+inline constexpr int kStepBytes = 2048, kStoredColumns = 16;            // of a step, of each of its rows
 inline constexpr int kRestColumns = 16, kRestStepBytes = 576;
 
 // A nonzero of a panel.

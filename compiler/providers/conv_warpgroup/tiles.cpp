@@ -6,7 +6,6 @@
 #include <map>
 
 #include "compiler/launch_time.h"
-#include "compiler/providers/conv_gathered/tiles.h"
 #include "compiler/providers/conv_warpgroup/packing.h"
 #include "ir/kernel.h"
 #include "ir/limits.h"
@@ -111,7 +110,7 @@ class WarpgroupSearch {
 
   // As many blocks as run at the same time, in whole waves.
   void try_blocks() {
-    tiles_.octets = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kGroupImages), kMostTileOctets));
+    tiles_.octets = static_cast<int>(std::min<std::int64_t>(ceil_div(batch_, kOctetImages), kMostTileOctets));
     tiles_.set_blocks = 1;
     const int limit = rest_limit_of_chunk(tiles_, shape_, density_);
     if (!fits(tiles_, shape_, limit, arch_)) return;
@@ -202,7 +201,7 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   constexpr double kStoreClocks = 2.6, kEndClocks = 400;  // of a line of 128 bytes; of a tile
   constexpr double kOverlapLoss = 0.25;
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
-                                          ceil_div(batch, std::int64_t{kGroupImages} * tiles.octets));
+                                          ceil_div(batch, std::int64_t{kOctetImages} * tiles.octets));
   const int limit = rest_limit_of_chunk(tiles, shape, density);
   const double of_multiprocessor = std::ceil(blocks / arch.multiprocessors);
   const double resident = std::min<double>(of_multiprocessor, std::max(1, resident_of(tiles, shape, limit, arch)));
