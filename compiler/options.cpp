@@ -67,7 +67,7 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   // Of the others three kinds know halves.
   const auto knows_halves = [&](const ConvLayer& layer) {
     const std::string& kind = kinds.of(layer.name);
-    return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_depthwise";
+    return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_warpgroup" || kind == "conv_depthwise";
   };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",

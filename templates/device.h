@@ -148,7 +148,8 @@ BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_bf16(u32x4 a, u32x4 b, f32x4 sum
 //
 // Products run behind the threads' backs: between a multiplication and the wait that ends it, sums cannot be read or
 // written but by further multiplications, and what is multiplied must stay in shared memory.
-BURIN_PRIMITIVE void burin_dev_group_begin();  // before the first product since sums were read or written
+// Before the first product since sums were read or written.
+BURIN_PRIMITIVE void burin_dev_group_begin(float* sums, u32 octets);
 // Adds to the sums. The first matrix has its halves at byte 256 (r / 8) + 128 (k / 8) + 16 (r % 8) + 2 (k % 8) from
 // a_base + a_offset on, for row r and column k. The second one has row k of octet o at byte
 // (k / 8) next_rows + o next_octet + 16 (k % 8) from b_base + b_offset on: eight halves. All are multiples of 16.

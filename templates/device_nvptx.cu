@@ -204,6 +204,7 @@ BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const 
 BURIN_PRIMITIVE void burin_emit_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b);
 BURIN_PRIMITIVE void burin_emit_sparse_group_product(float* sums, u32 octets, u32 type, u64 a, u64 b, u32 places,
                                                      u32 pair);
+BURIN_PRIMITIVE void burin_emit_group_begin(float* sums, u32 octets);
 BURIN_PRIMITIVE void burin_emit_group_wait(float* sums, u32 octets, u32 pending);
 // Addresses and distances are in units of 16 bytes. `offset` is added behind the division, where it is a constant.
 // `leading`: from eight values of the reduction to the next eight; `stride`: from eight rows, or columns, to the next.
@@ -211,7 +212,7 @@ BURIN_DEVICE u64 matrix_descriptor(u32 base, u32 offset, u32 leading, u32 stride
   const u32 address = (u32)(u64)shared_address(base, 0);
   return (u64)(address / 16 + offset / 16) | (u64)(leading / 16) << 16 | (u64)(stride / 16) << 32;
 }
-BURIN_INLINE void burin_dev_group_begin() { __asm__ volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+BURIN_INLINE void burin_dev_group_begin(float* sums, u32 octets) { burin_emit_group_begin(sums, octets); }
 BURIN_INLINE void burin_dev_group_commit() { __asm__ volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 BURIN_INLINE void burin_dev_group_wait(float* sums, u32 octets, u32 pending) {
   burin_emit_group_wait(sums, octets, pending);

@@ -17,7 +17,7 @@ namespace burin {
 namespace {
 
 constexpr std::string_view kProduct = "burin_emit_group_product", kSparseProduct = "burin_emit_sparse_group_product",
-                           kWait = "burin_emit_group_wait";
+                           kBegin = "burin_emit_group_begin", kWait = "burin_emit_group_wait";
 constexpr unsigned kMaxOctets = 32, kOctetSums = 4;  // sums of an octet that a thread holds
 
 unsigned constant_argument(const llvm::CallInst& call, unsigned number) {
@@ -39,14 +39,14 @@ void write_instruction(llvm::CallInst& call, std::string_view text, std::vector<
     fail(ErrorKind::bad_input, "a product of warpgroups has {} octets; it can have 1 to {}", octets, kMaxOctets);
   }
   const unsigned sums = octets * kOctetSums;
-  std::string names, constraints, ties;
+  std::string names, outputs, ties;
   std::vector<llvm::Value*> places, arguments = operands;
   std::vector<llvm::Type*> argument_types;
   for (llvm::Value* operand : operands) argument_types.push_back(operand->getType());
   for (unsigned i = 0; i < sums; ++i) {
     names += fmt::format("{}${}", i == 0 ? "" : ", ", i);
-    constraints += "=f,";
-    ties += fmt::format(",{}", i);
+    outputs += "=f,";
+    ties += fmt::format("{},", i);
     places.push_back(builder.CreateConstInBoundsGEP1_32(number, call.getArgOperand(0), i));
     arguments.push_back(builder.CreateLoad(number, places.back()));
     argument_types.push_back(number);
@@ -64,7 +64,7 @@ void write_instruction(llvm::CallInst& call, std::string_view text, std::vector<
   llvm::Type* result = sums == 1 ? number : llvm::StructType::get(call.getContext(), std::vector(sums, number));
   llvm::InlineAsm* instruction =
       llvm::InlineAsm::get(llvm::FunctionType::get(result, argument_types, false), written,
-                           fmt::format("{}{}{},~{{memory}}", constraints, operand_constraints, ties), true);
+                           outputs + std::string(operand_constraints) + ties + "~{memory}", true);
   llvm::CallInst* made = builder.CreateCall(instruction, arguments);
   for (unsigned i = 0; i < sums; ++i) builder.CreateStore(builder.CreateExtractValue(made, i), places[i]);
   call.eraseFromParent();
@@ -81,7 +81,7 @@ void write_product(llvm::CallInst& call, bool sparse) {
         fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
                     "wgmma.mma_async.sync.aligned.m64n{}k16.f32.{}.{} {{@s}}, @0, @1, add, 1, 1, 0, 1;\n\t}}",
                     octets * 8, element, element),
-        operands, "l,l");
+        operands, "l,l,");
     return;
   }
   operands.push_back(call.getArgOperand(5));
@@ -90,7 +90,7 @@ void write_product(llvm::CallInst& call, bool sparse) {
       fmt::format("{{\n\t.reg .pred add;\n\tsetp.eq.u32 add, 0, 0;\n\t"
                   "wgmma.mma_async.sp.sync.aligned.m64n{}k32.f32.{}.{} {{@s}}, @0, @1, @2, {}, add, 1, 1, 0, 1;\n\t}}",
                   octets * 8, element, element, constant_argument(call, 6)),
-      operands, "l,l,r");
+      operands, "l,l,r,");
 }
 
 std::vector<llvm::CallInst*> calls_of(llvm::Module& module, std::string_view name) {
@@ -132,17 +132,19 @@ bool uses_group_products(const llvm::Module& module) {
 }
 
 bool is_group_product(std::string_view function) {
-  return function == kProduct || function == kSparseProduct || function == kWait;
+  return function == kProduct || function == kSparseProduct || function == kBegin || function == kWait;
 }
 
 void write_group_products(llvm::Module& module) {
   if (!uses_group_products(module)) return;
   for (llvm::CallInst* call : calls_of(module, kProduct)) write_product(*call, false);
   for (llvm::CallInst* call : calls_of(module, kSparseProduct)) write_product(*call, true);
+  // What is done to the sums before stays before, and what is done after stays after: both name the sums.
+  for (llvm::CallInst* call : calls_of(module, kBegin)) write_instruction(*call, "wgmma.fence.sync.aligned;", {}, "");
   for (llvm::CallInst* call : calls_of(module, kWait)) {
     write_instruction(*call, fmt::format("wgmma.wait_group.sync.aligned {};", constant_argument(*call, 2)), {}, "");
   }
-  for (const std::string_view name : {kProduct, kSparseProduct, kWait}) {
+  for (const std::string_view name : {kProduct, kSparseProduct, kBegin, kWait}) {
     if (llvm::Function* function = module.getFunction(name)) function->eraseFromParent();
   }
   put_sums_in_registers(module);

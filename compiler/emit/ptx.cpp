@@ -139,7 +139,8 @@ void forget_source_of_selects(llvm::Module& module) {
 }
 
 // The oldest PTX version that knows the architecture and what the templates use, so that old drivers can read it.
-const char* ptx_feature(const ArchSpec& arch) {
+const char* ptx_feature(const ArchSpec& arch, bool for_it_alone) {
+  if (for_it_alone) return "+ptx82";        // sparse products of warpgroups
   if (arch.compute >= 90) return "+ptx80";  // bulk copies
   if (arch.compute >= 89) return "+ptx78";
   if (arch.compute >= 86) return "+ptx71";
@@ -161,8 +162,9 @@ std::unique_ptr<llvm::TargetMachine> make_target(const ArchSpec& arch, const std
   BURIN_CHECK(target != nullptr, "LLVM has no NVPTX back end: {}", error);
   llvm::TargetOptions options;
   options.MCOptions.AsmVerbose = true;  // with comments
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      kTriple, name, ptx_feature(arch), options, llvm::Reloc::Static, std::nullopt, llvm::CodeGenOptLevel::Default));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(kTriple, name, ptx_feature(arch, name != arch.name), options, llvm::Reloc::Static,
+                                  std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
 // Writes the source map as comments: each multiply-add and each load names its channel and tap.

@@ -443,7 +443,7 @@ void group_multiply_sparse(float* sums, u32 octets, u32 a_base, u32 a_offset, u3
   add_group_product(kType, sums, operands, rows);
 }
 
-void group_begin() noexcept { Block::current().products().begin(); }
+void group_begin(float*, u32) noexcept { Block::current().products().begin(); }
 void group_commit() noexcept { Block::current().products().commit(); }
 void group_wait(float* sums, u32 octets, u32 pending) noexcept {
   static thread_local std::vector<GroupOperands> ended;

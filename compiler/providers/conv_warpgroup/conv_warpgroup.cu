@@ -21,6 +21,7 @@
 
 constexpr u32 kGroupThreads = 128, kGroupWarps = 4, kGroupRows = 64;
 constexpr u32 kWarpRows = 16;
+constexpr u32 kMaxStepPairs = 16;  // of a chunk of a sparse matrix
 constexpr u32 kMaxOctets = 32;     // pixels of a warpgroup
 constexpr u32 kOctetChannels = 8;  // that lie side by side
 constexpr u32 kLineBytes = 128;    // eight channels of a pixel of eight images
@@ -253,20 +254,26 @@ BURIN_DEVICE void multiply_chunk(Sums& sums, u32 buffer, const Warp& warp) {
   const u32 panel = buffer + activation_bytes() + warp.row_group * panel_bytes();
   const u32 patch = buffer + warp.pixel_group * group_rows() * pixel_step_rows() * patch_cols() * kLineBytes;
   if (!sparse()) {
-    burin_dev_group_begin();
+    burin_dev_group_begin(sums.of, group_pixels());
 #pragma unroll
     for (u32 step = 0; step < steps(); ++step) multiply_step(sums, panel, patch, step, 0);
     burin_dev_group_commit();
     return;
   }
   multiply_rest(sums, panel, patch, warp);
-  burin_dev_group_begin();
+  // Products read the places from registers, which must hold them before products begin.
+  const u32 first = panel + (warp.of_group * kWarpThreads + warp.lane) * kWordBytes;
+  u32 places[kMaxStepPairs];
 #pragma unroll
-  for (u32 pair = 0; pair < divide_up(steps(), 2); ++pair) {
-    const u32 places = burin_dev_shared_load_word(panel + burin_dev_thread() % kGroupThreads * kWordBytes,
-                                                  places_offset() + pair * kGroupThreads * kWordBytes);
-    multiply_step(sums, panel, patch, 2 * pair, places);
-    if (2 * pair + 1 < steps()) multiply_step(sums, panel, patch, 2 * pair + 1, places);
+  for (u32 pair = 0; pair < kMaxStepPairs; ++pair) {
+    if (2 * pair >= steps()) continue;
+    places[pair] = burin_dev_shared_load_word(first, places_offset() + pair * kGroupThreads * kWordBytes);
+  }
+  burin_dev_group_begin(sums.of, group_pixels());
+#pragma unroll
+  for (u32 pair = 0; pair < kMaxStepPairs; ++pair) {
+    if (2 * pair < steps()) multiply_step(sums, panel, patch, 2 * pair, places[pair]);
+    if (2 * pair + 1 < steps()) multiply_step(sums, panel, patch, 2 * pair + 1, places[pair]);
   }
   burin_dev_group_commit();
 }

@@ -14,7 +14,7 @@ namespace burin {
 namespace {
 
 constexpr int kMostGroupPixels = 32, kMostGroups = 4, kMostBuffers = 4;  // as the template has them
-constexpr int kMostUnrolledSteps = 128, kMostRestSteps = 64;
+constexpr int kMostUnrolledSteps = 128, kMostSparseSteps = 32, kMostRestSteps = 64;
 constexpr int kMostTileOctets = 128, kMostBlocksOfSet = 1 << 20;
 
 int thread_registers(const WarpgroupTiles& tiles, const ConvShape& shape) {
@@ -183,9 +183,10 @@ std::int64_t WarpgroupTiles::shared_bytes(const ConvShape& shape, int rest_limit
 bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
   return tiles.groups() <= kMostGroups && tiles.group_pixels(shape) <= kMostGroupPixels &&
-         tiles.buffers <= kMostBuffers && tiles.steps(shape) <= kMostUnrolledSteps && rest_limit <= kMostRestSteps &&
-         tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 && tiles.octets <= kMostTileOctets &&
-         tiles.set_blocks <= tiles.tiles(shape) &&
+         tiles.buffers <= kMostBuffers &&
+         tiles.steps(shape) <= (tiles.sparse != 0 ? kMostSparseSteps : kMostUnrolledSteps) &&
+         rest_limit <= kMostRestSteps && tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 &&
+         tiles.octets <= kMostTileOctets && tiles.set_blocks <= tiles.tiles(shape) &&
          thread_registers(tiles, shape) <=
              std::min(arch.max_registers_per_thread,
                       most_registers(arch.registers_per_multiprocessor, tiles.threads() / kWarpSize)) &&
