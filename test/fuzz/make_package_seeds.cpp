@@ -88,7 +88,6 @@ Manifest template_manifest() {
   plan.input() = image_tensor(TensorRole::input, shape.in_channels, shape.in_h, shape.in_w, TensorLayout::nchw4);
   plan.weights() = flat_tensor(TensorRole::weights, shape.weight_elements());
   plan.launch().cluster_tiles = plan.launch().tiles_per_image = 2;
-  plan.launch().slices = 3;
   set_plan(kernel, plan);
   kernel.weights = "weights/conv1";
   return manifest;

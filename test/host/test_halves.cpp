@@ -120,10 +120,10 @@ TEST_CASE("n8c8hw: filling channels are written, and with zeros") {
   // Every thread stores `filling` to the first `words` words of its pixel's filling channels, and zeros to the channel
   // that there is.
   const auto body = [](int words, std::uint32_t filling) {
-    std::string text = "  %pixel = mul i64 %off, 32\n";
+    std::string text = "  %spot = mul i64 %off, 32\n";
     for (int word = 0; word < 4 + words; ++word) {
       text += fmt::format(
-          "  %at{0} = add i64 %pixel, {1}\n  call void @burin_dev_global_store_word(ptr %out, i64 %at{0}, "
+          "  %at{0} = add i64 %spot, {1}\n  call void @burin_dev_global_store_word(ptr %out, i64 %at{0}, "
           "i32 {2})\n",
           word, 4 * word, word < 4 ? 0 : static_cast<std::int32_t>(filling));
     }

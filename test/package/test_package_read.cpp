@@ -360,7 +360,7 @@ TEST_CASE("package: too many entries") {
 TEST_CASE("package: a wrong version names the file and what this burin reads") {
   const std::string error = read_error(make_zip({{.name = "manifest.json", .content = "{\"format_version\": 9}"}}));
   contains(error, "x.burin: manifest.json: format_version: 9 is not one this burin");
-  contains(error, "it reads 6");
+  contains(error, "it reads 7");
 }
 
 TEST_CASE("package: one of format 4 gives one clear error that says how to compile it anew") {
