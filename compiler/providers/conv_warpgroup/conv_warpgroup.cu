@@ -278,11 +278,13 @@ BURIN_DEVICE void multiply_chunk(Sums& sums, u32 buffer, const Warp& warp) {
   burin_dev_group_commit();
 }
 
-// ---- the end of a tile: a warp stores eight channels of a pixel of eight images, 128 bytes, at once
-BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Warp& warp, const float (&bias)[2],
-                             float* output, const float* other) {
-  float* made = output_of(output, tile.image);
-  const float* added = residual_of(other, tile.image);
+// ---- the beginning and the end of a tile: a warp loads and stores eight channels of a pixel of eight images, 128
+// bytes, at once
+
+// visit(number of the sum of the first of two images, byte of the image, whether the lane's channel exists) for each of
+// the thread's outputs.
+template <typename Visit>
+BURIN_DEVICE void for_each_output(const Tile& tile, const Warp& warp, Visit visit) {
   const u32 first_row = tile.row + warp.pixel_group * group_rows();
   const u32 first_octet =
       (set_of_block() % output_blocks() * block_rows() + warp.row_group * kGroupRows + warp.of_group * kWarpRows) /
@@ -299,18 +301,34 @@ BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Warp& war
       if (pixel >= group_pixels() || pixel % row_pixels() >= static_cast<u32>(tile_cols())) continue;
       const u32 row = pixel / row_pixels(), col = pixel % row_pixels();
       if (first_row + row >= static_cast<u32>(out_rows()) || tile.col + col >= static_cast<u32>(out_cols())) continue;
-      const i64 at = place + static_cast<i64>(row * out_cols() + col) * kLineBytes;
-      float first = sums.of[4 * pixel + 2 * half] + bias[half];
-      float second = sums.of[4 * pixel + 2 * half + 1] + bias[half];
-      if (residual()) {
-        const float word = burin_dev_global_load(added, at);
-        first += low_half(word, out_halves());
-        second += high_half(word, out_halves());
-      }
-      const float word = packed(apply(first), apply(second), out_halves());
-      burin_dev_global_store(made, at, is_channel ? word : 0);
+      visit(4 * pixel + 2 * half, place + static_cast<i64>(row * out_cols() + col) * kLineBytes, is_channel);
     }
   }
+}
+
+// Sums begin with the bias, and with the residual: its loads are under way together, and nothing has to be kept for it
+// until the end.
+BURIN_DEVICE void begin_sums(Sums& sums, const Tile& tile, const Warp& warp, const float (&bias)[2],
+                             const float* other) {
+#pragma unroll
+  for (u32 i = 0; i < kMaxOctets * 4; ++i) {
+    if (i < 4 * group_pixels()) sums.of[i] = bias[i / 2 % 2];
+  }
+  if (!residual()) return;
+  const float* added = residual_of(other, tile.image);
+  for_each_output(tile, warp, [&](u32 number, i64 place, bool) BURIN_INLINED {
+    const float word = burin_dev_global_load(added, place);
+    sums.of[number] += low_half(word, out_halves());
+    sums.of[number + 1] += high_half(word, out_halves());
+  });
+}
+
+BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Warp& warp, float* output) {
+  float* made = output_of(output, tile.image);
+  for_each_output(tile, warp, [&](u32 number, i64 place, bool is_channel) BURIN_INLINED {
+    const float word = packed(apply(sums.of[number]), apply(sums.of[number + 1]), out_halves());
+    burin_dev_global_store(made, place, is_channel ? word : 0);
+  });
 }
 
 BURIN_DEVICE void multiply(float* output, const float* other, const float* weights, i32 batch) {
@@ -326,11 +344,9 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
   Turn turn;
 #pragma nounroll
   for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
+    const Tile tile = tile_at(number);
     Sums sums;
-#pragma unroll
-    for (u32 i = 0; i < kMaxOctets * 4; ++i) {
-      if (i < 4 * group_pixels()) sums.of[i] = 0;
-    }
+    begin_sums(sums, tile, warp, bias, other);
 #pragma nounroll
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
       burin_dev_gate_wait(turn.buffer, turn.round % 2);
@@ -339,7 +355,7 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
       burin_dev_gate_release(kEmptyGates + turn.buffer);
       turn = after(turn);
     }
-    store_sums(sums, tile_at(number), warp, bias, output, other);
+    store_sums(sums, tile, warp, output);
   }
 }
 
