@@ -75,6 +75,8 @@ BURIN_PRIMITIVE void burin_dev_gate_init(u32 gate);  // by one thread, before a 
 BURIN_PRIMITIVE void burin_dev_gate_expect(u32 gate, u32 bytes);
 // Waits until the gate's phase `phase` (0 or 1) is complete. What its copies brought may then be read by this thread.
 BURIN_PRIMITIVE void burin_dev_gate_wait(u32 gate, u32 phase);
+// The same; the warp sleeps meanwhile, so that others have its turns.
+BURIN_PRIMITIVE void burin_dev_gate_sleep(u32 gate, u32 phase);
 // Starts a copy of `bytes` whose arrival counts at `gate`. Source, target and bytes are multiples of 16. All threads
 // must have passed a barrier since the target was last read or copied to, or whoever did has released a gate since for
 // which this thread has waited; and none may have stored to it (that would take a costly fence). This thread, or

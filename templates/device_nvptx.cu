@@ -191,6 +191,17 @@ BURIN_INLINE void burin_dev_gate_wait(u32 gate, u32 phase) {
       "r"(phase)
       : "memory");
 }
+BURIN_INLINE void burin_dev_gate_sleep(u32 gate, u32 phase) {
+  __asm__ volatile(
+      "{\n\t"
+      ".reg .pred open;\n"
+      "again:\n\t"
+      "mbarrier.try_wait.parity.shared::cta.b64 open, [%0], %1;\n\t"
+      "@!open bra again;\n\t"
+      "}" ::"r"(gate_address(gate)),
+      "r"(phase)
+      : "memory");
+}
 BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                       u32 bytes, u32 gate) {
   __asm__ volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(

@@ -505,6 +505,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_gate_release", address_of(gate_release)},
       {"burin_dev_gate_expect", address_of(gate_expect)},
       {"burin_dev_gate_wait", address_of(gate_wait)},
+      {"burin_dev_gate_sleep", address_of(gate_wait)},
       {"burin_dev_bulk_copy", address_of(bulk_copy)},
       {"burin_dev_cluster_rank", address_of(cluster_rank)},
       {"burin_dev_cluster_barrier", address_of(cluster_barrier)},

@@ -169,7 +169,7 @@ BURIN_DEVICE void fill(const float* input, const float* weights, i32 batch, u32 
     const Columns columns = columns_of(tile);
 #pragma nounroll
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
-      if (turn.round > 0) burin_dev_gate_wait(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
+      if (turn.round > 0) burin_dev_gate_sleep(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
       const bool is_early = turn.round == 0 && turn.buffer < early;
       if (lane == 0 && !is_early) {
         announce(columns, turn);
@@ -349,7 +349,7 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
     begin_sums(sums, tile, warp, bias, other);
 #pragma nounroll
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
-      burin_dev_gate_wait(turn.buffer, turn.round % 2);
+      burin_dev_gate_sleep(turn.buffer, turn.round % 2);
       multiply_chunk(sums, buffer_at(turn.buffer), warp);
       burin_dev_group_wait(sums.of, group_pixels(), 0);
       burin_dev_gate_release(kEmptyGates + turn.buffer);
