@@ -196,7 +196,7 @@ bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, c
 
 double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double density, int batch, const ArchSpec& arch) {
   // Clocks of a multiprocessor at its full clock, fitted to 98 kernels on an H100: 11 % off in the mean.
-  constexpr double kPixelClocks = 4, kSparsePixelClocks = 7, kStepClocks = 3;  // of a step of a warpgroup
+  constexpr double kPixelClocks = 4, kSparsePixelClocks = 9, kStepClocks = 3;  // of a step of a warpgroup
   constexpr double kStepLatency = 97, kSparseStepLatency = 390;                // steps of a warpgroup follow each other
   constexpr double kRestPixelClocks = 3;                                       // of a step of the rest of four warps
   constexpr double kIntakeBytesPerClock = 64, kIntakeLatency = 600;
