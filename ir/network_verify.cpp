@@ -176,7 +176,7 @@ class GraphVerifier {
 
 // Two images that share words are to it as one.
 struct WorksPlaceByPlace {
-  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad, Transpose> Kind>
+  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, ChannelView, Pad, Transpose> Kind>
   bool operator()(const Kind&) const {
     return true;
   }
