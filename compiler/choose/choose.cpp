@@ -199,7 +199,7 @@ double convolution_us(const ConvLayer& layer, const CompileOptions& options, int
   const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
   const Task task = formatted_task(op, layer, options, batch, has_free_layout(layer, options));
   try {
-    return best_us(candidates_of(task, options, {.count = 1, .worthwhile_us = worthwhile_us}));
+    return best_us(candidates_of(task, options, {.worthwhile_us = worthwhile_us, .count = 1}));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     return std::numeric_limits<double>::infinity();
