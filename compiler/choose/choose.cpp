@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "compiler/launch_time.h"
+#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/arch.h"
 #include "ir/derive_form.h"
@@ -192,14 +193,12 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   });
 }
 
-// What the best kernel of a convolution in a network is estimated to take; infinite where none is known to take less
-// than `worthwhile_us`, or nobody can compute it.
-double convolution_us(const ConvLayer& layer, const CompileOptions& options, int batch,
-                      double worthwhile_us = std::numeric_limits<double>::infinity()) {
+// What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.
+double convolution_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
   const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
   const Task task = formatted_task(op, layer, options, batch, has_free_layout(layer, options));
   try {
-    return best_us(candidates_of(task, options, {.worthwhile_us = worthwhile_us, .count = 1}));
+    return best_us(candidates_of(task, options, {.count = 1}));
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::unsupported) throw;
     return std::numeric_limits<double>::infinity();
@@ -212,7 +211,7 @@ bool is_named(const std::string& layer, const CompileOptions& options) {
          options.from_op == layer;
 }
 
-// What several channels share counts, such as the launch, and estimates are off by more than a little.
+// Of what the parts take: estimates are off by some percent.
 constexpr double kSiblingsGain = 0.95;
 
 // For every batch size one kernel is estimated to take less time than those of the parts one after the other.
@@ -223,7 +222,9 @@ class SiblingTimes {
   bool together(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts) {
     const auto named = [&](const ConvLayer* part) { return is_named(part->name, options_); };
     if (!options_.siblings || std::ranges::any_of(parts, named)) return false;
-    // Parts of tensors with channels in one word are no slices, and maps are of whole tensors.
+    // Choices in --plan were made for the layers as they are.
+    if (!options_.plan.empty()) return false;
+    // Tensors with channels that share words have no views, and maps are of whole tensors.
     if (options_.skip_dead_tiles || channels_together(options_.layout.value_or(TensorLayout::nchw)) != 1) return false;
     // simplify() asks in every round.
     const auto [entry, is_new] = merges_.try_emplace(merged.name);
@@ -232,24 +233,37 @@ class SiblingTimes {
   }
 
  private:
+  using LayerAndBatch = std::pair<std::string, int>;
+
   bool pays(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts) {
+    estimate(merged, parts);
     return std::ranges::all_of(options_.batches, [&](int batch) {
       double apart = 0;
-      for (const ConvLayer* part : parts) apart += us_of(*part, batch);
-      const double most = apart * kSiblingsGain;
-      return std::isfinite(most) && convolution_us(merged, options_, batch, most) < most;
+      for (const ConvLayer* part : parts) apart += us_.at({part->name, batch});
+      return std::isfinite(apart) && us_.at({merged.name, batch}) < apart * kSiblingsGain;
     });
   }
 
-  double us_of(const ConvLayer& part, int batch) {
-    const auto [entry, is_new] = part_us_.try_emplace({part.name, batch});
-    if (is_new) entry->second = convolution_us(part, options_, batch);
-    return entry->second;
+  // What is not known yet.
+  void estimate(const ConvLayer& merged, std::vector<const ConvLayer*> layers) {
+    layers.push_back(&merged);
+    std::vector<std::pair<const ConvLayer*, int>> tasks;
+    std::vector<double*> results;
+    for (const ConvLayer* layer : layers) {
+      for (const int batch : options_.batches) {
+        const auto [entry, is_new] = us_.try_emplace({layer->name, batch});
+        if (!is_new) continue;
+        tasks.emplace_back(layer, batch);
+        results.push_back(&entry->second);
+      }
+    }
+    for_each_parallel(tasks.size(), options_.jobs,
+                      [&](std::size_t i) { *results[i] = convolution_us(*tasks[i].first, options_, tasks[i].second); });
   }
 
   const CompileOptions& options_;
-  std::map<std::string, bool> merges_;                     // by the name of what would be made
-  std::map<std::pair<std::string, int>, double> part_us_;  // of a layer and a batch size
+  std::map<std::string, bool> merges_;  // by the name of what would be made
+  std::map<LayerAndBatch, double> us_;  // of layers, and of what would be made
 };
 
 }  // namespace

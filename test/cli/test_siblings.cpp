@@ -78,6 +78,7 @@ TEST_CASE("siblings_of_a_fire_module_are_what_the_concat_was") {
 
 TEST_CASE("siblings_stay_apart_where_they_are_told_to") {
   CHECK(CompiledModel({"--no-siblings"}).convolutions() == kApart);
+  CHECK(CompiledModel({"--plan", "groups=2"}).convolutions() == kApart);
   CHECK(CompiledModel({"--skip-dead-tiles", "--kernels", "baked"}).convolutions() == kApart);
   CHECK(CompiledModel({"--layout", "nchw4", "--kernels", "baked"}).convolutions() == kApart);
 }
