@@ -63,12 +63,12 @@ Rewritten fuse_pools(Network network, const StaysApart& stays_apart);
 
 // Convolutions that read the same tensor become one, whose output channels are those of the first, then of the second:
 // its launch is one launch. Their outputs have the same size, their steps, activations and pools are the same, and they
-// have neither groups, dilation nor residual; a smaller filter is a larger one with zeros around it. Who reads a part
-// of the output reads a ChannelView. The channels are in an order in which nothing is copied: those that a concat puts
-// side by side are so, and where others are beside them the concat holds these too, and is a ChannelView of what it has
-// become. A convolution that would have to be copied stays by itself, and so does one whose output is the network's. At
-// most kMaxSiblings become one, and only where `together`, if there is one, says so of the layer that would be made, by
-// its name, which says what it is made of, and of its parts.
+// have neither groups, dilation nor residual; a smaller filter is a larger one with zeros around it, which are not more
+// than three times the weights. Who reads a part of the output reads a ChannelView. The channels are in an order in
+// which nothing is copied: those that a concat puts side by side are so, and where others are beside them the concat
+// holds these too, and is a ChannelView of what it has become. A convolution that would have to be copied stays by
+// itself, and so does one whose output is the network's. At most kMaxSiblings become one, and only where `together`, if
+// there is one, says so of the layer that would be made, by its name, which says what it is made of, and of its parts.
 inline constexpr std::size_t kMaxSiblings = 6;
 using Together = std::function<bool(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts)>;
 Rewritten merge_siblings(Network network, const Together& together);

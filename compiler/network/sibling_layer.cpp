@@ -66,6 +66,16 @@ void append_weights(const ConvLayer& part, ConvLayer& whole) {
   }
 }
 
+// Zeros around filters are stored, and looked at by all that walk over weights: so many times the parts' weights are
+// too many.
+constexpr std::int64_t kMostWeights = 4;
+
+bool is_worth_its_zeros(const ConvShape& whole, const std::vector<const ConvLayer*>& parts) {
+  std::int64_t weights = 0;
+  for (const ConvLayer* part : parts) weights += part->shape.weight_elements();
+  return whole.weight_elements() <= kMostWeights * weights;
+}
+
 // FNV-1a.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 14695981039346656037ULL;
@@ -100,7 +110,7 @@ bool are_siblings(const ConvShape& a, const ConvShape& b) {
 std::optional<ConvLayer> layer_of_siblings(const std::vector<const ConvLayer*>& parts) {
   ConvLayer whole;
   whole.shape = shape_of(parts);
-  if (!verify(whole.shape).empty()) return std::nullopt;
+  if (!verify(whole.shape).empty() || !is_worth_its_zeros(whole.shape, parts)) return std::nullopt;
   for (const ConvLayer* part : parts) {
     append_weights(*part, whole);
     if (!whole.shape.epilogue.bias) continue;

@@ -15,7 +15,7 @@ bool are_siblings(const ConvShape& a, const ConvShape& b);
 
 // The layer with the output channels of the parts, one part after the other; it has no name. The parts are siblings
 // that read the same tensor. Filters lie in the smallest window that has room for all of them, with zeros around.
-// Nothing where that is no legal layer.
+// Nothing where that is no legal layer, or where it would be zeros for the most part.
 std::optional<ConvLayer> layer_of_siblings(const std::vector<const ConvLayer*>& parts);
 
 // "fire2.expand1x1+expand3x3": what the names begin with, up to a dot or slash, is said once. Names that are too long

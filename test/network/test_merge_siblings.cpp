@@ -190,6 +190,12 @@ TEST_CASE("merge_siblings: windows of other sizes") {
   CHECK(shape.pad == Padding{});
 }
 
+TEST_CASE("merge_siblings: not where most of it would be zeros around filters") {
+  const auto network = [](int outputs) { return two(conv("a", 2, outputs), conv("b", 2, 1, {.kernel = 5, .pad = 2})); };
+  after(merge_all, network(3), 1);   // 200 weights in place of 56
+  unchanged(merge_all, network(4));  // 250 in place of 58
+}
+
 TEST_CASE("merge_siblings: convolutions that differ stay what they are") {
   const ConvLayer a = conv("a", 2, 2);
   const auto differs = [&](const ConvOptions& options) { unchanged(merge_all, two(a, conv("b", 2, 2, options))); };
