@@ -7,8 +7,8 @@
 
 namespace burin_test {
 
-// x (3x12x12) -> conv1, relu -> conv2, and conv3, relu -> concat -> max pool -> global average -> fc -> softmax -> y (5).
-// About a third of the weights are not zero. `scale`: of conv3's weights.
+// x (3x12x12) -> conv1, relu -> conv2, and conv3, relu -> concat -> max pool -> global average -> fc -> softmax -> y
+// (5). About a third of the weights are not zero. `scale`: of conv3's weights.
 OnnxModel branched_model(float scale = 1);
 
 // x (3x12x12) -> conv1, relu -> conv2, relu -> conv3, relu -> y (4x12x12). Two channels of the first relu
