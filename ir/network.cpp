@@ -62,6 +62,9 @@ class Describe {
     return fmt::format("size {}, alpha {}, beta {}, bias {}", op.size, op.alpha, op.beta, op.bias);
   }
   std::string operator()(const Concat& op) const { return fmt::format("axis {}", op.axis); }
+  std::string operator()(const ChannelView& op) const {
+    return fmt::format("channels {} to {}", op.begin, std::int64_t{op.begin} + op.channels - 1);
+  }
   std::string operator()(const Pad& op) const {
     return fmt::format("pad {}, value {}", padding_text(op.pad), op.value);
   }

@@ -171,6 +171,18 @@ class OutputShape {
     return output;
   }
 
+  Shape operator()(const ChannelView& op) {
+    if (!one_input()) return {};
+    const std::int64_t channels = inputs_[0][0];
+    if (op.begin < 0 || op.channels < 1 || std::int64_t{op.begin} + op.channels > channels) {
+      return fault("it takes {} channels from {} on, its input {} has {}", op.channels, op.begin,
+                   shape_text(inputs_[0]), channels);
+    }
+    Shape output = inputs_[0];
+    output[0] = op.channels;
+    return output;
+  }
+
   Shape operator()(const Pad& op) {
     if (!one_image()) return {};
     faults_.require_padding(op.pad);

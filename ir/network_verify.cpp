@@ -184,6 +184,7 @@ class GraphVerifier {
 // Images that lie side by side are to it as one. Where channels lie side by side, they stay where they are.
 struct WorksPlaceByPlace {
   TensorLayout layout;
+  std::int64_t channels;  // of its first input
   template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad> Kind>
   bool operator()(const Kind&) const {
     return true;
@@ -192,6 +193,11 @@ struct WorksPlaceByPlace {
     return channels_together(layout) == 1 || transpose.order.front() == 0;
   }
   bool operator()(const Concat& concat) const { return concat.axis == 0; }
+  bool operator()(const ChannelView& view) const {
+    const int together = channels_together(layout);
+    return view.begin % together == 0 &&
+           (view.channels % together == 0 || std::int64_t{view.begin} + view.channels == channels);
+  }
   template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert> Kind>
   bool operator()(const Kind&) const {
     return false;
@@ -207,7 +213,7 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
   if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain();
   const auto* pool = std::get_if<Pool>(&kind);
   if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain();
-  return input == output && std::visit(WorksPlaceByPlace{input.layout}, kind);
+  return input == output && std::visit(WorksPlaceByPlace{input.layout, shape[0]}, kind);
 }
 
 std::vector<std::string> verify(const Network& network) { return GraphVerifier(network).run(); }

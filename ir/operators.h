@@ -71,6 +71,11 @@ struct Concat {
   int axis = 0;
 };
 
+// Channels of its input that follow each other, from `begin` on: what lies along axis 0 is cut.
+struct ChannelView {
+  int begin = 0, channels = 1;
+};
+
 struct Pad {
   Padding pad = {};
   float value = 0;
@@ -93,7 +98,7 @@ struct Identity {};
 struct Convert {};
 
 using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
-                                  Lrn, Softmax, Concat, Pad, Reshape, Transpose, Identity, Convert>;
+                                  Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
@@ -110,9 +115,9 @@ inline const Elementwise* then_of(const OperatorKind& kind) {
 // "convolution", "linear", ...
 constexpr std::string_view kind_name(const OperatorKind& kind) {
   constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kNames = {
-      "convolution",         "linear",   "channel_affine", "elementwise", "combine", "pool",
-      "global_average_pool", "lrn",      "softmax",        "concat",      "pad",     "reshape",
-      "transpose",           "identity", "convert"};
+      "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",    "global_average_pool",
+      "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape", "transpose",
+      "identity",    "convert"};
   return kNames[kind.index()];
 }
 

@@ -91,6 +91,7 @@ struct CompileSettings {
   std::string plan;                           // as --plan
   std::string linear_storage = "fp32";        // as --linear-storage
   bool skip_dead_tiles = false;
+  bool siblings = true;       // convolutions with the same input become one where that is faster
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none
   double tune_seconds = 300;  // after which nothing new is measured

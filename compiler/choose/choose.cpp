@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <utility>
 
 #include "compiler/launch_time.h"
+#include "compiler/parallel_for.h"
 #include "compiler/program_tasks.h"
 #include "ir/arch.h"
 #include "ir/derive_form.h"
@@ -120,10 +122,11 @@ bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
   return adds_halves_in_fp32(options.precisions.of(layer.name)) && !options.layout;
 }
 
-// Follows the precision and the layouts, or where `is_free` the batch size; where nobody may compute so, a provider
-// that was asked for gets halves as it knows them, and others FP32.
-ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
-                               bool is_free) {
+// The convolution in the formats in which a network has it. They follow the precision and the layouts, or where
+// `is_free` the batch size; where nobody may compute so, a provider that was asked for gets halves as it knows them,
+// and others FP32.
+Task formatted_task(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
+                    bool is_free) {
   const bool is_asked = options.kernels.of(layer.name) != kAutoKind;
   std::vector<std::optional<TensorLayout>> layouts;
   // For few images FP32 is as fast to move, and most kernels know it.
@@ -136,13 +139,19 @@ ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const
   CompileOptions tried = options;
   for (const std::optional<TensorLayout> layout : layouts) {
     tried.layout = layout;
-    const Task task = task_of(op, layer, batch, tried);
+    Task task = task_of(op, layer, batch, tried);
     const auto can_do = [&](const Provider* provider) { return provider->can_do(task); };
-    if (std::ranges::any_of(allowed_providers(task, options), can_do)) {
-      return {task.reads[0].format(), task.writes.format()};
-    }
+    if (std::ranges::any_of(allowed_providers(task, options), can_do)) return task;
   }
-  return {};
+  tried.layout = TensorLayout::nchw;
+  tried.output_layout.reset();
+  return task_of(op, layer, batch, tried);
+}
+
+ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const CompileOptions& options, int batch,
+                               bool is_free) {
+  const Task task = formatted_task(op, layer, options, batch, is_free);
+  return {task.reads[0].format(), task.writes.format()};
 }
 
 // Most providers cannot pool. There the layer and the pool apart are estimated to take less time together, for every
@@ -184,6 +193,79 @@ bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions&
   });
 }
 
+// What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.
+double convolution_us(const ConvLayer& layer, const CompileOptions& options, int batch) {
+  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  const Task task = formatted_task(op, layer, options, batch, has_free_layout(layer, options));
+  try {
+    return best_us(candidates_of(task, options, {.count = 1}));
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::unsupported) throw;
+    return std::numeric_limits<double>::infinity();
+  }
+}
+
+// A layer that an option names must be there under its name.
+bool is_named(const std::string& layer, const CompileOptions& options) {
+  return options.kernels.of_layers.contains(layer) || options.precisions.of_layers.contains(layer) ||
+         options.from_op == layer;
+}
+
+// Of what the parts take: estimates are off by some percent.
+constexpr double kSiblingsGain = 0.95;
+
+// For every batch size one kernel is estimated to take less time than those of the parts one after the other.
+class SiblingTimes {
+ public:
+  explicit SiblingTimes(const CompileOptions& options) : options_(options) {}
+
+  bool together(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts) {
+    const auto named = [&](const ConvLayer* part) { return is_named(part->name, options_); };
+    if (!options_.siblings || std::ranges::any_of(parts, named)) return false;
+    // Choices in --plan were made for the layers as they are.
+    if (!options_.plan.empty()) return false;
+    // Tensors with channels that share words have no views, and maps are of whole tensors.
+    if (options_.skip_dead_tiles || channels_together(options_.layout.value_or(TensorLayout::nchw)) != 1) return false;
+    // simplify() asks in every round.
+    const auto [entry, is_new] = merges_.try_emplace(merged.name);
+    if (is_new) entry->second = pays(merged, parts);
+    return entry->second;
+  }
+
+ private:
+  using LayerAndBatch = std::pair<std::string, int>;
+
+  bool pays(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts) {
+    estimate(merged, parts);
+    return std::ranges::all_of(options_.batches, [&](int batch) {
+      double apart = 0;
+      for (const ConvLayer* part : parts) apart += us_.at({part->name, batch});
+      return std::isfinite(apart) && us_.at({merged.name, batch}) < apart * kSiblingsGain;
+    });
+  }
+
+  // What is not known yet.
+  void estimate(const ConvLayer& merged, std::vector<const ConvLayer*> layers) {
+    layers.push_back(&merged);
+    std::vector<std::pair<const ConvLayer*, int>> tasks;
+    std::vector<double*> results;
+    for (const ConvLayer* layer : layers) {
+      for (const int batch : options_.batches) {
+        const auto [entry, is_new] = us_.try_emplace({layer->name, batch});
+        if (!is_new) continue;
+        tasks.emplace_back(layer, batch);
+        results.push_back(&entry->second);
+      }
+    }
+    for_each_parallel(tasks.size(), options_.jobs,
+                      [&](std::size_t i) { *results[i] = convolution_us(*tasks[i].first, options_, tasks[i].second); });
+  }
+
+  const CompileOptions& options_;
+  std::map<std::string, bool> merges_;  // by the name of what would be made
+  std::map<LayerAndBatch, double> us_;  // of layers, and of what would be made
+};
+
 }  // namespace
 
 std::string choices_for(const Provider& provider, const CompileOptions& options) {
@@ -220,6 +302,10 @@ GraphChoices graph_choices(const CompileOptions& options) {
     const auto [entry, is_new] = known.try_emplace({op, layer.name});
     if (is_new) entry->second = stays_apart(layer, pool, options);
     return entry->second;
+  };
+  choices.together = [times = std::make_shared<SiblingTimes>(options)](const ConvLayer& merged,
+                                                                       const std::vector<const ConvLayer*>& parts) {
+    return times->together(merged, parts);
   };
   return choices;
 }

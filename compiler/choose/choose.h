@@ -27,7 +27,8 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);
 
-// What the passes over a graph ask: which pools behind a convolution are to be kernels of their own. `options` must
+// What the passes over a graph ask: which pools behind a convolution are to be kernels of their own, and which
+// convolutions with the same input one kernel. A convolution that an option names stays what it is. `options` must
 // outlive it.
 GraphChoices graph_choices(const CompileOptions& options);
 

@@ -45,6 +45,7 @@ struct CompileArguments {
   std::string batches = "1";
   bool no_ptx = false;
   bool no_verify = false;
+  bool no_siblings = false;
   std::optional<std::string> tune_budget;
   ImportArguments import;
   CacheArguments cache;
@@ -320,6 +321,7 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   // A plan that is fed back has layouts of its own.
   if (!arguments.options.from_file) settings.layout = arguments.layout;
   settings.ptx = !arguments.no_ptx;
+  settings.siblings = !arguments.no_siblings;
   if (settings.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
   settings.cache = cache_folder(arguments.cache);
   settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
@@ -445,6 +447,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
                     "(activity maps)");
+  command->add_flag("--no-siblings", arguments->no_siblings,
+                    "Model: convolutions that read the same tensor stay what they are, also where one is faster");
   arguments->import.add_to(*command);
   add_option(*command, "--dump-dir DIR", arguments->options.dump_dir, "Write each layer's stages to DIR/LAYER/");
   add_option(*command, "--stop-after STAGE", arguments->options.stop_after,

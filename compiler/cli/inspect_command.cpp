@@ -30,7 +30,7 @@ struct InspectArguments {
   std::optional<std::string> arch, layout;
   bool json = false;
   bool tuning = false;
-  bool simplify = false;
+  bool simplify = false, no_siblings = false;
   bool memory = false;
   ImportArguments import;
 };
@@ -243,7 +243,7 @@ std::string graph_option(const InspectArguments& arguments) {
 }
 
 void check_package_options(const InspectArguments& arguments, const Package& package) {
-  std::vector<std::string> of_plans = {"--batch", "--precision", "--layout"};
+  std::vector<std::string> of_plans = {"--batch", "--precision", "--layout", "--no-siblings"};
   std::ranges::copy(ImportArguments::names(), std::back_inserter(of_plans));
   refuse_given(*arguments.command, of_plans, fmt::format("{} is a package, and is shown as it is", arguments.input));
   if (arguments.import.options.layer_glob) {
@@ -288,6 +288,9 @@ int inspect(const InspectArguments& arguments) {
     if (arguments.arch) options.archs = {*arguments.arch};
     check_arch(options.archs.front());
     options.batches = parse_batches(arguments.batches);
+    options.siblings = !arguments.no_siblings;
+    if (!arguments.simplify)
+      refuse_given(*arguments.command, {"--no-siblings"}, "without --simplify nothing is joined");
     network = arguments.import.import(arguments.input);
     if (const std::string option = graph_option(arguments); !option.empty() && network.separate) {
       fail(ErrorKind::usage, "{}: no graph was read from {}; only an ONNX model, of which all layers are read, has one",
@@ -351,6 +354,7 @@ void add_inspect_command(CLI::App& app, Action& action) {
   command->add_flag("--tuning", arguments->tuning, "Package: the plans that were measured for each kernel (--tune)");
   command->add_flag("--simplify", arguments->simplify,
                     "Model: the graph as compilation would take it, and what was done");
+  command->add_flag("--no-siblings", arguments->no_siblings, "With --simplify: as compile --no-siblings would take it");
   command->add_flag("--memory", arguments->memory,
                     "Model, or package of one: the order of its steps and where each tensor lies, for each batch size");
   command->add_flag("--json", arguments->json, "For machines");

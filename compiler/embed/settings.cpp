@@ -52,6 +52,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   find_provider(options.kernels.all == kAutoKind ? std::string(kBakedProvider) : options.kernels.all)
       ->check_choices(options.plan);
   options.skip_dead_tiles = settings.skip_dead_tiles;
+  options.siblings = settings.siblings;
   options.jobs = settings.jobs;
   return options;
 }
@@ -81,8 +82,11 @@ CompileResult run_pipeline(Network network, CompileOptions options, const Compil
   if (leaves_open(asked) || !settings.calibration.empty()) {
     check_options(network, options);
     const CalibrateOptions calibration{asked, settings.calibration, settings.max_error.value_or(kDefaultMaxError)};
-    Calibrated found = calibrate(prepare_graph(network, std::nullopt, graph_choices(options)), options, calibration,
-                                 watch.calibrating);
+    // Each convolution is measured by itself: one that is kept in FP32 is a part of none.
+    CompileOptions apart = options;
+    apart.siblings = false;
+    Calibrated found =
+        calibrate(prepare_graph(network, std::nullopt, graph_choices(apart)), options, calibration, watch.calibrating);
     options.precisions = std::move(found.precisions);
     options.kept = std::move(found.kept);
     notes.push_back(std::move(found.note));

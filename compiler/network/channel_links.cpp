@@ -43,6 +43,11 @@ class FindLinks {
     return links_;
   }
 
+  Links operator()(const ChannelView& op) {
+    for (int c = 0; c < op.channels; ++c) add(0, op.begin + c, c);
+    return links_;
+  }
+
   // Elements stay where they are: one channel of one side is some of the other, unless they overlap.
   Links operator()(const Reshape&) {
     const std::int64_t in = elements_of_channel(op_.inputs[0]), out = elements_of_channel(op_.output);

@@ -22,7 +22,7 @@ bool changes_nothing(const GraphEdit& graph, int index) {
   // These move nothing in memory, so that equal shapes are enough.
   const bool same_shape = graph.tensor(op.inputs[0]).shape == graph.tensor(op.output).shape;
   if (std::holds_alternative<Identity>(op.kind)) return true;
-  if (std::holds_alternative<Reshape>(op.kind)) return same_shape;
+  if (std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<ChannelView>(op.kind)) return same_shape;
   if (const auto* concat = std::get_if<Concat>(&op.kind)) return concat && op.inputs.size() == 1;
   if (const auto* pad = std::get_if<Pad>(&op.kind)) return pad->pad == Padding{};
   if (const auto* element = std::get_if<Elementwise>(&op.kind)) {

@@ -9,6 +9,7 @@ GraphEdit::GraphEdit(Network network) : network_(std::move(network)) {
   readers_.resize(network_.tensors.size());
   removed_.resize(network_.operators.size());
   outputs_.insert(network_.outputs.begin(), network_.outputs.end());
+  at_beginning_ = operators();
   for (int i = 0; i < operators(); ++i) {
     producers_[static_cast<std::size_t>(op(i).output)] = i;
     add_reads(i);
@@ -33,6 +34,18 @@ void GraphEdit::drop_reads(int index) {
     auto& readers = readers_[static_cast<std::size_t>(input)];
     readers.erase(readers.find(index));
   }
+}
+
+int GraphEdit::add_operator(Operator added, int after) {
+  const int index = operators();
+  BURIN_CHECK(producer(added.output) < 0, "tensor {} has a producer", tensor(added.output).name);
+  network_.operators.push_back(std::move(added));
+  removed_.push_back(false);
+  producers_[static_cast<std::size_t>(op(index).output)] = index;
+  std::vector<int>& behind = added_behind_[after];
+  behind.insert(behind.begin(), index);
+  add_reads(index);
+  return index;
 }
 
 void GraphEdit::remove(int index) {
@@ -85,14 +98,20 @@ Network GraphEdit::finish() {
   for (const int input : network_.inputs) kept[static_cast<std::size_t>(input)] = true;
   std::vector<Operator> operators;
   std::vector<bool> layer_kept(network_.layers.size());
-  for (std::size_t i = 0; i < network_.operators.size(); ++i) {
-    if (removed_[i]) continue;
-    Operator& op = network_.operators[i];
+  const auto keep = [&](int index) {
+    if (removed(index)) return;
+    Operator& op = network_.operators[static_cast<std::size_t>(index)];
     kept[static_cast<std::size_t>(op.output)] = true;
     if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
       layer_kept[static_cast<std::size_t>(convolution->layer)] = true;
     }
     operators.push_back(std::move(op));
+  };
+  for (int i = 0; i < at_beginning_; ++i) {
+    keep(i);
+    const auto added = added_behind_.find(i);
+    if (added == added_behind_.end()) continue;
+    for (const int index : added->second) keep(index);
   }
   network_.operators = std::move(operators);
 

@@ -1,6 +1,7 @@
 // A graph under change: who makes and who reads each tensor, kept right while operators are removed and replaced.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -12,8 +13,9 @@
 
 namespace burin {
 
-// Operators are numbered as they were at the beginning until finish(): a removed one leaves its number behind. Their
-// order stays one in which they can run as long as a replacement reads nothing that is made after it.
+// Operators are numbered as they were at the beginning until finish(): a removed one leaves its number behind, and
+// those that are added have the numbers behind. Their order stays one in which they can run as long as a replacement
+// reads nothing that is made after it.
 class GraphEdit {
  public:
   explicit GraphEdit(Network network);
@@ -45,6 +47,10 @@ class GraphEdit {
   // Its number. Nobody makes or reads it yet; finish() drops it unless somebody makes it.
   int add_tensor(Activations tensor);
 
+  // Its number. It runs next behind the operator `after`, which was there from the beginning, removed or not. Its
+  // output has no producer.
+  int add_operator(Operator added, int after);
+
   // What it read has one reader less; what it made has no producer until another makes it or its readers go elsewhere.
   void remove(int op);
   void replace(int op, Operator by);
@@ -64,6 +70,8 @@ class GraphEdit {
   std::vector<int> producers_;
   std::vector<std::multiset<int>> readers_;
   std::set<int> outputs_;
+  int at_beginning_ = 0;                          // operators
+  std::map<int, std::vector<int>> added_behind_;  // of an operator that was there from the beginning
   std::vector<bool> removed_;
 };
 

@@ -41,14 +41,15 @@ std::int64_t stored_elements(const Activations& tensor) {
 }
 
 bool moves_nothing(const Operator& op) {
-  return std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind);
+  return std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<Identity>(op.kind) ||
+         std::holds_alternative<ChannelView>(op.kind);
 }
 
-// Which tensors of a graph lie within others, so that Concat, Reshape and Identity move nothing.
+// Which tensors of a graph lie within others, so that Concat, ChannelView, Reshape and Identity move nothing.
 //
-// A Reshape's output lies where its input does. An input of a Concat lies in the concat's output, at its channels'
-// offset, unless it is an input or output of the network, or lies in another concat already (or in this one), or the
-// concat is along an inner axis. Such an input is copied there.
+// A Reshape's output lies where its input does, a ChannelView's where its channels of the input do. An input of a
+// Concat lies in the concat's output, at its channels' offset, unless it is an input or output of the network, or lies
+// in another concat already (or in this one), or the concat is along an inner axis. Such an input is copied there.
 // Nothing here depends on the batch: kernels know offsets and strides as constants.
 class Placement {
  public:
@@ -62,7 +63,11 @@ class Placement {
       for (const int tensor : *arguments) stays_out_[at(tensor)] = true;
     }
     for (const Operator& op : network.operators) {
-      if (moves_nothing(op)) place(op.output, root(op.inputs[0]), 0);
+      if (!moves_nothing(op)) continue;
+      const int whole = root(op.inputs[0]);
+      std::int64_t begin = offset(op.inputs[0]);
+      if (const auto* view = std::get_if<ChannelView>(&op.kind)) begin += view->begin * elements_of_channel(op.output);
+      place(op.output, whole, begin);
     }
     for (std::size_t i = 0; i < network.operators.size(); ++i) {
       if (const auto* concat = std::get_if<Concat>(&network.operators[i].kind)) place_inputs(i, *concat);
@@ -80,10 +85,20 @@ class Placement {
     for (; in_[at(tensor)] >= 0; tensor = in_[at(tensor)]) sum += offset_[at(tensor)];
     return sum;
   }
+  // Whether others lie beside it in its root's buffer.
+  bool is_part(int tensor) const { return elements(root(tensor)) != elements(tensor); }
   // Whether the concat's input, by its position, lies in the output, so that it need not be copied.
   bool is_in_place(int op, std::size_t input) const { return in_place_[at(op)][input]; }
 
  private:
+  std::int64_t elements(int tensor) const { return stored_elements(network_.tensors[at(tensor)]); }
+  // Of as many channels as lie side by side, by their number.
+  std::int64_t elements_of_channel(int tensor) const {
+    Activations channels = network_.tensors[at(tensor)];
+    channels.shape[0] = channels_together(channels.format.layout);
+    return stored_elements(channels) / channels.shape[0];
+  }
+
   void place_inputs(std::size_t index, const Concat& concat) {
     const Operator& op = network_.operators[index];
     const std::vector<std::int64_t>& shape = network_.tensors[at(op.output)].shape;
@@ -91,18 +106,17 @@ class Placement {
     std::int64_t begin = 0;
     for (std::size_t i = 0; i < op.inputs.size(); ++i) {
       const int tensor = op.inputs[i], whole = root(tensor);
-      const std::int64_t elements = stored_elements(network_.tensors[at(tensor)]);
-      const bool is_part = stored_elements(network_.tensors[at(whole)]) != elements;  // of another concat
-      in_place_[index][i] = !is_part && !stays_out_[at(whole)] && whole != root(op.output);
+      in_place_[index][i] = !is_part(tensor) && !stays_out_[at(whole)] && whole != root(op.output);
       if (in_place_[index][i]) place(whole, op.output, begin);
-      begin += elements;
+      begin += elements(tensor);
     }
   }
 
   void place(int tensor, int in, std::int64_t offset) {
     in_[at(tensor)] = in;
     offset_[at(tensor)] = offset;
-    if (stays_out_[at(tensor)]) stays_out_[at(root(in))] = true;
+    // A network output that is a part of others' memory is copied out of it.
+    if (stays_out_[at(tensor)] && !is_part(tensor)) stays_out_[at(root(in))] = true;
   }
 
   const Network& network_;
@@ -148,13 +162,13 @@ class MemoryPlanner {
         add({std::move(step), op.inputs, op.output, -1, {}});
       }
     }
-    // Where tensors lie in the same memory, the first output is that memory.
+    // Where tensors lie in the same memory, the first output that is all of it is that memory.
     std::vector<int> output_of_root(network_.tensors.size(), -1);
     for (const int input : network_.inputs) output_of_root[at(placement_.root(input))] = -2;
     for (std::size_t i = 0; i < network_.outputs.size(); ++i) {
       const int output = network_.outputs[i];
       int& taken = output_of_root[at(placement_.root(output))];
-      if (taken == -1) {
+      if (taken == -1 && !placement_.is_part(output)) {
         taken = static_cast<int>(i);
         continue;
       }
@@ -287,6 +301,7 @@ class MemoryPlanner {
     }
     for (const Operator& op : network_.operators) {
       if (std::ranges::find(network_.outputs, op.output) != network_.outputs.end()) continue;
+      if (std::holds_alternative<ChannelView>(op.kind)) continue;  // has no memory of its own in any case
       program_.naive_bytes += aligned_bytes(bytes(op.output));
     }
   }

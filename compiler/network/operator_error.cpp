@@ -85,7 +85,7 @@ class Magnitude {
     fail_internal(__FILE__, __LINE__, "a sum whose magnitude its reference says");
   }
 
-  template <OneOf<Concat, Pad, Reshape, Transpose, Identity, Convert> Kind>
+  template <OneOf<Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert> Kind>
   Values operator()(const Kind&) const {
     return exact();
   }

@@ -61,17 +61,31 @@ Rewritten remove_dead_channels(Network network);
 using StaysApart = std::function<bool(const std::string& op, const ConvLayer& layer, const Pool& pool)>;
 Rewritten fuse_pools(Network network, const StaysApart& stays_apart);
 
+// Convolutions that read the same tensor become one, whose output channels are those of the first, then of the second:
+// its launch is one launch. Their outputs have the same size, their steps, activations and pools are the same, and they
+// have neither groups, dilation nor residual; a smaller filter is a larger one with zeros around it, which are not more
+// than three times the weights. Who reads a part of the output reads a ChannelView. The channels are in an order in
+// which nothing is copied: those that a concat puts side by side are so, and where others are beside them the concat
+// holds these too, and is a ChannelView of what it has become. A convolution that would have to be copied stays by
+// itself, and so does one whose output is the network's. At most kMaxSiblings become one, and only where `together`, if
+// there is one, says so of the layer that would be made, by its name, which says what it is made of, and of its parts.
+inline constexpr std::size_t kMaxSiblings = 6;
+using Together = std::function<bool(const ConvLayer& merged, const std::vector<const ConvLayer*>& parts)>;
+Rewritten merge_siblings(Network network, const Together& together);
+
 // What of a graph depends on the kernels that will be made for it.
 struct GraphChoices {
   StaysApart stays_apart;
+  Together together;
 };
 
 // Called after each pass; `changes` 0 means that it left the network as it was. A dump of print(network) belongs here.
 using PassObserver = std::function<void(const std::string& pass, const Network& network, int changes)>;
 
 // Runs the passes in their order, and again until none finds anything more to do; of those later rounds the observer
-// hears only what changed something. Without choices every pool goes into a convolution that can. The network must be
-// one that verify() finds no fault with, and the result is one. A network without a graph is returned as it is.
+// hears only what changed something. Without choices every pool goes into a convolution that can, and siblings become
+// one wherever they can. The network must be one that verify() finds no fault with, and the result is one. A network
+// without a graph is returned as it is.
 Network simplify(Network network, const PassObserver& observe = {}, const GraphChoices& choices = {});
 
 // What a convolution reads, and what it writes and adds.

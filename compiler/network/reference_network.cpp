@@ -155,6 +155,17 @@ class Interpreter {
     return result;
   }
 
+  Values operator()(const ChannelView& op) const {
+    const std::int64_t channel = plane_of(output_), image = input_shape(0)[0] * channel;
+    Values result;
+    result.reserve(elements());
+    for (std::int64_t i = 0; i < batch_; ++i) {
+      const double* begin = inputs_[0].data() + i * image + op.begin * channel;
+      result.insert(result.end(), begin, begin + op.channels * channel);
+    }
+    return result;
+  }
+
   Values operator()(const Pad& op) const {
     const Shape& in = input_shape(0);
     Values result(elements(), op.value);

@@ -31,7 +31,7 @@ class ConstantOutput {
   std::optional<double> operator()(const Elementwise& op) const { return reference_element(op, value_); }
   std::optional<double> operator()(const Pool& op) const { return kept_if(value_ == 0 || keeps_constants(op)); }
   std::optional<double> operator()(const Pad& op) const { return kept_if(op.pad == Padding{} || value_ == op.value); }
-  template <OneOf<GlobalAveragePool, Concat, Reshape, Transpose, Identity, Convert> Kind>
+  template <OneOf<GlobalAveragePool, Concat, ChannelView, Reshape, Transpose, Identity, Convert> Kind>
   std::optional<double> operator()(const Kind&) const {
     return value_;
   }
@@ -289,6 +289,10 @@ class ChannelRemover {
       } else if (auto* affine = std::get_if<ChannelAffine>(&op.kind)) {
         affine->scale = picked(affine->scale, kept(op.output));
         affine->shift = picked(affine->shift, kept(op.output));
+      } else if (auto* view = std::get_if<ChannelView>(&op.kind)) {
+        const std::vector<int>& whole = kept(op.inputs[0]);
+        view->begin = static_cast<int>(std::ranges::lower_bound(whole, view->begin) - whole.begin());
+        view->channels = static_cast<int>(kept(op.output).size());
       } else if (auto* reshape = std::get_if<Reshape>(&op.kind)) {
         reshape->shape[0] = static_cast<std::int64_t>(kept(op.output).size());
       }

@@ -23,6 +23,7 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       {"fuse_epilogues", fuse_epilogues},
       {"remove_dead_channels", remove_dead_channels},
       {"fuse_pools", [&](Network graph) { return fuse_pools(std::move(graph), choices.stays_apart); }},
+      {"merge_siblings", [&](Network graph) { return merge_siblings(std::move(graph), choices.together); }},
   };
   bool changed = true;
   for (bool first = true; changed; first = false) {

@@ -50,13 +50,16 @@ Network graph_of(const Program& program, Network network) {
   const auto has_step = [&](const std::string& op, const ConvLayer&, const Pool&) {
     return steps.contains(op);  // a pool that has one was compiled so
   };
+  const auto is_step = [&](const ConvLayer& merged, const std::vector<const ConvLayer*>&) {
+    return steps.contains(merged.name);
+  };
   const auto formats = [&](const Operator& op, const ConvLayer&) {
     const auto found = steps.find(op.name);
     if (found == steps.end()) return ConvolutionFormats{};
     const Step& step = *found->second;
     return ConvolutionFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
   };
-  return assign_formats(prepare_graph(std::move(network), std::nullopt, {has_step}), formats).network;
+  return assign_formats(prepare_graph(std::move(network), std::nullopt, {has_step, is_step}), formats).network;
 }
 
 // Runs `work`; a fault of verification becomes the text.

@@ -26,7 +26,8 @@ OnnxModel branched_model(float scale) {
   model.add_node("Relu", {"conv1_out"}, "relu1");
   add_conv(model, "conv2", "relu1", 4, 8, 1);
   add_conv(model, "conv3", "relu1", 4, 8, 3, scale);
-  model.add_node("Concat", {"conv2_out", "conv3_out"}, "both").set("axis", 1);
+  model.add_node("Relu", {"conv3_out"}, "relu3");
+  model.add_node("Concat", {"conv2_out", "relu3"}, "both").set("axis", 1);
   model.add_node("MaxPool", {"both"}, "pooled")
       .set("kernel_shape", std::vector<std::int64_t>{2, 2})
       .set("strides", std::vector<std::int64_t>{2, 2})
@@ -48,6 +49,44 @@ OnnxModel chain_model(float scale) {
   model.add_node("Relu", {"conv2_out"}, "relu2");
   add_conv(model, "conv3", "relu2", 4, 8, 1);
   model.add_node("Relu", {"conv3_out"}, "y");
+  return model;
+}
+
+namespace {
+
+// A convolution with a relu; returns the name of its output.
+std::string add_relu(OnnxModel& model, const std::string& name, const std::string& input, int out, int in, int size) {
+  add_conv(model, name, input, out, in, size);
+  model.add_node("Relu", {name + "_out"}, name + "_relu");
+  return name + "_relu";
+}
+
+}  // namespace
+
+OnnxModel inception_model() {
+  OnnxModel model = OnnxModel::of_image({3, 12, 12});
+  const std::string x = add_relu(model, "conv1", "x", 8, 3, 3);
+  const std::string one = add_relu(model, "m.1x1", x, 6, 8, 1);
+  const std::string three = add_relu(model, "m.3x3", add_relu(model, "m.reduce3", x, 4, 8, 1), 5, 4, 3);
+  const std::string five = add_relu(model, "m.5x5", add_relu(model, "m.reduce5", x, 2, 8, 1), 3, 2, 5);
+  model.add_node("MaxPool", {x}, "pooled")
+      .set("kernel_shape", std::vector<std::int64_t>{3, 3})
+      .set("pads", std::vector<std::int64_t>{1, 1, 1, 1})
+      .node.set_name("pool");
+  const std::string projected = add_relu(model, "m.proj", "pooled", 4, 8, 1);
+  model.add_node("Concat", {one, three, five, projected}, "all").set("axis", 1);
+  add_relu(model, "last", "all", 4, 18, 1);
+  model.add_node("Identity", {"last_relu"}, "y");
+  return model;
+}
+
+OnnxModel fire_model() {
+  OnnxModel model = OnnxModel::of_image({3, 12, 12});
+  const std::string x = add_relu(model, "squeeze", "x", 4, 3, 1);
+  const std::string one = add_relu(model, "expand1x1", x, 8, 4, 1), three = add_relu(model, "expand3x3", x, 8, 4, 3);
+  model.add_node("Concat", {one, three}, "all").set("axis", 1);
+  add_relu(model, "last", "all", 4, 16, 1);
+  model.add_node("Identity", {"last_relu"}, "y");
   return model;
 }
 

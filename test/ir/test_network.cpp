@@ -275,6 +275,12 @@ TEST_CASE("network: rules of LRN and padding") {
 TEST_CASE("network: rules of shapes") {
   CHECK(shape_of(Concat{0}, {{2, 5, 6}, {3, 5, 6}}) == std::vector<std::int64_t>{5, 5, 6});
   CHECK(shape_of(Concat{2}, {{2, 5, 6}, {2, 5, 1}}) == std::vector<std::int64_t>{2, 5, 7});
+  CHECK(shape_of(ChannelView{1, 2}, {{3, 5, 6}}) == std::vector<std::int64_t>{2, 5, 6});
+  CHECK(shape_of(ChannelView{2, 1}, {{3}}) == std::vector<std::int64_t>{1});
+  for (const ChannelView& view :
+       {ChannelView{-1, 2}, ChannelView{0, 0}, ChannelView{2, 2}, ChannelView{1, std::numeric_limits<int>::max()}}) {
+    expect(faults_of(view, {{3, 5, 6}}), "its input 3x5x6 has 3");
+  }
   expect(faults_of(Concat{3}, {{2, 5, 6}}), "axis is 3, allowed is 0 to 2");
   expect(faults_of(Concat{0}, {}), "it has 0 inputs, allowed are 1 to 4096 (kMaxOperatorInputs)");
   expect(faults_of(Concat{0}, {{2, 5, 6}, {2, 5, 7}}),
@@ -328,21 +334,12 @@ TEST_CASE("network: names from files are printed harmlessly, and damaged graphs 
 }
 
 TEST_CASE("network: every kind of operator has its own name") {
-  std::vector<std::string_view> names = {kind_name(Convolution{}),
-                                         kind_name(Linear{}),
-                                         kind_name(ChannelAffine{}),
-                                         kind_name(Elementwise{}),
-                                         kind_name(Combine{}),
-                                         kind_name(Pool{}),
-                                         kind_name(GlobalAveragePool{}),
-                                         kind_name(Lrn{}),
-                                         kind_name(Softmax{}),
-                                         kind_name(Concat{}),
-                                         kind_name(Pad{}),
-                                         kind_name(Reshape{}),
-                                         kind_name(Transpose{}),
-                                         kind_name(Identity{})};
+  std::vector<std::string_view> names = {
+      kind_name(Convolution{}), kind_name(Linear{}),    kind_name(ChannelAffine{}),     kind_name(Elementwise{}),
+      kind_name(Combine{}),     kind_name(Pool{}),      kind_name(GlobalAveragePool{}), kind_name(Lrn{}),
+      kind_name(Softmax{}),     kind_name(Concat{}),    kind_name(ChannelView{}),       kind_name(Pad{}),
+      kind_name(Reshape{}),     kind_name(Transpose{}), kind_name(Identity{})};
   CHECK(names == std::vector<std::string_view>{"convolution", "linear", "channel_affine", "elementwise", "combine",
-                                               "pool", "global_average_pool", "lrn", "softmax", "concat", "pad",
-                                               "reshape", "transpose", "identity"});
+                                               "pool", "global_average_pool", "lrn", "softmax", "concat",
+                                               "channel_view", "pad", "reshape", "transpose", "identity"});
 }

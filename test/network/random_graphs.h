@@ -229,6 +229,11 @@ class RandomGraph {
     add(burin::Concat{0}, inputs);
   }
 
+  void view(int x) {
+    const int channels = static_cast<int>(shape(x)[0]), begin = random_.integer(0, channels - 1);
+    add(burin::ChannelView{begin, random_.integer(1, channels - begin)}, {x});
+  }
+
   void reshape(int x) {
     const Shape s = shape(x);
     switch (random_.integer(0, 3)) {
@@ -249,7 +254,9 @@ class RandomGraph {
   }
 
   void rare(int x) {
-    switch (random_.integer(0, 3)) {
+    switch (random_.integer(0, 4)) {
+      case 4:
+        return view(x);
       case 0:
         return void(add(burin::Lrn{random_.integer(1, 5), 0.1F, 0.75F, 1}, {x}));
       case 1:

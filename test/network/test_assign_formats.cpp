@@ -217,6 +217,32 @@ TEST_CASE("assign_formats: transposes that move channels are plain where channel
   }
 }
 
+TEST_CASE("assign_formats: views of whole octets of channels move nothing, others are taken of a plain tensor") {
+  for (const auto& [begin, channels, plain] :
+       {std::tuple{8, 8, false}, {16, 4, false}, {4, 8, true}, {8, 4, true}, {0, 20, false}}) {
+    INFO(channels << " channels from " << begin << " on");
+    GraphBuilder graph;
+    const int whole = graph.convolution(same_size("whole", 2, 20), {graph.input({2, 4, 4})});
+    const int view = graph.add("view", ChannelView{begin, channels}, {whole});
+    const Network network = graph.finish({graph.convolution(same_size("out", channels, 1), {view})});
+    const auto [formatted, conversions] = in_halves(network, kEights);
+    CHECK(verify(formatted) == std::vector<std::string>{});
+    CHECK(conversions == (plain ? 4 : 2));
+    const Program plan = plan_network(formatted, "assigned", 9);
+    CHECK(verify(plan) == std::vector<std::string>{});
+    CHECK(std::ranges::none_of(plan.steps, &Step::is_copy));
+    // In halves of two images any channels will do.
+    CHECK(in_halves(network).changes == 2);
+    if (plain) continue;
+    // Of 4 x 4 elements of 16 bytes; what fills up the last octet belongs to the view that it is in.
+    const auto step = std::ranges::find(plan.steps, "out", &Step::name);
+    REQUIRE(step != plan.steps.end());
+    CHECK(step->reads[0].offset == begin * 16 * 16);
+    CHECK(step->reads[0].run_bytes == (channels + 7) / 8 * 8 * 16 * 16);
+    CHECK(step->reads[0].image_stride == 24 * 16 * 16);
+  }
+}
+
 TEST_CASE("network formats: a concat in n8c8hw has parts of whole octets of channels") {
   GraphBuilder graph;
   const int a = graph.input({8, 4, 4}), b = graph.input({4, 4, 4});

@@ -59,6 +59,21 @@ TEST_CASE("remove_dead_channels: through pools, padding and concat") {
   CHECK(result.layers[2].shape.in_channels == 3);
 }
 
+TEST_CASE("remove_dead_channels: through views, and what no view shows") {
+  GraphBuilder graph;
+  const int y = graph.convolution(conv("a", 1, 6, {}, {2}), {graph.input({1, 4, 4})});
+  const int low = graph.add("low", ChannelView{0, 2}, {y}), high = graph.add("high", ChannelView{2, 3}, {y});
+  const Network network = graph.finish({graph.convolution(conv("b", 2, 1), {low}),  //
+                                        graph.convolution(conv("c", 3, 1), {high})});
+  // Channel 2 is zero, channel 5 has no reader.
+  const Network result = after(remove_dead_channels, network, 3);
+  CHECK(result.layers[0].shape.out_channels == 4);
+  const auto& view = std::get<ChannelView>(result.operators[2].kind);
+  CHECK(view.begin == 2);
+  CHECK(view.channels == 2);
+  CHECK(result.layers[2].shape.in_channels == 2);
+}
+
 TEST_CASE("remove_dead_channels: what nobody reads goes, back to the first layer") {
   GraphBuilder graph;
   int y = graph.convolution(conv("a", 1, 3), {graph.input({1, 4, 4})});

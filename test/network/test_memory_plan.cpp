@@ -170,6 +170,46 @@ TEST_CASE("memory_plan: a concat copies what it cannot have written in place") {
   }
 }
 
+TEST_CASE("memory_plan: views are no steps, of views and of reshapes, too") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 4), {x});
+  const int high = graph.add("high", ChannelView{1, 3}, {a}), highest = graph.add("highest", ChannelView{1, 2}, {high});
+  const int flat = graph.add("flat", Reshape{{32}}, {highest});
+  const int b = graph.add("b", kRelu, {flat}),
+            c = graph.convolution(conv("c", 2, 1), {graph.add("x", ChannelView{0, 2}, {a})});
+  const Program plan = checked_plan(graph.finish({b, c}), 3);
+  CHECK(names(plan) == "a b c");
+  CHECK(plan.steps[1].reads[0] == Place{plan.steps[0].writes.buffer, 128, 256, 128, 1, 0});
+  CHECK(plan.steps[2].reads[0] == Place{plan.steps[0].writes.buffer, 0, 256, 128, 1, 0});
+}
+
+TEST_CASE("memory_plan: a view is copied where it is an output or a part of a concat") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(conv("a", 2, 4), {x});
+  const int low = graph.add("low", ChannelView{0, 3}, {a});
+  SECTION("an output of the network") { CHECK(names(checked_plan(graph.finish({low}), 3)) == "a copy"); }
+  SECTION("of the input") {
+    CHECK(names(checked_plan(graph.finish({graph.add("of", ChannelView{1, 1}, {x}), a}), 3)) == "a copy");
+  }
+  SECTION("of an output") { CHECK(names(checked_plan(graph.finish({low, a}), 3)) == "a copy"); }
+  SECTION("reshaped") {
+    CHECK(names(checked_plan(graph.finish({graph.add("flat", Reshape{{48}}, {low})}), 3)) == "a copy");
+  }
+  SECTION("in a concat") {
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {low, x})});
+    CHECK(names(checked_plan(graph.finish({out}), 3)) == "a copy copy out");
+  }
+  SECTION("what it is of lies in a concat") {
+    const int b = graph.add("b", kRelu, {low});
+    const int out = graph.add("out", kRelu, {graph.add("concat", Concat{0}, {b, a})});
+    const Program plan = checked_plan(graph.finish({out}), 3);
+    CHECK(names(plan) == "a b out");
+    CHECK(plan.steps[1].reads[0] == Place{plan.steps[0].writes.buffer, 3 * 64, 7 * 64, 3 * 64, 1, 0});
+  }
+}
+
 TEST_CASE("memory_plan: a convolution reads a part of what others write") {
   GraphBuilder graph;
   const int x = graph.input({2, 4, 4});

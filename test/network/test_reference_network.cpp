@@ -180,6 +180,11 @@ TEST_CASE("reference_network: concat along channels and along columns") {
   CHECK(run(Concat{2}, {c, d, c}) == Values{7, 3, 4, 7, 8, 5, 6, 8});
 }
 
+TEST_CASE("reference_network: views of channels") {
+  const Input x = {{3, 1, 2}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}};
+  CHECK(run(ChannelView{1, 2}, {x}, 2) == Values{3, 4, 5, 6, 13, 14, 15, 16});
+}
+
 TEST_CASE("reference_network: padding with a value") {
   CHECK(run(Pad{{1, 0, 0, 2}, 5}, {{{2, 1, 1}, {1, 2}}}) == Values{5, 5, 5, 1, 5, 5, 5, 5, 5, 2, 5, 5});
 }

@@ -18,14 +18,16 @@ struct NamedPass {
   const char* name;
   Rewritten (*run)(Network);
 };
-constexpr NamedPass kPasses[] = {{"drop_unread", drop_unread},
-                                 {"drop_identities", drop_identities},
-                                 {"nest_concats", nest_concats},
-                                 {"fold_pad", fold_pad},
-                                 {"fold_affine", fold_affine},
-                                 {"fuse_epilogues", fuse_epilogues},
-                                 {"remove_dead_channels", remove_dead_channels},
-                                 {"fuse_pools", [](Network network) { return fuse_pools(std::move(network), {}); }}};
+constexpr NamedPass kPasses[] = {
+    {"drop_unread", drop_unread},
+    {"drop_identities", drop_identities},
+    {"nest_concats", nest_concats},
+    {"fold_pad", fold_pad},
+    {"fold_affine", fold_affine},
+    {"fuse_epilogues", fuse_epilogues},
+    {"remove_dead_channels", remove_dead_channels},
+    {"fuse_pools", [](Network network) { return fuse_pools(std::move(network), {}); }},
+    {"merge_siblings", [](Network network) { return merge_siblings(std::move(network), {}); }}};
 
 }  // namespace
 
@@ -75,7 +77,10 @@ TEST_CASE("simplify: all together, and a second time nothing is left to do") {
     const Network network = random_graph(seed);
     const Network simple = simplify(network);
     check_same(network, simple);
-    CHECK(simple.operators.size() <= network.operators.size());
+    // Views are no work: where convolutions became one, each that was has one.
+    const auto is_view = [](const Operator& op) { return std::holds_alternative<ChannelView>(op.kind); };
+    const auto views = static_cast<std::size_t>(std::ranges::count_if(simple.operators, is_view));
+    CHECK(simple.operators.size() - views <= network.operators.size());
     fewer += simple.operators.size() < network.operators.size() ? 1 : 0;
     std::size_t passes = 0;
     const Network again = simplify(simple, [&](const std::string& pass, const Network&, int changes) {
@@ -132,5 +137,6 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
   CHECK(result.operators[2].name == "conv2");  // the other may run beside conv1
   CHECK(result.operators[2].inputs.size() == 2);
   CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "nest_concats 0", "fold_pad 0",
-                                        "fold_affine 3", "fuse_epilogues 3", "remove_dead_channels 0", "fuse_pools 0"});
+                                        "fold_affine 3", "fuse_epilogues 3", "remove_dead_channels 0", "fuse_pools 0",
+                                        "merge_siblings 0"});
 }
