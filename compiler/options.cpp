@@ -64,10 +64,11 @@ void check_names(const std::string& option, const Network& network, const LayerC
 void check_kinds(const Network& network, const CompileOptions& options) {
   const KernelKinds& kinds = options.kernels;
   if (!none_is_baked(network, kinds)) return;
-  // Of the others three kinds know halves.
+  // Of the others these know halves.
   const auto knows_halves = [&](const ConvLayer& layer) {
     const std::string& kind = kinds.of(layer.name);
-    return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_warpgroup" || kind == "conv_depthwise";
+    return kind == "conv_gathered" || kind == "conv_gathered_rows" || kind == "conv_warpgroup" ||
+           kind == "conv_depthwise";
   };
   const auto refuse = [](const std::string& option) {
     fail(ErrorKind::usage, "{} is for baked code alone, and --kernels asks for other kernels of all convolutions",
@@ -77,8 +78,8 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   const auto half = std::ranges::find_if(network.layers, in_halves);
   if (half != network.layers.end() && !std::ranges::any_of(network.layers, knows_halves)) {
     fail(ErrorKind::usage,
-         "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered and depthwise "
-         "ones do",
+         "--precision {}: none of the kernels that --kernels asks for computes in it; baked, gathered, "
+         "warpgroup and depthwise ones do",
          to_string(options.precisions.of(half->name)));
   }
   if (options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw4) refuse("--layout nchw4");

@@ -50,7 +50,7 @@ Rewritten fuse_epilogues(Network network);
 // biases of the convolutions and linear layers that read it (where their padding is none, or the channel is zero), and
 // a channel that nobody reads is removed, with its weights, through everything that works channel by channel. Sides of
 // a Combine lose a channel together or not at all; a group of a grouped convolution goes as a whole; of every tensor
-// at least one channel stays.
+// at least one channel stays, and of a part of a concat that had a multiple of eight channels such a number.
 Rewritten remove_dead_channels(Network network);
 
 // A pool goes into the convolution that makes its input, a mean over images too. A pool of convolutions side by side (a

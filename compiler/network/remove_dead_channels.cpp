@@ -7,6 +7,7 @@
 #include "compiler/network/reference_network.h"
 #include "compiler/network/weighted.h"
 #include "compiler/reference.h"
+#include "ir/tensor_layout.h"
 
 namespace burin {
 namespace {
@@ -173,6 +174,7 @@ class ChannelClasses {
     for (std::size_t node = 0; node < parents_.size(); ++node) members_[root(node)].push_back(node);
     needed_.resize(parents_.size());
     find_needed();
+    fill_parts();
   }
 
   // The channels of a tensor that stay, in order.
@@ -223,6 +225,23 @@ class ChannelClasses {
       if (any) continue;
       need(first(tensor));
       spread();
+    }
+  }
+
+  // A part of a concat that had a multiple of eight channels keeps one: it can then be a slice of a tensor in which
+  // eight channels lie side by side.
+  void fill_parts() {
+    const auto together = static_cast<std::size_t>(channels_together(TensorLayout::n8c8hw));
+    for (const Operator& op : network_.operators) {
+      const auto* concat = std::get_if<Concat>(&op.kind);
+      if (concat == nullptr || concat->axis != 0) continue;
+      for (const int part : op.inputs) {
+        if ((first(part + 1) - first(part)) % together != 0) continue;
+        for (std::size_t node = first(part); kept(part).size() % together != 0; ++node) {
+          need(node);
+          spread();
+        }
+      }
     }
   }
 

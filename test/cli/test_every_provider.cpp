@@ -47,7 +47,7 @@ static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 // so that formats are converted.
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
-    "conv_gathered=gathered,conv_gathered_rows=gathered_rows";
+    "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup";
 
 const Strings& all_providers() {
   static const Strings names = [] {
@@ -62,12 +62,13 @@ const Strings kWithoutGpu = {"CUDA_VISIBLE_DEVICES="};
 const Strings kWithoutAssembler = {"CUDA_VISIBLE_DEVICES=", "BURIN_ASSEMBLER=none"};
 
 bool computes_in_halves(const std::string& provider) {
-  return provider == burin::kBakedProvider || provider == "conv_depthwise" || provider == "conv_gathered";
+  return provider == burin::kBakedProvider || provider == "conv_depthwise" || provider == "conv_gathered" ||
+         provider == "conv_warpgroup";
 }
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> six convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
+// x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
 // dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> sparse fully connected
 // layer -> z (256).
 OnnxModel model_of_every_provider() {
@@ -94,6 +95,7 @@ OnnxModel model_of_every_provider() {
   conv("conv_streamed", 3, 1, sparse_weights(kChannels * kChannels * 9, 4));
   conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   conv("conv_gathered_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 6));
+  conv("conv_warpgroup", 3, 1, sparse_weights(kChannels * kChannels * 9, 7));
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
   node("Pad", {last, "pads", "value"}, "copy");

@@ -59,6 +59,21 @@ TEST_CASE("remove_dead_channels: through pools, padding and concat") {
   CHECK(result.layers[2].shape.in_channels == 3);
 }
 
+TEST_CASE("remove_dead_channels: parts of a concat keep multiples of eight channels where they had such") {
+  GraphBuilder graph;
+  const int x = graph.input({1, 4, 4});
+  const int a = graph.convolution(conv("a", 1, 16, {}, {0, 1, 2, 3, 4, 9}), {x});
+  const int b = graph.convolution(conv("b", 1, 16, {}, {1, 2, 3, 4, 5, 6, 7, 8, 9}), {x});
+  const int c = graph.convolution(conv("c", 1, 9, {}, {2}), {x});
+  const int joined = graph.add("concat", Concat{0}, {a, b, c});
+  const Network result = remove_dead_channels(graph.finish({graph.convolution(conv("d", 41, 2), {joined})})).network;
+  REQUIRE(verify(result).empty());
+  CHECK(result.layers[0].shape.out_channels == 16);
+  CHECK(result.layers[1].shape.out_channels == 8);
+  CHECK(result.layers[2].shape.out_channels == 8);
+  CHECK(result.layers[3].shape.in_channels == 32);
+}
+
 TEST_CASE("remove_dead_channels: through views, and what no view shows") {
   GraphBuilder graph;
   const int y = graph.convolution(conv("a", 1, 6, {}, {2}), {graph.input({1, 4, 4})});

@@ -66,3 +66,33 @@ TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
   }
   CHECK(checked > 15);
 }
+
+// The assembler says in its log alone that it lets each product wait for the one before: then a kernel takes twice as
+// long.
+TEST_CASE("assembled templates: products of warpgroups do not wait for each other") {
+  const auto ptxas = open_ptxas();
+  if (!ptxas) BURIN_SKIP("no ptxas");
+  int checked = 0;
+  for (const bool residual : {false, true}) {
+    for (const int filter : {1, 3}) {
+      OperatorCase sample = convolution_case("warpgroup", 256, 256, 14, filter, 1, filter / 2, 0.1, residual, 1);
+      sample.from = sample.to = {ElementType::f16, TensorLayout::n8c8hw};
+      const Network network = network_of(sample);
+      ProviderCheck options;
+      options.tuned_batch = 32;
+      const Task task = task_of(network, network.operators.back(), options);
+      for (const Candidate& candidate : find_provider("conv_warpgroup")->propose(task, {.count = 6})) {
+        const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+        INFO(candidate.plan);
+        const SpecialisedModule module = recipe.specialise(recipe.symbol);
+        const std::string arch = code_arch(module, "sm_90");
+        CHECK(arch == "sm_90a");
+        const AssemblerOutput output = ptxas->assemble(emit_ptx(module, "sm_90"), arch);
+        CHECK(output.log.find("serialized") == std::string::npos);
+        check_report(output, recipe.symbol);
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked == 24);
+}

@@ -74,7 +74,7 @@ ConvLayer warpgroup_layer(int in, int out, int size, int filter, int groups, dou
 }
 
 bool is_expected(const ConvShape& shape) {
-  if (shape.epilogue.pool || std::min(shape.channels_per_group(), shape.outputs_per_group()) < 16) return false;
+  if (shape.epilogue.pool) return false;
   return shape.groups == 1 || (shape.channels_per_group() % 8 == 0 && shape.outputs_per_group() % 8 == 0);
 }
 

@@ -44,13 +44,12 @@ class ConvWarpgroupProvider : public TemplateProvider {
   // Its instructions are those of one architecture, so no other may be asked for.
   bool can(const Task& task) const override {
     if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
-    constexpr int kOnlyCompute = 90, kLeastChannels = 16;
+    constexpr int kOnlyCompute = 90;
     const ConvShape& shape = task.layer->shape;
     const bool is_whole = shape.groups == 1 || (shape.channels_per_group() % kOctetChannels == 0 &&
                                                 shape.outputs_per_group() % kOctetChannels == 0);
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
            task.writes.layout == TensorLayout::n8c8hw && has_one_format(task) && is_whole &&
-           shape.channels_per_group() >= kLeastChannels && shape.outputs_per_group() >= kLeastChannels &&
            half_can_hold(task.writes.element, *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {

@@ -58,7 +58,9 @@ class PoolProvider : public PlainProvider {
     const Pool& op = *task.get<Pool>();
     const int rows = plan.integers.at("thread_rows");
     const double rows_read = static_cast<double>((rows - 1) * op.stride_h + op.kernel_h) / rows;
-    const double outputs = static_cast<double>(values_of(task.output)) * task.batch;
+    // A word of two halves is one load.
+    const double outputs =
+        static_cast<double>(values_of(task.output)) * task.batch / elements_per_word(task.writes.element);
     const double loads = outputs * rows_read * op.kernel_w * (op.kind == PoolKind::average ? kMeanLoads : 1);
     LaunchWork work = PlainProvider::work_of(task, plan);
     work.busy_us = clocks_us(loads / (kLoadsPerClock * arch_of(task).multiprocessors), arch_of(task));
