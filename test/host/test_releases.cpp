@@ -1,0 +1,167 @@
+// Gates that warps release, and the products of warpgroups: what the executor knows of their order. What kernels make
+// of both is in test/providers/test_conv_warpgroup.cpp.
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "compiler/host/group_products.h"
+#include "compiler/host/shared_memory.h"
+#include "test/catch.h"
+
+using namespace burin;
+using burin_test::Contains;
+
+namespace {
+
+// Two warps: the first one reads what the second one copies.
+constexpr int kTwoWarps = 64, kReader = 0, kCopier = 32, kFilledPlace = 128;
+constexpr std::uint32_t kFilled = 0, kEmpty = 4;
+
+class Buffer {
+ public:
+  Buffer() : memory_(512, kTwoWarps) {
+    memory_.begin_block();
+    no_fault(memory_.gate_init(kFilled, kReader));
+    no_fault(memory_.gate_init(kEmpty, kReader, 1));
+    memory_.begin_interval();
+  }
+
+  std::optional<std::string> copy() {
+    if (auto fault = memory_.gate_expect(kFilled, 16, kCopier)) return fault;
+    return memory_.bulk_copy(kFilledPlace, values_, kFilled, kCopier);
+  }
+  std::optional<std::string> wait(std::uint32_t gate, std::uint32_t phase, int thread) {
+    bool open = false;
+    auto fault = memory_.gate_wait(gate, phase, thread, open);
+    if (!fault && !open) return "the gate is closed";
+    return fault;
+  }
+  std::optional<std::string> read(int thread = kReader) {
+    float value = 0;
+    return memory_.load(kFilledPlace, thread, value);
+  }
+  std::optional<std::string> release(int thread = kReader) { return memory_.gate_release(kEmpty, thread, true); }
+
+  static void no_fault(const std::optional<std::string>& fault) {
+    INFO(fault.value_or(""));
+    CHECK_FALSE(fault);
+  }
+  static void has_fault(const std::optional<std::string>& fault, const std::string& part) {
+    REQUIRE(fault);
+    CHECK_THAT(*fault, Contains(part));
+  }
+
+ private:
+  SharedMemory memory_;
+  std::vector<float> values_ = {1, 2, 3, 4};
+};
+
+const auto no_fault = Buffer::no_fault;
+const auto has_fault = Buffer::has_fault;
+
+// A buffer that was filled, waited for, read and released.
+Buffer released() {
+  Buffer buffer;
+  no_fault(buffer.copy());
+  no_fault(buffer.wait(kFilled, 0, kReader));
+  no_fault(buffer.read());
+  no_fault(buffer.release());
+  return buffer;
+}
+
+GroupOperands operands() { return {.a = 0, .b = 2048, .next_rows = 128, .next_octet = 128, .octets = 2}; }
+constexpr std::uint32_t kSums = 8;
+
+}  // namespace
+
+TEST_CASE("releases: what was released and waited for may be copied over") {
+  Buffer buffer = released();
+  no_fault(buffer.wait(kEmpty, 0, kCopier));
+  no_fault(buffer.copy());
+  no_fault(buffer.wait(kFilled, 1, kReader));
+  no_fault(buffer.read());
+}
+
+TEST_CASE("releases: a release that nobody has waited for orders nothing") {
+  Buffer buffer = released();
+  has_fault(buffer.copy(), "gate 0");
+}
+
+TEST_CASE("releases: what is read after the release is not released") {
+  Buffer buffer = released();
+  no_fault(buffer.read());
+  no_fault(buffer.wait(kEmpty, 0, kCopier));
+  has_fault(buffer.copy(), "nor a gate that was released since then");
+}
+
+TEST_CASE("releases: a warp that has released nothing may still read") {
+  Buffer buffer = released();
+  no_fault(buffer.wait(kEmpty, 0, kCopier));
+  no_fault(buffer.wait(kFilled, 0, kCopier));
+  no_fault(buffer.read(kCopier));
+  has_fault(buffer.copy(), "gate 0");
+}
+
+TEST_CASE("releases: a gate counts its warps") {
+  Buffer buffer = released();
+  has_fault(buffer.release(), "when the 1 warps that open it have done so");
+  Buffer closed;
+  has_fault(closed.wait(kEmpty, 0, kCopier), "the gate is closed");
+}
+
+TEST_CASE("releases: gates of bytes are not released, nor are bytes announced at others") {
+  SharedMemory memory(512, kTwoWarps);
+  memory.begin_block();
+  no_fault(memory.gate_init(0, 0));
+  no_fault(memory.gate_init(1, 0, 2));
+  memory.begin_interval();
+  has_fault(memory.gate_release(0, 0, true), "which bytes open");
+  has_fault(memory.gate_expect(1, 16, 0), "which warps release");
+}
+
+TEST_CASE("group products: sums are there when they have been waited for, and not before") {
+  GroupProducts products;
+  float sums[kSums] = {};
+  sums[3] = 5;
+  std::span<double> values;
+  products.begin();
+  no_fault(products.add(sums, operands(), values));
+  REQUIRE(values.size() == kSums);
+  CHECK(values[3] == 5);
+  values[3] += 2;
+  products.commit();
+  CHECK(std::isnan(sums[3]));
+  std::vector<GroupOperands> ended;
+  no_fault(products.wait(sums, 2, 1, ended));
+  CHECK(ended.empty());
+  CHECK(std::isnan(sums[3]));
+  no_fault(products.wait(sums, 2, 0, ended));
+  CHECK(ended.size() == 1);
+  CHECK(sums[3] == 7);
+  CHECK_FALSE(products.end_thread());
+}
+
+TEST_CASE("group products: misuse") {
+  float sums[kSums] = {}, others[kSums] = {};
+  std::span<double> values;
+  GroupProducts products;
+  has_fault(products.add(sums, operands(), values), "without having begun");
+  products.begin();
+  GroupOperands odd = operands();
+  odd.b += 4;
+  has_fault(products.add(sums, odd, values), "must be a multiple of 16");
+  GroupOperands none = operands();
+  none.octets = 33;
+  has_fault(products.add(sums, none, values), "it can be 1 to 32");
+  no_fault(products.add(sums, operands(), values));
+  has_fault(products.add(others, operands(), values), "into other sums");
+  std::vector<GroupOperands> ended;
+  has_fault(products.wait(others, 2, 0, ended), "waits for other sums");
+  has_fault(products.end_thread(), "under way");
+  // Products that were not committed are not waited for.
+  no_fault(products.wait(sums, 2, 0, ended));
+  CHECK(ended.empty());
+  has_fault(products.end_thread(), "under way");
+}
