@@ -14,6 +14,7 @@
 
 #include "compiler/host/block.h"
 #include "ir/element_type.h"
+#include "ir/factor_type.h"
 
 namespace burin {
 namespace {
@@ -257,7 +258,8 @@ u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, 
 
 // ---- tensor cores
 using u32x4 = std::uint32_t __attribute__((vector_size(16)));
-enum : u32 { kMeetForRows, kMeetForF16, kMeetForBf16, kMeetForSparse };  // of sparse ones: the type, and the pair
+// What a warp meets for: rows; products of a type of factors; sparse ones of a type, and of a pair of lanes.
+constexpr u32 kMeetForRows = 0, kMeetForDense = 1, kMeetForSparse = kMeetForDense + names_of(FactorType{}).names.size();
 
 u32x4 shared_load_rows(u32 base, u32 offset) noexcept {
   constexpr u32 kRows = 8;
@@ -276,23 +278,40 @@ u32x4 shared_load_rows(u32 base, u32 offset) noexcept {
   return words;
 }
 
-float half_of(ElementType type, u32 word, u32 number) {
-  return from_half(type, number == 0 ? low_of(word) : high_of(word));
+u32 to_tf32(float value) noexcept { return std::bit_cast<u32>(rounded(FactorType::tf32, value)); }
+
+// One of the values of a word that is multiplied.
+template <FactorType kType>
+float factor_of(u32 word, u32 number) {
+  if constexpr (kType == FactorType::tf32) {
+    constexpr u32 kDropped = 0x1FFF;
+    const auto value = std::bit_cast<float>(word);
+    if ((word & kDropped) != 0 && !std::isnan(value)) {
+      Block::current().fail_thread(fmt::format("{} is multiplied in TF32, which it was not rounded to", value));
+    }
+    return value;
+  } else {
+    return from_half(kType == FactorType::f16 ? ElementType::f16 : ElementType::bf16,
+                     number == 0 ? low_of(word) : high_of(word));
+  }
 }
+template <FactorType kType>
+constexpr u32 kWordValues = kWordBytes / static_cast<u32>(bytes_of(kType));
 
 // The rows of the caller's sums times its two columns: value(row, k), if one is stored there, and the words of b, of
 // which a lane has `b_words` from `first_b` on.
-template <typename Value>
-f32x4 add_products(ElementType type, const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums, Value value) {
+template <FactorType kType, typename Value>
+f32x4 add_products(const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums, Value value) {
+  constexpr u32 kValues = kWordValues<kType>, kRows = 4 * kValues;  // of a word, and of a word of four lanes
   const u32 g = warp.lane / 4, t = warp.lane % 4;
   f32x4 result{};
   for (u32 i = 0; i < kQuad; ++i) {
     const u32 row = g + i / 2 * 8, column = 2 * t + i % 2;
     double sum = static_cast<double>(sums[i]);
-    for (u32 k = 0; k < b_words * 8; ++k) {
+    for (u32 k = 0; k < b_words * kRows; ++k) {
       const std::optional<float> a = value(row, k);
       if (!a) continue;
-      const float b = half_of(type, warp[column * 4 + k % 8 / 2][first_b + k / 8], k % 2);
+      const float b = factor_of<kType>(warp[column * 4 + k % kRows / kValues][first_b + k / kRows], k % kValues);
       sum += static_cast<double>(*a) * static_cast<double>(b);
     }
     result[i] = static_cast<float>(sum);
@@ -300,40 +319,48 @@ f32x4 add_products(ElementType type, const Block::Warp& warp, u32 first_b, u32 b
   return result;
 }
 
-template <ElementType kType>
+template <FactorType kType>
 f32x4 multiply(u32x4 a, u32 b0, u32 b1, f32x4 sums) noexcept {
-  const Block::Warp warp = Block::current().meet_warp(kType == ElementType::f16 ? kMeetForF16 : kMeetForBf16,
-                                                      {a[0], a[1], a[2], a[3], b0, b1});
-  return add_products(kType, warp, 4, 2, sums, [&](u32 row, u32 k) -> std::optional<float> {
-    return half_of(kType, warp[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
+  constexpr u32 kValues = kWordValues<kType>, kColumns = 4 * kValues;
+  const Block::Warp warp =
+      Block::current().meet_warp(kMeetForDense + static_cast<u32>(kType), {a[0], a[1], a[2], a[3], b0, b1});
+  return add_products<kType>(warp, 4, 2, sums, [&](u32 row, u32 k) -> std::optional<float> {
+    return factor_of<kType>(warp[row % 8 * 4 + k % kColumns / kValues][row / 8 + k / kColumns * 2], k % kValues);
   });
 }
 
-template <ElementType kType>
+// What is stored lies in four halves, two words in TF32: as places say it.
+template <FactorType kType>
 f32x4 multiply_sparse(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) noexcept {
   constexpr u32 kPlaces = 8, kPairs = 2;
+  constexpr u32 kValues = kWordValues<kType>, kColumns = 2 * kValues, kHalves = 4 / kColumns;
   if (pair >= kPairs) Block::current().fail_thread(fmt::format("the places of pair {} of lanes; there are two", pair));
-  const u32 what = kMeetForSparse + (kType == ElementType::f16 ? 0 : kPairs) + pair;
+  const u32 what = kMeetForSparse + static_cast<u32>(kType) * kPairs + pair;
   const Block::Warp warp = Block::current().meet_warp(what, {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3], places});
-  const auto places_of = [&](u32 row, u32 four) {
-    const u32 word = warp[row % 8 * 4 + pair * 2 + four / 4][kPlaces];
-    return (row < 8 ? low_of(word) : high_of(word)) >> (four % 4 * 4) & 15U;
+  const auto places_of = [&](u32 row, u32 number) {
+    const u32 word = warp[row % 8 * 4 + pair * 2 + number / 4][kPlaces];
+    return (row < 8 ? low_of(word) : high_of(word)) >> (number % 4 * 4) & 15U;
   };
   const u32 g = warp.lane / 4;
   for (const u32 row : {g, g + 8}) {
-    for (u32 four = 0; four < 8; ++four) {
-      const u32 pair_of = places_of(row, four);
-      if ((pair_of & 3U) < pair_of >> 2) continue;
+    for (u32 number = 0; number < 8; ++number) {
+      const u32 first = places_of(row, number) & 3U, second = places_of(row, number) >> 2;
+      if (kType == FactorType::tf32 && (first % 2 != 0 || second != first + 1)) {
+        Block::current().fail_thread(
+            fmt::format("row {} of a sparse matrix has the places {} of two columns; 4 and 14 are known in TF32", row,
+                        places_of(row, number)));
+      }
+      if (first < second) continue;
       Block::current().fail_thread(
           fmt::format("row {} of a sparse matrix stores columns {} and {} of four {}; the first must be the smaller",
-                      row, pair_of & 3U, pair_of >> 2, four));
+                      row, first, second, number));
     }
   }
-  return add_products(kType, warp, 4, 4, sums, [&](u32 row, u32 k) -> std::optional<float> {
-    const u32 four = k / 4, pair_of = places_of(row, four);
-    const u32 stored = warp[row % 8 * 4 + four % 4][row / 8 + four / 4 * 2];
-    if (k % 4 == (pair_of & 3U)) return half_of(kType, stored, 0);
-    if (k % 4 == pair_of >> 2) return half_of(kType, stored, 1);
+  return add_products<kType>(warp, 4, 4, sums, [&](u32 row, u32 k) -> std::optional<float> {
+    const u32 number = k / kColumns, half = k % kColumns * kHalves, stored_at = places_of(row, number);
+    const u32 stored = warp[row % 8 * 4 + number % 4][row / 8 + number / 4 * 2];
+    if (half == (stored_at & 3U)) return factor_of<kType>(stored, 0);
+    if (half == stored_at >> 2) return factor_of<kType>(stored, 1);
     return std::nullopt;
   });
 }
@@ -403,10 +430,13 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_broadcast", address_of(broadcast)},
       {"burin_dev_shuffle_xor", address_of(shuffle_xor)},
       {"burin_dev_shared_load_rows", address_of(shared_load_rows)},
-      {"burin_dev_multiply_f16", address_of(multiply<ElementType::f16>)},
-      {"burin_dev_multiply_bf16", address_of(multiply<ElementType::bf16>)},
-      {"burin_dev_multiply_sparse_f16", address_of(multiply_sparse<ElementType::f16>)},
-      {"burin_dev_multiply_sparse_bf16", address_of(multiply_sparse<ElementType::bf16>)},
+      {"burin_dev_multiply_f16", address_of(multiply<FactorType::f16>)},
+      {"burin_dev_multiply_bf16", address_of(multiply<FactorType::bf16>)},
+      {"burin_dev_multiply_tf32", address_of(multiply<FactorType::tf32>)},
+      {"burin_dev_multiply_sparse_f16", address_of(multiply_sparse<FactorType::f16>)},
+      {"burin_dev_multiply_sparse_bf16", address_of(multiply_sparse<FactorType::bf16>)},
+      {"burin_dev_multiply_sparse_tf32", address_of(multiply_sparse<FactorType::tf32>)},
+      {"burin_dev_tf32", address_of(to_tf32)},
       {"burin_dev_exit", address_of(exit_thread)},
       {"burin_dev_fma_if", address_of(fma_if)},
       {"burin_dev_shared_load_word", address_of(shared_load_word)},

@@ -43,7 +43,7 @@ class ConvGatheredProvider : public TemplateProvider {
     if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
     constexpr int kLeastCompute = 80;
     return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8chw &&
-           has_one_format(task) && fills_tiles(task.layer->shape) && half_can_hold(task.writes.element, *task.layer);
+           has_one_format(task) && fills_tiles(task.layer->shape) && can_hold(factors_of(task.writes.element), *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
@@ -77,7 +77,8 @@ class ConvGatheredProvider : public TemplateProvider {
     const GatheredTiles tiles = gathered_tiles_of(plan);
     const ConvShape shape = gathered_shape(task.layer->shape);
     const Packing packing = tiles.packing(shape);
-    return encode_panels(*task.layer, shape, packing, task.writes.element, gather_layer(*task.layer, shape, packing));
+    return encode_panels(*task.layer, shape, packing, factors_of(task.writes.element),
+                         gather_layer(*task.layer, shape, packing));
   }
 
  private:

@@ -15,11 +15,12 @@
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered/conv_gathered.def"
 #include "templates/kernels/function.h"
 BURIN_DEVICE i32 warp_octets() { return warp_pixels(); }
+BURIN_DEVICE i32 factors() { return half_values(); }
 #include "compiler/providers/conv_gathered/steps.h"
 
 constexpr u32 kMaxSlots = 8;
 constexpr u32 kSchedulers = 4;  // of a multiprocessor, which have warps in turn
-constexpr u32 kOctetImages = 8;
+constexpr u32 kOctetImages = 8, kOctetBytes = 16;
 constexpr u32 kCarried = 0x80000000;
 
 // ---- sizes, all constants

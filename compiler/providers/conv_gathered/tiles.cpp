@@ -34,9 +34,10 @@ StepEstimate estimate_steps(const GatheredTiles& tiles, const ConvShape& shape, 
   constexpr double kUneven = 0.3;  // of a step, by which chunks have more than their share
   const double live = multiplied_columns(columns, tiles.group_rows(), tiles.sparse != 0);
   const auto chunks = static_cast<double>(tiles.chunks(shape));
-  const double of_chunk = live / chunks / kStepColumns;
+  const int step_columns = tiles.packing(shape).step_columns();
+  const double of_chunk = live / chunks / step_columns;
   const double all =
-      tiles.carries != 0 ? live / kStepColumns + 0.5 : chunks * std::ceil(of_chunk + (chunks > 1 ? kUneven / 2 : 0));
+      tiles.carries != 0 ? live / step_columns + 0.5 : chunks * std::ceil(of_chunk + (chunks > 1 ? kUneven / 2 : 0));
   return {all, static_cast<int>(std::ceil(of_chunk + (chunks > 1 ? kUneven : 0)))};
 }
 

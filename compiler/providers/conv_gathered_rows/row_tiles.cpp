@@ -12,7 +12,7 @@
 namespace burin {
 namespace {
 
-constexpr int kOctetPixels = 8, kOctetWords = 4, kFourCols = 4, kItemsAtOnce = 4;
+constexpr int kOctetPairs = 4, kFourCols = 4, kItemsAtOnce = 4;
 constexpr int kMaxFilterCols = 7, kMaxSpan = 16;  // as the template has them
 constexpr int kMostWarpOctets = 14, kMostWarpTiles = 4, kMostSplitWarps = 16;
 constexpr int kMostBlockThreads = 512, kMostSteps = 1024, kMostChannelPitch = 16384;
@@ -31,13 +31,13 @@ int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColu
   constexpr double kUneven = 0.3;  // of a step, by which splits have more than their share
   const double live = multiplied_columns(columns, tiles.group_rows(), tiles.sparse != 0) * tiles.split_channels(shape) /
                       shape.channels_per_group();
-  return static_cast<int>(std::ceil(live / kStepColumns + (tiles.cluster > 1 ? kUneven : 0)));
+  return static_cast<int>(std::ceil(live / tiles.packing(shape).step_columns() + (tiles.cluster > 1 ? kUneven : 0)));
 }
 
 class RowSearch {
  public:
-  RowSearch(const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch)
-      : shape_(shape), live_(live), batch_(batch), arch_(arch) {}
+  RowSearch(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch, const ArchSpec& arch)
+      : shape_(shape), live_(live), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
 
   std::vector<RowTiles> run() {
     for (const int tiles : {1, 2, 4}) {
@@ -71,7 +71,7 @@ class RowSearch {
   };
 
   void try_octets() {
-    const int across = static_cast<int>(ceil_div(shape_.conv_w(), kOctetPixels));
+    const int across = static_cast<int>(ceil_div(shape_.conv_w(), kOctetOutputs));
     for (int octets = 1; octets <= kMostWarpOctets; ++octets) {
       for (const int warps : {1, 2, 3, 4, 6, 7, 8}) {
         tiles_.warp_octets = octets;
@@ -119,7 +119,7 @@ int RowTiles::patch_rows(const ConvShape& shape) const {
 }
 
 std::int64_t RowTiles::tiles(const ConvShape& shape) const {
-  return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), std::int64_t{tile_octets} * kOctetPixels);
+  return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), std::int64_t{tile_octets} * kOctetOutputs);
 }
 
 Packing RowTiles::packing(const ConvShape& shape) const {
@@ -130,13 +130,14 @@ Packing RowTiles::packing(const ConvShape& shape) const {
           .carries = false,
           .channel_pitch = channel_pitch(shape),
           .row_pitch = tile_octets,
-          .col_pitch = patch_rows(shape) * tile_octets};
+          .col_pitch = patch_rows(shape) * tile_octets,
+          .value_bytes = bytes_of(factors)};
 }
 
 std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
   constexpr int kRowBytes = 8, kWarpQuadBytes = 512;
   const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
-  const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * kOctetBytes;
+  const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * octet_bytes();
   const std::int64_t sums =
       split_warps * cluster == 1 ? 0 : std::int64_t{warps()} * warp_tiles * warp_octets * kWarpQuadBytes;
   return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + to_banks(panel) +
@@ -193,7 +194,7 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
   const double waiting = own_steps * (kStep + sums * dense * kProductOfStep);
   const bool fours = loads_fours(shape);
   const double items = static_cast<double>(tiles.split_channels(shape)) * tiles.patch_rows(shape) * tiles.tile_octets *
-                       (fours ? 1 : kOctetWords) / kWarpSize;
+                       (fours ? 1 : kOctetPairs) / kWarpSize;
   const double loads = fours ? (shape.kernel_w == 1 ? 2 : 4) + shape.kernel_w
                              : std::min(2 * shape.kernel_w, shape.kernel_w + shape.stride_w);
   const double staging = items * loads * (fours ? kFour : kLoad);
@@ -213,9 +214,9 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
                         arch);
 }
 
-std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, int batch,
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch,
                                        const ArchSpec& arch) {
-  return RowSearch(shape, live, batch, arch).run();
+  return RowSearch(shape, live, factors, batch, arch).run();
 }
 
 }  // namespace burin
