@@ -129,7 +129,7 @@ const std::string kColumnsInTf32 = R"(
   %v0 = insertelement <4 x i32> poison, i32 %b0, i32 0
   %v1 = insertelement <4 x i32> %v0, i32 %b1, i32 1
   %v2 = insertelement <4 x i32> %v1, i32 %b2, i32 2
-  %b = insertelement <4 x i32> %v2, i32 %b3, i32 3
+  %all = insertelement <4 x i32> %v2, i32 %b3, i32 3
 )";
 
 // Words of a, of which word `chosen` of lanes with t == `t` is one and all else zero.
@@ -180,7 +180,7 @@ TEST_CASE("tensor cores: of a sparse matrix in TF32 one of two columns is stored
   %lane.pair = lshr i32 %row0, 1
   %is.pair = icmp eq i32 %lane.pair, {}
   %places = select i1 %is.pair, i32 {}, i32 0
-  %c = call <4 x float> @burin_dev_multiply_sparse_tf32(<4 x i32> %a, <4 x i32> %b, <4 x float> zeroinitializer, i32 %places, i32 {})
+  %c = call <4 x float> @burin_dev_multiply_sparse_tf32(<4 x i32> %a, <4 x i32> %all, <4 x float> zeroinitializer, i32 %places, i32 {})
   %v = extractelement <4 x float> %c, i32 {}
 )",
                               pair, second == 0 ? 0x44444444 : static_cast<int>(0xEEEEEEEE), pair, word % 2 * 2) +
@@ -205,7 +205,7 @@ TEST_CASE("tensor cores: places of two columns lie with the lane that has their 
                                      fmt::format(R"(
   %is.later = icmp eq i32 %row0, 1
   %places = select i1 %is.later, i32 -286331154, i32 1145324612
-  %c = call <4 x float> @burin_dev_multiply_sparse_tf32(<4 x i32> %a, <4 x i32> %b, <4 x float> zeroinitializer, i32 %places, i32 0)
+  %c = call <4 x float> @burin_dev_multiply_sparse_tf32(<4 x i32> %a, <4 x i32> %all, <4 x float> zeroinitializer, i32 %places, i32 0)
   %v = extractelement <4 x float> %c, i32 {}
 )",
                                                  word % 2 * 2) +
