@@ -88,13 +88,19 @@ void check_kinds(const Network& network, const CompileOptions& options) {
 // TF32 is what kernels of one kind may round to.
 void check_tf32(const Network& network, const CompileOptions& options) {
   const auto in_tf32 = [&](const ConvLayer& layer) { return options.precisions.of(layer.name) == Precision::tf32; };
+  const bool in_fours = options.layout == TensorLayout::nchw4;
   const auto may_round = [&](const ConvLayer& layer) {
     const std::string& kind = options.kernels.of(layer.name);
-    return in_tf32(layer) && (kind == "conv_gathered_rows" || (kind == kAutoKind && options.plan.empty()));
+    const bool has_kind = kind == "conv_gathered_rows" || (kind == kAutoKind && options.plan.empty());
+    return in_tf32(layer) && has_kind && !in_fours && !options.skip_dead_tiles;
   };
   if (std::ranges::none_of(network.layers, in_tf32) || std::ranges::any_of(network.layers, may_round)) return;
+  const bool asks_for_kinds = options.kernels.any([](const std::string& kind) { return kind != kAutoKind; });
   fail(ErrorKind::usage, "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows ones do",
-       options.kernels.any([](const std::string& kind) { return kind != kAutoKind; }) ? "--kernels" : "--plan");
+       in_fours                  ? "--layout nchw4"
+       : options.skip_dead_tiles ? "--skip-dead-tiles"
+       : asks_for_kinds          ? "--kernels"
+                                 : "--plan");
 }
 
 void check_storage(const Network& network, const CompileOptions& options) {

@@ -1,5 +1,5 @@
-// FactorType: what the factors of a convolution's products are, its inputs and its weights. Tensors may hold more digits
-// than are multiplied: what is rounded is rounded to one of these.
+// FactorType: what the factors of a convolution's products are, its inputs and its weights. Tensors may hold more
+// digits than are multiplied: what is rounded is rounded to one of these.
 #pragma once
 
 #include <span>
@@ -11,6 +11,7 @@
 
 namespace burin {
 
+// The templates know them by their numbers (conv_gathered/steps.h).
 enum class FactorType {
   f32,   // as they are
   f16,   // FP16
@@ -57,9 +58,7 @@ constexpr FactorType factors_of(Precision precision, ElementType element) {
 }
 
 // Whether anything is rounded that FP32 keeps: tensors, or factors.
-constexpr bool rounds(Precision precision) {
-  return is_half(precision) || factors_of(precision) != FactorType::f32;
-}
+constexpr bool rounds(Precision precision) { return is_half(precision) || factors_of(precision) != FactorType::f32; }
 
 // Of one factor where it is multiplied.
 constexpr int bytes_of(FactorType type) { return type == FactorType::f16 || type == FactorType::bf16 ? 2 : 4; }

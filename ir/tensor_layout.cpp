@@ -56,7 +56,8 @@ TensorFormat format_of(Precision precision, TensorLayout layout) {
 }
 
 bool can_ask_for(TensorLayout layout, Precision precision) {
-  return can_lie_in(element_of(precision), layout) || (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
+  return can_lie_in(element_of(precision), layout) ||
+         (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
 }
 
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {

@@ -97,8 +97,7 @@ class RoundedGraph {
   std::vector<double> evaluate(const Operator& op, const std::vector<std::span<const double>>& read) const {
     const auto* convolution = std::get_if<Convolution>(&op.kind);
     if (convolution == nullptr) return run_reference_operator(graph_, op, 1, read);
-    const std::vector<double> input =
-        multiplied(factors_[static_cast<std::size_t>(convolution->layer)], read.front());
+    const std::vector<double> input = multiplied(factors_[static_cast<std::size_t>(convolution->layer)], read.front());
     std::vector<std::span<const double>> rounded_read = read;
     rounded_read.front() = input;
     return run_reference_operator(graph_, op, 1, rounded_read);

@@ -37,8 +37,8 @@ class GraphRounding {
 
   // Of the precisions to begin with.
   const std::vector<Overflow>& overflows() const { return overflows_; }
-  // Of each convolution that rounds (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what rounding
-  // inputs, weights and outputs moves its outputs by, as a share of that of the outputs.
+  // Of each convolution that rounds (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what
+  // rounding inputs, weights and outputs moves its outputs by, as a share of that of the outputs.
   const std::map<std::string, double>& layer_errors() const { return layer_errors_; }
 
   // The largest ||outputs - exact|| / ||exact|| of an output and an image when the convolutions compute in

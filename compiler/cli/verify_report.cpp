@@ -220,10 +220,11 @@ std::string verification_text(const Verification& verification, const Manifest& 
   text += print_outputs(verification, index, layers);
   for (const VerifiedProgram& result : verification.results) {
     if (!result.stepped) continue;
-    text += fmt::format(
-        "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
-        tolerance_text(Precision::fp32),
-        verification.rounding_steps > 0 ? "; of steps that round, + the rounding of weights, inputs, sums and outputs" : "");
+    text += fmt::format("\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n",
+                        result.batch, tolerance_text(Precision::fp32),
+                        verification.rounding_steps > 0
+                            ? "; of steps that round, + the rounding of weights, inputs, sums and outputs"
+                            : "");
     text += print_steps(result);
     const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
     text += coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n";

@@ -178,6 +178,8 @@ TEST_CASE("tf32_is_refused_where_no_kernel_rounds_to_it") {
                       "do"));
   CHECK_THAT(fault({"--precision", "tf32", "--plan", "groups=1"}),
              Contains("--precision tf32: none of the kernels that --plan asks for rounds to it"));
+  CHECK_THAT(fault({"--precision", "tf32", "--layout", "nchw4"}), Contains("kernels that --layout nchw4 asks for"));
+  CHECK_THAT(fault({"--precision", "tf32", "--skip-dead-tiles"}), Contains("kernels that --skip-dead-tiles asks for"));
   CHECK(compile_chain(folder, {"--precision", "tf32", "--kernels", "dense,conv2=gathered_rows"}).exit_code == 0);
   CHECK_THAT(fault({"--precision", "tf32", "--layout", "n8chw"}),
              Contains("--layout n8chw with --precision tf32") && Contains("n2chw"));

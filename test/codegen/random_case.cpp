@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 
-#include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/program_tasks.h"
+#include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/baked_plan_pool.h"
 #include "ir/derive_form.h"

@@ -149,20 +149,18 @@ TEST_CASE("tensor cores: TF32 has four rows of a column, and each word is a valu
   for (int word = 0; word < 4; ++word) {
     for (int t = 0; t < 4; ++t) {
       const int sum = word % 2 * 2 + 1;  // column 2 t + 1 of that row
-      const Run run = run_kernel(
-          kColumnsInTf32 + a_with_one(word, t) +
-              fmt::format(R"(
+      const Run run = run_kernel(kColumnsInTf32 + a_with_one(word, t) +
+                                     fmt::format(R"(
   %c = call <4 x float> @burin_dev_multiply_tf32(<4 x i32> %a, i32 %b0, i32 %b1, <4 x float> <float 0.5, float 0.5, float 0.5, float 0.5>)
   %v = extractelement <4 x float> %c, i32 {}
 )",
-                          sum) +
-              store_float("%v"),
-          one_warp());
+                                                 sum) +
+                                     store_float("%v"),
+                                 one_warp());
       REQUIRE(run.fault == "");
       const int k = t + word / 2 * 4;
       for (int lane = 0; lane < kWarp; ++lane) {
-        CHECK(run.output[static_cast<std::size_t>(lane)] ==
-              0.5F + static_cast<float>(1 + 2 * (lane % 4) + 1 + 16 * k));
+        CHECK(run.output[static_cast<std::size_t>(lane)] == 0.5F + static_cast<float>(1 + 2 * (lane % 4) + 1 + 16 * k));
       }
     }
   }

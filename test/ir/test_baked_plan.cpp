@@ -133,7 +133,8 @@ TEST_CASE("baked_plan: faults of the text name the line") {
   };
   expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
   expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");
-  expect("precision: fp32", "precision: fp8", "line 4: 'fp8' is not a precision; known are fp32, fp16, bf16, fp16x2, tf32");
+  expect("precision: fp32", "precision: fp8",
+         "line 4: 'fp8' is not a precision; known are fp32, fp16, bf16, fp16x2, tf32");
   expect("precision: fp32", "precision: fp16x2\npromote_every: often",
          "line 5: 'often' of 'promote_every' is not an integer");
   expect("input_layout: nchw", "input_layout: nhwc",

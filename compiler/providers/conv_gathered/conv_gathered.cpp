@@ -43,7 +43,8 @@ class ConvGatheredProvider : public TemplateProvider {
     if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
     constexpr int kLeastCompute = 80;
     return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8chw &&
-           has_one_format(task) && fills_tiles(task.layer->shape) && can_hold(factors_of(task.writes.element), *task.layer);
+           has_one_format(task) && fills_tiles(task.layer->shape) &&
+           can_hold(factors_of(task.writes.element), *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);

@@ -153,7 +153,10 @@ using Columns = std::vector<int>;  // kNoColumn where there is none
 class ColumnPicker {
  public:
   ColumnPicker(const ColumnMasks& masks, bool sparse, std::vector<std::vector<int>> by_bank)
-      : masks_(masks), sparse_(sparse), by_bank_(std::move(by_bank)), partings_(partings(static_cast<int>(by_bank_.size()))) {
+      : masks_(masks),
+        sparse_(sparse),
+        by_bank_(std::move(by_bank)),
+        partings_(partings(static_cast<int>(by_bank_.size()))) {
     for (std::vector<int>& columns : by_bank_) std::ranges::shuffle(columns, random_);
   }
 

@@ -45,7 +45,7 @@ struct Packing {
 
   int word_values() const { return kWordBytes / value_bytes; }
   int octet_bytes() const { return 8 * value_bytes; }
-  int octet_banks() const { return 16 / value_bytes; }    // places in all banks of shared memory
+  int octet_banks() const { return 16 / value_bytes; }  // places in all banks of shared memory
   int step_columns() const { return 64 / value_bytes; }
   int sparse_columns() const { return 2 * word_values(); }  // side by side, of which a row stores half, a word
   int chunks(const ConvShape& shape) const;

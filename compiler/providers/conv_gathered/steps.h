@@ -1,8 +1,8 @@
 // What the templates share that multiply gathered columns on tensor cores: panels of steps, and the products of a step.
 //
 // A warp multiplies `warp_tiles` x 16 output channels with `warp_octets` octets, each of which is eight values side by
-// side in shared memory: halves, 32 columns a step, or words in TF32, 16 columns a step. What a lane loads and holds of a
-// step is as much.
+// side in shared memory: halves, 32 columns a step, or words in TF32, 16 columns a step. What a lane loads and holds of
+// a step is as much.
 //
 // A panel, for a set of output channels and a chunk of input channels: how many steps each row of warps has, filled up
 // to whole quads of words; for each row of warps, the steps. A step: the weights as the lanes hold them, the places of

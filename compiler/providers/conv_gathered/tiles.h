@@ -63,7 +63,7 @@ bool fits(const GatheredTiles& tiles, const ConvShape& shape, int step_limit, co
 // What of a pattern decides how many steps it takes.
 struct LiveColumns {
   std::map<int, int>
-      of_groups;   // with a nonzero in the fullest row group, for each number of rows that groups may have
+      of_groups;        // with a nonzero in the fullest row group, for each number of rows that groups may have
   int of_row = 0;       // the most nonzeros of an output channel
   double mean_row = 0;  // and how many it has in the mean
 };

@@ -1,6 +1,6 @@
-// conv_gathered_rows: a convolution on tensor cores, whose factors are rounded to halves or to TF32 and whose tensors are
-// FP32 in nchw. As in conv_gathered only those columns are multiplied that have a nonzero in a set of output channels;
-// here an octet is eight outputs side by side in a row of an image.
+// conv_gathered_rows: a convolution on tensor cores, whose factors are rounded to halves or to TF32 and whose tensors
+// are FP32 in nchw. As in conv_gathered only those columns are multiplied that have a nonzero in a set of output
+// channels; here an octet is eight outputs side by side in a row of an image.
 //
 // A block has `row_warps` x `warp_tiles` x 16 output channels and a tile of `tile_rows` rows of `tile_octets` octets.
 // It stages what the tile needs of `split_channels` input channels once, rounded: for each channel and each column of
@@ -12,8 +12,8 @@
 // channels, a panel (conv_gathered/steps.h); a column's word is the byte where the first output's octet lies. Behind
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
-#include "templates/kernels/function.h"
 #include "compiler/providers/conv_gathered/steps.h"
+#include "templates/kernels/function.h"
 
 constexpr u32 kOctetPixels = 8, kOctetPairs = 4;
 constexpr u32 kMaxFilterCols = 7;

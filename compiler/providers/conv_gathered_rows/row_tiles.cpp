@@ -31,8 +31,7 @@ int resident_blocks(const RowTiles& tiles, const ConvShape& shape, int step_limi
 int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
   constexpr double kUneven = 0.3;  // of a step, by which splits have more than their share
   const Packing packing = tiles.packing(shape);
-  const double live =
-      multiplied_columns(columns, packing) * tiles.split_channels(shape) / shape.channels_per_group();
+  const double live = multiplied_columns(columns, packing) * tiles.split_channels(shape) / shape.channels_per_group();
   return static_cast<int>(std::ceil(live / packing.step_columns() + (tiles.cluster > 1 ? kUneven : 0)));
 }
 
@@ -172,8 +171,8 @@ bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const A
 
 double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
                const ArchSpec& arch) {
-  // Clocks of 1.98 GHz, fitted to 593 kernels of halves, 15 layers at batch 1, on an H100: 12 % off these in the mean. In
-  // TF32 a step has half as many columns in as many bytes and instructions.
+  // Clocks of 1.98 GHz, fitted to 593 kernels of halves, 15 layers at batch 1, on an H100: 12 % off these in the mean.
+  // In TF32 a step has half as many columns in as many bytes and instructions.
   constexpr double kProduct = 1.79;                        // of 16 x 8 sums, a step; where it is dense, two
   constexpr double kLoadRows = 7.4, kLoadWeights = 4.18;   // of 32 octets; of 512 bytes
   constexpr double kStep = 30.6, kProductOfStep = 3.3;     // of a warp that waits for its own step
