@@ -12,10 +12,10 @@
 // channels, a panel (conv_gathered/steps.h); a column's word is the byte where the first output's octet lies. Behind
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
-#include "compiler/providers/conv_gathered/steps.h"
 #include "templates/kernels/function.h"
-
 constexpr u32 kOctetPixels = 8, kOctetPairs = 4;
+#include "compiler/providers/conv_gathered/steps.h"
+
 constexpr u32 kMaxFilterCols = 7;
 constexpr u32 kMaxSpan = 16;  // columns of the input that two outputs side by side read
 constexpr u32 kItemsAtOnce = 4;
