@@ -86,6 +86,24 @@ void check_kinds(const Network& network, const CompileOptions& options) {
   if (options.skip_dead_tiles) refuse("--skip-dead-tiles");
 }
 
+// TF32 is what kernels of one kind may round to.
+void check_tf32(const Network& network, const CompileOptions& options) {
+  const auto in_tf32 = [&](const ConvLayer& layer) { return options.precisions.of(layer.name) == Precision::tf32; };
+  const bool in_fours = options.layout == TensorLayout::nchw4;
+  const auto may_round = [&](const ConvLayer& layer) {
+    const std::string& kind = options.kernels.of(layer.name);
+    const bool has_kind = kind == "conv_gathered_rows" || (kind == kAutoKind && options.plan.empty());
+    return in_tf32(layer) && has_kind && !in_fours && !options.skip_dead_tiles;
+  };
+  if (std::ranges::none_of(network.layers, in_tf32) || std::ranges::any_of(network.layers, may_round)) return;
+  const bool asks_for_kinds = options.kernels.any([](const std::string& kind) { return kind != kAutoKind; });
+  fail(ErrorKind::usage, "--precision tf32: none of the kernels that {} asks for rounds to it; gathered_rows ones do",
+       in_fours                  ? "--layout nchw4"
+       : options.skip_dead_tiles ? "--skip-dead-tiles"
+       : asks_for_kinds          ? "--kernels"
+                                 : "--plan");
+}
+
 void check_storage(const Network& network, const CompileOptions& options) {
   if (options.linear_storage == ElementType::f32) return;
   const auto is_linear = [](const Operator& op) { return std::holds_alternative<Linear>(op.kind); };
@@ -158,6 +176,7 @@ void check_options(const Network& network, const CompileOptions& options) {
   check_names("--kernels", network, options.kernels);
   check_names("--precision", network, options.precisions);
   check_kinds(network, options);
+  check_tf32(network, options);
   check_layout(options);
   if (options.archs.empty()) fail(ErrorKind::usage, "--arch names no architecture");
   for (const std::string& arch : options.archs) (void)arch_by_name(arch);

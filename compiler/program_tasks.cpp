@@ -32,18 +32,12 @@ KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place
   return tensor;
 }
 
-// What tensors in full precision are multiplied as. (FP16x2 adds up in halves, which only baked code does.)
-ElementType factors_of(const KernelTensor& output, Precision precision) {
-  const bool may_round = adds_halves_in_fp32(precision) && output.element == ElementType::f32;
-  return may_round ? element_of(precision) : ElementType::f32;
-}
-
 // What the options ask of the convolution, whose tensors are known.
 void set_convolution(Task& task, const ConvLayer& layer, const CompileOptions& options) {
   const Precision precision = options.precisions.of(layer.name);
   task.layer = &layer;
   task.precision = task.writes.element == ElementType::f32 ? Precision::fp32 : precision;
-  task.factors = factors_of(task.writes, precision);
+  if (task.writes.element == ElementType::f32) task.factors = factors_of(precision);
   task.activity_maps = options.skip_dead_tiles;
 }
 

@@ -353,7 +353,7 @@ Comparison compare(std::span<const float> output, std::span<const double> refere
 
 std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& arithmetic, int batch,
                                    std::span<const float> input) {
-  if (arithmetic.weights == ElementType::f32 && arithmetic.inputs == ElementType::f32) return {};
+  if (arithmetic.weights == FactorType::f32 && arithmetic.inputs == FactorType::f32) return {};
   ConvLayer stored = layer;
   stored.shape.epilogue.bias = stored.shape.epilogue.residual = false;
   stored.bias.clear();
@@ -363,7 +363,7 @@ std::vector<double> storage_errors(const ConvLayer& layer, const Arithmetic& ari
     lost.weights[i] = layer.weights[i] - stored.weights[i];
   }
   std::vector<double> errors = ConvolutionReference(lost, batch, input, {}).magnitudes();
-  if (arithmetic.inputs == ElementType::f32) return errors;
+  if (arithmetic.inputs == FactorType::f32) return errors;
   std::vector<float> lost_input(input.begin(), input.end());
   for (float& value : lost_input) value -= rounded(arithmetic.inputs, value);
   const ConvolutionReference of_inputs(stored, batch, lost_input, {});

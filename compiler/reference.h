@@ -8,6 +8,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
+#include "ir/factor_type.h"
 #include "ir/kernel.h"
 #include "ir/precision.h"
 #include "ir/sparse_pattern.h"
@@ -42,10 +43,10 @@ struct Comparison {
 // How the outputs came about; the tolerance follows from it.
 struct Arithmetic {
   Precision precision = Precision::fp32;
-  int promote_every = 0;                   // BakedPlan::promote_every
-  int longest_reduction = 0;               // terms
-  ElementType weights = ElementType::f32;  // what they were rounded to, unless that is part of the precision
-  ElementType inputs = ElementType::f32;   // the same, of what a kernel reads in FP32
+  int promote_every = 0;                 // BakedPlan::promote_every
+  int longest_reduction = 0;             // terms
+  FactorType weights = FactorType::f32;  // what they were rounded to, unless that is part of the precision
+  FactorType inputs = FactorType::f32;   // the same, of what a kernel reads in FP32
 };
 // How a compiled kernel computes: all but longest_reduction, which the weights say. Throws Error(bad_input) where the
 // plan that says it cannot be read.

@@ -80,6 +80,7 @@ class PlanVerifier : private Faults {
   }
 
   void check_precision() {
+    if (plan_.precision == Precision::tf32) add("precision is tf32, and baked code rounds no factors: fp32 it can");
     const auto check_layout = [&](std::string_view tensor, TensorLayout layout) {
       const bool pairs = layout == TensorLayout::n2chw;
       if (pairs == is_half(plan_.precision) && element_words(layout) == 1) return;

@@ -27,6 +27,7 @@ constexpr int elements_per_word(ElementType type) { return kWordBytes / bytes_of
 constexpr ElementType element_of(Precision precision) {
   switch (precision) {
     case Precision::fp32:
+    case Precision::tf32:
       return ElementType::f32;
     case Precision::bf16:
       return ElementType::bf16;

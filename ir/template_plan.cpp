@@ -46,31 +46,30 @@ void check_arch(Faults& faults, const TemplatePlan& plan) {
 }
 
 // Of a constant that a template may have.
-ElementType element_in(const TemplatePlan& plan, const std::string& constant) {
+FactorType factors_in(const TemplatePlan& plan, const std::string& constant) {
   const auto found = plan.integers.find(constant);
-  if (found == plan.integers.end()) return ElementType::f32;
-  return found->second == static_cast<int>(ElementType::bf16) ? ElementType::bf16
-         : found->second != 0                                 ? ElementType::f16
-                                                              : ElementType::f32;
+  if (found == plan.integers.end() || found->second < 0) return FactorType::f32;
+  const auto type = static_cast<FactorType>(found->second);
+  return is_named(type) ? type : FactorType::f32;
 }
 
 }  // namespace
 
-ElementType stored_weights(const TemplatePlan& plan) {
-  const ElementType factors = multiplied_inputs(plan);
-  return factors == ElementType::f32 ? element_in(plan, "half_values") : factors;
+FactorType stored_weights(const TemplatePlan& plan) {
+  const FactorType factors = multiplied_inputs(plan);
+  return factors == FactorType::f32 ? factors_in(plan, "half_values") : factors;
 }
 
-ElementType multiplied_inputs(const TemplatePlan& plan) { return element_in(plan, "half_factors"); }
+FactorType multiplied_inputs(const TemplatePlan& plan) { return factors_in(plan, "factors"); }
 
 std::string describe(const TemplatePlan& plan) {
   const LaunchGeometry& launch = plan.launch();
   const std::string images = launch.tile_images == 1 ? "an image" : fmt::format("{} images", launch.tile_images);
   // That weights are what tensors are goes without saying.
-  const ElementType weights = stored_weights(plan);
-  const bool differ = weights != ElementType::f32 && weights != plan.input().element;
-  const std::string_view halves = differ ? to_string(precision_of(weights)) : "";
-  return fmt::format("{}{}{}, {} block{} of {} for {}", plan.template_name, halves.empty() ? "" : " ", halves,
+  const FactorType weights = stored_weights(plan);
+  const bool differ = weights != FactorType::f32 && weights != factors_of(plan.input().element);
+  const std::string_view rounded_to = differ ? to_string(weights) : "";
+  return fmt::format("{}{}{}, {} block{} of {} for {}", plan.template_name, rounded_to.empty() ? "" : " ", rounded_to,
                      launch.tiles_per_image, launch.tiles_per_image == 1 ? "" : "s", launch.threads, images) +
          (launch.cluster_tiles == 1 ? "" : fmt::format(", clusters of {}", launch.cluster_tiles));
 }

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/factor_type.h"
 #include "ir/kernel.h"
 
 namespace burin {
@@ -57,8 +58,8 @@ std::string print(const TemplatePlan& plan);
 TemplatePlan parse_template_plan(std::string_view text);
 
 // What its weights were rounded to, and what its inputs are before they are multiplied; f32: they are as they were.
-ElementType stored_weights(const TemplatePlan& plan);
-ElementType multiplied_inputs(const TemplatePlan& plan);
+FactorType stored_weights(const TemplatePlan& plan);
+FactorType multiplied_inputs(const TemplatePlan& plan);
 
 // In short, for tables: "pool, 98 blocks of 256 for an image", "linear_sparse fp16, ...".
 std::string describe(const TemplatePlan& plan);

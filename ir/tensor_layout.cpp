@@ -6,6 +6,7 @@
 #include <cstddef>
 
 #include "ir/error.h"
+#include "ir/factor_type.h"
 #include "ir/saturate.h"
 
 namespace burin {
@@ -75,7 +76,8 @@ TensorFormat format_of(Precision precision, TensorLayout layout) {
 }
 
 bool can_ask_for(TensorLayout layout, Precision precision) {
-  return can_lie_in(element_of(precision), layout) || (layout == TensorLayout::nchw && adds_halves_in_fp32(precision));
+  return can_lie_in(element_of(precision), layout) ||
+         (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
 }
 
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {

@@ -143,6 +143,17 @@ BURIN_PRIMITIVE f32x4 burin_dev_multiply_bf16(u32x4 a, u32 b0, u32 b1, f32x4 sum
 BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_f16(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
 BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_bf16(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
 
+// The same in TF32: a word holds one value, a float whose last 13 bits are zero (burin_dev_tf32). Matrices have half as
+// many columns: 16 x 8 times 8 x 8. Words of `a` hold column t of rows g and g + 8, then column 4 + t of the same; b0
+// and b1 hold column g of rows t and 4 + t; sums are as above.
+BURIN_PRIMITIVE f32x4 burin_dev_multiply_tf32(u32x4 a, u32 b0, u32 b1, f32x4 sums);
+// With 16 x 16 values, of which one of each two columns is stored, and 16 x 8. Words of `a` hold what is stored of
+// columns 2 t and 2 t + 1, of rows g and g + 8, then of columns 8 + 2 t and 9 + 2 t; words of `b` hold column g of rows
+// t, 4 + t, 8 + t and 12 + t. `places` are as above, of each two of columns 8 h to 8 h + 7: 4 where the first one is
+// stored, 14 where the second one is, which are the places of the halves of a word.
+BURIN_PRIMITIVE f32x4 burin_dev_multiply_sparse_tf32(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair);
+BURIN_PRIMITIVE u32 burin_dev_tf32(float value);  // rounds to nearest even (sm_90)
+
 // ---- warpgroups (sm_90a): products of 64 x 16 halves and 16 x 8 `octets`, both in shared memory
 // The 128 threads of a warpgroup, whose first is a multiple of 128, call these alike. Warp w of the group holds the
 // sums of rows 16 w to 16 w + 15; a thread's are sums[4 o + i] for octet o, as burin_dev_multiply_f16() has them, 4

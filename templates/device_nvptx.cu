@@ -364,36 +364,46 @@ BURIN_INLINE u32x4 burin_dev_shared_load_rows(u32 base, u32 offset) {
                    : "memory");
   return {word[0], word[1], word[2], word[3]};
 }
-#define BURIN_MULTIPLY(name, type)                                                    \
+#define BURIN_MULTIPLY(name, shape, type)                                             \
   BURIN_INLINE f32x4 burin_dev_multiply_##name(u32x4 a, u32 b0, u32 b1, f32x4 sums) { \
     float s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];                     \
-    __asm__("mma.sync.aligned.m16n8k16.row.col.f32." type "." type                    \
+    __asm__("mma.sync.aligned." shape ".row.col.f32." type "." type                   \
             ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"    \
             : "+f"(s0), "+f"(s1), "+f"(s2), "+f"(s3)                                  \
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));          \
     return {s0, s1, s2, s3};                                                          \
   }
-BURIN_MULTIPLY(f16, "f16")
-BURIN_MULTIPLY(bf16, "bf16")
+BURIN_MULTIPLY(f16, "m16n8k16", "f16")
+BURIN_MULTIPLY(bf16, "m16n8k16", "bf16")
+BURIN_MULTIPLY(tf32, "m16n8k8", "tf32")
 // The instruction takes `pair` as an immediate. (Its newer form, with ordered places, is the same one on sm_90, and
 // needs drivers of 2024.)
-#define BURIN_MULTIPLY_SPARSE_PAIR(type, pair)                                                            \
-  __asm__("mma.sp.sync.aligned.m16n8k32.row.col.f32." type "." type                                       \
+#define BURIN_MULTIPLY_SPARSE_PAIR(shape, type, pair)                                                     \
+  __asm__("mma.sp.sync.aligned." shape ".row.col.f32." type "." type                                      \
           ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, " pair ";" \
           : "+f"(s0), "+f"(s1), "+f"(s2), "+f"(s3)                                                        \
           : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(b[2]), "r"(b[3]), "r"(places))
-#define BURIN_MULTIPLY_SPARSE(name, type)                                                                   \
+#define BURIN_MULTIPLY_SPARSE(name, shape, type)                                                            \
   BURIN_INLINE f32x4 burin_dev_multiply_sparse_##name(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) { \
     float s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];                                           \
     if (pair == 0) {                                                                                        \
-      BURIN_MULTIPLY_SPARSE_PAIR(type, "0x0");                                                              \
+      BURIN_MULTIPLY_SPARSE_PAIR(shape, type, "0x0");                                                       \
     } else {                                                                                                \
-      BURIN_MULTIPLY_SPARSE_PAIR(type, "0x1");                                                              \
+      BURIN_MULTIPLY_SPARSE_PAIR(shape, type, "0x1");                                                       \
     }                                                                                                       \
     return {s0, s1, s2, s3};                                                                                \
   }
-BURIN_MULTIPLY_SPARSE(f16, "f16")
-BURIN_MULTIPLY_SPARSE(bf16, "bf16")
+BURIN_MULTIPLY_SPARSE(f16, "m16n8k32", "f16")
+BURIN_MULTIPLY_SPARSE(bf16, "m16n8k32", "bf16")
+BURIN_MULTIPLY_SPARSE(tf32, "m16n8k16", "tf32")
+#endif
+#if __CUDA_ARCH__ >= 900
+// (Before sm_90 there is a conversion that rounds ties away from zero.)
+BURIN_INLINE u32 burin_dev_tf32(float value) {
+  u32 word;
+  __asm__("cvt.rn.tf32.f32 %0, %1;" : "=r"(word) : "f"(value));
+  return word;
+}
 #endif
 // A grid has one layer in z, which the assembler does not know.
 BURIN_INLINE float burin_dev_zero() { return __builtin_bit_cast(float, __nvvm_read_ptx_sreg_ctaid_z()); }

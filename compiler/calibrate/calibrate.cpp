@@ -204,9 +204,10 @@ class Calibration {
     const std::string measured_on =
         fmt::format("{} {}image{}", images, asked_.inputs.empty() ? "random " : "", images == 1 ? "" : "s");
     const bool open = leaves_open(asked_.precisions);
+    const std::string_view given = options_.precisions.any(is_half) ? "in half precision" : "in TF32";
     std::string text = fmt::format("{} is {} off by {:.1e} of its outputs, measured in float64 on {}",
-                                   network_.separate ? "the worst layer" : "the network",
-                                   open ? "then" : "in half precision", result_.error, measured_on);
+                                   network_.separate ? "the worst layer" : "the network", open ? "then" : given,
+                                   result_.error, measured_on);
     if (open) {
       text = fmt::format("--precision auto: {} of {} convolutions stay in FP32; {} (--max-error {:g})",
                          result_.kept.size(), network_.layers.size(), text, asked_.max_error);

@@ -23,9 +23,14 @@ std::vector<double> stored(ElementType element, std::span<const double> values) 
   return result;
 }
 
-void round_weights(std::vector<float>& weights, ElementType element) {
-  for (float& weight : weights) weight = rounded(element, weight);
+// The same of what is multiplied.
+std::vector<double> multiplied(FactorType factors, std::span<const double> values) {
+  std::vector<double> result(values.begin(), values.end());
+  for (double& value : result) value = rounded(factors, static_cast<float>(value));
+  return result;
 }
+
+void round_weights(std::vector<float>& weights, FactorType factors) { weights = rounded(factors, weights); }
 
 double largest_magnitude(const auto& values) {
   double largest = 0;
@@ -61,25 +66,20 @@ const TensorFormat& format_of(const Network& network, int tensor) {
   return network.tensors[static_cast<std::size_t>(tensor)].format;
 }
 
-// What a convolution rounds its inputs and weights to. Kernels on FP32 tensors may do so or not: here they do.
-ElementType factors_of(Precision precision, const TensorFormat& output) {
-  const bool rounds = output.element != ElementType::f32 || adds_halves_in_fp32(precision);
-  return rounds ? element_of(precision) : ElementType::f32;
-}
-
 // A graph in the formats of a batch size, with what its convolutions round to.
 class RoundedGraph {
  public:
   RoundedGraph(const Network& graph, const CompileOptions& options, const LayerPrecisions& precisions)
-      : graph_(graph), factors_(graph.layers.size(), ElementType::f32) {
+      : graph_(graph), factors_(graph.layers.size(), FactorType::f32) {
     for (Operator& op : graph_.operators) {
       if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
         const auto index = static_cast<std::size_t>(convolution->layer);
         ConvLayer& layer = graph_.layers[index];
-        factors_[index] = factors_of(precisions.of(layer.name), format_of(graph_, op.output));
+        // Kernels on FP32 tensors may round or not: here they do.
+        factors_[index] = factors_of(precisions.of(layer.name), format_of(graph_, op.output).element);
         round_weights(layer.weights, factors_[index]);
       } else if (auto* linear = std::get_if<Linear>(&op.kind)) {
-        round_weights(linear->weights, options.linear_storage);
+        round_weights(linear->weights, factors_of(options.linear_storage));
       }
     }
   }
@@ -97,14 +97,14 @@ class RoundedGraph {
   std::vector<double> evaluate(const Operator& op, const std::vector<std::span<const double>>& read) const {
     const auto* convolution = std::get_if<Convolution>(&op.kind);
     if (convolution == nullptr) return run_reference_operator(graph_, op, 1, read);
-    const std::vector<double> input = stored(factors_[static_cast<std::size_t>(convolution->layer)], read.front());
+    const std::vector<double> input = multiplied(factors_[static_cast<std::size_t>(convolution->layer)], read.front());
     std::vector<std::span<const double>> rounded_read = read;
     rounded_read.front() = input;
     return run_reference_operator(graph_, op, 1, rounded_read);
   }
 
   Network graph_;
-  std::vector<ElementType> factors_;  // of each layer
+  std::vector<FactorType> factors_;  // of each layer
 };
 
 // Sums of squares over all images.
@@ -151,6 +151,12 @@ GraphRounding::GraphRounding(const Network& network, const CompileOptions& optio
   measure();
 }
 
+// What a convolution rounds to where its tensors are those of its precision.
+FactorType GraphRounding::factors_of(const ConvLayer& layer) const {
+  const Precision precision = options_.precisions.of(layer.name);
+  return burin::factors_of(precision, element_of(precision));
+}
+
 // Those of all batch sizes, each once.
 std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions) const {
   CompileOptions options = options_;
@@ -182,9 +188,9 @@ void GraphRounding::measure() {
   std::map<std::string, ConvLayer> rounded_layers;
   for (const Operator& op : network_.operators) {
     const ConvLayer* layer = layer_of(network_, op);
-    if (layer == nullptr || !is_half(options_.precisions.of(layer->name))) continue;
+    if (layer == nullptr || !rounds(options_.precisions.of(layer->name))) continue;
     ConvLayer& made = rounded_layers[layer->name] = *layer;
-    round_weights(made.weights, element_of(options_.precisions.of(layer->name)));
+    round_weights(made.weights, factors_of(*layer));
   }
   const auto see = [&](int tensor, std::span<const double> values) {
     double& known = largest[static_cast<std::size_t>(tensor)];
@@ -201,7 +207,7 @@ void GraphRounding::measure() {
       if (rounded_layer == rounded_layers.end()) return exact;
       const ElementType element = element_of(options_.precisions.of(layer->name));
       const ElementType written = halves_[static_cast<std::size_t>(op.output)] ? element : ElementType::f32;
-      const std::vector<double> input = stored(element, read.front());
+      const std::vector<double> input = multiplied(factors_of(*layer), read.front());
       const std::vector<double> residual = read.size() > 1 ? stored(written, read.back()) : std::vector<double>();
       const std::vector<double> made =
           stored(written, reference_convolution_f64(rounded_layer->second, 1, input, residual));
@@ -227,7 +233,7 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
       continue;
     }
     const Precision precision = options_.precisions.of(layer->name);
-    if (!is_half(precision)) continue;
+    if (!is_half(precision)) continue;  // TF32 has the range of FP32
     users[op.inputs.front()].insert(layer->name);
     if (is_half_tensor(op.output)) {
       users[op.output].insert(layer->name);

@@ -37,19 +37,20 @@ class GraphRounding {
 
   // Of the precisions to begin with.
   const std::vector<Overflow>& overflows() const { return overflows_; }
-  // Of each convolution in half precision: on exact inputs, the root mean square of what rounding inputs, weights and
-  // outputs moves its outputs by, as a share of that of the outputs.
+  // Of each convolution that rounds (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what
+  // rounding inputs, weights and outputs moves its outputs by, as a share of that of the outputs.
   const std::map<std::string, double>& layer_errors() const { return layer_errors_; }
 
   // The largest ||outputs - exact|| / ||exact|| of an output and an image when the convolutions compute in
   // `precisions`: every tensor is rounded to the type that it is stored in, as are the weights and inputs of
-  // convolutions in half precision; sums are exact. Of several batch sizes, that of the worst. Infinite where
+  // convolutions to what they multiply; sums are exact. Of several batch sizes, that of the worst. Infinite where
   // something overflows.
   double error(const LayerPrecisions& precisions) const;
 
  private:
   std::vector<Network> graphs_of(const LayerPrecisions& precisions) const;
   std::vector<std::vector<double>> inputs_of(int image) const;
+  FactorType factors_of(const ConvLayer& layer) const;
   void measure();
   void find_overflows(const std::vector<double>& largest);
 

@@ -119,7 +119,8 @@ constexpr int kLeastImages = 5;  // of tensors in which eight lie side by side: 
 
 // Whether a layer's tensors in a network follow from the batch size.
 bool has_free_layout(const ConvLayer& layer, const CompileOptions& options) {
-  return adds_halves_in_fp32(options.precisions.of(layer.name)) && !options.layout;
+  const Precision precision = options.precisions.of(layer.name);
+  return is_half(precision) && factors_of(precision) != FactorType::f32 && !options.layout;
 }
 
 // The convolution in the formats in which a network has it. They follow the precision and the layouts, or where

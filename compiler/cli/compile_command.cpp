@@ -425,10 +425,12 @@ void add_compile_command(CLI::App& app, Action& action) {
              fmt::format("After so much time nothing new is measured, e.g. 90s, 5m, 1h (default {}m); what has the "
                          "most work comes first",
                          kDefaultTuningMinutes));
-  add_option(*command, "--precision LIST", arguments->settings.precision,
-             "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
-             "sums go over to FP32 every so many terms; auto: fp16, and FP32 where --max-error asks for it; or "
-             "NAME=PRECISION for one layer");
+  add_option(
+      *command, "--precision LIST", arguments->settings.precision,
+      "fp32 (default); fp16, bf16: half tensors, FP32 arithmetic; fp16x2: half tensors and arithmetic, "
+      "sums go over to FP32 every so many terms; tf32: FP32, but inputs and weights may be rounded to TF32 where "
+      "they are multiplied; auto: fp16, and FP32 where --max-error asks for it; or "
+      "NAME=PRECISION for one layer");
   add_option(*command, "--max-error E", arguments->settings.max_error,
              fmt::format("With --precision auto: how far half precision may move the outputs, as a share of their "
                          "size (default {:g})",

@@ -99,7 +99,7 @@ std::string layer_tolerances(const Verification& verification, const ManifestInd
   }
   const auto rounds = [&](const VerifiedProgram& result) {
     const Arithmetic arithmetic = arithmetic_of(index.kernel(result.program->steps.front().kernel));
-    return arithmetic.weights != ElementType::f32 || arithmetic.inputs != ElementType::f32;
+    return arithmetic.weights != FactorType::f32 || arithmetic.inputs != FactorType::f32;
   };
   if (std::ranges::any_of(verification.results, rounds)) {
     text +=
@@ -112,9 +112,10 @@ std::string layer_tolerances(const Verification& verification, const ManifestInd
 std::string network_tolerance_text(const Verification& verification) {
   std::string rounding =
       fmt::format("2^-23 * sqrt({} terms on the deepest path)", with_separators(verification.deepest_reduction));
-  if (verification.half_steps > 0) {
-    rounding = fmt::format("({} + {:.1e} of {} step{} in half precision)", rounding, verification.half_rounding,
-                           verification.half_steps, verification.half_steps == 1 ? "" : "s");
+  if (verification.rounding_steps > 0) {
+    rounding = fmt::format("({} + {:.1e} of {} step{} that round{})", rounding, verification.rounding_share,
+                           verification.rounding_steps, verification.rounding_steps == 1 ? "" : "s",
+                           verification.rounding_steps == 1 ? "s" : "");
   }
   return fmt::format("tolerance of an output: {:g} * {} * max |expected|\n", kNetworkToleranceFactor, rounding);
 }
@@ -219,10 +220,11 @@ std::string verification_text(const Verification& verification, const Manifest& 
   text += print_outputs(verification, index, layers);
   for (const VerifiedProgram& result : verification.results) {
     if (!result.stepped) continue;
-    text += fmt::format(
-        "\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n", result.batch,
-        tolerance_text(Precision::fp32),
-        verification.half_steps > 0 ? "; in half precision, + the rounding of weights, inputs, sums and outputs" : "");
+    text += fmt::format("\nbatch {}, each step on what the package computed before it; tolerance of an element: {}{}\n",
+                        result.batch, tolerance_text(Precision::fp32),
+                        verification.rounding_steps > 0
+                            ? "; of steps that round, + the rounding of weights, inputs, sums and outputs"
+                            : "");
     text += print_steps(result);
     const bool passed = result.first_failed() == nullptr && result.step_fault.empty();
     text += coloured(steps_verdict(result), passed ? Colour::green : Colour::red) + "\n";

@@ -14,6 +14,7 @@
 #include "compiler/providers/provider.h"
 #include "ir/derive_form.h"
 #include "ir/error.h"
+#include "ir/factor_type.h"
 
 namespace burin {
 namespace {
@@ -68,8 +69,8 @@ void check_calibration(const CompileSettings& settings, bool has_inputs) {
       fail(ErrorKind::usage, "--max-error {}: must be a finite number above 0", *settings.max_error);
     }
   }
-  if (has_inputs && !unmeasured(asked).any(is_half)) {
-    fail(ErrorKind::usage, "--calibrate has no effect here: it measures half precision, and --precision is {}",
+  if (has_inputs && !unmeasured(asked).any(rounds)) {
+    fail(ErrorKind::usage, "--calibrate has no effect here: it measures what rounding costs, and --precision is {}",
          settings.precision);
   }
 }

@@ -15,6 +15,7 @@
 
 #include "compiler/host/block.h"
 #include "ir/element_type.h"
+#include "ir/factor_type.h"
 
 namespace burin {
 namespace {
@@ -266,7 +267,8 @@ u32 f16x2_mul(u32 word, u32 weights) noexcept { return f16x2_fma(word, weights, 
 
 // ---- tensor cores
 using u32x4 = std::uint32_t __attribute__((vector_size(16)));
-enum : u32 { kMeetForRows, kMeetForF16, kMeetForBf16, kMeetForSparse };  // of sparse ones: the type, and the pair
+// What a warp meets for: rows; products of a type of factors; sparse ones of a type, and of a pair of lanes.
+constexpr u32 kMeetForRows = 0, kMeetForDense = 1, kMeetForSparse = kMeetForDense + names_of(FactorType{}).names.size();
 
 u32x4 shared_load_rows(u32 base, u32 offset) noexcept {
   constexpr u32 kRows = 8;
@@ -285,23 +287,40 @@ u32x4 shared_load_rows(u32 base, u32 offset) noexcept {
   return words;
 }
 
-float half_of(ElementType type, u32 word, u32 number) {
-  return from_half(type, number == 0 ? low_of(word) : high_of(word));
+u32 to_tf32(float value) noexcept { return std::bit_cast<u32>(rounded(FactorType::tf32, value)); }
+
+// One of the values of a word that is multiplied.
+template <FactorType kType>
+float factor_of(u32 word, u32 number) {
+  if constexpr (kType == FactorType::tf32) {
+    constexpr u32 kDropped = 0x1FFF;
+    const auto value = std::bit_cast<float>(word);
+    if ((word & kDropped) != 0 && !std::isnan(value)) {
+      Block::current().fail_thread(fmt::format("{} is multiplied in TF32, which it was not rounded to", value));
+    }
+    return value;
+  } else {
+    return from_half(kType == FactorType::f16 ? ElementType::f16 : ElementType::bf16,
+                     number == 0 ? low_of(word) : high_of(word));
+  }
 }
+template <FactorType kType>
+constexpr u32 kWordValues = kWordBytes / static_cast<u32>(bytes_of(kType));
 
 // The rows of the caller's sums times its two columns: value(row, k), if one is stored there, and the words of b, of
 // which a lane has `b_words` from `first_b` on.
-template <typename Value>
-f32x4 add_products(ElementType type, const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums, Value value) {
+template <FactorType kType, typename Value>
+f32x4 add_products(const Block::Warp& warp, u32 first_b, u32 b_words, f32x4 sums, Value value) {
+  constexpr u32 kValues = kWordValues<kType>, kRows = 4 * kValues;  // of a word, and of a word of four lanes
   const u32 g = warp.lane / 4, t = warp.lane % 4;
   f32x4 result{};
   for (u32 i = 0; i < kQuad; ++i) {
     const u32 row = g + i / 2 * 8, column = 2 * t + i % 2;
     double sum = static_cast<double>(sums[i]);
-    for (u32 k = 0; k < b_words * 8; ++k) {
+    for (u32 k = 0; k < b_words * kRows; ++k) {
       const std::optional<float> a = value(row, k);
       if (!a) continue;
-      const float b = half_of(type, warp[column * 4 + k % 8 / 2][first_b + k / 8], k % 2);
+      const float b = factor_of<kType>(warp[column * 4 + k % kRows / kValues][first_b + k / kRows], k % kValues);
       sum += static_cast<double>(*a) * static_cast<double>(b);
     }
     result[i] = static_cast<float>(sum);
@@ -309,40 +328,48 @@ f32x4 add_products(ElementType type, const Block::Warp& warp, u32 first_b, u32 b
   return result;
 }
 
-template <ElementType kType>
+template <FactorType kType>
 f32x4 multiply(u32x4 a, u32 b0, u32 b1, f32x4 sums) noexcept {
-  const Block::Warp warp = Block::current().meet_warp(kType == ElementType::f16 ? kMeetForF16 : kMeetForBf16,
-                                                      {a[0], a[1], a[2], a[3], b0, b1});
-  return add_products(kType, warp, 4, 2, sums, [&](u32 row, u32 k) -> std::optional<float> {
-    return half_of(kType, warp[row % 8 * 4 + k % 8 / 2][row / 8 + k / 8 * 2], k % 2);
+  constexpr u32 kValues = kWordValues<kType>, kColumns = 4 * kValues;
+  const Block::Warp warp =
+      Block::current().meet_warp(kMeetForDense + static_cast<u32>(kType), {a[0], a[1], a[2], a[3], b0, b1});
+  return add_products<kType>(warp, 4, 2, sums, [&](u32 row, u32 k) -> std::optional<float> {
+    return factor_of<kType>(warp[row % 8 * 4 + k % kColumns / kValues][row / 8 + k / kColumns * 2], k % kValues);
   });
 }
 
-template <ElementType kType>
+// What is stored lies in four halves, two words in TF32: as places say it.
+template <FactorType kType>
 f32x4 multiply_sparse(u32x4 a, u32x4 b, f32x4 sums, u32 places, u32 pair) noexcept {
   constexpr u32 kPlaces = 8, kPairs = 2;
+  constexpr u32 kValues = kWordValues<kType>, kColumns = 2 * kValues, kHalves = 4 / kColumns;
   if (pair >= kPairs) Block::current().fail_thread(fmt::format("the places of pair {} of lanes; there are two", pair));
-  const u32 what = kMeetForSparse + (kType == ElementType::f16 ? 0 : kPairs) + pair;
+  const u32 what = kMeetForSparse + static_cast<u32>(kType) * kPairs + pair;
   const Block::Warp warp = Block::current().meet_warp(what, {a[0], a[1], a[2], a[3], b[0], b[1], b[2], b[3], places});
-  const auto places_of = [&](u32 row, u32 four) {
-    const u32 word = warp[row % 8 * 4 + pair * 2 + four / 4][kPlaces];
-    return (row < 8 ? low_of(word) : high_of(word)) >> (four % 4 * 4) & 15U;
+  const auto places_of = [&](u32 row, u32 number) {
+    const u32 word = warp[row % 8 * 4 + pair * 2 + number / 4][kPlaces];
+    return (row < 8 ? low_of(word) : high_of(word)) >> (number % 4 * 4) & 15U;
   };
   const u32 g = warp.lane / 4;
   for (const u32 row : {g, g + 8}) {
-    for (u32 four = 0; four < 8; ++four) {
-      const u32 pair_of = places_of(row, four);
-      if ((pair_of & 3U) < pair_of >> 2) continue;
+    for (u32 number = 0; number < 8; ++number) {
+      const u32 first = places_of(row, number) & 3U, second = places_of(row, number) >> 2;
+      if (kType == FactorType::tf32 && (first % 2 != 0 || second != first + 1)) {
+        Block::current().fail_thread(
+            fmt::format("row {} of a sparse matrix has the places {} of two columns; 4 and 14 are known in TF32", row,
+                        places_of(row, number)));
+      }
+      if (first < second) continue;
       Block::current().fail_thread(
           fmt::format("row {} of a sparse matrix stores columns {} and {} of four {}; the first must be the smaller",
-                      row, pair_of & 3U, pair_of >> 2, four));
+                      row, first, second, number));
     }
   }
-  return add_products(kType, warp, 4, 4, sums, [&](u32 row, u32 k) -> std::optional<float> {
-    const u32 four = k / 4, pair_of = places_of(row, four);
-    const u32 stored = warp[row % 8 * 4 + four % 4][row / 8 + four / 4 * 2];
-    if (k % 4 == (pair_of & 3U)) return half_of(kType, stored, 0);
-    if (k % 4 == pair_of >> 2) return half_of(kType, stored, 1);
+  return add_products<kType>(warp, 4, 4, sums, [&](u32 row, u32 k) -> std::optional<float> {
+    const u32 number = k / kColumns, half = k % kColumns * kHalves, stored_at = places_of(row, number);
+    const u32 stored = warp[row % 8 * 4 + number % 4][row / 8 + number / 4 * 2];
+    if (half == (stored_at & 3U)) return factor_of<kType>(stored, 0);
+    if (half == stored_at >> 2) return factor_of<kType>(stored, 1);
     return std::nullopt;
   });
 }
@@ -377,7 +404,8 @@ void look_at(const GroupOperands& operands) {
   }
 }
 
-void add_group_product(ElementType type, float* sums, const GroupOperands& operands, const GroupRow (&rows)[2]) {
+template <FactorType kType>
+void add_group_product(float* sums, const GroupOperands& operands, const GroupRow (&rows)[2]) {
   std::span<double> values;
   require(Block::current().products().add(sums, operands, values));
   const u32 pair = thread() % 4;
@@ -387,7 +415,7 @@ void add_group_product(ElementType type, float* sums, const GroupOperands& opera
       for (u32 i = 0; i < kQuad; ++i) {
         if (!rows[i / 2].stored[k]) continue;
         values[octet * kQuad + i] +=
-            static_cast<double>(rows[i / 2].values[k]) * static_cast<double>(half_of(type, word, i % 2));
+            static_cast<double>(rows[i / 2].values[k]) * static_cast<double>(factor_of<kType>(word, i % 2));
       }
     }
   }
@@ -398,7 +426,7 @@ GroupOperands group_operands(u32 octets, u32 a, u32 b, u32 next_rows, u32 next_o
   return {a, b, next_rows, next_octet, octets, depth};
 }
 
-template <ElementType kType>
+template <FactorType kType>
 void group_multiply(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base, u32 b_offset, u32 next_rows,
                     u32 next_octet) noexcept {
   const GroupOperands operands =
@@ -406,14 +434,14 @@ void group_multiply(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_bas
   GroupRow rows[2] = {};
   for (u32 half = 0; half < 2; ++half) {
     for (u32 k = 0; k < operands.depth; ++k) {
-      rows[half].values[k] = half_of(kType, word_of_a(operands, first_group_row(thread()) + half * 8, k), k % 2);
+      rows[half].values[k] = factor_of<kType>(word_of_a(operands, first_group_row(thread()) + half * 8, k), k % 2);
       rows[half].stored[k] = true;
     }
   }
-  add_group_product(kType, sums, operands, rows);
+  add_group_product<kType>(sums, operands, rows);
 }
 
-template <ElementType kType>
+template <FactorType kType>
 void group_multiply_sparse(float* sums, u32 octets, u32 a_base, u32 a_offset, u32 b_base, u32 b_offset, u32 next_rows,
                            u32 next_octet, u32 places, u32 pair) noexcept {
   constexpr u32 kMeetForPlaces = 64, kPairs = 2;
@@ -435,12 +463,12 @@ void group_multiply_sparse(float* sums, u32 octets, u32 a_base, u32 a_offset, u3
       const u32 stored = word_of_a(operands, first_group_row(thread()) + half * 8, four * 2);
       for (u32 i = 0; i < 2; ++i) {
         const u32 k = four * 4 + (i == 0 ? first : second);
-        rows[half].values[k] = half_of(kType, stored, i);
+        rows[half].values[k] = factor_of<kType>(stored, i);
         rows[half].stored[k] = true;
       }
     }
   }
-  add_group_product(kType, sums, operands, rows);
+  add_group_product<kType>(sums, operands, rows);
 }
 
 void group_begin(float*, u32) noexcept { Block::current().products().begin(); }
@@ -519,17 +547,20 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_broadcast", address_of(broadcast)},
       {"burin_dev_shuffle_xor", address_of(shuffle_xor)},
       {"burin_dev_shared_load_rows", address_of(shared_load_rows)},
-      {"burin_dev_multiply_f16", address_of(multiply<ElementType::f16>)},
-      {"burin_dev_multiply_bf16", address_of(multiply<ElementType::bf16>)},
-      {"burin_dev_multiply_sparse_f16", address_of(multiply_sparse<ElementType::f16>)},
-      {"burin_dev_multiply_sparse_bf16", address_of(multiply_sparse<ElementType::bf16>)},
+      {"burin_dev_multiply_f16", address_of(multiply<FactorType::f16>)},
+      {"burin_dev_multiply_bf16", address_of(multiply<FactorType::bf16>)},
+      {"burin_dev_multiply_tf32", address_of(multiply<FactorType::tf32>)},
+      {"burin_dev_multiply_sparse_f16", address_of(multiply_sparse<FactorType::f16>)},
+      {"burin_dev_multiply_sparse_bf16", address_of(multiply_sparse<FactorType::bf16>)},
+      {"burin_dev_multiply_sparse_tf32", address_of(multiply_sparse<FactorType::tf32>)},
       {"burin_dev_group_begin", address_of(group_begin)},
-      {"burin_dev_group_multiply_f16", address_of(group_multiply<ElementType::f16>)},
-      {"burin_dev_group_multiply_bf16", address_of(group_multiply<ElementType::bf16>)},
-      {"burin_dev_group_multiply_sparse_f16", address_of(group_multiply_sparse<ElementType::f16>)},
-      {"burin_dev_group_multiply_sparse_bf16", address_of(group_multiply_sparse<ElementType::bf16>)},
+      {"burin_dev_group_multiply_f16", address_of(group_multiply<FactorType::f16>)},
+      {"burin_dev_group_multiply_bf16", address_of(group_multiply<FactorType::bf16>)},
+      {"burin_dev_group_multiply_sparse_f16", address_of(group_multiply_sparse<FactorType::f16>)},
+      {"burin_dev_group_multiply_sparse_bf16", address_of(group_multiply_sparse<FactorType::bf16>)},
       {"burin_dev_group_commit", address_of(group_commit)},
       {"burin_dev_group_wait", address_of(group_wait)},
+      {"burin_dev_tf32", address_of(to_tf32)},
       {"burin_dev_exit", address_of(exit_thread)},
       {"burin_dev_fma_if", address_of(fma_if)},
       {"burin_dev_shared_load_word", address_of(shared_load_word)},

@@ -246,9 +246,9 @@ std::int64_t deepest_reduction(const Network& network) {
   return deepest;
 }
 
-double network_tolerance(std::int64_t deepest_reduction, double largest, double half_rounding) {
+double network_tolerance(std::int64_t deepest_reduction, double largest, double rounding_share) {
   const double rounding =
-      epsilon_of(ElementType::f32) * std::sqrt(static_cast<double>(deepest_reduction)) + half_rounding;
+      epsilon_of(ElementType::f32) * std::sqrt(static_cast<double>(deepest_reduction)) + rounding_share;
   const double tolerance = kNetworkToleranceFactor * rounding * largest;
   return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
 }

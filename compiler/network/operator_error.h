@@ -33,9 +33,9 @@ std::int64_t deepest_reduction(const Network& network);
 // earlier ones: networks of up to 50 layers come to a hundredth of it.
 inline constexpr double kNetworkToleranceFactor = 4.0;
 //
-// `half_rounding`: what operators round to half precision, weights, sums or outputs, as shares of their terms. Errors
+// `rounding_share`: what operators round, weights, inputs, sums or outputs, as shares of their terms. Errors
 // of several are independent as well, so that it is the root of the sum of their squares. Beside the rest: the factor *
-// half_rounding * largest.
-double network_tolerance(std::int64_t deepest_reduction, double largest, double half_rounding = 0);
+// rounding_share * largest.
+double network_tolerance(std::int64_t deepest_reduction, double largest, double rounding_share = 0);
 
 }  // namespace burin

@@ -16,7 +16,7 @@ constexpr std::uint64_t kInputSeed = 1, kResidualSeed = 2;
 }  // namespace
 
 ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision,
-                               ElementType factors)
+                               FactorType factors)
     : layer_(layer), batch_(batch), arithmetic_{.precision = precision} {
   const int count = std::min(batch, kCheckedImages);
   for (int i = 0; i < count; ++i) {
@@ -28,7 +28,7 @@ ExpectedOutput::ExpectedOutput(const ConvLayer& layer, const SparsePattern& patt
   if (layer.shape.epilogue.residual)
     residual_ = rounded(element, random_tensor(layer.shape.conv_elements() * batch, kResidualSeed));
   reference_.emplace(layer, count, checked_images(input_), checked_images(residual_));
-  const Arithmetic rounding{.weights = factors == ElementType::f32 ? element : factors, .inputs = factors};
+  const Arithmetic rounding{.weights = factors == FactorType::f32 ? factors_of(element) : factors, .inputs = factors};
   storage_errors_ = storage_errors(layer, rounding, count, checked_images(input_));
 }
 
@@ -47,7 +47,7 @@ ExpectedOutput::Verdict ExpectedOutput::judge(std::span<const float> output, con
               output.size(), elements());
   Arithmetic arithmetic = arithmetic_;
   arithmetic.promote_every = made_with.promote_every;
-  const bool stored = made_with.weights != ElementType::f32;
+  const bool stored = made_with.weights != FactorType::f32;
   const Comparison c = compare(checked_images(output), reference_->outputs(),
                                reference_->tolerances(arithmetic, stored ? storage_errors_ : std::vector<double>()),
                                element_of(arithmetic.precision));

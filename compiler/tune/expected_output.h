@@ -21,7 +21,7 @@ class ExpectedOutput {
   // Input and residual are numbers that the precision's tensors can hold.
   // `factors`: Task::factors.
   ExpectedOutput(const ConvLayer& layer, const SparsePattern& pattern, int batch, Precision precision = Precision::fp32,
-                 ElementType factors = ElementType::f32);
+                 FactorType factors = FactorType::f32);
 
   std::span<const float> input() const { return input_; }
   std::span<const float> residual() const { return residual_; }

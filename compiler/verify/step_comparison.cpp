@@ -27,11 +27,11 @@ std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes 
 
 }  // namespace
 
-double half_rounding(const Arithmetic& arithmetic) {
+double rounding_share(const Arithmetic& arithmetic) {
   const double half = epsilon_of(ElementType::f16) / 2;
   double squares = 0;
-  for (const ElementType rounded : {arithmetic.weights, arithmetic.inputs}) {
-    if (rounded != ElementType::f32) squares += std::pow(epsilon_of(rounded) / 2, 2);
+  for (const FactorType rounded : {arithmetic.weights, arithmetic.inputs}) {
+    if (rounded != FactorType::f32) squares += std::pow(epsilon_of(rounded) / 2, 2);
   }
   const ElementType element = element_of(arithmetic.precision);
   if (element != ElementType::f32) squares += std::pow(epsilon_of(element) / 2, 2);
@@ -51,9 +51,9 @@ std::vector<Arithmetic> arithmetic_of(const ManifestIndex& kernels, const Progra
   return steps;
 }
 
-double half_rounding(const std::vector<Arithmetic>& steps) {
+double rounding_share(const std::vector<Arithmetic>& steps) {
   double squares = 0;
-  for (const Arithmetic& step : steps) squares += std::pow(half_rounding(step), 2);
+  for (const Arithmetic& step : steps) squares += std::pow(rounding_share(step), 2);
   return std::sqrt(squares);
 }
 

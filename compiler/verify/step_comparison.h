@@ -29,10 +29,10 @@ struct StepResult : OutputResult {
 
 // How the kernel of each step of the program computes: all but longest_reduction, which the weights say.
 std::vector<Arithmetic> arithmetic_of(const ManifestIndex& kernels, const Program& program);
-// What a step rounds to half precision, as a share of its terms.
-double half_rounding(const Arithmetic& arithmetic);
+// What a step rounds, to a half type or to TF32, as a share of its terms.
+double rounding_share(const Arithmetic& arithmetic);
 // What all steps round together: the root of the sum of their squares.
-double half_rounding(const std::vector<Arithmetic>& steps);
+double rounding_share(const std::vector<Arithmetic>& steps);
 
 // Compares the steps of one run of a program.
 class StepComparison {

@@ -178,9 +178,9 @@ class Verifier {
     Verification verification;
     verification.deepest_reduction = deepest_ = deepest_reduction(reference_);
     const std::vector<Arithmetic> steps = arithmetic_of(index_, first);
-    verification.half_rounding = half_rounding(steps);
-    verification.half_steps =
-        static_cast<int>(std::ranges::count_if(steps, [](const Arithmetic& step) { return half_rounding(step) > 0; }));
+    verification.rounding_share = rounding_share(steps);
+    verification.rounding_steps =
+        static_cast<int>(std::ranges::count_if(steps, [](const Arithmetic& step) { return rounding_share(step) > 0; }));
     verification.results = runs_of(first.name);
     for (VerifiedProgram& result : verification.results) verify_program(result);
     return verification;
@@ -206,7 +206,7 @@ class Verifier {
     const Tensors chosen = pick_images(inputs, result.batch, result.images);
     const std::vector<std::vector<double>> expected =
         run_reference(reference_, static_cast<int>(result.images.size()), {chosen.begin(), chosen.end()});
-    const double rounding = half_rounding(arithmetic_of(index_, *result.program));
+    const double rounding = rounding_share(arithmetic_of(index_, *result.program));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       double largest = 0;
       for (const double value : expected[i]) largest = std::max(largest, std::abs(value));

@@ -49,9 +49,9 @@ struct VerifiedProgram {
 struct Verification {
   // The three that follow are said of a network alone.
   std::int64_t deepest_reduction = 0;
-  // Steps that round to half precision, and what they round together: the same in all programs.
-  int half_steps = 0;
-  double half_rounding = 0;
+  // Steps that round, to a half type or to TF32, and what they round together: the same in all programs.
+  int rounding_steps = 0;
+  double rounding_share = 0;
   std::vector<VerifiedProgram> results;  // one for each program that was run
   std::vector<std::string> missing;      // layers of the reference that the package lacks
   std::optional<CodeComparison> code;    // nothing: it was not asked for

@@ -171,10 +171,10 @@ TEST_CASE("inspect_shows_the_precision") {
   CHECK_THAT(run_burin({"inspect", folder / "w.safetensors"}).out, !Contains("precision"));
 }
 
-TEST_CASE("layers_in_nchw_stay_fp32_and_are_multiplied_in_half_precision") {
+TEST_CASE("layers_in_nchw_stay_fp32_and_are_multiplied_in_half_precision_or_in_tf32") {
   const ScratchFolder folder;
   write_safetensors(folder / "w.safetensors", {TestLayer{}});
-  for (const std::string precision : {"fp16", "bf16"}) {
+  for (const std::string precision : {"fp16", "bf16", "tf32"}) {
     CAPTURE(precision);
     const Outcome compiled =
         compile_half(folder, {"--precision", precision, "--layout", "nchw", "--kernels", "gathered_rows"});
@@ -211,7 +211,7 @@ TEST_CASE("layouts_that_a_precision_cannot_have") {
   CHECK(compile_half(folder, {"--precision", "fp16", "--layout", "n2chw"}).exit_code == 0);
   const Outcome unknown = run_burin({"inspect", folder / "w.safetensors", "--precision", "fp8"});
   CHECK(unknown.exit_code == 4);
-  CHECK_THAT(unknown.err, Contains("--precision fp8: known are fp32, fp16, bf16, fp16x2"));
+  CHECK_THAT(unknown.err, Contains("--precision fp8: known are fp32, fp16, bf16, fp16x2, tf32"));
 }
 
 TEST_CASE("promotion_is_for_fp16x2_alone") {

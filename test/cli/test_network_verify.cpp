@@ -74,8 +74,8 @@ TEST_CASE("verify_knows_fully_connected_layers_that_are_stored_in_fp16") {
   const Outcome outcome = verify_model(folder, {"--layers"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
-  CHECK_THAT(outcome.out, Contains("4.9e-04 of 1 step in half precision) * max |expected|"));
-  CHECK_THAT(outcome.out, Contains("in half precision, + the rounding of weights, inputs, sums and outputs"));
+  CHECK_THAT(outcome.out, Contains("4.9e-04 of 1 step that rounds) * max |expected|"));
+  CHECK_THAT(outcome.out, Contains("of steps that round, + the rounding of weights, inputs, sums and outputs"));
   CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified"));
   const auto error_of_fc = [](const ScratchFolder& of) {
     const auto document = nlohmann::json::parse(verify_model(of, {"--layers", "--json"}).out);
@@ -283,7 +283,7 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
     const Outcome outcome = verify_model(folder, {"--layers"});
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
-    CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified") && Contains("steps in half precision)"));
+    CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified") && Contains("steps that round)"));
     // The input is converted; the pool takes halves, and the mean behind it writes floats.
     CHECK_THAT(outcome.out, Contains(".n2chw.convert  ") && !Contains(".f32.convert  "));
     const std::string shown = run_burin({"inspect", folder / "p.burin"}).out;
@@ -291,6 +291,31 @@ TEST_CASE("networks_compute_in_half_precision_with_conversions_as_steps") {
     const Outcome odd = verify_model(folder, {"--batch", "3"});
     CHECK(odd.exit_code == 0);
   }
+}
+
+TEST_CASE("networks_in_tf32_keep_fp32_between_layers_whatever_the_batch") {
+  const ScratchFolder folder;
+  compile_model(folder, branched_model(),
+                {"--batch", "1,8", "--precision", "tf32,conv3=fp32", "--kernels", "conv2=gathered_rows"});
+  const burin::Package package = burin::read_package(folder / "p.burin");
+  int rounding = 0;
+  for (const burin::Kernel& kernel : package.manifest.kernels) {
+    CHECK(kernel.precision == "fp32");
+    const bool rounds = kernel.plan_short.starts_with("conv_gathered_rows tf32, ");
+    CHECK(rounds == (kernel.provider == "conv_gathered_rows"));
+    rounding += rounds && kernel.op == "conv2";
+    CHECK_FALSE((rounds && kernel.op == "conv3"));
+  }
+  CHECK(rounding == 2);
+  const Outcome outcome = verify_model(folder, {"--layers"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("the network, 2 programs, verified") && Contains("that round") &&
+                              Contains("; of steps that round, + ") && !Contains("convert"));
+  CHECK_THAT(run_burin({"inspect", folder / "p.burin"}).out, Contains("conv_gathered_rows tf32, "));
+  const Outcome json =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--json"});
+  CHECK(nlohmann::json::parse(json.out).at("programs").at(0).at("outputs").at(0).at("relative_error") > 1e-6);
 }
 
 TEST_CASE("networks_of_few_images_keep_fp32_between_layers_that_multiply_halves") {
@@ -310,7 +335,7 @@ TEST_CASE("networks_of_few_images_keep_fp32_between_layers_that_multiply_halves"
     const Outcome outcome = verify_model(folder, {"--layers"});
     CAPTURE(outcome.out, outcome.err);
     CHECK(outcome.exit_code == 0);
-    CHECK_THAT(outcome.out, Contains("in half precision)") && !Contains("convert"));
+    CHECK_THAT(outcome.out, Contains("that round") && !Contains("convert"));
     // What is rounded is within the tolerance of FP32 no more.
     const Outcome json =
         run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--json"});

@@ -151,6 +151,40 @@ TEST_CASE("calibration_says_what_overflows_in_the_precision_that_was_asked_for")
   CHECK_THAT(sound.err, Contains("note: the network is in half precision off by ") && Contains("on 3 images"));
 }
 
+TEST_CASE("calibration_measures_tf32") {
+  const ScratchFolder folder;
+  write_images(folder);
+  const Outcome compiled = compile_chain(
+      folder, {"--precision", "tf32", "--batch", "8", "--calibrate", folder / "x.npy", "--kernels", "gathered_rows"});
+  CAPTURE(compiled.err);
+  REQUIRE(compiled.exit_code == 0);
+  CHECK_THAT(compiled.err, Contains("note: the network is in TF32 off by ") && Contains("on 3 images"));
+  CHECK(noted_error(compiled.err) > 1e-5);
+  CHECK(noted_error(compiled.err) < 1e-3);
+  // What is beyond FP16 is not beyond TF32.
+  CHECK(compile_chain(folder, {"--precision", "tf32", "--calibrate", folder / "x.npy"}, kOverflowing).exit_code == 0);
+}
+
+TEST_CASE("tf32_is_refused_where_no_kernel_rounds_to_it") {
+  const ScratchFolder folder;
+  const auto fault = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = compile_chain(folder, more);
+    CAPTURE(more, outcome.err);
+    CHECK(outcome.exit_code == 2);
+    return outcome.err;
+  };
+  CHECK_THAT(fault({"--precision", "tf32", "--kernels", "dense"}),
+             Contains("--precision tf32: none of the kernels that --kernels asks for rounds to it; gathered_rows ones "
+                      "do"));
+  CHECK_THAT(fault({"--precision", "tf32", "--plan", "groups=1"}),
+             Contains("--precision tf32: none of the kernels that --plan asks for rounds to it"));
+  CHECK_THAT(fault({"--precision", "tf32", "--layout", "nchw4"}), Contains("kernels that --layout nchw4 asks for"));
+  CHECK_THAT(fault({"--precision", "tf32", "--skip-dead-tiles"}), Contains("kernels that --skip-dead-tiles asks for"));
+  CHECK(compile_chain(folder, {"--precision", "tf32", "--kernels", "dense,conv2=gathered_rows"}).exit_code == 0);
+  CHECK_THAT(fault({"--precision", "tf32", "--layout", "n8c8hw"}),
+             Contains("--layout n8c8hw with --precision tf32") && Contains("n2chw"));
+}
+
 TEST_CASE("the_error_that_is_noted_is_that_of_the_kernels") {
   const ScratchFolder folder;
   const std::vector<float> images = write_images(folder);
@@ -277,7 +311,7 @@ TEST_CASE("options_of_calibration_that_contradict_others") {
   CHECK_THAT(fault({"--precision", "auto", "--max-error", "nan"}, 2),
              Contains("--max-error nan: must be a finite number above 0"));
   CHECK_THAT(fault({"--calibrate", folder / "x.npy"}, 2),
-             Contains("--calibrate has no effect here: it measures half precision, and --precision is fp32"));
+             Contains("--calibrate has no effect here: it measures what rounding costs, and --precision is fp32"));
   CHECK_THAT(fault({"--precision", "auto", "--calibrate", folder / "absent.npy"}, 3), Contains("no such file"));
   CHECK_THAT(fault({"--precision", "auto", "--calibrate", "z=" + (folder / "x.npy")}, 2),
              Contains("m.onnx has no input 'z'"));
@@ -288,7 +322,7 @@ TEST_CASE("options_of_calibration_that_contradict_others") {
   CHECK_THAT(fault({"--precision", "fp16,conv9=fp32"}, 2),
              Contains("--precision: ") && Contains("has no convolution 'conv9'"));
   CHECK_THAT(fault({"--precision", "fp16,conv1=fp8"}, 4),
-             Contains("--precision fp16,conv1=fp8: known are fp32, fp16, bf16, fp16x2, auto"));
+             Contains("--precision fp16,conv1=fp8: known are fp32, fp16, bf16, fp16x2, tf32, auto"));
   const Outcome over = run_burin({"compile", folder / "m.onnx", "--arch", "sm_90", "--precision", "auto", "--calibrate",
                                   folder / "x.npy", "-o", folder / "x.npy"});
   CHECK(over.exit_code == 2);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <array>
 
+#include "compiler/program_tasks.h"
 #include "compiler/providers/conv_baked/plan/grouping.h"
 #include "compiler/providers/conv_baked/plan/planner.h"
 #include "ir/baked_plan_pool.h"
+#include "ir/derive_form.h"
 #include "ir/error.h"
 #include "test/codegen/hand_plan.h"
 #include "test/ir/random_layers.h"
@@ -149,9 +151,26 @@ bool can_be_kept(const RandomCase& drawn, const SparsePattern& pattern, const st
   return true;
 }
 
+// One of the best plans of the provider that rounds factors.
+void draw_rounding_plan(RandomCase& drawn, Random& random) {
+  constexpr int kMostCandidates = 40;
+  CompileOptions options;
+  options.archs = drawn.archs;
+  options.precisions = {drawn.precision};
+  const Operator op{.name = drawn.layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  const Task task = task_of(op, drawn.layer, drawn.planned_batch, options);
+  const Provider& provider = *find_provider(drawn.provider());
+  const std::vector<Candidate> candidates = provider.propose(task, {.count = kMostCandidates});
+  if (candidates.empty() || random.chance(0.2)) return;
+  const auto chosen = static_cast<std::size_t>(random.integer(0, static_cast<int>(candidates.size()) - 1));
+  drawn.source = PlanSource::constrained;
+  drawn.constraints = provider.brief(candidates[chosen].plan);
+}
+
 void draw_plan(RandomCase& drawn, Random& random, const std::string& arch) {
   drawn.planned_batch = random.chance(0.4) ? drawn.batch : random.chance(0.5) ? 1 : random.integer(2, kMostBatch);
   drawn.archs = {arch};
+  if (drawn.precision == Precision::tf32) return draw_rounding_plan(drawn, random);
   const bool four_together = random.chance(0.2);
   if (arch != "sm_75" && random.chance(0.1)) drawn.archs = {"sm_75", arch};  // the plan and the PTX serve both
   const double which = random.real();
@@ -214,8 +233,8 @@ void draw_pool(RandomCase& drawn) {
 Precision draw_precision(std::uint64_t seed, std::uint64_t index) {
   Random random(mixed(~seed, index));
   if (random.chance(0.5)) return Precision::fp32;
-  constexpr std::array kHalves = {Precision::fp16, Precision::bf16, Precision::fp16x2};
-  return kHalves[static_cast<std::size_t>(random.integer(0, static_cast<int>(kHalves.size()) - 1))];
+  constexpr std::array kOthers = {Precision::fp16, Precision::bf16, Precision::fp16x2, Precision::tf32};
+  return kOthers[static_cast<std::size_t>(random.integer(0, static_cast<int>(kOthers.size()) - 1))];
 }
 
 }  // namespace
@@ -230,6 +249,10 @@ std::string_view to_string(PlanSource source) {
       return "by hand";
   }
   return "?";
+}
+
+std::string RandomCase::provider() const {
+  return std::string(precision == Precision::tf32 ? "conv_gathered_rows" : kBakedProvider);
 }
 
 std::string RandomCase::arguments() const {

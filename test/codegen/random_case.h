@@ -14,8 +14,8 @@ namespace burin_test {
 
 // Who made the plan.
 enum class PlanSource {
-  planner,      // all by itself
-  constrained,  // the planner, with some choices taken from it
+  planner,      // all by itself, or another provider
+  constrained,  // the same, with some choices taken from it
   by_hand,      // hand_plan.h: plans that no planner would choose
 };
 
@@ -28,7 +28,9 @@ struct RandomCase {
   burin::Precision precision = burin::Precision::fp32;
   bool precision_was_given = false;
   burin::TensorLayout layout = burin::TensorLayout::nchw;  // planner, fp32: of input, output and residual
-  std::string constraints;  // constrained: as for --plan; the planner has found a plan that keeps them
+  // Whose kernel it gets; what that cannot compute is baked. In TF32 it is the one provider that rounds to it.
+  std::string provider() const;
+  std::string constraints;  // constrained: as for --plan; the provider has found a plan that keeps them
   burin::BakedPlan plan;    // by_hand
 
   // "--seed 1 --only 17": draws the same case again.

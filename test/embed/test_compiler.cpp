@@ -45,11 +45,15 @@ std::string model_bytes() {
 TEST_CASE("embedded compiler: layers from memory are compiled and verified") {
   const Model model = Model::from_layers({small_layer("a"), small_layer("b")});
   CHECK(model.layers() == std::vector<std::string>{"a", "b"});
-  for (const char* precision : {"fp32", "fp16"}) {
+  for (const std::string precision : {"fp32", "fp16", "tf32"}) {
     CAPTURE(precision);
-    const Compiled made = compile(model, {.batches = {1, 3}, .precision = precision});
+    const Compiled made = compile(
+        model, {.batches = {1, 3}, .precision = precision, .kernels = precision == "tf32" ? "gathered_rows" : "auto"});
     CHECK(made.package->manifest.kernels.size() == 4);
     CHECK(made.package->manifest.programs.size() == 4);
+    for (const burin::Kernel& kernel : made.package->manifest.kernels) {
+      CHECK(kernel.plan_short.starts_with("conv_gathered_rows tf32, ") == (precision == "tf32"));
+    }
     const burin::Verified verified = burin::verify(*made.package, model, {.device = "host"});
     CHECK(verified.passed);
     CHECK(verified.device == "host");

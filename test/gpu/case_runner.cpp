@@ -61,7 +61,7 @@ Package CaseRunner::compile(const RandomCase& drawn) const {
   options.plan = drawn.constraints;
   const std::string plan_file = folder_ / fmt::format("{}.txt", drawn.index);
   options.precisions = {drawn.precision};
-  options.kernels.all = kBakedProvider;
+  options.kernels.all = drawn.provider();
   if (drawn.layout != TensorLayout::nchw) options.layout = drawn.layout;
   if (drawn.source == PlanSource::by_hand) {
     write_file(plan_file, print(drawn.plan));
@@ -76,7 +76,8 @@ CaseOutcome CaseRunner::verify(const RandomCase& drawn) {
   const Package package = compile(drawn);
   const Kernel& kernel = package.manifest.kernels.front();
   CaseOutcome outcome;
-  outcome.plan = parse_baked_plan(kernel.plan);
+  outcome.provider = kernel.provider;
+  if (kernel.provider == kBakedProvider) outcome.plan = parse_baked_plan(kernel.plan);
   const Network reference = reference_of(network_of(drawn), package.manifest, std::nullopt);
   VerifyOptions options;
   options.batch = drawn.batch;

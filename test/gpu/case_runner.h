@@ -17,7 +17,8 @@ namespace burin_test {
 struct CaseOutcome {
   enum class Kind { right, unsupported, wrong } kind = Kind::wrong;
   std::string text;                      // why it is not right
-  std::optional<burin::BakedPlan> plan;  // where there is code
+  std::string provider;                  // where there is code
+  std::optional<burin::BakedPlan> plan;  // of baked code
   double worst_ratio = 0;                // largest error / tolerance
   bool device_lost = false;              // the driver refuses all work after such an error
 };

@@ -5,6 +5,7 @@
 //   burin_random_layers --count 10000                    # summary; a line for each failure
 //   burin_random_layers --seed 1 --only 4711 --verbose   # one of them again
 //   burin_random_layers --precision fp16x2               # the same layers, all in one precision
+//   burin_random_layers --precision tf32                 # the same, with kernels of conv_gathered_rows
 #include <CLI/CLI.hpp>
 #include <atomic>
 #include <condition_variable>

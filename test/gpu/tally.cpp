@@ -34,7 +34,7 @@ void Tally::add(const RandomCase& drawn, const CaseOutcome& outcome) {
   switch (outcome.kind) {
     case CaseOutcome::Kind::right:
       ++right_;
-      count_features(drawn, *outcome.plan);
+      count_features(drawn, outcome);
       if (Worst& worst = worst_[drawn.precision]; worst.of.empty() || outcome.worst_ratio > worst.ratio) {
         worst = {outcome.worst_ratio, drawn.arguments()};
       }
@@ -51,7 +51,7 @@ void Tally::add(const RandomCase& drawn, const CaseOutcome& outcome) {
   }
 }
 
-void Tally::count_features(const RandomCase& drawn, const BakedPlan& plan) {
+void Tally::count_features(const RandomCase& drawn, const CaseOutcome& outcome) {
   const ConvShape& s = drawn.layer.shape;
   const PatternStatistics statistics = analyse(drawn.layer).statistics;
   const auto count = [&](const char* heading, const std::string& feature, bool has = true) {
@@ -78,15 +78,18 @@ void Tally::count_features(const RandomCase& drawn, const BakedPlan& plan) {
   count("batch", drawn.batch == drawn.planned_batch  ? "as tuned"
                  : drawn.batch > drawn.planned_batch ? "larger"
                                                      : "smaller");
-  count("precision", std::string(burin::to_string(plan.precision)));
+  count("precision", std::string(burin::to_string(drawn.precision)));
+  count("provider", outcome.provider);
   count("plan made by", std::string(to_string(drawn.source)));
+  count("compiled for", fmt::format("{}", fmt::join(drawn.archs, "+")));
+  if (!outcome.plan) return;
+  const BakedPlan& plan = *outcome.plan;
   count("staging", std::string(burin::to_string(plan.staging)));
   count("reduction", std::string(burin::to_string(plan.reduction)));
   count("splits", at_most(plan.splits, 6));
   count("groups", at_most(static_cast<int>(plan.groups.size()), 10));
   count("buffers", at_most(plan.buffers, 5));
   count("images in a tile", at_most(plan.tile_images(), 5));
-  count("compiled for", fmt::format("{}", fmt::join(drawn.archs, "+")));
 }
 
 std::string Tally::print() const {

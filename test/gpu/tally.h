@@ -21,7 +21,7 @@ class Tally {
   std::string print() const;
 
  private:
-  void count_features(const RandomCase& drawn, const burin::BakedPlan& plan);
+  void count_features(const RandomCase& drawn, const CaseOutcome& outcome);
 
   struct Reason {
     int cases = 0;

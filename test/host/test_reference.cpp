@@ -470,11 +470,12 @@ TEST_CASE("reference: rounded weights and inputs may move a sum by what each of 
   layer.shape.in_channels = 2;
   layer.shape.out_channels = layer.shape.in_h = layer.shape.in_w = layer.shape.kernel_h = layer.shape.kernel_w = 1;
   const std::vector<float> input = {3, 1 + 0x1p-13F};
-  const auto errors = [&](ElementType weights, ElementType inputs) {
+  const auto errors = [&](FactorType weights, FactorType inputs) {
     return storage_errors(layer, {.weights = weights, .inputs = inputs}, 1, input);
   };
-  CHECK(errors(ElementType::f32, ElementType::f32).empty());
-  CHECK(errors(ElementType::f16, ElementType::f32) == std::vector<double>{3 * 0x1p-12});
-  CHECK(errors(ElementType::f32, ElementType::f16) == std::vector<double>{2 * 0x1p-13});
-  CHECK(errors(ElementType::f16, ElementType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
+  CHECK(errors(FactorType::f32, FactorType::f32).empty());
+  CHECK(errors(FactorType::f16, FactorType::f32) == std::vector<double>{3 * 0x1p-12});
+  CHECK(errors(FactorType::f32, FactorType::f16) == std::vector<double>{2 * 0x1p-13});
+  CHECK(errors(FactorType::f16, FactorType::f16) == std::vector<double>{3 * 0x1p-12 + 2 * 0x1p-13});
+  CHECK(errors(FactorType::tf32, FactorType::tf32) == errors(FactorType::f16, FactorType::f16));
 }

@@ -86,7 +86,7 @@ TEST_CASE("baked_plan: text form round trip") {
     BakedPlan plan;
     plan.template_name = random.chance(0.5) ? "conv_baked" : "other_2";
     plan.arch = random.chance(0.5) ? "sm_75" : "sm_90";
-    plan.precision = kPrecisions[static_cast<std::size_t>(random.integer(0, 3))];
+    plan.precision = kPrecisions[static_cast<std::size_t>(random.integer(0, static_cast<int>(kPrecisions.size()) - 1))];
     plan.promote_every = plan.precision == Precision::fp16x2 ? random.integer(0, 99) : 0;
     plan.batch = random.integer(1, 1000);
     plan.input_layout = kTensorLayouts[static_cast<std::size_t>(random.integer(0, 2))];
@@ -133,7 +133,8 @@ TEST_CASE("baked_plan: faults of the text name the line") {
   };
   expect("batch: 2", "batch: two", "kernel plan, line 5: 'two' of 'batch' is not an integer");
   expect("batch: 2", "", "kernel plan: there is no line 'batch: ...'");
-  expect("precision: fp32", "precision: fp8", "line 4: 'fp8' is not a precision; known are fp32, fp16, bf16, fp16x2");
+  expect("precision: fp32", "precision: fp8",
+         "line 4: 'fp8' is not a precision; known are fp32, fp16, bf16, fp16x2, tf32");
   expect("precision: fp32", "precision: fp16x2\npromote_every: often",
          "line 5: 'often' of 'promote_every' is not an integer");
   expect("input_layout: nchw", "input_layout: nhwc",

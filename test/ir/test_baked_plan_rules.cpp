@@ -38,6 +38,8 @@ const BrokenRule kBrokenRules[] = {
      "residual_image_words is 1048576, but the layer has no such tensor"},
     {"pairs of images in fp32", [](BakedPlan& p) { p.output_layout = TensorLayout::n2chw; },
      "output_layout is n2chw with fp32, it must be nchw or nchw4"},
+    {"factors that are rounded", [](BakedPlan& p) { p.precision = Precision::tf32; },
+     "precision is tf32, and baked code rounds no factors: fp32 it can"},
     {"promotion without FP16 sums", [](BakedPlan& p) { p.promote_every = 16; },
      "promote_every is 16, with fp32 it must be 0"},
     {"promotion of too many terms",

@@ -47,7 +47,7 @@ TEST_CASE("element type: names and sizes") {
   CHECK(known_names<ElementType>() == "f32, f16, bf16");
   for (const Precision precision : kPrecisions) CHECK(parse_enum<Precision>(to_string(precision)) == precision);
   for (const char* other : {"", "fp8", "f16", "FP16", "fp16x"}) CHECK_FALSE(parse_enum<Precision>(other));
-  CHECK(known_names<Precision>() == "fp32, fp16, bf16, fp16x2");
+  CHECK(known_names<Precision>() == "fp32, fp16, bf16, fp16x2, tf32");
   CHECK(bytes_of(ElementType::f32) == 4);
   CHECK(bytes_of(ElementType::f16) == 2);
   CHECK(elements_per_word(ElementType::bf16) == 2);
@@ -55,6 +55,7 @@ TEST_CASE("element type: names and sizes") {
   CHECK(element_of(Precision::fp16) == ElementType::f16);
   CHECK(element_of(Precision::fp16x2) == ElementType::f16);
   CHECK(element_of(Precision::bf16) == ElementType::bf16);
+  CHECK(element_of(Precision::tf32) == ElementType::f32);
   CHECK(epsilon_of(ElementType::f32) == std::numeric_limits<float>::epsilon());
   CHECK(epsilon_of(ElementType::f16) == 0x1p-10);
   CHECK(epsilon_of(ElementType::bf16) == 0x1p-7);

@@ -83,7 +83,7 @@ TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding
   Linear linear = linear_of({1 + lost, -2, tiny, 4}, 2);
   const std::vector<float> input = {-3, 8};
   const auto more = [&](std::size_t output) {
-    return tolerances_of(linear, {2}, {input}, {.weights = ElementType::f16})[output] -
+    return tolerances_of(linear, {2}, {input}, {.weights = FactorType::f16})[output] -
            tolerances_of(linear, {2}, {input})[output];
   };
   CHECK(more(0) == Approx(3.0 * lost));

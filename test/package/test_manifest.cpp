@@ -555,7 +555,7 @@ TEST_CASE("manifest: the precision is a known one") {
     return faults[0];
   };
   const std::string path = "kernels[1].precision: ";
-  CHECK(with("fp8\n") == path + "'fp8\\x0a' is not a precision this burin knows (fp32, fp16, bf16, fp16x2)");
+  CHECK(with("fp8\n") == path + "'fp8\\x0a' is not a precision this burin knows (fp32, fp16, bf16, fp16x2, tf32)");
   CHECK(with("").starts_with(path + "'' is not a precision"));
   CHECK(with(std::string(1 << 20, 'x')).starts_with(path + "'"));
   CHECK(with(std::string(1 << 20, 'x')).size() < 400);

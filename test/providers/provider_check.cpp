@@ -128,7 +128,7 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
     const int input = op.inputs[i];
     const ElementType element = tensor_at(input).format.element;
-    const std::vector<float> tensor = rounded(element == ElementType::f32 ? asked.factors : element,
+    const std::vector<float> tensor = rounded(element == ElementType::f32 ? asked.factors : factors_of(element),
                                               random_tensor(tensor_at(input).elements() * batch, 17 * i + 1));
     values.emplace_back(tensor.begin(), tensor.end());
     buffers.push_back(surrounded(in_words(tensor_at(input), tensor), words_of(input), check_of(input)));

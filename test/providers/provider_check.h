@@ -21,7 +21,7 @@ struct ProviderCheck {
   double tolerance = 2e-6;  // of an output, times 1 + its magnitude
   std::string arch = "sm_90";
   burin::ElementType linear_storage = burin::ElementType::f32;
-  burin::ElementType factors = burin::ElementType::f32;  // which its inputs are, too
+  burin::FactorType factors = burin::FactorType::f32;  // which its inputs are, too
 };
 
 // The operator as a task, with its tensors where `check` says. Both must outlive it.

@@ -9,8 +9,8 @@ using namespace burin;
 
 namespace burin_test {
 
-ConvLayer with_weights_of(ElementType element, ConvLayer layer) {
-  layer.weights = rounded(element, layer.weights);
+ConvLayer with_weights_of(FactorType factors, ConvLayer layer) {
+  layer.weights = rounded(factors, layer.weights);
   return layer;
 }
 

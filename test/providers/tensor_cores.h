@@ -5,12 +5,12 @@
 #include <string>
 
 #include "ir/conv_layer.h"
-#include "ir/element_type.h"
+#include "ir/factor_type.h"
 
 namespace burin_test {
 
 // With weights that the type can hold, so that their rounding is no error.
-burin::ConvLayer with_weights_of(burin::ElementType element, burin::ConvLayer layer);
+burin::ConvLayer with_weights_of(burin::FactorType factors, burin::ConvLayer layer);
 
 // Of an output, as a share of 1 + its magnitude: roundings of FP32 sums, whose order tensor cores choose.
 double sum_tolerance(const burin::ConvLayer& layer);

@@ -11,6 +11,8 @@
 #include "compiler/providers/conv_gathered/tiles.h"
 #include "ir/arch.h"
 #include "ir/element_type.h"
+#include "ir/factor_type.h"
+#include "ir/saturate.h"
 #include "test/catch.h"
 #include "test/codegen/edge_cases.h"
 #include "test/ir/random_layers.h"
@@ -23,7 +25,7 @@ using namespace burin_test;
 namespace {
 
 OperatorCase in_octets(const ConvLayer& source, ElementType element) {
-  const ConvLayer layer = with_weights_of(element, source);
+  const ConvLayer layer = with_weights_of(factors_of(element), source);
   const TensorFormat format = {element, TensorLayout::n8c8hw};
   return {layer.name, Convolution{}, {}, sum_tolerance(layer), layer, format, format};
 }
@@ -91,17 +93,21 @@ void for_each_packing(Visit visit) {
     for (const int group_rows : {16, 32, 64}) {
       for (const bool sparse : {false, true}) {
         for (const bool carries : {false, true}) {
-          const bool in_octets = sparse != carries;
-          const Packing packing{.group_rows = group_rows,
-                                .set_rows = group_rows == 16 ? 32 : group_rows,
-                                .chunk_channels = in_octets ? 8 : 7,
-                                .sparse = sparse,
-                                .carries = carries,
-                                .channels_together = in_octets ? 8 : 1,
-                                .channel_pitch = 101,
-                                .row_pitch = 10};
-          INFO(name << ", " << group_rows << " rows" << (sparse ? ", sparse" : "") << (carries ? ", carries" : ""));
-          visit(pack(layer, packing));
+          for (const int value_bytes : {2, 4}) {
+            const bool in_octets = value_bytes == 2 && sparse != carries;
+            const Packing packing{.group_rows = group_rows,
+                                  .set_rows = group_rows == 16 ? 32 : group_rows,
+                                  .chunk_channels = in_octets ? 8 : 7,
+                                  .sparse = sparse,
+                                  .carries = carries,
+                                  .channels_together = in_octets ? 8 : 1,
+                                  .channel_pitch = 101,
+                                  .row_pitch = 10,
+                                  .value_bytes = value_bytes};
+            INFO(name << ", " << group_rows << " rows" << (sparse ? ", sparse" : "") << (carries ? ", carries" : "")
+                      << ", values of " << value_bytes << " bytes");
+            visit(pack(layer, packing));
+          }
         }
       }
     }
@@ -145,9 +151,9 @@ TEST_CASE("convolution on tensor cores: slices of other tensors") {
 }
 
 TEST_CASE("convolution on tensor cores: every kind of tiles") {
-  const ConvLayer layer = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 3, 1, 0.15));
-  const ConvLayer pointwise = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 1, 1, 0.15));
-  const ConvLayer residual = with_weights_of(ElementType::f16, layer_of(37, 70, 9, 1, 1, 0.15, true));
+  const ConvLayer layer = with_weights_of(FactorType::f16, layer_of(37, 70, 9, 3, 1, 0.15));
+  const ConvLayer pointwise = with_weights_of(FactorType::f16, layer_of(37, 70, 9, 1, 1, 0.15));
+  const ConvLayer residual = with_weights_of(FactorType::f16, layer_of(37, 70, 9, 1, 1, 0.15, true));
   int checked = 0;
   std::set<int> exchanges;  // of the layer with a residual
   for (const ConvLayer& of : {layer, pointwise, residual}) {
@@ -171,7 +177,7 @@ TEST_CASE("convolution on tensor cores: every kind of tiles") {
 
 TEST_CASE("convolution on tensor cores: sums of splits that take more than the buffers leave the residual alone") {
   const OperatorCase edge =
-      in_octets(with_weights_of(ElementType::f16, layer_of(64, 64, 4, 1, 1, 0.3, true)), ElementType::f16);
+      in_octets(with_weights_of(FactorType::f16, layer_of(64, 64, 4, 1, 1, 0.3, true)), ElementType::f16);
   const Network network = network_of(edge);
   ProviderCheck check;
   check.tolerance = edge.tolerance;
@@ -325,20 +331,21 @@ TEST_CASE("packing: columns of channels side by side lie side by side, each in t
   CHECK(place(16, 0, 1) == 8);  // of the next chunk
 }
 
-TEST_CASE("packing: of four columns of a sparse matrix no row has three") {
+TEST_CASE("packing: of four columns of a sparse matrix no row has three, and of two that are words none has both") {
   for_each_packing([](const Packed& packed) {
     if (!packed.packing.sparse) return;
     for (std::size_t g = 0; g < packed.groups.size(); ++g) {
       for (const auto& steps : packed.groups[g]) {
         for (const GatheredStep& step : steps) {
-          for (std::size_t first = 0; first < step.size(); first += 4) {
+          const auto together = static_cast<std::size_t>(packed.packing.sparse_columns());
+          for (std::size_t first = 0; first < step.size(); first += together) {
             for (int row = 0; row < packed.packing.group_rows; ++row) {
-              int count = 0;
-              for (std::size_t i = first; i < first + 4; ++i) {
+              std::size_t count = 0;
+              for (std::size_t i = first; i < first + together; ++i) {
                 if (step[i] == kNoColumn) continue;
-                count += static_cast<int>(packed.masks[g][static_cast<std::size_t>(step[i])] >> row & 1U);
+                count += packed.masks[g][static_cast<std::size_t>(step[i])] >> row & 1U;
               }
-              CHECK(count <= 2);
+              CHECK(count <= together / 2);
             }
           }
         }
@@ -347,29 +354,41 @@ TEST_CASE("packing: of four columns of a sparse matrix no row has three") {
   });
 }
 
-TEST_CASE("packing: eight columns side by side lie in as many banks as the columns that are left allow") {
-  int conflicts = 0, octets = 0;
+TEST_CASE("packing: a step has 32 columns, and 16 of words") {
+  for_each_packing([](const Packed& packed) {
+    for (const GatheredSteps& group : packed.groups) {
+      for (const auto& steps : group) {
+        for (const GatheredStep& step : steps) CHECK(step.size() == (packed.packing.value_bytes == 2 ? 32 : 16));
+      }
+    }
+  });
+}
+
+TEST_CASE("packing: eight columns side by side, or four, lie in as many banks as the columns that are left allow") {
+  int conflicts = 0, picked = 0;
   for_each_packing([&](const Packed& packed) {
+    const auto all_banks = static_cast<std::size_t>(packed.packing.octet_banks());
+    CHECK(all_banks == (packed.packing.value_bytes == 2 ? 8 : 4));
     for (std::size_t g = 0; g < packed.groups.size(); ++g) {
       for (const auto& steps : packed.groups[g]) {
         for (const GatheredStep& step : steps) {
-          for (std::size_t first = 0; first < step.size(); first += 8) {
+          for (std::size_t first = 0; first < step.size(); first += all_banks) {
             std::set<int> banks;
             int columns = 0;
-            for (std::size_t i = first; i < first + 8; ++i) {
+            for (std::size_t i = first; i < first + all_banks; ++i) {
               if (step[i] == kNoColumn) continue;
               ++columns;
-              banks.insert(column_place(packed.shape, packed.packing, step[i]) % 8);
+              banks.insert(column_place(packed.shape, packed.packing, step[i]) % packed.packing.octet_banks());
             }
             conflicts += columns - static_cast<int>(banks.size());
-            ++octets;
+            ++picked;
           }
         }
       }
     }
   });
-  REQUIRE(octets > 1000);
-  CHECK(conflicts < octets / 2);
+  REQUIRE(picked > 1000);
+  CHECK(conflicts < picked / 2);
 }
 
 TEST_CASE("packing: what is carried fills the steps of a row group but for its last") {
@@ -385,12 +404,12 @@ TEST_CASE("packing: what is carried fills the steps of a row group but for its l
       for (std::size_t first = 0; first < packed.masks[g].size(); first += of_chunk) {
         const auto chunk =
             std::span(packed.masks[g]).subspan(first, std::min(packed.masks[g].size() - first, of_chunk));
-        if (std::ranges::count_if(chunk, is_live) < kStepColumns) all_fill_steps = false;
+        if (std::ranges::count_if(chunk, is_live) < packed.packing.step_columns()) all_fill_steps = false;
       }
       if (!all_fill_steps) continue;
       std::int64_t steps = 0;
       for (const auto& in_chunk : packed.groups[g]) steps += std::ssize(in_chunk);
-      CHECK(steps == (live + kStepColumns - 1) / kStepColumns);
+      CHECK(steps == ceil_div(live, packed.packing.step_columns()));
       ++checked;
     }
   });

@@ -23,7 +23,7 @@ namespace {
 constexpr const char* kWarpgroupProvider = "conv_warpgroup";
 
 OperatorCase in_lines(const ConvLayer& source, ElementType element) {
-  const ConvLayer layer = with_weights_of(element, source);
+  const ConvLayer layer = with_weights_of(factors_of(element), source);
   const TensorFormat format = {element, TensorLayout::n8c8hw};
   return {layer.name, Convolution{}, {}, sum_tolerance(layer), layer, format, format};
 }

@@ -338,7 +338,7 @@ TEST_CASE("fully connected: layers stored in FP16") {
   };
   const auto half = [](float value) { return std::uint32_t{to_half(ElementType::f16, value)}; };
   const Planned sparse = planned("linear_sparse");
-  CHECK(stored_weights(sparse.plan) == ElementType::f16);
+  CHECK(stored_weights(sparse.plan) == FactorType::f16);
   CHECK(describe(sparse.plan).starts_with("linear_sparse fp16, "));
   // As with FP32, but two words of values for each lane in place of four.
   const std::int64_t output_words = 32 + 64 + 32, tables = 24 + 20;
@@ -367,7 +367,7 @@ TEST_CASE("fully connected: layers stored in FP16") {
   CHECK(planned("linear_sparse").plan == sparse.plan);
 
   op.weights[1234] = -65519;
-  CHECK(stored_weights(planned("linear").plan) == ElementType::f16);
+  CHECK(stored_weights(planned("linear").plan) == FactorType::f16);
   op.weights[1234] = -65520;
   CHECK_THAT(BURIN_THROWN(unsupported, planned("linear")).text,
              burin_test::Contains("linear layer 'tested': its weight -65520 is too large for FP16, whose "

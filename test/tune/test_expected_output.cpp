@@ -72,6 +72,19 @@ TEST_CASE("expected output: an element that was not written is found in every im
   }
 }
 
+TEST_CASE("expected output: what TF32 takes of inputs and weights is allowed to kernels that round to it") {
+  const ConvLayer layer = sample_layer();
+  const SparsePattern pattern = analyse(layer);
+  const ExpectedOutput expected(layer, pattern, 1, Precision::fp32, FactorType::tf32);
+  ConvLayer rounded_layer = layer;
+  rounded_layer.weights = rounded(FactorType::tf32, layer.weights);
+  const std::vector<double> made =
+      reference_convolution(rounded_layer, 1, rounded(FactorType::tf32, expected.input()), expected.residual());
+  const std::vector<float> output(made.begin(), made.end());
+  CHECK(expected.judge(output, {.weights = FactorType::tf32, .inputs = FactorType::tf32}).fault == "");
+  CHECK_THAT(expected.judge(output).fault, burin_test::StartsWith("wrong: image 0, "));
+}
+
 TEST_CASE("expected output: one image") {
   const ConvLayer layer = sample_layer();
   const ExpectedOutput expected(layer, analyse(layer), 1);

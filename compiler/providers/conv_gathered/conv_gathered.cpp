@@ -45,7 +45,7 @@ class ConvGatheredProvider : public TemplateProvider {
     return arch_of(task).compute >= kLeastCompute && task.writes.layout == TensorLayout::n8c8hw &&
            has_one_format(task) && fills_tiles(task.layer->shape) && has_whole_octets(task.layer->shape) &&
            has_tiles(gathered_shape(task.layer->shape), arch_of(task)) &&
-           half_can_hold(task.writes.element, *task.layer);
+           can_hold(factors_of(task.writes.element), *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
@@ -79,7 +79,8 @@ class ConvGatheredProvider : public TemplateProvider {
     const GatheredTiles tiles = gathered_tiles_of(plan);
     const ConvShape shape = gathered_shape(task.layer->shape);
     const Packing packing = tiles.packing(shape);
-    return encode_panels(*task.layer, shape, packing, task.writes.element, gather_layer(*task.layer, shape, packing));
+    return encode_panels(*task.layer, shape, packing, factors_of(task.writes.element),
+                         gather_layer(*task.layer, shape, packing));
   }
 
  private:

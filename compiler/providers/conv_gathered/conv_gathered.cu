@@ -17,11 +17,12 @@
 #include "templates/kernels/function.h"
 #include "templates/kernels/places.h"
 BURIN_DEVICE i32 warp_octets() { return warp_pixels(); }
+BURIN_DEVICE i32 factors() { return half_values(); }
 #include "compiler/providers/conv_gathered/steps.h"
 
 constexpr u32 kMaxSlots = 32;
 constexpr u32 kSchedulers = 4;  // of a multiprocessor, which have warps in turn
-constexpr u32 kOctetImages = 8, kOctetChannels = 8;
+constexpr u32 kOctetImages = 8, kOctetChannels = 8, kOctetBytes = 16;
 constexpr u32 kPixelBytes = kOctetChannels * kOctetBytes;  // of eight channels
 constexpr u32 kCarried = 0x80000000;
 

@@ -1,9 +1,11 @@
 #include "compiler/providers/conv_gathered/packing.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "compiler/providers/template_provider.h"
@@ -13,8 +15,6 @@
 namespace burin {
 namespace {
 
-constexpr int kBanks = 8;  // of rows of eight images
-constexpr int kFour = 4;   // columns of which a sparse row stores two
 constexpr int kLanes = 32;
 
 int columns_of(const ConvShape& shape) { return shape.channels_per_group() * filter_positions(shape); }
@@ -132,34 +132,38 @@ class RowClusters {
 
 // ---- the order of columns
 
-// Whether no row has three of four columns.
-bool go_together(std::uint64_t a, std::uint64_t b, std::uint64_t c, std::uint64_t d) {
-  return ((a & b & (c | d)) | (c & d & (a | b))) == 0;
+// Whether no row has more than half of the columns, of which there are four or two.
+bool go_together(std::span<const std::uint64_t> masks) {
+  if (masks.size() == 2) return (masks[0] & masks[1]) == 0;
+  return ((masks[0] & masks[1] & (masks[2] | masks[3])) | (masks[2] & masks[3] & (masks[0] | masks[1]))) == 0;
 }
 
-// The ways to part eight columns into two fours, as bits of the first, which has column 0.
-std::vector<unsigned> partings() {
+// The ways to part so many columns into halves, as bits of the first, which has column 0.
+std::vector<unsigned> partings(int columns) {
   std::vector<unsigned> result;
-  for (unsigned bits = 1; bits < 256; bits += 2) {
-    if (std::popcount(bits) == kFour) result.push_back(bits);
+  for (unsigned bits = 1; bits < 1U << columns; bits += 2) {
+    if (std::popcount(bits) == columns / 2) result.push_back(bits);
   }
   return result;
 }
 
-using Octet = std::array<int, kBanks>;  // columns, kNoColumn where there is none
+using Columns = std::vector<int>;  // kNoColumn where there is none
 
-// Takes columns by eights that lie in different banks, and go together where the weights are sparse.
-class OctetMaker {
+// Takes so many columns at a time as lie in different banks, and go together where the weights are sparse.
+class ColumnPicker {
  public:
-  OctetMaker(const ColumnMasks& masks, bool sparse, std::vector<std::vector<int>> by_bank)
-      : masks_(masks), sparse_(sparse), by_bank_(std::move(by_bank)) {
+  ColumnPicker(const ColumnMasks& masks, bool sparse, std::vector<std::vector<int>> by_bank)
+      : masks_(masks),
+        sparse_(sparse),
+        by_bank_(std::move(by_bank)),
+        partings_(partings(static_cast<int>(by_bank_.size()))) {
     for (std::vector<int>& columns : by_bank_) std::ranges::shuffle(columns, random_);
   }
 
-  std::vector<Octet> run() {
-    std::vector<Octet> octets;
-    while (left() > 0) octets.push_back(sparse_ ? take_sparse() : take());
-    return octets;
+  std::vector<Columns> run() {
+    std::vector<Columns> picked;
+    while (left() > 0) picked.push_back(sparse_ ? take_sparse() : take());
+    return picked;
   }
 
  private:
@@ -169,15 +173,17 @@ class OctetMaker {
     return sum;
   }
 
+  std::size_t banks() const { return by_bank_.size(); }
+
   // A column of each bank, of the fullest ones first; of a bank a second one only where the others are empty.
   std::vector<int> pick() {
     std::vector<int> picked;
-    while (picked.size() < kBanks && left() > 0) {
-      std::array<std::size_t, kBanks> order{};
-      for (std::size_t i = 0; i < kBanks; ++i) order[i] = i;
+    while (picked.size() < banks() && left() > 0) {
+      std::vector<std::size_t> order(banks());
+      std::iota(order.begin(), order.end(), std::size_t{0});
       std::ranges::stable_sort(order, std::ranges::greater(), [&](std::size_t bank) { return by_bank_[bank].size(); });
       for (const std::size_t bank : order) {
-        if (picked.size() == kBanks || by_bank_[bank].empty()) continue;
+        if (picked.size() == banks() || by_bank_[bank].empty()) continue;
         picked.push_back(by_bank_[bank].back());
         bank_of_[by_bank_[bank].back()] = bank;
         by_bank_[bank].pop_back();
@@ -186,30 +192,26 @@ class OctetMaker {
     return picked;
   }
 
-  Octet take() {
-    Octet octet;
-    octet.fill(kNoColumn);
-    std::ranges::copy(pick(), octet.begin());
-    return octet;
+  Columns take() {
+    Columns picked = pick();
+    picked.resize(banks(), kNoColumn);
+    return picked;
   }
 
   std::uint64_t mask(int column) const { return column == kNoColumn ? 0 : masks_[static_cast<std::size_t>(column)]; }
 
-  // Exchanges columns for others of their banks until the eight go together; at last leaves some for later.
-  Octet take_sparse() {
+  // Exchanges columns for others of their banks until they go together; at last leaves some for later.
+  Columns take_sparse() {
     constexpr int kExchanges = 48;
-    static const std::vector<unsigned> kPartings = partings();
-    std::vector<int> picked = pick();
-    picked.resize(kBanks, kNoColumn);
+    Columns picked = take(), parted(banks());
+    std::vector<std::uint64_t> parted_masks(banks());
     for (int attempt = 0;; ++attempt) {
-      for (const unsigned bits : kPartings) {
-        Octet octet{};
-        std::size_t first = 0, second = kFour;
-        for (std::size_t i = 0; i < kBanks; ++i) octet[(bits >> i & 1U) != 0 ? first++ : second++] = picked[i];
-        if (go_together(mask(octet[0]), mask(octet[1]), mask(octet[2]), mask(octet[3])) &&
-            go_together(mask(octet[4]), mask(octet[5]), mask(octet[6]), mask(octet[7]))) {
-          return octet;
-        }
+      for (const unsigned bits : partings_) {
+        std::size_t first = 0, second = banks() / 2;
+        for (std::size_t i = 0; i < banks(); ++i) parted[(bits >> i & 1U) != 0 ? first++ : second++] = picked[i];
+        std::ranges::transform(parted, parted_masks.begin(), [&](int column) { return mask(column); });
+        const auto both = std::span<const std::uint64_t>(parted_masks);
+        if (go_together(both.first(banks() / 2)) && go_together(both.subspan(banks() / 2))) return parted;
       }
       exchange(picked, attempt < kExchanges);
     }
@@ -238,7 +240,7 @@ class OctetMaker {
       std::swap(other, picked[place]);
       return;
     }
-    // It comes last again, so that the next eight begin with others.
+    // It comes last again, so that the next ones begin with others.
     others.insert(others.begin(), picked[place]);
     picked[place] = kNoColumn;
   }
@@ -246,15 +248,16 @@ class OctetMaker {
   const ColumnMasks& masks_;
   bool sparse_;
   std::vector<std::vector<int>> by_bank_;
+  std::vector<unsigned> partings_;
   std::map<int, std::size_t> bank_of_;  // of what was picked
   std::mt19937 random_{2};
 };
 
 std::vector<std::vector<int>> by_bank(const ConvShape& shape, const Packing& packing, const std::vector<int>& columns) {
-  std::vector<std::vector<int>> result(kBanks);
+  std::vector<std::vector<int>> result(static_cast<std::size_t>(packing.octet_banks()));
   for (const int column : columns) {
     const int place = column_place(shape, packing, column);
-    result[static_cast<std::size_t>(place % kBanks)].push_back(column);
+    result[static_cast<std::size_t>(place % packing.octet_banks())].push_back(column);
   }
   return result;
 }
@@ -262,7 +265,7 @@ std::vector<std::vector<int>> by_bank(const ConvShape& shape, const Packing& pac
 // Takes from `columns` the chunk's own ones that do not fill a step, of the fullest banks.
 std::vector<int> take_rest(const ConvShape& shape, const Packing& packing, int chunk, std::vector<int>& columns) {
   const auto is_own = [&](int column) { return chunk_of(shape, packing, column) == chunk; };
-  std::size_t rest = columns.size() % kStepColumns;
+  std::size_t rest = columns.size() % static_cast<std::size_t>(packing.step_columns());
   std::vector<std::vector<int>> banks = by_bank(shape, packing, columns);
   std::vector<int> taken;
   for (; rest > 0; --rest) {
@@ -336,7 +339,7 @@ std::vector<ColumnMasks> column_masks(const ConvShape& shape, const SparsePatter
 }
 
 GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing) {
-  constexpr std::size_t kOctets = kStepColumns / kBanks;
+  const auto step_columns = static_cast<std::size_t>(packing.step_columns());
   const int chunks = packing.chunks(shape);
   GatheredSteps steps(static_cast<std::size_t>(chunks));
   std::vector<int> carried;
@@ -346,12 +349,12 @@ GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Pac
     const std::vector<int> live = live_columns(shape, masks, packing, chunk);
     columns.insert(columns.end(), live.begin(), live.end());
     if (packing.carries && chunk + 1 < chunks) carried = take_rest(shape, packing, chunk, columns);
-    const std::vector<Octet> octets = OctetMaker(masks, packing.sparse, by_bank(shape, packing, columns)).run();
-    for (std::size_t i = 0; i < octets.size(); ++i) {
-      if (i % kOctets == 0) steps[static_cast<std::size_t>(chunk)].emplace_back().fill(kNoColumn);
-      std::ranges::copy(octets[i], steps[static_cast<std::size_t>(chunk)].back().begin() +
-                                       static_cast<std::ptrdiff_t>(i % kOctets * kBanks));
+    std::vector<GatheredStep>& of_chunk = steps[static_cast<std::size_t>(chunk)];
+    for (const Columns& picked : ColumnPicker(masks, packing.sparse, by_bank(shape, packing, columns)).run()) {
+      if (of_chunk.empty() || of_chunk.back().size() == step_columns) of_chunk.emplace_back();
+      of_chunk.back().insert(of_chunk.back().end(), picked.begin(), picked.end());
     }
+    if (!of_chunk.empty()) of_chunk.back().resize(step_columns, kNoColumn);
   }
   return steps;
 }
@@ -371,16 +374,16 @@ int step_words(const Packing& packing) {
   constexpr int kTileWords = kLanes * 4;
   const int weights = packing.sparse ? tiles * kTileWords : 2 * tiles * kTileWords;
   const int places = packing.sparse ? static_cast<int>(ceil_div(tiles, 2)) * kLanes : 0;
-  return weights + places + kLanes;
+  return weights + places + packing.step_columns();
 }
 
 namespace {
 
 class StepEncoder {
  public:
-  StepEncoder(const ConvLayer& layer, const Packing& packing, ElementType element, std::span<const int> rows,
+  StepEncoder(const ConvLayer& layer, const Packing& packing, FactorType factors, std::span<const int> rows,
               const GatheredStep& step, int chunk)
-      : layer_(layer), packing_(packing), element_(element), rows_(rows), step_(step), chunk_(chunk) {}
+      : layer_(layer), packing_(packing), factors_(factors), rows_(rows), step_(step), chunk_(chunk) {}
 
   std::vector<std::uint32_t> run() {
     const int tiles = packing_.group_rows / kTileRows;
@@ -401,52 +404,69 @@ class StepEncoder {
                          position % layer_.shape.kernel_w);
   }
 
+  // Of a row, in so many slots as a word has values.
+  std::uint32_t word_of(int row, std::span<const int> slots) const {
+    const float first = weight(row, slots.front());
+    if (factors_ == FactorType::tf32) return std::bit_cast<std::uint32_t>(rounded(factors_, first));
+    return half_word(factors_ == FactorType::f16 ? ElementType::f16 : ElementType::bf16, first,
+                     weight(row, slots.back()));
+  }
+
   void add_tile(int tile) {
+    const int values = packing_.word_values();
     for (int half = 0; half < 2; ++half) {
       for (int lane = 0; lane < kLanes; ++lane) {
         for (int word = 0; word < 4; ++word) {
           const int row = tile * kTileRows + lane / 4 + word % 2 * 8;
-          const int slot = 16 * half + 2 * (lane % 4) + word / 2 * 8;
-          words_.push_back(half_word(element_, weight(row, slot), weight(row, slot + 1)));
+          const int slot = values * (8 * half + lane % 4 + word / 2 * 4);
+          words_.push_back(word_of(row, std::array{slot, slot + values - 1}));
         }
       }
     }
   }
 
-  // Which two of four columns a row stores, the smaller first.
-  std::array<int, 2> stored(int row, int four) const {
-    std::vector<int> found;
-    for (int i = 0; i < kFour; ++i) {
-      if (weight(row, four * kFour + i) != 0) found.push_back(i);
+  // The slots that a row stores of columns side by side, half of them, in their order.
+  std::vector<int> stored(int row, int number) const {
+    const int first = number * packing_.sparse_columns(), values = packing_.word_values();
+    std::vector<int> found, others;
+    for (int slot = first; slot < first + packing_.sparse_columns(); ++slot) {
+      (weight(row, slot) != 0 ? found : others).push_back(slot);
     }
-    BURIN_CHECK(found.size() <= 2, "{} nonzeros in four columns", found.size());
-    for (int i = 0; found.size() < 2; ++i) {
-      if (std::ranges::find(found, i) == found.end()) found.push_back(i);
-    }
-    return {std::min(found[0], found[1]), std::max(found[0], found[1])};
+    BURIN_CHECK(std::ssize(found) <= values, "{} nonzeros in {} columns", found.size(), packing_.sparse_columns());
+    found.insert(found.end(), others.begin(), others.begin() + (values - std::ssize(found)));
+    std::ranges::sort(found);
+    return found;
   }
 
   void add_sparse_tile(int tile) {
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int word = 0; word < 4; ++word) {
-        const int row = tile * kTileRows + lane / 4 + word % 2 * 8, four = lane % 4 + word / 2 * 4;
-        const auto [first, second] = stored(row, four);
-        words_.push_back(half_word(element_, weight(row, four * kFour + first), weight(row, four * kFour + second)));
+        const int row = tile * kTileRows + lane / 4 + word % 2 * 8;
+        words_.push_back(word_of(row, stored(row, lane % 4 + word / 2 * 4)));
       }
     }
   }
 
-  // Of one or two tiles: lane 4 g + 2 i + h has those of rows g and g + 8 of tile i, of the fours from 4 h on.
+  // Four bits that say which ones these are: the first and the second of four halves, of which a word is two.
+  std::uint32_t place_bits(int row, int number) const {
+    const std::vector<int> slots = stored(row, number);
+    const int begin = number * packing_.sparse_columns();
+    const int first = (slots.front() - begin) * packing_.value_bytes / 2;
+    const int second = slots.size() > 1 ? slots.back() - begin : first + 1;
+    return static_cast<std::uint32_t>(first | second << 2);
+  }
+
+  // Of one or two tiles: lane 4 g + 2 i + h has those of rows g and g + 8 of tile i, from column 4 h of what is stored
+  // on.
   void add_places(int first, int tiles) {
     for (int lane = 0; lane < kLanes; ++lane) {
       const int tile = first + lane % 4 / 2;
-      std::uint32_t word = 0x44444444;  // columns 0 and 1 of each four
+      std::uint32_t word = 0x44444444;  // the first half of what lies side by side
       if (tile < first + tiles) {
         word = 0;
         for (int high = 0; high < 2; ++high) {
           for (int i = 0; i < 4; ++i) {
-            const auto [one, other] = stored(tile * kTileRows + lane / 4 + high * 8, lane % 2 * 4 + i);
-            word |= static_cast<std::uint32_t>(one | other << 2) << (16 * high + 4 * i);
+            word |= place_bits(tile * kTileRows + lane / 4 + high * 8, lane % 2 * 4 + i) << (16 * high + 4 * i);
           }
         }
       }
@@ -454,37 +474,52 @@ class StepEncoder {
     }
   }
 
-  // A slot without a column reads one of the chunk's own that lies in a bank that no other slot of its eight reads.
+  // Of halves, lane l gives the place of column l; of words, a lane reads four columns: that of its number among four,
+  // and every fourth one behind it.
   void add_columns() {
-    constexpr int kRowBytes = 16;
+    const std::vector<std::uint32_t> places = column_words();
+    if (packing_.value_bytes != kWordBytes) {
+      words_.insert(words_.end(), places.begin(), places.end());
+      return;
+    }
+    for (std::size_t i = 0; i < places.size(); ++i) words_.push_back(places[i / 4 + i % 4 * 4]);
+  }
+
+  // A slot without a column reads one of the chunk's own that lies in a bank that no other slot of its eight, or of its
+  // four, reads.
+  std::vector<std::uint32_t> column_words() const {
     constexpr std::uint32_t kCarried = 0x80000000;  // it lies in the chunk before
+    const auto banks = static_cast<std::size_t>(packing_.octet_banks());
     const ConvShape& shape = layer_.shape;
     const int begin = chunk_ * packing_.chunk_channels * filter_positions(shape);
     const int end = std::min(begin + packing_.chunk_channels * filter_positions(shape), columns_of(shape));
     const auto place = [&](int column) { return column_place(shape, packing_, column); };
-    for (int first = 0; first < kStepColumns; first += kBanks) {
-      std::array<bool, kBanks> taken{};
-      const auto slots = std::span(step_).subspan(static_cast<std::size_t>(first), kBanks);
+    const auto bank = [&](int column) { return static_cast<std::size_t>(place(column)) % banks; };
+    std::vector<std::uint32_t> words;
+    for (std::size_t first = 0; first < step_.size(); first += banks) {
+      std::vector<bool> taken(banks);
+      const auto slots = std::span(step_).subspan(first, banks);
       for (const int column : slots) {
-        if (column != kNoColumn) taken[static_cast<std::size_t>(place(column) % kBanks)] = true;
+        if (column != kNoColumn) taken[bank(column)] = true;
       }
       int filling = begin;
       for (const int column : slots) {
         int chosen = column;
         if (column == kNoColumn) {
-          while (filling + 1 < end && taken[static_cast<std::size_t>(place(filling) % kBanks)]) ++filling;
+          while (filling + 1 < end && taken[bank(filling)]) ++filling;
           chosen = filling;
-          taken[static_cast<std::size_t>(place(filling) % kBanks)] = true;
+          taken[bank(filling)] = true;
         }
-        const auto byte = static_cast<std::uint32_t>(place(chosen) * kRowBytes);
-        words_.push_back(chunk_of(shape, packing_, chosen) == chunk_ ? byte : byte | kCarried);
+        const auto byte = static_cast<std::uint32_t>(place(chosen) * packing_.octet_bytes());
+        words.push_back(chunk_of(shape, packing_, chosen) == chunk_ ? byte : byte | kCarried);
       }
     }
+    return words;
   }
 
   const ConvLayer& layer_;
   const Packing& packing_;
-  ElementType element_;
+  FactorType factors_;
   std::span<const int> rows_;
   const GatheredStep& step_;
   int chunk_;
@@ -493,9 +528,9 @@ class StepEncoder {
 
 }  // namespace
 
-std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, ElementType element,
+std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, FactorType factors,
                                        std::span<const int> rows, const GatheredStep& step, int chunk) {
-  return StepEncoder(layer, packing, element, rows, step, chunk).run();
+  return StepEncoder(layer, packing, factors, rows, step, chunk).run();
 }
 
 bool fills_tiles(const ConvShape& shape) {
@@ -506,8 +541,8 @@ bool has_whole_octets(const ConvShape& shape) {
   return shape.groups == 1 || shape.channels_per_group() % kOctetChannels == 0;
 }
 
-bool half_can_hold(ElementType element, const ConvLayer& layer) {
-  return std::ranges::all_of(layer.weights, [&](float weight) { return std::isfinite(rounded(element, weight)); });
+bool can_hold(FactorType factors, const ConvLayer& layer) {
+  return std::ranges::all_of(layer.weights, [&](float weight) { return std::isfinite(rounded(factors, weight)); });
 }
 
 Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Packing& packing) {
@@ -534,7 +569,7 @@ std::int64_t encoded_words(const ConvShape& shape, const Packing& packing, const
 }
 
 std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape& shape, const Packing& packing,
-                                         ElementType element, const Gathered& gathered) {
+                                         FactorType factors, const Gathered& gathered) {
   const auto panel = static_cast<std::size_t>(panel_words(packing, gathered.step_limit));
   const auto row_groups = static_cast<std::size_t>(packing.row_groups());
   const auto group_rows = static_cast<std::size_t>(packing.group_rows);
@@ -551,7 +586,7 @@ std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape
         std::size_t at = begin + panel - (row_groups - i) * group_words;
         for (const GatheredStep& step : steps) {
           const auto encoded = encode_step(
-              layer, packing, element, std::span(gathered.rows).subspan(group * group_rows, group_rows), step, chunk);
+              layer, packing, factors, std::span(gathered.rows).subspan(group * group_rows, group_rows), step, chunk);
           std::ranges::copy(encoded, words.begin() + static_cast<std::ptrdiff_t>(at));
           at += encoded.size();
         }

@@ -2,27 +2,29 @@
 // alone in which a set of output channels has a nonzero.
 //
 // A column is an input channel of a group of the convolution and a position of the filter. Rows are output channels;
-// `group_rows` of them share their columns, and are as alike as can be. Steps of 32 columns are taken from one chunk of
+// `group_rows` of them share their columns, and are as alike as can be. Steps of columns are taken from one chunk of
 // input channels, or with `carries` from the one before, too: what would not fill a step waits for the next chunk.
+//
+// An octet is eight values side by side in shared memory, of halves or of words (TF32). A step, what one load of octets
+// brings, has 32 columns of halves or 16 of words; the octets of eight or four columns side by side fill all banks.
 //
 // What holds of every packing:
 // - each output channel is one row, and each column with a nonzero in a row group is in one slot of its steps;
-// - `sparse`: of four columns side by side no row has more than two nonzeros;
-// - eight columns side by side begin in eight different banks of shared memory, as far as there are such columns left.
+// - `sparse`: of four columns side by side no row has more than two nonzeros; of words: of two, more than one;
+// - eight columns side by side, or four, begin in as many different banks of shared memory, as far as there are such
+//   columns left.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "ir/conv_layer.h"
-#include "ir/element_type.h"
+#include "ir/factor_type.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
 
-inline constexpr int kStepColumns = 32;
 inline constexpr int kTileRows = 16;      // of tensor cores
 inline constexpr int kMaxGroupRows = 64;  // a bit for each in a word
 inline constexpr int kNoRow = -1, kNoColumn = -1;
@@ -41,7 +43,13 @@ struct Packing {
   // of the filter reads to what the next one does.
   int channels_together = 1;
   int channel_pitch = 1, row_pitch = 1, col_pitch = 1;
+  int value_bytes = 2;  // of an octet
 
+  int word_values() const { return kWordBytes / value_bytes; }
+  int octet_bytes() const { return 8 * value_bytes; }
+  int octet_banks() const { return 16 / value_bytes; }  // places in all banks of shared memory
+  int step_columns() const { return 64 / value_bytes; }
+  int sparse_columns() const { return 2 * word_values(); }  // side by side, of which a row stores half, a word
   int chunks(const ConvShape& shape) const;
 };
 
@@ -56,7 +64,7 @@ std::vector<ColumnMasks> column_masks(const ConvShape& shape, const SparsePatter
                                       int group_rows);
 
 // The columns of a step, kNoColumn where there is none.
-using GatheredStep = std::array<int, kStepColumns>;
+using GatheredStep = std::vector<int>;
 // Of one row group, for each chunk.
 using GatheredSteps = std::vector<std::vector<GatheredStep>>;
 GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Packing& packing);
@@ -64,8 +72,8 @@ GatheredSteps gather(const ConvShape& shape, const ColumnMasks& masks, const Pac
 // Where the first octet that a column is multiplied with lies in its chunk, in octets.
 int column_place(const ConvShape& shape, const Packing& packing, int column);
 
-// The words of a step, for the lanes that conv_gathered.cu has.
-std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, ElementType element,
+// The words of a step, for the lanes that steps.h has; `factors` take packing.value_bytes.
+std::vector<std::uint32_t> encode_step(const ConvLayer& layer, const Packing& packing, FactorType factors,
                                        std::span<const int> rows, const GatheredStep& step, int chunk);
 int step_words(const Packing& packing);
 
@@ -76,7 +84,8 @@ bool fills_tiles(const ConvShape& shape);
 // Whether groups of the convolution begin where eight channels that lie side by side begin.
 inline constexpr int kOctetChannels = 8;
 bool has_whole_octets(const ConvShape& shape);
-bool half_can_hold(ElementType element, const ConvLayer& layer);
+// Whether no weight becomes infinite.
+bool can_hold(FactorType factors, const ConvLayer& layer);
 
 struct Gathered {
   std::vector<int> rows;              // output channels
@@ -91,6 +100,6 @@ Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Pack
 std::int64_t panel_words(const Packing& packing, int step_limit);
 std::int64_t encoded_words(const ConvShape& shape, const Packing& packing, const Gathered& gathered);
 std::vector<std::uint32_t> encode_panels(const ConvLayer& layer, const ConvShape& shape, const Packing& packing,
-                                         ElementType element, const Gathered& gathered);
+                                         FactorType factors, const Gathered& gathered);
 
 }  // namespace burin

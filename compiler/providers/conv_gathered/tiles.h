@@ -67,12 +67,13 @@ bool has_tiles(const ConvShape& shape, const ArchSpec& arch);
 // What of a pattern decides how many steps it takes.
 struct LiveColumns {
   std::map<int, int>
-      of_groups;   // with a nonzero in the fullest row group, for each number of rows that groups may have
-  int of_row = 0;  // the most nonzeros of an output channel
+      of_groups;        // with a nonzero in the fullest row group, for each number of rows that groups may have
+  int of_row = 0;       // the most nonzeros of an output channel
+  double mean_row = 0;  // and how many it has in the mean
 };
 LiveColumns live_columns(const ConvShape& shape, const SparsePattern& pattern);
-// Those that a row group multiplies, whatever order they are put in.
-double multiplied_columns(const LiveColumns& live, int group_rows, bool sparse);
+// Those that a row group multiplies, with slots that stay empty.
+double multiplied_columns(const LiveColumns& live, const Packing& packing);
 
 // ---- what templates with steps (steps.h) take of a multiprocessor
 std::int64_t to_banks(std::int64_t bytes);  // of shared memory, whole

@@ -1,4 +1,4 @@
-// Convolution of few images on tensor cores: FP32 tensors, factors in halves, only columns of weights that live.
+// Convolution on tensor cores: FP32 tensors, factors in halves or in TF32, only columns of weights that live.
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered_rows/row_tiles.h"
 #include "compiler/providers/template_provider.h"
@@ -16,8 +16,9 @@ constexpr RowChoice kRowChoices[] = {{"warp_tiles", &RowTiles::warp_tiles},   {"
                                      {"split_warps", &RowTiles::split_warps}, {"tile_rows", &RowTiles::tile_rows},
                                      {"tile_octets", &RowTiles::tile_octets}, {"sparse", &RowTiles::sparse}};
 
-RowTiles row_tiles_of(const TemplatePlan& plan) {
-  RowTiles tiles;
+// Those of a plan, for the task's factors.
+RowTiles row_tiles_of(const TemplatePlan& plan, FactorType factors) {
+  RowTiles tiles{.factors = factors};
   for (const auto& [name, member] : kRowChoices) tiles.*member = plan.integers.at(name);
   tiles.cluster = plan.launch().cluster_tiles;
   return tiles;
@@ -30,16 +31,16 @@ class ConvGatheredRowsProvider : public TemplateProvider {
  protected:
   bool can(const Task& task) const override {
     constexpr int kLeastCompute = 90;  // bulk copies
-    return task.layer != nullptr && task.factors != ElementType::f32 && !task.activity_maps &&
+    return task.layer != nullptr && task.factors != FactorType::f32 && !task.activity_maps &&
            !task.layer->shape.epilogue.pool && arch_of(task).compute >= kLeastCompute &&
            has_rows(gathered_shape(task.layer->shape)) && fills_tiles(task.layer->shape) &&
-           half_can_hold(task.factors, *task.layer);
+           can_hold(task.factors, *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
     const LiveColumns live = live_columns(shape, analyse(*task.layer));
     std::vector<Candidate> candidates;
-    for (const RowTiles& tiles : choose_row_tiles(shape, live, task.batch, arch_of(task))) {
+    for (const RowTiles& tiles : choose_row_tiles(shape, live, task.factors, task.batch, arch_of(task))) {
       if (static_cast<int>(candidates.size()) == options.count) break;
       const TemplatePlan plan = plan_of(task, tiles);
       if (plan.integers.empty()) continue;
@@ -56,14 +57,15 @@ class ConvGatheredRowsProvider : public TemplateProvider {
   }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
-    return predict(row_tiles_of(plan), shape, live_columns(shape, analyse(*task.layer)), task.batch, arch_of(task));
+    return predict(row_tiles_of(plan, task.factors), shape, live_columns(shape, analyse(*task.layer)), task.batch,
+                   arch_of(task));
   }
   TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const override {
-    return plan_of(task, row_tiles_of(chosen));
+    return plan_of(task, row_tiles_of(chosen, task.factors));
   }
   std::vector<std::uint32_t> pack(const Task& task, const TemplatePlan& plan) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
-    const Packing packing = row_tiles_of(plan).packing(shape);
+    const Packing packing = row_tiles_of(plan, task.factors).packing(shape);
     return encode_panels(*task.layer, shape, packing, task.factors, gather_layer(*task.layer, shape, packing));
   }
 
@@ -93,7 +95,7 @@ class ConvGatheredRowsProvider : public TemplateProvider {
                         {"channel_pitch", tiles.channel_pitch(shape)},
                         {"vector", vector},
                         {"step_limit", gathered.step_limit},
-                        {"half_factors", static_cast<int>(task.factors)}});
+                        {"factors", static_cast<int>(task.factors)}});
     for (const auto& [name, member] : kRowChoices) plan.integers[name] = tiles.*member;
     plan.weights().run_words = encoded_words(shape, packing, gathered);
     return plan;

@@ -1,9 +1,9 @@
-// conv_gathered_rows: a convolution of few images on tensor cores, whose factors are rounded to halves and whose
-// tensors are FP32 in nchw. As in conv_gathered only those columns are multiplied that have a nonzero in a set of
-// output channels; here an octet is eight outputs side by side in a row of an image.
+// conv_gathered_rows: a convolution on tensor cores, whose factors are rounded to halves or to TF32 and whose tensors
+// are FP32 in nchw. As in conv_gathered only those columns are multiplied that have a nonzero in a set of output
+// channels; here an octet is eight outputs side by side in a row of an image.
 //
 // A block has `row_warps` x `warp_tiles` x 16 output channels and a tile of `tile_rows` rows of `tile_octets` octets.
-// It stages what the tile needs of `split_channels` input channels once, as halves: for each channel and each column of
+// It stages what the tile needs of `split_channels` input channels once, rounded: for each channel and each column of
 // the filter a copy, shifted and with the stride left out, so that every octet of every column lies side by side. The
 // blocks of a cluster have the other channels. Then each warp multiplies its octets with the steps of its split; the
 // sums of splits and of the cluster's blocks are added up at the end, in their order.
@@ -13,10 +13,9 @@
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
 #include "templates/kernels/function.h"
-BURIN_DEVICE i32 half_values() { return half_factors(); }
+constexpr u32 kOctetPixels = 8, kOctetPairs = 4;
 #include "compiler/providers/conv_gathered/steps.h"
 
-constexpr u32 kOctetPixels = 8, kOctetWords = 4;
 constexpr u32 kMaxFilterCols = 7;
 constexpr u32 kMaxSpan = 16;  // columns of the input that two outputs side by side read
 constexpr u32 kItemsAtOnce = 4;
@@ -35,9 +34,9 @@ BURIN_DEVICE bool compact() { return kernel_rows() == 1; }
 BURIN_DEVICE u32 patch_step_rows() { return compact() ? stride_rows() : 1; }
 BURIN_DEVICE u32 octet_step_rows() { return compact() ? 1 : stride_rows(); }
 BURIN_DEVICE u32 copy_bytes() {
-  return patch_rows() * tile_octets() * kOctetBytes;
+  return patch_rows() * tile_octets() * octet_bytes();
 }  // of a channel, for a filter column
-BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * kOctetBytes; }
+BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * octet_bytes(); }
 BURIN_DEVICE u32 sum_bytes() { return warp_tiles() * warp_octets() * kWarpQuadBytes; }  // of a warp
 BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
 
@@ -84,7 +83,7 @@ BURIN_DEVICE Source source_of(const float* input, const Tile& tile) {
 }
 
 BURIN_DEVICE u32 packed_word(float first, float second) {
-  return half_values() == kBf16 ? burin_dev_bf16_pack(first, second) : burin_dev_f16_pack(first, second);
+  return factors() == kBf16 ? burin_dev_bf16_pack(first, second) : burin_dev_f16_pack(first, second);
 }
 
 // What a thread stages at once: `per_row` items of each row of the patch.
@@ -102,7 +101,7 @@ BURIN_DEVICE Item item_at(const Source& source, u32 index, u32 per_row) {
   item.inside = item.exists && static_cast<u32>(y) < static_cast<u32>(in_rows());
   item.number = index % per_row;
   item.row = (source.first_channel + channel) * in_plane() + y * in_cols();
-  item.place = staged_start() + channel * channel_bytes() + row * (tile_octets() * kOctetBytes);
+  item.place = staged_start() + channel * channel_bytes() + row * (tile_octets() * octet_bytes());
   return item;
 }
 
@@ -135,8 +134,14 @@ BURIN_DEVICE void stage_span(const Item& item, const Span& values) {
   for (u32 s = 0; s < kMaxFilterCols; ++s) {
     if (s >= static_cast<u32>(kernel_cols())) continue;
     const u32 first = s * dilation_cols();
-    burin_dev_shared_store_word(item.place + item.number * kWordBytes, s * copy_bytes(),
-                                packed_word(values.of[first], values.of[first + stride_cols()]));
+    const float one = values.of[first], other = values.of[first + stride_cols()];
+    const u32 place = item.place + item.number * (octet_bytes() / kOctetPairs);
+    if (is_tf32()) {
+      burin_dev_shared_store_word(place, s * copy_bytes(), burin_dev_tf32(one));
+      burin_dev_shared_store_word(place, s * copy_bytes() + kWordBytes, burin_dev_tf32(other));
+    } else {
+      burin_dev_shared_store_word(place, s * copy_bytes(), packed_word(one, other));
+    }
   }
 }
 
@@ -172,14 +177,20 @@ BURIN_DEVICE void stage_fours(const Item& item, const Fours& values) {
 #pragma unroll
   for (u32 s = 0; s < kMaxFilterCols; ++s) {
     if (s >= static_cast<u32>(kernel_cols())) continue;
-    f32x4 words;
+    const auto value = [&](u32 pixel) BURIN_INLINED {
+      const u32 col = four_col(s, pixel);
+      return values.of[col / kFourCols][col % kFourCols];
+    };
 #pragma unroll
-    for (u32 i = 0; i < kOctetWords; ++i) {
-      const u32 first = four_col(s, 2 * i), second = four_col(s, 2 * i + 1);
-      words[i] = float_of(packed_word(values.of[first / kFourCols][first % kFourCols],
-                                      values.of[second / kFourCols][second % kFourCols]));
+    for (u32 quad = 0; quad < octet_bytes() / kQuadBytes; ++quad) {
+      f32x4 words;
+#pragma unroll
+      for (u32 i = 0; i < kQuadWords; ++i) {
+        words[i] = float_of(is_tf32() ? burin_dev_tf32(value(quad * kQuadWords + i))
+                                      : packed_word(value(2 * i), value(2 * i + 1)));
+      }
+      burin_dev_shared_store4(item.place + item.number * octet_bytes(), s * copy_bytes() + quad * kQuadBytes, words);
     }
-    burin_dev_shared_store4(item.place + item.number * kOctetBytes, s * copy_bytes(), words);
   }
 }
 
@@ -209,7 +220,7 @@ BURIN_DEVICE void stage_patch(const Source& source) {
         [](const Item& item, const Fours& values) BURIN_INLINED { stage_fours(item, values); });
   } else {
     stage_items<Span>(
-        source, tile_octets() * kOctetWords,
+        source, tile_octets() * kOctetPairs,
         [&](const Item& item, Span& values) BURIN_INLINED { load_span(source, item, values); },
         [](const Item& item, const Span& values) BURIN_INLINED { stage_span(item, values); });
   }
@@ -228,7 +239,7 @@ BURIN_DEVICE Warp warp_of_thread() {
 // Where an octet of the tile begins in a column's copy. Those of a warp are a part of a row, or whole rows: so the
 // distance of each from the warp's first one is a constant.
 BURIN_DEVICE u32 place_of(u32 octet) {
-  return (octet / tile_octets() * octet_step_rows() * tile_octets() + octet % tile_octets()) * kOctetBytes;
+  return (octet / tile_octets() * octet_step_rows() * tile_octets() + octet % tile_octets()) * octet_bytes();
 }
 
 // ---- sums
@@ -368,7 +379,8 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   burin_dev_barrier();
   if (!residual()) burin_dev_gate_wait(kRowsGate, 0);
   burin_dev_gate_wait(kPanelGate, 0);
-  const u32 first = staged_start() + place_of(warp.octet * warp_octets());
+  const u32 lane_place = is_tf32() ? warp.lane / 4 * kWordBytes : 0;  // in an octet
+  const u32 first = staged_start() + place_of(warp.octet * warp_octets()) + lane_place;
   multiply_steps(
       panel_start(), warp.row, warp.split, warp.lane, [&](u32 column) BURIN_INLINED { return first + column; },
       [](u32 octet) BURIN_INLINED { return place_of(octet); }, sums);

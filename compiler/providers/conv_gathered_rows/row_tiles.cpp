@@ -12,14 +12,15 @@
 namespace burin {
 namespace {
 
-constexpr int kOctetPixels = 8, kOctetWords = 4, kFourCols = 4, kItemsAtOnce = 4;
+constexpr int kOctetPairs = 4, kFourCols = 4, kItemsAtOnce = 4;
 constexpr int kMaxFilterCols = 7, kMaxSpan = 16;  // as the template has them
 constexpr int kMostWarpOctets = 14, kMostWarpTiles = 4, kMostSplitWarps = 16;
 constexpr int kMostBlockThreads = 512, kMostSteps = 1024, kMostChannelPitch = 16384;
 
 int registers(const RowTiles& tiles) {
-  constexpr int kOthers = 48;  // a step's octets, and addresses
-  return step_registers(tiles.warp_tiles, tiles.warp_octets, tiles.sparse != 0, kOthers);
+  // A step's octets, and addresses; in TF32 those of four columns, and of four of the next step.
+  const int others = tiles.factors == FactorType::tf32 ? 54 : 48;
+  return step_registers(tiles.warp_tiles, tiles.warp_octets, tiles.sparse != 0, others);
 }
 
 int resident_blocks(const RowTiles& tiles, const ConvShape& shape, int step_limit, const ArchSpec& arch) {
@@ -29,15 +30,15 @@ int resident_blocks(const RowTiles& tiles, const ConvShape& shape, int step_limi
 // Of a row group, in a split of the input channels.
 int estimate_steps(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& columns) {
   constexpr double kUneven = 0.3;  // of a step, by which splits have more than their share
-  const double live = multiplied_columns(columns, tiles.group_rows(), tiles.sparse != 0) * tiles.split_channels(shape) /
-                      shape.channels_per_group();
-  return static_cast<int>(std::ceil(live / kStepColumns + (tiles.cluster > 1 ? kUneven : 0)));
+  const Packing packing = tiles.packing(shape);
+  const double live = multiplied_columns(columns, packing) * tiles.split_channels(shape) / shape.channels_per_group();
+  return static_cast<int>(std::ceil(live / packing.step_columns() + (tiles.cluster > 1 ? kUneven : 0)));
 }
 
 class RowSearch {
  public:
-  RowSearch(const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch)
-      : shape_(shape), live_(live), batch_(batch), arch_(arch) {}
+  RowSearch(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch, const ArchSpec& arch)
+      : shape_(shape), live_(live), batch_(batch), arch_(arch), tiles_{.factors = factors} {}
 
   std::vector<RowTiles> run() {
     for (const int tiles : {1, 2, 4}) {
@@ -71,7 +72,7 @@ class RowSearch {
   };
 
   void try_octets() {
-    const int across = static_cast<int>(ceil_div(shape_.conv_w(), kOctetPixels));
+    const int across = static_cast<int>(ceil_div(shape_.conv_w(), kOctetOutputs));
     for (int octets = 1; octets <= kMostWarpOctets; ++octets) {
       for (const int warps : {1, 2, 3, 4, 6, 7, 8}) {
         tiles_.warp_octets = octets;
@@ -119,7 +120,7 @@ int RowTiles::patch_rows(const ConvShape& shape) const {
 }
 
 std::int64_t RowTiles::tiles(const ConvShape& shape) const {
-  return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), std::int64_t{tile_octets} * kOctetPixels);
+  return ceil_div(shape.conv_h(), tile_rows) * ceil_div(shape.conv_w(), std::int64_t{tile_octets} * kOctetOutputs);
 }
 
 Packing RowTiles::packing(const ConvShape& shape) const {
@@ -130,13 +131,14 @@ Packing RowTiles::packing(const ConvShape& shape) const {
           .carries = false,
           .channel_pitch = channel_pitch(shape),
           .row_pitch = tile_octets,
-          .col_pitch = patch_rows(shape) * tile_octets};
+          .col_pitch = patch_rows(shape) * tile_octets,
+          .value_bytes = bytes_of(factors)};
 }
 
 std::int64_t RowTiles::shared_bytes(const ConvShape& shape, int step_limit) const {
   constexpr int kRowBytes = 8, kWarpQuadBytes = 512;
   const std::int64_t panel = panel_words(packing(shape), step_limit) * kWordBytes;
-  const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * kOctetBytes;
+  const std::int64_t staged = std::int64_t{split_channels(shape)} * channel_pitch(shape) * octet_bytes();
   const std::int64_t sums =
       split_warps * cluster == 1 ? 0 : std::int64_t{warps()} * warp_tiles * warp_octets * kWarpQuadBytes;
   return kSharedReserveBytes + to_banks(std::int64_t{block_rows()} * kRowBytes) + to_banks(panel) +
@@ -169,8 +171,9 @@ bool fits(const RowTiles& tiles, const ConvShape& shape, int step_limit, const A
 
 double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch,
                const ArchSpec& arch) {
-  // Clocks of 1.98 GHz, fitted to 593 kernels of 15 layers at batch 1, on an H100: 12 % off these in the mean.
-  constexpr double kProduct = 1.79;                        // of 16 x 8 sums, 32 columns; where they are dense, two
+  // Clocks of 1.98 GHz, fitted to 593 kernels of halves, 15 layers at batch 1, on an H100: 12 % off these in the mean.
+  // In TF32 a step has half as many columns in as many bytes and instructions.
+  constexpr double kProduct = 1.79;                        // of 16 x 8 sums, a step; where it is dense, two
   constexpr double kLoadRows = 7.4, kLoadWeights = 4.18;   // of 32 octets; of 512 bytes
   constexpr double kStep = 30.6, kProductOfStep = 3.3;     // of a warp that waits for its own step
   constexpr double kLoad = 6.03, kFour = 11.5;             // of a warp that stages a word, or four
@@ -193,9 +196,10 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
   const double waiting = own_steps * (kStep + sums * dense * kProductOfStep);
   const bool fours = loads_fours(shape);
   const double items = static_cast<double>(tiles.split_channels(shape)) * tiles.patch_rows(shape) * tiles.tile_octets *
-                       (fours ? 1 : kOctetWords) / kWarpSize;
-  const double loads = fours ? (shape.kernel_w == 1 ? 2 : 4) + shape.kernel_w
-                             : std::min(2 * shape.kernel_w, shape.kernel_w + shape.stride_w);
+                       (fours ? 1 : kOctetPairs) / kWarpSize;
+  const int stores = shape.kernel_w * bytes_of(tiles.factors) / 2;  // of items; words are stored one by one
+  const double loads = fours ? (shape.kernel_w == 1 ? 2 : 4) + stores
+                             : std::min(2 * shape.kernel_w, shape.kernel_w + shape.stride_w) + stores - shape.kernel_w;
   const double staging = items * loads * (fours ? kFour : kLoad);
   const double batches = std::ceil(items / (tiles.warps() * kItemsAtOnce));
   const double panel = static_cast<double>(panel_words(tiles.packing(shape), steps) * kWordBytes) * kPanelByte;
@@ -213,9 +217,9 @@ double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns&
                         arch);
 }
 
-std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, int batch,
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch,
                                        const ArchSpec& arch) {
-  return RowSearch(shape, live, batch, arch).run();
+  return RowSearch(shape, live, factors, batch, arch).run();
 }
 
 }  // namespace burin

@@ -8,9 +8,12 @@
 #include "compiler/providers/conv_gathered/tiles.h"
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
+#include "ir/factor_type.h"
 #include "ir/saturate.h"
 
 namespace burin {
+
+inline constexpr int kOctetOutputs = 8;  // side by side in a row
 
 // A block has `row_warps` x `octet_warps` x `split_warps` warps, each of which multiplies `warp_tiles` x 16 output
 // channels with `warp_octets` octets of its tile of `tile_rows` rows of `tile_octets`. The blocks of a cluster share
@@ -21,7 +24,9 @@ struct RowTiles {
   int tile_rows = 1, tile_octets = 1;
   int cluster = 1;
   int sparse = 0;
+  FactorType factors = FactorType::f16;  // follow from the task
 
+  int octet_bytes() const { return kOctetOutputs * bytes_of(factors); }
   int warps() const { return row_warps * octet_warps * split_warps; }
   int group_rows() const { return warp_tiles * kTileRows; }
   int block_rows() const { return row_warps * group_rows(); }
@@ -51,7 +56,7 @@ bool loads_fours(const ConvShape& shape);
 double predict(const RowTiles& tiles, const ConvShape& shape, const LiveColumns& live, int batch, const ArchSpec& arch);
 
 // The best of each kind, by prediction; how many steps a panel has is estimated.
-std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, int batch,
+std::vector<RowTiles> choose_row_tiles(const ConvShape& shape, const LiveColumns& live, FactorType factors, int batch,
                                        const ArchSpec& arch);
 
 }  // namespace burin

@@ -50,7 +50,7 @@ class ConvWarpgroupProvider : public TemplateProvider {
                                                 shape.outputs_per_group() % kOctetChannels == 0);
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
            task.writes.layout == TensorLayout::n8c8hw && has_one_format(task) && is_whole &&
-           half_can_hold(task.writes.element, *task.layer);
+           can_hold(factors_of(task.writes.element), *task.layer);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = warpgroup_shape(task.layer->shape);
