@@ -35,10 +35,10 @@ void check_element(Faults& faults, const std::string& name, const KernelTensor& 
   if (!can_lie_in(tensor.element, tensor.layout)) {
     faults.add("{} holds {} in {}: {}", name, to_string(tensor.element), to_string(tensor.layout), kWhatLiesWhere);
   }
-  const int at_once = words_together(tensor.layout) * kWordBytes;
-  if (tensor.alignment < kWordBytes || tensor.alignment > kMaxAlignment ||
+  const int word = tensor.word_bytes(), at_once = words_together(tensor.layout) * word;
+  if (tensor.alignment < word || tensor.alignment > kMaxAlignment ||
       !std::has_single_bit(static_cast<unsigned>(tensor.alignment))) {
-    faults.add("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment, kWordBytes,
+    faults.add("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment, word,
                kMaxAlignment);
   } else if (tensor.alignment < at_once) {
     faults.add("{} is aligned to {} bytes, and {} bytes of a pixel are accessed at once in {}", name, tensor.alignment,
@@ -69,8 +69,9 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
 
 void check_wide(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const std::int64_t bytes = std::min(tensor.alignment, kWideAccessBytes);
-  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || channels_together(tensor.layout) != 1) return;
-  const std::int64_t words = bytes / kWordBytes;
+  const int word = tensor.word_bytes();
+  if (bytes <= word || bytes % word != 0 || channels_together(tensor.layout) != 1) return;
+  const std::int64_t words = bytes / word;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
         "{} is aligned to {} bytes: the distances {} between images and {} between runs, in words, "
@@ -79,7 +80,7 @@ void check_wide(Faults& faults, const std::string& name, const KernelTensor& ten
   }
 }
 
-// Words of FP32 or of pairs of halves; of a slice of a larger tensor, channels lie one after the other.
+// Words of FP32, of pairs of halves or of a loose one; of a slice of a larger tensor, channels lie one after the other.
 void check_activations(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   check_element(faults, name, tensor);
   const std::size_t before = faults.list().size();
@@ -90,6 +91,9 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
   if (is_slice && channels_together(tensor.layout) != 1) {
     faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in {}", name,
                to_string(tensor.layout));
+  }
+  if (is_slice && tensor.format().is_loose()) {
+    faults.add("{} is a slice of a larger tensor, and {} is never part of one", name, to_string(tensor.format()));
   }
 }
 
@@ -225,6 +229,10 @@ bool KernelTensor::contains(std::int64_t word) const {
 std::int64_t KernelTensor::spanned_words(std::int64_t batch) const {
   const std::int64_t before = saturating_product({ceil_div(batch, images_together(layout)) - 1, image_words});
   return before > kSaturated - end() ? kSaturated : before + end();
+}
+
+std::int64_t KernelTensor::spanned_memory(std::int64_t batch) const {
+  return ceil_div(spanned_words(batch), kWordBytes / word_bytes());
 }
 
 std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch) {

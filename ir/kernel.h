@@ -43,9 +43,10 @@ constexpr EnumNames<8> names_of(TensorRole) {
           {"input", "residual", "output", "weights", "partials", "counters", "input_map", "output_map"}};
 }
 
-// One of a kernel's tensors, from the address on that the kernel is given. Its values are counted in words of 4 bytes;
-// of the half types a word holds two. Of each image (of each pair of images in n2chw, of eight in n8chw) it has `runs`
-// runs of `run_words` words: a slice of a larger tensor has images that are further apart than its own words.
+// One of a kernel's tensors, from the address on that the kernel is given. It is counted in words of word_bytes(), 4
+// but for loose halves, which are words of 2; of other halves a word holds two. Of each image (of each pair of images
+// in n2chw, of eight in n8chw) it has `runs` runs of `run_words` words: a slice of a larger tensor has images that are
+// further apart than its own words.
 struct KernelTensor {
   TensorRole role = TensorRole::input;
   int argument = 0;  // of an input or residual: which of the tensors that the launch reads
@@ -63,11 +64,15 @@ struct KernelTensor {
   bool is_image() const { return channels > 0; }
   bool is_read() const { return role == TensorRole::input || role == TensorRole::residual; }
   TensorFormat format() const { return {element, layout}; }
+  int word_bytes() const { return burin::word_bytes(element, layout); }
+  int elements_per_word() const { return burin::elements_per_word(element, layout); }
   std::int64_t words() const { return run_words * runs; }  // of one image
   std::int64_t end() const { return (runs - 1) * run_pitch + run_words; }
   bool contains(std::int64_t word) const;  // of an image
   std::int64_t spanned_words(
       std::int64_t batch) const;  // from the first word of the first image to the last; saturated
+  // The same in memory that is counted in words of 4 bytes, the last of which loose halves may fill in part.
+  std::int64_t spanned_memory(std::int64_t batch) const;
   bool operator==(const KernelTensor&) const = default;
 };
 

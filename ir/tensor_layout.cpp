@@ -48,20 +48,31 @@ std::int64_t tensor_elements(TensorLayout layout, std::int64_t images, std::int6
   return saturating_product({ceil_div(images, together), together, image_elements(layout, channels, rows, cols)});
 }
 
+bool can_compute_in(ElementType element, TensorLayout layout) {
+  return can_lie_in(element, layout) && !TensorFormat{element, layout}.is_loose();
+}
+
 TensorFormat format_of(Precision precision, TensorLayout layout) {
   const ElementType element = element_of(precision);
-  if (can_lie_in(element, layout)) return {element, layout};
+  if (can_compute_in(element, layout)) return {element, layout};
   return {element, is_half(precision) ? TensorLayout::n2chw : TensorLayout::nchw};
 }
 
 bool can_ask_for(TensorLayout layout, Precision precision) {
-  return can_lie_in(element_of(precision), layout) || (layout == TensorLayout::nchw && adds_halves_in_fp32(precision));
+  return can_compute_in(element_of(precision), layout) ||
+         (layout == TensorLayout::nchw && adds_halves_in_fp32(precision));
 }
 
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape) {
   const int words = element_words(format.layout);
   if (shape.size() != 3) return saturating_product({words, saturating_product(shape)});
   return saturating_product({words, image_elements(format.layout, shape[0], shape[1], shape[2])});
+}
+
+int access_bytes(const TensorFormat& format, std::int64_t distance) {
+  constexpr int kWideBytes = 16;
+  if (distance % kWideBytes == 0) return kWideBytes;
+  return distance % kWordBytes == 0 ? kWordBytes : format.word_bytes();
 }
 
 std::string to_string(const TensorFormat& format) {

@@ -3,7 +3,8 @@
 //
 // Between float32 and halves a block has the two images that share words: a piece is one or four words of halves, and
 // as many of each image; or the eight images that lie side by side: a piece is an element of all of them. Between nchw
-// and nchw4 a piece is one float.
+// and nchw4 a piece is one float. Where one side's halves are loose, a block has the images that share words on the
+// other side: a piece is a run of `vector` values of each of them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
 #include "templates/kernels/pieces.h"
 
@@ -87,11 +88,178 @@ BURIN_DEVICE void read_octets(const float* input, float* output, u32 image, u32 
       });
 }
 
+// ---- loose halves: runs of kRun values of each of the kImages images that share words on the other side
+
+constexpr u32 kHalfBytes = 2, kMostRun = 8;
+
+BURIN_DEVICE bool is_loose(i32 halves, i32 word_images) { return halves != kFloats && word_images == 1; }
+
+template <u32 kRun, u32 kImages>
+struct LooseRuns {
+  static constexpr u32 kWords = (kRun + 1) / 2;
+  float word[kImages][kWords];  // a run of one has its half in the low bits
+};
+template <u32 kRun, u32 kImages>
+struct SharedRun {
+  static constexpr u32 kWords = kImages == kOctetImages ? kQuadWords : 1;
+  float word[kRun][kWords];  // of each place
+};
+
+BURIN_DEVICE const float* loose_image(const float* base, u32 image, i32 halves) {
+  return reinterpret_cast<const float*>(reinterpret_cast<const u8*>(base) +
+                                        static_cast<i64>(image) * halves * kHalfBytes);
+}
+
+template <u32 kRun>
+BURIN_DEVICE void load_run(float* words, const float* image, u32 place) {
+  const i64 at = static_cast<i64>(place * kHalfBytes);
+  if constexpr (kRun == kMostRun) {
+    const f32x4 quad = burin_dev_global_load4(image, at);
+#pragma unroll
+    for (u32 w = 0; w < kQuadWords; ++w) words[w] = quad[w];
+  } else if constexpr (kRun > 1) {
+    words[0] = burin_dev_global_load(image, at);
+  } else {
+    words[0] = float_of(burin_dev_global_load_half(image, at));
+  }
+}
+template <u32 kRun>
+BURIN_DEVICE void store_run(const float* words, const float* image, u32 place) {
+  float* to = const_cast<float*>(image);
+  const i64 at = static_cast<i64>(place * kHalfBytes);
+  if constexpr (kRun == kMostRun) {
+    burin_dev_global_store4(to, at, f32x4{words[0], words[1], words[2], words[3]});
+  } else if constexpr (kRun > 1) {
+    burin_dev_global_store(to, at, words[0]);
+  } else {
+    burin_dev_global_store_half(to, at, __builtin_bit_cast(u32, words[0]));
+  }
+}
+
+// The other side's words lie one behind the other; they are accessed by fours where there are as many.
+template <u32 kWords>
+BURIN_DEVICE void load_words(float* words, const float* from, u32 first) {
+#pragma unroll
+  for (u32 w = 0; w < kWords; w += kQuadWords) {
+    if constexpr (kWords < kQuadWords) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) words[i] = burin_dev_global_load(from, bytes_of(first + i));
+    } else {
+      const f32x4 quad = burin_dev_global_load4(from, bytes_of(first + w));
+#pragma unroll
+      for (u32 i = 0; i < kQuadWords; ++i) words[w + i] = quad[i];
+    }
+  }
+}
+template <u32 kWords>
+BURIN_DEVICE void store_words(const float* words, float* to, u32 first) {
+#pragma unroll
+  for (u32 w = 0; w < kWords; w += kQuadWords) {
+    if constexpr (kWords < kQuadWords) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) burin_dev_global_store(to, bytes_of(first + i), words[i]);
+    } else {
+      burin_dev_global_store4(to, bytes_of(first + w), f32x4{words[w], words[w + 1], words[w + 2], words[w + 3]});
+    }
+  }
+}
+
+// Value `i` of image `n`.
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE float value_of(const LooseRuns<kRun, kImages>& runs, u32 n, u32 i) {
+  const float word = runs.word[n][i / 2];
+  return i % 2 == 0 ? low_half(word, in_halves()) : high_half(word, in_halves());
+}
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE float value_of(const SharedRun<kRun, kImages>& run, u32 n, u32 i) {
+  const float word = run.word[i][n / 2];
+  if (kImages == 1) return word;
+  return n % 2 == 0 ? low_half(word, in_halves()) : high_half(word, in_halves());
+}
+
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE void share_loose(const float* input, float* output, u32 image, u32 last) {
+  using Shared = SharedRun<kRun, kImages>;
+  LooseRuns<kRun, kImages> runs[kMaxSteps];
+  move_pieces(
+      [&](i32 i, u32 place) BURIN_INLINED {
+#pragma unroll
+        for (u32 n = 0; n < kImages; ++n) {
+          load_run<kRun>(runs[i].word[n], loose_image(input, at_most(image + n, last), in_image_words()), place);
+        }
+      },
+      [&](i32 i, u32 place) BURIN_INLINED {
+        Shared shared;
+#pragma unroll
+        for (u32 v = 0; v < kRun; ++v) {
+#pragma unroll
+          for (u32 w = 0; w < Shared::kWords; ++w) {
+            const float value = value_of(runs[i], 2 * w, v);
+            shared.word[v][w] =
+                kImages == 1 ? value : packed(value, value_of(runs[i], (2 * w + 1) % kImages, v), out_halves());
+          }
+        }
+        store_words<kRun * Shared::kWords>(shared.word[0], output_of(output, image), place * Shared::kWords);
+      });
+}
+
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE void loosen(const float* input, float* output, u32 image, u32 last) {
+  using Loose = LooseRuns<kRun, kImages>;
+  using Shared = SharedRun<kRun, kImages>;
+  Shared shared[kMaxSteps];
+  move_pieces(
+      [&](i32 i, u32 place) BURIN_INLINED {
+        load_words<kRun * Shared::kWords>(shared[i].word[0], input_of(input, image), place * Shared::kWords);
+      },
+      [&](i32 i, u32 place) BURIN_INLINED {
+#pragma unroll
+        for (u32 n = 0; n < kImages; ++n) {
+          float words[Loose::kWords];
+#pragma unroll
+          for (u32 w = 0; w < Loose::kWords; ++w) {
+            const float high = kRun == 1 ? 0 : value_of(shared[i], n, (2 * w + 1) % kRun);
+            words[w] = packed(value_of(shared[i], n, 2 * w), high, out_halves());
+          }
+          if (image + n <= last) store_run<kRun>(words, loose_image(output, image + n, out_image_words()), place);
+        }
+      });
+}
+
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE void convert_loose(const float* input, float* output, u32 image, u32 last) {
+  if (is_loose(in_halves(), in_word_images())) {
+    share_loose<kRun, kImages>(input, output, image, last);
+  } else {
+    loosen<kRun, kImages>(input, output, image, last);
+  }
+}
+// `images`: that share words on the side whose halves are not loose.
+template <u32 kRun>
+BURIN_DEVICE void convert_runs(u32 images, const float* input, float* output, u32 image, u32 last) {
+  if (images == kOctetImages) {
+    if constexpr (kRun <= 2) convert_loose<kRun, kOctetImages>(input, output, image, last);
+  } else if (images == 2) {
+    convert_loose<kRun, 2>(input, output, image, last);
+  } else {
+    convert_loose<kRun, 1>(input, output, image, last);
+  }
+}
+
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
   burin_dev_await_launch();
   const u32 image = first_image();
   const u32 last = batch - 1;
-  if (place_words() > 1) {
+  if (is_loose(in_halves(), in_word_images()) || is_loose(out_halves(), out_word_images())) {
+    const u32 images = block_images();
+    if (vector() == kMostRun) {
+      convert_runs<kMostRun>(images, input, output, image, last);
+    } else if (vector() == 2) {
+      convert_runs<2>(images, input, output, image, last);
+    } else {
+      convert_runs<1>(images, input, output, image, last);
+    }
+  } else if (place_words() > 1) {
     if (out_halves() != kFloats) {
       make_octets(input, output, image, last);
     } else {
