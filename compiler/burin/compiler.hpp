@@ -90,6 +90,7 @@ struct CompileSettings {
   std::string kernels = "auto";               // as --kernels
   std::string plan;                           // as --plan
   std::string linear_storage = "fp32";        // as --linear-storage
+  std::string io = "fp32";                    // as --io
   bool skip_dead_tiles = false;
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none

@@ -26,7 +26,9 @@ std::int64_t weight_bytes(const Kernel& kernel) {
 std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   std::vector<std::string> texts;
   for (const Buffer* argument : arguments) {
-    texts.push_back(fmt::format("{} ({})", argument->tensor, shape_text(argument->shape)));
+    const TensorFormat& format = argument->format;
+    texts.push_back(fmt::format("{} ({}{})", argument->tensor, shape_text(argument->shape),
+                                format.is_plain() ? "" : " " + to_string(format)));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }

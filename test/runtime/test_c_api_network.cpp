@@ -136,7 +136,7 @@ TEST_CASE("c_api network: errors") {
   CHECK(burin_network_open(device, files.kernels.c_str(), &network) == BURIN_ERROR_USAGE);
   CHECK(last_error_has("kernels.burin holds no programs; launch its kernels one by one"));
   CHECK(burin_network_open(device, files.layer.c_str(), &network) == BURIN_ERROR_UNSUPPORTED);
-  CHECK(last_error_has("layer.burin: 'conv1.input' is no plain float tensor"));
+  CHECK(last_error_has("layer.burin: 'conv1.input' is no tensor in NCHW"));
   CHECK(burin_network_open(device, "no-such-file.burin", &network) == BURIN_ERROR_BAD_INPUT);
   CHECK(burin_network_open(nullptr, files.network.c_str(), &network) == BURIN_ERROR_USAGE);
   CHECK(last_error_has("burin_network_open: device is NULL"));
