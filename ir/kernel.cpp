@@ -92,8 +92,12 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
     faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8chw and not in {}", name,
                to_string(tensor.layout));
   }
-  if (is_slice && tensor.format().is_loose()) {
+  if (!tensor.format().is_loose()) return;
+  if (is_slice) {
     faults.add("{} is a slice of a larger tensor, and {} is never part of one", name, to_string(tensor.format()));
+  }
+  if (tensor.role == TensorRole::residual) {
+    faults.add("{} is {}, which is converted before anything is added", name, to_string(tensor.format()));
   }
 }
 

@@ -42,6 +42,9 @@ TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }
 TEST_CASE("providers: halves") { check_all(half_cases()); }
 TEST_CASE("providers: conversions between formats") { check_all(convert_cases()); }
+TEST_CASE("providers: conversions of loose halves, of odd and even images, in words and one by one") {
+  check_all(loose_cases());
+}
 TEST_CASE("providers: fully connected layers") { check_all(linear_cases()); }
 
 TEST_CASE("providers: those of random graphs") {
