@@ -275,6 +275,18 @@ std::string symbol_of(const std::string& op) {
   return symbol;
 }
 
+std::optional<double> KernelLayer::fill() const {
+  if (!gathered || gathered->slots == 0) return std::nullopt;
+  return static_cast<double>(nonzeros) / static_cast<double>(gathered->slots);
+}
+
+std::string gathered_text(const KernelLayer& layer) {
+  if (!layer.gathered) return {};
+  const std::optional<double> fill = layer.fill();
+  return fmt::format("{:.1f} % of the columns live{}", 100 * layer.gathered->live_share(),
+                     fill ? fmt::format(", {:.1f} % of what is multiplied is not zero", 100 * *fill) : "");
+}
+
 std::string Kernel::owner() const { return fmt::format("{} {}", is_convolution() ? "layer" : "operator", op); }
 
 }  // namespace burin

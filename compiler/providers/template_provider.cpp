@@ -205,6 +205,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   recipe.plan_short = describe(*plan);
   recipe.precision = precision_of(plan->output().element);
   recipe.weights = pack(task, *plan);
+  recipe.gathered = gathered(task, *plan);
   BURIN_CHECK(static_cast<std::int64_t>(recipe.weights.size()) == plan->weights().run_words,
               "{}: {} words of weights were packed, and the plan has {}", task.name, recipe.weights.size(),
               plan->weights().run_words);

@@ -162,6 +162,11 @@ void check_layer(Checker& check, const std::string& path, const KernelLayer& lay
   check.range(path + ".nonzeros", layer.nonzeros, 0, layer.shape.weight_elements());
   check.range(path + ".dead_inputs", layer.dead_inputs, 0, layer.shape.in_channels);
   check.range(path + ".dead_outputs", layer.dead_outputs, 0, layer.shape.out_channels);
+  if (!layer.gathered) return;
+  const auto& [columns, live, slots] = *layer.gathered;
+  check.range(path + ".gathered.columns", columns, 1, layer.shape.weight_elements());
+  check.range(path + ".gathered.live", live, 0, columns);
+  check.range(path + ".gathered.slots", slots, layer.nonzeros, 4 * kMaxLayerWeights);
 }
 
 // The plan, and that the rest of the kernel is what it implies.

@@ -101,6 +101,13 @@ void keys_of(Keys& keys, Record& tuning) {
   keys.key("candidates", tuning.candidates);
 }
 
+template <typename Keys, RecordOf<GatheredColumns> Record>
+void keys_of(Keys& keys, Record& gathered) {
+  keys.key("columns", gathered.columns);
+  keys.key("live", gathered.live);
+  keys.key("slots", gathered.slots);
+}
+
 template <typename Keys, RecordOf<KernelLayer> Record>
 void keys_of(Keys& keys, Record& layer) {
   keys.key("shape", layer.shape);
@@ -108,6 +115,7 @@ void keys_of(Keys& keys, Record& layer) {
   keys.key("dead_inputs", layer.dead_inputs);
   keys.key("dead_outputs", layer.dead_outputs);
   keys.optional("data", layer.data);
+  keys.optional("gathered", layer.gathered);
 }
 
 template <typename Keys, RecordOf<Kernel> Record>

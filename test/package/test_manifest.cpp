@@ -74,6 +74,35 @@ TEST_CASE("manifest: round trip") {
   CHECK(parse_manifest(print(Manifest{})) == Manifest{});
 }
 
+TEST_CASE("manifest: gathered columns are said where they are known") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("\"gathered\"") == std::string::npos);
+  KernelLayer& layer = *manifest.kernels[0].layer;
+  CHECK_FALSE(layer.fill());
+  CHECK(gathered_text(layer).empty());
+  layer.gathered = GatheredColumns{.columns = 72, .live = 18, .slots = 4 * layer.nonzeros};
+  CHECK(layer.gathered->live_share() == 0.25);
+  CHECK(layer.fill() == 0.25);
+  CHECK(gathered_text(layer) == "25.0 % of the columns live, 25.0 % of what is multiplied is not zero");
+  CHECK(verify(manifest).empty());
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  const auto gathered_fault = [](const GatheredColumns& gathered) {
+    return fault([&](Manifest& m) { m.kernels[0].layer->gathered = gathered; });
+  };
+  CHECK(gathered_fault({0, 0, 100}) == "kernels[0].layer.gathered.columns: 0 is under 1");
+  CHECK(gathered_fault({577, 1, 100}) == "kernels[0].layer.gathered.columns: 577 is over 576");
+  CHECK(gathered_fault({72, 73, 100}) == "kernels[0].layer.gathered.live: 73 is over 72");
+  CHECK(gathered_fault({72, 72, 58}) == "kernels[0].layer.gathered.slots: 58 is under 59");
+  CHECK(gathered_fault({72, 72, std::int64_t{1} << 31}) ==
+        "kernels[0].layer.gathered.slots: 2147483648 is over 1073741824");
+  // Where all is zero nothing is multiplied.
+  layer.nonzeros = 0;
+  layer.gathered = GatheredColumns{.columns = 72};
+  CHECK_FALSE(layer.fill());
+  CHECK(gathered_text(layer) == "0.0 % of the columns live");
+  CHECK(verify(manifest).empty());
+}
+
 TEST_CASE("manifest: keys stand in a fixed order and plans can be read line by line") {
   const std::string text = print(sample_manifest());
   std::size_t last = 0;

@@ -18,6 +18,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
+#include "ir/kernel.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -80,6 +81,8 @@ struct Gathered {
 };
 // `shape` is the layer's, or another view of it.
 Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Packing& packing);
+
+GatheredColumns count_columns(const ConvShape& shape, const Packing& packing, const Gathered& gathered);
 
 // The weights as kernels read them (steps.h): for each set of rows, for each chunk, a panel; then for each row its
 // output channel and bias.

@@ -66,6 +66,11 @@ class ConvGatheredRowsProvider : public TemplateProvider {
     const Packing packing = row_tiles_of(plan).packing(shape);
     return encode_panels(*task.layer, shape, packing, task.factors, gather_layer(*task.layer, shape, packing));
   }
+  std::optional<GatheredColumns> gathered(const Task& task, const TemplatePlan& plan) const override {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    const Packing packing = row_tiles_of(plan).packing(shape);
+    return count_columns(shape, packing, gather_layer(*task.layer, shape, packing));
+  }
 
  private:
   // Without constants where the tiles do not fit.
