@@ -28,8 +28,8 @@ unsigned constant_argument(const llvm::CallInst& call, unsigned number) {
   return static_cast<unsigned>(constant->getZExtValue());
 }
 
-// One instruction whose sums are operands that are read and written; `text` names them as {sums}, and the operands
-// behind them as {0}, {1}, ...
+// One instruction whose sums are operands that are read and written; `text` names them as @s, and the operands behind
+// them as @0, @1, ...
 void write_instruction(llvm::CallInst& call, std::string_view text, std::vector<llvm::Value*> operands,
                        std::string_view operand_constraints) {
   llvm::IRBuilder<> builder(&call);
@@ -61,7 +61,7 @@ void write_instruction(llvm::CallInst& call, std::string_view text, std::vector<
       written += fmt::format("${}", sums + static_cast<unsigned>(text[i] - '0'));
     }
   }
-  llvm::Type* result = sums == 1 ? number : llvm::StructType::get(call.getContext(), std::vector(sums, number));
+  llvm::Type* result = llvm::StructType::get(call.getContext(), std::vector(sums, number));
   llvm::InlineAsm* instruction =
       llvm::InlineAsm::get(llvm::FunctionType::get(result, argument_types, false), written,
                            outputs + std::string(operand_constraints) + ties + "~{memory}", true);

@@ -2,8 +2,8 @@
 // channels with up to 32 pixels of eight images at once. Eight channels of a pixel of eight images are 128 bytes side
 // by side: what the instruction takes as it is, and what copies are fast with.
 //
-// All weights are multiplied, or, if `sparse`, two of each four side by side, in half the time; the few nonzeros that
-// are beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
+// All weights are multiplied, or, if `sparse`, two of each four side by side, with half the bytes and instructions; the
+// few nonzeros beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
 //
 // A block has `row_groups` x 64 output channels, and tiles, one after the other: a tile is a rectangle of pixels of
 // eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A warp fills buffers with chunks of input channels
