@@ -41,6 +41,11 @@ void set_convolution(Task& task, const ConvLayer& layer, const CompileOptions& o
   task.activity_maps = options.skip_dead_tiles;
 }
 
+// The same of a fully connected layer, whose tensors are FP32.
+void set_linear(Task& task, const CompileOptions& options) {
+  if (task.get<Linear>() != nullptr) task.factors = factors_of(options.precisions.of(task.name));
+}
+
 }  // namespace
 
 Task task_of(const Network& network, const Program& program, const Step& step, const CompileOptions& options) {
@@ -66,6 +71,7 @@ Task task_of(const Network& network, const Program& program, const Step& step, c
   if (const auto* convolution = task.get<Convolution>()) {
     set_convolution(task, network.layers[static_cast<std::size_t>(convolution->layer)], options);
   }
+  set_linear(task, options);
   return task;
 }
 
@@ -88,6 +94,7 @@ Task task_alone(const Operator& op, const ConvLayer* layer, const std::vector<st
   }
   task.writes = whole_tensor(TensorRole::output, output, written.element, written.layout);
   if (layer != nullptr) set_convolution(task, *layer, options);
+  set_linear(task, options);
   return task;
 }
 

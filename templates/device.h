@@ -36,6 +36,9 @@ BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
 BURIN_PRIMITIVE u32 burin_dev_shared_load_word(u32 base, u32 offset);
 BURIN_PRIMITIVE u32 burin_dev_shared_load_word_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store_word(u32 base, u32 offset, u32 value);
+// The low half of `half`, at an address that is a multiple of two, in a word that was written before. Another thread may
+// store the word's other half at the same time.
+BURIN_PRIMITIVE void burin_dev_shared_store_half(u32 base, u32 offset, u32 half);
 // Sets bits of a word. All threads of a warp must do it, with the same address; others may at the same time.
 BURIN_PRIMITIVE void burin_dev_shared_or(u32 base, u32 offset, u32 bits);
 // Four words at an address that is a multiple of 16.

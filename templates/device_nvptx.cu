@@ -50,6 +50,9 @@ BURIN_INLINE u32 burin_dev_shared_load_word(u32 base, u32 offset) {
 BURIN_INLINE void burin_dev_shared_store_word(u32 base, u32 offset, u32 value) {
   *(BURIN_SHARED u32*)shared_address(base, offset) = value;
 }
+BURIN_INLINE void burin_dev_shared_store_half(u32 base, u32 offset, u32 half) {
+  *(BURIN_SHARED unsigned short*)shared_address(base, offset) = static_cast<unsigned short>(half);
+}
 BURIN_INLINE void burin_dev_shared_or(u32 base, u32 offset, u32 bits) {
   constexpr u32 kWarpThreads = 32, kAllLanes = 0xFFFFFFFF;
 #if __CUDA_ARCH__ >= 800

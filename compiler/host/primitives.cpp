@@ -60,6 +60,12 @@ void shared_store_word(u32 base, u32 offset, u32 value) noexcept {
   shared_store(base, offset, std::bit_cast<float>(value));
 }
 
+void shared_store_half(u32 base, u32 offset, u32 half) noexcept {
+  Block& block = Block::current();
+  const auto low = static_cast<std::uint16_t>(half);
+  require(block.shared().store_half(base + offset, static_cast<int>(block.thread()), low));
+}
+
 void require_awaited(const char* access) { require(Block::current().check_awaited(access)); }
 
 void shared_or(u32 base, u32 offset, u32 bits) noexcept {
@@ -515,6 +521,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_shared_store", address_of(shared_store)},
       {"burin_dev_shared_store4", address_of(shared_store4)},
       {"burin_dev_shared_store_word", address_of(shared_store_word)},
+      {"burin_dev_shared_store_half", address_of(shared_store_half)},
       {"burin_dev_shared_or", address_of(shared_or)},
       {"burin_dev_map_load", address_of(map_load)},
       {"burin_dev_map_store_if", address_of(map_store_if)},

@@ -77,6 +77,43 @@ std::optional<std::string> SharedMemory::set_bits(std::uint32_t address, int thr
   return std::nullopt;
 }
 
+std::optional<std::string> SharedMemory::store_half(std::uint32_t address, int thread, std::uint16_t half) {
+  constexpr std::uint32_t kHalfBytes = 2, kHalfBits = 16, kHalfMask = 0xFFFF;
+  const std::uint32_t number = address / kHalfBytes % 2, of_word = address / kWordBytes * kWordBytes;
+  if (address % kHalfBytes != 0) return fmt::format("misaligned store of a half to shared memory at byte {}", address);
+  if (auto fault = check_place(of_word)) return fault;
+  Word& word = words_[address / kWordBytes];
+  const bool by_halves = word.written == interval_ && stored_by_halves(word);
+  if (word.written < first_interval_) {
+    return fmt::format(
+        "stores a half to shared memory at byte {}, in a word that no thread of the block has written as a whole",
+        address);
+  }
+  if (!by_halves) {
+    if (auto fault = check_write("store of a half to", of_word, thread)) return fault;
+    if (word.written == interval_) {
+      return fmt::format(
+          "race on shared memory at byte {}: a half stored after a store of the word by thread {}, without a barrier "
+          "in between",
+          address, word.writer);
+    }
+    word.writer = kHalfStorers;
+  } else if (word.read == interval_) {
+    return fmt::format("race on shared memory at byte {}: a half stored after a load, without a barrier in between",
+                       address);
+  }
+  const auto bit = static_cast<std::uint16_t>(1U << number);
+  if (((word.writer - kHalfStorers) & bit) != 0) {
+    return fmt::format("race on shared memory at byte {}: a half stored twice without a barrier in between", address);
+  }
+  const auto bits = std::bit_cast<std::uint32_t>(word.value);
+  const std::uint32_t kept = number == 0 ? bits & ~kHalfMask : bits & kHalfMask;
+  word.value = std::bit_cast<float>(kept | std::uint32_t{half} << (number * kHalfBits));
+  word.written = interval_;
+  word.writer = static_cast<std::uint16_t>(word.writer + bit);
+  return std::nullopt;
+}
+
 std::optional<std::string> SharedMemory::load_from_cluster(std::uint32_t address, float& value) {
   if (auto fault = check_place(address)) return fault;
   const std::uint32_t index = address / kWordBytes;
@@ -196,7 +233,8 @@ std::optional<std::string> SharedMemory::check_bulk_target(std::uint32_t index, 
         "use, nor a gate that was released since then and waited for",
         address, thread);
   }
-  if (word.written >= first_interval_ && (word.writer < threads() || word.writer == kBitSetters)) {
+  if (word.written >= first_interval_ &&
+      (word.writer < threads() || word.writer == kBitSetters || stored_by_halves(word))) {
     return fmt::format(
         "bulk copy into shared memory at byte {}, which {} has written itself: words that bulk "
         "copies fill cannot be written by a thread before",
@@ -232,6 +270,7 @@ std::optional<std::string> SharedMemory::outside(const char* access, std::uint32
 
 std::string SharedMemory::issuer(std::size_t copier) const {
   if (copier == kBitSetters) return "a thread that set bits";
+  if (copier >= kHalfStorers && copier < kBitSetters) return "a thread that stored a half";
   return copier < threads() ? fmt::format("thread {}", copier)
                             : fmt::format("a bulk copy at gate {}", copier - threads());
 }
@@ -254,7 +293,7 @@ std::optional<std::string> SharedMemory::unreadable(std::uint32_t address, int t
         "load from shared memory at byte {} while a copy into it is in flight: thread {} issued it and has not {} it",
         address, word.writer, committed ? "waited for" : "committed");
   }
-  if (word.written == interval_ && word.writer >= threads() && word.writer != kBitSetters) {
+  if (word.written == interval_ && word.writer >= threads() && word.writer != kBitSetters && !stored_by_halves(word)) {
     return fmt::format(
         "race on shared memory at byte {}: load by thread {} of what a bulk copy brought, without "
         "having waited for phase {} of gate {}",

@@ -59,6 +59,8 @@ class SharedMemory {
     return std::nullopt;
   }
   std::optional<std::string> store(std::uint32_t address, int thread, float value);
+  // Of two threads each may store one half of a word between two barriers, but no other access may happen there.
+  std::optional<std::string> store_half(std::uint32_t address, int thread, std::uint16_t half);
   // Atomic: several threads may do it between two barriers, but no other access may happen there.
   std::optional<std::string> set_bits(std::uint32_t address, int thread, std::uint32_t bits);
 
@@ -102,12 +104,14 @@ class SharedMemory {
   static constexpr std::uint16_t kManyReaders = std::numeric_limits<std::uint16_t>::max();
   static constexpr std::uint16_t kGatesPlace = kManyReaders - 1;
   static constexpr std::uint16_t kBitSetters = kGatesPlace - 1;
+  static constexpr std::uint16_t kHalfStorers = kBitSetters - 4;  // and, as a bit for each half, which were stored
 
   struct Word {
     float value = 0;
     std::uint32_t written = 0;  // interval; before the block's first interval: never; kInFlight: a copy is under way
     std::uint32_t read = 0;     // interval of the last read
-    // Thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate; kBitSetters: set_bits().
+    // Thread; or copiers_'s number of a gate; kGatesPlace: the word holds a gate; kBitSetters: set_bits();
+    // kHalfStorers + 1 to 3: store_half().
     std::uint16_t writer = 0;
     std::uint16_t reader = 0;  // of that interval; kManyReaders: several threads
     WarpTime readers;          // of that interval
@@ -127,9 +131,10 @@ class SharedMemory {
   bool knows(std::uint32_t index, int thread) const {
     const std::size_t writer = words_[index].writer;
     if (writer < threads()) return static_cast<int>(writer) == thread;
-    if (writer == kBitSetters) return false;
+    if (writer == kBitSetters || stored_by_halves(words_[index])) return false;
     return gates_.passed(static_cast<std::uint32_t>(writer - threads()), thread) > flights_[index].batch;
   }
+  static bool stored_by_halves(const Word& word) { return word.writer >= kHalfStorers && word.writer < kBitSetters; }
   void take_off(std::uint32_t index, std::size_t copier, std::uint32_t batch, float value);
   void land(std::size_t copier, std::uint32_t finished);  // batches before `finished`
   std::string issuer(std::size_t copier) const;

@@ -13,13 +13,13 @@
 // the panels, for each row of each set: the output channel, and its bias. Rows that have none have kNoChannel.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_gathered_rows/conv_gathered_rows.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/split_sums.h"
 constexpr u32 kOctetPixels = 8, kOctetPairs = 4;
 #include "compiler/providers/conv_gathered/steps.h"
 
 constexpr u32 kMaxFilterCols = 7;
 constexpr u32 kMaxSpan = 16;  // columns of the input that two outputs side by side read
 constexpr u32 kItemsAtOnce = 4;
-constexpr u32 kMaxSplits = 16, kMaxClusterBlocks = 8;
 enum { kPanelGate, kRowsGate, kGatesUsed };
 
 // ---- sizes, all constants
@@ -37,7 +37,6 @@ BURIN_DEVICE u32 copy_bytes() {
   return patch_rows() * tile_octets() * octet_bytes();
 }  // of a channel, for a filter column
 BURIN_DEVICE u32 channel_bytes() { return channel_pitch() * octet_bytes(); }
-BURIN_DEVICE u32 sum_bytes() { return warp_tiles() * warp_octets() * kWarpQuadBytes; }  // of a warp
 BURIN_DEVICE u32 sum_warps() { return row_warps() * octet_warps(); }
 
 // Shared memory: what is said of the rows; the panel; the staged activations, and in their place the sums.
@@ -286,51 +285,6 @@ BURIN_DEVICE void store_sums(const Tile& tile, const Place& place, f32x4 sums, f
   });
 }
 
-// All splits of a lane's sums of the block, in their order.
-BURIN_DEVICE f32x4 add_splits(u32 place) {
-  f32x4 parts[kMaxSplits];
-#pragma unroll
-  for (u32 i = 0; i < kMaxSplits; ++i) {
-    if (i < static_cast<u32>(split_warps())) parts[i] = burin_dev_shared_load4(place, i * sum_warps() * sum_bytes());
-  }
-  f32x4 sums = parts[0];
-#pragma unroll
-  for (u32 i = 1; i < kMaxSplits; ++i) {
-    if (i < static_cast<u32>(split_warps())) sums += parts[i];
-  }
-  return sums;
-}
-// Those of all blocks of the cluster.
-BURIN_DEVICE f32x4 add_blocks(u32 place) {
-  f32x4 parts[kMaxClusterBlocks];
-#pragma unroll
-  for (u32 rank = 0; rank < kMaxClusterBlocks; ++rank) {
-    if (rank >= cluster_splits()) continue;
-#pragma unroll
-    for (u32 i = 0; i < 4; ++i) parts[rank][i] = burin_dev_cluster_load(place, i * kWordBytes, rank);
-  }
-  f32x4 sums = parts[0];
-#pragma unroll
-  for (u32 rank = 1; rank < kMaxClusterBlocks; ++rank) {
-    if (rank < cluster_splits()) sums += parts[rank];
-  }
-  return sums;
-}
-
-// visit(the lane's place, where its sums lie) for the thread's share of what `threads` have, of which it is number
-// `first`.
-template <typename Visit>
-BURIN_DEVICE void for_each_place(u32 first, u32 threads, Visit visit) {
-  const u32 items = sum_warps() * sum_bytes() / kQuadBytes;
-#pragma nounroll
-  for (u32 item = first; item < items; item += threads) {
-    const u32 number = item / kWarpThreads % (warp_tiles() * warp_octets());
-    visit(Place{item / kWarpThreads / (warp_tiles() * warp_octets()), number / warp_octets(), number % warp_octets(),
-                item % kWarpThreads},
-          staged_start() + item * kQuadBytes);
-  }
-}
-
 BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, float* output) {
   if (split_warps() == 1 && cluster_splits() == 1) {
     for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
@@ -339,29 +293,14 @@ BURIN_DEVICE void finish(const Tile& tile, const Warp& warp, const Sums& sums, f
     return;
   }
   burin_dev_barrier();
-  const u32 own =
-      staged_start() + (warp.split * sum_warps() + number_of_sums(warp)) * sum_bytes() + warp.lane * kQuadBytes;
+  const SplitSums split = {staged_start(), sum_warps(), static_cast<u32>(warp_tiles() * warp_octets())};
+  const u32 own = own_quads(split, warp.split, number_of_sums(warp), warp.lane);
   for_each_sum([&](u32 row, u32 octet) BURIN_INLINED {
-    burin_dev_shared_store4(own, (row * warp_octets() + octet) * kWarpQuadBytes, sums.of[row][octet]);
+    burin_dev_shared_store4(own, (row * warp_octets() + octet) * kSumWarpBytes, sums.of[row][octet]);
   });
-  const u32 thread = burin_dev_thread();
-  if (cluster_splits() == 1) {
-    burin_dev_barrier();
-    for_each_place(thread, block_threads(),
-                   [&](const Place& place, u32 at) BURIN_INLINED { store_sums(tile, place, add_splits(at), output); });
-    return;
-  }
-  if (split_warps() > 1) {
-    burin_dev_barrier();
-    for_each_place(thread, block_threads(),
-                   [&](const Place&, u32 at) BURIN_INLINED { burin_dev_shared_store4(at, 0, add_splits(at)); });
-  }
-  burin_dev_cluster_barrier();
-  for_each_place(split_of_block() * block_threads() + thread, cluster_splits() * block_threads(),
-                 [&](const Place& place, u32 at) BURIN_INLINED { store_sums(tile, place, add_blocks(at), output); });
-  // Not burin_dev_cluster_leave(): of what was loaded, sums that are no outputs are used by nobody, and a block whose
-  // shared memory is still being loaded may not end.
-  burin_dev_cluster_barrier();
+  add_up(split, split_of_block(), [&](const SumPlace& at, f32x4 sum) BURIN_INLINED {
+    store_sums(tile, {at.sum_warp, at.quad / warp_octets(), at.quad % warp_octets(), at.lane}, sum, output);
+  });
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {

@@ -172,7 +172,7 @@ class LinearSparseProvider : public TemplateProvider {
   std::vector<std::string> choices() const override { return {"images", "threads", "warp_rows"}; }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     // A warp's 32 lanes look for their inputs all over shared memory, so that banks are asked several times over.
-    constexpr double kGatherClocks = 0.11, kGatherClocksOfFour = 0.56;  // of a multiprocessor, for each nonzero
+    constexpr double kGatherClocks = 0.18, kGatherClocksOfFour = 0.6;  // of a multiprocessor, for each nonzero
     constexpr double kDecodeUs = 0.1;  // the first distances are added up before anything is gathered
     const ArchSpec& arch = arch_of(task);
     const int images = plan.launch().tile_images;

@@ -1,0 +1,92 @@
+// Sums that several warps of a block and several blocks of a cluster have parts of: they are added up in shared memory,
+// always in the same order. What a lane has of them are quads: `warp_quads` for each warp, whose parts are those of
+// `sum_warps` warps, `split_warps()` times.
+#pragma once
+
+#include "templates/kernels/template_kernel.h"
+
+constexpr u32 kMaxSplitWarps = 16, kMaxClusterSplits = 8;
+constexpr u32 kSumQuadBytes = 16;
+constexpr u32 kSumWarpBytes = kWarpThreads * kSumQuadBytes;  // of a quad of each lane
+
+struct SplitSums {
+  u32 start;  // in shared memory
+  u32 sum_warps, warp_quads;
+};
+BURIN_DEVICE u32 part_bytes(const SplitSums& sums) { return sums.sum_warps * sums.warp_quads * kSumWarpBytes; }
+
+// Where a lane's quads lie that are its warp's part: kSumWarpBytes apart.
+BURIN_DEVICE u32 own_quads(const SplitSums& sums, u32 split, u32 sum_warp, u32 lane) {
+  return sums.start + split * part_bytes(sums) + sum_warp * sums.warp_quads * kSumWarpBytes + lane * kSumQuadBytes;
+}
+
+// A quad: of which warp with sums, which of its quads, and of which lane.
+struct SumPlace {
+  u32 sum_warp, quad, lane;
+};
+
+// All splits of a quad of the block, in their order.
+BURIN_DEVICE f32x4 add_splits(const SplitSums& sums, u32 place) {
+  f32x4 parts[kMaxSplitWarps];
+#pragma unroll
+  for (u32 i = 0; i < kMaxSplitWarps; ++i) {
+    if (i < static_cast<u32>(split_warps())) parts[i] = burin_dev_shared_load4(place, i * part_bytes(sums));
+  }
+  f32x4 sum = parts[0];
+#pragma unroll
+  for (u32 i = 1; i < kMaxSplitWarps; ++i) {
+    if (i < static_cast<u32>(split_warps())) sum += parts[i];
+  }
+  return sum;
+}
+// Those of all blocks of the cluster.
+BURIN_DEVICE f32x4 add_blocks(u32 place) {
+  f32x4 parts[kMaxClusterSplits];
+#pragma unroll
+  for (u32 rank = 0; rank < kMaxClusterSplits; ++rank) {
+    if (rank >= static_cast<u32>(cluster_blocks())) continue;
+#pragma unroll
+    for (u32 i = 0; i < 4; ++i) parts[rank][i] = burin_dev_cluster_load(place, i * kWordBytes, rank);
+  }
+  f32x4 sum = parts[0];
+#pragma unroll
+  for (u32 rank = 1; rank < kMaxClusterSplits; ++rank) {
+    if (rank < static_cast<u32>(cluster_blocks())) sum += parts[rank];
+  }
+  return sum;
+}
+
+// visit(its SumPlace, where it lies) for the thread's share of what `threads` have, of which it is number `first`.
+template <typename Visit>
+BURIN_DEVICE void for_each_quad(const SplitSums& sums, u32 first, u32 threads, Visit visit) {
+#pragma nounroll
+  for (u32 item = first; item < sums.sum_warps * sums.warp_quads * kWarpThreads; item += threads) {
+    const u32 quad = item / kWarpThreads;
+    visit(SumPlace{quad / sums.warp_quads, quad % sums.warp_quads, item % kWarpThreads},
+          sums.start + item * kSumQuadBytes);
+  }
+}
+
+// All threads of the cluster call it when they have stored their parts; `rank`: the block's in its cluster.
+// store(SumPlace, sums) for each quad, by one thread of the cluster.
+template <typename Store>
+BURIN_DEVICE void add_up(const SplitSums& sums, u32 rank, Store store) {
+  const u32 thread = burin_dev_thread();
+  if (cluster_blocks() == 1) {
+    burin_dev_barrier();
+    for_each_quad(sums, thread, block_threads(),
+                  [&](const SumPlace& place, u32 at) BURIN_INLINED { store(place, add_splits(sums, at)); });
+    return;
+  }
+  if (split_warps() > 1) {
+    burin_dev_barrier();
+    for_each_quad(sums, thread, block_threads(),
+                  [&](const SumPlace&, u32 at) BURIN_INLINED { burin_dev_shared_store4(at, 0, add_splits(sums, at)); });
+  }
+  burin_dev_cluster_barrier();
+  for_each_quad(sums, rank * block_threads() + thread, cluster_blocks() * block_threads(),
+                [&](const SumPlace& place, u32 at) BURIN_INLINED { store(place, add_blocks(at)); });
+  // Not burin_dev_cluster_leave(): of what was loaded, sums that are no outputs are used by nobody, and a block whose
+  // shared memory is still being loaded may not end.
+  burin_dev_cluster_barrier();
+}
