@@ -50,14 +50,19 @@ bool none_is_baked(const Network& network, const KernelKinds& kinds) {
   return std::ranges::all_of(network.layers, other) && !network.layers.empty();
 }
 
-// A choice of a single layer needs that layer.
+// A choice of a single layer needs that layer, a convolution or, `with_linears`, also a fully connected one.
 template <typename Choice>
-void check_names(const std::string& option, const Network& network, const LayerChoices<Choice>& choices) {
+void check_names(const std::string& option, const Network& network, const LayerChoices<Choice>& choices,
+                 bool with_linears) {
+  std::vector<std::string> names;
+  for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
+  for (const Operator& op : network.operators) {
+    if (with_linears && std::holds_alternative<Linear>(op.kind)) names.push_back(op.name);
+  }
   for (const auto& [name, choice] : choices.of_layers) {
-    if (std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end()) continue;
-    std::vector<std::string> names;
-    for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
-    fail(ErrorKind::usage, "{}: {} has no convolution '{}'{}", option, network.source, name, did_you_mean(name, names));
+    if (std::ranges::find(names, name) != names.end()) continue;
+    fail(ErrorKind::usage, "{}: {} has no {} '{}'{}", option, network.source,
+         with_linears ? "convolution or fully connected layer" : "convolution", name, did_you_mean(name, names));
   }
 }
 
@@ -173,8 +178,8 @@ void check_layout(const CompileOptions& options) {
 void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
-  check_names("--kernels", network, options.kernels);
-  check_names("--precision", network, options.precisions);
+  check_names("--kernels", network, options.kernels, false);
+  check_names("--precision", network, options.precisions, true);
   check_kinds(network, options);
   check_tf32(network, options);
   check_layout(options);

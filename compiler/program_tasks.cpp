@@ -43,7 +43,7 @@ void set_convolution(Task& task, const ConvLayer& layer, const CompileOptions& o
 
 // The same of a fully connected layer, whose tensors are FP32.
 void set_linear(Task& task, const CompileOptions& options) {
-  if (task.get<Linear>() != nullptr) task.factors = factors_of(options.precisions.of(task.name));
+  if (task.get<Linear>() != nullptr) task.factors = linear_factors(options.precisions.of(task.name));
 }
 
 }  // namespace

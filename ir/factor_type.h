@@ -52,6 +52,11 @@ constexpr FactorType factors_of(Precision precision) {
   return FactorType::f32;
 }
 
+// What fully connected layers may: their tensors are FP32 in any case.
+constexpr FactorType linear_factors(Precision precision) {
+  return is_half(precision) ? factors_of(precision) : FactorType::f32;
+}
+
 // The same where the tensors are those of the precision.
 constexpr FactorType factors_of(Precision precision, ElementType element) {
   return element == ElementType::f32 ? factors_of(precision) : factors_of(element);

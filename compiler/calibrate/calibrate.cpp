@@ -93,6 +93,13 @@ SampleImages images_of(const Network& graph, const Network& network, const Sampl
   return result;
 }
 
+// Convolutions and fully connected layers.
+std::int64_t layers(const Network& network) {
+  return std::ranges::count_if(network.operators, [](const Operator& op) {
+    return std::holds_alternative<Convolution>(op.kind) || std::holds_alternative<Linear>(op.kind);
+  });
+}
+
 class Calibration {
  public:
   Calibration(const Network& network, const CompileOptions& options, const CalibrateOptions& asked,
@@ -123,7 +130,7 @@ class Calibration {
     result_.kept.try_emplace(layer, reason);
   }
 
-  // Decides for the convolutions of a graph.
+  // Decides for the layers of a graph.
   void choose(const Network& graph, const SampleImages& images, const std::string& what) {
     plan_steps(graph, images);
     const GraphRounding rounding(graph, options_, images, [&] { step(what); });
@@ -167,7 +174,7 @@ class Calibration {
       error = layers.empty() ? error : rounding.error(with_kept(kept));
       if (error > asked_.max_error) {
         fail(ErrorKind::unsupported,
-             "--precision auto: {} is off by {:.1e} of its outputs with every convolution in FP32 that may be, and "
+             "--precision auto: {} is off by {:.1e} of its outputs with every layer in FP32 that may be, and "
              "--max-error allows {:g}",
              what, error, asked_.max_error);
       }
@@ -209,8 +216,8 @@ class Calibration {
                                    network_.separate ? "the worst layer" : "the network", open ? "then" : given,
                                    result_.error, measured_on);
     if (open) {
-      text = fmt::format("--precision auto: {} of {} convolutions stay in FP32; {} (--max-error {:g})",
-                         result_.kept.size(), network_.layers.size(), text, asked_.max_error);
+      text = fmt::format("--precision auto: {} of {} layers stay in FP32; {} (--max-error {:g})", result_.kept.size(),
+                         layers(network_), text, asked_.max_error);
     }
     if (asked_.inputs.empty()) text += "; --calibrate takes real ones, which may have larger values";
     return text;
@@ -220,7 +227,8 @@ class Calibration {
   // and by halving. Few and many images have formats of their own.
   void plan_steps(const Network& graph, const SampleImages& images) {
     const int formats = options_.batches.size() > 1 ? 2 : 1;
-    const int errors = leaves_open(asked_.precisions) ? 2 + static_cast<int>(std::bit_width(graph.layers.size())) : 1;
+    const int errors =
+        leaves_open(asked_.precisions) ? 2 + static_cast<int>(std::bit_width(static_cast<unsigned>(layers(graph)))) : 1;
     total_ += images.count * (1 + formats * errors);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include "compiler/choose/choose.h"
@@ -57,30 +58,68 @@ double share(double error, double exact) {
   return std::isfinite(result) ? result : std::numeric_limits<double>::infinity();
 }
 
-const ConvLayer* layer_of(const Network& network, const Operator& op) {
+// The weights of an operator, and the name for which a precision is asked for.
+struct Weighted {
+  std::string name;
+  const std::vector<float>* weights = nullptr;
+  bool is_linear = false;  // whose tensors are FP32
+};
+std::optional<Weighted> weighted(const Network& network, const Operator& op) {
+  if (const auto* linear = std::get_if<Linear>(&op.kind)) return Weighted{op.name, &linear->weights, true};
   const auto* convolution = std::get_if<Convolution>(&op.kind);
-  return convolution == nullptr ? nullptr : &network.layers[static_cast<std::size_t>(convolution->layer)];
+  if (convolution == nullptr) return std::nullopt;
+  const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
+  return Weighted{layer.name, &layer.weights, false};
 }
+
+// What an operator with weights multiplies, where its output is stored in `element`. Kernels on FP32 tensors may round
+// or not: here they do.
+FactorType multiplied_factors(const Weighted& op, const LayerPrecisions& precisions, ElementType element) {
+  const Precision precision = precisions.of(op.name);
+  return op.is_linear ? linear_factors(precision) : factors_of(precision, element);
+}
+
+// The operator with its weights rounded to what is multiplied, or stored.
+class RoundedOperator {
+ public:
+  RoundedOperator(const Network& network, const Operator& op, FactorType factors, ElementType linear_storage)
+      : op_(op), factors_(factors) {
+    if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
+      layer_ = network.layers[static_cast<std::size_t>(convolution->layer)];
+      round_weights(layer_.weights, factors);
+    } else {
+      round_weights(std::get<Linear>(op_.kind).weights,
+                    factors == FactorType::f32 ? factors_of(linear_storage) : factors);
+    }
+  }
+
+  std::vector<double> run(const Network& network, const std::vector<std::span<const double>>& read) const {
+    const std::vector<double> input = multiplied(factors_, read.front());
+    std::vector<std::span<const double>> rounded_read = read;
+    rounded_read.front() = input;
+    if (std::holds_alternative<Linear>(op_.kind)) return run_reference_operator(network, op_, 1, rounded_read);
+    return reference_convolution_f64(layer_, 1, input, read.size() > 1 ? read.back() : std::span<const double>());
+  }
+
+ private:
+  Operator op_;
+  ConvLayer layer_;  // of a convolution
+  FactorType factors_;
+};
 
 const TensorFormat& format_of(const Network& network, int tensor) {
   return network.tensors[static_cast<std::size_t>(tensor)].format;
 }
 
-// A graph in the formats of a batch size, with what its convolutions round to.
+// A graph in the formats of a batch size, with what its operators with weights round to.
 class RoundedGraph {
  public:
-  RoundedGraph(const Network& graph, const CompileOptions& options, const LayerPrecisions& precisions)
-      : graph_(graph), factors_(graph.layers.size(), FactorType::f32) {
-    for (Operator& op : graph_.operators) {
-      if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
-        const auto index = static_cast<std::size_t>(convolution->layer);
-        ConvLayer& layer = graph_.layers[index];
-        // Kernels on FP32 tensors may round or not: here they do.
-        factors_[index] = factors_of(precisions.of(layer.name), format_of(graph_, op.output).element);
-        round_weights(layer.weights, factors_[index]);
-      } else if (auto* linear = std::get_if<Linear>(&op.kind)) {
-        round_weights(linear->weights, factors_of(options.linear_storage));
-      }
+  RoundedGraph(const Network& graph, const CompileOptions& options, const LayerPrecisions& precisions) : graph_(graph) {
+    for (const Operator& op : graph_.operators) {
+      const std::optional<Weighted> of = weighted(graph_, op);
+      if (!of) continue;
+      const FactorType factors = multiplied_factors(*of, precisions, format_of(graph_, op.output).element);
+      operators_.try_emplace(op.name, graph_, op, factors, options.linear_storage);
     }
   }
 
@@ -89,22 +128,16 @@ class RoundedGraph {
       inputs[i] = stored(format_of(graph_, graph_.inputs[i]).element, inputs[i]);
     }
     return run_graph(graph_, std::move(inputs), [&](const Operator& op, const auto& read) {
-      return stored(format_of(graph_, op.output).element, evaluate(op, read));
+      const auto rounded_op = operators_.find(op.name);
+      return stored(format_of(graph_, op.output).element, rounded_op == operators_.end()
+                                                              ? run_reference_operator(graph_, op, 1, read)
+                                                              : rounded_op->second.run(graph_, read));
     });
   }
 
  private:
-  std::vector<double> evaluate(const Operator& op, const std::vector<std::span<const double>>& read) const {
-    const auto* convolution = std::get_if<Convolution>(&op.kind);
-    if (convolution == nullptr) return run_reference_operator(graph_, op, 1, read);
-    const std::vector<double> input = multiplied(factors_[static_cast<std::size_t>(convolution->layer)], read.front());
-    std::vector<std::span<const double>> rounded_read = read;
-    rounded_read.front() = input;
-    return run_reference_operator(graph_, op, 1, rounded_read);
-  }
-
-  Network graph_;
-  std::vector<FactorType> factors_;  // of each layer
+  const Network& graph_;
+  std::map<std::string, RoundedOperator> operators_;  // by name
 };
 
 // Sums of squares over all images.
@@ -112,15 +145,15 @@ struct LayerSquares {
   double error = 0, exact = 0;
 };
 
-// The convolutions that make a tensor, through what works on halves as they come.
+// The layers that make a tensor, through what works on halves as they come.
 std::set<std::string> makers_of(const Network& network, const std::vector<bool>& halves, int tensor) {
   std::set<std::string> layers;
   std::set<int> wanted = {tensor};
   // Each operator stands behind those that make its inputs.
   for (auto op = network.operators.rbegin(); op != network.operators.rend(); ++op) {
     if (!wanted.contains(op->output)) continue;
-    if (const ConvLayer* layer = layer_of(network, *op)) {
-      layers.insert(layer->name);
+    if (const std::optional<Weighted> of = weighted(network, *op)) {
+      layers.insert(of->name);
       continue;
     }
     for (const int input : op->inputs) {
@@ -151,12 +184,6 @@ GraphRounding::GraphRounding(const Network& network, const CompileOptions& optio
   measure();
 }
 
-// What a convolution rounds to where its tensors are those of its precision.
-FactorType GraphRounding::factors_of(const ConvLayer& layer) const {
-  const Precision precision = options_.precisions.of(layer.name);
-  return burin::factors_of(precision, element_of(precision));
-}
-
 // Those of all batch sizes, each once.
 std::vector<Network> GraphRounding::graphs_of(const LayerPrecisions& precisions) const {
   CompileOptions options = options_;
@@ -185,12 +212,14 @@ std::vector<std::vector<double>> GraphRounding::inputs_of(int image) const {
 void GraphRounding::measure() {
   std::vector<double> largest(network_.tensors.size(), 0.0);
   std::map<std::string, LayerSquares> sums;
-  std::map<std::string, ConvLayer> rounded_layers;
+  std::map<std::string, RoundedOperator> rounded_operators;  // where tensors are those of their precision
   for (const Operator& op : network_.operators) {
-    const ConvLayer* layer = layer_of(network_, op);
-    if (layer == nullptr || !rounds(options_.precisions.of(layer->name))) continue;
-    ConvLayer& made = rounded_layers[layer->name] = *layer;
-    round_weights(made.weights, factors_of(*layer));
+    const std::optional<Weighted> of = weighted(network_, op);
+    if (!of) continue;
+    const FactorType factors =
+        multiplied_factors(*of, options_.precisions, element_of(options_.precisions.of(of->name)));
+    if (of->is_linear ? factors == FactorType::f32 : !rounds(options_.precisions.of(of->name))) continue;
+    rounded_operators.try_emplace(op.name, network_, op, factors, options_.linear_storage);
   }
   const auto see = [&](int tensor, std::span<const double> values) {
     double& known = largest[static_cast<std::size_t>(tensor)];
@@ -202,16 +231,16 @@ void GraphRounding::measure() {
     exact_.push_back(run_graph(network_, std::move(inputs), [&](const Operator& op, const auto& read) {
       std::vector<double> exact = run_reference_operator(network_, op, 1, read);
       see(op.output, exact);
-      const ConvLayer* layer = layer_of(network_, op);
-      const auto rounded_layer = layer == nullptr ? rounded_layers.end() : rounded_layers.find(layer->name);
-      if (rounded_layer == rounded_layers.end()) return exact;
-      const ElementType element = element_of(options_.precisions.of(layer->name));
+      const auto rounded_op = rounded_operators.find(op.name);
+      if (rounded_op == rounded_operators.end()) return exact;
+      const std::string name = weighted(network_, op)->name;
+      const ElementType element = element_of(options_.precisions.of(name));
       const ElementType written = halves_[static_cast<std::size_t>(op.output)] ? element : ElementType::f32;
-      const std::vector<double> input = multiplied(factors_of(*layer), read.front());
+      std::vector<std::span<const double>> rounded_read = read;
       const std::vector<double> residual = read.size() > 1 ? stored(written, read.back()) : std::vector<double>();
-      const std::vector<double> made =
-          stored(written, reference_convolution_f64(rounded_layer->second, 1, input, residual));
-      LayerSquares& sum = sums[layer->name];
+      if (read.size() > 1) rounded_read.back() = residual;
+      const std::vector<double> made = stored(written, rounded_op->second.run(network_, rounded_read));
+      LayerSquares& sum = sums[name];
       sum.error += squared_distance(made, exact);
       sum.exact += squares(exact);
       return exact;
@@ -223,30 +252,32 @@ void GraphRounding::measure() {
 }
 
 void GraphRounding::find_overflows(const std::vector<double>& largest) {
-  std::map<int, std::set<std::string>> users;  // of each tensor, the convolutions that need it in half precision
+  std::map<int, std::set<std::string>> users;  // of each tensor, the layers that need it in half precision
   const auto is_half_tensor = [&](int tensor) { return halves_[static_cast<std::size_t>(tensor)]; };
   for (const Operator& op : network_.operators) {
-    const ConvLayer* layer = layer_of(network_, op);
-    if (layer == nullptr) {
+    const std::optional<Weighted> of = weighted(network_, op);
+    if (!of) {
       const bool overflows = largest[static_cast<std::size_t>(op.output)] > largest_of(ElementType::f16);
       if (overflows && is_half_tensor(op.output)) users[op.output].merge(makers_of(network_, halves_, op.output));
       continue;
     }
-    const Precision precision = options_.precisions.of(layer->name);
-    if (!is_half(precision)) continue;  // TF32 has the range of FP32
-    users[op.inputs.front()].insert(layer->name);
+    const Precision precision = options_.precisions.of(of->name);
+    // TF32 has the range of FP32; FP16x2 is what baked convolutions add up in.
+    if (of->is_linear ? linear_factors(precision) == FactorType::f32 : !is_half(precision)) continue;
+    users[op.inputs.front()].insert(of->name);
     if (is_half_tensor(op.output)) {
-      users[op.output].insert(layer->name);
-      if (op.inputs.size() > 1) users[op.inputs.back()].insert(layer->name);
+      users[op.output].insert(of->name);
+      if (op.inputs.size() > 1) users[op.inputs.back()].insert(of->name);
     }
     const ElementType element = element_of(precision);
-    const double weight = largest_magnitude(layer->weights);
-    if (weight > largest_of(element)) {
-      overflows_.push_back({layer->name, true, weight, element, {layer->name}});
+    const double weight = largest_magnitude(*of->weights);
+    // A fully connected layer whose weights are too large is computed in FP32.
+    if (!of->is_linear && weight > largest_of(element)) {
+      overflows_.push_back({of->name, true, weight, element, {of->name}});
     }
   }
   for (const auto& [tensor, layers] : users) {
-    // Convolutions around a tensor may compute in different types: it overflows for those whose numbers end below it.
+    // Layers around a tensor may compute in different types: it overflows for those whose numbers end below it.
     std::map<ElementType, std::vector<std::string>> beyond;
     const double value = largest[static_cast<std::size_t>(tensor)];
     for (const std::string& layer : layers) {

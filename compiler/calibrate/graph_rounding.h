@@ -1,5 +1,5 @@
-// What half precision does to one graph on sample images, in float64: how large its tensors become, what each
-// convolution by itself is off by, and what the outputs are.
+// What half precision does to one graph on sample images, in float64: how large its tensors become, what each layer,
+// convolution or fully connected, is off by by itself, and what the outputs are.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ struct SampleImages {
   int count = 0;
 };
 
-// A tensor with values that a half type cannot hold, and the convolutions that would compute with it in that type.
+// A tensor with values that a half type cannot hold, and the layers that would compute with it in that type.
 struct Overflow {
   std::string tensor;       // or of a weight, its layer
   bool of_weights = false;  // which a layer has by itself
@@ -37,20 +37,19 @@ class GraphRounding {
 
   // Of the precisions to begin with.
   const std::vector<Overflow>& overflows() const { return overflows_; }
-  // Of each convolution that rounds (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what
+  // Of each layer that rounds (rounds() of ir/factor_type.h): on exact inputs, the root mean square of what
   // rounding inputs, weights and outputs moves its outputs by, as a share of that of the outputs.
   const std::map<std::string, double>& layer_errors() const { return layer_errors_; }
 
-  // The largest ||outputs - exact|| / ||exact|| of an output and an image when the convolutions compute in
+  // The largest ||outputs - exact|| / ||exact|| of an output and an image when the layers compute in
   // `precisions`: every tensor is rounded to the type that it is stored in, as are the weights and inputs of
-  // convolutions to what they multiply; sums are exact. Of several batch sizes, that of the worst. Infinite where
+  // layers to what they multiply; sums are exact. Of several batch sizes, that of the worst. Infinite where
   // something overflows.
   double error(const LayerPrecisions& precisions) const;
 
  private:
   std::vector<Network> graphs_of(const LayerPrecisions& precisions) const;
   std::vector<std::vector<double>> inputs_of(int image) const;
-  FactorType factors_of(const ConvLayer& layer) const;
   void measure();
   void find_overflows(const std::vector<double>& largest);
 

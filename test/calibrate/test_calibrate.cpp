@@ -84,7 +84,7 @@ TEST_CASE("calibrate: sound layers are all in FP16") {
   CHECK(made.precisions == LayerPrecisions{Precision::fp16});
   CHECK(made.error == 0);
   CHECK(made.note ==
-        "--precision auto: 0 of 3 convolutions stay in FP32; the network is then off by 0.0e+00 of its "
+        "--precision auto: 0 of 3 layers stay in FP32; the network is then off by 0.0e+00 of its "
         "outputs, measured in float64 on 1 image (--max-error 1e-06)");
 }
 
@@ -212,7 +212,7 @@ TEST_CASE("calibrate: the bound of an ill-conditioned layer is kept by FP32 alon
   named.of_layers["b"] = Precision::fp16;
   CHECK_THAT(error_of([&] { (void)calibrate_with(network, {named, {constant(network, 1024)}, 1e-2}); },
                       ErrorKind::unsupported),
-             Contains("--precision auto: the network is off by 1.0e+00 of its outputs with every convolution in FP32 "
+             Contains("--precision auto: the network is off by 1.0e+00 of its outputs with every layer in FP32 "
                       "that may be, and --max-error allows 0.01"));
 }
 
@@ -245,7 +245,7 @@ TEST_CASE("calibrate: as few layers as suffice") {
   }
 }
 
-TEST_CASE("calibrate: weights of fully connected layers in FP16 count, and no convolution helps there") {
+TEST_CASE("calibrate: fully connected layers stay in FP32 like others, but for weights that are stored as FP16") {
   GraphBuilder graph;
   const int x = graph.input({1, 1, 1}, "x");
   const int a = graph.convolution(pointwise("a", 1, 1, {1}), {x});
@@ -257,10 +257,10 @@ TEST_CASE("calibrate: weights of fully connected layers in FP16 count, and no co
   REQUIRE(verify(network).empty());
   CompileOptions options = options_of(kAuto, 1);
   const CalibrateOptions asked{kAuto, {constant(network, 1)}, 1e-6};
-  CHECK(calibrate(network, options, asked, {}).kept.empty());
+  CHECK(kept_in(calibrate(network, options, asked, {})) == Names{"fc"});
   options.linear_storage = ElementType::f16;
   CHECK_THAT(error_of([&] { (void)calibrate(network, options, asked, {}); }, ErrorKind::unsupported),
-             Contains("with every convolution in FP32 that may be"));
+             Contains("with every layer in FP32 that may be"));
 }
 
 TEST_CASE("calibrate: separate layers are bounded each by itself") {
@@ -274,7 +274,7 @@ TEST_CASE("calibrate: separate layers are bounded each by itself") {
                                                 {"b.input", std::vector<float>(32, 1)}};
   const Calibrated made = calibrate_with(network, {kAuto, inputs, 1e-2}, 2);
   CHECK(kept_in(made) == Names{"b"});
-  CHECK_THAT(made.note, Contains("1 of 2 convolutions stay in FP32; the worst layer is then off by"));
+  CHECK_THAT(made.note, Contains("1 of 2 layers stay in FP32; the worst layer is then off by"));
 }
 
 TEST_CASE("calibrate: without inputs random ones are taken, and the note says so") {
