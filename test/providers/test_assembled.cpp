@@ -4,6 +4,7 @@
 #include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/specialise/specialised_module.h"
+#include "ir/check_cubin.h"
 #include "test/assemble/kernels.h"
 #include "test/catch.h"
 #include "test/providers/provider_cases.h"
@@ -90,6 +91,9 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
         const AssemblerOutput output = ptxas->assemble(emit_ptx(module, "sm_90"), arch);
         CHECK(output.log.find("serialized") == std::string::npos);
         check_report(output, recipe.symbol);
+        const CubinInfo info = read_cubin(output.cubin);
+        REQUIRE(info.find(recipe.symbol) != nullptr);
+        CHECK(are_parameters_of(info.find(recipe.symbol)->parameters, recipe.form));
         ++checked;
       }
     }

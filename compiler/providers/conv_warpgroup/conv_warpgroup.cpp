@@ -99,10 +99,13 @@ class ConvWarpgroupProvider : public TemplateProvider {
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},
-                        {"compact_rows", WarpgroupTiles::compact_rows(shape)},
+                        {"step_rows", WarpgroupTiles::step_rows(shape)},
+                        {"step_cols", WarpgroupTiles::step_cols(shape)},
+                        {"box_octets", tiles.box(shape).octets},
                         {"rest_limit", limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
     for (const auto& [name, member] : kWarpgroupChoices) plan.integers[name] = tiles.*member;
+    plan.form.boxes = {tiles.box(shape)};
     plan.weights().run_words = packed_words(shape, tiles, limit);
     return plan;
   }
