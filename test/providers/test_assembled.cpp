@@ -82,7 +82,11 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
       ProviderCheck options;
       options.tuned_batch = 32;
       const Task task = task_of(network, network.operators.back(), options);
-      for (const Candidate& candidate : find_provider("conv_warpgroup")->propose(task, {.count = 6})) {
+      std::vector<Candidate> candidates = find_provider("conv_warpgroup")->propose(task, {.count = 6});
+      for (const char* plan : {"sparse=0,overlap=1", "sparse=0,overlap=1,chunk_channels=16,buffers=3"}) {
+        candidates.push_back(find_provider("conv_warpgroup")->propose(task, {.plan = plan}).at(0));
+      }
+      for (const Candidate& candidate : candidates) {
         const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
         INFO(candidate.plan);
         const SpecialisedModule module = recipe.specialise(recipe.symbol);
@@ -98,5 +102,5 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
       }
     }
   }
-  CHECK(checked == 24);
+  CHECK(checked == 32);
 }

@@ -137,6 +137,32 @@ TEST_CASE("convolution of warpgroups: every kind of tiles") {
   CHECK(rows == std::set<int>{0, 1});
 }
 
+TEST_CASE("convolution of warpgroups: chunks that begin before the last one has ended") {
+  for (const ConvLayer& layer : {warpgroup_layer(70, 70, 9, 3, 1, 0.3, true), warpgroup_layer(100, 40, 9, 1, 1, 0.3)}) {
+    const OperatorCase edge = in_lines(layer, ElementType::f16);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tolerance = edge.tolerance;
+    check.tuned_batch = 32;
+    check.batches = {3, 17};
+    const Task task = task_of(network, network.operators.back(), check);
+    for (const int buffers : {3, 4}) {
+      for (const int chunk : {16, 32}) {
+        const auto plan = fmt::format("sparse=0,overlap=1,chunk_channels={},buffers={},set_blocks=1", chunk, buffers);
+        const std::vector<Candidate> candidates = find_provider(kWarpgroupProvider)->propose(task, {.plan = plan});
+        REQUIRE(candidates.size() == 1);
+        INFO(candidates[0].plan);
+        CHECK(check_candidate(network, network.operators.back(), candidates[0], check) == "");
+      }
+    }
+    for (const char* plan : {"sparse=0,overlap=1,buffers=2", "sparse=1,overlap=1,buffers=3,chunk_channels=32"}) {
+      INFO(plan);
+      CHECK_THROWS_WITH(find_provider(kWarpgroupProvider)->propose(task, {.plan = plan}),
+                        Contains("together with the best of its other choices they do not fit"));
+    }
+  }
+}
+
 TEST_CASE("convolution of warpgroups: FP16, and batches that fill no octet") {
   for (const int batch : {1, 7, 8, 9, 17}) {
     INFO("batch " << batch);

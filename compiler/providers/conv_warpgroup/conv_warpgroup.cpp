@@ -20,6 +20,7 @@ constexpr WarpgroupChoice kWarpgroupChoices[] = {{"row_groups", &WarpgroupTiles:
                                                  {"tile_cols", &WarpgroupTiles::tile_cols},
                                                  {"chunk_channels", &WarpgroupTiles::chunk_channels},
                                                  {"buffers", &WarpgroupTiles::buffers},
+                                                 {"overlap", &WarpgroupTiles::overlap},
                                                  {"sparse", &WarpgroupTiles::sparse},
                                                  {"octets", &WarpgroupTiles::octets},
                                                  {"set_blocks", &WarpgroupTiles::set_blocks}};

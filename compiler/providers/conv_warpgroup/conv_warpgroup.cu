@@ -101,6 +101,8 @@ BURIN_DEVICE Turn after(Turn turn) {
   return {0, turn.round + 1};
 }
 
+BURIN_DEVICE u32 before(const Turn& turn) { return (turn.buffer == 0 ? buffers() : turn.buffer) - 1; }
+
 // ---- filling
 BURIN_DEVICE void copy_panels(const float* weights, u32 chunk, const Turn& turn) {
   burin_dev_gate_expect(turn.buffer, activation_bytes() + panels_bytes());
@@ -316,9 +318,17 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
       burin_dev_gate_sleep(turn.buffer, turn.round % 2);
       multiply_chunk(sums, buffer_at(turn.buffer), warp);
-      burin_dev_group_wait(sums.of, group_pixels(), 0);
-      burin_dev_gate_release(kEmptyGates + turn.buffer);
+      burin_dev_group_wait(sums.of, group_pixels(), overlap());
+      if (!overlap()) {
+        burin_dev_gate_release(kEmptyGates + turn.buffer);
+      } else if (chunk > 0) {
+        burin_dev_gate_release(kEmptyGates + before(turn));
+      }
       turn = after(turn);
+    }
+    if (overlap()) {
+      burin_dev_group_wait(sums.of, group_pixels(), 0);
+      burin_dev_gate_release(kEmptyGates + before(turn));
     }
     store_sums(sums, tile, warp, output);
   }

@@ -56,6 +56,12 @@ int step_of_axis(int kernel, int stride, int dilation) {
   return step;
 }
 
+// A buffer is emptied when the next one has been filled, and a third one is filled meanwhile.
+bool can_overlap(const WarpgroupTiles& tiles) {
+  constexpr int kFewestBuffers = 3;
+  return tiles.sparse == 0 && tiles.buffers >= kFewestBuffers;
+}
+
 bool is_box(const TensorBox& box) {
   return box.octets <= kMaxBoxExtent && std::int64_t{box.rows} * box.step_rows <= kMaxBoxExtent &&
          std::int64_t{box.cols} * box.step_cols <= kMaxBoxExtent;
@@ -117,7 +123,10 @@ class WarpgroupSearch {
       if (tiles_.sparse != 0 && channels < 32) continue;
       for (int buffers = 2; buffers <= kMostBuffers; ++buffers) {
         tiles_.buffers = buffers;
-        try_blocks();
+        for (const int overlap : {0, 1}) {
+          tiles_.overlap = overlap;
+          try_blocks();
+        }
       }
     }
   }
@@ -217,7 +226,7 @@ std::int64_t WarpgroupTiles::shared_bytes(const ConvShape& shape, int rest_limit
 bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
   return tiles.groups() <= kMostGroups && tiles.group_pixels(shape) <= kMostGroupPixels &&
-         tiles.buffers <= kMostBuffers && is_box(tiles.box(shape)) &&
+         tiles.buffers <= kMostBuffers && (tiles.overlap == 0 || can_overlap(tiles)) && is_box(tiles.box(shape)) &&
          tiles.steps(shape) <= (tiles.sparse != 0 ? kMostSparseSteps : kMostUnrolledSteps) &&
          rest_limit <= kMostRestSteps && tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 &&
          tiles.octets <= kMostTileOctets && tiles.set_blocks <= tiles.tiles(shape) &&
@@ -234,7 +243,9 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   constexpr double kStepLatency = 97, kSparseStepLatency = 390;                // steps of a warpgroup follow each other
   constexpr double kRestPixelClocks = 3;                                       // of a step of the rest of four warps
   constexpr double kIntakeBytesPerClock = 64, kIntakeLatency = 600;
-  constexpr double kCopyClocks = 56, kFillClocks = 440;  // of a copy, however short; of a chunk
+  // Of a copy, however short, and of a chunk. The fit was to kernels that copied a patch row by row: that a box costs
+  // as much as a row is an estimate, and so is what a warpgroup gains that does not wait for its products.
+  constexpr double kCopyClocks = 56, kFillClocks = 440, kDrainClocks = 60;
   constexpr double kLineClocks = 3.75, kResidualLines = 1.7, kTileClocks = 2800;  // of 128 bytes; of a tile
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
                                           ceil_div(batch, std::int64_t{kOctetImages} * tiles.octets));
@@ -247,11 +258,13 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   const double rest = pixels * rest_steps_of_chunk(tiles, shape, density) * kRestPixelClocks * (0.4 + 0.6 * alone);
   const double step = pixels * (tiles.sparse != 0 ? kSparsePixelClocks : kPixelClocks) + kStepClocks;
   const double latency = (tiles.sparse != 0 ? kSparseStepLatency : kStepLatency) + pixels;
-  const double busy = std::max(tiles.groups() * (tiles.steps(shape) * step + rest), tiles.steps(shape) * latency);
+  const double multiplying =
+      std::max(tiles.groups() * (tiles.steps(shape) * step + rest), tiles.steps(shape) * latency);
+  const double busy = multiplying - tiles.overlap * kDrainClocks * alone;
   const auto bytes =
       static_cast<double>(tiles.activation_bytes(shape) + tiles.row_groups * tiles.panel_bytes(shape, limit));
   const double intake = bytes / kIntakeBytesPerClock;
-  const double waiting = (kIntakeLatency + intake) / (tiles.buffers - 1) / resident;
+  const double waiting = (kIntakeLatency + intake) / (tiles.buffers - 1 - tiles.overlap) / resident;
   // Boxes, and the weights.
   const double copies = tiles.chunk_channels / kOctetChannels / tiles.box(shape).octets + 1;
   const double chunk = std::max({busy, intake, waiting, copies * kCopyClocks + kFillClocks / resident});

@@ -21,7 +21,7 @@ struct WarpgroupTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
   int chunk_channels = 16, buffers = 2;
-  int sparse = 0;
+  int sparse = 0, overlap = 0;
   int octets = 1, set_blocks = 1;
 
   int groups() const { return row_groups * pixel_groups; }
