@@ -6,6 +6,7 @@
 #include "ir/error.h"
 #include "ir/faults.h"
 #include "ir/printable.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -26,11 +27,11 @@ std::vector<std::string> verify(const Kernel& kernel, const KernelBinary& binary
     faults.add("it has no kernel '{}'; its kernels: {}", printable(kernel.symbol), info.entries());
     return faults.take();
   }
-  const std::vector<CubinParameter> parameters = parameters_of(kernel.form);
-  const int bytes = parameters.back().offset + kBatchBytes;
-  if (entry->parameters != parameters || entry->parameter_bytes != bytes) {
-    faults.add("the kernel takes {} as parameters, {} in all; its plan's takes {}", text_of(entry->parameters),
-               entry->parameter_bytes, text_of(parameters));
+  const std::vector<CubinParameter>& parameters = entry->parameters;
+  const int bytes = parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes;
+  if (!are_parameters_of(parameters, kernel.form) || entry->parameter_bytes != bytes) {
+    faults.add("the kernel takes {} as parameters, {} in all; its plan's takes {}", text_of(parameters),
+               entry->parameter_bytes, text_of(parameters_of(kernel.form)));
   }
   if (binary.registers >= 0 && entry->registers >= 0 && binary.registers != entry->registers) {
     faults.add("the kernel takes {} registers, and is said to take {}", entry->registers, binary.registers);
@@ -50,11 +51,30 @@ std::vector<std::string> verify(const Kernel& kernel, const KernelBinary& binary
 
 std::vector<CubinParameter> parameters_of(const KernelForm& form) {
   std::vector<CubinParameter> parameters;
-  for (std::size_t i = 0; i <= form.tensors.size(); ++i) {
-    parameters.push_back({.offset = static_cast<int>(i) * kPointerBytes,
-                          .bytes = i < form.tensors.size() ? kPointerBytes : kBatchBytes});
-  }
+  const auto add = [&](int bytes, int alignment) {
+    const int end = parameters.empty() ? 0 : parameters.back().offset + parameters.back().bytes;
+    parameters.push_back({.offset = static_cast<int>(ceil_div(end, alignment)) * alignment, .bytes = bytes});
+  };
+  for (std::size_t i = 0; i < form.tensors.size(); ++i) add(kPointerBytes, kPointerBytes);
+  for (std::size_t i = 0; i < form.boxes.size(); ++i) add(kBoxBytes, kBoxAlignment);
+  add(kBatchBytes, kBatchBytes);
   return parameters;
+}
+
+bool are_parameters_of(const std::vector<CubinParameter>& found, const KernelForm& form) {
+  const std::vector<CubinParameter> wanted = parameters_of(form);
+  if (form.boxes.empty()) return found == wanted;
+  if (found.size() != wanted.size()) return false;
+  std::int64_t end = 0;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool is_box = wanted[i].bytes == kBoxBytes;
+    const int alignment = is_box ? kBoxAlignment : wanted[i].bytes;
+    const std::int64_t gap = found[i].offset - end;
+    if (found[i].bytes != wanted[i].bytes || gap < 0 || gap >= alignment) return false;
+    if (!is_box && found[i].offset % alignment != 0) return false;
+    end = std::int64_t{found[i].offset} + found[i].bytes;
+  }
+  return true;
 }
 
 std::string text_of(const std::vector<CubinParameter>& parameters) {

@@ -10,8 +10,11 @@
 
 namespace burin {
 
-// Those that a kernel of this form has: its tensors' addresses, then the number of images (ir/kernel.h).
+// Those that a kernel of this form has: its tensors' addresses, its boxes, then the number of images (ir/kernel.h).
 std::vector<CubinParameter> parameters_of(const KernelForm& form);
+// Whether code that takes `found` is of this form. Where boxes begin, assemblers decide: they count from the beginning
+// of a bank in which parameters are not the first.
+bool are_parameters_of(const std::vector<CubinParameter>& found, const KernelForm& form);
 std::string text_of(const std::vector<CubinParameter>& parameters);  // "8 + 8 + 4 bytes"; for messages
 
 // `binary`: one of the kernel's, of which `cubin` is the content. Throws Error(bad_input) that names the file and says

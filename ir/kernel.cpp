@@ -207,6 +207,15 @@ void check_tensors(Faults& faults, const KernelForm& form) {
   }
 }
 
+void check_boxes(Faults& faults, const KernelForm& form) {
+  if (form.boxes.size() > std::size_t{kMaxKernelBoxes}) {
+    return faults.add("it has {} boxes, at most {} are allowed (kMaxKernelBoxes)", form.boxes.size(), kMaxKernelBoxes);
+  }
+  for (std::size_t i = 0; i < form.boxes.size(); ++i) {
+    faults.add_all(verify(form.boxes[i], form.tensors), fmt::format("box {}: ", i));
+  }
+}
+
 void check_launch(Faults& faults, const LaunchGeometry& launch) {
   faults.require_range("threads", launch.threads, 1, kMaxThreadsPerBlock, "kMaxThreadsPerBlock");
   faults.require_range("shared_bytes", launch.shared_bytes, 0, kMaxSharedBytes, "kMaxSharedBytes");
@@ -262,6 +271,8 @@ std::vector<std::string> verify(const KernelForm& form) {
   check_launch(faults, form.launch);
   if (!faults.empty()) return faults.take();
   check_tensors(faults, form);
+  if (!faults.empty()) return faults.take();
+  check_boxes(faults, form);
   return faults.take();
 }
 

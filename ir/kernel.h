@@ -1,7 +1,8 @@
 // Kernel: one compiled kernel, whichever provider made it. What runs, checks, measures or shows kernels knows this noun
 // and nothing of what kinds there are.
 //
-// A kernel's parameters are the addresses of its tensors, in their order, then the number of images as an int32_t.
+// A kernel's parameters are the addresses of its tensors, in their order, then its boxes (ir/tensor_box.h), by value,
+// and then the number of images as an int32_t.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "ir/element_type.h"
 #include "ir/kernel_binary.h"
 #include "ir/named_enum.h"
+#include "ir/tensor_box.h"
 #include "ir/tensor_layout.h"
 
 namespace burin {
@@ -99,6 +101,7 @@ std::string symbol_of(const std::string& op);
 struct KernelForm {
   std::vector<KernelTensor> tensors;  // in the order of the parameters
   LaunchGeometry launch;
+  std::vector<TensorBox> boxes = {};  // the same
 
   const KernelTensor* find(TensorRole role) const;  // null: the kernel has no such tensor
   bool has(TensorRole role) const { return find(role) != nullptr; }
@@ -114,7 +117,8 @@ struct KernelForm {
 std::vector<std::string> verify(const KernelForm& form);
 
 // "key: value" lines, a part of the plans that hold a form: the launch, then "tensor 0: input, f32 nchw 64x56x56,
-// 200704 words" and so on. Parsing takes those lines, and throws Error(bad_input) naming the line.
+// 200704 words" and so on, then "box 0: of tensor 0, 56x56, 4x8x10". Parsing takes those lines, and throws
+// Error(bad_input) naming the line.
 std::string print(const KernelForm& form);
 KernelForm parse_kernel_form(LineReader& text);
 

@@ -108,6 +108,56 @@ class TensorParser {
   bool activations_ = false;
 };
 
+class BoxParser {
+ public:
+  BoxParser(const KeyValueText& text, const TextLine& line) : text_(text), line_(line) {}
+
+  TensorBox parse() {
+    const std::vector<std::string_view> parts = split(line_.value, ',');
+    if (parts.size() != 3 && parts.size() != 4) wrong();
+    const std::vector<std::string_view> of = words(parts[0]);
+    if (of.size() != 3 || of[0] != "of" || of[1] != "tensor") wrong();
+    TensorBox box{.tensor = text_.integer32(line_, of[2])};
+    read(the_word(parts[1]), {&box.image_rows, &box.image_cols});
+    read(the_word(parts[2]), {&box.octets, &box.rows, &box.cols});
+    if (parts.size() == 3) return box;
+    const std::vector<std::string_view> steps = words(parts[3]);
+    if (steps.size() != 2 || steps[0] != "steps") wrong();
+    read(steps[1], {&box.step_rows, &box.step_cols});
+    return box;
+  }
+
+ private:
+  [[noreturn]] void wrong() const {
+    text_.fail_at(line_, "'{}' is not of the form 'of tensor N, HxW, OxHxW[, steps NxN]'", line_.value);
+  }
+  std::string_view the_word(std::string_view part) const {
+    const std::vector<std::string_view> found = words(part);
+    if (found.size() != 1) wrong();
+    return found.front();
+  }
+  void read(std::string_view extents, std::initializer_list<int*> targets) const {
+    const std::vector<std::string_view> parts = split(extents, 'x');
+    if (parts.size() != targets.size()) wrong();
+    auto part = parts.begin();
+    for (int* target : targets) *target = text_.integer32(line_, *part++);
+  }
+
+  const KeyValueText& text_;
+  const TextLine& line_;
+};
+
+// The lines "WORD 0: ...", "WORD 1: ..." and so on, in their order.
+template <typename Parser, typename Item>
+void read_numbered(LineReader& text, std::string_view word, std::vector<Item>& items) {
+  for (const TextLine* line : text.with_first_word(word)) {
+    if (line->key != fmt::format("{} {}", word, items.size())) {
+      text.fail_at(*line, "'{}' stands where '{} {}' is expected", line->key, word, items.size());
+    }
+    items.push_back(Parser(text, *line).parse());
+  }
+}
+
 template <typename Lines, typename Launch>
 void launch_lines(Lines& lines, Launch& launch) {
   lines.line("threads", launch.threads);
@@ -128,18 +178,15 @@ std::string print(const KernelForm& form) {
   for (std::size_t i = 0; i < form.tensors.size(); ++i) {
     lines.line(fmt::format("tensor {}", i), print_tensor(form.tensors[i]));
   }
+  for (std::size_t i = 0; i < form.boxes.size(); ++i) lines.line(fmt::format("box {}", i), print(form.boxes[i]));
   return lines.text;
 }
 
 KernelForm parse_kernel_form(LineReader& text) {
   KernelForm form;
   launch_lines(text, form.launch);
-  for (const TextLine* line : text.with_first_word("tensor")) {
-    if (line->key != fmt::format("tensor {}", form.tensors.size())) {
-      text.fail_at(*line, "'{}' stands where 'tensor {}' is expected", line->key, form.tensors.size());
-    }
-    form.tensors.push_back(TensorParser(text, *line).parse());
-  }
+  read_numbered<TensorParser>(text, "tensor", form.tensors);
+  read_numbered<BoxParser>(text, "box", form.boxes);
   return form;
 }
 

@@ -43,6 +43,9 @@ void check_arch(Faults& faults, const TemplatePlan& plan) {
   faults.require_range("shared_bytes", plan.launch().shared_bytes, 0, arch->max_shared_per_block,
                        "of a block of " + plan.arch);
   check_cluster(faults, plan, *arch);
+  if (!plan.form.boxes.empty() && arch->compute < kBulkCopyCompute) {
+    faults.add("it copies boxes, which {} cannot", plan.arch);
+  }
 }
 
 // Of a constant that a template may have.

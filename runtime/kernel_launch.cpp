@@ -30,6 +30,20 @@ void* pointer_of(const KernelTensor& tensor, const LaunchPointers& pointers, con
   return nullptr;
 }
 
+void encode_box(const TensorBox& box, KernelLaunch& launch, TensorMap& map) {
+  const DriverTable& driver = *launch.code->device->driver;
+  const auto tensor = static_cast<std::size_t>(box.tensor);
+  const BoxAxes axes = axes_of(box, launch.code->kernel->form.tensors[tensor], launch.batch);
+  const CUresult result = driver.cuTensorMapEncodeTiled(&map, kTensorMapUint16, BoxAxes::kAxes, launch.pointers[tensor],
+                                                        axes.extents.data(), axes.strides.data(), axes.box.data(),
+                                                        axes.steps.data(), kTensorMapNoInterleave, kTensorMapNoSwizzle,
+                                                        kTensorMapNoPromotion, kTensorMapZeros);
+  if (result != kCudaSuccess) [[unlikely]] {
+    fail_driver(driver, result, "cuTensorMapEncodeTiled",
+                fmt::format("for boxes {}, while preparing {}", print(box), launch.what()));
+  }
+}
+
 }  // namespace
 
 KernelLaunch make_launch(std::shared_ptr<const LoadedCode> code, const LaunchPointers& pointers, int batch) {
@@ -39,13 +53,19 @@ KernelLaunch make_launch(std::shared_ptr<const LoadedCode> code, const LaunchPoi
   const std::vector<KernelTensor>& tensors = code->kernel->form.tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) launch.pointers[i] = pointer_of(tensors[i], pointers, *code);
   launch.code = std::move(code);
+  const std::vector<TensorBox>& boxes = launch.code->kernel->form.boxes;
+  if (boxes.empty()) return launch;
+  const ContextScope scope(*launch.code->device);
+  for (std::size_t i = 0; i < boxes.size(); ++i) encode_box(boxes[i], launch, launch.boxes[i]);
   return launch;
 }
 
-std::array<void*, kMaxKernelTensors + 1> KernelLaunch::parameters() const {
-  std::array<void*, kMaxKernelTensors + 1> addresses{};
-  const std::size_t count = code->kernel->form.tensors.size();
-  for (std::size_t i = 0; i < count; ++i) addresses[i] = const_cast<void**>(&pointers[i]);
+KernelLaunch::Parameters KernelLaunch::parameters() const {
+  Parameters addresses{};
+  const KernelForm& form = code->kernel->form;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < form.tensors.size(); ++i) addresses[count++] = const_cast<void**>(&pointers[i]);
+  for (std::size_t i = 0; i < form.boxes.size(); ++i) addresses[count++] = const_cast<TensorMap*>(&boxes[i]);
   addresses[count] = const_cast<std::int32_t*>(&batch);
   return addresses;
 }
@@ -62,7 +82,7 @@ void KernelLaunch::enqueue(CUstream_st* stream) const {
   const DeviceState& device = *code->device;
   const DriverTable& driver = *device.driver;
   const LaunchGeometry& launch = code->kernel->form.launch;
-  std::array<void*, kMaxKernelTensors + 1> addresses = parameters();
+  Parameters addresses = parameters();
   const ContextScope scope(device);
   const CUresult result =
       driver.cuLaunchKernel(code->function, grid.tiles, grid.slices, 1, static_cast<unsigned>(launch.threads), 1, 1,

@@ -15,11 +15,13 @@ struct KernelLaunch {
   LaunchGrid grid;
   // One for each of the kernel's tensors; null where it has none.
   std::array<void*, kMaxKernelTensors> pointers{};
+  std::array<TensorMap, kMaxKernelBoxes> boxes{};  // one for each of the kernel's boxes
   std::int32_t batch = 0;
   int step = -1;  // of a network; -1: none
 
   // Addresses of the parameters, valid as long as this lives: the driver takes no const, and changes nothing.
-  std::array<void*, kMaxKernelTensors + 1> parameters() const;
+  using Parameters = std::array<void*, kMaxKernelTensors + kMaxKernelBoxes + 1>;
+  Parameters parameters() const;
   // Allocates nothing.
   void enqueue(CUstream_st* stream) const;
   // For messages: "step 3, kernel pool1_pool of operator pool1, with batch 8: 98 x 1 blocks of 256 threads, 0 bytes of
@@ -35,7 +37,7 @@ struct LaunchPointers {
   void *input_map = nullptr, *output_map = nullptr;
 };
 
-// Throws as launch_grid() does.
+// Throws as launch_grid() does, and Error(device) where the driver refuses a box.
 KernelLaunch make_launch(std::shared_ptr<const LoadedCode> code, const LaunchPointers& pointers, int batch);
 
 }  // namespace burin

@@ -39,6 +39,15 @@ void check_limits(const Kernel& kernel, const DeviceInfo& device) {
   }
 }
 
+void check_boxes(const Kernel& kernel, const DeviceState& device) {
+  if (kernel.form.boxes.empty() || device.driver->cuTensorMapEncodeTiled != nullptr) return;
+  const int has = device.info.driver_version;
+  fail(ErrorKind::device,
+       "kernel {} of {} copies boxes of its tensors, which needs a driver for CUDA 12.0 or newer, and this one is for "
+       "CUDA {}.{}: update the NVIDIA driver",
+       kernel.symbol, kernel.owner(), has / 1000, has % 1000 / 10);
+}
+
 void load_module(LoadedCode& loaded, const std::string& code, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   JitLogs logs;
@@ -70,7 +79,8 @@ int attribute(const LoadedCode& loaded, int which, const std::string& what) {
 void check_parameters(const LoadedCode& loaded, const std::string& what) {
   const DriverTable& driver = *loaded.device->driver;
   if (driver.cuFuncGetParamInfo == nullptr) return;
-  const std::vector<CubinParameter> wanted = parameters_of(loaded.kernel->form);
+  const KernelForm& form = loaded.kernel->form;
+  const std::vector<CubinParameter> wanted = parameters_of(form);
   std::vector<CubinParameter> found;
   while (found.size() <= wanted.size()) {
     std::size_t offset = 0, bytes = 0;
@@ -79,7 +89,7 @@ void check_parameters(const LoadedCode& loaded, const std::string& what) {
     check(driver, result, "cuFuncGetParamInfo", what);
     found.push_back({.offset = static_cast<int>(offset), .bytes = static_cast<int>(bytes)});
   }
-  if (found == wanted) return;
+  if (are_parameters_of(found, form)) return;
   fail(ErrorKind::bad_input, "{} takes {}{} as parameters; its plan's takes {}", what, text_of(found),
        found.size() > wanted.size() ? " and more" : "", text_of(wanted));
 }
@@ -124,6 +134,7 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
                                               const Kernel& kernel, bool force_jit) {
   const KernelBinary& binary = select_binary(kernel, device.info(), force_jit);
   check_limits(kernel, device.info());
+  check_boxes(kernel, *device.state());
   const std::shared_ptr<const std::string> code = package->files.at(binary.path).content();
   if (binary.kind == BinaryKind::cubin) check_cubin(kernel, binary, *code);
   auto loaded = std::make_shared<LoadedCode>();

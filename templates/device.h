@@ -87,6 +87,18 @@ BURIN_PRIMITIVE void burin_dev_gate_sleep(u32 gate, u32 phase);
 BURIN_PRIMITIVE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const float* source, i64 byte_offset,
                                          u32 bytes, u32 gate);
 
+// A box of a tensor (ir/tensor_box.h): a parameter of the kernel, by value, of which the address is passed on.
+struct alignas(64) TensorBox {
+  u64 words[16];
+};
+// Starts a copy of the box that begins at a column and row of the image, at an octet of channels and one of images;
+// what lies outside is zeros. All of its bytes count at `gate`. The target is a multiple of 128 and is otherwise what
+// burin_dev_bulk_copy() says of it.
+BURIN_PRIMITIVE void burin_dev_box_copy(u32 shared_base, u32 shared_offset, const TensorBox* box, i32 col, i32 row,
+                                        i32 octet, i32 images, u32 gate);
+// Asks for the box's description to be brought near; no effect but on time.
+BURIN_PRIMITIVE void burin_dev_prefetch_box(const TensorBox* box);
+
 // A gate that warps release, in place of bytes: it opens in phases as well, once for each `warps` releases.
 BURIN_PRIMITIVE void burin_dev_gate_init_released(u32 gate, u32 warps);  // as burin_dev_gate_init()
 // The warp, whose 32 threads call it alike, has done with what it waited for: who waits for the gate may copy there.

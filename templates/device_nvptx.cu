@@ -6,9 +6,15 @@
 #define BURIN_GLOBAL __attribute__((address_space(1)))
 #define BURIN_INLINE extern "C" __attribute__((device, used, always_inline, nothrow))
 
+// Boxes are copied to multiples of 128 bytes.
+#if __CUDA_ARCH__ >= 900
+#define BURIN_SHARED_ALIGNMENT 128
+#else
+#define BURIN_SHARED_ALIGNMENT 16
+#endif
 // The block's dynamic shared memory. The first word is the broadcast's, the gates follow; a plan keeps
 // kSharedReserveBytes for both.
-extern "C" __attribute__((device, shared, aligned(16))) char burin_shared[];
+extern "C" __attribute__((device, shared, aligned(BURIN_SHARED_ALIGNMENT))) char burin_shared[];
 
 BURIN_DEVICE BURIN_SHARED char* shared_address(u32 base, u32 offset) {
   return (BURIN_SHARED char*)burin_shared + (u64)base + (u64)offset;
@@ -211,6 +217,17 @@ BURIN_INLINE void burin_dev_bulk_copy(u32 shared_base, u32 shared_offset, const 
                        (u32)(u64)shared_address(shared_base, shared_offset)),
                    "l"(global_address(source, byte_offset)), "r"(bytes), "r"(gate_address(gate))
                    : "memory");
+}
+BURIN_INLINE void burin_dev_box_copy(u32 shared_base, u32 shared_offset, const TensorBox* box, i32 col, i32 row,
+                                     i32 octet, i32 images, u32 gate) {
+  __asm__ volatile(
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], "
+      "[%1, {%2, %3, %4, %5, %6}], [%7];" ::"r"((u32)(u64)shared_address(shared_base, shared_offset)),
+      "l"(box), "r"(0), "r"(col), "r"(row), "r"(octet), "r"(images), "r"(gate_address(gate))
+      : "memory");
+}
+BURIN_INLINE void burin_dev_prefetch_box(const TensorBox* box) {
+  __asm__ volatile("prefetch.tensormap [%0];" ::"l"(box) : "memory");
 }
 
 // ---- warpgroups: how many registers an instruction has depends on its octets, so it is written when those are known

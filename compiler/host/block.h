@@ -20,7 +20,7 @@
 
 namespace burin {
 
-// A kernel on the CPU: the addresses of its tensors, in their order, and the batch.
+// A kernel on the CPU: the addresses of its tensors and of its boxes, in their order, and the batch.
 using HostEntry = void(const std::uint64_t* addresses, std::int32_t batch);
 
 // What all blocks of a launch share.

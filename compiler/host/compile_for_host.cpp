@@ -93,17 +93,31 @@ std::unique_ptr<llvm::Module> parse(std::string_view bitcode, llvm::LLVMContext&
   return std::move(*module);
 }
 
-llvm::Function& find_kernel(llvm::Module& module, const std::string& symbol, const std::vector<KernelTensor>& tensors) {
+// Boxes are given by value, so that the GPU finds them among the parameters.
+bool is_box(const llvm::Argument& parameter) {
+  const llvm::Module& module = *parameter.getParent()->getParent();
+  return parameter.hasByValAttr() && parameter.getParamAlign().valueOrOne().value() == kBoxAlignment &&
+         module.getDataLayout().getTypeAllocSize(parameter.getParamByValType()) == kBoxBytes;
+}
+
+llvm::Function& find_kernel(llvm::Module& module, const std::string& symbol, const KernelForm& form) {
   llvm::Function* kernel = module.getFunction(symbol);
   if (kernel == nullptr || kernel->isDeclaration()) {
     fail(ErrorKind::bad_input, "bitcode: there is no kernel '{}' in the module", symbol);
   }
-  std::vector<llvm::Type*> parameters(tensors.size(), llvm::PointerType::get(module.getContext(), 0));
+  const std::size_t tensors = form.tensors.size(), addresses = tensors + form.boxes.size();
+  std::vector<llvm::Type*> parameters(addresses, llvm::PointerType::get(module.getContext(), 0));
   parameters.push_back(llvm::Type::getInt32Ty(module.getContext()));
-  if (kernel->getFunctionType() !=
-      llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false)) {
+  bool has_them = kernel->getFunctionType() ==
+                  llvm::FunctionType::get(llvm::Type::getVoidTy(module.getContext()), parameters, false);
+  for (std::size_t i = 0; has_them && i < addresses; ++i) {
+    const llvm::Argument& parameter = *kernel->getArg(static_cast<unsigned>(i));
+    has_them = i < tensors ? !parameter.hasByValAttr() : is_box(parameter);
+  }
+  if (!has_them) {
     std::string names;
-    for (const KernelTensor& tensor : tensors) names += std::string(to_string(tensor.role)) + ", ";
+    for (const KernelTensor& tensor : form.tensors) names += std::string(to_string(tensor.role)) + ", ";
+    for (std::size_t i = 0; i < form.boxes.size(); ++i) names += "box, ";
     fail(ErrorKind::bad_input, "bitcode: kernel '{}' does not have the parameters ({}batch)", symbol, names);
   }
   return *kernel;
@@ -168,7 +182,7 @@ struct HostCode::Jit {
 
 HostCode::~HostCode() = default;
 
-HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const std::vector<KernelTensor>& tensors)
+HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const KernelForm& form)
     : jit_(std::make_unique<Jit>()) {
   initialise_target();
   orc::JITTargetMachineBuilder target = require(orc::JITTargetMachineBuilder::detectHost(), "finding this CPU");
@@ -184,7 +198,7 @@ HostCode::HostCode(std::string_view bitcode, const std::string& symbol, const st
   std::unique_ptr<llvm::Module> module = parse(bitcode, *context);
   llvm::StripDebugInfo(*module);
   module->setDataLayout(layout);
-  llvm::Function& kernel = find_kernel(*module, symbol, tensors);
+  llvm::Function& kernel = find_kernel(*module, symbol, form);
   llvm::DenseMap<const llvm::Function*, int> chains;
   const int call_depth = longest_chain_of_calls(kernel, chains);
   cluster_ = cluster_of(kernel);

@@ -14,9 +14,9 @@ namespace burin {
 // Machine code and what owns it.
 class HostCode {
  public:
-  // `tensors`: the kernel's. Throws Error(bad_input) for bitcode that is no specialised module,
+  // `form`: the kernel's. Throws Error(bad_input) for bitcode that is no specialised module,
   // Error(unsupported) when its threads would need too much stack.
-  HostCode(std::string_view bitcode, const std::string& symbol, const std::vector<KernelTensor>& tensors);
+  HostCode(std::string_view bitcode, const std::string& symbol, const KernelForm& form);
   ~HostCode();
 
   HostEntry* kernel() const { return kernel_; }

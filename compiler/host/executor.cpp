@@ -67,7 +67,7 @@ void require_map(const KernelForm& form, TensorRole role, std::size_t has, int b
 
 struct HostKernel::Impl {
   Impl(std::string_view bitcode, const std::string& symbol, const KernelForm& form, int cores)
-      : symbol(symbol), form(form), code(bitcode, symbol, form.tensors), cores(cores) {
+      : symbol(symbol), form(form), code(bitcode, symbol, form), cores(cores) {
     const ClusterExtent& cluster = code.cluster();
     const LaunchGeometry& launch = form.launch;
     if (launch.slices % cluster.y != 0) {
@@ -138,6 +138,7 @@ void HostKernel::Impl::run_pass(const HostLaunchArguments& arguments, const Bloc
                 .batch = arguments.batch,
                 .awaits = code.awaits()};
   for (const KernelTensor& tensor : form.tensors) launch.addresses.push_back(memory.base(tensor.role));
+  for (std::size_t i = 0; i < form.boxes.size(); ++i) launch.addresses.push_back(LaunchMemory::box_address(i));
   for (int phase = 0; phase < schedule.phases(); ++phase) {
     const auto fault = run_phase(launch, schedule, pass, phase);
     if (fault) fail(ErrorKind::verification, "kernel '{}', {}", symbol, *fault);

@@ -242,7 +242,7 @@ void cut(llvm::BasicBlock& block) {
   }
 }
 
-// Whatever tensors a kernel has, it is called in one way.
+// Whatever tensors a kernel has, it is called in one way. Of a box it gets the address, as primitives do, and no copy.
 void add_entry(llvm::Module& module, llvm::Function& kernel) {
   llvm::LLVMContext& context = module.getContext();
   llvm::Type* const address = llvm::PointerType::get(context, 0);
@@ -256,6 +256,7 @@ void add_entry(llvm::Module& module, llvm::Function& kernel) {
     arguments.push_back(builder.CreateLoad(address, builder.CreateConstGEP1_32(address, entry->getArg(0), i)));
   }
   arguments.push_back(entry->getArg(1));
+  for (llvm::Argument& parameter : kernel.args()) parameter.removeAttr(llvm::Attribute::ByVal);
   builder.CreateCall(&kernel, arguments);
   builder.CreateRetVoid();
 }

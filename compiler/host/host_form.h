@@ -16,7 +16,7 @@ namespace burin {
 inline constexpr const char* kHostEntryName = "burin_host_entry";
 
 // `kernel` is the module's. A function of the name above, `void(ptr addresses, i32 batch)`, calls the kernel with the
-// addresses of its tensors and the batch, and alone stays visible to the linker.
+// addresses of its tensors and boxes and the batch, and alone stays visible to the linker.
 void to_host_form(llvm::Module& module, llvm::Function& kernel);
 
 }  // namespace burin

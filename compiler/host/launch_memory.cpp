@@ -76,6 +76,10 @@ LaunchMemory::LaunchMemory(const KernelForm& form, const HostLaunchArguments& ar
           std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(elements(TensorRole::counters)))),
       arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(width_ * form.launch.slices))) {}
 
+std::uint64_t LaunchMemory::box_address(std::size_t number) {
+  return kNoSuchMemory | ((kRoles + number) << kRangeBits) | kRangeMiddle;
+}
+
 std::uint64_t LaunchMemory::base(TensorRole role) const { return elements(role) == 0 ? 0 : base_of(role); }
 
 bool LaunchMemory::is_weight(std::uint64_t address) const {
@@ -217,6 +221,44 @@ std::optional<std::string> LaunchMemory::load_run(std::uint64_t address, std::ui
                        name_of(role), bytes, offset / kWordBytes, source.size());
   }
   values = source.subspan(offset / kWordBytes, bytes / kWordBytes);
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::load_box(std::uint64_t address, const BoxPlace& place,
+                                                  std::vector<float>& values) const {
+  std::size_t number = 0;
+  while (number < form_.boxes.size() && address != box_address(number)) ++number;
+  if (number == form_.boxes.size())
+    return fmt::format("copy of a box at {:#x}, which the kernel is not given", address);
+  const TensorBox& box = form_.boxes[number];
+  const KernelTensor& tensor = form_.tensors[static_cast<std::size_t>(box.tensor)];
+  const std::uint64_t first = base_of(tensor.role);
+  const BoxAxes axes = axes_of(box, tensor, arguments_.batch);
+  constexpr std::size_t kPixelWords = kBoxTargetAlignment / kWordBytes;
+  values.assign(static_cast<std::size_t>(box.bytes()) / kWordBytes, 0);
+  // Of a coordinate before the first one there are zeros, as behind the last one.
+  const auto is_inside = [&](std::size_t axis, std::int64_t at) {
+    return at >= 0 && static_cast<std::uint64_t>(at) < axes.extents[axis];
+  };
+  float* pixel = values.data();
+  for (int octet = 0; octet < box.octets; ++octet) {
+    for (int row = 0; row < box.rows; ++row) {
+      for (int col = 0; col < box.cols; ++col, pixel += kPixelWords) {
+        const std::array<std::int64_t, BoxAxes::kAxes> at = {0, place.col + std::int64_t{col} * box.step_cols,
+                                                             place.row + std::int64_t{row} * box.step_rows,
+                                                             std::int64_t{place.octet} + octet, place.images};
+        std::uint64_t offset = 0;
+        bool inside = true;
+        for (std::size_t axis = 1; axis < at.size(); ++axis) {
+          inside = inside && is_inside(axis, at[axis]);
+          offset += axes.strides[axis - 1] * static_cast<std::uint64_t>(at[axis]);
+        }
+        for (std::size_t word = 0; inside && word < kPixelWords; ++word) {
+          if (auto fault = load(first + offset + word * kWordBytes, pixel[word])) return fault;
+        }
+      }
+    }
+  }
   return std::nullopt;
 }
 

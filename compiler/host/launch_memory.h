@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ir/kernel.h"
 
@@ -50,6 +51,8 @@ class LaunchMemory {
 
   // What the kernel's parameter is; 0 for a buffer that this launch has not.
   std::uint64_t base(TensorRole role) const;
+  // The address of a box that the kernel is given: nothing lies there.
+  static std::uint64_t box_address(std::size_t number);
 
   bool is_weight(std::uint64_t address) const;
 
@@ -66,6 +69,12 @@ class LaunchMemory {
   std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
   // A run of the input or of the weights.
   std::optional<std::string> load_run(std::uint64_t address, std::uint32_t bytes, std::span<const float>& values) const;
+  // Where a box begins: a column and a row, an octet of channels and one of images.
+  struct BoxPlace {
+    std::int32_t col = 0, row = 0, octet = 0, images = 0;
+  };
+  // The words of a box of the input or the residual, with zeros where it lies outside.
+  std::optional<std::string> load_box(std::uint64_t address, const BoxPlace& place, std::vector<float>& values) const;
   // A value for a filling channel that means nothing goes nowhere, and whoever wants to may write it. Of those that are
   // zeros each is written, like any other element, and another value is a fault.
   std::optional<std::string> store_output(std::uint64_t address, float value, const Accessor& who);

@@ -210,6 +210,21 @@ void bulk_copy(u32 shared_base, u32 shared_offset, u64 source, i64 byte_offset, 
   require(block.shared().bulk_copy(shared_base + shared_offset, values, gate, static_cast<int>(block.thread())));
 }
 
+void box_copy(u32 shared_base, u32 shared_offset, u64 box, std::int32_t col, std::int32_t row, std::int32_t octet,
+              std::int32_t images, u32 gate) noexcept {
+  static thread_local std::vector<float> values;
+  Block& block = Block::current();
+  require_awaited("copy of a box");
+  require(block.memory().load_box(box, {col, row, octet, images}, values));
+  const u32 target = shared_base + shared_offset;
+  if (target % kBoxTargetAlignment != 0) {
+    block.fail_thread(
+        fmt::format("misaligned copy of a box into shared memory at byte {}, which is not a multiple of {}", target,
+                    kBoxTargetAlignment));
+  }
+  require(block.shared().bulk_copy(target, values, gate, static_cast<int>(block.thread())));
+}
+
 u32 cluster_rank() noexcept { return Block::current().rank(); }
 void cluster_barrier() noexcept { Block::current().cluster_barrier(); }
 
@@ -542,6 +557,7 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_gate_wait", address_of(gate_wait)},
       {"burin_dev_gate_sleep", address_of(gate_wait)},
       {"burin_dev_bulk_copy", address_of(bulk_copy)},
+      {"burin_dev_box_copy", address_of(box_copy)},
       {"burin_dev_cluster_rank", address_of(cluster_rank)},
       {"burin_dev_cluster_barrier", address_of(cluster_barrier)},
       {"burin_dev_cluster_leave", address_of(cluster_barrier)},

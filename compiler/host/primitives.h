@@ -21,7 +21,7 @@ std::span<const HostFunction> device_primitives();
 // Primitives without effect or result, which the host leaves out: notes for the reader of generated code, and hints
 // that only change how fast a GPU is.
 constexpr bool has_no_effect(std::string_view name) {
-  return name.starts_with("burin_dev_note_") || name == "burin_dev_prefetch_code";
+  return name.starts_with("burin_dev_note_") || name.starts_with("burin_dev_prefetch_");
 }
 
 // Put into the host form where the module has `unreachable` and where it divides by what is no constant.

@@ -59,6 +59,24 @@ std::map<std::string, std::int64_t> integers_of(const TemplatePlan& plan) {
   return values;
 }
 
+// Parameters by value stay where they are: without this, the code generator gives each thread a copy of its own, which
+// is no place for the GPU to look for a box.
+void annotate_boxes(llvm::Function& kernel) {
+  llvm::LLVMContext& context = kernel.getContext();
+  std::vector<llvm::Metadata*> numbers;  // counted from 1
+  for (const llvm::Argument& parameter : kernel.args()) {
+    if (!parameter.hasByValAttr()) continue;
+    numbers.push_back(llvm::ConstantAsMetadata::get(
+        llvm::ConstantInt::get(llvm::Type::getInt32Ty(context), parameter.getArgNo() + 1)));
+  }
+  if (numbers.empty()) return;
+  kernel.getParent()
+      ->getOrInsertNamedMetadata("nvvm.annotations")
+      ->addOperand(llvm::MDNode::get(
+          context, {llvm::ValueAsMetadata::get(&kernel), llvm::MDString::get(context, "grid_constant"),
+                    llvm::MDNode::get(context, numbers)}));
+}
+
 struct Analyses {
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
@@ -136,6 +154,7 @@ void finish_entry(SpecialisedModule& specialised, const std::string& template_na
   module.getOrInsertNamedMetadata("nvvm.annotations")->clearOperands();
   annotate(*kernel, "kernel", 1);
   annotate(*kernel, "maxntidx", threads);
+  annotate_boxes(*kernel);
   if (max_registers < kAllRegisters) annotate(*kernel, "maxnreg", max_registers);
   if (cluster.blocks() > 1) set_cluster(*kernel, cluster);
   module.setModuleIdentifier(specialised.symbol);

@@ -13,7 +13,7 @@
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 7;
+inline constexpr int kPackageFormatVersion = 8;
 
 struct TensorRecord {
   std::string name;

@@ -2,6 +2,7 @@
 // The structures' names are those of cuda.h: a CUstream here and a CUstream (or cudaStream_t) there are the same type.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -79,5 +80,15 @@ struct GraphEdgeData {
 static_assert(sizeof(GraphEdgeData) == 8, "the driver reads this structure");
 inline constexpr unsigned char kGraphPortProgrammatic = 1;        // CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC
 inline constexpr unsigned char kGraphDependencyProgrammatic = 1;  // CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC
+
+// CUtensorMap: what the driver makes of a kernel's box (ir/tensor_box.h), a parameter by value.
+struct alignas(64) TensorMap {
+  std::array<std::uint64_t, 16> opaque{};
+};
+inline constexpr int kTensorMapUint16 = 1;        // CU_TENSOR_MAP_DATA_TYPE_UINT16
+inline constexpr int kTensorMapNoInterleave = 0;  // CU_TENSOR_MAP_INTERLEAVE_NONE
+inline constexpr int kTensorMapNoSwizzle = 0;     // CU_TENSOR_MAP_SWIZZLE_NONE
+inline constexpr int kTensorMapNoPromotion = 0;   // CU_TENSOR_MAP_L2_PROMOTION_NONE
+inline constexpr int kTensorMapZeros = 0;         // CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
 
 }  // namespace burin

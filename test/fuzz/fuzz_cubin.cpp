@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     check_cubin(kernel, binary, bytes);
     const CubinFunction* entry = info.find(kernel.symbol);
-    require(entry != nullptr && entry->entry && entry->parameters == parameters_of(kernel.form));
+    require(entry != nullptr && entry->entry && are_parameters_of(entry->parameters, kernel.form));
   } catch (const Error& error) {
     require(error.kind() == ErrorKind::bad_input);
   }

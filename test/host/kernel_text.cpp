@@ -46,6 +46,8 @@ declare void @burin_dev_gate_init(i32)
 declare void @burin_dev_gate_expect(i32, i32)
 declare void @burin_dev_gate_wait(i32, i32)
 declare void @burin_dev_bulk_copy(i32, i32, ptr, i64, i32, i32)
+declare void @burin_dev_box_copy(i32, i32, ptr, i32, i32, i32, i32, i32)
+declare void @burin_dev_prefetch_box(ptr)
 declare float @burin_dev_fma_if(i32, float, float, float)
 declare i32 @burin_dev_shared_load_word(i32, i32)
 declare i32 @burin_dev_shared_load_word_if(i32, i32, i32)
@@ -84,8 +86,8 @@ declare void @burin_dev_note_stage(i32)
 declare float @llvm.fma.f32(float, float, float)
 )";
 
+constexpr const char* kParameters = "ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt";
 constexpr const char* kOpening = R"(
-define void @k(ptr %in, ptr %out, ptr %res, ptr %par, ptr %cnt, i32 %batch) {
 entry:
   %t = call i32 @burin_dev_thread()
   %b = call i32 @burin_dev_block_x()
@@ -119,8 +121,9 @@ std::string assemble_kernel(const std::string& body, const std::string& others) 
   return assemble_text(text_of_kernel(body, others));
 }
 
-std::string text_of_kernel(const std::string& body, const std::string& others) {
-  return std::string(kPrelude) + kOpening + body + "\n}\n" + others;
+std::string text_of_kernel(const std::string& body, const std::string& others, const std::string& box) {
+  return std::string(kPrelude) + "define void @k(" + kParameters + box + ", i32 %batch) {" + kOpening + body + "\n}\n" +
+         others;
 }
 
 burin::ConvShape row_shape() {
@@ -162,6 +165,7 @@ burin::KernelForm form_of_row_kernel(const RunOptions& options) {
   if (shape.epilogue.residual) {
     form.tensors[2] = image_tensor(residual, options.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
   }
+  if (options.box) form.boxes = {*options.box};
   if (!options.input_map && !options.output_map) return form;
   const auto add_map = [&](burin::TensorRole role, const std::optional<burin::ActivityMap>& map, int channels, int rows,
                            int cols) {

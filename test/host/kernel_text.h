@@ -24,8 +24,9 @@ std::string assemble_module(const std::string& functions);
 //   %t4 %off                         4 * thread; bytes from the start of the tensor of this thread's pixel (i64)
 // `body` begins in block `entry` and ends the function; `others` are further functions.
 std::string assemble_kernel(const std::string& body, const std::string& others = "");
-// Its text.
-std::string text_of_kernel(const std::string& body, const std::string& others = "");
+// Its text; `box`: a parameter for a box, as kBox, behind a comma.
+inline const std::string kBox = ", ptr byval([16 x i64]) align 64 %box";
+std::string text_of_kernel(const std::string& body, const std::string& others = "", const std::string& box = "");
 
 // A one-channel image of kCols pixels in a row, read and written by a 1x1 convolution; two blocks of four threads.
 inline constexpr int kCols = 8, kThreads = 4, kSharedBytes = 64;
@@ -45,6 +46,7 @@ struct RunOptions {
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;  // the residual's, too
   // With either, the kernel has parameters for both.
   std::optional<burin::ActivityMap> input_map = {}, output_map = {};
+  std::optional<burin::TensorBox> box = {};
 };
 
 // A tensor of its own memory.

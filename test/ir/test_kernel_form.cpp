@@ -1,6 +1,7 @@
 // The form of a kernel: every rule of verify(), what a plan implies, and the text form.
 #include <functional>
 #include <limits>
+#include <tuple>
 
 #include "ir/derive_form.h"
 #include "ir/error.h"
@@ -410,6 +411,121 @@ TEST_CASE("kernel form: an activity map of a half tensor keeps pairs of images t
   });
   CHECK(faults == Faults{"the tensor 'input_map': cell images is 3, it must be a multiple of 2: that many images lie "
                          "side by side"});
+}
+
+TEST_CASE("kernel form: boxes that cannot be") {
+  // Slices of 20 channels of 6x4 pixels; the last octet of the larger tensor is none of theirs.
+  const auto form_with = [](const std::function<void(KernelForm&)>& edit) {
+    return faults_after([&](KernelForm& form) {
+      form.tensors.resize(kWeights);
+      form.launch = {.threads = 32, .tile_images = 8};
+      KernelTensor& t = form.tensors[kInput];
+      t.element = ElementType::f16;
+      t.layout = TensorLayout::n8c8hw;
+      t.channels = 20;
+      t.run_words = burin::image_words(t.format(), {t.channels, t.rows, t.cols});
+      t.image_words = t.run_words / 3 * 4;
+      t.alignment = 16;
+      form.boxes = {{.image_rows = 6, .image_cols = 4, .octets = 2, .rows = 3, .cols = 4}};
+      edit(form);
+    });
+  };
+  const auto box = [&](const std::function<void(TensorBox&)>& edit) {
+    return form_with([&](KernelForm& form) { edit(form.boxes.front()); });
+  };
+  CHECK(box([](TensorBox&) {}) == Faults{});
+  CHECK(box([](TensorBox& b) { std::tie(b.image_rows, b.image_cols) = std::pair(1, 24); }) == Faults{});
+  CHECK(box([](TensorBox& b) { std::tie(b.rows, b.cols, b.octets) = std::tuple(256, 1, 1); }) == Faults{});
+  CHECK(box([](TensorBox& b) { std::tie(b.cols, b.step_cols) = std::pair(32, 8); }) == Faults{});
+
+  for (const int tensor : {-1, 3}) {
+    CHECK(box([&](TensorBox& b) { b.tensor = tensor; }) ==
+          Faults{fmt::format("box 0: it is of tensor {}, and the kernel has 3", tensor)});
+  }
+  const auto no_images = [](int tensor) {
+    return Faults{
+        fmt::format("box 0: it is of tensor {}, which is not one of images in n8c8hw that the kernel reads", tensor)};
+  };
+  CHECK(box([](TensorBox& b) { b.tensor = kOutput; }) == no_images(kOutput));
+  CHECK(box([](TensorBox& b) { b.tensor = kResidual; }) == no_images(kResidual));
+  CHECK(form_with([](KernelForm& form) {
+          KernelTensor& t = form.tensors[kInput];
+          t.channels = t.rows = t.cols = 0;
+        }) == no_images(kInput));
+  CHECK(form_with([](KernelForm& form) {
+          form.tensors[kResidual] = {.role = TensorRole::residual, .argument = 1};
+          form.boxes.front().tensor = kResidual;
+        }) == no_images(kResidual));
+  CHECK(box([](TensorBox& b) { b.image_rows = 5; }) ==
+        Faults{"box 0: it takes images for 5x4, which are not the 6x4 pixels of tensor 0"});
+  CHECK(box([](TensorBox& b) { std::tie(b.image_rows, b.image_cols) = std::pair(-6, -4); }) ==
+        Faults{"box 0: it takes images for -6x-4, which are not the 6x4 pixels of tensor 0"});
+  const std::string extents = ", allowed is 1 to 256 (kMaxBoxExtent)";
+  CHECK(box([](TensorBox& b) { b.octets = 0; }) ==
+        Faults{"box 0: its number of octets, those between its steps included, is 0" + extents});
+  CHECK(box([](TensorBox& b) { b.rows = 257; }) ==
+        Faults{"box 0: its number of rows, those between its steps included, is 257" + extents});
+  CHECK(box([](TensorBox& b) { std::tie(b.cols, b.step_cols) = std::pair(129, 2); }) ==
+        Faults{"box 0: its number of columns, those between its steps included, is 258" + extents});
+  CHECK(box([](TensorBox& b) { std::tie(b.cols, b.step_cols) = std::pair(std::numeric_limits<int>::max(), 8); }) ==
+        Faults{"box 0: its number of columns, those between its steps included, is 17179869176" + extents});
+  for (const int step : {0, 9}) {
+    const Faults faults = box([&](TensorBox& b) { b.step_rows = step; });
+    REQUIRE(!faults.empty());
+    CHECK(faults.front() == fmt::format("box 0: the step of its rows is {}, allowed is 1 to 8 (kMaxBoxStep)", step));
+  }
+  CHECK(box([](TensorBox& b) { std::tie(b.octets, b.rows, b.cols) = std::tuple(8, 16, 15); }) ==
+        Faults{"box 0: it has 245760 bytes, more than the 232448 of shared memory"});
+  CHECK(form_with([](KernelForm& form) { form.boxes.resize(3, form.boxes.front()); }) ==
+        Faults{"it has 3 boxes, at most 2 are allowed (kMaxKernelBoxes)"});
+  CHECK(form_with([](KernelForm& form) {
+          form.boxes.push_back(form.boxes.front());
+          form.boxes.back().rows = 0;
+        }) == Faults{"box 1: its number of rows, those between its steps included, is 0" + extents});
+}
+
+TEST_CASE("kernel form: what the driver is told of a box") {
+  KernelTensor tensor{.element = ElementType::f16, .layout = TensorLayout::n8c8hw};
+  std::tie(tensor.channels, tensor.rows, tensor.cols, tensor.image_words) = std::tuple(20, 6, 4, 4 * 6 * 4 * 32);
+  const TensorBox box{
+      .image_rows = 6, .image_cols = 4, .octets = 2, .rows = 3, .cols = 4, .step_rows = 1, .step_cols = 2};
+  const BoxAxes axes = axes_of(box, tensor, 17);
+  CHECK(axes.extents == std::array<std::uint64_t, 5>{64, 4, 6, 3, 3});
+  CHECK(axes.strides == std::array<std::uint64_t, 4>{128, 4 * 128, 6 * 4 * 128, 4 * 6 * 4 * 128});
+  CHECK(axes.box == std::array<std::uint32_t, 5>{64, 8, 3, 2, 1});
+  CHECK(axes.steps == std::array<std::uint32_t, 5>{1, 2, 1, 1, 1});
+  CHECK(box.bytes() == 2 * 3 * 4 * 128);
+  CHECK(axes_of(box, tensor, 8).extents[4] == 1);
+  CHECK(axes_of(box, tensor, 9).extents[4] == 2);
+}
+
+TEST_CASE("kernel form: text of boxes") {
+  const std::string tensors = kHead + "tensor 0: input, f16 n8c8hw 20x6x4, 2304 words, aligned 16\n";
+  const KernelForm form =
+      parsed(tensors + "box 0: of tensor 0, 1x24, 2x1x12\nbox 1: of tensor 0, 6x4, 1x2x3, steps 2x1\n");
+  REQUIRE(form.boxes.size() == 2);
+  CHECK(form.boxes[0] == TensorBox{.image_rows = 1, .image_cols = 24, .octets = 2, .rows = 1, .cols = 12});
+  CHECK(form.boxes[1] == TensorBox{.tensor = 0,
+                                   .image_rows = 6,
+                                   .image_cols = 4,
+                                   .octets = 1,
+                                   .rows = 2,
+                                   .cols = 3,
+                                   .step_rows = 2,
+                                   .step_cols = 1});
+  CHECK(parsed(print(form)) == form);
+  const auto error = [&](const std::string& line) { return error_of([&] { parsed(tensors + line + "\n"); }); };
+  for (const char* value :
+       {"", "of tensor 0", "of tensor 0, 6x4", "of tensor 0, 6x4x1, 1x1x1", "of tensor 0, 6x4, 1x1",
+        "of tensor 0, 6x4, 1x1x1, 2x2", "of tensor 0, 6x4, 1x1x1, steps 2x2x2", "tensor 0, 6x4, 1x1x1",
+        "of tensor 0, 6x4, 1x1x1, steps 2x2, steps 2x2", "of tensor 0, 6 x 4, 1x1x1"}) {
+    INFO(value);
+    CHECK(error(std::string("box 0: ") + value).find("is not of the form 'of tensor N, HxW, OxHxW[, steps NxN]'") !=
+          std::string::npos);
+  }
+  CHECK(error("box 1: of tensor 0, 6x4, 1x1x1").find("'box 1' stands where 'box 0' is expected") != std::string::npos);
+  CHECK(error("box 0: of tensor zero, 6x4, 1x1x1").find("zero") != std::string::npos);
+  CHECK(error("box 0: of tensor 0, 6x4, 1x1x99999999999").find("99999999999") != std::string::npos);
 }
 
 TEST_CASE("kernel form: tiles, blocks and words") {

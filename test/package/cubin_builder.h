@@ -37,7 +37,9 @@ struct CubinBuilder {
     std::string records;
     std::uint16_t offset = 0;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      offset = static_cast<std::uint16_t>((offset + parameters[i] - 1) / parameters[i] * parameters[i]);
+      constexpr std::uint32_t kBank = 0x210;  // where the first one lies, on sm_90
+      const std::uint32_t alignment = parameters[i] < 64 ? parameters[i] : 64;
+      offset = static_cast<std::uint16_t>((kBank + offset + alignment - 1) / alignment * alignment - kBank);
       std::string record("\x04\x17\x0c\x00\0\0\0\0", 8);
       append(record, static_cast<std::uint16_t>(i));
       append(record, offset);

@@ -144,12 +144,14 @@ void edit_template(Kernel& kernel, const std::function<void(TemplatePlan&)>& edi
 std::string signature(const Kernel& kernel) {
   std::string text = kernel.symbol + "(";
   for (const KernelTensor& tensor : kernel.form.tensors) text += std::string(to_string(tensor.role)) + ", ";
+  for (std::size_t i = 0; i < kernel.form.boxes.size(); ++i) text += "box, ";
   return text + "batch)";
 }
 
 std::string cubin_of(const Kernel& kernel, const std::string& code, const std::string& arch) {
   CubinBuilder cubin;
   std::vector<std::uint32_t> parameters(kernel.form.tensors.size(), 8);
+  parameters.insert(parameters.end(), kernel.form.boxes.size(), kBoxBytes);
   parameters.push_back(4);
   cubin.functions = {{kernel.symbol, kSampleRegisters, 0, true, code, parameters}};
   if (const auto name = parse_arch_name(arch)) cubin.compute = static_cast<std::uint32_t>(name->compute);

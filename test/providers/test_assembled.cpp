@@ -4,6 +4,7 @@
 #include "compiler/assemble/assembler.h"
 #include "compiler/emit/ptx.h"
 #include "compiler/specialise/specialised_module.h"
+#include "ir/check_cubin.h"
 #include "test/assemble/kernels.h"
 #include "test/catch.h"
 #include "test/providers/provider_cases.h"
@@ -81,7 +82,11 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
       ProviderCheck options;
       options.tuned_batch = 32;
       const Task task = task_of(network, network.operators.back(), options);
-      for (const Candidate& candidate : find_provider("conv_warpgroup")->propose(task, {.count = 6})) {
+      std::vector<Candidate> candidates = find_provider("conv_warpgroup")->propose(task, {.count = 6});
+      for (const char* plan : {"sparse=0,overlap=1", "sparse=0,overlap=1,chunk_channels=16,buffers=3"}) {
+        candidates.push_back(find_provider("conv_warpgroup")->propose(task, {.plan = plan}).at(0));
+      }
+      for (const Candidate& candidate : candidates) {
         const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
         INFO(candidate.plan);
         const SpecialisedModule module = recipe.specialise(recipe.symbol);
@@ -90,9 +95,12 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
         const AssemblerOutput output = ptxas->assemble(emit_ptx(module, "sm_90"), arch);
         CHECK(output.log.find("serialized") == std::string::npos);
         check_report(output, recipe.symbol);
+        const CubinInfo info = read_cubin(output.cubin);
+        REQUIRE(info.find(recipe.symbol) != nullptr);
+        CHECK(are_parameters_of(info.find(recipe.symbol)->parameters, recipe.form));
         ++checked;
       }
     }
   }
-  CHECK(checked == 24);
+  CHECK(checked == 32);
 }

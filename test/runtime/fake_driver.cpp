@@ -169,6 +169,23 @@ void FakeDriver::check_reach(const FakeLaunch& launch) {
     form = &kernel->second.form;
     checked_tensors_ += static_cast<int>(form->tensors.size());
   }
+  for (std::size_t i = 0; i < form->boxes.size(); ++i) {
+    const FakeBox& box = launch.boxes[i];
+    const BoxAxes axes =
+        axes_of(form->boxes[i], form->tensors[static_cast<std::size_t>(form->boxes[i].tensor)], launch.batch);
+    std::uint64_t bytes = kBoxTargetAlignment;
+    for (std::size_t axis = 0; axis < box.strides.size(); ++axis) {
+      bytes += box.strides[axis] * (box.extents[axis + 1] - 1);
+    }
+    const std::string what = fmt::format("{} with batch {}: its box {}", launch.function->symbol, launch.batch, i);
+    fits(box.address, bytes, what);
+    if (box.extents == axes.extents && box.strides == axes.strides && box.box == axes.box && box.steps == axes.steps &&
+        box.address == launch.tensors[static_cast<std::size_t>(form->boxes[i].tensor)]) {
+      continue;
+    }
+    const std::lock_guard lock(mutex_);
+    faults_.push_back(what + " is another one than the form says");
+  }
   for (std::size_t i = 0; i < form->tensors.size(); ++i) {
     const KernelTensor& tensor = form->tensors[i];
     if (!tensor.exists() || (tensor.map && launch.tensors[i] == nullptr)) continue;
@@ -225,14 +242,19 @@ std::vector<std::string> parameters_of(const std::string& code, const std::strin
 }
 
 // As many parameters as the kernel has are read, as a driver does it.
-FakeLaunch launch_of(CUfunction function, void** parameters) {
+FakeLaunch launch_of(CUfunction function, void** parameters, const std::vector<FakeBox>& boxes) {
   FakeLaunch launch;
   launch.function = function;
   launch.context = current();
+  std::size_t box = 0;
   for (std::size_t i = 0; i < function->parameters.size(); ++i) {
     const std::string& name = function->parameters[i];
     if (name == "batch") {
       launch.batch = *static_cast<std::int32_t*>(parameters[i]);
+      continue;
+    }
+    if (name == "box") {
+      launch.boxes.at(box++) = boxes.at(static_cast<TensorMap*>(parameters[i])->opaque[0]);
       continue;
     }
     void* const value = *static_cast<void**>(parameters[i]);
@@ -424,8 +446,40 @@ struct FakeFunctions {
   static CUresult cuFuncGetParamInfo(CUfunction function, std::size_t index, std::size_t* offset, std::size_t* bytes) {
     BEGIN(true);
     if (index >= function->parameters.size()) return kErrorInvalidValue;
-    *offset = index * sizeof(void*);
-    *bytes = function->parameters[index] == "batch" ? sizeof(std::int32_t) : sizeof(void*);
+    for (std::size_t i = 0, end = 0; i <= index; ++i, end = *offset + *bytes) {
+      const std::string& name = function->parameters[i];
+      *bytes = name == "batch" ? sizeof(std::int32_t) : name == "box" ? sizeof(TensorMap) : sizeof(void*);
+      const std::size_t alignment = name == "box" ? alignof(TensorMap) : *bytes;
+      *offset = (end + alignment - 1) / alignment * alignment;
+    }
+    return kCudaSuccess;
+  }
+  // What the driver's documentation asks for.
+  static CUresult cuTensorMapEncodeTiled(TensorMap* map, int element, std::uint32_t axes, void* address,
+                                         const std::uint64_t* extents, const std::uint64_t* strides,
+                                         const std::uint32_t* box, const std::uint32_t* steps, int interleave,
+                                         int swizzle, int promotion, int outside) {
+    BEGIN(true);
+    constexpr std::uint64_t kMaxExtent = std::uint64_t{1} << 32, kMaxStride = std::uint64_t{1} << 40;
+    constexpr std::uint32_t kMaxBox = 256, kMaxStep = 8, kHalfBytes = 2;
+    const auto is_multiple = [](std::uint64_t value, std::uint64_t of) { return value % of == 0; };
+    FakeBox made{.address = static_cast<const char*>(address)};
+    bool is_right = is_multiple(reinterpret_cast<std::uintptr_t>(map), alignof(TensorMap)) && address != nullptr &&
+                    is_multiple(reinterpret_cast<std::uintptr_t>(address), 16) && element == kTensorMapUint16 &&
+                    axes == made.box.size() && interleave == 0 && swizzle == 0 && promotion == 0 && outside == 0;
+    for (std::size_t i = 0; is_right && i < made.box.size(); ++i) {
+      is_right = extents[i] >= 1 && extents[i] <= kMaxExtent && box[i] >= 1 && box[i] <= kMaxBox && steps[i] >= 1 &&
+                 steps[i] <= kMaxStep;
+      if (i + 1 < made.box.size()) is_right = is_right && is_multiple(strides[i], 16) && strides[i] < kMaxStride;
+    }
+    if (!is_right || !is_multiple(std::uint64_t{box[0]} * kHalfBytes, 16)) return kErrorInvalidValue;
+    std::copy_n(extents, made.extents.size(), made.extents.begin());
+    std::copy_n(strides, made.strides.size(), made.strides.begin());
+    std::copy_n(box, made.box.size(), made.box.begin());
+    std::copy_n(steps, made.steps.size(), made.steps.begin());
+    const std::lock_guard lock(fake->mutex_);
+    map->opaque[0] = fake->boxes_.size();
+    fake->boxes_.push_back(made);
     return kCudaSuccess;
   }
   static CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction) {
@@ -458,7 +512,7 @@ struct FakeFunctions {
                                  unsigned bz, unsigned shared, CUstream stream, void** parameters, void** extra) {
     BEGIN(true);
     if (!is_legal({gx, gy, gz, bx, by, bz}, shared, *function) || extra != nullptr) return kErrorInvalidValue;
-    FakeLaunch launch = launch_of(function, parameters);
+    FakeLaunch launch = fake->read_launch(function, parameters);
     launch.geometry = {gx, gy, gz, bx, by, bz};
     launch.shared_bytes = shared;
     launch.stream = stream;
@@ -595,7 +649,7 @@ struct FakeFunctions {
         !is_legal(geometry, p.shared_bytes, *p.function)) {
       return kErrorInvalidValue;
     }
-    FakeLaunch launch = launch_of(p.function, p.parameters);
+    FakeLaunch launch = fake->read_launch(p.function, p.parameters);
     launch.geometry = geometry;
     launch.shared_bytes = p.shared_bytes;
     fake->check_reach(launch);
@@ -666,6 +720,13 @@ struct FakeFunctions {
     return ours ? kCudaSuccess : kErrorInvalidHandle;
   }
 };
+
+FakeLaunch FakeDriver::read_launch(CUfunction function, void** parameters) {
+  const bool has_boxes = std::ranges::count(function->parameters, "box") > 0;
+  if (!has_boxes) return launch_of(function, parameters, {});
+  const std::lock_guard lock(mutex_);
+  return launch_of(function, parameters, boxes_);
+}
 
 FakeDriver::FakeDriver() {
 #define BURIN_DRIVER_FUNCTION(name, symbol, ...) table_.name = FakeFunctions::name;

@@ -1,7 +1,8 @@
 // A CUDA driver that counts, remembers and fails on request: what the runtime's tests run against where there is no
 // GPU.
 //
-// What stands for a kernel's code names its parameters: "symbol(input, output, residual, weights, batch)".
+// What stands for a kernel's code names its parameters: "symbol(input, output, residual, weights, batch)"; a box is a
+// "box".
 //
 // Device memory is host memory. Whatever copies or fills more than an allocation holds is a fault, and so is a launch
 // whose tensors reach beyond theirs, once the driver knows the package that the kernels are of. The driver checks what
@@ -36,6 +37,14 @@ struct FakeDevice {
   int shared_per_block = 232448;
 };
 
+// What the driver was told of a box.
+struct FakeBox {
+  const char* address = nullptr;
+  std::array<std::uint64_t, 5> extents{};
+  std::array<std::uint64_t, 4> strides{};
+  std::array<std::uint32_t, 5> box{}, steps{};
+};
+
 // Parameters that the kernel does not have are null.
 struct FakeLaunch {
   CUfunc_st* function = nullptr;
@@ -53,6 +62,7 @@ struct FakeLaunch {
   const void* input_activity = nullptr;
   void* output_activity = nullptr;
   std::array<const char*, burin::kMaxKernelTensors> tensors{};  // in their order
+  std::array<FakeBox, burin::kMaxKernelBoxes> boxes{};          // the same
 };
 
 // A graph that was put together of kernel nodes.
@@ -88,6 +98,7 @@ class FakeDriver {
   void knows(std::shared_ptr<const burin::Package> package);
   // Takes a function that only newer drivers have out of the table.
   void lacks_kernel_nodes() { table_.cuGraphAddKernelNode = nullptr; }
+  void lacks_tensor_maps() { table_.cuTensorMapEncodeTiled = nullptr; }
   void lacks_parameter_info() { table_.cuFuncGetParamInfo = nullptr; }
   void lacks_edge_data() { table_.cuGraphAddDependenciesWithData = nullptr; }
 
@@ -117,6 +128,7 @@ class FakeDriver {
   bool give_back(const void* handle);
   bool known(const void* handle);
   bool fits(const void* memory, std::size_t bytes, const std::string& what);
+  FakeLaunch read_launch(CUfunc_st* function, void** parameters);
   void check_reach(const FakeLaunch& launch);
 
   burin::DriverTable table_;
@@ -133,6 +145,7 @@ class FakeDriver {
   std::vector<FakeGraph> graphs_;
   std::vector<std::size_t> allocations_;
   std::map<const char*, std::size_t> blocks_;  // device memory: bytes by address
+  std::vector<FakeBox> boxes_;                 // a map holds the number of one
   std::map<std::string, burin::Kernel> kernels_;
   std::vector<std::string> faults_;
   int checked_tensors_ = 0;

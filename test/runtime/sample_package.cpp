@@ -57,6 +57,22 @@ Kernel sample_template_kernel(const std::string& layer) {
   return kernel;
 }
 
+Kernel sample_box_kernel(const std::string& layer) {
+  Kernel kernel = without_plan(layer, 4);
+  kernel.planned_batch = 4;
+  const ConvShape& shape = kernel.layer->shape;
+  TemplatePlan plan = sample_template("conv_any", shape);
+  for (KernelTensor* tensor : {&plan.input(), &plan.output()}) {
+    *tensor = image_tensor(tensor->role, tensor->channels, tensor->rows, tensor->cols, TensorLayout::n8c8hw,
+                           ElementType::f16);
+  }
+  plan.launch().threads = 64;
+  plan.launch().tile_images = 8;
+  plan.form.boxes = {{.image_rows = shape.in_h, .image_cols = shape.in_w, .octets = 1, .rows = 3, .cols = 16}};
+  set_plan(kernel, plan);
+  return kernel;
+}
+
 std::shared_ptr<Package> sample_package(const SampleCode& code, const EditKernels& edit) {
   auto package = std::make_shared<Package>();
   package->manifest.tool_version = "0.1.0";

@@ -19,6 +19,9 @@ burin::Kernel sample_kernel(const std::string& layer, int planned_batch);
 // LAYER_b4, though it is said to be planned for 4 images.
 burin::Kernel sample_template_kernel(const std::string& layer);
 
+// The same for halves in n8c8hw, whose input is copied as boxes of one octet, 3x16 pixels.
+burin::Kernel sample_box_kernel(const std::string& layer);
+
 // The arch names of cubins and PTX, for each kernel.
 struct SampleCode {
   std::vector<std::string> cubins = {"sm_80", "sm_90"};

@@ -19,7 +19,9 @@ namespace {
 // Everything the C++ API does with a driver.
 void whole_session(const SampleCode& code) {
   const Device device = Device::open(0);
-  const LoadedPackage package(device, sample_package(code), "sample", {.eager = true});
+  const auto described =
+      sample_package(code, [](std::vector<Kernel>& kernels) { kernels.push_back(sample_box_kernel("conv3")); });
+  const LoadedPackage package(device, described, "sample", {.eager = true});
   const LoadedKernel kernel = package.kernel("conv1", 8);
   const Workspace workspace(device, kernel.workspace_size(8));
   const std::vector<float> values(16, 1.0F);
@@ -29,6 +31,7 @@ void whole_session(const SampleCode& code) {
   const Stream stream(device);
   const LaunchIo io{input.data(), output.data(), nullptr, 8};
   kernel.launch(stream, io, workspace);
+  package.kernel("conv3", 4).launch(stream, io);
   stream.synchronize();
   const Graph graph = Graph::capture(stream, [&](CUstream_st* target) { kernel.launch(target, io, workspace); });
   graph.launch(stream);

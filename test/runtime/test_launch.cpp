@@ -378,6 +378,80 @@ TEST_CASE("launch: residual") {
   CHECK(sample.fake.launches().back().residual == &sample.residual);
 }
 
+namespace {
+
+// A kernel that copies boxes, of images in device memory.
+struct BoxSample {
+  static constexpr int kMostImages = 17;
+
+  FakeDriver fake;
+  Device device = Device::open(0);
+  std::shared_ptr<Package> described =
+      sample_package({}, [](std::vector<Kernel>& kernels) { kernels.push_back(sample_box_kernel("conv3")); });
+  LoadedPackage package{device, described, "sample"};
+  DeviceBuffer input{device, 3 * 14 * 14 * 128}, output{device, 3 * 2 * 14 * 14 * 128};
+
+  LaunchIo io(int batch) { return {input.data(), output.data(), nullptr, batch}; }
+};
+
+}  // namespace
+
+TEST_CASE("launch: boxes are made of the input's address and the batch") {
+  BoxSample sample;
+  sample.fake.knows(sample.described);
+  const LoadedKernel kernel = sample.package.kernel("conv3", 4);
+  for (const int batch : {1, 8, 9, BoxSample::kMostImages}) kernel.launch(nullptr, sample.io(batch));
+  const std::vector<FakeLaunch> launches = sample.fake.launches();
+  REQUIRE(launches.size() == 4);
+  for (const FakeLaunch& launch : launches) {
+    INFO("batch " << launch.batch);
+    const FakeBox& box = launch.boxes[0];
+    CHECK(box.address == launch.input);
+    CHECK(launch.input == sample.input.data<void>());
+    CHECK(box.extents == std::array<std::uint64_t, 5>{64, 14, 14, 1, (static_cast<unsigned>(launch.batch) + 7) / 8});
+    CHECK(box.strides == std::array<std::uint64_t, 4>{128, 14 * 128, 14 * 14 * 128, 14 * 14 * 128});
+    CHECK(box.box == std::array<std::uint32_t, 5>{64, 16, 3, 1, 1});
+    CHECK(box.steps == std::array<std::uint32_t, 5>{1, 1, 1, 1, 1});
+  }
+  CHECK(sample.fake.calls_of("cuTensorMapEncodeTiled") == 4);
+  CHECK(sample.fake.faults() == std::vector<std::string>{});
+}
+
+TEST_CASE("launch: boxes go into a graph") {
+  BoxSample sample;
+  const LoadedKernel kernel = sample.package.kernel("conv3", 4);
+  const Stream stream(sample.device);
+  const Graph graph =
+      Graph::capture(stream, [&](CUstream_st* target) { kernel.launch(target, sample.io(BoxSample::kMostImages)); });
+  graph.launch(stream);
+  REQUIRE(sample.fake.launches().size() == 1);
+  CHECK(sample.fake.launches()[0].boxes[0].address == sample.input.data<char>());
+}
+
+TEST_CASE("launch: boxes of a driver that knows none") {
+  BoxSample sample;
+  sample.fake.lacks_tensor_maps();
+  const LoadedPackage package(sample.device, sample.described, "sample");
+  const Thrown error = BURIN_THROWN(device, package.kernel("conv3", 4));
+  CHECK(error.text ==
+        "kernel conv3_b4 of layer conv3 copies boxes of its tensors, which needs a driver for CUDA 12.0 or newer, and "
+        "this one is for CUDA 13.0: update the NVIDIA driver");
+  CHECK_NOTHROW(package.kernel("conv2", 4));
+}
+
+TEST_CASE("launch: a driver that refuses a box") {
+  BoxSample sample;
+  const LoadedKernel kernel = sample.package.kernel("conv3", 4);
+  sample.fake.fail_call = "cuTensorMapEncodeTiled";
+  sample.fake.fail_code = kErrorInvalidValue;
+  const Thrown error = BURIN_THROWN(device, kernel.launch(nullptr, sample.io(8)));
+  CHECK(error.text ==
+        "cuTensorMapEncodeTiled failed: CUDA_ERROR_INVALID_VALUE (1): invalid argument; for boxes of tensor 0, 14x14, "
+        "1x3x16, while preparing kernel conv3_b4 of layer conv3, with batch 8: 1 x 1 blocks of 64 threads, 0 bytes of "
+        "shared memory");
+  CHECK(sample.fake.launches().empty());
+}
+
 TEST_CASE("launch: driver_failure names layer and geometry") {
   Sample sample;
   sample.fake.fail_call = "cuLaunchKernel";

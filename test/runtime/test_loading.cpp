@@ -271,6 +271,29 @@ std::shared_ptr<Package> sample_with_weights() {
 
 }  // namespace
 
+TEST_CASE("loading: a kernel that takes no box, or one more, is not launched") {
+  FakeDriver fake;
+  const auto load = [&](const SampleCode& code, std::size_t boxes) {
+    Kernel kernel = sample_box_kernel("conv3");
+    const auto package = sample_package(code, [&](std::vector<Kernel>& kernels) {
+      kernels = {kernel};
+      edit_template(kernels[0], [&](TemplatePlan& plan) { plan.form.boxes.resize(boxes, plan.form.boxes[0]); });
+    });
+    // The code is that of another number of boxes; the plan is the sample's.
+    package->manifest.kernels[0].plan = kernel.plan;
+    package->manifest.kernels[0].form = kernel.form;
+    const LoadedPackage loaded(Device::open(0), package, "sample");
+    loaded.kernel("conv3", 4);
+  };
+  CHECK_NOTHROW(load({{"sm_90"}, {}}, 1));
+  CHECK_NOTHROW(load({{}, {"sm_90"}}, 1));
+  const std::string takes = "8 + 8 + 8 + 8 + 128 + 4 bytes";
+  for (const auto& code : {SampleCode{{"sm_90"}, {}}, SampleCode{{}, {"sm_90"}}}) {
+    CHECK(BURIN_THROWN(bad_input, load(code, 0)).has("its plan's takes " + takes));
+    CHECK(BURIN_THROWN(bad_input, load(code, 2)).has("its plan's takes " + takes));
+  }
+}
+
 TEST_CASE("loading: weights_are_uploaded with the code, once") {
   FakeDriver fake;
   {

@@ -20,6 +20,7 @@ constexpr WarpgroupChoice kWarpgroupChoices[] = {{"row_groups", &WarpgroupTiles:
                                                  {"tile_cols", &WarpgroupTiles::tile_cols},
                                                  {"chunk_channels", &WarpgroupTiles::chunk_channels},
                                                  {"buffers", &WarpgroupTiles::buffers},
+                                                 {"overlap", &WarpgroupTiles::overlap},
                                                  {"sparse", &WarpgroupTiles::sparse},
                                                  {"octets", &WarpgroupTiles::octets},
                                                  {"set_blocks", &WarpgroupTiles::set_blocks}};
@@ -99,10 +100,13 @@ class ConvWarpgroupProvider : public TemplateProvider {
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},
-                        {"compact_rows", WarpgroupTiles::compact_rows(shape)},
+                        {"step_rows", WarpgroupTiles::step_rows(shape)},
+                        {"step_cols", WarpgroupTiles::step_cols(shape)},
+                        {"box_octets", tiles.box(shape).octets},
                         {"rest_limit", limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
     for (const auto& [name, member] : kWarpgroupChoices) plan.integers[name] = tiles.*member;
+    plan.form.boxes = {tiles.box(shape)};
     plan.weights().run_words = packed_words(shape, tiles, limit);
     return plan;
   }

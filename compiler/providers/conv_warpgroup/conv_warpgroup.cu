@@ -6,13 +6,13 @@
 // few nonzeros beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
 //
 // A block has `row_groups` x 64 output channels, and tiles, one after the other: a tile is a rectangle of pixels of
-// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A warp fills buffers with chunks of input channels
-// by bulk copies, also of the next tile, and warpgroups multiply them; gates say when a buffer is filled and when it is
-// empty. The pixels of a warpgroup are those of its rows side by side, with what lies between the rows of the patch:
-// sums of those are not used.
+// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks of input channels,
+// also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights. Warpgroups
+// multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those of its rows
+// side by side, with what lies between the rows of the patch: sums of those are not used.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, for each 64
-// rows, a panel; then zeros, as many as a row of the patch has; then the bias of each row. A panel: for each step, 64
+// rows, a panel; then the bias of each row. A panel: for each step, 64
 // rows by 16 halves as burin_dev_group_multiply_f16() has them. If sparse, then the places of what is stored, a word
 // for each thread and two steps; then for each warp the number of its steps of the rest, and those: weights as lanes
 // hold them, and for each of 16 columns the byte of the chunk where its first pixel lies.
@@ -50,15 +50,15 @@ BURIN_DEVICE u32 step_octets() { return sparse() ? 4 : 2; }
 BURIN_DEVICE u32 steps() { return positions() * (chunk_octets() / step_octets()); }
 BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
 BURIN_DEVICE u32 octet_bytes() { return patch_pixels() * kLineBytes; }
-BURIN_DEVICE u32 pixel_bytes() { return stride_cols() * kLineBytes; }  // from one pixel to the next
-BURIN_DEVICE u32 patch_step_rows() { return compact_rows() ? stride_rows() : 1; }
-BURIN_DEVICE u32 pixel_step_rows() { return compact_rows() ? 1 : stride_rows(); }
+// From one pixel to the next, of the patch.
+BURIN_DEVICE u32 pixel_rows() { return stride_rows() / step_rows(); }
+BURIN_DEVICE u32 pixel_cols() { return stride_cols() / step_cols(); }
+BURIN_DEVICE u32 pixel_bytes() { return pixel_cols() * kLineBytes; }
 // Pixels from one row of a warpgroup to the next, and all of its pixels.
 BURIN_DEVICE u32 row_pixels() {
-  return group_rows() == 1 ? tile_cols() : pixel_step_rows() * patch_cols() / stride_cols();
+  return group_rows() == 1 ? tile_cols() : pixel_rows() * patch_cols() / pixel_cols();
 }
 BURIN_DEVICE u32 group_pixels() { return (group_rows() - 1) * row_pixels() + tile_cols(); }
-BURIN_DEVICE u32 plane_bytes() { return in_rows() * in_cols() * kLineBytes; }  // of eight channels
 BURIN_DEVICE u32 out_plane_bytes() { return out_rows() * out_cols() * kLineBytes; }
 
 BURIN_DEVICE u32 activation_bytes() { return chunk_octets() * octet_bytes(); }
@@ -69,10 +69,10 @@ BURIN_DEVICE u32 panel_bytes() {
   return rest_offset() + kQuadBytes + kGroupWarps * rest_limit() * kRestStepBytes;
 }
 BURIN_DEVICE u32 panels_bytes() { return row_groups() * panel_bytes(); }
-BURIN_DEVICE u32 buffer_bytes() { return activation_bytes() + panels_bytes(); }
+// Boxes begin at lines.
+BURIN_DEVICE u32 buffer_bytes() { return activation_bytes() + divide_up(panels_bytes(), kLineBytes) * kLineBytes; }
 BURIN_DEVICE u32 buffer_at(u32 number) { return kSharedStart + number * buffer_bytes(); }
-BURIN_DEVICE i64 zeros_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
-BURIN_DEVICE i64 bias_offset() { return zeros_offset() + static_cast<i64>(patch_cols()) * kLineBytes; }
+BURIN_DEVICE i64 bias_offset() { return static_cast<i64>(sets()) * chunks() * panels_bytes(); }
 
 // ---- where the block stands: neighbours share their pixels
 BURIN_DEVICE u32 set_of_block() { return block_of_image() % sets(); }
@@ -101,81 +101,48 @@ BURIN_DEVICE Turn after(Turn turn) {
   return {0, turn.round + 1};
 }
 
-// ---- filling
-// Where the columns of a tile's patch lie: so many before the image, in it, and behind it.
-struct Columns {
-  u32 before, inside, behind;
-  u32 first;  // of the image
-};
-BURIN_DEVICE Columns columns_of(const Tile& tile) {
-  const i32 first = static_cast<i32>(tile.col * stride_cols()) - pad_left();
-  const i32 last = first + patch_cols(), begin = first < 0 ? 0 : first, end = last < in_cols() ? last : in_cols();
-  if (end <= begin) return {static_cast<u32>(patch_cols()), 0, 0, 0};
-  return {static_cast<u32>(begin - first), static_cast<u32>(end - begin), static_cast<u32>(last - end),
-          static_cast<u32>(begin)};
-}
-// What lies beside the image is the same in all tiles, and copied once, where tiles are as wide as the image.
-BURIN_DEVICE bool copies_sides(u32 round) { return tiles_across() > 1 || round == 0; }
+BURIN_DEVICE u32 before(const Turn& turn) { return (turn.buffer == 0 ? buffers() : turn.buffer) - 1; }
 
-BURIN_DEVICE void announce(const Columns& columns, const Turn& turn) {
-  const u32 row = columns.inside + (copies_sides(turn.round) ? columns.before + columns.behind : 0);
-  burin_dev_gate_expect(turn.buffer, chunk_octets() * patch_rows() * row * kLineBytes + panels_bytes());
-}
+// ---- filling
 BURIN_DEVICE void copy_panels(const float* weights, u32 chunk, const Turn& turn) {
+  burin_dev_gate_expect(turn.buffer, activation_bytes() + panels_bytes());
   burin_dev_bulk_copy(buffer_at(turn.buffer), activation_bytes(), weights,
                       (static_cast<i64>(set_of_block()) * chunks() + chunk) * panels_bytes(), panels_bytes(),
                       turn.buffer);
 }
-// The lanes share the rows of the chunk's patch.
-BURIN_DEVICE void copy_patch(const float* input, const float* zeros, const Tile& tile, const Columns& columns,
-                             u32 chunk, const Turn& turn, u32 lane) {
-  const u32 buffer = buffer_at(turn.buffer);
-  const float* image = input_of(input, tile.image);
-  const i32 first_row = static_cast<i32>(tile.row * stride_rows()) - pad_top();
+// Behind the tensor's last octet there are zeros, and behind a group's last one the next group's, which may be no
+// numbers: there a box ends with the group, and what is beyond is taken from behind the tensor.
+BURIN_DEVICE void copy_patch(const TensorBox& box, const Tile& tile, u32 chunk, const Turn& turn) {
+  const i32 col = static_cast<i32>(tile.col * stride_cols()) - pad_left();
+  const i32 row = static_cast<i32>(tile.row * stride_rows()) - pad_top();
 #pragma nounroll
-  for (u32 item = lane; item < chunk_octets() * patch_rows(); item += kWarpThreads) {
-    const u32 octet = chunk * chunk_octets() + item / patch_rows();
-    const i32 row = first_row + static_cast<i32>(item % patch_rows() * patch_step_rows());
-    const bool is_inside = static_cast<u32>(row) < static_cast<u32>(in_rows()) && octet < group_octets();
-    const u32 target = buffer + item * patch_cols() * kLineBytes;
-    if (columns.inside > 0) {
-      const i64 place = static_cast<i64>(group_of_block() * group_octets() + octet) * plane_bytes() +
-                        static_cast<i64>(row * in_cols() + static_cast<i32>(columns.first)) * kLineBytes;
-      burin_dev_bulk_copy(target + columns.before * kLineBytes, 0, is_inside ? image : zeros, is_inside ? place : 0,
-                          columns.inside * kLineBytes, turn.buffer);
-    }
-    if (!copies_sides(turn.round)) continue;
-    if (columns.before > 0) burin_dev_bulk_copy(target, 0, zeros, 0, columns.before * kLineBytes, turn.buffer);
-    if (columns.behind > 0) {
-      burin_dev_bulk_copy(target + (columns.before + columns.inside) * kLineBytes, 0, zeros, 0,
-                          columns.behind * kLineBytes, turn.buffer);
-    }
+  for (u32 i = 0; i < chunk_octets(); i += box_octets()) {
+    const u32 octet = chunk * chunk_octets() + i, groups = sets() / output_blocks();
+    const u32 of_tensor = (octet < group_octets() ? group_of_block() : groups) * group_octets() + octet;
+    burin_dev_box_copy(buffer_at(turn.buffer) + i * octet_bytes(), 0, &box, col, row, static_cast<i32>(of_tensor),
+                       static_cast<i32>(tile.image / kOctetImages), turn.buffer);
   }
 }
 
-BURIN_DEVICE void fill(const float* input, const float* weights, i32 batch, u32 lane) {
-  const float* zeros = weights + zeros_offset() / kWordBytes;
+BURIN_DEVICE void fill(const TensorBox& box, const float* weights, i32 batch, u32 lane) {
   // No kernel before this one writes weights: the first are copied before the launch is awaited.
   const u32 early = exists(first_tile(), batch) ? at_most(buffers(), chunks()) : 0;
-  for (u32 i = 0; i < early && lane == 0; ++i) {
-    announce(columns_of(tile_at(first_tile())), {i, 0});
-    copy_panels(weights, i, {i, 0});
+  if (lane == 0) {
+    burin_dev_prefetch_box(&box);
+    for (u32 i = 0; i < early; ++i) copy_panels(weights, i, {i, 0});
   }
   burin_dev_await_launch();
+  if (lane != 0) return;
   Turn turn;
 #pragma nounroll
   for (u32 number = first_tile(); exists(number, batch); number += set_blocks()) {
     const Tile tile = tile_at(number);
-    const Columns columns = columns_of(tile);
 #pragma nounroll
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
       if (turn.round > 0) burin_dev_gate_sleep(kEmptyGates + turn.buffer, (turn.round - 1) % 2);
       const bool is_early = turn.round == 0 && turn.buffer < early;
-      if (lane == 0 && !is_early) {
-        announce(columns, turn);
-        copy_panels(weights, chunk, turn);
-      }
-      copy_patch(input, zeros, tile, columns, chunk, turn, lane);
+      if (!is_early) copy_panels(weights, chunk, turn);
+      copy_patch(box, tile, chunk, turn);
       turn = after(turn);
     }
   }
@@ -196,8 +163,8 @@ struct Sums {
 
 BURIN_DEVICE void multiply_step(Sums& sums, u32 panel, u32 patch, u32 step, u32 places) {
   const u32 position = step % positions();
-  const u32 place = (position / kernel_cols() * (compact_rows() ? 1 : dilation_rows()) * patch_cols() +
-                     position % kernel_cols() * dilation_cols()) *
+  const u32 place = (position / kernel_cols() * (dilation_rows() / step_rows()) * patch_cols() +
+                     position % kernel_cols() * (dilation_cols() / step_cols())) *
                         kLineBytes +
                     step / positions() * step_octets() * octet_bytes();
   if (!sparse()) {
@@ -252,7 +219,7 @@ BURIN_DEVICE void multiply_rest(Sums& sums, u32 panel, u32 patch, const Warp& wa
 
 BURIN_DEVICE void multiply_chunk(Sums& sums, u32 buffer, const Warp& warp) {
   const u32 panel = buffer + activation_bytes() + warp.row_group * panel_bytes();
-  const u32 patch = buffer + warp.pixel_group * group_rows() * pixel_step_rows() * patch_cols() * kLineBytes;
+  const u32 patch = buffer + warp.pixel_group * group_rows() * pixel_rows() * patch_cols() * kLineBytes;
   if (!sparse()) {
     burin_dev_group_begin(sums.of, group_pixels());
 #pragma unroll
@@ -351,15 +318,24 @@ BURIN_DEVICE void multiply(float* output, const float* other, const float* weigh
     for (u32 chunk = 0; chunk < chunks(); ++chunk) {
       burin_dev_gate_sleep(turn.buffer, turn.round % 2);
       multiply_chunk(sums, buffer_at(turn.buffer), warp);
-      burin_dev_group_wait(sums.of, group_pixels(), 0);
-      burin_dev_gate_release(kEmptyGates + turn.buffer);
+      burin_dev_group_wait(sums.of, group_pixels(), overlap());
+      if (!overlap()) {
+        burin_dev_gate_release(kEmptyGates + turn.buffer);
+      } else if (chunk > 0) {
+        burin_dev_gate_release(kEmptyGates + before(turn));
+      }
       turn = after(turn);
+    }
+    if (overlap()) {
+      burin_dev_group_wait(sums.of, group_pixels(), 0);
+      burin_dev_gate_release(kEmptyGates + before(turn));
     }
     store_sums(sums, tile, warp, output);
   }
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32 batch) {
+BURIN_KERNEL void burin_kernel(const float*, float* output, const float* other, const float* weights,
+                               const TensorBox box, i32 batch) {
   const u32 thread = burin_dev_thread();
   if (thread == 0) {
 #pragma unroll
@@ -370,7 +346,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   }
   burin_dev_barrier();
   if (thread >= groups() * kGroupThreads) {
-    fill(input, weights, batch, thread % kWarpThreads);
+    fill(box, weights, batch, thread % kWarpThreads);
   } else {
     multiply(output, other, weights, batch);
   }

@@ -148,8 +148,9 @@ class PanelWriter {
   // The byte of the chunk where the column's first pixel lies.
   std::uint32_t column_place(int column) const {
     const int channel = column / positions_, position = column % positions_;
-    const int pixel = position / shape_.kernel_w * shape_.dilation_h * tiles_.patch_cols(shape_) +
-                      position % shape_.kernel_w * shape_.dilation_w;
+    const int row = position / shape_.kernel_w * shape_.dilation_h / WarpgroupTiles::step_rows(shape_);
+    const int col = position % shape_.kernel_w * shape_.dilation_w / WarpgroupTiles::step_cols(shape_);
+    const int pixel = row * tiles_.patch_cols(shape_) + col;
     const int octet_pixels = tiles_.patch_rows(shape_) * tiles_.patch_cols(shape_);
     return static_cast<std::uint32_t>((channel / kOctetChannels * octet_pixels + pixel) * kLineBytes +
                                       channel % kOctetChannels * (kLineBytes / kOctetChannels));
@@ -223,7 +224,7 @@ int rest_limit(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTi
 std::int64_t packed_words(const ConvShape& shape, const WarpgroupTiles& tiles, int rest_limit) {
   const std::int64_t sets = tiles.sets(shape);
   return sets * tiles.chunks(shape) * tiles.row_groups * tiles.panel_bytes(shape, rest_limit) / kWordBytes +
-         std::int64_t{tiles.patch_cols(shape)} * kLineBytes / kWordBytes + sets * tiles.block_rows();
+         sets * tiles.block_rows();
 }
 
 std::vector<std::uint32_t> pack_warpgroup(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles,
@@ -235,7 +236,6 @@ std::vector<std::uint32_t> pack_warpgroup(const ConvLayer& layer, const ConvShap
                            .run(panel_weights(layer, shape, group, first_row, chunk, tiles.chunk_channels));
     words.insert(words.end(), panel.begin(), panel.end());
   });
-  words.resize(words.size() + static_cast<std::size_t>(tiles.patch_cols(shape)) * kLineBytes / kWordBytes);
   for (int set = 0; set < tiles.sets(shape); ++set) {
     const int group = set / tiles.output_blocks(shape);
     for (int i = 0; i < tiles.block_rows(); ++i) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "compiler/launch_time.h"
 #include "compiler/providers/conv_warpgroup/packing.h"
@@ -45,6 +46,25 @@ int rest_limit_of_chunk(const WarpgroupTiles& tiles, const ConvShape& shape, dou
   return tiles.sparse == 0
              ? 0
              : static_cast<int>(std::ceil(kFullest * (rest_steps_of_chunk(tiles, shape, density) - 0.25)));
+}
+
+// What the stride and the dilation are multiples of: nothing is read of what lies between.
+int step_of_axis(int kernel, int stride, int dilation) {
+  const int apart = kernel == 1 ? stride : std::gcd(stride, dilation);
+  int step = std::min(apart, kMaxBoxStep);
+  while (apart % step != 0) --step;
+  return step;
+}
+
+// A buffer is emptied when the next one has been filled, and a third one is filled meanwhile.
+bool can_overlap(const WarpgroupTiles& tiles) {
+  constexpr int kFewestBuffers = 3;
+  return tiles.sparse == 0 && tiles.buffers >= kFewestBuffers;
+}
+
+bool is_box(const TensorBox& box) {
+  return box.octets <= kMaxBoxExtent && std::int64_t{box.rows} * box.step_rows <= kMaxBoxExtent &&
+         std::int64_t{box.cols} * box.step_cols <= kMaxBoxExtent;
 }
 
 class WarpgroupSearch {
@@ -103,7 +123,10 @@ class WarpgroupSearch {
       if (tiles_.sparse != 0 && channels < 32) continue;
       for (int buffers = 2; buffers <= kMostBuffers; ++buffers) {
         tiles_.buffers = buffers;
-        try_blocks();
+        for (const int overlap : {0, 1}) {
+          tiles_.overlap = overlap;
+          try_blocks();
+        }
       }
     }
   }
@@ -142,19 +165,38 @@ ConvShape warpgroup_shape(const ConvShape& shape) { return gathered_shape(shape)
 int WarpgroupTiles::threads() const { return (groups() * kGroupWarps + 1) * kWarpSize; }
 int WarpgroupTiles::block_rows() const { return row_groups * kGroupRows; }
 
+int WarpgroupTiles::step_rows(const ConvShape& shape) {
+  return step_of_axis(shape.kernel_h, shape.stride_h, shape.dilation_h);
+}
+int WarpgroupTiles::step_cols(const ConvShape& shape) {
+  return step_of_axis(shape.kernel_w, shape.stride_w, shape.dilation_w);
+}
+
 int WarpgroupTiles::patch_rows(const ConvShape& shape) const {
-  return compact_rows(shape) ? tile_rows()
-                             : (tile_rows() - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h + 1;
+  return ((tile_rows() - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h) / step_rows(shape) + 1;
 }
 
 int WarpgroupTiles::patch_cols(const ConvShape& shape) const {
-  const int read = (tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w + 1;
-  return group_rows == 1 ? read : static_cast<int>(ceil_div(read, shape.stride_w)) * shape.stride_w;
+  const int read = ((tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w) / step_cols(shape) + 1;
+  const int pixel = shape.stride_w / step_cols(shape);
+  return group_rows == 1 ? read : static_cast<int>(ceil_div(read, pixel)) * pixel;
 }
 
 int WarpgroupTiles::group_pixels(const ConvShape& shape) const {
-  const int row_rows = compact_rows(shape) ? 1 : shape.stride_h;
-  return (group_rows - 1) * (row_rows * patch_cols(shape) / shape.stride_w) + tile_cols;
+  const int rows = shape.stride_h / step_rows(shape), cols = shape.stride_w / step_cols(shape);
+  return (group_rows - 1) * (rows * patch_cols(shape) / cols) + tile_cols;
+}
+
+TensorBox WarpgroupTiles::box(const ConvShape& shape) const {
+  const int chunk_octets = chunk_channels / kOctetChannels;
+  const auto group_octets = static_cast<int>(ceil_div(shape.channels_per_group(), kOctetChannels));
+  return {.image_rows = shape.in_h,
+          .image_cols = shape.in_w,
+          .octets = shape.groups == 1 ? chunk_octets : std::gcd(chunk_octets, group_octets),
+          .rows = patch_rows(shape),
+          .cols = patch_cols(shape),
+          .step_rows = step_rows(shape),
+          .step_cols = step_cols(shape)};
 }
 
 int WarpgroupTiles::steps(const ConvShape& shape) const {
@@ -177,13 +219,14 @@ std::int64_t WarpgroupTiles::panel_bytes(const ConvShape& shape, int rest_limit)
 }
 
 std::int64_t WarpgroupTiles::shared_bytes(const ConvShape& shape, int rest_limit) const {
-  return kSharedReserveBytes + buffers * (activation_bytes(shape) + row_groups * panel_bytes(shape, rest_limit));
+  const std::int64_t panels = ceil_div(row_groups * panel_bytes(shape, rest_limit), kLineBytes) * kLineBytes;
+  return kSharedReserveBytes + buffers * (activation_bytes(shape) + panels);
 }
 
 bool fits(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
   constexpr std::int64_t kMostGateBytes = (1 << 20) - 1;
   return tiles.groups() <= kMostGroups && tiles.group_pixels(shape) <= kMostGroupPixels &&
-         tiles.buffers <= kMostBuffers &&
+         tiles.buffers <= kMostBuffers && (tiles.overlap == 0 || can_overlap(tiles)) && is_box(tiles.box(shape)) &&
          tiles.steps(shape) <= (tiles.sparse != 0 ? kMostSparseSteps : kMostUnrolledSteps) &&
          rest_limit <= kMostRestSteps && tiles.chunk_channels % (tiles.sparse != 0 ? 32 : 16) == 0 &&
          tiles.octets <= kMostTileOctets && tiles.set_blocks <= tiles.tiles(shape) &&
@@ -200,7 +243,9 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   constexpr double kStepLatency = 97, kSparseStepLatency = 390;                // steps of a warpgroup follow each other
   constexpr double kRestPixelClocks = 3;                                       // of a step of the rest of four warps
   constexpr double kIntakeBytesPerClock = 64, kIntakeLatency = 600;
-  constexpr double kCopyClocks = 56, kFillClocks = 440;  // of a copy, however short; of a chunk
+  // Of a copy, however short, and of a chunk. The fit was to kernels that copied a patch row by row: that a box costs
+  // as much as a row is an estimate, and so is what a warpgroup gains that does not wait for its products.
+  constexpr double kCopyClocks = 56, kFillClocks = 440, kDrainClocks = 60;
   constexpr double kLineClocks = 3.75, kResidualLines = 1.7, kTileClocks = 2800;  // of 128 bytes; of a tile
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
                                           ceil_div(batch, std::int64_t{kOctetImages} * tiles.octets));
@@ -213,15 +258,15 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   const double rest = pixels * rest_steps_of_chunk(tiles, shape, density) * kRestPixelClocks * (0.4 + 0.6 * alone);
   const double step = pixels * (tiles.sparse != 0 ? kSparsePixelClocks : kPixelClocks) + kStepClocks;
   const double latency = (tiles.sparse != 0 ? kSparseStepLatency : kStepLatency) + pixels;
-  const double busy = std::max(tiles.groups() * (tiles.steps(shape) * step + rest), tiles.steps(shape) * latency);
+  const double multiplying =
+      std::max(tiles.groups() * (tiles.steps(shape) * step + rest), tiles.steps(shape) * latency);
+  const double busy = multiplying - tiles.overlap * kDrainClocks * alone;
   const auto bytes =
       static_cast<double>(tiles.activation_bytes(shape) + tiles.row_groups * tiles.panel_bytes(shape, limit));
   const double intake = bytes / kIntakeBytesPerClock;
-  const double waiting = (kIntakeLatency + intake) / (tiles.buffers - 1) / resident;
-  // A row of the patch is a copy, and so is each side of it where it is copied again and again.
-  const bool has_sides = tiles.tile_cols < shape.conv_w() && shape.kernel_w > 1;
-  const double copies =
-      1 + tiles.chunk_channels / static_cast<double>(kOctetChannels) * tiles.patch_rows(shape) * (has_sides ? 2 : 1);
+  const double waiting = (kIntakeLatency + intake) / (tiles.buffers - 1 - tiles.overlap) / resident;
+  // Boxes, and the weights.
+  const double copies = tiles.chunk_channels / kOctetChannels / tiles.box(shape).octets + 1;
   const double chunk = std::max({busy, intake, waiting, copies * kCopyClocks + kFillClocks / resident});
   const double lines = static_cast<double>(tiles.block_rows()) / kOctetChannels * tiles.tile_rows() * tiles.tile_cols *
                        (shape.epilogue.residual ? 1 + kResidualLines : 1);

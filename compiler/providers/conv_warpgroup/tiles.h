@@ -7,6 +7,7 @@
 #include "ir/arch.h"
 #include "ir/conv_layer.h"
 #include "ir/saturate.h"
+#include "ir/tensor_box.h"
 
 namespace burin {
 
@@ -20,7 +21,7 @@ struct WarpgroupTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
   int chunk_channels = 16, buffers = 2;
-  int sparse = 0;
+  int sparse = 0, overlap = 0;
   int octets = 1, set_blocks = 1;
 
   int groups() const { return row_groups * pixel_groups; }
@@ -32,10 +33,14 @@ struct WarpgroupTiles {
   }
   int sets(const ConvShape& shape) const { return shape.groups * output_blocks(shape); }
   // `shape` is a warpgroup_shape() from here on.
-  static bool compact_rows(const ConvShape& shape) { return shape.kernel_h == 1; }
+  // From one row of the patch to the next: as many rows of the image as all that is read lies apart.
+  static int step_rows(const ConvShape& shape);
+  static int step_cols(const ConvShape& shape);
   int patch_rows(const ConvShape& shape) const;
-  // Rounded up to a multiple of the stride where a warpgroup has several rows: their pixels are then equally far apart.
+  // Rounded up to a multiple of a pixel's columns where a warpgroup has several rows: all are then equally far apart.
   int patch_cols(const ConvShape& shape) const;
+  // What of the input is copied at once, where a group of the convolution begins and ends with a box.
+  TensorBox box(const ConvShape& shape) const;
   int group_pixels(const ConvShape& shape) const;  // with those between its rows
   int steps(const ConvShape& shape) const;         // of a chunk
   std::int64_t chunks(const ConvShape& shape) const;
