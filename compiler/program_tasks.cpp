@@ -116,6 +116,11 @@ Task task_of(const Operator& op, const ConvLayer& layer, int batch, const Compil
                     options);
 }
 
+Task task_of(const Operator& op, const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& output,
+             const TensorFormat& read, const TensorFormat& written, int batch, const CompileOptions& options) {
+  return task_alone(op, nullptr, {input}, output, read, written, batch, options);
+}
+
 std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options, int batch) {
   std::vector<Task> tasks;
   const auto tensor = [&](int index) -> const Activations& { return network.tensors[static_cast<std::size_t>(index)]; };

@@ -21,6 +21,10 @@ TensorFormat asked_format(Precision precision, const std::optional<TensorLayout>
 // it and the layer must outlive the task.
 Task task_of(const Operator& op, const ConvLayer& layer, int batch, const CompileOptions& options);
 
+// Another operator of one input, whose tensors have memory of their own. `op` must outlive the task.
+Task task_of(const Operator& op, const std::vector<std::int64_t>& input, const std::vector<std::int64_t>& output,
+             const TensorFormat& read, const TensorFormat& written, int batch, const CompileOptions& options);
+
 // Each convolution and fully connected layer of a network by itself, in the formats of its tensors. `network` must
 // outlive the tasks.
 std::vector<Task> layer_tasks(const Network& network, const CompileOptions& options, int batch);

@@ -212,7 +212,7 @@ BURIN_PRIMITIVE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum);
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();
 BURIN_PRIMITIVE float burin_dev_exp(float x);
-BURIN_PRIMITIVE float burin_dev_reciprocal(float x);
+BURIN_PRIMITIVE float burin_dev_reciprocal(float x);  // may be off by one in the last place
 BURIN_PRIMITIVE float burin_dev_power(float base, float exponent);  // of a base that is not negative
 
 // ---- for the reader of the generated code: no effect; becomes a comment in the PTX

@@ -431,7 +431,8 @@ BURIN_INLINE float burin_dev_exp(float x) {
   constexpr float kLog2E = 1.4426950408889634f;
   return __nvvm_ex2_approx_f(x * kLog2E);
 }
-BURIN_INLINE float burin_dev_reciprocal(float x) { return __nvvm_rcp_rn_f(x); }
+// The one that is rounded exactly is a call of a function, beside which products of warpgroups wait for each other.
+BURIN_INLINE float burin_dev_reciprocal(float x) { return __nvvm_rcp_approx_ftz_f(x); }
 BURIN_INLINE float burin_dev_power(float base, float exponent) {
   return __nvvm_ex2_approx_f(exponent * __nvvm_lg2_approx_f(base));
 }

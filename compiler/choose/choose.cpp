@@ -90,13 +90,6 @@ std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& opt
   return propose_all(task, options, wanted, {find_provider(kBakedProvider)});
 }
 
-// Its input is read and its output written.
-double pool_alone_us(const ConvShape& pooled, int batch, const ArchSpec& arch) {
-  const double bytes = static_cast<double>(pooled.conv_elements() + pooled.output_elements()) * batch *
-                       static_cast<double>(sizeof(float));
-  return launch_time_us({.activation_bytes = bytes, .uncovered = {}}, arch);
-}
-
 double best_us(const std::vector<Candidate>& candidates) {
   double best = std::numeric_limits<double>::infinity();
   for (const Candidate& candidate : candidates) best = std::min(best, candidate.estimate.us);
@@ -104,7 +97,8 @@ double best_us(const std::vector<Candidate>& candidates) {
 }
 
 // Asks all providers but the one whose proposals take their time; keeps what takes less than `worthwhile_us`.
-std::vector<Candidate> quick_candidates(const Task& task, double worthwhile_us) {
+std::vector<Candidate> quick_candidates(const Task& task,
+                                        double worthwhile_us = std::numeric_limits<double>::infinity()) {
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
     if (std::isfinite(provider->most_us(task))) continue;
@@ -155,43 +149,81 @@ ConvolutionFormats formats_for(const Operator& op, const ConvLayer& layer, const
   return {task.reads[0].format(), task.writes.format()};
 }
 
-// Most providers cannot pool. There the layer and the pool apart are estimated to take less time together, for every
-// batch size, than what can, or CompileOptions::kernels asks for such a provider.
-bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& asked) {
-  const std::string& kind = asked.kernels.of(layer.name);
-  CompileOptions options = asked;
-  const bool are_few = std::ranges::all_of(options.batches, [](int batch) { return batch < kLeastImages; });
-  if (has_free_layout(layer, options) && are_few && kind == kAutoKind) options.layout = TensorLayout::nchw;
-  // Kernels pool in FP32, store nchw then, and know no activity map of what they pooled.
-  const bool plain =
-      asked_format(options.precisions.of(layer.name), options.output_layout ? options.output_layout : options.layout)
-          .is_plain();
-  if (!plain || options.skip_dead_tiles) return true;
-  if (kind == kBakedProvider) return false;
-  ConvLayer pooled = layer;
-  pooled.shape.epilogue.pool = pool;
-  const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
-  if (kind != kAutoKind) {
-    const Provider& provider = *find_provider(kind);
-    const auto can = [&](const ConvLayer& asked) {
-      return !provider.propose(task_of(op, asked, options.batches.front(), options), {}).empty();
-    };
-    return can(layer) && !can(pooled);
+// What the pool of a layer takes as a kernel of its own, of what the convolution stores in `format`.
+double pool_alone_us(const ConvShape& pooled, const TensorFormat& format, int batch, const CompileOptions& options) {
+  const Operator op{.name = "pool", .kind = *pooled.epilogue.pool, .inputs = {}, .output = 0};
+  const std::vector<std::int64_t> input = {pooled.out_channels, pooled.conv_h(), pooled.conv_w()};
+  const TensorFormat written = can_take(op.kind, input, format, format) ? format : TensorFormat();
+  const Task task =
+      task_of(op, input, {pooled.out_channels, pooled.out_h(), pooled.out_w()}, format, written, batch, options);
+  return best_us(quick_candidates(task));
+}
+
+// Of what the two take: estimates are off by some percent.
+constexpr double kPoolGain = 0.95;
+
+// What a layer and the pool behind it take, as one kernel and as two, in the formats in which a network has them.
+class PoolTimes {
+ public:
+  PoolTimes(const ConvLayer& layer, const Pool& pool, const CompileOptions& options)
+      : options_(options), layer_(layer), pooled_(layer) {
+    pooled_.shape.epilogue.pool = pool;
   }
-  return std::ranges::all_of(options.batches, [&](int batch) {
-    const Task alone = task_of(op, layer, batch, options), together = task_of(op, pooled, batch, options);
-    const double pool_us = pool_alone_us(pooled.shape, batch, arch_by_name(lowest_arch(options.archs)));
-    const double most = find_provider(kBakedProvider)->most_us(together) - pool_us;
-    const double apart = best_us(quick_candidates(alone, most)) + pool_us;
+
+  bool is_plain(int batch) const { return task_of(layer_, batch).writes.format().is_plain(); }
+
+  bool apart_is_faster(int batch) const {
+    const Task alone = task_of(layer_, batch), together = task_of(pooled_, batch);
+    const double pool_us = pool_alone_us(pooled_.shape, alone.writes.format(), batch, options_);
+    if (!alone.writes.format().is_plain()) {
+      // Nobody pools in this format, or someone who is quick to ask.
+      return together.writes.format() != alone.writes.format() ||
+             best_us(quick_candidates(together)) >= kPoolGain * (best_us(quick_candidates(alone)) + pool_us);
+    }
+    const Provider& baked = *find_provider(kBakedProvider);
+    const double apart = best_us(quick_candidates(alone, baked.most_us(together) - pool_us)) + pool_us;
     if (!std::isfinite(apart) || !quick_candidates(together, apart).empty()) return false;
     try {
-      return apart < best_us(find_provider(kBakedProvider)
-                                 ->propose(together, {.plan = choices_for(*find_provider(kBakedProvider), options)}));
+      return apart < best_us(baked.propose(together, {.plan = choices_for(baked, options_)}));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::unsupported) throw;
       return true;
     }
-  });
+  }
+
+  bool can_only_apart(const Provider& provider, int batch) const {
+    const auto can = [&](const ConvLayer& layer) { return !provider.propose(task_of(layer, batch), {}).empty(); };
+    return can(layer_) && !can(pooled_);
+  }
+
+ private:
+  Task task_of(const ConvLayer& layer, int batch) const {
+    return formatted_task(op_, layer, options_, batch, has_free_layout(layer, options_));
+  }
+
+  const CompileOptions& options_;
+  const ConvLayer& layer_;
+  ConvLayer pooled_;
+  Operator op_{.name = layer_.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+};
+
+// Most providers cannot pool. Where tensors are plain one always can; the layer and the pool apart are estimated to
+// take less time together, for every batch size. Else one kernel must be faster for every batch size: those of one
+// graph. Or CompileOptions::kernels asks for a provider that cannot.
+bool stays_apart(const ConvLayer& layer, const Pool& pool, const CompileOptions& options) {
+  if (options.skip_dead_tiles) return true;  // nobody knows an activity map of what was pooled
+  const PoolTimes times(layer, pool, options);
+  const auto is_plain = [&](int batch) { return times.is_plain(batch); };
+  const bool all_plain = std::ranges::all_of(options.batches, is_plain);
+  const std::string& kind = options.kernels.of(layer.name);
+  if (kind == kBakedProvider) return !all_plain;
+  if (kind != kAutoKind) {
+    const Provider& provider = *find_provider(kind);
+    return std::ranges::any_of(options.batches, [&](int batch) { return times.can_only_apart(provider, batch); });
+  }
+  const auto apart_is_faster = [&](int batch) { return times.apart_is_faster(batch); };
+  return all_plain ? std::ranges::all_of(options.batches, apart_is_faster)
+                   : std::ranges::any_of(options.batches, apart_is_faster);
 }
 
 // What the best kernel of a convolution in a network is estimated to take; infinite where nobody can compute it.

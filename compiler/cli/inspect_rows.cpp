@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "compiler/choose/choose.h"
 #include "compiler/cli/console.h"
@@ -101,16 +103,27 @@ std::vector<InspectRow> rows_of_package(const Package& package, const std::optio
 std::vector<InspectRow> rows_of_network(const Network& network, const CompileOptions& options) {
   std::vector<InspectRow> rows;
   ProgressBar progress("planning");
-  const int total = static_cast<int>(network.layers.size() * options.batches.size());
-  for (const ConvLayer& layer : network.layers) {
-    const Operator op{.name = layer.name, .kind = Convolution{}, .inputs = {}, .output = 0};
+  // Kernels are those of programs: their tensors are in the formats that follow from the batch size.
+  std::map<int, Network> formatted;
+  std::map<std::pair<std::size_t, int>, Task> tasks;  // of a layer and a batch size
+  for (const int batch : options.batches) {
+    const auto [entry, is_new] = formatted.try_emplace(batch, in_formats(network, options, batch));
+    const std::vector<ConvLayer>& layers = entry->second.layers;
+    for (Task& task : layer_tasks(entry->second, options, batch)) {
+      if (task.layer == nullptr) continue;
+      const auto number = static_cast<std::size_t>(task.layer - layers.data());
+      tasks.try_emplace({number, batch}, std::move(task));
+    }
+  }
+  for (std::size_t i = 0; i < network.layers.size(); ++i) {
+    const std::string& name = network.layers[i].name;
     for (const int batch : options.batches) {
-      progress.update(static_cast<int>(rows.size()), total, layer.name);
-      const Task task = task_of(op, layer, batch, options);
+      progress.update(static_cast<int>(rows.size()), static_cast<int>(tasks.size()), name);
+      const Task& task = tasks.at({i, batch});
       const Candidate candidate = choose(task, options).candidate;
       const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
       rows.push_back({describe_kernel(task, candidate, recipe, candidate.symbol).kernel});
-      progress.finished(fmt::format("{} b{} ({} of {})", layer.name, batch, rows.size(), total));
+      progress.finished(fmt::format("{} b{} ({} of {})", name, batch, rows.size(), tasks.size()));
     }
   }
   return rows;

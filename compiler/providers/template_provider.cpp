@@ -328,9 +328,13 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
 }
 
 double activation_bytes(const Task& task) {
-  std::int64_t words = task.writes.words();
-  for (const KernelTensor& read : task.reads) words += read.words();
-  return static_cast<double>(words) * task.batch * kWordBytes;
+  // The words of an image are those of all that lie side by side.
+  const auto words = [&](const KernelTensor& tensor) {
+    return static_cast<double>(tensor.words() * ceil_div(task.batch, images_together(tensor.layout)));
+  };
+  double all = words(task.writes);
+  for (const KernelTensor& read : task.reads) all += words(read);
+  return all * kWordBytes;
 }
 
 std::uint32_t half_word(ElementType type, float first, float second) {

@@ -68,6 +68,41 @@ TEST_CASE("assembled templates: for GPUs without asynchronous copies") {
   CHECK(checked > 15);
 }
 
+namespace {
+
+// Of up to `count` plans for 32 images, and of one for each of the choices; how many there were.
+int check_group_products(OperatorCase sample, const Ptxas& ptxas, int count,
+                         const std::vector<std::string>& choices = {}) {
+  sample.from = sample.to = {ElementType::f16, TensorLayout::n8c8hw};
+  const Network network = network_of(sample);
+  ProviderCheck options;
+  options.tuned_batch = 32;
+  const Task task = task_of(network, network.operators.back(), options);
+  int checked = 0;
+  std::vector<Candidate> candidates = find_provider("conv_warpgroup")->propose(task, {.count = count});
+  for (const std::string& plan : choices) {
+    candidates.push_back(find_provider("conv_warpgroup")->propose(task, {.plan = plan}).at(0));
+  }
+  for (const Candidate& candidate : candidates) {
+    const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
+    INFO(candidate.plan);
+    const SpecialisedModule module = recipe.specialise(recipe.symbol);
+    const std::string arch = code_arch(module, "sm_90");
+    CHECK(arch == "sm_90a");
+    const AssemblerOutput output = ptxas.assemble(emit_ptx(module, "sm_90"), arch);
+    INFO(output.log);
+    CHECK(output.log.find("serialized") == std::string::npos);
+    check_report(output, recipe.symbol);
+    const CubinInfo info = read_cubin(output.cubin);
+    REQUIRE(info.find(recipe.symbol) != nullptr);
+    CHECK(are_parameters_of(info.find(recipe.symbol)->parameters, recipe.form));
+    ++checked;
+  }
+  return checked;
+}
+
+}  // namespace
+
 // The assembler says in its log alone that it lets each product wait for the one before: then a kernel takes twice as
 // long.
 TEST_CASE("assembled templates: products of warpgroups do not wait for each other") {
@@ -76,31 +111,41 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
   int checked = 0;
   for (const bool residual : {false, true}) {
     for (const int filter : {1, 3}) {
-      OperatorCase sample = convolution_case("warpgroup", 256, 256, 14, filter, 1, filter / 2, 0.1, residual, 1);
-      sample.from = sample.to = {ElementType::f16, TensorLayout::n8c8hw};
-      const Network network = network_of(sample);
-      ProviderCheck options;
-      options.tuned_batch = 32;
-      const Task task = task_of(network, network.operators.back(), options);
-      std::vector<Candidate> candidates = find_provider("conv_warpgroup")->propose(task, {.count = 6});
-      for (const char* plan : {"sparse=0,overlap=1", "sparse=0,overlap=1,chunk_channels=16,buffers=3"}) {
-        candidates.push_back(find_provider("conv_warpgroup")->propose(task, {.plan = plan}).at(0));
-      }
-      for (const Candidate& candidate : candidates) {
-        const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
-        INFO(candidate.plan);
-        const SpecialisedModule module = recipe.specialise(recipe.symbol);
-        const std::string arch = code_arch(module, "sm_90");
-        CHECK(arch == "sm_90a");
-        const AssemblerOutput output = ptxas->assemble(emit_ptx(module, "sm_90"), arch);
-        CHECK(output.log.find("serialized") == std::string::npos);
-        check_report(output, recipe.symbol);
-        const CubinInfo info = read_cubin(output.cubin);
-        REQUIRE(info.find(recipe.symbol) != nullptr);
-        CHECK(are_parameters_of(info.find(recipe.symbol)->parameters, recipe.form));
-        ++checked;
-      }
+      checked +=
+          check_group_products(convolution_case("warpgroup", 256, 256, 14, filter, 1, filter / 2, 0.1, residual, 1),
+                               *ptxas, 6, {"sparse=0,overlap=1", "sparse=0,overlap=1,chunk_channels=16,buffers=3"});
     }
   }
   CHECK(checked == 32);
+}
+
+// A function that is called keeps products from following each other, and so do divisions, which are calls.
+TEST_CASE("assembled templates: products of warpgroups do not wait for each other whatever the activation") {
+  const auto ptxas = open_ptxas();
+  if (!ptxas) BURIN_SKIP("no ptxas");
+  for (const Activation activation :
+       {Activation::relu6, Activation::leaky_relu, Activation::sigmoid, Activation::silu}) {
+    INFO(to_string(activation));
+    OperatorCase sample = convolution_case("warpgroup", 128, 128, 14, 3, 1, 1, 0.3, true, 1);
+    sample.layer->shape.epilogue.activation = activation;
+    CHECK(check_group_products(sample, *ptxas, 2) == 2);
+  }
+}
+
+TEST_CASE("assembled templates: products of warpgroups that pool do not wait for each other") {
+  const auto ptxas = open_ptxas();
+  if (!ptxas) BURIN_SKIP("no ptxas");
+  const Pool two{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  Pool three{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad = {1, 1, 1, 1}};
+  int checked = 0;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    for (Pool pool : {two, three}) {
+      pool.kind = kind;
+      OperatorCase sample = convolution_case("warpgroup", 64, 64, 56, 3, 1, 1, 0.3, kind == PoolKind::average, 1);
+      sample.layer->shape.epilogue.pool = pool;
+      INFO(describe(sample.layer->shape));
+      checked += check_group_products(sample, *ptxas, 4);
+    }
+  }
+  CHECK(checked == 16);
 }

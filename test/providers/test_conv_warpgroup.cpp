@@ -77,14 +77,34 @@ ConvLayer warpgroup_layer(int in, int out, int size, int filter, int groups, dou
   return *convolution_case("warpgroup", in, out, size, filter, stride, filter / 2, density, residual, groups).layer;
 }
 
+ConvLayer pooled_layer(ConvLayer layer, const Pool& pool) {
+  layer.shape.epilogue.pool = pool;
+  return layer;
+}
+
+Pool window_of(PoolKind kind, int kernel, int stride, int pad = 0) {
+  return {.kind = kind,
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad = {pad, pad, pad, pad}};
+}
+
 bool is_expected(const ConvShape& shape) {
-  if (shape.epilogue.pool) return false;
   return shape.groups == 1 || (shape.channels_per_group() % 8 == 0 && shape.outputs_per_group() % 8 == 0);
 }
 
 // Two buffers of their weights do not fit a multiprocessor.
 const std::set<std::string>& edges_of_large_filters() {
   static const std::set<std::string> names = names_of_edges("7x7 11x11_stride_4 dilation_larger_than_image");
+  return names;
+}
+
+// A warpgroup cannot have all pixels of a window.
+const std::set<std::string>& edges_of_large_windows() {
+  static const std::set<std::string> names = names_of_edges(
+      "max_6x6 max_of_all average_6x6 average_of_all average_of_all_1x1 average_of_all_batch_5 averaged_residual_relu");
   return names;
 }
 
@@ -96,7 +116,8 @@ void check_warpgroup_edge(const char* name) {
   const ConvLayer layer = with_more_channels(source, (kLeastChannels + fewest - 1) / fewest);
   REQUIRE(verify(layer).empty());
   const int checked = check_warpgroup(layer, ElementType::bf16, edge.batch);
-  CHECK((checked > 0) == (is_expected(layer.shape) && !edges_of_large_filters().contains(name)));
+  CHECK((checked > 0) == (is_expected(layer.shape) && !edges_of_large_filters().contains(name) &&
+                          !edges_of_large_windows().contains(name)));
 }
 
 }  // namespace
@@ -176,6 +197,85 @@ TEST_CASE("convolution of warpgroups: channels that fill no octet, and groups") 
     CHECK(check_warpgroup(warpgroup_layer(channels, channels, 6, 3, 1, 0.3), ElementType::f16, 8, 4) > 0);
   }
   CHECK(check_warpgroup(warpgroup_layer(48, 80, 6, 3, 2, 0.3, true), ElementType::bf16, 9, 4) > 0);
+}
+
+TEST_CASE("convolution of warpgroups: every kind of pool, behind every kind of tiles") {
+  std::set<int> sparse, several;  // whether a warpgroup has several rows of outputs
+  int checked = 0;
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average}) {
+    Pool up = window_of(kind, 3, 2), counting = window_of(kind, 3, 2, 1), uneven = window_of(kind, 2, 3);
+    up.round_up = counting.round_up = counting.count_padding = true;
+    uneven.kernel_w = 3;
+    uneven.pad = {1, 0, 0, 2};
+    for (const Pool& pool : {window_of(kind, 2, 2), window_of(kind, 3, 2), window_of(kind, 3, 2, 1),
+                             window_of(kind, 3, 1, 1), up, counting, uneven}) {
+      const int filter = checked % 2 == 0 ? 1 : 3;
+      const ConvLayer layer = pooled_layer(warpgroup_layer(24, 40, 11, filter, 1, 0.4, filter == 1), pool);
+      const OperatorCase edge = in_lines(layer, filter == 1 ? ElementType::f16 : ElementType::bf16);
+      const Network network = network_of(edge);
+      ProviderCheck check;
+      check.tolerance = edge.tolerance;
+      check.batches = {3};
+      check.tuned_batch = 32;
+      INFO(describe(layer.shape));
+      const Task task = task_of(network, network.operators.back(), check);
+      for (const Candidate& candidate : find_provider(kWarpgroupProvider)->propose(task, {.count = 3})) {
+        INFO(candidate.plan);
+        CHECK(check_candidate(network, network.operators.back(), candidate, check) == "");
+        const TemplatePlan plan = parse_template_plan(candidate.plan);
+        sparse.insert(plan.integers.at("sparse"));
+        several.insert(plan.integers.at("group_rows") > 1);
+        ++checked;
+      }
+    }
+  }
+  CHECK(checked == 42);
+  CHECK(sparse == std::set<int>{0, 1});
+  CHECK(several == std::set<int>{0, 1});
+}
+
+TEST_CASE("convolution of warpgroups: pools of images smaller than a tile, groups, strides, and batches") {
+  const Pool two = window_of(PoolKind::max, 2, 2), three = window_of(PoolKind::average, 3, 2, 1);
+  for (const int batch : {1, 9}) {
+    INFO("batch " << batch);
+    for (const int size : {2, 5}) {
+      INFO("size " << size);
+      CHECK(check_warpgroup(pooled_layer(warpgroup_layer(24, 40, size, 3, 1, 0.3), two), ElementType::f16, batch, 2) >
+            0);
+      CHECK(check_warpgroup(pooled_layer(warpgroup_layer(24, 40, size, 1, 1, 0.3, true), three), ElementType::bf16,
+                            batch, 2) > 0);
+    }
+    CHECK(check_warpgroup(pooled_layer(warpgroup_layer(48, 80, 7, 3, 2, 0.3, true), two), ElementType::f16, batch, 2) >
+          0);
+    CHECK(check_warpgroup(pooled_layer(warpgroup_layer(32, 70, 15, 3, 1, 0.3, false, 2), two), ElementType::f16, batch,
+                          2) > 0);
+  }
+}
+
+TEST_CASE("convolution of warpgroups: a window of more pixels than a warpgroup has is refused") {
+  const auto can = [](const ConvLayer& layer) {
+    const OperatorCase edge = in_lines(layer, ElementType::f16);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tuned_batch = 8;
+    return find_provider(kWarpgroupProvider)->can_do(task_of(network, network.operators.back(), check));
+  };
+  const Pool five = window_of(PoolKind::max, 5, 1), six = window_of(PoolKind::max, 6, 1);
+  CHECK(can(pooled_layer(warpgroup_layer(32, 32, 9, 1, 1, 0.3), five)));
+  CHECK(!can(pooled_layer(warpgroup_layer(32, 32, 9, 1, 1, 0.3), six)));
+  // Pixels between its rows count, too: 4 x 7 + 5.
+  CHECK(!can(pooled_layer(warpgroup_layer(32, 32, 9, 3, 1, 0.3), five)));
+}
+
+TEST_CASE("convolution of warpgroups: what a pool makes of all images is in slices of other tensors") {
+  // In words of an image: four octets of channels, of 25 pixels and of 4.
+  const ConvLayer layer = pooled_layer(warpgroup_layer(32, 32, 5, 3, 1, 0.3, true), window_of(PoolKind::max, 2, 2));
+  const OperatorCase edge = in_lines(layer, ElementType::f16);
+  ProviderCheck check;
+  check.tolerance = edge.tolerance;
+  check.before = check.behind = 8 * 25 * 4;
+  check.batches = {9};
+  CHECK(check_operator(network_of(edge), check) == "");
 }
 
 TEST_CASE("convolution of warpgroups: dense weights, and none") {
@@ -329,9 +429,9 @@ TEST_CASE("convolution of warpgroups: other architectures have no such instructi
 }
 
 TEST_CASE("convolution of warpgroups: random shapes") {
-  constexpr int kShapes = 40;
+  constexpr int kShapes = 60;
   Random random(29);
-  int checked = 0;
+  int checked = 0, pooled = 0;
   for (int i = 0; i < kShapes; ++i) {
     ConvShape shape = random_shape(random);
     shape.groups = 1;
@@ -341,14 +441,28 @@ TEST_CASE("convolution of warpgroups: random shapes") {
     shape.in_w = std::min(shape.in_w, 20);
     shape.epilogue.bias = random.chance(0.5);
     shape.epilogue.residual = random.chance(0.3);
-    if (!verify(shape).empty()) continue;  // the filter is larger than what was left of the image
+    if (random.chance(0.5)) {
+      Pool pool = window_of(random.chance(0.5) ? PoolKind::max : PoolKind::average, random.integer(1, 4), 1);
+      pool.kernel_w = random.integer(1, 4);
+      pool.stride_h = random.integer(1, 3);
+      pool.stride_w = random.integer(1, 3);
+      pool.pad = {random.integer(0, 1), random.integer(0, 1), random.integer(0, 1), random.integer(0, 1)};
+      pool.round_up = random.chance(0.5);
+      pool.count_padding = random.chance(0.5);
+      shape.epilogue.pool = pool;
+    }
+    // The filter is larger than what was left of the image, or the window is, or one lies in padding.
+    if (!verify(shape).empty()) continue;
     INFO("shape " << i << ": " << describe(shape));
     const ElementType element = i % 2 == 0 ? ElementType::f16 : ElementType::bf16;
     const ConvLayer layer =
         make_layer("random", shape, random.chance(0.5) ? 0.1 : 0.6, static_cast<std::uint64_t>(i) + 1);
-    checked += check_warpgroup(layer, element, random.integer(1, 20), 1);
+    const int found = check_warpgroup(layer, element, random.integer(1, 20), 1);
+    checked += found;
+    if (shape.epilogue.pool) pooled += found;
   }
-  CHECK(checked >= 20);
+  CHECK(checked >= 25);
+  CHECK(pooled >= 6);
 }
 
 TEST_CASE("two of four: every nonzero is stored once or one of the rest, and no row stores three") {

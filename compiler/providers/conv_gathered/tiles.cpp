@@ -170,8 +170,8 @@ class GatheredSearch {
 
 ConvShape gathered_shape(const ConvShape& shape) {
   ConvShape seen = shape;
-  const bool in_order =
-      filter_positions(shape) == 1 && shape.stride_h == 1 && shape.stride_w == 1 && shape.pad == Padding{};
+  const bool in_order = filter_positions(shape) == 1 && shape.stride_h == 1 && shape.stride_w == 1 &&
+                        shape.pad == Padding{} && !shape.epilogue.pool;
   if (!in_order) return seen;
   seen.in_w = shape.in_h * shape.in_w;
   seen.in_h = 1;

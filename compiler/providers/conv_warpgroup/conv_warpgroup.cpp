@@ -5,6 +5,7 @@
 #include "compiler/providers/conv_warpgroup/packing.h"
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "compiler/providers/template_provider.h"
+#include "ir/baked_plan_pool.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -31,6 +32,29 @@ WarpgroupTiles warpgroup_tiles_of(const TemplatePlan& plan) {
   return tiles;
 }
 
+// A warpgroup has all pixels of a window.
+bool has_room_for_window(const ConvShape& shape) {
+  return !shape.epilogue.pool || WarpgroupTiles{}.group_pixels(warpgroup_shape(shape)) <= kMostGroupPixels;
+}
+
+// The constants of templates/kernels/pool_window.def.
+void set_pool(TemplatePlan& plan, const ConvShape& shape) {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  set_integers(plan, {{"pools", shape.epilogue.pool.has_value()},
+                      {"pool_averages", pool.kind == PoolKind::average},
+                      {"pool_rows", pool.kernel_h},
+                      {"pool_cols", pool.kernel_w},
+                      {"pool_stride_rows", pool.stride_h},
+                      {"pool_stride_cols", pool.stride_w},
+                      {"pool_pad_top", pool.pad.top},
+                      {"pool_pad_bottom", pool.pad.bottom},
+                      {"pool_pad_left", pool.pad.left},
+                      {"pool_pad_right", pool.pad.right},
+                      {"pool_counts_padding", pool.count_padding},
+                      {"windows_leave_rows", windows_leave_rows(shape)},
+                      {"windows_leave_cols", windows_leave_cols(shape)}});
+}
+
 double density_of(const ConvLayer& layer) {
   const auto nonzeros = std::ranges::count_if(layer.weights, [](float weight) { return weight != 0; });
   return static_cast<double>(nonzeros) / static_cast<double>(std::max<std::size_t>(1, layer.weights.size()));
@@ -44,14 +68,14 @@ class ConvWarpgroupProvider : public TemplateProvider {
   bool knows_formats() const override { return true; }
   // Its instructions are those of one architecture, so no other may be asked for.
   bool can(const Task& task) const override {
-    if (task.layer == nullptr || task.activity_maps || task.layer->shape.epilogue.pool) return false;
+    if (task.layer == nullptr || task.activity_maps) return false;
     constexpr int kOnlyCompute = 90;
     const ConvShape& shape = task.layer->shape;
     const bool is_whole = shape.groups == 1 || (shape.channels_per_group() % kOctetChannels == 0 &&
                                                 shape.outputs_per_group() % kOctetChannels == 0);
     return task.archs.size() == 1 && arch_of(task).compute == kOnlyCompute &&
            task.writes.layout == TensorLayout::n8c8hw && has_one_format(task) && is_whole &&
-           can_hold(factors_of(task.writes.element), *task.layer);
+           can_hold(factors_of(task.writes.element), *task.layer) && has_room_for_window(shape);
   }
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape shape = warpgroup_shape(task.layer->shape);
@@ -96,7 +120,10 @@ class ConvWarpgroupProvider : public TemplateProvider {
     launch.tiles_per_image = std::int64_t{tiles.sets(shape)} * tiles.set_blocks;
     set_integers(plan, {{"group_channels", shape.channels_per_group()},
                         {"group_outputs", shape.outputs_per_group()},
-                        {"out_rows", shape.conv_h()},
+                        {"out_rows", shape.out_h()},
+                        {"out_cols", shape.out_w()},
+                        {"conv_rows", shape.conv_h()},
+                        {"conv_cols", shape.conv_w()},
                         {"output_blocks", tiles.output_blocks(shape)},
                         {"patch_rows", tiles.patch_rows(shape)},
                         {"patch_cols", tiles.patch_cols(shape)},
@@ -105,6 +132,7 @@ class ConvWarpgroupProvider : public TemplateProvider {
                         {"box_octets", tiles.box(shape).octets},
                         {"rest_limit", limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
+    set_pool(plan, shape);
     for (const auto& [name, member] : kWarpgroupChoices) plan.integers[name] = tiles.*member;
     plan.form.boxes = {tiles.box(shape)};
     plan.weights().run_words = packed_words(shape, tiles, limit);

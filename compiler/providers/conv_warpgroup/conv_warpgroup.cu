@@ -6,10 +6,14 @@
 // few nonzeros beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
 //
 // A block has `row_groups` x 64 output channels, and tiles, one after the other: a tile is a rectangle of pixels of
-// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks of input channels,
-// also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights. Warpgroups
-// multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those of its rows
-// side by side, with what lies between the rows of the patch: sums of those are not used.
+// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks of input
+// channels, also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights.
+// Warpgroups multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those
+// of its rows side by side, with what lies between the rows of the patch: sums of those are not used.
+//
+// Rows and columns of a tile are those of what is stored. Behind a pool a warpgroup multiplies all pixels that the
+// windows of its outputs have, so a thread has all of them for its channels and images: a window is arithmetic on
+// registers. What lies in windows of two warpgroups, both multiply. Without a pool a window is a pixel.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, for each 64
 // rows, a panel; then the bias of each row. A panel: for each step, 64
@@ -18,6 +22,7 @@
 // hold them, and for each of 16 columns the byte of the chunk where its first pixel lies.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup/conv_warpgroup.def"
 #include "templates/kernels/function.h"
+#include "templates/kernels/pool_window.h"
 
 constexpr u32 kGroupThreads = 128, kGroupWarps = 4, kGroupRows = 64;
 constexpr u32 kWarpRows = 16;
@@ -37,6 +42,10 @@ constexpr u32 kEmptyGates = 4;  // the first of them; before them are those of f
 BURIN_DEVICE u32 groups() { return row_groups() * pixel_groups(); }
 BURIN_DEVICE u32 block_rows() { return row_groups() * kGroupRows; }
 BURIN_DEVICE u32 tile_rows() { return pixel_groups() * group_rows(); }
+// Pixels of the convolution that a warpgroup multiplies, and how far the next one's are below them.
+BURIN_DEVICE u32 pixel_rows() { return (group_rows() - 1) * pool_stride_rows() + pool_rows(); }
+BURIN_DEVICE u32 pixel_cols() { return (tile_cols() - 1) * pool_stride_cols() + pool_cols(); }
+BURIN_DEVICE u32 next_pixel_rows() { return group_rows() * pool_stride_rows(); }
 BURIN_DEVICE u32 tiles_across() { return divide_up(out_cols(), tile_cols()); }
 BURIN_DEVICE u32 image_tiles() { return tiles_across() * divide_up(out_rows(), tile_rows()); }
 BURIN_DEVICE u32 tiles() { return octets() * image_tiles(); }  // that blocks share
@@ -51,15 +60,14 @@ BURIN_DEVICE u32 steps() { return positions() * (chunk_octets() / step_octets())
 BURIN_DEVICE u32 patch_pixels() { return patch_rows() * patch_cols(); }
 BURIN_DEVICE u32 octet_bytes() { return patch_pixels() * kLineBytes; }
 // From one pixel to the next, of the patch.
-BURIN_DEVICE u32 pixel_rows() { return stride_rows() / step_rows(); }
-BURIN_DEVICE u32 pixel_cols() { return stride_cols() / step_cols(); }
-BURIN_DEVICE u32 pixel_bytes() { return pixel_cols() * kLineBytes; }
+BURIN_DEVICE u32 pixel_step_rows() { return stride_rows() / step_rows(); }
+BURIN_DEVICE u32 pixel_step_cols() { return stride_cols() / step_cols(); }
+BURIN_DEVICE u32 pixel_bytes() { return pixel_step_cols() * kLineBytes; }
 // Pixels from one row of a warpgroup to the next, and all of its pixels.
 BURIN_DEVICE u32 row_pixels() {
-  return group_rows() == 1 ? tile_cols() : pixel_rows() * patch_cols() / pixel_cols();
+  return pixel_rows() == 1 ? pixel_cols() : pixel_step_rows() * patch_cols() / pixel_step_cols();
 }
-BURIN_DEVICE u32 group_pixels() { return (group_rows() - 1) * row_pixels() + tile_cols(); }
-BURIN_DEVICE u32 out_plane_bytes() { return out_rows() * out_cols() * kLineBytes; }
+BURIN_DEVICE u32 group_pixels() { return (pixel_rows() - 1) * row_pixels() + pixel_cols(); }
 
 BURIN_DEVICE u32 activation_bytes() { return chunk_octets() * octet_bytes(); }
 BURIN_DEVICE u32 places_offset() { return steps() * kStepBytes; }
@@ -80,13 +88,16 @@ BURIN_DEVICE u32 group_of_block() { return set_of_block() / output_blocks(); }  
 BURIN_DEVICE u32 first_tile() { return block_of_image() / sets(); }
 
 struct Tile {
-  u32 image;  // the first of eight
-  u32 row, col;
+  u32 image;             // the first of eight
+  u32 out_row, out_col;  // of what is stored
+  i32 row, col;          // of the convolution's pixels: padding of the pool lies before the first one
 };
 BURIN_DEVICE Tile tile_at(u32 number) {
   const u32 of_image = number % image_tiles();
-  return {first_image() + number / image_tiles() * kOctetImages, of_image / tiles_across() * tile_rows(),
-          of_image % tiles_across() * tile_cols()};
+  const u32 row = of_image / tiles_across() * tile_rows(), col = of_image % tiles_across() * tile_cols();
+  return {first_image() + number / image_tiles() * kOctetImages, row, col,
+          static_cast<i32>(row * pool_stride_rows()) - pool_pad_top(),
+          static_cast<i32>(col * pool_stride_cols()) - pool_pad_left()};
 }
 BURIN_DEVICE bool exists(u32 number, i32 batch) {
   return number < tiles() && first_image() + number / image_tiles() * kOctetImages < static_cast<u32>(batch);
@@ -219,7 +230,7 @@ BURIN_DEVICE void multiply_rest(Sums& sums, u32 panel, u32 patch, const Warp& wa
 
 BURIN_DEVICE void multiply_chunk(Sums& sums, u32 buffer, const Warp& warp) {
   const u32 panel = buffer + activation_bytes() + warp.row_group * panel_bytes();
-  const u32 patch = buffer + warp.pixel_group * group_rows() * pixel_rows() * patch_cols() * kLineBytes;
+  const u32 patch = buffer + warp.pixel_group * next_pixel_rows() * pixel_step_rows() * patch_cols() * kLineBytes;
   if (!sparse()) {
     burin_dev_group_begin(sums.of, group_pixels());
 #pragma unroll
@@ -248,27 +259,57 @@ BURIN_DEVICE void multiply_chunk(Sums& sums, u32 buffer, const Warp& warp) {
 // ---- the beginning and the end of a tile: a warp loads and stores eight channels of a pixel of eight images, 128
 // bytes, at once
 
-// visit(number of the sum of the first of two images, byte of the image, whether the lane's channel exists) for each of
-// the thread's outputs.
+// What a warpgroup has of an image: of the convolution's pixels, or of what is stored.
+struct Rectangle {
+  u32 rows, cols;
+  i32 first_row, first_col;
+  i32 image_rows, image_cols;
+};
+BURIN_DEVICE bool image_has_row(const Rectangle& of, u32 row) {
+  return of.first_row + row < static_cast<u32>(of.image_rows);
+}
+BURIN_DEVICE bool image_has_col(const Rectangle& of, u32 col) {
+  return of.first_col + col < static_cast<u32>(of.image_cols);
+}
+BURIN_DEVICE Rectangle pixels_of(const Tile& tile, const Warp& warp) {
+  const i32 row = tile.row + static_cast<i32>(warp.pixel_group * next_pixel_rows());
+  return {pixel_rows(), pixel_cols(), row, tile.col, conv_rows(), conv_cols()};
+}
+BURIN_DEVICE Rectangle outputs_of(const Tile& tile, const Warp& warp) {
+  const u32 row = tile.out_row + warp.pixel_group * group_rows();
+  return {static_cast<u32>(group_rows()),
+          static_cast<u32>(tile_cols()),
+          static_cast<i32>(row),
+          static_cast<i32>(tile.out_col),
+          out_rows(),
+          out_cols()};
+}
+// Of the first of its images; `part`: of the thread's first or second channel.
+BURIN_DEVICE u32 sum_at(u32 row, u32 col, u32 part) { return 4 * (row * row_pixels() + col) + 2 * part; }
+
+// visit(row and column in the rectangle, which of the thread's channels, byte of the image, whether that channel
+// exists) for each place of the rectangle that the image has.
 template <typename Visit>
-BURIN_DEVICE void for_each_output(const Tile& tile, const Warp& warp, Visit visit) {
-  const u32 first_row = tile.row + warp.pixel_group * group_rows();
+BURIN_DEVICE void for_each_place(const Rectangle& rectangle, const Warp& warp, Visit visit) {
   const u32 first_octet =
       (set_of_block() % output_blocks() * block_rows() + warp.row_group * kGroupRows + warp.of_group * kWarpRows) /
       kOctetChannels;
 #pragma unroll
-  for (u32 half = 0; half < 2; ++half) {
-    const u32 octet = first_octet + half;
+  for (u32 part = 0; part < 2; ++part) {
+    const u32 octet = first_octet + part;
     if (octet >= output_octets()) continue;
     const bool is_channel = octet * kOctetChannels + warp.lane / 4 < static_cast<u32>(group_outputs());
-    const i64 place = static_cast<i64>(group_of_block() * output_octets() + octet) * out_plane_bytes() +
-                      static_cast<i64>(first_row * out_cols() + tile.col) * kLineBytes + warp.lane * kWordBytes;
+    const i64 plane_bytes = static_cast<i64>(rectangle.image_rows * rectangle.image_cols) * kLineBytes;
+    const i64 place = static_cast<i64>(group_of_block() * output_octets() + octet) * plane_bytes +
+                      static_cast<i64>(rectangle.first_row * rectangle.image_cols + rectangle.first_col) * kLineBytes +
+                      warp.lane * kWordBytes;
 #pragma unroll
-    for (u32 pixel = 0; pixel < kMaxOctets; ++pixel) {
-      if (pixel >= group_pixels() || pixel % row_pixels() >= static_cast<u32>(tile_cols())) continue;
-      const u32 row = pixel / row_pixels(), col = pixel % row_pixels();
-      if (first_row + row >= static_cast<u32>(out_rows()) || tile.col + col >= static_cast<u32>(out_cols())) continue;
-      visit(4 * pixel + 2 * half, place + static_cast<i64>(row * out_cols() + col) * kLineBytes, is_channel);
+    for (u32 row = 0; row < rectangle.rows; ++row) {
+#pragma unroll
+      for (u32 col = 0; col < rectangle.cols; ++col) {
+        if (!image_has_row(rectangle, row) || !image_has_col(rectangle, col)) continue;
+        visit(row, col, part, place + static_cast<i64>(row * rectangle.image_cols + col) * kLineBytes, is_channel);
+      }
     }
   }
 }
@@ -283,19 +324,58 @@ BURIN_DEVICE void begin_sums(Sums& sums, const Tile& tile, const Warp& warp, con
   }
   if (!residual()) return;
   const float* added = residual_of(other, tile.image);
-  for_each_output(tile, warp, [&](u32 number, i64 place, bool) BURIN_INLINED {
+  for_each_place(pixels_of(tile, warp), warp, [&](u32 row, u32 col, u32 part, i64 place, bool) BURIN_INLINED {
     const float word = burin_dev_global_load(added, place);
-    sums.of[number] += low_half(word, out_halves());
-    sums.of[number + 1] += high_half(word, out_halves());
+    sums.of[sum_at(row, col, part)] += low_half(word, out_halves());
+    sums.of[sum_at(row, col, part) + 1] += high_half(word, out_halves());
   });
 }
 
-BURIN_DEVICE void store_sums(const Sums& sums, const Tile& tile, const Warp& warp, float* output) {
+// The activation; what lies beyond the image counts for no window.
+BURIN_DEVICE void activate(Sums& sums, const Rectangle& pixels) {
+#pragma unroll
+  for (u32 row = 0; row < pixel_rows(); ++row) {
+#pragma unroll
+    for (u32 col = 0; col < pixel_cols(); ++col) {
+      const bool inside = (!windows_leave_rows() || image_has_row(pixels, row)) &&
+                          (!windows_leave_cols() || image_has_col(pixels, col));
+#pragma unroll
+      for (u32 i = 0; i < 4; ++i) {
+        float& value = sums.of[sum_at(row, col, 0) + i];
+        value = inside ? apply(value) : pool_start(pool_averages());
+      }
+    }
+  }
+}
+
+// What is stored of one of two images: the window of an output of the rectangle.
+BURIN_DEVICE float window_of(const Sums& sums, const Rectangle& pixels, u32 row, u32 col, u32 part, u32 image) {
+  if (!pools()) return sums.of[sum_at(row, col, part) + image];
+  const u32 top = row * pool_stride_rows(), left = col * pool_stride_cols();
+  float result = pool_start(pool_averages());
+#pragma unroll
+  for (u32 r = 0; r < static_cast<u32>(pool_rows()); ++r) {
+#pragma unroll
+    for (u32 s = 0; s < static_cast<u32>(pool_cols()); ++s) {
+      result = pool_with(pool_averages(), result, sums.of[sum_at(top + r, left + s, part) + image], true);
+    }
+  }
+  if (!pool_averages()) return result;
+  const WindowAxis rows = {pixels.first_row + static_cast<i32>(top), pool_rows(), 1, conv_rows(), pool_pad_bottom()};
+  const WindowAxis cols = {pixels.first_col + static_cast<i32>(left), pool_cols(), 1, conv_cols(), pool_pad_right()};
+  return pool_mean(result, rows, cols, pool_counts_padding(), !windows_leave_rows(), !windows_leave_cols());
+}
+
+BURIN_DEVICE void store_sums(Sums& sums, const Tile& tile, const Warp& warp, float* output) {
   float* made = output_of(output, tile.image);
-  for_each_output(tile, warp, [&](u32 number, i64 place, bool is_channel) BURIN_INLINED {
-    const float word = packed(apply(sums.of[number]), apply(sums.of[number + 1]), out_halves());
+  const Rectangle pixels = pixels_of(tile, warp);
+  activate(sums, pixels);
+  const auto store = [&](u32 row, u32 col, u32 part, i64 place, bool is_channel) BURIN_INLINED {
+    const float word =
+        packed(window_of(sums, pixels, row, col, part, 0), window_of(sums, pixels, row, col, part, 1), out_halves());
     burin_dev_global_store(made, place, is_channel ? word : 0);
-  });
+  };
+  for_each_place(outputs_of(tile, warp), warp, store);
 }
 
 BURIN_DEVICE void multiply(float* output, const float* other, const float* weights, i32 batch) {

@@ -14,14 +14,17 @@
 namespace burin {
 namespace {
 
-constexpr int kMostGroupPixels = 32, kMostGroups = 4, kMostBuffers = 4;  // as the template has them
+constexpr int kMostGroups = 4, kMostBuffers = 4;  // as the template has them
 constexpr int kMostUnrolledSteps = 128, kMostSparseSteps = 32, kMostRestSteps = 64;
 constexpr int kMostTileOctets = 128, kMostBlocksOfSet = 1 << 20;
 
 int thread_registers(const WarpgroupTiles& tiles, const ConvShape& shape) {
-  constexpr int kOthersOfThread = 36;
-  return tiles.group_pixels(shape) * 4 + kOthersOfThread;
+  constexpr int kOthersOfThread = 36, kPlacesBesideWindows = 12;  // places of a sparse matrix are there as long as sums
+  const bool both = shape.epilogue.pool && tiles.sparse != 0;
+  return tiles.group_pixels(shape) * 4 + kOthersOfThread + (both ? kPlacesBesideWindows : 0);
 }
+
+double window_positions(const Pool& pool) { return static_cast<double>(pool.kernel_h) * pool.kernel_w; }
 
 int resident_of(const WarpgroupTiles& tiles, const ConvShape& shape, int rest_limit, const ArchSpec& arch) {
   return resident_blocks(tiles.shared_bytes(shape, rest_limit), thread_registers(tiles, shape), tiles.threads(), arch);
@@ -101,16 +104,16 @@ class WarpgroupSearch {
 
   void try_rectangles() {
     int last = 0;
-    for (std::int64_t across = 1; across <= shape_.conv_w(); ++across) {
-      tiles_.tile_cols = static_cast<int>(ceil_div(shape_.conv_w(), across));
+    for (std::int64_t across = 1; across <= shape_.out_w(); ++across) {
+      tiles_.tile_cols = static_cast<int>(ceil_div(shape_.out_w(), across));
       if (tiles_.tile_cols == last || tiles_.tile_cols > kMostGroupPixels) continue;
       last = tiles_.tile_cols;
       constexpr int kLeastCols = 4;
-      if (last < kLeastCols && across > 1) break;
-      for (int rows = 1; rows <= shape_.conv_h(); ++rows) {
+      if (tiles_.pixel_cols(shape_) < kLeastCols && across > 1) break;
+      for (int rows = 1; rows <= shape_.out_h(); ++rows) {
         tiles_.group_rows = rows;
         if (tiles_.group_pixels(shape_) > kMostGroupPixels) break;
-        if (rows > 1 && rows * (tiles_.pixel_groups - 1) >= shape_.conv_h()) break;
+        if (rows > 1 && rows * (tiles_.pixel_groups - 1) >= shape_.out_h()) break;
         try_chunks();
       }
     }
@@ -172,19 +175,32 @@ int WarpgroupTiles::step_cols(const ConvShape& shape) {
   return step_of_axis(shape.kernel_w, shape.stride_w, shape.dilation_w);
 }
 
+int WarpgroupTiles::pixel_rows(const ConvShape& shape, int rows) {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return saturate_to_int(std::int64_t{rows - 1} * pool.stride_h + pool.kernel_h);
+}
+int WarpgroupTiles::pixel_cols(const ConvShape& shape, int cols) {
+  const Pool pool = shape.epilogue.pool.value_or(Pool{});
+  return saturate_to_int(std::int64_t{cols - 1} * pool.stride_w + pool.kernel_w);
+}
+
 int WarpgroupTiles::patch_rows(const ConvShape& shape) const {
-  return ((tile_rows() - 1) * shape.stride_h + (shape.kernel_h - 1) * shape.dilation_h) / step_rows(shape) + 1;
+  const std::int64_t rows = pixel_rows(shape, tile_rows());
+  const std::int64_t read = (rows - 1) * shape.stride_h + std::int64_t{shape.kernel_h - 1} * shape.dilation_h;
+  return saturate_to_int(read / step_rows(shape) + 1);
 }
 
 int WarpgroupTiles::patch_cols(const ConvShape& shape) const {
-  const int read = ((tile_cols - 1) * shape.stride_w + (shape.kernel_w - 1) * shape.dilation_w) / step_cols(shape) + 1;
-  const int pixel = shape.stride_w / step_cols(shape);
-  return group_rows == 1 ? read : static_cast<int>(ceil_div(read, pixel)) * pixel;
+  const std::int64_t cols = pixel_cols(shape), step = step_cols(shape), pixel = shape.stride_w / step;
+  const std::int64_t last = (cols - 1) * shape.stride_w + std::int64_t{shape.kernel_w - 1} * shape.dilation_w;
+  const std::int64_t read = last / step + 1;
+  return saturate_to_int(pixel_rows(shape) == 1 ? read : ceil_div(read, pixel) * pixel);
 }
 
 int WarpgroupTiles::group_pixels(const ConvShape& shape) const {
   const int rows = shape.stride_h / step_rows(shape), cols = shape.stride_w / step_cols(shape);
-  return (group_rows - 1) * (rows * patch_cols(shape) / cols) + tile_cols;
+  const std::int64_t row_pixels = std::int64_t{rows} * patch_cols(shape) / cols;
+  return saturate_to_int(std::int64_t{pixel_rows(shape) - 1} * row_pixels + pixel_cols(shape));
 }
 
 TensorBox WarpgroupTiles::box(const ConvShape& shape) const {
@@ -247,6 +263,8 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   // as much as a row is an estimate, and so is what a warpgroup gains that does not wait for its products.
   constexpr double kCopyClocks = 56, kFillClocks = 440, kDrainClocks = 60;
   constexpr double kLineClocks = 3.75, kResidualLines = 1.7, kTileClocks = 2800;  // of 128 bytes; of a tile
+  // Of a position of a window, for each of a thread's four values; as many instructions, measured nowhere.
+  constexpr double kWindowClocks = 4;
   const auto blocks = static_cast<double>(std::int64_t{tiles.sets(shape)} * tiles.set_blocks *
                                           ceil_div(batch, std::int64_t{kOctetImages} * tiles.octets));
   const int limit = rest_limit_of_chunk(tiles, shape, density);
@@ -268,9 +286,13 @@ double predict(const WarpgroupTiles& tiles, const ConvShape& shape, double densi
   // Boxes, and the weights.
   const double copies = tiles.chunk_channels / kOctetChannels / tiles.box(shape).octets + 1;
   const double chunk = std::max({busy, intake, waiting, copies * kCopyClocks + kFillClocks / resident});
-  const double lines = static_cast<double>(tiles.block_rows()) / kOctetChannels * tiles.tile_rows() * tiles.tile_cols *
-                       (shape.epilogue.residual ? 1 + kResidualLines : 1);
-  const double end = lines * kLineClocks * (0.5 + 0.5 * alone) + kTileClocks / resident;
+  const double stored = static_cast<double>(tiles.tile_rows()) * tiles.tile_cols;
+  const double added = shape.epilogue.residual
+                           ? static_cast<double>(tiles.pixel_groups) * tiles.pixel_rows(shape) * tiles.pixel_cols(shape)
+                           : 0;
+  const double lines = tiles.block_rows() / kOctetChannels * (stored + kResidualLines * added);
+  const double windows = shape.epilogue.pool ? tiles.row_groups * stored * window_positions(*shape.epilogue.pool) : 0;
+  const double end = lines * kLineClocks * (0.5 + 0.5 * alone) + windows * kWindowClocks + kTileClocks / resident;
   const double tile = static_cast<double>(tiles.chunks(shape)) * chunk + end;
   const double of_block = static_cast<double>(ceil_div(tiles.tiles(shape), tiles.set_blocks));
   return launch_time_us({.busy_us = clocks_us(of_multiprocessor * of_block * tile, arch),

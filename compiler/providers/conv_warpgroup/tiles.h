@@ -11,12 +11,18 @@
 
 namespace burin {
 
-// The shape as the kernel sees it: an image whose pixels are read one by one, in their order, is one row.
+// The shape as the kernel sees it: an image whose pixels are read one by one, in their order, is one row, unless it is
+// pooled.
 ConvShape warpgroup_shape(const ConvShape& shape);
 
-// A block has `row_groups` x `pixel_groups` warpgroups, each of which multiplies 64 output channels with `group_rows`
-// rows of `tile_cols` pixels of eight images, and a warp that fills `buffers`. `set_blocks` blocks share the tiles of a
-// set of output channels: all rectangles of pixels of `octets` times eight images.
+inline constexpr int kMostGroupPixels = 32;  // that a warpgroup multiplies
+
+// A block has `row_groups` x `pixel_groups` warpgroups, each of which stores 64 output channels of `group_rows` rows of
+// `tile_cols` pixels of eight images, and a warp that fills `buffers`. `set_blocks` blocks share the tiles of a set of
+// output channels: all rectangles of pixels of `octets` times eight images.
+//
+// What a warpgroup multiplies are the convolution's pixels in the windows of what it stores. Where the layer has no
+// pool these are the same.
 struct WarpgroupTiles {
   int row_groups = 1, pixel_groups = 1;
   int group_rows = 1, tile_cols = 1;
@@ -36,6 +42,11 @@ struct WarpgroupTiles {
   // From one row of the patch to the next: as many rows of the image as all that is read lies apart.
   static int step_rows(const ConvShape& shape);
   static int step_cols(const ConvShape& shape);
+  // Of the convolution, in the windows of so many rows or columns that are stored; of a warpgroup.
+  static int pixel_rows(const ConvShape& shape, int rows);
+  static int pixel_cols(const ConvShape& shape, int cols);
+  int pixel_rows(const ConvShape& shape) const { return pixel_rows(shape, group_rows); }
+  int pixel_cols(const ConvShape& shape) const { return pixel_cols(shape, tile_cols); }
   int patch_rows(const ConvShape& shape) const;
   // Rounded up to a multiple of a pixel's columns where a warpgroup has several rows: all are then equally far apart.
   int patch_cols(const ConvShape& shape) const;
@@ -45,7 +56,7 @@ struct WarpgroupTiles {
   int steps(const ConvShape& shape) const;         // of a chunk
   std::int64_t chunks(const ConvShape& shape) const;
   std::int64_t image_tiles(const ConvShape& shape) const {
-    return ceil_div(shape.conv_h(), tile_rows()) * ceil_div(shape.conv_w(), tile_cols);
+    return ceil_div(shape.out_h(), tile_rows()) * ceil_div(shape.out_w(), tile_cols);
   }
   std::int64_t tiles(const ConvShape& shape) const { return octets * image_tiles(shape); }
   std::int64_t activation_bytes(const ConvShape& shape) const;  // of a chunk

@@ -4,20 +4,12 @@
 // Positions beyond the image are loaded from the nearest one inside and then left out, so that all loads of a window
 // are in flight together.
 #define BURIN_TEMPLATE_DEF "compiler/providers/pool/pool.def"
+#include "templates/kernels/pool_window.h"
 #include "templates/kernels/window.h"
 
 constexpr i32 kAtOnce = 8;           // loads in flight of a thread with a loop
 constexpr i32 kUnrolledWindow = 25;  // positions of the largest window without a loop
 
-// Positions of a window that begins at `begin` which lie in [low, high).
-BURIN_DEVICE i32 positions_between(i32 begin, i32 kernel, i32 dilation, i32 low, i32 high) {
-  const i32 skipped = begin < low ? (low - begin + dilation - 1) / dilation : 0;
-  const i32 reached = high <= begin ? 0 : (high - begin + dilation - 1) / dilation;
-  const i32 end = reached < kernel ? reached : kernel;
-  return end > skipped ? end - skipped : 0;
-}
-
-// Rounding up, a window may reach beyond the padding, which never counts.
 BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
   const bool all_rows = inside_rows(out_rows()) || (count_padding() && (out_rows() - 1) * stride_rows() - pad_top() +
                                                                                (kernel_rows() - 1) * dilation_rows() <
@@ -25,21 +17,14 @@ BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
   const bool all_cols = inside_cols() || (count_padding() && (out_cols() - 1) * stride_cols() - pad_left() +
                                                                      (kernel_cols() - 1) * dilation_cols() <
                                                                  in_cols() + pad_right());
-  if (all_rows && all_cols) return sum * (1.0f / (kernel_rows() * kernel_cols()));
-  const i32 before = count_padding() ? 1024 : 0;
-  const i32 rows =
-      positions_between(top, kernel_rows(), dilation_rows(), -before, in_rows() + (count_padding() ? pad_bottom() : 0));
-  const i32 cols =
-      positions_between(left, kernel_cols(), dilation_cols(), -before, in_cols() + (count_padding() ? pad_right() : 0));
-  return sum * burin_dev_reciprocal(static_cast<float>(rows * cols));
+  const WindowAxis rows = {top, kernel_rows(), dilation_rows(), in_rows(), pad_bottom()};
+  const WindowAxis cols = {left, kernel_cols(), dilation_cols(), in_cols(), pad_right()};
+  return pool_mean(sum, rows, cols, count_padding(), all_rows, all_cols);
 }
 
-BURIN_DEVICE float with_value(float result, float value, bool inside) {
-  if (average()) return result + (inside ? value : 0.0f);
-  return inside ? larger(result, value) : result;
-}
 BURIN_DEVICE Pair with_values(Pair result, Pair values, bool inside) {
-  return {with_value(result.first, values.first, inside), with_value(result.second, values.second, inside)};
+  return {pool_with(average(), result.first, values.first, inside),
+          pool_with(average(), result.second, values.second, inside)};
 }
 
 BURIN_DEVICE Pair with_row(const float* image, const WindowItem& item, i32 top, i32 left, i32 r, Pair result) {
@@ -75,7 +60,7 @@ BURIN_DEVICE Pair large_window(const float* image, const WindowItem& item, i32 t
 
 // Whose window begins at (top, left).
 BURIN_DEVICE Pair window(const float* image, const WindowItem& item, i32 top, i32 left) {
-  const float none = average() ? 0.0f : -kInfinity;
+  const float none = pool_start(average());
   Pair result = {none, none};
   if (kernel_rows() * kernel_cols() > kUnrolledWindow) {
     result = large_window(image, item, top, left, result);
