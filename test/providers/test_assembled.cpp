@@ -92,7 +92,11 @@ TEST_CASE("assembled templates: products of warpgroups do not wait for each othe
         const SpecialisedModule module = recipe.specialise(recipe.symbol);
         const std::string arch = code_arch(module, "sm_90");
         CHECK(arch == "sm_90a");
-        const AssemblerOutput output = ptxas->assemble(emit_ptx(module, "sm_90"), arch);
+        const std::string ptx = emit_ptx(module, "sm_90");
+        // The box stays among the parameters, where the GPU looks for it.
+        CHECK(ptx.find("cvta.param") != std::string::npos);
+        CHECK(ptx.find(".local") == std::string::npos);
+        const AssemblerOutput output = ptxas->assemble(ptx, arch);
         CHECK(output.log.find("serialized") == std::string::npos);
         check_report(output, recipe.symbol);
         const CubinInfo info = read_cubin(output.cubin);

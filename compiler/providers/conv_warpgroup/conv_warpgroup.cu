@@ -6,16 +6,16 @@
 // few nonzeros beyond those (the rest) are multiplied by each warp for itself, with gathered columns.
 //
 // A block has `row_groups` x 64 output channels, and tiles, one after the other: a tile is a rectangle of pixels of
-// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks of input channels,
-// also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights. Warpgroups
-// multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those of its rows
-// side by side, with what lies between the rows of the patch: sums of those are not used.
+// eight images, `pixel_groups` x `group_rows` rows of `tile_cols`. A thread fills buffers with chunks of input
+// channels, also of the next tile: their patch of the image as a box, with zeros beside the image, and their weights.
+// Warpgroups multiply them; gates say when a buffer is filled and when it is empty. The pixels of a warpgroup are those
+// of its rows side by side, with what lies between the rows of the patch: sums of those are not used.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, for each 64
-// rows, a panel; then the bias of each row. A panel: for each step, 64
-// rows by 16 halves as burin_dev_group_multiply_f16() has them. If sparse, then the places of what is stored, a word
-// for each thread and two steps; then for each warp the number of its steps of the rest, and those: weights as lanes
-// hold them, and for each of 16 columns the byte of the chunk where its first pixel lies.
+// rows, a panel; then the bias of each row. A panel: for each step, 64 rows by 16 halves as
+// burin_dev_group_multiply_f16() has them. If sparse, then the places of what is stored, a word for each thread and two
+// steps; then for each warp the number of its steps of the rest, and those: weights as lanes hold them, and for each of
+// 16 columns the byte of the chunk where its first pixel lies.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup/conv_warpgroup.def"
 #include "templates/kernels/function.h"
 
@@ -55,9 +55,7 @@ BURIN_DEVICE u32 pixel_rows() { return stride_rows() / step_rows(); }
 BURIN_DEVICE u32 pixel_cols() { return stride_cols() / step_cols(); }
 BURIN_DEVICE u32 pixel_bytes() { return pixel_cols() * kLineBytes; }
 // Pixels from one row of a warpgroup to the next, and all of its pixels.
-BURIN_DEVICE u32 row_pixels() {
-  return group_rows() == 1 ? tile_cols() : pixel_rows() * patch_cols() / pixel_cols();
-}
+BURIN_DEVICE u32 row_pixels() { return group_rows() == 1 ? tile_cols() : pixel_rows() * patch_cols() / pixel_cols(); }
 BURIN_DEVICE u32 group_pixels() { return (group_rows() - 1) * row_pixels() + tile_cols(); }
 BURIN_DEVICE u32 out_plane_bytes() { return out_rows() * out_cols() * kLineBytes; }
 
