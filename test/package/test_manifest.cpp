@@ -342,6 +342,10 @@ TEST_CASE("manifest: the plan of a template") {
   CHECK(after("tensor 1: output", "tensor 1: weights") ==
         path + "its tensors are not an input, an output, a residual and weights, in this order");
   CHECK(after("tensor 0: input, f32", "tensor 0: input, f64").starts_with(path + "plan, line "));
+  CHECK(after("\"tensor 0: ", "\"box 0: of tensor 0, 14x14, 1x3x4\", \"tensor 0: ") ==
+        path + "box 0: it is of tensor 0, which is not one of images in n8c8hw that the kernel reads");
+  CHECK(after("\"tensor 0: ", "\"box 0: all\", \"tensor 0: ")
+            .ends_with("'all' is not of the form 'of tensor N, HxW, OxHxW[, steps NxN]'"));
   CHECK(after("1568 words", "1567 words") ==
         path + "the tensor 'input' has 1 x 1567 words, and an image of 8x14x14 in nchw has 1568");
 }

@@ -89,7 +89,11 @@ int check_group_products(OperatorCase sample, const Ptxas& ptxas, int count,
     const SpecialisedModule module = recipe.specialise(recipe.symbol);
     const std::string arch = code_arch(module, "sm_90");
     CHECK(arch == "sm_90a");
-    const AssemblerOutput output = ptxas.assemble(emit_ptx(module, "sm_90"), arch);
+    const std::string ptx = emit_ptx(module, "sm_90");
+    // The box stays among the parameters, where the GPU looks for it.
+    CHECK(ptx.find("cvta.param") != std::string::npos);
+    CHECK(ptx.find(".local") == std::string::npos);
+    const AssemblerOutput output = ptxas.assemble(ptx, arch);
     INFO(output.log);
     CHECK(output.log.find("serialized") == std::string::npos);
     check_report(output, recipe.symbol);

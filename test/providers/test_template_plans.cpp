@@ -207,6 +207,21 @@ TEST_CASE("template plan: clusters") {
   CHECK(has(faults_of(plan), "cluster_tiles is 3, but sm_80 has no clusters"));
 }
 
+TEST_CASE("template plan: boxes") {
+  TemplatePlan plan = relu_plan();
+  KernelTensor& input = plan.input();
+  input.element = ElementType::f16;
+  input.layout = TensorLayout::n8c8hw;
+  input.run_words = input.image_words = image_words(input.format(), {input.channels, input.rows, input.cols});
+  input.alignment = kWideAccessBytes;
+  plan.launch().tile_images = 8;
+  plan.form.boxes = {{.image_rows = input.rows, .image_cols = input.cols, .octets = 1, .rows = 2, .cols = 3}};
+  CHECK(faults_of(plan) == "");
+  CHECK(parse_template_plan(print(plan)) == plan);
+  plan.arch = "sm_89";
+  CHECK(faults_of(plan) == "it copies boxes, which sm_89 cannot\n");
+}
+
 TEST_CASE("template plan: limits of the architecture") {
   TemplatePlan plan = relu_plan();
   plan.arch = "sm_75";

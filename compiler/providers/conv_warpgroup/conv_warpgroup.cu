@@ -16,10 +16,10 @@
 // registers. What lies in windows of two warpgroups, both multiply. Without a pool a window is a pixel.
 //
 // Weights: for each set of output channels (of a group of the convolution, then the next), for each chunk, for each 64
-// rows, a panel; then the bias of each row. A panel: for each step, 64
-// rows by 16 halves as burin_dev_group_multiply_f16() has them. If sparse, then the places of what is stored, a word
-// for each thread and two steps; then for each warp the number of its steps of the rest, and those: weights as lanes
-// hold them, and for each of 16 columns the byte of the chunk where its first pixel lies.
+// rows, a panel; then the bias of each row. A panel: for each step, 64 rows by 16 halves as
+// burin_dev_group_multiply_f16() has them. If sparse, then the places of what is stored, a word for each thread and two
+// steps; then for each warp the number of its steps of the rest, and those: weights as lanes hold them, and for each of
+// 16 columns the byte of the chunk where its first pixel lies.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_warpgroup/conv_warpgroup.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/pool_window.h"
