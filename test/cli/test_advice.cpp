@@ -231,3 +231,40 @@ TEST_CASE("inspect_simplify_shows_the_graph_that_is_compiled") {
   CHECK(compiled == std::vector<std::string>{"conv", "pool"});
   CHECK(inspected == compiled);
 }
+
+// Where tensors are halves kernels are others, and so are the formats that they are planned in.
+TEST_CASE("inspect_simplify_shows_the_kernels_of_halves_that_are_compiled") {
+  const ScratchFolder folder;
+  OnnxModel model = OnnxModel::of_image({32, 40, 40});
+  model.floats("w", {64, 32, 3, 3}, sparse_weights(64 * 32 * 9, 3));
+  model.add_node("Conv", {"x", "w"}, "c").set("pads", std::vector<std::int64_t>(4, 1)).node.set_name("conv");
+  model.add_node("Relu", {"c"}, "r");
+  model.add_node("MaxPool", {"r"}, "y")
+      .set("kernel_shape", std::vector<std::int64_t>{2, 2})
+      .set("strides", std::vector<std::int64_t>{2, 2})
+      .node.set_name("pool");
+  const std::string file = folder.write("m.onnx", model.bytes()), package = folder / "m.burin";
+  for (const std::string batch : {"1", "8"}) {
+    INFO("batch " << batch);
+    REQUIRE(run_burin({"compile", file, "--arch", "sm_90", "--precision", "fp16", "--batch", batch, "-o", package})
+                .exit_code == 0);
+    const Outcome outcome =
+        run_burin({"inspect", file, "--simplify", "--precision", "fp16", "--batch", batch, "--json"});
+    REQUIRE(outcome.exit_code == 0);
+    const nlohmann::json shown = nlohmann::json::parse(outcome.out)["rows"];
+    const nlohmann::json compiled = nlohmann::json::parse(run_burin({"inspect", package, "--json"}).out)["rows"];
+    REQUIRE(shown.size() == 1);
+    REQUIRE(compiled.size() == 1);
+    for (const char* key : {"provider", "plan", "input_layout", "predicted_us"}) {
+      INFO(key);
+      CHECK(shown[0].at(key) == compiled[0].at(key));
+    }
+    // In these formats a kernel pools that is not baked.
+    if (batch == "8") CHECK(shown[0].at("provider") == "conv_warpgroup");
+  }
+  const auto steps = nlohmann::json::parse(run_burin({"inspect", package, "--json"}).out)["network"]["programs"][0];
+  std::vector<std::string> names;
+  for (const auto& step : steps["steps"]) names.push_back(step["name"]);
+  CHECK(std::ranges::find(names, "pool") == names.end());
+  CHECK(run_burin({"verify", package, "--against", file, "--device", "host", "--layers"}).exit_code == 0);
+}

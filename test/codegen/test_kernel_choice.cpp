@@ -263,3 +263,42 @@ TEST_CASE("kernel choice: what only baked code can") {
   CHECK(is_only(choose(layer, with([](auto& o) { o.output_layout = TensorLayout::nchw4; })), "conv_baked"));
   CHECK(is_only(choose(layer, with([](auto& o) { o.skip_dead_tiles = true; })), "conv_baked"));
 }
+
+TEST_CASE("kernel choice: a pool of halves goes into a convolution where one kernel is faster for every batch size") {
+  const auto layer_before_pool = [](int channels, int size, int filter) {
+    ConvLayer layer = layer_of(channels, channels, size, 0.1);
+    layer.shape.kernel_h = layer.shape.kernel_w = filter;
+    layer.shape.pad = {filter / 2, filter / 2, filter / 2, filter / 2};
+    return make_layer("conv", layer.shape, 0.1);
+  };
+  const Pool two{.kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
+  const Pool three{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .pad = {1, 1, 1, 1}};
+  CompileOptions options;
+  const auto stays_apart = [&](const ConvLayer& layer, const Pool& pool) {
+    return graph_choices(options).stays_apart("pool", layer, pool);
+  };
+  const ConvLayer large = layer_before_pool(64, 56, 3), small = layer_before_pool(256, 14, 3);
+  for (const Precision precision : {Precision::fp16, Precision::bf16}) {
+    options.precisions = {precision};
+    options.batches = {32};
+    CHECK(!stays_apart(large, two));
+    // Most pixels would be computed twice, which such a convolution feels.
+    CHECK(stays_apart(small, three));
+    // A warpgroup has too few pixels for a window of the whole image.
+    CHECK(stays_apart(small, {.kind = PoolKind::average, .kernel_h = 14, .kernel_w = 14}));
+    options.kernels.all = "conv_warpgroup";
+    CHECK(!stays_apart(small, three));
+    options.kernels.all = "conv_gathered";
+    CHECK(stays_apart(large, two));
+    options.kernels = {};
+    options.skip_dead_tiles = true;
+    CHECK(stays_apart(large, two));
+    options.skip_dead_tiles = false;
+  }
+  // Of pairs of images nobody pools.
+  options.precisions = {Precision::fp16x2};
+  CHECK(stays_apart(large, two));
+  options.precisions = {Precision::fp16};
+  options.archs = {"sm_80"};
+  CHECK(stays_apart(large, two));
+}
