@@ -121,6 +121,9 @@ TemplatePlan TemplateProvider::start(const Task& task) const {
 bool TemplateProvider::can_do(const Task& task) const {
   const auto is_plain = [](const KernelTensor& tensor) { return tensor.format().is_plain(); };
   const bool plain = std::ranges::all_of(task.reads, is_plain) && is_plain(task.writes);
+  const auto is_loose = [](const KernelTensor& tensor) { return tensor.format().is_loose(); };
+  const bool loose = std::ranges::any_of(task.reads, is_loose) || is_loose(task.writes);
+  if (loose && task.get<Convert>() == nullptr) return false;
   return (plain || knows_formats()) && can(task);
 }
 
@@ -202,6 +205,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   recipe.plan_short = describe(*plan);
   recipe.precision = precision_of(plan->output().element);
   recipe.weights = pack(task, *plan);
+  recipe.multiplied = multiplied(task, *plan);
   BURIN_CHECK(static_cast<std::int64_t>(recipe.weights.size()) == plan->weights().run_words,
               "{}: {} words of weights were packed, and the plan has {}", task.name, recipe.weights.size(),
               plan->weights().run_words);
@@ -328,9 +332,9 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
 }
 
 double activation_bytes(const Task& task) {
-  std::int64_t words = task.writes.words();
-  for (const KernelTensor& read : task.reads) words += read.words();
-  return static_cast<double>(words) * task.batch * kWordBytes;
+  std::int64_t bytes = task.writes.words() * task.writes.word_bytes();
+  for (const KernelTensor& read : task.reads) bytes += read.words() * read.word_bytes();
+  return static_cast<double>(bytes) * task.batch;
 }
 
 std::uint32_t half_word(ElementType type, float first, float second) {
