@@ -95,7 +95,10 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
   kernel.kind = task.kind;
   kernel.provider = candidate.provider;
   kernel.precision = to_string(recipe.precision);
-  if (task.layer != nullptr) kernel.layer = layer_of(*task.layer);
+  if (task.layer != nullptr) {
+    kernel.layer = layer_of(*task.layer);
+    kernel.layer->multiplied = recipe.multiplied;
+  }
   kernel.plan = candidate.plan;
   kernel.plan_short = recipe.plan_short;
   kernel.planned_batch = task.batch;
@@ -129,11 +132,12 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   if (observer.observe("pattern", "20-pattern.txt", [&] { return print_pattern(task); })) return std::nullopt;
 
   const Recipe recipe = find_provider(candidate.provider)->make(task, candidate.plan);
-  if (observer.observe("plan", "30-plan.txt", [&] { return candidate.plan; })) return std::nullopt;
-  if (observer.observe("template", "40-template.ll", recipe.template_text)) return std::nullopt;
-
   PackagedKernel made = describe_kernel(task, candidate, recipe, symbol);
   Kernel& kernel = made.kernel;
+  const auto multiplied = [&] { return kernel.layer ? multiplied_text(*kernel.layer) : std::string(); };
+  if (observer.observe("plan", "30-plan.txt", [&] { return candidate.plan; }, multiplied)) return std::nullopt;
+  if (observer.observe("template", "40-template.ll", recipe.template_text)) return std::nullopt;
+
   note_choice(kernel, task, candidate, options);
   if (task.layer != nullptr && find_provider(candidate.provider)->bakes_weights()) {
     kernel.layer->data = add_data(made, "layers", encode_layer(*task.layer));

@@ -17,16 +17,17 @@ constexpr std::size_t kMaxFolderBytes = 200;  // file systems take 255; a suffix
 Observer::Observer(std::optional<std::string> folder, std::optional<std::string> stop_after)
     : folder_(std::move(folder)), stop_after_(std::move(stop_after)), last_(std::chrono::steady_clock::now()) {}
 
-bool Observer::observe(const std::string& stage, const std::string& file_name,
-                       const std::function<std::string()>& text) {
+bool Observer::observe(const std::string& stage, const std::string& file_name, const std::function<std::string()>& text,
+                       const std::function<std::string()>& remark) {
   const double milliseconds =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - last_).count();
   if (folder_) {
     std::string made = text();
     const bool unchanged = !entries_.empty() && made == previous_text_;
     if (!unchanged) write(file_name, made);
-    entries_.push_back(
-        {stage, milliseconds, unchanged ? "unchanged" : fmt::format("{} bytes, {}", made.size(), file_name)});
+    std::string what = unchanged ? "unchanged" : fmt::format("{} bytes, {}", made.size(), file_name);
+    if (const std::string more = remark ? remark() : ""; !more.empty()) what += ": " + more;
+    entries_.push_back({stage, milliseconds, std::move(what)});
     write_log();
     previous_text_ = std::move(made);
   }

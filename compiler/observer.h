@@ -16,8 +16,9 @@ class Observer {
   Observer(std::optional<std::string> folder, std::optional<std::string> stop_after);
 
   // Says that `stage` is complete. `text` makes its file `file_name`; it is called only when something is written.
-  // Returns true when compilation stops here.
-  bool observe(const std::string& stage, const std::string& file_name, const std::function<std::string()>& text);
+  // Returns true when compilation stops here. `remark`, if there is one, is what the log says beside the file.
+  bool observe(const std::string& stage, const std::string& file_name, const std::function<std::string()>& text,
+               const std::function<std::string()>& remark = {});
 
  private:
   struct Entry {

@@ -117,6 +117,15 @@ void check_storage(const Network& network, const CompileOptions& options) {
   }
 }
 
+void check_io(const Network& network, const CompileOptions& options) {
+  if (options.io == ElementType::f32 || !network.separate) return;
+  fail(
+      ErrorKind::usage,
+      "--io {}: {} is compiled layer by layer, and a layer's tensors are what it computes in: --precision and --layout "
+      "say that",
+      to_string(precision_of(options.io)), network.source);
+}
+
 // What is fed back is of one kernel.
 void check_reentry(const Network& network, const CompileOptions& options) {
   if (options.from_op.empty() && network.operators.size() != 1) {
@@ -172,12 +181,13 @@ void check_layout(const CompileOptions& options) {
   const auto fits = [&](Precision precision) { return can_ask_for(*options.layout, precision); };
   if (options.precisions.any(fits)) return;
   fail(ErrorKind::usage, "--layout {} with --precision {}: {}", to_string(*options.layout),
-       to_string(options.precisions.all), kWhatLiesWhere);
+       to_string(options.precisions.all), kWhatIsComputedIn);
 }
 
 void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
+  check_io(network, options);
   check_names("--kernels", network, options.kernels, false);
   check_names("--precision", network, options.precisions, true);
   check_kinds(network, options);

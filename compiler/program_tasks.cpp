@@ -1,6 +1,7 @@
 #include "compiler/program_tasks.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace burin {
 namespace {
@@ -18,17 +19,17 @@ Task start(const CompileOptions& options, int batch) {
 KernelTensor tensor_at(TensorRole role, const Buffer& buffer, const Place& place,
                        const std::vector<std::int64_t>& shape) {
   KernelTensor tensor = whole_tensor(role, shape, buffer.format.element, buffer.format.layout);
-  tensor.image_words = place.image_stride / kWordBytes;
-  tensor.run_words = place.run_bytes / kWordBytes;
+  const int word = tensor.word_bytes();
+  tensor.image_words = place.image_stride / word;
+  tensor.run_words = place.run_bytes / word;
   tensor.runs = place.runs;
-  tensor.run_pitch = place.run_stride / kWordBytes;
+  tensor.run_pitch = place.run_stride / word;
   // Part of a tensor that is moved is no image.
   if (tensor.words() != image_words(buffer.format, {tensor.channels, tensor.rows, tensor.cols})) {
     tensor.channels = tensor.rows = tensor.cols = 0;
   }
-  const bool wide = place.offset % kWideAccessBytes == 0 && place.image_stride % kWideAccessBytes == 0 &&
-                    place.run_stride % kWideAccessBytes == 0;
-  tensor.alignment = wide ? kWideAccessBytes : kWordBytes;
+  const std::int64_t distance = std::gcd(place.offset, std::gcd(place.image_stride, place.run_stride));
+  tensor.alignment = access_bytes(buffer.format, distance);
   return tensor;
 }
 

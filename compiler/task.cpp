@@ -58,8 +58,8 @@ KernelTensor whole_tensor(TensorRole role, const std::vector<std::int64_t>& shap
   }
   tensor.image_words = tensor.run_words;
   // Memory of its own begins where anything may; its images, where the one before ends.
-  const bool wide = tensor.image_words * kWordBytes % kWideAccessBytes == 0;
-  tensor.alignment = wide ? kWideAccessBytes : words_together(layout) * kWordBytes;
+  const std::int64_t image_bytes = tensor.image_words * tensor.word_bytes();
+  tensor.alignment = std::max(access_bytes(tensor.format(), image_bytes), words_together(layout) * tensor.word_bytes());
   return tensor;
 }
 

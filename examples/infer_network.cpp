@@ -29,13 +29,13 @@ void infer(const char* path, int batch) {
   const burin::LoadedNetwork network(device, path);
   std::printf("%s\n", network.schedule(batch).text().c_str());
 
-  // float32 in NCHW, images one after the other.
+  // In NCHW, images one after the other; float32, or halves where the network was compiled with --io.
   burin::NetworkIo io;
   io.batch = batch;
   std::vector<burin::DeviceBuffer> inputs, outputs;
   for (const burin::NetworkTensor& input : network.inputs()) {
-    const std::vector<float> values = random_values(batch * input.elements());
-    io.inputs.push_back(inputs.emplace_back(device, std::span<const float>(values)).data());
+    const std::vector<std::byte> values = burin::to_elements(input.element, random_values(batch * input.elements()));
+    io.inputs.push_back(inputs.emplace_back(device, std::span<const std::byte>(values)).data());
   }
   for (const burin::NetworkTensor& output : network.outputs()) {
     io.outputs.push_back(outputs.emplace_back(device, static_cast<std::size_t>(output.bytes(batch))).data());
@@ -54,9 +54,9 @@ void infer(const char* path, int batch) {
               end.microseconds_since(begin) / kTimedLaunches, static_cast<double>(run.arena_bytes()) / 1e6);
 
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const std::vector<float> values = outputs[i].to_vector<float>();
-    std::printf("%s: checksum %.6g\n", network.outputs()[i].name.c_str(),
-                std::accumulate(values.begin(), values.end(), 0.0));
+    const burin::NetworkTensor output = network.outputs()[i];
+    const std::vector<float> values = burin::from_elements(output.element, outputs[i].to_vector<std::byte>());
+    std::printf("%s: checksum %.6g\n", output.name.c_str(), std::accumulate(values.begin(), values.end(), 0.0));
   }
 }
 

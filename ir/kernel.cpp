@@ -35,10 +35,10 @@ void check_element(Faults& faults, const std::string& name, const KernelTensor& 
   if (!can_lie_in(tensor.element, tensor.layout)) {
     faults.add("{} holds {} in {}: {}", name, to_string(tensor.element), to_string(tensor.layout), kWhatLiesWhere);
   }
-  const int at_once = words_together(tensor.layout) * kWordBytes;
-  if (tensor.alignment < kWordBytes || tensor.alignment > kMaxAlignment ||
+  const int word = tensor.word_bytes(), at_once = words_together(tensor.layout) * word;
+  if (tensor.alignment < word || tensor.alignment > kMaxAlignment ||
       !std::has_single_bit(static_cast<unsigned>(tensor.alignment))) {
-    faults.add("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment, kWordBytes,
+    faults.add("{} is aligned to {} bytes, allowed are powers of two from {} to {}", name, tensor.alignment, word,
                kMaxAlignment);
   } else if (tensor.alignment < at_once) {
     faults.add("{} is aligned to {} bytes, and {} bytes of a pixel are accessed at once in {}", name, tensor.alignment,
@@ -69,8 +69,9 @@ void check_runs(Faults& faults, const std::string& name, const KernelTensor& ten
 
 void check_wide(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   const std::int64_t bytes = std::min(tensor.alignment, kWideAccessBytes);
-  if (bytes <= kWordBytes || bytes % kWordBytes != 0 || !can_be_slices(tensor.layout)) return;
-  const std::int64_t words = bytes / kWordBytes;
+  const int word = tensor.word_bytes();
+  if (bytes <= word || bytes % word != 0 || !can_be_slices(tensor.layout)) return;
+  const std::int64_t words = bytes / word;
   if (tensor.image_words % words != 0 || tensor.run_pitch % words != 0) {
     faults.add(
         "{} is aligned to {} bytes: the distances {} between images and {} between runs, in words, "
@@ -79,7 +80,7 @@ void check_wide(Faults& faults, const std::string& name, const KernelTensor& ten
   }
 }
 
-// Words of FP32 or of pairs of halves; of a slice of a larger tensor, channels lie one after the other.
+// Words of FP32, of pairs of halves or of a loose one; of a slice of a larger tensor, channels lie one after the other.
 void check_activations(Faults& faults, const std::string& name, const KernelTensor& tensor) {
   check_element(faults, name, tensor);
   const std::size_t before = faults.list().size();
@@ -87,7 +88,15 @@ void check_activations(Faults& faults, const std::string& name, const KernelTens
   if (faults.list().size() != before) return;
   check_extents(faults, name, tensor);
   const bool is_slice = tensor.runs != 1 || tensor.image_words != tensor.run_words;
+  const bool is_loose = tensor.format().is_loose();
+  if (is_loose && tensor.role == TensorRole::residual) {
+    faults.add("{} is {}, which is converted before anything is added", name, to_string(tensor.format()));
+  }
   if (!is_slice) return;
+  if (is_loose) {
+    return faults.add("{} is a slice of a larger tensor, and {} is never part of one", name,
+                      to_string(tensor.format()));
+  }
   if (!can_be_slices(tensor.layout)) {
     return faults.add("{} is a slice of a larger tensor, which lies in nchw, n2chw or n8c8hw and not in {}", name,
                       to_string(tensor.layout));
@@ -247,6 +256,10 @@ std::int64_t KernelTensor::spanned_words(std::int64_t batch) const {
   return before > kSaturated - end() ? kSaturated : before + end();
 }
 
+std::int64_t KernelTensor::spanned_memory(std::int64_t batch) const {
+  return ceil_div(spanned_words(batch), kWordBytes / word_bytes());
+}
+
 std::int64_t tile_count(const LaunchGeometry& launch, std::int64_t batch) {
   return saturating_product({ceil_div(batch, launch.tile_images), launch.tiles_per_image});
 }
@@ -283,6 +296,18 @@ std::string symbol_of(const std::string& op) {
     symbol += plain ? c : '_';
   }
   return symbol;
+}
+
+std::optional<double> KernelLayer::fill() const {
+  if (!multiplied || multiplied->slots == 0) return std::nullopt;
+  return static_cast<double>(nonzeros) / static_cast<double>(multiplied->slots);
+}
+
+std::string multiplied_text(const KernelLayer& layer) {
+  if (!layer.multiplied) return {};
+  const std::optional<double> fill = layer.fill();
+  return fmt::format("{:.1f} % of the columns live{}", 100 * layer.multiplied->live_share(),
+                     fill ? fmt::format(", {:.1f} % of what is multiplied is not zero", 100 * *fill) : "");
 }
 
 std::string Kernel::owner() const { return fmt::format("{} {}", is_convolution() ? "layer" : "operator", op); }

@@ -5,8 +5,12 @@
 namespace burin {
 namespace {
 
-// An image: "input, f32 nchw 64x56x56, 200704 words[ of 401408][, 3 runs 100 apart][, aligned 16]"; where it is not
-// said what the words are: "input, f32 nchw, ...". Of a residual or second input "residual 1, ...".
+// What a tensor is counted in.
+constexpr std::string_view kWords = "words", kHalves = "halves";
+
+// An image: "input, f32 nchw 64x56x56, 200704 words[ of 401408][, 3 runs 100 apart][, aligned 16]" (of loose halves
+// "154587 halves"); where it is not said what the words are: "input, f32 nchw, ...". Of a residual or second input
+// "residual 1, ...".
 std::string print_tensor(const KernelTensor& tensor) {
   std::string text(to_string(tensor.role));
   if (tensor.argument != 0) text += fmt::format(" {}", tensor.argument);
@@ -18,7 +22,7 @@ std::string print_tensor(const KernelTensor& tensor) {
   if (!activations) return text + fmt::format(", {} words", tensor.run_words);
   text += ", " + to_string(tensor.format());
   if (tensor.is_image()) text += fmt::format(" {}x{}x{}", tensor.channels, tensor.rows, tensor.cols);
-  text += fmt::format(", {} words", tensor.run_words);
+  text += fmt::format(", {} {}", tensor.run_words, tensor.format().is_loose() ? kHalves : kWords);
   if (tensor.image_words != tensor.run_words) text += fmt::format(" of {}", tensor.image_words);
   if (tensor.runs != 1) text += fmt::format(", {} runs {} apart", tensor.runs, tensor.run_pitch);
   if (tensor.alignment != kWordBytes) text += fmt::format(", aligned {}", tensor.alignment);
@@ -42,7 +46,7 @@ class TensorParser {
  private:
   [[noreturn]] void wrong() const {
     text_.fail_at(line_,
-                  "'{}' is not of the form 'ROLE[ ARGUMENT], ELEMENT LAYOUT[ CxHxW], N words[ of N][, N runs N "
+                  "'{}' is not of the form 'ROLE[ ARGUMENT], ELEMENT LAYOUT[ CxHxW], N words|halves[ of N][, N runs N "
                   "apart][, aligned N]', 'ROLE, N words', 'ROLE, CxHxW, cells NxHxW' nor 'ROLE, none'",
                   line_.value);
   }
@@ -65,7 +69,7 @@ class TensorParser {
     } else if (part.size() == 4 && part[1] == "runs" && part[3] == "apart") {
       tensor_.runs = text_.integer(line_, part[0]);
       tensor_.run_pitch = text_.integer(line_, part[2]);
-    } else if (part.size() >= 2 && part[1] == "words") {
+    } else if (part.size() >= 2 && part[1] == (tensor_.format().is_loose() ? kHalves : kWords)) {
       tensor_.run_words = text_.integer(line_, part[0]);
       if (part.size() == 4 && part[2] == "of") {
         tensor_.image_words = text_.integer(line_, part[3]);

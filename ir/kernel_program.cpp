@@ -36,7 +36,7 @@ Program program_of(const Kernel& kernel, int batch) {
   step.kernel = kernel.symbol;
   const auto add = [&](const KernelTensor& tensor, BufferHome home, int argument) {
     program.buffers.push_back(argument_buffer(kernel, tensor, home, argument));
-    const std::int64_t piece = tensor.image_words * kWordBytes;
+    const std::int64_t piece = tensor.image_words * tensor.word_bytes();
     return Place{static_cast<int>(program.buffers.size()) - 1, 0, piece, piece, 1, 0};
   };
   for (int argument = 0;; ++argument) {

@@ -48,7 +48,7 @@ struct Network {
   std::vector<Operator> operators;
   std::vector<int> inputs, outputs;  // tensors; the inputs have no operator
   // The operators have no tensor in common: each is a program of its own, and its inputs and outputs are in the formats
-  // in which it computes. Those of a model are plain.
+  // in which it computes. Those of a model are plain, or loose halves where that was asked for.
   bool separate = false;
   // Standard deviation of the inputs that the weights were made for, where the file says it (docs/models.md).
   double input_std = 1;
@@ -60,6 +60,10 @@ struct Network {
 void separate_layers(Network& network);
 // A network of one of the operators, with its layer and its tensors.
 Network network_of(const Network& network, const Operator& op);
+
+// Whether a Convert can make the one format of the other: a plain one of any, and loose halves of any but nchw4; and
+// the other way round.
+bool can_convert(const TensorFormat& from, const TensorFormat& to);
 
 // Whether an operator that is neither Convolution nor Convert can read images of this shape in the one format and write
 // the other one.

@@ -213,7 +213,7 @@ class OutputShape {
   }
 
   Shape operator()(const Identity&) { return one_input() ? inputs_[0] : Shape{}; }
-  Shape operator()(const Convert&) { return one_image() ? inputs_[0] : Shape{}; }
+  Shape operator()(const Convert&) { return one_input() ? inputs_[0] : Shape{}; }
 
  private:
   void check(const Elementwise& op) {

@@ -1,6 +1,7 @@
 // The rules of a graph as a whole; those of each operator are in network_shapes.cpp.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "ir/faults.h"
@@ -147,6 +148,8 @@ class GraphVerifier {
     };
     if (std::holds_alternative<Convert>(op.kind)) {
       require(op.inputs.size() == 1 && !(input(0) == made), "its output has the format of its input");
+      require(op.inputs.size() != 1 || input(0) == made || can_convert(input(0), made),
+              fmt::format("it cannot read {} and write {}", to_string(input(0)), to_string(made)));
     } else if (std::holds_alternative<Convolution>(op.kind)) {
       require(op.inputs.empty() || input(0).element == made.element, "its input is of another element type");
       require(op.inputs.size() < 2 || input(1) == made, "what it adds has another format than its output");
@@ -164,6 +167,13 @@ class GraphVerifier {
       }
     }
     require(can_lie_in(made.element, made.layout), fmt::format("{} is no format: {}", to_string(made), kWhatLiesWhere));
+    const auto is_end = [&](const std::vector<int>& ends, int index) {
+      return std::ranges::find(ends, index) != ends.end();
+    };
+    if (made.is_loose()) {
+      return require(std::holds_alternative<Convert>(op.kind) && is_end(network_.outputs, op.output),
+                     fmt::format("its output is {}, which only a network's inputs and outputs are", to_string(made)));
+    }
     require(made.is_plain() || tensor(op.output).shape.size() == 3,
             fmt::format("its output is no image, and is {}", to_string(made)));
   }
@@ -206,10 +216,15 @@ struct WorksPlaceByPlace {
 
 }  // namespace
 
+bool can_convert(const TensorFormat& from, const TensorFormat& to) {
+  if (from.is_loose() == to.is_loose()) return from.is_plain() != to.is_plain();
+  return (from.is_loose() ? to : from).layout != TensorLayout::nchw4;
+}
+
 bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, const TensorFormat& input,
               const TensorFormat& output) {
   if (input.is_plain() && output.is_plain()) return true;
-  if (input.is_plain() || !can_be_slices(input.layout) || shape.size() != 3) return false;
+  if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
   if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain();
   const auto* pool = std::get_if<Pool>(&kind);
   if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain();

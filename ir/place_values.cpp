@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <optional>
 
@@ -20,6 +21,28 @@ const Buffer& buffer_of(const Program& program, const Place& place, int batch, s
   BURIN_CHECK(static_cast<std::int64_t>(words) >= words_until_end(program, place, batch),
               "buffer of {}: {} words for {}", buffer.tensor, words, words_until_end(program, place, batch));
   return buffer;
+}
+
+// Loose halves lie by themselves wherever a float's bytes begin and end.
+std::vector<float> read_loose(ElementType element, std::span<const float> memory, std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  const std::byte* from = std::as_bytes(memory).data();
+  for (float& value : values) {
+    std::uint16_t half = 0;
+    std::memcpy(&half, from, sizeof half);
+    value = from_half(element, half);
+    from += sizeof half;
+  }
+  return values;
+}
+
+void write_loose(ElementType element, std::span<const float> values, std::span<float> memory) {
+  std::byte* to = std::as_writable_bytes(memory).data();
+  for (const float value : values) {
+    const std::uint16_t half = to_half(element, value);
+    std::memcpy(to, &half, sizeof half);
+    to += sizeof half;
+  }
 }
 
 // visit(run) for each run of words, in their order.
@@ -76,6 +99,7 @@ std::vector<float> read_place(const Program& program, const Place& place, int ba
     std::ranges::transform(bytes, marks.begin(), [](std::byte mark) { return static_cast<float>(mark); });
     return marks;
   }
+  if (buffer.format.is_loose()) return read_loose(buffer.format.element, memory, groups * buffer.elements());
   std::vector<float> words = words_of(place, groups, memory);
   if (buffer.format.layout == TensorLayout::nchw) return words;
   const auto [channels, rows, cols] = extents_of(buffer, place);
@@ -107,6 +131,11 @@ void write_place(const Program& program, const Place& place, int batch, std::spa
     std::ranges::transform(values, std::as_writable_bytes(memory).begin(),
                            [](float mark) { return static_cast<std::byte>(mark); });
     return;
+  }
+  if (buffer.format.is_loose()) {
+    BURIN_CHECK(static_cast<std::int64_t>(values.size()) == groups * buffer.elements(), "{}: {} values for {} images",
+                buffer.tensor, values.size(), batch);
+    return write_loose(buffer.format.element, values, memory);
   }
   std::vector<float> filled;
   if (buffer.format.layout != TensorLayout::nchw) {

@@ -17,8 +17,8 @@ Place whole_place(const Program& program, const Buffer& buffer);
 // Words from the beginning of the buffer to the last of the place, for `batch` images.
 std::int64_t words_until_end(const Program& program, const Place& place, int batch);
 
-// `memory` begins where the buffer does and holds at least words_until_end(). Halves become float32, and what a layout
-// fills up is left out.
+// `memory` begins where the buffer does and holds at least words_until_end(), the last of which loose halves may fill
+// in part. Halves become float32, and what a layout fills up is left out.
 std::vector<float> read_place(const Program& program, const Place& place, int batch, std::span<const float> memory);
 // What is wrong with the channels that fill up an image of the place, where these must be zero; empty: nothing is.
 std::string filling_fault(const Program& program, const Place& place, int batch, std::span<const float> memory);

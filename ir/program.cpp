@@ -46,7 +46,8 @@ std::int64_t bytes_of(const Program& program, const Buffer& buffer) {
   const auto sound = [](std::int64_t extent) { return extent >= 1 && extent <= kMaxImageBytes; };
   if (program.batch < 1 || !std::ranges::all_of(buffer.shape, sound)) return 0;
   if (!buffer.map) {
-    return saturating_product({program.pieces(buffer), image_words(buffer.format, buffer.shape), kWordBytes});
+    return saturating_product(
+        {program.pieces(buffer), image_words(buffer.format, buffer.shape), buffer.format.word_bytes()});
   }
   const auto& [images, rows, cols] = *buffer.map;
   if (buffer.shape.size() != 3 || images < 1 || rows < 1 || cols < 1) return 0;

@@ -197,6 +197,9 @@ class Verifier {
       faults_.add("{} holds {} in {}: {}", buffer_name(index), to_string(element), to_string(layout), kWhatLiesWhere);
       return;
     }
+    if (b.format.is_loose() && b.home == BufferHome::arena) {
+      faults_.add("{} holds {} in the arena: only inputs and outputs do", buffer_name(index), to_string(b.format));
+    }
     if (b.shape.empty() || b.shape.size() > static_cast<std::size_t>(kMaxActivationRank)) {
       faults_.add("{} has {} axes; allowed are 1 to {}", buffer_name(index), b.shape.size(), kMaxActivationRank);
       return;
@@ -261,14 +264,20 @@ class Verifier {
       faults_.add("{} part of a map, {}", name, buffer_name(place.buffer));
       return;
     }
-    if (!b.map &&
-        (place.offset % kWordBytes != 0 || place.run_bytes % kWordBytes != 0 || place.run_stride % kWordBytes != 0)) {
+    const int word = b.format.word_bytes();
+    if (!b.map && (place.offset % word != 0 || place.run_bytes % word != 0 || place.run_stride % word != 0)) {
       faults_.add("{} parts of words of {}", name, buffer_name(place.buffer));
       return;
     }
     if (!b.map && !has_whole_octets(b, place)) {
       faults_.add("{} part of {} that does not begin and end at multiples of {} channels, which lie side by side in {}",
                   name, buffer_name(place.buffer), channels_together(b.format.layout), to_string(b.format.layout));
+      return;
+    }
+    const std::string& kind = program_.steps[static_cast<std::size_t>(step)].kind;
+    if (b.format.is_loose() && (place.is_slice() || kind != kind_name(Convert{}))) {
+      faults_.add("{} {}, which holds {}: a {} of all of it may", name, buffer_name(place.buffer), to_string(b.format),
+                  kind_name(Convert{}));
       return;
     }
     touches_[static_cast<std::size_t>(place.buffer)].push_back({step, &place, writes});

@@ -69,14 +69,18 @@ bool can_be_parts(TensorLayout layout, std::span<const std::int64_t> channels) {
          std::ranges::all_of(channels.first(channels.size() - 1), [&](std::int64_t c) { return c % together == 0; });
 }
 
+bool can_compute_in(ElementType element, TensorLayout layout) {
+  return can_lie_in(element, layout) && !TensorFormat{element, layout}.is_loose();
+}
+
 TensorFormat format_of(Precision precision, TensorLayout layout) {
   const ElementType element = element_of(precision);
-  if (can_lie_in(element, layout)) return {element, layout};
+  if (can_compute_in(element, layout)) return {element, layout};
   return {element, is_half(precision) ? TensorLayout::n2chw : TensorLayout::nchw};
 }
 
 bool can_ask_for(TensorLayout layout, Precision precision) {
-  return can_lie_in(element_of(precision), layout) ||
+  return can_compute_in(element_of(precision), layout) ||
          (layout == TensorLayout::nchw && factors_of(precision) != FactorType::f32);
 }
 
@@ -84,6 +88,12 @@ std::int64_t image_words(const TensorFormat& format, const std::vector<std::int6
   const int words = element_words(format.layout);
   if (shape.size() != 3) return saturating_product({words, saturating_product(shape)});
   return saturating_product({words, image_elements(format.layout, shape[0], shape[1], shape[2])});
+}
+
+int access_bytes(const TensorFormat& format, std::int64_t distance) {
+  constexpr int kWideBytes = 16;
+  if (distance % kWideBytes == 0) return kWideBytes;
+  return distance % kWordBytes == 0 ? kWordBytes : format.word_bytes();
 }
 
 std::string to_string(const TensorFormat& format) {

@@ -59,9 +59,19 @@ constexpr bool fills_with_zeros(TensorLayout layout) { return layout == TensorLa
 // many, and has such a number of channels, or is the last part.
 constexpr bool can_be_slices(TensorLayout layout) { return layout != TensorLayout::nchw4; }
 
+// Bytes of a word, which is what tensors are counted in. Halves of one image do not share words in nchw: there each of
+// them is a word of its own, so that images follow each other without a gap, however many halves they have.
+constexpr int word_bytes(ElementType type, TensorLayout layout) {
+  return layout == TensorLayout::nchw ? bytes_of(type) : kWordBytes;
+}
+// Values that make a word.
+constexpr int elements_per_word(ElementType type, TensorLayout layout) {
+  return word_bytes(type, layout) / bytes_of(type);
+}
+
 // Whether values of the type may lie in the layout: whole words of them lie side by side.
 constexpr bool can_lie_in(ElementType type, TensorLayout layout) {
-  return images_together(layout) == element_words(layout) * elements_per_word(type);
+  return images_together(layout) == element_words(layout) * elements_per_word(type, layout);
 }
 
 // The elements of one image, filling channels included.
@@ -79,10 +89,17 @@ struct TensorFormat {
   TensorLayout layout = TensorLayout::nchw;
 
   bool is_plain() const { return element == ElementType::f32 && layout == TensorLayout::nchw; }
+  // Halves that share no words, as callers have them: inputs and outputs of a network alone may be loose, and only
+  // Convert reads and writes them.
+  bool is_loose() const { return element != ElementType::f32 && layout == TensorLayout::nchw; }
+  int word_bytes() const { return burin::word_bytes(element, layout); }
   // Images that share words.
   int images_together() const { return burin::images_together(layout); }
   bool operator==(const TensorFormat&) const = default;
 };
+
+// Whether kernels compute on values of the type in the layout.
+bool can_compute_in(ElementType element, TensorLayout layout);
 
 // The format in which convolutions of a precision compute: in `layout` where values of the precision may lie in it,
 // else in nchw or n2chw.
@@ -95,8 +112,13 @@ bool can_ask_for(TensorLayout layout, Precision precision);
 // The words that one image takes, or as many images as share words; filling is included.
 std::int64_t image_words(const TensorFormat& format, const std::vector<std::int64_t>& shape);
 
-// In words, for errors.
-inline constexpr std::string_view kWhatLiesWhere = "n2chw and n8c8hw hold halves, the others float32";
+// What a kernel may access at once, in bytes, where tensors of the format begin at a multiple of `distance` bytes and
+// their images are so far apart: 16, or a word or two loose halves, else a loose half.
+int access_bytes(const TensorFormat& format, std::int64_t distance);
+
+// In words, for errors: of formats, and of what kernels compute in.
+inline constexpr std::string_view kWhatLiesWhere = "n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either";
+inline constexpr std::string_view kWhatIsComputedIn = "n2chw and n8c8hw hold halves, the others float32";
 
 // "f32 nchw", "f16 n2chw", "f16 n8c8hw"
 std::string to_string(const TensorFormat& format);

@@ -34,6 +34,7 @@ burin_network_tensor tensor_at(const std::vector<NetworkTensor>& tensors, int in
   result.rank = static_cast<int>(tensor.shape.size());  // at most BURIN_MAX_RANK: the package was verified
   std::copy(tensor.shape.begin(), tensor.shape.end(), result.shape);
   result.image_bytes = static_cast<size_t>(tensor.bytes(1));
+  result.element = static_cast<burin_element>(tensor.element);
   return result;
 }
 
@@ -46,10 +47,10 @@ burin_status burin_network_open(const burin_device* device, const char* path, bu
     std::vector<NetworkTensor> inputs = opened.inputs(), outputs = opened.outputs();
     for (const std::vector<NetworkTensor>* tensors : {&inputs, &outputs}) {
       for (const NetworkTensor& tensor : *tensors) {
-        if (tensor.is_plain()) continue;
+        if (tensor.is_nchw()) continue;
         burin::fail(burin::ErrorKind::unsupported,
-                    "{}: '{}' is no plain float tensor, which is all that a burin_network_tensor says; launch the "
-                    "layer's kernel (burin_kernel_find)",
+                    "{}: '{}' is no tensor in NCHW, which is all that a burin_network_tensor says; launch the layer's "
+                    "kernel (burin_kernel_find)",
                     path, tensor.name);
       }
     }

@@ -18,7 +18,7 @@ ImageShape image_shape(const KernelTensor& tensor) {
       .alignment = tensor.alignment,
       .images_together = images_together(tensor.layout),
       .element = public_element(tensor.element),
-      .image_pitch = tensor.image_words == tensor.words() ? 0 : tensor.image_words * elements_per_word(tensor.element)};
+      .image_pitch = tensor.image_words == tensor.words() ? 0 : tensor.image_words * tensor.elements_per_word()};
   if (!tensor.is_image()) return shape;
   shape.channels = tensor.channels;
   shape.height = tensor.rows;

@@ -4,7 +4,8 @@
 // step before PTX resolves them to instructions (device_nvptx.cu); the host executor resolves them to C++ functions of
 // the same names that also check each access. So what is verified on the host is what the PTX is made from.
 //
-// Memory is accessed in words of four bytes: a float, or two halves of which the first is in the lower bits.
+// Memory is accessed in words of four bytes: a float, or two halves of which the first is in the lower bits. Loose
+// halves may be accessed one by one.
 //
 // Shared memory is addressed in bytes from the start of the block's dynamic shared memory. An address is given as
 // `base + offset`: `base` varies by thread, `offset` is a constant that becomes part of the instruction.
@@ -51,6 +52,9 @@ BURIN_PRIMITIVE void burin_dev_global_store4(float* base, i64 byte_offset, f32x4
 BURIN_PRIMITIVE void burin_dev_global_store(float* base, i64 byte_offset, float value);
 BURIN_PRIMITIVE u32 burin_dev_global_load_word(const float* base, i64 byte_offset);
 BURIN_PRIMITIVE void burin_dev_global_store_word(float* base, i64 byte_offset, u32 value);
+// A loose half, in the low bits: the address is a multiple of 2.
+BURIN_PRIMITIVE u32 burin_dev_global_load_half(const float* base, i64 byte_offset);
+BURIN_PRIMITIVE void burin_dev_global_store_half(float* base, i64 byte_offset, u32 value);
 // One byte of an activity map; `value` is 0 or 1.
 BURIN_PRIMITIVE u32 burin_dev_map_load(const u8* base, i64 offset);
 BURIN_PRIMITIVE void burin_dev_map_store_if(u32 condition, u8* base, i64 offset, u32 value);

@@ -81,6 +81,12 @@ BURIN_INLINE u32 burin_dev_global_load_word(const float* base, i64 byte_offset) 
 BURIN_INLINE void burin_dev_global_store_word(float* base, i64 byte_offset, u32 value) {
   *(BURIN_GLOBAL u32*)global_address(base, byte_offset) = value;
 }
+BURIN_INLINE u32 burin_dev_global_load_half(const float* base, i64 byte_offset) {
+  return *(const BURIN_GLOBAL unsigned short*)global_address(base, byte_offset);
+}
+BURIN_INLINE void burin_dev_global_store_half(float* base, i64 byte_offset, u32 value) {
+  *(BURIN_GLOBAL unsigned short*)global_address(base, byte_offset) = static_cast<unsigned short>(value);
+}
 BURIN_INLINE u32 burin_dev_map_load(const u8* base, i64 offset) { return ((const BURIN_GLOBAL u8*)base)[offset]; }
 BURIN_INLINE void burin_dev_map_store_if(u32 condition, u8* base, i64 offset, u32 value) {
   if (condition != 0) ((BURIN_GLOBAL u8*)base)[offset] = static_cast<u8>(value);

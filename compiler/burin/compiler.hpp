@@ -90,6 +90,7 @@ struct CompileSettings {
   std::string kernels = "auto";               // as --kernels
   std::string plan;                           // as --plan
   std::string linear_storage = "fp32";        // as --linear-storage
+  std::string io = "fp32";                    // as --io
   bool skip_dead_tiles = false;
   bool siblings = true;       // convolutions with the same input become one where that is faster
   bool ptx = true;            // false: machine code alone, where there is an assembler

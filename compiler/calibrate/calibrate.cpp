@@ -175,8 +175,11 @@ class Calibration {
       if (error > asked_.max_error) {
         fail(ErrorKind::unsupported,
              "--precision auto: {} is off by {:.1e} of its outputs with every layer in FP32 that may be, and "
-             "--max-error allows {:g}",
-             what, error, asked_.max_error);
+             "--max-error allows {:g}{}",
+             what, error, asked_.max_error,
+             options_.io == ElementType::f32
+                 ? ""
+                 : fmt::format("; --io {} rounds its inputs and outputs", to_string(precision_of(options_.io))));
       }
       while (kept - too_few > 1) {
         const std::size_t middle = too_few + (kept - too_few) / 2;

@@ -344,11 +344,18 @@ GraphChoices graph_choices(const CompileOptions& options) {
 }
 
 Network in_formats(Network network, const CompileOptions& options, int batch) {
-  const bool plain = !options.precisions.any(is_half) &&
-                     options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
-                     options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
-  if (plain) return network;
+  const bool computes_plain = !options.precisions.any(is_half) &&
+                              options.layout.value_or(TensorLayout::nchw) == TensorLayout::nchw &&
+                              options.output_layout.value_or(TensorLayout::nchw) == TensorLayout::nchw;
   const bool separate = network.separate;
+  const bool plain_ends = separate || options.io == ElementType::f32;
+  if (computes_plain && plain_ends) return network;
+  if (!plain_ends) {
+    for (const auto* ends : {&network.inputs, &network.outputs}) {
+      for (const int end : *ends)
+        network.tensors[static_cast<std::size_t>(end)].format = {options.io, TensorLayout::nchw};
+    }
+  }
   return assign_formats(std::move(network),
                         [&](const Operator& op, const ConvLayer& layer) {
                           const bool is_free = has_free_layout(layer, options) && !separate;

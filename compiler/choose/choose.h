@@ -32,9 +32,9 @@ Choice choose(const Task& task, const CompileOptions& options);
 // outlive it.
 GraphChoices graph_choices(const CompileOptions& options);
 
-// The graph as programs of a batch size have it, each tensor in its format. What CompileOptions leave open follows from
-// the batch: in halves, eight images side by side where there are as many and a provider computes so; for few images
-// FP32, whose factors convolutions may round.
+// The graph as programs of a batch size have it, each tensor in its format: the inputs and outputs of a network as
+// CompileOptions::io says. What CompileOptions leave open follows from the batch: in halves, eight images side by side
+// where there are as many and a provider computes so; for few images FP32, whose factors convolutions may round.
 Network in_formats(Network network, const CompileOptions& options, int batch);
 
 }  // namespace burin

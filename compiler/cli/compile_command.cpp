@@ -294,7 +294,8 @@ std::string cache_folder(const CacheArguments& arguments) {
 }
 
 // What --calibrate gives, for each input of the network, or of each of its layers.
-std::vector<CalibrationInput> read_calibration(const std::vector<std::string>& given, const Network& network) {
+std::vector<CalibrationInput> read_calibration(const std::vector<std::string>& given, const Network& network,
+                                               ElementType io) {
   if (given.empty()) return {};
   std::vector<std::string> names;
   for (const int input : network.inputs) names.push_back(network.tensors[static_cast<std::size_t>(input)].name);
@@ -302,7 +303,7 @@ std::vector<CalibrationInput> read_calibration(const std::vector<std::string>& g
   std::vector<CalibrationInput> inputs;
   int images = 0;
   for (std::size_t i = 0; i < files.size(); ++i) {
-    NpyTensor tensor = read_npy(files[i]);
+    NpyTensor tensor = read_npy(files[i], io);
     const std::vector<std::int64_t>& shape = network.tensors[static_cast<std::size_t>(network.inputs[i])].shape;
     const int held = images_of(tensor, files[i], fmt::format("the input '{}'", names[i]), shape);
     if (i > 0 && held != images) {
@@ -373,7 +374,7 @@ int compile(const CompileArguments& arguments) {
   if (options.from_file) parse_from(options, network);
   check_open_precision(arguments, options);
   check_options(network, options);
-  settings.calibration = read_calibration(arguments.calibrate, network);
+  settings.calibration = read_calibration(arguments.calibrate, network, options.io);
   check_tuned_layers(arguments, network);
   const std::optional<Network> imported =
       options.from_file && !arguments.no_verify ? std::optional(network) : std::nullopt;
@@ -413,6 +414,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   add_option(*command, "--linear-storage NAME", arguments->settings.linear_storage,
              "Network: the weights of fully connected layers in memory: fp32 (default), or fp16, rounded; "
              "arithmetic is FP32");
+  add_option(*command, "--io NAME", arguments->settings.io,
+             "Network: what its inputs and outputs are, in NCHW: fp32 (default), fp16 or bf16");
   command
       ->add_flag(fmt::format("--tune{{{}}}", kDefaultTuningPlans), arguments->settings.tune,
                  fmt::format("Measure N candidates for each convolution and fully connected layer on the GPU, of all "

@@ -97,6 +97,8 @@ std::vector<std::string> sum_cells(const std::vector<const InspectRow*>& rows, i
           "",
           "",
           "",
+          "",
+          "",
           microseconds_text(predicted),
           all_tuned ? microseconds_text(tuned) : "",
           "",
@@ -108,7 +110,7 @@ std::vector<std::string> sum_cells(const std::vector<const InspectRow*>& rows, i
 
 std::string print_table(const std::vector<InspectRow>& rows) {
   Table table({"layer", "shape", ">batch", ">sparsity", ">nonzeros", ">dead in/out", "provider", "precision", "plan",
-               "layout", ">model us", ">tuned us", ">regs", ">spill B", ">code", ">CSR", ">dense"});
+               "layout", ">live", ">fill", ">model us", ">tuned us", ">regs", ">spill B", ">code", ">CSR", ">dense"});
   std::vector<int> batches;
   std::map<int, std::vector<const InspectRow*>> rows_of;  // of a batch size
   for (const InspectRow& row : rows) {
@@ -117,8 +119,8 @@ std::string print_table(const std::vector<InspectRow>& rows) {
     table.add({kernel.op, short_shape(layer.shape), fmt::format("{}", kernel.planned_batch),
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), with_separators(layer.nonzeros),
                fmt::format("{}/{}", layer.dead_inputs, layer.dead_outputs), kernel.provider,
-               precision_text(kernel.precision), kernel.plan_short, layout_text(kernel.form),
-               microseconds_text(kernel.predicted_us),
+               precision_text(kernel.precision), kernel.plan_short, layout_text(kernel.form), live_text(kernel),
+               fill_text(kernel), microseconds_text(kernel.predicted_us),
                kernel.tuning ? microseconds_text(chosen(*kernel.tuning).us) : "", known_count(row.code.registers),
                known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});
@@ -156,6 +158,7 @@ nlohmann::ordered_json to_json(const InspectRow& row) {
                                   {"tuning", kernel.tuning ? to_json(*kernel.tuning) : nlohmann::ordered_json()},
                                   {"symbol", kernel.symbol},
                                   {"arch", row.code.arch}};
+  add_multiplied(entry, kernel);
   add_sizes(entry, row);
   return entry;
 }

@@ -28,13 +28,16 @@ std::int64_t weight_bytes(const Kernel& kernel) {
 std::string arguments_text(const std::vector<const Buffer*>& arguments) {
   std::vector<std::string> texts;
   for (const Buffer* argument : arguments) {
-    texts.push_back(fmt::format("{} ({})", argument->tensor, shape_text(argument->shape)));
+    const TensorFormat& format = argument->format;
+    texts.push_back(fmt::format("{} ({}{})", argument->tensor, shape_text(argument->shape),
+                                format.is_plain() ? "" : " " + to_string(format)));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string print_steps(const ManifestIndex& index, const Program& program, const std::optional<std::string>& arch) {
-  Table table({">step", "operator", "kind", "kernel", ">regs", ">spill B", ">code", ">weights", ">model us", "after"});
+  Table table({">step", "operator", "kind", "kernel", ">live", ">fill", ">regs", ">spill B", ">code", ">weights",
+               ">model us", "after"});
   std::int64_t code = 0, weights = 0;
   double predicted = 0;
   for (std::size_t i = 0; i < program.steps.size(); ++i) {
@@ -45,13 +48,14 @@ std::string print_steps(const ManifestIndex& index, const Program& program, cons
     weights += weight_bytes(kernel);
     predicted += kernel.predicted_us;
     table.add({fmt::format("{}", i), step.name, step.kind, kernel.plan_short + others_text(step.options),
-               known_count(binary.registers), known_count(binary.spill_bytes), known_bytes(binary.code_bytes),
-               weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
+               live_text(kernel), fill_text(kernel), known_count(binary.registers), known_count(binary.spill_bytes),
+               known_bytes(binary.code_bytes), weight_bytes(kernel) == 0 ? "" : bytes_text(weight_bytes(kernel)),
                kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                fmt::format("{}", fmt::join(step.after, ","))});
   }
-  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "", code > 0 ? bytes_text(code) : "",
-                    weights > 0 ? bytes_text(weights) : "", predicted > 0 ? microseconds_text(predicted) : "", ""});
+  table.add_footer({"", fmt::format("{} steps", program.steps.size()), "", "", "", "", "", "",
+                    code > 0 ? bytes_text(code) : "", weights > 0 ? bytes_text(weights) : "",
+                    predicted > 0 ? microseconds_text(predicted) : "", ""});
   return table.print();
 }
 
@@ -79,6 +83,28 @@ std::int64_t InspectRow::csr_bytes() const {
 
 std::int64_t InspectRow::dense_bytes() const {
   return kernel.layer->shape.weight_elements() * static_cast<std::int64_t>(sizeof(float));
+}
+
+namespace {
+
+std::optional<double> live_share(const Kernel& kernel) {
+  if (!kernel.layer || !kernel.layer->multiplied) return std::nullopt;
+  return kernel.layer->multiplied->live_share();
+}
+std::optional<double> fill(const Kernel& kernel) { return kernel.layer ? kernel.layer->fill() : std::nullopt; }
+
+std::string percent_text(const std::optional<double>& share) {
+  return share ? fmt::format("{:.1f} %", 100 * *share) : std::string();
+}
+
+}  // namespace
+
+std::string live_text(const Kernel& kernel) { return percent_text(live_share(kernel)); }
+std::string fill_text(const Kernel& kernel) { return percent_text(fill(kernel)); }
+
+void add_multiplied(nlohmann::ordered_json& entry, const Kernel& kernel) {
+  entry["live_columns"] = known_json(live_share(kernel));
+  entry["fill"] = known_json(fill(kernel));
 }
 
 void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row) {
@@ -150,6 +176,7 @@ nlohmann::ordered_json network_json(const Manifest& manifest, const std::optiona
     nlohmann::ordered_json entry = {{"symbol", kernel.symbol},   {"operator", kernel.op},
                                     {"kind", kernel.kind},       {"provider", kernel.provider},
                                     {"plan", kernel.plan_short}, {"weight_bytes", weight_bytes(kernel)}};
+    add_multiplied(entry, kernel);
     if (const KernelBinary binary = described_code(kernel, arch); !binary.arch.empty()) {
       entry["arch"] = binary.arch;
       entry["registers"] = binary.registers;

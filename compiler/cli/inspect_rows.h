@@ -28,6 +28,12 @@ struct InspectRow {
   std::int64_t dense_bytes() const;
 };
 
+// Of a kernel that multiplies gathered columns: how many of them live, and how many of the weights that it multiplies
+// are no zeros: "43.1 %". Empty for others, and in JSON null.
+std::string live_text(const Kernel& kernel);
+std::string fill_text(const Kernel& kernel);
+void add_multiplied(nlohmann::ordered_json& entry, const Kernel& kernel);
+
 // Adds the figures of the row's code, and the bytes of the same weights in other forms. What is not known is null.
 void add_sizes(nlohmann::ordered_json& entry, const InspectRow& row);
 

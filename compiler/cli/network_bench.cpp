@@ -133,8 +133,9 @@ NetworkBench bench_network(const Device& device, const Stream& stream, const Loa
   io.batch = batch;
   for (const NetworkTensor& input : network.inputs(batch)) {
     // Which value is where does not matter.
-    const std::int64_t words = (input.bytes(batch) + kWordBytes - 1) / kWordBytes;
-    tensors.emplace_back(device, std::span<const float>(random_tensor(words, kInputSeed)));
+    const std::int64_t count = input.bytes(batch) / bytes_of(input.element);
+    const std::vector<std::byte> values = to_elements(input.element, random_tensor(count, kInputSeed));
+    tensors.emplace_back(device, std::span<const std::byte>(values));
     io.inputs.push_back(tensors.back().data<void>());
   }
   for (const NetworkTensor& output : network.outputs(batch)) {

@@ -14,6 +14,7 @@
 #include "ir/limits.h"
 #include "ir/package/atomic_file.h"
 #include "ir/printable.h"
+#include "runtime/elements.h"
 
 namespace burin {
 
@@ -52,9 +53,10 @@ std::string permutation_text(const std::vector<std::int64_t>& shape, const std::
 
 }  // namespace
 
-NpyTensor read_npy(const std::string& path) {
+NpyTensor read_npy(const std::string& path, ElementType element) {
   const MappedFile file(path);
-  const WeightsTensor tensor = parse_npy(file.bytes(), path, path);
+  WeightsTensor tensor = parse_npy(file.bytes(), path, path);
+  if (element == ElementType::bf16 && tensor.type == StoredType::u16) tensor.type = StoredType::bf16;
   if (!is_float(tensor.type)) {
     fail(ErrorKind::bad_input,
          "{}: holds {}, and floating-point numbers are wanted; in Python, numpy.save(\"floats.npy\", "
@@ -77,7 +79,14 @@ int images_of(const NpyTensor& tensor, const std::string& path, const std::strin
   return batched ? static_cast<int>(shape[0]) : 1;
 }
 
-void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, std::span<const float> values) {
+std::string_view npy_type_text(ElementType element) {
+  return element == ElementType::f32   ? "float32"
+         : element == ElementType::f16 ? "float16"
+                                       : "uint16, the bits of bfloat16,";
+}
+
+void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, std::span<const float> values,
+               ElementType element) {
   static_assert(std::endian::native == std::endian::little, "the values are written as they lie in memory");
   BURIN_CHECK(values_of(shape) == static_cast<std::int64_t>(values.size()), "a shape of {} elements for {} values",
               values_of(shape), values.size());
@@ -85,7 +94,8 @@ void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, 
   std::string extents;
   for (const std::int64_t extent : shape) extents += fmt::format("{}, ", extent);
   if (shape.size() > 1) extents.erase(extents.size() - 2);  // a tuple of one keeps its comma
-  std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", extents);
+  const std::string_view type = element == ElementType::f32 ? "<f4" : element == ElementType::f16 ? "<f2" : "<u2";
+  std::string header = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type, extents);
   // The format wants the data at a multiple of 64 bytes and a newline at the header's end.
   constexpr std::size_t kPreamble = 10, kAlignment = 64;
   const std::size_t unpadded = kPreamble + header.size() + 1;
@@ -97,8 +107,8 @@ void write_npy(const std::string& path, const std::vector<std::int64_t>& shape, 
   content += static_cast<char>(header.size() >> 8U);
   content += header;
   const std::size_t at = content.size();
-  content.resize(at + values.size_bytes());
-  if (!values.empty()) std::memcpy(content.data() + at, values.data(), values.size_bytes());
+  content.resize(at + values.size() * static_cast<std::size_t>(bytes_of(element)));
+  write_elements(element, values, std::as_writable_bytes(std::span(content)).data() + at);
   write_file_atomically(path, content);
 }
 

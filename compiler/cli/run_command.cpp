@@ -93,7 +93,8 @@ GivenInputs read_inputs(const std::vector<const Program*>& programs, const std::
   given.tensors.resize(programs.front()->inputs().size());
   for (std::size_t i = 0; i < files.size(); ++i) {
     const Buffer& buffer = *arguments[i].buffer;
-    NpyTensor tensor = read_npy(files[i]);
+    const ElementType element = buffer.format.is_loose() ? buffer.format.element : ElementType::f32;
+    NpyTensor tensor = read_npy(files[i], element);
     const int images =
         images_of(tensor, files[i], fmt::format("{}'s input '{}'", what, arguments[i].name), buffer.shape);
     if (i > 0 && images != given.batch) {
@@ -141,11 +142,13 @@ int run(const RunArguments& arguments) {
     const Buffer& buffer = *outputs[i].buffer;
     std::vector<std::int64_t> shape = buffer.shape;
     if (given.batched) shape.insert(shape.begin(), given.batch);
-    write_npy(output_files[i], shape, made[static_cast<std::size_t>(buffer.argument)]);
+    const bool loose = buffer.format.is_loose();  // halves as the caller has them
+    const ElementType element = loose ? buffer.format.element : ElementType::f32;
+    write_npy(output_files[i], shape, made[static_cast<std::size_t>(buffer.argument)], element);
     const bool only_one = holds_layers(package.manifest) && outputs.size() == 1;
-    print_data(fmt::format("{}: float32 {} of {}{} on {}\n", output_files[i], extents_text(shape),
+    print_data(fmt::format("{}: {} {} of {}{} on {}\n", output_files[i], npy_type_text(element), extents_text(shape),
                            only_one ? what : fmt::format("output '{}'", outputs[i].name),
-                           buffer.format.is_plain() ? "" : fmt::format(" ({})", to_string(buffer.format)),
+                           buffer.format.is_plain() || loose ? "" : fmt::format(" ({})", to_string(buffer.format)),
                            executor->name()));
   }
   return 0;

@@ -25,6 +25,15 @@ ElementType parse_linear_storage(const std::string& text) {
   return element_of(*parse_enum<Precision>(text));
 }
 
+ElementType parse_io(const std::string& text) {
+  std::vector<std::string> known;
+  for (const ElementType type : {ElementType::f32, ElementType::f16, ElementType::bf16}) {
+    known.emplace_back(to_string(precision_of(type)));
+  }
+  check_choice("--io", text, known);
+  return element_of(*parse_enum<Precision>(text));
+}
+
 }  // namespace
 
 void check_choice(const std::string& option, const std::string& value, const std::vector<std::string>& known) {
@@ -49,6 +58,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
   options.kernels = parse_kernel_kinds(settings.kernels);
   options.keep_ptx = settings.ptx;
   options.linear_storage = parse_linear_storage(settings.linear_storage);
+  options.io = parse_io(settings.io);
   options.plan = settings.plan;
   find_provider(options.kernels.all == kAutoKind ? std::string(kBakedProvider) : options.kernels.all)
       ->check_choices(options.plan);

@@ -49,6 +49,11 @@ std::string kernel_report(const Kernel& kernel, const std::string& ptx) {
   report["operator"] = kernel.op;
   report["plan"] = kernel.plan_short;
   if (kernel.layer) report["nonzeros"] = kernel.layer->nonzeros;
+  if (kernel.layer && kernel.layer->multiplied) {
+    report["live_columns"] = kernel.layer->multiplied->live_share();
+    const std::optional<double> fill = kernel.layer->fill();
+    report["fill"] = fill ? Json(*fill) : Json();
+  }
   report["threads"] = kernel.form.launch.threads;
   report["shared_bytes"] = kernel.form.launch.shared_bytes;
   report["slices"] = kernel.form.launch.slices;

@@ -46,7 +46,7 @@ class FirstFault {
 void require_words(const KernelForm& form, TensorRole role, std::size_t has, int batch) {
   const KernelTensor* tensor = form.find(role);
   std::int64_t wanted = 0;
-  if (tensor != nullptr) wanted = role == TensorRole::weights ? tensor->run_words : tensor->spanned_words(batch);
+  if (tensor != nullptr) wanted = role == TensorRole::weights ? tensor->run_words : tensor->spanned_memory(batch);
   if (static_cast<std::int64_t>(has) == wanted) return;
   const bool is_laid_out = tensor != nullptr && role != TensorRole::weights;
   fail(ErrorKind::bad_input, "tensor '{}' has {} words; batch {} needs {}{}", to_string(role), has, batch, wanted,

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
+#include <cstring>
 #include <string_view>
 
 namespace burin {
@@ -29,8 +31,30 @@ constexpr std::uint64_t kNoSuchMemory = std::uint64_t{1} << 62;
 constexpr std::uint64_t base_of(TensorRole role) {
   return kNoSuchMemory | (static_cast<std::uint64_t>(role) << kRangeBits) | kRangeMiddle;
 }
-constexpr std::int64_t element_bytes(TensorRole role) {
-  return role == TensorRole::input_map || role == TensorRole::output_map ? 1 : 4;
+std::array<std::int64_t, kRoles> element_bytes_of(const KernelForm& form) {
+  std::array<std::int64_t, kRoles> bytes{};
+  bytes.fill(kWordBytes);
+  for (const KernelTensor& tensor : form.tensors) {
+    bytes[static_cast<std::size_t>(tensor.role)] = tensor.map ? 1 : tensor.word_bytes();
+  }
+  return bytes;
+}
+
+// The elements of a tensor whose memory has so many words.
+std::int64_t elements_of(const KernelForm& form, TensorRole role, std::size_t words, int batch) {
+  const KernelTensor* tensor = form.find(role);
+  const bool loose = tensor != nullptr && tensor->format().is_loose() && words > 0;
+  return loose ? tensor->spanned_words(batch) : static_cast<std::int64_t>(words);
+}
+
+// Loose halves that may begin in the middle of a word are accessed one by one.
+std::uint64_t bytes_of_words(const KernelTensor& tensor, std::int64_t elements) {
+  if (tensor.alignment < kWordBytes) return 0;
+  return static_cast<std::uint64_t>(elements * tensor.word_bytes() / kWordBytes * kWordBytes);
+}
+
+std::string misplaced_half(const char* access, TensorRole role) {
+  return fmt::format("{} {}, which is accessed in whole words", access, name_of(role));
 }
 
 // The role whose range the address lies in, or a number that is none.
@@ -51,8 +75,7 @@ Accessor unpack(std::uint64_t packed) {
 }
 
 TensorPlace place(const KernelTensor& tensor, std::int64_t element) {
-  return place_of(tensor.layout, tensor.channels, tensor.rows, tensor.cols,
-                  element * elements_per_word(tensor.element));
+  return place_of(tensor.layout, tensor.channels, tensor.rows, tensor.cols, element * tensor.elements_per_word());
 }
 
 }  // namespace
@@ -65,16 +88,22 @@ LaunchMemory::LaunchMemory(const KernelForm& form, const HostLaunchArguments& ar
       width_(grid_width(form.launch, arguments.batch)),
       input_base_(base_of(TensorRole::input)),
       arguments_(arguments),
-      elements_({std::ssize(arguments.input), std::ssize(arguments.residual), std::ssize(arguments.output),
+      elements_({elements_of(form, TensorRole::input, arguments.input.size(), arguments.batch),
+                 elements_of(form, TensorRole::residual, arguments.residual.size(), arguments.batch),
+                 elements_of(form, TensorRole::output, arguments.output.size(), arguments.batch),
                  std::ssize(arguments.weights), partials_per_tile_ * tile_count(form.launch, arguments.batch),
                  form.launch.counters_per_tile * tile_count(form.launch, arguments.batch),
                  std::ssize(arguments.input_map), std::ssize(arguments.output_map)}),
-      output_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(arguments.output.size())),
+      element_bytes_(element_bytes_of(form)),
+      output_writer_(
+          std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(elements(TensorRole::output)))),
       map_writer_(std::make_unique<std::atomic<std::uint32_t>[]>(arguments.output_map.size())),
       partials_(std::make_unique<Partial[]>(static_cast<std::size_t>(elements(TensorRole::partials)))),
       counters_(
           std::make_unique<std::atomic<std::uint32_t>[]>(static_cast<std::size_t>(elements(TensorRole::counters)))),
-      arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(width_ * form.launch.slices))) {}
+      arrived_(std::make_unique<std::atomic<bool>[]>(static_cast<std::size_t>(width_ * form.launch.slices))) {
+  input_bytes_ = bytes_of_words(form.input(), elements(TensorRole::input));
+}
 
 std::uint64_t LaunchMemory::box_address(std::size_t number) {
   return kNoSuchMemory | ((kRoles + number) << kRangeBits) | kRangeMiddle;
@@ -108,7 +137,7 @@ std::string LaunchMemory::describe_element(TensorRole role, std::int64_t element
     return fmt::format("{} (image {}, word {})", element, element / tensor.image_words, element % tensor.image_words);
   }
   const TensorPlace at = place(tensor, element);
-  if (elements_per_word(tensor.element) == 2) {
+  if (tensor.elements_per_word() == 2) {
     return fmt::format("{} (images {} and {}, channel {}, row {}, col {})", element, at.image, at.image + 1, at.channel,
                        at.row, at.col);
   }
@@ -155,7 +184,7 @@ std::string LaunchMemory::misplaced(TensorRole wanted, const char* access, std::
   }
   if (offset % element_bytes(found) != 0) {
     return fmt::format("misaligned {} {} at byte {}, which is not a multiple of {}", access, name_of(found), offset,
-                       kWordBytes);
+                       element_bytes(found));
   }
   const std::int64_t element = offset / element_bytes(found);
   return fmt::format("{} {} out of bounds: element {}, {} the {} of the launch", access, name_of(found), element,
@@ -171,12 +200,47 @@ std::optional<std::string> LaunchMemory::locate(TensorRole role, const char* acc
   return misplaced(role, access, address);
 }
 
+std::optional<std::string> LaunchMemory::locate_word(TensorRole role, const char* access, std::uint64_t address,
+                                                     std::size_t& index) const {
+  if (auto fault = locate(role, access, address, index)) return fault;
+  if (element_bytes(role) == kWordBytes) return std::nullopt;
+  const std::uint64_t offset = address - base_of(role);
+  index = offset / kWordBytes;
+  if (form_.the(role).alignment < kWordBytes || offset % kWordBytes != 0) {
+    return fmt::format("misaligned {} {} of a whole word at byte {}, where loose halves begin at multiples of {}",
+                       access, name_of(role), offset, std::min(form_.the(role).alignment, kWordBytes));
+  }
+  return std::nullopt;  // where words may be accessed, images are whole words
+}
+
+std::optional<std::string> LaunchMemory::load_half(std::uint64_t address, std::uint16_t& value) const {
+  const bool is_residual = range_of(address) == static_cast<std::uint64_t>(TensorRole::residual);
+  const TensorRole role = is_residual ? TensorRole::residual : TensorRole::input;
+  std::size_t index = 0;
+  if (auto fault = locate(role, "load of a half from", address, index)) return fault;
+  if (element_bytes(role) != sizeof value) return misplaced_half("load of a half from", role);
+  const std::span<const float> memory = is_residual ? arguments_.residual : arguments_.input;
+  std::memcpy(&value, std::as_bytes(memory).data() + index * sizeof value, sizeof value);
+  return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::store_half(std::uint64_t address, std::uint16_t value, const Accessor& who) {
+  std::size_t index = 0;
+  if (auto fault = locate(TensorRole::output, "store of a half to", address, index)) return fault;
+  if (element_bytes(TensorRole::output) != sizeof value) {
+    return misplaced_half("store of a half to", TensorRole::output);
+  }
+  if (auto fault = claim(static_cast<std::int64_t>(index), who)) return fault;
+  std::memcpy(std::as_writable_bytes(arguments_.output).data() + index * sizeof value, &value, sizeof value);
+  return std::nullopt;
+}
+
 std::optional<std::string> LaunchMemory::load_other(std::uint64_t address, float& value) const {
   const auto range = static_cast<TensorRole>(range_of(address));
   const bool is_known = range == TensorRole::residual || range == TensorRole::weights;
   const TensorRole role = is_known ? range : TensorRole::input;
   std::size_t index = 0;
-  if (auto fault = locate(role, "load from", address, index)) return fault;
+  if (auto fault = locate_word(role, "load from", address, index)) return fault;
   if (role == TensorRole::weights) {
     value = std::bit_cast<float>(arguments_.weights[index]);
   } else {
@@ -264,23 +328,31 @@ std::optional<std::string> LaunchMemory::load_box(std::uint64_t address, const B
 
 std::optional<std::string> LaunchMemory::store_output(std::uint64_t address, float value, const Accessor& who) {
   std::size_t index = 0;
-  if (auto fault = locate(TensorRole::output, "store to", address, index)) return fault;
-  if (means_nothing(index)) return std::nullopt;
-  if (!is_written(index)) {
-    return fmt::format("store to output element {}, which is not the kernel's",
-                       describe_element(TensorRole::output, index));
+  if (auto fault = locate_word(TensorRole::output, "store to", address, index)) return fault;
+  const auto together = static_cast<std::int64_t>(kWordBytes / element_bytes(TensorRole::output));
+  const std::int64_t first = static_cast<std::int64_t>(index) * together;
+  if (means_nothing(first)) return std::nullopt;
+  for (std::int64_t element = first; element < first + together; ++element) {
+    if (auto fault = claim(element, who)) return fault;
   }
-  if (is_filling(index) && !has_zeros(index, value)) {
+  if (is_filling(first) && !has_zeros(first, value)) {
     return fmt::format("store to output element {}, which fills up the channels and must be zero in {}",
-                       describe_element(TensorRole::output, index), to_string(written_.layout));
-  }
-  const std::uint32_t first = output_writer_[index].exchange(who.block + 1, std::memory_order_relaxed);
-  if (first != 0) {
-    return fmt::format("store to output element {} a second time, after {}",
-                       describe_element(TensorRole::output, index), describe_block(first - 1));
+                       describe_element(TensorRole::output, first), to_string(written_.layout));
   }
   arguments_.output[index] = value;
   return std::nullopt;
+}
+
+std::optional<std::string> LaunchMemory::claim(std::int64_t output_element, const Accessor& who) {
+  if (!is_written(output_element)) {
+    return fmt::format("store to output element {}, which is not the kernel's",
+                       describe_element(TensorRole::output, output_element));
+  }
+  const std::uint32_t first =
+      output_writer_[static_cast<std::size_t>(output_element)].exchange(who.block + 1, std::memory_order_relaxed);
+  if (first == 0) return std::nullopt;
+  return fmt::format("store to output element {} a second time, after {}",
+                     describe_element(TensorRole::output, output_element), describe_block(first - 1));
 }
 
 std::optional<std::string> LaunchMemory::load_activity(std::uint64_t address, std::uint32_t& value) const {

@@ -2,8 +2,9 @@
 // process. They lie so far apart that an access outside a buffer never falls into another one, and only the primitives
 // can turn them into memory.
 //
-// An element of a buffer is a 4-byte word; with the layout n2chw it holds the values of two images. Elements of
-// activity maps are bytes.
+// An element of a buffer is a word as the kernel's tensor counts them: of 4 bytes, which with the layout n2chw hold the
+// values of two images, or a loose half. Elements of activity maps are bytes. Two loose halves may be accessed as a
+// word of 4 bytes, where the tensor is aligned so.
 //
 // Blocks may run at the same time on several CPU threads. Each access returns std::nullopt, or the fault as a sentence
 // without its subject.
@@ -24,7 +25,8 @@ namespace burin {
 
 inline constexpr std::size_t kRoles = names_of(TensorRole{}).names.size();
 
-// What a launch is given: for each tensor of the kernel's form, its words from its first one on, or the bytes of a map.
+// What a launch is given: for each tensor of the kernel's form, its words of 4 bytes from its first one on (of loose
+// halves the last may be half of one), or the bytes of a map.
 struct HostLaunchArguments {
   int batch = 1;
   std::span<const float> input;
@@ -59,12 +61,15 @@ class LaunchMemory {
   // Loads a value of the input, the residual or the weights.
   std::optional<std::string> load(std::uint64_t address, float& value) const {
     const std::uint64_t offset = address - input_base_;
-    if (offset < arguments_.input.size_bytes() && offset % kWordBytes == 0) {
+    if (offset < input_bytes_ && offset % kWordBytes == 0) {
       value = arguments_.input[offset / kWordBytes];
       return std::nullopt;
     }
     return load_other(address, value);
   }
+  // A loose half of the input or the residual, or of the output.
+  std::optional<std::string> load_half(std::uint64_t address, std::uint16_t& value) const;
+  std::optional<std::string> store_half(std::uint64_t address, std::uint16_t value, const Accessor& who);
   // Four words that are accessed at once begin at a multiple of 16 bytes.
   std::optional<std::string> check_quad(const char* access, std::uint64_t address) const;
   // A run of the input or of the weights.
@@ -99,9 +104,15 @@ class LaunchMemory {
 
   std::optional<std::string> load_other(std::uint64_t address, float& value) const;
   std::int64_t elements(TensorRole role) const { return elements_[static_cast<std::size_t>(role)]; }
+  std::int64_t element_bytes(TensorRole role) const { return element_bytes_[static_cast<std::size_t>(role)]; }
   // Which element lies at `address`.
   std::optional<std::string> locate(TensorRole role, const char* access, std::uint64_t address,
                                     std::size_t& index) const;
+  // Which word of the memory lies at `address`, where it is accessed as a whole.
+  std::optional<std::string> locate_word(TensorRole role, const char* access, std::uint64_t address,
+                                         std::size_t& index) const;
+  // Notes who wrote the element.
+  std::optional<std::string> claim(std::int64_t output_element, const Accessor& who);
   // A word of a filling channel.
   bool is_filling(std::int64_t output_element) const;
   bool means_nothing(std::int64_t output_element) const;
@@ -118,8 +129,9 @@ class LaunchMemory {
   std::int64_t partials_per_tile_ = 0;
   std::int64_t width_ = 1;  // blocks in x
   std::uint64_t input_base_ = 0;
+  std::uint64_t input_bytes_ = 0;  // that may be accessed as words
   HostLaunchArguments arguments_;
-  std::array<std::int64_t, kRoles> elements_{};
+  std::array<std::int64_t, kRoles> elements_{}, element_bytes_{};
   std::unique_ptr<std::atomic<std::uint32_t>[]> output_writer_;  // block, counted from 1
   std::unique_ptr<std::atomic<std::uint32_t>[]> map_writer_;     // the same
   std::unique_ptr<Partial[]> partials_;

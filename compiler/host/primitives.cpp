@@ -101,6 +101,20 @@ void global_store(u64 base, i64 byte_offset, float value) noexcept {
   require(block.memory().store_output(base + static_cast<u64>(byte_offset), value, block.accessor()));
 }
 
+u32 global_load_half(u64 base, i64 byte_offset) noexcept {
+  require_awaited("load");
+  std::uint16_t value = 0;
+  require(Block::current().memory().load_half(base + static_cast<u64>(byte_offset), value));
+  return value;
+}
+
+void global_store_half(u64 base, i64 byte_offset, u32 value) noexcept {
+  require_awaited("store");
+  Block& block = Block::current();
+  require(block.memory().store_half(base + static_cast<u64>(byte_offset), static_cast<std::uint16_t>(value),
+                                    block.accessor()));
+}
+
 void require_shared_quad(const char* access, u32 address) {
   if (address % kQuadBytes == 0) return;
   Block::current().fail_thread(
@@ -538,6 +552,8 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_shared_store_word", address_of(shared_store_word)},
       {"burin_dev_shared_store_half", address_of(shared_store_half)},
       {"burin_dev_shared_or", address_of(shared_or)},
+      {"burin_dev_global_load_half", address_of(global_load_half)},
+      {"burin_dev_global_store_half", address_of(global_store_half)},
       {"burin_dev_map_load", address_of(map_load)},
       {"burin_dev_map_store_if", address_of(map_store_if)},
       {"burin_dev_global_load", address_of(global_load)},

@@ -28,7 +28,7 @@ class LaunchSet {
     for (int i = 0; i < input_buffers; ++i) inputs_.emplace_back(device, std::span<const float>(words));
     output_ = DeviceBuffer(device, static_cast<std::size_t>(first().output_shape().tensor_bytes(batch)));
     if (const KernelTensor* added = kernel.form.find(TensorRole::residual)) {
-      residual_ = DeviceBuffer(device, static_cast<std::size_t>(added->spanned_words(batch)) * kWordBytes);
+      residual_ = DeviceBuffer(device, static_cast<std::size_t>(added->spanned_memory(batch)) * kWordBytes);
       residual_.fill(0);
     }
     workspace_ = Workspace(device, first().workspace_size(batch));

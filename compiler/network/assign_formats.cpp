@@ -47,7 +47,8 @@ class FormatAssigner {
       if (made_in(input) != first) return {};
       channels.push_back(tensor_at(input).shape.front());
     }
-    return can_be_parts(first.layout, channels) ? ConvolutionFormats{first, first} : ConvolutionFormats{};
+    const bool parts = !first.is_loose() && can_be_parts(first.layout, channels);
+    return parts ? ConvolutionFormats{first, first} : ConvolutionFormats{};
   }
 
   // What can take its first input as it is made does so.
@@ -71,15 +72,16 @@ class FormatAssigner {
       op.inputs[i] = in_format(op.inputs[i], i == 0 || !is_convolution(op) ? formats.input : formats.output);
     }
     const int output = op.output;
-    if (!outputs_.contains(output) || formats.output.is_plain()) {
-      tensor_at(output).format = formats.output;
+    if (!outputs_.contains(output)) tensor_at(output).format = formats.output;
+    if (tensor_at(output).format == formats.output) {
       network_.operators.push_back(std::move(op));
       return;
     }
-    // The network's outputs are plain.
+    // The network's outputs have the formats that were asked for.
+    const TensorFormat asked = tensor_at(output).format;
     op.output = made_as_[output] = add_tensor(output, formats.output);
     network_.operators.push_back(std::move(op));
-    add_conversion(made_as_[output], output);
+    add_conversion(can_convert(formats.output, asked) ? made_as_[output] : in_format(output, {}), output);
   }
 
   static bool is_convolution(const Operator& op) { return std::holds_alternative<Convolution>(op.kind); }
@@ -92,8 +94,11 @@ class FormatAssigner {
     if (made != made_as_.end() && tensor_at(made->second).format == format) return made->second;
     const auto [entry, is_new] = converted_.try_emplace({tensor, to_string(format)});
     if (is_new) {
-      // Between two formats that are not plain ones a plain copy stands.
-      const int from = tensor_at(tensor).format.is_plain() || format.is_plain() ? tensor : in_format(tensor, {});
+      // What was rounded for the caller is not read again.
+      const bool from_made = made != made_as_.end() && tensor_at(tensor).format.is_loose();
+      const int whole = from_made ? made->second : tensor;
+      // Between two formats that no kernel converts a plain copy stands.
+      const int from = can_convert(tensor_at(whole).format, format) ? whole : in_format(tensor, {});
       entry->second = add_tensor(tensor, format);
       add_conversion(from, entry->second);
     }
@@ -122,7 +127,7 @@ class FormatAssigner {
 
   Network network_;
   const FormatsOf& formats_;
-  std::set<int> outputs_;      // that are plain
+  std::set<int> outputs_;      // whose format is the one that was asked for
   std::set<int> free_inputs_;  // whose format is the one in which they are read
   NumberedNames operator_names_, tensor_names_;
   std::map<int, int> made_as_;  // of a network output, the tensor that it is converted from

@@ -270,7 +270,7 @@ class MemoryPlanner {
 
   std::int64_t bytes(int index) const {
     const std::int64_t groups = ceil_div(program_.batch, tensor(index).format.images_together());
-    return saturating_product({groups, words(index), kWordBytes});
+    return saturating_product({groups, words(index), tensor(index).format.word_bytes()});
   }
 
   int add_buffer(int index, BufferHome home, int argument) {
@@ -308,7 +308,8 @@ class MemoryPlanner {
 
   Place place(int index, const Part& part) const {
     Place place{.buffer = buffer_of_root_[at(placement_.root(index))]};
-    const int bytes = element_words(tensor(index).format.layout) * kWordBytes;
+    const TensorFormat& format = tensor(index).format;
+    const int bytes = element_words(format.layout) * format.word_bytes();
     place.offset = (placement_.offset(index) + part.begin) * bytes;
     place.run_bytes = part.run * bytes;
     place.runs = part.runs;

@@ -96,8 +96,9 @@ using FormatsOf = std::function<ConvolutionFormats(const Operator& op, const Con
 
 // Of a graph that is as simple as it gets, for the programs of a batch size: each tensor is in the format in which it
 // is made, and where it is read in another, a Convert stands. Convolutions have the formats that they are asked for, a
-// concat along the channels that of its parts if it is the same one, all others float32 in nchw, and so have the inputs
-// and outputs of a network whose operators are not separate. Without `formats` nothing changes.
+// concat along the channels that of its parts if it is the same one, all others float32 in nchw. The inputs and outputs
+// of a network whose operators are not separate keep what they have: float32 in nchw, or loose halves. Without
+// `formats` nothing changes.
 Rewritten assign_formats(Network network, const FormatsOf& formats);
 
 }  // namespace burin

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,7 @@ struct Recipe {
   std::string plan_short;
   Precision precision = Precision::fp32;
   std::vector<std::uint32_t> weights;  // as words
+  std::optional<MultipliedColumns> multiplied;
   std::function<std::string()> template_text;
   std::function<SpecialisedModule(const std::string& symbol)> specialise;
 };

@@ -121,6 +121,9 @@ TemplatePlan TemplateProvider::start(const Task& task) const {
 bool TemplateProvider::can_do(const Task& task) const {
   const auto is_plain = [](const KernelTensor& tensor) { return tensor.format().is_plain(); };
   const bool plain = std::ranges::all_of(task.reads, is_plain) && is_plain(task.writes);
+  const auto is_loose = [](const KernelTensor& tensor) { return tensor.format().is_loose(); };
+  const bool loose = std::ranges::any_of(task.reads, is_loose) || is_loose(task.writes);
+  if (loose && task.get<Convert>() == nullptr) return false;
   return (plain || knows_formats()) && can(task);
 }
 
@@ -202,6 +205,7 @@ Recipe TemplateProvider::make(const Task& task, const std::string& text) const {
   recipe.plan_short = describe(*plan);
   recipe.precision = precision_of(plan->output().element);
   recipe.weights = pack(task, *plan);
+  recipe.multiplied = multiplied(task, *plan);
   BURIN_CHECK(static_cast<std::int64_t>(recipe.weights.size()) == plan->weights().run_words,
               "{}: {} words of weights were packed, and the plan has {}", task.name, recipe.weights.size(),
               plan->weights().run_words);
@@ -329,12 +333,13 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
 
 double activation_bytes(const Task& task) {
   // The words of an image are those of all that lie side by side.
-  const auto words = [&](const KernelTensor& tensor) {
-    return static_cast<double>(tensor.words() * ceil_div(task.batch, images_together(tensor.layout)));
+  const auto bytes = [&](const KernelTensor& tensor) {
+    return static_cast<double>(tensor.words() * tensor.word_bytes() *
+                               ceil_div(task.batch, images_together(tensor.layout)));
   };
-  double all = words(task.writes);
-  for (const KernelTensor& read : task.reads) all += words(read);
-  return all * kWordBytes;
+  double all = bytes(task.writes);
+  for (const KernelTensor& read : task.reads) all += bytes(read);
+  return all;
 }
 
 std::uint32_t half_word(ElementType type, float first, float second) {

@@ -57,6 +57,8 @@ class TemplateProvider : public Provider {
   virtual TemplatePlan plan_as(const Task& task, const TemplatePlan& chosen) const = 0;
   // The weights as the kernel reads them, `plan.weights().run_words` of them.
   virtual std::vector<std::uint32_t> pack(const Task&, const TemplatePlan&) const { return {}; }
+  // What it multiplies on tensor cores, where that is counted.
+  virtual std::optional<MultipliedColumns> multiplied(const Task&, const TemplatePlan&) const { return std::nullopt; }
 
   // Name, arch and tensors.
   TemplatePlan start(const Task& task) const;

@@ -14,6 +14,7 @@
 #include "compiler/task.h"
 #include "ir/element_type.h"
 #include "ir/place_values.h"
+#include "ir/saturate.h"
 #include "ir/template_plan.h"
 
 namespace burin {
@@ -23,7 +24,9 @@ const Activations& tensor(const Network& network, int index) {
   return network.tensors[static_cast<std::size_t>(index)];
 }
 
-std::int64_t words_of(const Place& place) { return place.runs * place.run_bytes / kWordBytes; }
+std::int64_t words_of(const Program& program, const Place& place) {
+  return place.runs * place.run_bytes / program.buffer(place).format.word_bytes();
+}
 
 }  // namespace
 
@@ -101,8 +104,8 @@ void StepComparison::remember(const Place& place, const std::vector<float>& valu
   const Buffer& buffer = program_.buffer(place);
   std::vector<float>& written = written_[static_cast<std::size_t>(place.buffer)];
   if (written.empty()) {
-    const std::int64_t words = buffer.bytes / program_.pieces(buffer) / kWordBytes;
-    written.assign(static_cast<std::size_t>(words) * images_.size(), std::numeric_limits<float>::quiet_NaN());
+    const std::int64_t bytes = program_.bytes(buffer, static_cast<int>(images_.size()));
+    written.assign(static_cast<std::size_t>(ceil_div(bytes, kWordBytes)), std::numeric_limits<float>::quiet_NaN());
   }
   write_place(program_, place, static_cast<int>(images_.size()), values, written);
 }
@@ -144,7 +147,7 @@ void StepComparison::see(const StepValues& values, bool compared) {
   const Step& step = program_.steps[static_cast<std::size_t>(values.step)];
   const Tensors reads = pick_images(values.reads, batch_, images_);
   const std::vector<float> output = pick_images(values.output, batch_, images_);
-  BURIN_CHECK(static_cast<std::int64_t>(values.output.size()) == batch_ * words_of(step.writes) ||
+  BURIN_CHECK(static_cast<std::int64_t>(values.output.size()) == batch_ * words_of(program_, step.writes) ||
                   program_.buffer(step.writes).format.layout != TensorLayout::nchw,
               "step {}: {} values were seen", step.name, values.output.size());
   if (compared) {

@@ -59,7 +59,15 @@ Network graph_of(const Program& program, Network network) {
     const Step& step = *found->second;
     return ConvolutionFormats{program.buffer(step.reads.front()).format, program.buffer(step.writes).format};
   };
-  return assign_formats(prepare_graph(std::move(network), std::nullopt, {has_step, is_step}), formats).network;
+  Network graph = prepare_graph(std::move(network), std::nullopt, {has_step, is_step});
+  const auto set_ends = [&](const std::vector<int>& ends, const std::vector<const Buffer*>& buffers) {
+    for (std::size_t i = 0; i < std::min(ends.size(), buffers.size()); ++i) {
+      graph.tensors[static_cast<std::size_t>(ends[i])].format = buffers[i]->format;
+    }
+  };
+  set_ends(graph.inputs, program.inputs());
+  set_ends(graph.outputs, program.outputs());
+  return assign_formats(std::move(graph), formats).network;
 }
 
 // Runs `work`; a fault of verification becomes the text.

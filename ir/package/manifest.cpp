@@ -162,6 +162,12 @@ void check_layer(Checker& check, const std::string& path, const KernelLayer& lay
   check.range(path + ".nonzeros", layer.nonzeros, 0, layer.shape.weight_elements());
   check.range(path + ".dead_inputs", layer.dead_inputs, 0, layer.shape.in_channels);
   check.range(path + ".dead_outputs", layer.dead_outputs, 0, layer.shape.out_channels);
+  if (!layer.multiplied) return;
+  constexpr std::int64_t kMostSlots = 64 * 512;  // of a weight: rows of a group by channels of a chunk
+  const auto& [columns, live, slots] = *layer.multiplied;
+  check.range(path + ".multiplied.columns", columns, 1, layer.shape.weight_elements());
+  check.range(path + ".multiplied.live", live, 0, columns);
+  check.range(path + ".multiplied.slots", slots, layer.nonzeros, kMostSlots * kMaxLayerWeights);
 }
 
 // The plan, and that the rest of the kernel is what it implies.

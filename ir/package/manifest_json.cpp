@@ -101,6 +101,13 @@ void keys_of(Keys& keys, Record& tuning) {
   keys.key("candidates", tuning.candidates);
 }
 
+template <typename Keys, RecordOf<MultipliedColumns> Record>
+void keys_of(Keys& keys, Record& multiplied) {
+  keys.key("columns", multiplied.columns);
+  keys.key("live", multiplied.live);
+  keys.key("slots", multiplied.slots);
+}
+
 template <typename Keys, RecordOf<KernelLayer> Record>
 void keys_of(Keys& keys, Record& layer) {
   keys.key("shape", layer.shape);
@@ -108,6 +115,7 @@ void keys_of(Keys& keys, Record& layer) {
   keys.key("dead_inputs", layer.dead_inputs);
   keys.key("dead_outputs", layer.dead_outputs);
   keys.optional("data", layer.data);
+  keys.optional("multiplied", layer.multiplied);
 }
 
 template <typename Keys, RecordOf<Kernel> Record>

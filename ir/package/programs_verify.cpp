@@ -94,10 +94,10 @@ class ProgramsVerifier {
     }
     const Place wanted = {place.buffer,
                           place.offset,
-                          tensor.image_words * kWordBytes,
-                          tensor.run_words * kWordBytes,
+                          tensor.image_words * tensor.word_bytes(),
+                          tensor.run_words * tensor.word_bytes(),
                           tensor.runs,
-                          tensor.run_pitch * kWordBytes};
+                          tensor.run_pitch * tensor.word_bytes()};
     if (place != wanted) {
       fault(path, "its {} has images of {} x {} bytes, {} apart, and the kernel takes {} x {}, {} apart", name,
             place.runs, place.run_bytes, place.image_stride, wanted.runs, wanted.run_bytes, wanted.image_stride);

@@ -24,8 +24,9 @@ struct Place;            // package.hpp
 struct Program;          // package.hpp
 struct Step;             // package.hpp
 
-// An input or output of the network: images one after the other. Those of a model are float32 in NCHW; those of a layer
-// are as ImageShape says, and may be its activity maps as well (ActivityShape), a byte for each channel of a cell.
+// An input or output of the network: images one after the other. Those of a model are in NCHW, float32 or halves as it
+// was compiled (--io), without a gap even where an image has an odd number of halves; those of a layer are as
+// ImageShape says, and may be its activity maps as well (ActivityShape), a byte for each channel of a cell.
 struct NetworkTensor {
   std::string name;
   std::vector<std::int64_t> shape;  // of one image
@@ -34,7 +35,8 @@ struct NetworkTensor {
   int images_together = 1;       // 1; 2: "n2chw"; 8: "n8c8hw"; of a map, images of a cell
   bool is_map = false;           // the activity map of a tensor of this shape
   std::int64_t piece_bytes = 0;  // of as many images as lie together, filling included
-  bool is_plain() const { return element == Element::f32 && channels_together == 1 && !is_map; }
+  bool is_nchw() const { return channels_together == 1 && images_together == 1 && !is_map; }
+  bool is_plain() const { return element == Element::f32 && is_nchw(); }
   // Counts the values of one image, without filling.
   std::int64_t elements() const {
     std::int64_t product = 1;

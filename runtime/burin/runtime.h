@@ -135,12 +135,14 @@ BURIN_API burin_status burin_launch_with_activity(const burin_kernel* kernel, st
 /* ---- networks: packages that were compiled from a model file */
 #define BURIN_MAX_RANK 6
 
-/* An input or output: floats in NCHW, images one after the other, image_bytes each. */
+/* An input or output: in NCHW, images one after the other, image_bytes each; floats or halves as the network was
+ * compiled (--io). */
 typedef struct burin_network_tensor {
   const char* name; /* lives as long as the network's handle */
   int rank;
   int64_t shape[BURIN_MAX_RANK]; /* of one image */
   size_t image_bytes;
+  burin_element element;
 } burin_network_tensor;
 
 BURIN_API burin_status burin_network_open(const burin_device* device, const char* path, burin_network** network);

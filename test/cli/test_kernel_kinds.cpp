@@ -1,5 +1,8 @@
 // compile --kernels: which convolutions of a network have their weights as data.
 
+#include <cmath>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "test/catch.h"
@@ -133,4 +136,57 @@ TEST_CASE("kernels_that_there_are_not") {
   CHECK_THAT(fault({"--kernels", "wide"}),
              Contains("--kernels wide: 'wide' is no kind of kernel; there are auto, baked"));
   CHECK_THAT(fault({"--kernels", "conv9=dense"}), Contains("m.onnx has no convolution 'conv9'"));
+}
+
+TEST_CASE("kernels_on_tensor_cores_say_how_many_columns_live_and_how_full_they_are") {
+  const ScratchFolder folder;
+  struct Case {
+    std::string kind, batch;
+    bool gathers = true;
+  };
+  for (const auto& [kind, batch, gathers] :
+       {Case{"gathered", "8"}, Case{"gathered_rows", "1"}, Case{"warpgroup", "8", false}}) {
+    CAPTURE(kind);
+    const Outcome compiled = compile_branched(folder, {"--batch", batch, "--precision", "fp16", "--kernels",
+                                                       "baked,conv3=" + kind, "--dump-dir", folder / kind});
+    CAPTURE(compiled.err);
+    REQUIRE(compiled.exit_code == 0);
+    const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+    int counted = 0;
+    for (const nlohmann::json& row : document["rows"]) {
+      INFO(row["layer"]);
+      if (row["layer"] != "conv3") {
+        CHECK((row["live_columns"].is_null() && row["fill"].is_null()));
+        continue;
+      }
+      ++counted;
+      CHECK(row["provider"] == "conv_" + kind);
+      // 4 channels of 16 rows: of 72 columns, those with any nonzero live; of gathered ones, others are not multiplied.
+      const double live = row["live_columns"], fill = row["fill"], nonzeros = row["nonzeros"];
+      CHECK((gathers ? live > 0.3 && live < 1 : live == 1));
+      const double slots = nonzeros / fill;
+      CHECK(slots == Approx(std::round(slots)));
+      const int step = gathers ? 16 * 16 : 64 * 16;  // of sparse products; of 64 rows
+      CHECK(static_cast<int>(std::round(slots)) % step == 0);
+      CHECK(slots >= live * 72 * 16 / 2 - 1e-6);
+    }
+    CHECK(counted == 1);
+    for (const nlohmann::json& kernel : document["network"]["kernels"]) {
+      CHECK(kernel["live_columns"].is_null() == (kernel["operator"] != "conv3"));
+      CHECK(kernel["fill"].is_null() == (kernel["operator"] != "conv3"));
+    }
+    const Outcome network = run_burin({"inspect", folder / "p.burin"});
+    CHECK_THAT(network.out, Contains("  live ") && Contains("  fill "));
+    const Outcome layers = run_burin({"inspect", folder / "p.burin", "--layer", "conv3"});
+    CHECK_THAT(layers.out, Contains("  live ") && Contains("  fill "));
+    CHECK_THAT(run_burin({"inspect", folder / "p.burin", "--layer", "conv1"}).out, !Contains("live"));
+    std::ifstream stages(folder / (kind + "/conv3/00-stages.txt"));
+    const std::string log{std::istreambuf_iterator<char>(stages), {}};
+    CHECK_THAT(log, Contains("30-plan.txt: ") && Contains(" % of the columns live, ") &&
+                        Contains(" % of what is multiplied is not zero"));
+    std::ifstream report(folder / (kind + "/conv3/70-kernel.json"));
+    const auto said = nlohmann::json::parse(report);
+    CHECK(said["live_columns"] > 0.3);
+    CHECK(said["fill"] > 0);
+  }
 }

@@ -6,6 +6,7 @@
 #include "compiler/cli/network_bench.h"
 #include "compiler/execute/executor.h"
 #include "compiler/reference.h"
+#include "ir/element_type.h"
 #include "ir/error.h"
 #include "ir/package/manifest_index.h"
 #include "test/catch.h"
@@ -179,4 +180,35 @@ TEST_CASE("network_bench_prints_a_summary_and_the_steps") {
   CHECK(entry["steps"][0]["options"][1]["source"] == "measured");
   CHECK(entry["steps"][1]["options"].empty());
   CHECK(entry["steps"][0]["time"]["median_us"] == Approx(5));
+}
+
+TEST_CASE("gpu_network_of_loose_halves_is_given_and_gives_them_without_a_gap") {
+  FakeDriver driver;
+  const Package package = loose_network_package();
+  REQUIRE(verify(package) == std::vector<std::string>{});
+  const auto executor = make_executor(kFirstGpu, package);
+  const Program& program = package.manifest.programs[0];
+  for (const int batch : {1, 2}) {  // 27 and 54 halves
+    const Tensors inputs = {rounded(ElementType::f16, random_tensor(std::int64_t{batch} * 27, 1))};
+    const Tensors outputs = executor->run(program, batch, inputs, [&](const StepValues& values) {
+      if (values.step == 0) CHECK(values.reads[0] == inputs[0]);
+      CHECK(all_nan(values.output));
+    });
+    REQUIRE(outputs.size() == 1);
+    CHECK(outputs[0].size() == static_cast<std::size_t>(batch) * 27);
+    CHECK(all_nan(outputs[0]));
+  }
+}
+
+TEST_CASE("network_bench_gives_loose_halves_values_that_they_hold") {
+  FakeDriver driver;
+  driver.microseconds_per_launch = 3;
+  const Package package = loose_network_package();
+  const Device device = Device::open(0);
+  const Stream stream(device);
+  const LoadedNetwork network(LoadedPackage(device, std::make_shared<Package>(package), "sample"));
+  const NetworkBench bench =
+      bench_network(device, stream, network, package.manifest, 3, {}, {.samples = 1, .warmup = 0});
+  CHECK(bench.schedule == "batch 3 runs as 2 + 1 of 2");
+  CHECK(bench.steps.size() == 4);
 }

@@ -40,6 +40,25 @@ TEST_CASE("npy_writer_and_reader_agree") {
   }
 }
 
+TEST_CASE("npy_writer_writes_halves_as_numpy_has_them") {
+  const std::string path = scratch_name("halves.npy");
+  const std::vector<float> values = {1, -2.5F, 65504, 0.1F, 1e6F};
+  for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+    write_npy(path, {5}, values, element);
+    const MappedFile file(path);
+    const WeightsTensor tensor = parse_npy(file.bytes(), path, "x");
+    CHECK(tensor.type_name == (element == ElementType::f16 ? "<f2" : "<u2"));
+    CHECK(tensor.bytes.size() == 10);
+    CHECK(read_npy(path, element).values == rounded(element, values));
+    if (element == ElementType::bf16) {
+      // Bits are no numbers where nobody knows of what they are.
+      CHECK_THROWS_WITH(read_npy(path), burin_test::Contains("holds uint16, and floating-point numbers are wanted"));
+      CHECK_THROWS_WITH(read_npy(path, ElementType::f16), burin_test::Contains("holds uint16"));
+    }
+    std::filesystem::remove(path);
+  }
+}
+
 TEST_CASE("npy_writer_names_a_file_it_cannot_write") {
   const std::vector<float> values = {1.0F};
   CHECK_THROWS_WITH(write_npy("/nonexistent-folder/y.npy", {1}, values),

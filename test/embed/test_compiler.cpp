@@ -114,6 +114,19 @@ TEST_CASE("embedded compiler: a model from memory, a package on disk") {
   CHECK(again.package->files == made.package->files);
 }
 
+TEST_CASE("embedded compiler: inputs and outputs of halves") {
+  const Model model = Model::from_onnx(model_bytes(), "net.onnx");
+  const Compiled made = compile(model, {.io = "bf16", .ptx = false});
+  CHECK(burin::verify(*made.package, model, {.device = "host", .layers = true}).passed);
+  const burin::Program& program = made.package->manifest.programs.front();
+  for (const burin::Buffer* end : {program.inputs().front(), program.outputs().front()}) {
+    CHECK(end->format_text() == "bf16 nchw");
+  }
+  CHECK_THROWS_WITH(compile(model, {.io = "int8"}), Contains("--io 'int8' is not one of fp32, fp16, bf16"));
+  CHECK_THROWS_WITH(compile(Model::from_layers({small_layer("a")}), {.io = "fp16"}),
+                    Contains("--io fp16: layers is compiled layer by layer"));
+}
+
 TEST_CASE("embedded compiler: it tells what it does, and can be cancelled") {
   const Model model = Model::from_layers({small_layer("a"), small_layer("b"), small_layer("c")});
   std::atomic<int> calls = 0;

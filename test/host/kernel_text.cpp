@@ -37,6 +37,8 @@ declare void @burin_dev_scratch_store(ptr, i64, float)
 declare void @burin_dev_copy_async(i32, i32, ptr, i64, i32)
 declare void @burin_dev_shared_store_word(i32, i32, i32)
 declare void @burin_dev_shared_or(i32, i32, i32)
+declare i32 @burin_dev_global_load_half(ptr, i64)
+declare void @burin_dev_global_store_half(ptr, i64, i32)
 declare i32 @burin_dev_map_load(ptr, i64)
 declare void @burin_dev_map_store_if(i32, ptr, i64, i32)
 declare void @burin_dev_copy_commit()
@@ -166,6 +168,12 @@ burin::KernelForm form_of_row_kernel(const RunOptions& options) {
     form.tensors[2] = image_tensor(residual, options.output_layout, shape.out_channels, shape.conv_h(), shape.conv_w());
   }
   if (options.box) form.boxes = {*options.box};
+  if (options.loose != 0) {
+    for (const std::size_t i : {0, 1}) {
+      form.tensors[i].element = burin::ElementType::f16;
+      form.tensors[i].alignment = options.loose;
+    }
+  }
   if (!options.input_map && !options.output_map) return form;
   const auto add_map = [&](burin::TensorRole role, const std::optional<burin::ActivityMap>& map, int channels, int rows,
                            int cols) {
@@ -184,15 +192,15 @@ burin::KernelForm form_of_row_kernel(const RunOptions& options) {
 Run run_bitcode(const std::string& bitcode, const RunOptions& options) {
   const burin::KernelForm form = form_of_row_kernel(options);
   burin::HostKernel kernel(bitcode, "k", form);
-  std::vector<float> input(static_cast<std::size_t>(form.input().spanned_words(options.batch)));
+  std::vector<float> input(static_cast<std::size_t>(form.input().spanned_memory(options.batch)));
   std::vector<float> residual;
   if (const burin::KernelTensor* added = form.find(burin::TensorRole::residual)) {
-    residual.resize(static_cast<std::size_t>(added->spanned_words(options.batch)));
+    residual.resize(static_cast<std::size_t>(added->spanned_memory(options.batch)));
   }
   for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<float>(i + 1);
   for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = 100 * static_cast<float>(i + 1);
   Run run;
-  run.output.assign(static_cast<std::size_t>(form.output().spanned_words(options.batch)),
+  run.output.assign(static_cast<std::size_t>(form.output().spanned_memory(options.batch)),
                     std::numeric_limits<float>::quiet_NaN());
   try {
     kernel.run({options.batch, input, run.output, residual});

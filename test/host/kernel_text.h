@@ -44,6 +44,7 @@ struct RunOptions {
   int batch = 1;
   burin::TensorLayout input_layout = burin::TensorLayout::nchw;   // in n2chw and n8c8hw, of FP16
   burin::TensorLayout output_layout = burin::TensorLayout::nchw;  // the residual's, too
+  int loose = 0;  // bytes that input and output are aligned to, which then are loose halves of FP16
   // With either, the kernel has parameters for both.
   std::optional<burin::ActivityMap> input_map = {}, output_map = {};
   std::optional<burin::TensorBox> box = {};

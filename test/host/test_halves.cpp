@@ -159,3 +159,118 @@ TEST_CASE("n2chw: tensors of another size are refused") {
                burin_test::Contains("tensor 'input' has 24 words") && burin_test::Contains("needs 16 in n2chw"));
   }
 }
+
+namespace {
+
+// Images of a row of so many loose halves.
+RunOptions loose_row(int cols, int alignment, int batch = 1) {
+  RunOptions options;
+  options.shape.in_w = cols;
+  options.batch = batch;
+  options.loose = alignment;
+  return options;
+}
+
+// Thread `pixel` of an image has the half of its pixel, in `%at`.
+const std::string kHalfPlace = R"(
+  %at = lshr i64 %off, 1
+)";
+const std::string kLoadHalf = kHalfPlace + "  %h = call i32 @burin_dev_global_load_half(ptr %in, i64 %at)\n";
+const std::string kStoreHalf = "  call void @burin_dev_global_store_half(ptr %out, i64 %at, i32 %h)\n";
+
+}  // namespace
+
+TEST_CASE("loose halves: each is loaded and stored by itself") {
+  const Run run = run_kernel(kLoadHalf + kStoreHalf + "  ret void", loose_row(8, 2));
+  CHECK(run.fault.empty());
+  // input[i] = i + 1, as words of two halves each.
+  CHECK(run.output == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("loose halves: a word of two, where the tensor is aligned to words") {
+  const std::string body = R"(
+  %even = icmp ult i64 %off, 16
+  br i1 %even, label %move, label %end
+move:
+  %x = call float @burin_dev_global_load(ptr %in, i64 %off)
+  call void @burin_dev_global_store(ptr %out, i64 %off, float %x)
+  br label %end
+end:
+  ret void)";
+  const Run run = run_kernel(body, loose_row(8, 4));
+  CHECK(run.fault.empty());
+  CHECK(run.output == std::vector<float>{1, 2, 3, 4});
+  CHECK_THAT(fault_of(body, loose_row(8, 2)), Contains("misaligned load from input of a whole word at byte 0, where "
+                                                       "loose halves begin at multiples of 2"));
+}
+
+TEST_CASE("loose halves: what begins in the middle of a word is no word") {
+  CHECK_THAT(fault_of(only_thread(0, "  %x = call float @burin_dev_global_load(ptr %in, i64 2)\n") + "  ret void",
+                      loose_row(8, 4)),
+             Contains("misaligned load from input of a whole word at byte 2"));
+  CHECK_THAT(
+      fault_of(only_thread(0, "  call void @burin_dev_global_store(ptr %out, i64 6, float 1.0)\n") + "  ret void",
+               loose_row(8, 4)),
+      Contains("misaligned store to output of a whole word at byte 6"));
+  CHECK_THAT(fault_of(only_thread(0, "  %x = call i32 @burin_dev_global_load_half(ptr %in, i64 3)\n") + "  ret void",
+                      loose_row(8, 4)),
+             Contains("misaligned load of a half from input at byte 3, which is not a multiple of 2"));
+}
+
+TEST_CASE("loose halves: beyond the last of an odd number lies nothing") {
+  CHECK_THAT(fault_of(kLoadHalf + "  ret void", loose_row(7, 2)),
+             Contains("load of a half from input out of bounds: element 7, past the 7 of the launch"));
+  // In the middle of a word that the tensor has half of.
+  CHECK_THAT(
+      fault_of(only_thread(0, "  call void @burin_dev_global_store_half(ptr %out, i64 14, i32 1)\n") + "  ret void",
+               loose_row(7, 2)),
+      Contains("store of a half to output out of bounds: element 7, past the 7 of the launch"));
+  // Two images of seven begin where no word does.
+  const Run run = run_kernel(R"(
+  %is = icmp ult i32 %pixel, 7
+  br i1 %is, label %move, label %end
+move:
+  %at = lshr i64 %off, 1
+  %next = add i64 %at, 14
+  %u = call i32 @burin_dev_global_load_half(ptr %in, i64 %at)
+  %v = call i32 @burin_dev_global_load_half(ptr %in, i64 %next)
+  call void @burin_dev_global_store_half(ptr %out, i64 %at, i32 %u)
+  call void @burin_dev_global_store_half(ptr %out, i64 %next, i32 %v)
+  br label %end
+end:
+  ret void)",
+                             [] {
+                               RunOptions options = loose_row(7, 2, 2);
+                               options.launch.tile_images = 2;
+                               return options;
+                             }());
+  CHECK(run.fault.empty());
+  CHECK(run.output == std::vector<float>{1, 2, 3, 4, 5, 6, 7});
+  CHECK_THAT(refusal_of(assemble_kernel("  ret void"), loose_row(7, 4)),
+             Contains("the tensor 'input' is aligned to 4 bytes: the distances 7 between images"));
+}
+
+TEST_CASE("loose halves: each is written once, and all are") {
+  const std::string half = "  call void @burin_dev_global_store_half(ptr %out, i64 2, i32 1)\n";
+  const std::string twice =
+      only_thread(0, "  call void @burin_dev_global_store(ptr %out, i64 0, float 1.0)\n" + half) + "  ret void";
+  CHECK_THAT(fault_of(twice, loose_row(8, 4)), Contains("store to output element ") && Contains("a second time"));
+  const std::string all_but_one = kLoadHalf + R"(
+  %is = icmp ne i64 %off, 12
+  br i1 %is, label %store, label %end
+store:
+  call void @burin_dev_global_store_half(ptr %out, i64 %at, i32 %h)
+  br label %end
+end:
+  ret void)";
+  CHECK_THAT(fault_of(all_but_one, loose_row(8, 2)),
+             Contains("output element 3 (image 0, channel 0, row 0, col 3) was not written") &&
+                 Contains("1 of 8 elements are missing"));
+}
+
+TEST_CASE("loose halves: of other tensors no half is accessed by itself") {
+  CHECK_THAT(fault_of(kLoadHalf + "  ret void"),
+             Contains("load of a half from input, which is accessed in whole words"));
+  CHECK_THAT(fault_of(kHalfPlace + "  call void @burin_dev_global_store_half(ptr %out, i64 0, i32 1)\n  ret void"),
+             Contains("store of a half to output, which is accessed in whole words"));
+}

@@ -248,9 +248,11 @@ TEST_CASE("kernel form: an image has as many words as the layout gives it") {
 
 TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.element = ElementType::bf16; }) ==
-        Faults{"the tensor 'residual' holds bf16 in nchw: n2chw and n8c8hw hold halves, the others float32"});
-  CHECK(tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
-        Faults{"the tensor 'residual' holds f32 in n2chw: n2chw and n8c8hw hold halves, the others float32"});
+        Faults{"the tensor 'residual' is bf16 nchw, which is converted before anything is added"});
+  CHECK(
+      tensor_faults(kResidual, [](KernelTensor& t) { t.layout = TensorLayout::n2chw; }) ==
+      Faults{
+          "the tensor 'residual' holds f32 in n2chw: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"});
   CHECK(tensor_faults(kResidual, [](KernelTensor& t) {
           t.element = ElementType::f16;
           t.layout = TensorLayout::n2chw;
@@ -269,8 +271,9 @@ TEST_CASE("kernel form: an element type must fill the words of its layout") {
   CHECK(in_eights(ElementType::bf16, 4 * 192) == Faults{});
   CHECK(in_eights(ElementType::bf16, 192) ==
         Faults{"the tensor 'input' has 1 x 192 words, and an image of 8x6x4 in n8c8hw has 768"});
-  CHECK(in_eights(ElementType::f32, 4 * 192) ==
-        Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw and n8c8hw hold halves, the others float32"});
+  CHECK(
+      in_eights(ElementType::f32, 4 * 192) ==
+      Faults{"the tensor 'input' holds f32 in n8c8hw: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"});
 }
 
 TEST_CASE("kernel form: images that lie side by side stay together") {
@@ -526,6 +529,70 @@ TEST_CASE("kernel form: text of boxes") {
   CHECK(error("box 1: of tensor 0, 6x4, 1x1x1").find("'box 1' stands where 'box 0' is expected") != std::string::npos);
   CHECK(error("box 0: of tensor zero, 6x4, 1x1x1").find("zero") != std::string::npos);
   CHECK(error("box 0: of tensor 0, 6x4, 1x1x99999999999").find("99999999999") != std::string::npos);
+}
+
+namespace {
+
+// 3x3x3 halves, 27 of them.
+KernelTensor loose_image(TensorRole role, int alignment = 2) {
+  return {.role = role,
+          .element = ElementType::f16,
+          .channels = 3,
+          .rows = 3,
+          .cols = 3,
+          .image_words = 27,
+          .run_words = 27,
+          .alignment = alignment};
+}
+
+}  // namespace
+
+TEST_CASE("kernel form: loose halves are counted one by one") {
+  const KernelTensor tensor = loose_image(TensorRole::input);
+  CHECK(tensor.word_bytes() == 2);
+  CHECK(tensor.elements_per_word() == 1);
+  CHECK(tensor.words() == 27);
+  CHECK(tensor.spanned_words(3) == 81);
+  CHECK(tensor.spanned_memory(3) == 41);  // words of 4 bytes, the last of which is half filled
+  CHECK(small_image(TensorRole::input).spanned_memory(3) == 3 * 192);
+  KernelForm form = small_form();
+  form.tensors = {tensor, small_image(TensorRole::output)};
+  form.launch.workspace_bytes_per_tile = form.launch.counters_per_tile = 0;
+  CHECK(verify(form) == Faults{});
+  const std::string text = print(form);
+  CHECK_THAT(text, burin_test::Contains("tensor 0: input, f16 nchw 3x3x3, 27 halves, aligned 2\n"));
+  CHECK(parsed(text) == form);
+  form.tensors[0] = {
+      .role = TensorRole::input, .element = ElementType::bf16, .image_words = 10, .run_words = 10, .alignment = 4};
+  CHECK(verify(form) == Faults{});
+  CHECK_THAT(print(form), burin_test::Contains("tensor 0: input, bf16 nchw, 10 halves\n"));
+  CHECK(parsed(print(form)) == form);
+  CHECK_THAT(tensor_error("input, f16 nchw 3x3x3, 27 words"), burin_test::Contains("is not of the form"));
+  CHECK_THAT(tensor_error("input, f32 nchw 3x3x3, 27 halves"), burin_test::Contains("is not of the form"));
+}
+
+TEST_CASE("kernel form: loose halves begin where they may be accessed, and are never part of a larger tensor") {
+  const auto faults_of = [](const KernelTensor& tensor) {
+    KernelForm form = small_form();
+    form.tensors = {tensor, small_image(TensorRole::output)};
+    form.launch.workspace_bytes_per_tile = form.launch.counters_per_tile = 0;
+    return verify(form);
+  };
+  CHECK(
+      faults_of(loose_image(TensorRole::input, 4)) ==
+      Faults{"the tensor 'input' is aligned to 4 bytes: the distances 27 between images and 0 between runs, in words, "
+             "must be multiples of 2"});
+  CHECK(faults_of(loose_image(TensorRole::input, 1)) ==
+        Faults{"the tensor 'input' is aligned to 1 bytes, allowed are powers of two from 2 to 256"});
+  KernelTensor slice = loose_image(TensorRole::input);
+  slice.image_words = 30;
+  CHECK(faults_of(slice) ==
+        Faults{"the tensor 'input' is a slice of a larger tensor, and f16 nchw is never part of one"});
+  KernelTensor fours = loose_image(TensorRole::input, 16);
+  fours.layout = TensorLayout::nchw4;
+  fours.image_words = fours.run_words = 4 * 9;
+  CHECK(faults_of(fours) == Faults{"the tensor 'input' holds f16 in nchw4: n2chw and n8c8hw hold halves, nchw4 holds "
+                                   "float32, nchw either"});
 }
 
 TEST_CASE("kernel form: tiles, blocks and words") {

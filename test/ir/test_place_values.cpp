@@ -1,11 +1,14 @@
 // Tensors from and to the memory of their buffers.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <numeric>
 #include <span>
 
+#include "ir/element_type.h"
 #include "ir/place_values.h"
 #include "test/catch.h"
 #include "test/thrown.h"
@@ -159,4 +162,28 @@ TEST_CASE("place values: a map is bytes, cell by cell") {
   CHECK(read_place(program, place, 3, memory) == both);
   CHECK(error_of([&] { write_place(program, place, 3, marks, memory); }, ErrorKind::internal).find("10 marks") !=
         std::string::npos);
+}
+
+TEST_CASE("place values: loose halves lie one behind the other, whatever the number of an image") {
+  for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+    const Program program = program_of({3, 1, 1}, {element, TensorLayout::nchw});
+    const Buffer& buffer = program.buffers[0];
+    CHECK(buffer.bytes == 2 * 3 * 2);
+    CHECK(program.bytes(buffer, 1) == 6);
+    const Place place = whole_place(program, buffer);
+    CHECK(place.run_bytes == 6);
+    CHECK(words_until_end(program, place, 1) == 2);  // the second is half of one
+    CHECK(words_until_end(program, place, 2) == 3);
+    std::vector<float> memory(3, -1.0F);
+    write_place(program, place, 1, std::vector<float>{1, 2, 3}, memory);
+    CHECK(read_place(program, place, 1, memory) == std::vector<float>{1, 2, 3});
+    CHECK(memory[2] == -1.0F);
+    // What lies behind the last half is somebody else's.
+    const std::uint16_t minus_one = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(-1.0F) >> 16);
+    CHECK(std::bit_cast<std::uint32_t>(memory[1]) >> 16 == minus_one);
+    write_place(program, place, 2, std::vector<float>{1, 2, 3, 4, 5, 1e9F}, memory);
+    const std::vector<float> rounded_last = {1, 2, 3, 4, 5, rounded(element, 1e9F)};
+    CHECK(read_place(program, place, 2, memory) == rounded_last);
+    CHECK(unpack_words(element, memory) == rounded_last);  // two images are three whole words
+  }
 }

@@ -102,11 +102,13 @@ TEST_CASE("program: buffers") {
 
 TEST_CASE("program: a buffer holds what its layout is for") {
   CHECK_THAT(fault([](Program& program) { program.buffers[2].format.element = ElementType::f16; }),
-             Contains("buffer 2 (a) holds f16 in nchw: n2chw and n8c8hw hold halves, the others float32"));
-  CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n2chw; }),
-             Contains("buffer 1 (out) holds f32 in n2chw: n2chw and n8c8hw hold halves, the others float32"));
-  CHECK_THAT(fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n8c8hw; }),
-             Contains("buffer 1 (out) holds f32 in n8c8hw: n2chw and n8c8hw hold halves, the others float32"));
+             Contains("buffer 2 (a) holds f16 nchw in the arena: only inputs and outputs do"));
+  CHECK_THAT(
+      fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n2chw; }),
+      Contains("buffer 1 (out) holds f32 in n2chw: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"));
+  CHECK_THAT(
+      fault([](Program& program) { program.buffers[1].format.layout = TensorLayout::n8c8hw; }),
+      Contains("buffer 1 (out) holds f32 in n8c8hw: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"));
   CHECK_THAT(fault([](Program& program) {
                program.buffers[2].shape = {64};
                program.buffers[2].format.layout = TensorLayout::nchw4;
@@ -499,4 +501,56 @@ TEST_CASE("program: the table names steps, places and the arena") {
   Program damaged = small_program();
   damaged.steps[0].reads[0].buffer = 99;
   CHECK_THAT(print(damaged), Contains("?99"));
+}
+
+namespace {
+
+// Loose halves in, float32 in between, loose halves out: 27 of an image.
+Program loose_program() {
+  constexpr TensorFormat kLoose = {ElementType::f16, TensorLayout::nchw};
+  Program program;
+  program.name = "loose";
+  program.batch = 3;
+  const auto buffer = [&](const char* tensor, BufferHome home, const TensorFormat& format) {
+    const int argument = home == BufferHome::arena ? -1 : 0;
+    program.buffers.push_back(
+        {.tensor = tensor, .shape = {3, 3, 3}, .home = home, .argument = argument, .format = format});
+  };
+  buffer("in", BufferHome::input, kLoose);
+  buffer("out", BufferHome::output, kLoose);
+  buffer("in.f32", BufferHome::arena, {});
+  program.steps = {{"first", "convert", 0, "in.f32", {Place{0, 0, 54, 54, 1, 0}}, Place{2, 0, 108, 108, 1, 0}, {}},
+                   {"last", "convert", 1, "out", {Place{2, 0, 108, 108, 1, 0}}, Place{1, 0, 54, 54, 1, 0}, {0}}};
+  program.naive_bytes = 1024;
+  complete(program);
+  return program;
+}
+template <typename Change>
+std::string loose_fault(Change change) {
+  return fault_of(loose_program(), change);
+}
+
+}  // namespace
+
+TEST_CASE("program: loose halves are arguments, which conversions read and write as a whole") {
+  const Program program = loose_program();
+  CHECK(verify(program) == std::vector<std::string>{});
+  CHECK(program.buffers[0].bytes == 3 * 27 * 2);
+  CHECK(program.bytes(program.buffers[0], 1) == 54);
+  CHECK(program.buffers[0].format_text() == "f16 nchw");
+  CHECK(parse_program(to_text(program)) == program);
+  CHECK_THAT(to_text(program), Contains("element f16 layout nchw"));
+  CHECK(loose_fault([](Program& p) { p.steps[0].kind = "relu"; }) ==
+        "step 0 (first) reads buffer 0 (in), which holds f16 nchw: a convert of all of it may");
+  CHECK(loose_fault([](Program& p) { p.steps[1].writes.run_bytes = 52; }) ==
+        "step 1 (last) writes buffer 1 (out), which holds f16 nchw: a convert of all of it may");
+  CHECK(loose_fault([](Program& p) { p.steps[1].writes.run_bytes = 53; }) ==
+        "step 1 (last) writes parts of words of buffer 1 (out)");
+  CHECK_THAT(loose_fault([](Program& p) {
+               p.buffers[2].format = {ElementType::f16, TensorLayout::nchw};
+               p.steps[0].writes = p.steps[1].reads[0] = Place{2, 0, 54, 54, 1, 0};
+             }),
+             Contains("buffer 2 (in.f32) holds f16 nchw in the arena: only inputs and outputs do"));
+  CHECK_THAT(loose_fault([](Program& p) { p.buffers[0].format.layout = TensorLayout::nchw4; }),
+             Contains("holds f16 in nchw4: n2chw and n8c8hw hold halves, nchw4 holds float32, nchw either"));
 }

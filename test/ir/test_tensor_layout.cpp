@@ -138,8 +138,9 @@ TEST_CASE("tensor layout: which tensors can be parts of one") {
 TEST_CASE("tensor layout: which values lie in which layout, and how many words are an element") {
   for (const TensorLayout layout : {TensorLayout::nchw, TensorLayout::nchw4}) {
     CHECK(can_lie_in(ElementType::f32, layout));
-    CHECK_FALSE(can_lie_in(ElementType::f16, layout));
+    CHECK_FALSE(can_compute_in(ElementType::f16, layout));
   }
+  CHECK_FALSE(can_lie_in(ElementType::f16, TensorLayout::nchw4));
   for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
     CHECK_FALSE(can_lie_in(ElementType::f32, layout));
     CHECK(can_lie_in(ElementType::f16, layout));
@@ -157,6 +158,37 @@ TEST_CASE("tensor layout: which values lie in which layout, and how many words a
   CHECK(format_of(Precision::fp16, TensorLayout::n8c8hw) == TensorFormat{ElementType::f16, TensorLayout::n8c8hw});
   CHECK(format_of(Precision::bf16, TensorLayout::nchw4) == TensorFormat{ElementType::bf16, TensorLayout::n2chw});
   CHECK(format_of(Precision::fp32, TensorLayout::n8c8hw) == TensorFormat());
+}
+
+TEST_CASE("tensor layout: loose halves are words of two bytes, and nothing computes in them") {
+  for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+    const TensorFormat loose = {element, TensorLayout::nchw};
+    CHECK(can_lie_in(element, TensorLayout::nchw));
+    CHECK(loose.is_loose());
+    CHECK_FALSE(loose.is_plain());
+    CHECK(loose.word_bytes() == 2);
+    CHECK(elements_per_word(element, TensorLayout::nchw) == 1);
+    CHECK(elements_per_word(element, TensorLayout::n2chw) == 2);
+    CHECK(loose.images_together() == 1);
+    CHECK(image_words(loose, {5, 3, 7}) == 5 * 3 * 7);
+    CHECK(image_words(loose, {10}) == 10);
+    CHECK_FALSE(TensorFormat{element, TensorLayout::n2chw}.is_loose());
+  }
+  CHECK_FALSE(TensorFormat().is_loose());
+  CHECK(TensorFormat().word_bytes() == 4);
+  CHECK(format_of(Precision::fp16) == TensorFormat{ElementType::f16, TensorLayout::n2chw});
+  CHECK(format_of(Precision::bf16, TensorLayout::nchw) == TensorFormat{ElementType::bf16, TensorLayout::n2chw});
+  CHECK(can_ask_for(TensorLayout::nchw, Precision::fp16));  // FP32, whose factors may be rounded
+  CHECK_FALSE(can_ask_for(TensorLayout::nchw, Precision::fp16x2));
+}
+
+TEST_CASE("tensor layout: what may be accessed at once follows from where images begin") {
+  const TensorFormat plain, loose = {ElementType::f16, TensorLayout::nchw};
+  CHECK(access_bytes(plain, 64) == 16);
+  CHECK(access_bytes(plain, 20) == 4);
+  CHECK(access_bytes(loose, 64) == 16);
+  CHECK(access_bytes(loose, 20) == 4);
+  CHECK(access_bytes(loose, 14) == 2);
 }
 
 TEST_CASE("tensor layout: filling channels get what is asked for, and nothing else does") {

@@ -313,3 +313,120 @@ TEST_CASE("network formats: that an operator cannot have are faults") {
   CHECK(verify(network) ==
         std::vector<std::string>{"operator 'softmax' (softmax): it cannot read f16 n2chw and write f32 nchw"});
 }
+
+namespace {
+
+constexpr TensorFormat kLoose = {ElementType::f16, TensorLayout::nchw},
+                       kLooseBf16 = {ElementType::bf16, TensorLayout::nchw};
+
+Network with_ends(Network network, const TensorFormat& format) {
+  for (const auto* ends : {&network.inputs, &network.outputs}) {
+    for (const int end : *ends) network.tensors[static_cast<std::size_t>(end)].format = format;
+  }
+  return network;
+}
+
+Rewritten in_floats(Network network) {
+  return assign_formats(std::move(network), [](const Operator&, const ConvLayer&) { return ConvolutionFormats{}; });
+}
+
+// Every tensor of loose halves is an input or an output, and verify() finds nothing.
+void check_loose(const Network& formatted, const TensorFormat& ends) {
+  CHECK(verify(formatted) == std::vector<std::string>{});
+  for (std::size_t i = 0; i < formatted.tensors.size(); ++i) {
+    const auto is_in = [&](const std::vector<int>& list) {
+      return std::ranges::find(list, static_cast<int>(i)) != list.end();
+    };
+    INFO(formatted.tensors[i].name);
+    CHECK((formatted.tensors[i].format == ends) == (is_in(formatted.inputs) || is_in(formatted.outputs)));
+  }
+  CHECK(verify(plan_network(formatted, "loose", 3)) == std::vector<std::string>{});
+}
+
+}  // namespace
+
+TEST_CASE("assign_formats: loose halves at the ends of a network in FP32") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 3, 3});
+  const int a = graph.convolution(same_size("a", 2, 3), {x});
+  const Network network = graph.finish({graph.add("softmax", Softmax{}, {a}), a});
+  const auto [formatted, conversions] = in_floats(with_ends(network, kLoose));
+  check_loose(formatted, kLoose);
+  CHECK(conversions == 3);
+  const std::string input = network.tensors[static_cast<std::size_t>(x)].name;
+  const std::string made = network.tensors[static_cast<std::size_t>(a)].name;
+  const std::string output = network.tensors[static_cast<std::size_t>(network.outputs[0])].name;
+  // The softmax reads what the convolution made, not what was rounded for the caller.
+  CHECK(operators_of(formatted) == input + ".f32.convert a " + made + ".convert softmax " + output + ".convert");
+  const Program program = plan_network(formatted, "loose", 3);
+  CHECK(program.inputs()[0]->bytes == 3 * 18 * 2);
+  CHECK(program.outputs()[1]->bytes == 3 * 27 * 2);
+}
+
+TEST_CASE("assign_formats: loose halves become those of two or of eight images at once") {
+  for (const TensorFormat& format : {kHalf, kEights}) {
+    GraphBuilder graph;
+    const int x = graph.input({2, 4, 4});
+    const int a = graph.convolution(same_size("a", 2, 2), {x});
+    const auto [formatted, conversions] = in_halves(with_ends(graph.finish({a}), kLooseBf16), format);
+    check_loose(formatted, kLooseBf16);
+    CHECK(conversions == 2);
+  }
+}
+
+TEST_CASE("assign_formats: between loose halves and four channels side by side stands a plain copy") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(same_size("a", 2, 2), {x});
+  const TensorFormat fours = {ElementType::f32, TensorLayout::nchw4};
+  const auto [formatted, conversions] = in_halves(with_ends(graph.finish({a}), kLoose), fours);
+  check_loose(formatted, kLoose);
+  CHECK(conversions == 4);
+}
+
+TEST_CASE("assign_formats: what is rounded for the caller is not read again in another format") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 4, 4});
+  const int a = graph.convolution(same_size("a", 2, 2), {x}), b = graph.convolution(same_size("b", 2, 2), {a});
+  const Network network = with_ends(graph.finish({a, b}), kLooseBf16);
+  const auto [formatted, conversions] = assign_formats(network, [](const Operator& op, const ConvLayer&) {
+    return op.name == "a" ? ConvolutionFormats{} : ConvolutionFormats{kHalf, kHalf};
+  });
+  check_loose(formatted, kLooseBf16);
+  const auto op = std::ranges::find(formatted.operators, "b", &Operator::name);
+  REQUIRE(op != formatted.operators.end());
+  const auto maker = std::ranges::find(formatted.operators, op->inputs.front(), &Operator::output);
+  REQUIRE(maker != formatted.operators.end());
+  CHECK(formatted.tensors[static_cast<std::size_t>(maker->inputs.front())].format.is_plain());
+}
+
+TEST_CASE("assign_formats: loose inputs that are put together, reshaped or handed on are converted first") {
+  GraphBuilder graph;
+  const int x = graph.input({1, 3, 3}), y = graph.input({2, 3, 3});
+  const int both = graph.add("both", Concat{0}, {x, y});
+  const int flat = graph.add("flat", Reshape{{27}}, {both});
+  const int same = graph.add("same", Identity{}, {x});
+  const auto [formatted, conversions] = in_floats(with_ends(graph.finish({both, flat, same}), kLoose));
+  check_loose(formatted, kLoose);
+  CHECK(conversions == 5);
+}
+
+TEST_CASE("network formats: loose halves that are no input or output, or that no conversion reads, are faults") {
+  GraphBuilder graph;
+  const int x = graph.input({2, 3, 3});
+  const Network network = graph.finish({graph.add("relu", Elementwise{ElementFunction::relu}, {x})});
+  const Network loose = with_ends(network, kLoose);
+  CHECK(verify(loose) ==
+        std::vector<std::string>{
+            "operator 'relu' (elementwise): it cannot read f16 nchw and write f16 nchw",
+            "operator 'relu' (elementwise): its output is f16 nchw, which only a network's inputs and outputs "
+            "are"});
+  CHECK_FALSE(can_take(Elementwise{ElementFunction::relu}, {2, 3, 3}, kLoose, kLoose));
+  CHECK_FALSE(can_take(GlobalAveragePool{}, {2, 3, 3}, kLoose, {}));
+  CHECK(can_convert(kLoose, {}));
+  CHECK(can_convert(kEights, kLooseBf16));
+  CHECK_FALSE(can_convert(kLoose, kLooseBf16));
+  CHECK_FALSE(can_convert(kLoose, {ElementType::f32, TensorLayout::nchw4}));
+  CHECK_FALSE(can_convert(kHalf, kEights));
+  CHECK_FALSE(can_convert({}, {}));
+}

@@ -177,6 +177,48 @@ Package network_package() {
   return package;
 }
 
+Package loose_network_package() {
+  Package package;
+  package.manifest.tool_version = "0.1.0";
+  package.manifest.source = "model.onnx";
+  constexpr TensorFormat kPlain, kIn = {ElementType::f16, TensorLayout::nchw},
+                                 kOut = {ElementType::bf16, TensorLayout::nchw};
+  const auto image = [](TensorRole role, const TensorFormat& format) {
+    KernelTensor tensor = image_tensor(role, 3, 3, 3, format.layout, format.element);
+    tensor.alignment = format.word_bytes();
+    return tensor;
+  };
+  const auto add = [&](const std::string& name, const TensorFormat& from, const TensorFormat& to) {
+    TemplatePlan plan;
+    plan.template_name = "convert";
+    plan.input() = image(TensorRole::input, from);
+    plan.output() = image(TensorRole::output, to);
+    add_operator(package, name, "convert", plan);
+  };
+  add("first", kIn, kPlain);
+  add("last", kPlain, kOut);
+  Program& program = package.manifest.programs.emplace_back();
+  program.name = kNetworkName;
+  program.batch = 2;
+  const auto buffer = [&](const char* tensor, BufferHome home, const TensorFormat& format) {
+    const int argument = home == BufferHome::arena ? -1 : 0;
+    program.buffers.push_back(
+        {.tensor = tensor, .shape = {3, 3, 3}, .home = home, .argument = argument, .format = format});
+  };
+  buffer("image", BufferHome::input, kIn);
+  buffer("scores", BufferHome::output, kOut);
+  buffer("image.f32", BufferHome::arena, kPlain);
+  const auto whole = [](int buffer, std::int64_t bytes) { return Place{buffer, 0, bytes, bytes, 1, 0}; };
+  const Place plain = whole(2, 2 * kLooseBytes);
+  program.steps = {{"first", "convert", 0, "image.f32", {whole(0, kLooseBytes)}, plain, {}},
+                   {"last", "convert", 1, "scores", {plain}, whole(1, kLooseBytes), {0}}};
+  program.steps[0].kernel = package.manifest.kernels[0].symbol;
+  program.steps[1].kernel = package.manifest.kernels[1].symbol;
+  program.naive_bytes = 512;
+  complete(program);
+  return package;
+}
+
 void add_layer_programs(Manifest& manifest) {
   for (const Kernel& kernel : manifest.kernels) {
     manifest.programs.push_back(program_of(kernel, std::max(1, kernel.planned_batch)));

@@ -21,6 +21,10 @@ enum SampleBuffer { kImage, kShift, kScores, kFeatures, kA, kConcat, kT };
 
 burin::Package network_package();
 
+// A program for two images: loose FP16 in, "image", of 3x3x3, float32 in between, loose BF16 out, "scores".
+inline constexpr std::int64_t kLooseBytes = 27 * 2;  // of an image
+burin::Package loose_network_package();
+
 // A program for each kernel by itself, for the batch that it was planned for. Kernels of one layer stand side by side,
 // batches ascending.
 void add_layer_programs(burin::Manifest& manifest);

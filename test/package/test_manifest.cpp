@@ -74,6 +74,35 @@ TEST_CASE("manifest: round trip") {
   CHECK(parse_manifest(print(Manifest{})) == Manifest{});
 }
 
+TEST_CASE("manifest: multiplied columns are said where they are known") {
+  Manifest manifest = sample_manifest();
+  CHECK(print(manifest).find("\"multiplied\"") == std::string::npos);
+  KernelLayer& layer = *manifest.kernels[0].layer;
+  CHECK_FALSE(layer.fill());
+  CHECK(multiplied_text(layer).empty());
+  layer.multiplied = MultipliedColumns{.columns = 72, .live = 18, .slots = 4 * layer.nonzeros};
+  CHECK(layer.multiplied->live_share() == 0.25);
+  CHECK(layer.fill() == 0.25);
+  CHECK(multiplied_text(layer) == "25.0 % of the columns live, 25.0 % of what is multiplied is not zero");
+  CHECK(verify(manifest).empty());
+  CHECK(parse_manifest(print(manifest)) == manifest);
+  const auto multiplied_fault = [](const MultipliedColumns& multiplied) {
+    return fault([&](Manifest& m) { m.kernels[0].layer->multiplied = multiplied; });
+  };
+  CHECK(multiplied_fault({0, 0, 100}) == "kernels[0].layer.multiplied.columns: 0 is under 1");
+  CHECK(multiplied_fault({577, 1, 100}) == "kernels[0].layer.multiplied.columns: 577 is over 576");
+  CHECK(multiplied_fault({72, 73, 100}) == "kernels[0].layer.multiplied.live: 73 is over 72");
+  CHECK(multiplied_fault({72, 72, 58}) == "kernels[0].layer.multiplied.slots: 58 is under 59");
+  CHECK(multiplied_fault({72, 72, std::int64_t{1} << 44}) ==
+        "kernels[0].layer.multiplied.slots: 17592186044416 is over 8796093022208");
+  // Where all is zero nothing is multiplied.
+  layer.nonzeros = 0;
+  layer.multiplied = MultipliedColumns{.columns = 72};
+  CHECK_FALSE(layer.fill());
+  CHECK(multiplied_text(layer) == "0.0 % of the columns live");
+  CHECK(verify(manifest).empty());
+}
+
 TEST_CASE("manifest: keys stand in a fixed order and plans can be read line by line") {
   const std::string text = print(sample_manifest());
   std::size_t last = 0;

@@ -392,7 +392,7 @@ TEST_CASE("programs: a buffer holds what its layout is for, and what kernels tak
           Buffer& t = p.buffers[kT];
           t.format.element = ElementType::f16;
           t.shape = {2 * kSampleFeatures};
-        }) == Faults{"programs[0]: buffer 6 (t) holds f16 in nchw: n2chw and n8c8hw hold halves, the others float32"});
+        }) == Faults{"programs[0]: buffer 6 (t) holds f16 nchw in the arena: only inputs and outputs do"});
   const std::string halves = " lies in f16 n2chw, and the kernel takes f32 nchw";
   CHECK(program_faults([](Program& p) {
           Buffer& a = p.buffers[kA];

@@ -280,6 +280,27 @@ std::vector<OperatorCase> octet_cases() {
       cases.push_back(into);
       cases.push_back(back);
     }
+    // Of loose halves: planes that are odd, where a channel or an image begins between words, and even ones, of one
+    // tile and of two.
+    for (const Shape& shape : {Shape{channels, 1, 1},
+                               {channels, 3, 11},
+                               {channels, 7, 11},
+                               {channels, 1, 2},
+                               {channels, 2, 31},
+                               {channels, 3, 22},
+                               {channels, 2, 65}}) {
+      for (const ElementType element : {ElementType::f16, ElementType::bf16}) {
+        const TensorFormat loose = {element, TensorLayout::nchw}, same = {element, octets.layout};
+        OperatorCase edge{
+            .name = fmt::format("{}_{}", to_string(loose), shape_text(shape)), .kind = Convert{}, .inputs = {shape}};
+        edge.from = loose;
+        edge.to = octets;
+        cases.push_back(edge);
+        edge.from = same;
+        edge.to = loose;
+        cases.push_back(edge);
+      }
+    }
     const auto groups = static_cast<int>(channels);
     for (const int outputs : {1, 3}) {
       OperatorCase edge = convolution_case(fmt::format("depthwise_{}_{}", channels, outputs), groups, groups * outputs,
@@ -374,6 +395,44 @@ std::vector<OperatorCase> convert_cases() {
       cases.push_back(back);
     }
   }
+  return cases;
+}
+
+std::vector<OperatorCase> loose_cases() {
+  constexpr TensorFormat kF16 = {ElementType::f16, TensorLayout::nchw}, kBf16 = {ElementType::bf16, TensorLayout::nchw};
+  const TensorFormat others[] = {{},
+                                 {ElementType::f16, TensorLayout::n2chw},
+                                 {ElementType::bf16, TensorLayout::n2chw},
+                                 {ElementType::f16, TensorLayout::n8c8hw},
+                                 {ElementType::bf16, TensorLayout::n8c8hw}};
+  std::vector<Shape> shapes = kImages;
+  shapes.insert(shapes.end(), {{1, 3, 2}, {2, 1, 5}});  // runs of two
+  std::vector<OperatorCase> cases;
+  const auto add = [&](const Shape& shape, const TensorFormat& from, const TensorFormat& to) {
+    cases.push_back({.name = fmt::format("{}_to_{}_{}", to_string(from), to_string(to), shape_text(shape)),
+                     .kind = Convert{},
+                     .inputs = {shape},
+                     .from = from,
+                     .to = to});
+  };
+  const auto add_both = [&](const Shape& shape, const TensorFormat& other) {
+    // What rounds twice: a half of the one type is not always one of the other.
+    for (const TensorFormat& loose : {kF16, kBf16}) {
+      add(shape, loose, other);
+      if (other.element == ElementType::f32 || other.element == loose.element) add(shape, other, loose);
+    }
+  };
+  for (const Shape& shape : shapes) {
+    for (const TensorFormat& other : others) add_both(shape, other);
+  }
+  for (const Shape& shape : kFlat) add_both(shape, {});
+  // Several pieces a thread, of runs of eight and of one.
+  for (const Shape& shape : {Shape{16, 92, 92}, Shape{1, 131, 131}}) {
+    add(shape, kF16, {});
+    add(shape, others[3], kF16);
+  }
+  add({3, 11, 13}, others[2], kF16);
+  add({3, 11, 13}, others[3], kBf16);
   return cases;
 }
 

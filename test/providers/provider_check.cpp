@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "compiler/host/executor.h"
 #include "compiler/network/reference_network.h"
@@ -37,7 +38,7 @@ std::vector<float> surrounded(const std::vector<float>& values, std::int64_t wor
 // What a kernel is given of such a buffer.
 auto part_of(auto& buffer, const KernelTensor& tensor, int batch, const ProviderCheck& check) {
   return std::span(buffer).subspan(static_cast<std::size_t>(check.before),
-                                   static_cast<std::size_t>(tensor.spanned_words(batch)));
+                                   static_cast<std::size_t>(tensor.spanned_memory(batch)));
 }
 
 // Around tensors that cannot be slices there is nothing; around others, whole elements. Where channels lie side by
@@ -45,7 +46,7 @@ auto part_of(auto& buffer, const KernelTensor& tensor, int batch, const Provider
 ProviderCheck around(const Activations& tensor, ProviderCheck check) {
   const TensorLayout layout = tensor.format.layout;
   const int together = channels_together(layout);
-  std::int64_t words = can_be_slices(layout) ? element_words(layout) : 0;
+  std::int64_t words = can_be_slices(layout) && !tensor.format.is_loose() ? element_words(layout) : 0;
   if (words != 0 && together > 1) {
     words = image_words(tensor.format, {together, tensor.shape.at(1), tensor.shape.at(2)});
     check.before = std::min<std::int64_t>(check.before, 1);
@@ -61,15 +62,18 @@ KernelTensor tensor_of(const Network& network, int index, TensorRole role, const
   KernelTensor tensor = whole_tensor(role, activations.shape, activations.format.element, activations.format.layout);
   const ProviderCheck check = around(activations, asked);
   tensor.image_words = check.before + tensor.words() + check.behind;
-  const bool wide =
-      tensor.image_words * kWordBytes % kWideAccessBytes == 0 && check.before * kWordBytes % kWideAccessBytes == 0;
-  tensor.alignment = wide ? kWideAccessBytes : kWordBytes;
+  tensor.alignment = access_bytes(tensor.format(), std::gcd(tensor.image_words, check.before) * tensor.word_bytes());
   return tensor;
 }
 
 // Whole tensors as the words that are in memory, and back.
 std::vector<float> in_words(const Activations& tensor, const std::vector<float>& values) {
   if (tensor.format.is_plain()) return values;
+  if (tensor.format.is_loose()) {  // an odd number of them ends in the middle of a word
+    std::vector<float> filled = values;
+    if (filled.size() % 2 != 0) filled.push_back(kNaN);
+    return pack_words(tensor.format.element, filled);
+  }
   const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
   return pack_words(tensor.format.element,
                     from_nchw(tensor.format.layout, values, extent(0), extent(1), extent(2), kNaN));
@@ -77,6 +81,11 @@ std::vector<float> in_words(const Activations& tensor, const std::vector<float>&
 
 std::vector<float> from_words(const Activations& tensor, const std::vector<float>& words, int batch) {
   if (tensor.format.is_plain()) return words;
+  if (tensor.format.is_loose()) {
+    std::vector<float> values = unpack_words(tensor.format.element, words);
+    values.resize(static_cast<std::size_t>(batch * tensor.elements()));
+    return values;
+  }
   const auto extent = [&](std::size_t axis) { return static_cast<int>(tensor.shape.at(axis)); };
   return to_nchw(tensor.format.layout, unpack_words(tensor.format.element, words), extent(0), extent(1), extent(2),
                  batch);
@@ -120,7 +129,11 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
   const auto tensor_at = [&](int tensor) -> const Activations& {
     return network.tensors[static_cast<std::size_t>(tensor)];
   };
-  const auto words_of = [&](int tensor) { return image_words(tensor_at(tensor).format, tensor_at(tensor).shape); };
+  // Of loose halves, whose images may begin in the middle of a word, those of all images.
+  const auto words_of = [&](int tensor) {
+    const std::int64_t words = image_words(tensor_at(tensor).format, tensor_at(tensor).shape);
+    return tensor_at(tensor).format.is_loose() ? ceil_div(batch * words, 2) : words;
+  };
   const auto check_of = [&](int tensor) { return around(tensor_at(tensor), asked); };
   std::vector<std::vector<float>> buffers;
   std::vector<std::vector<double>> values;
@@ -136,7 +149,8 @@ std::string run_batch(const Network& network, const Operator& op, const Recipe& 
   for (const auto& tensor : values) inputs.emplace_back(tensor);
   const Activations& made = tensor_at(op.output);
   const ProviderCheck check = check_of(op.output);
-  const std::int64_t words = words_of(op.output), groups = ceil_div(batch, made.format.images_together());
+  const std::int64_t words = words_of(op.output);
+  const std::int64_t groups = made.format.is_loose() ? 1 : ceil_div(batch, made.format.images_together());
   std::vector<float> output(static_cast<std::size_t>(groups * (words + check.before + check.behind)), kNaN);
   HostLaunchArguments arguments{.batch = batch,
                                 .input = {},

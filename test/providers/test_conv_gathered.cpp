@@ -332,6 +332,54 @@ TEST_CASE("packing: columns of channels side by side lie side by side, each in t
   CHECK(place(16, 0, 1) == 8);  // of the next chunk
 }
 
+TEST_CASE("packing: columns that live and weights that are multiplied are counted") {
+  for_each_packing([](const Packed& packed) {
+    Gathered gathered{.rows = packed.rows, .groups = packed.groups};
+    std::int64_t columns = 0, live = 0, steps = 0;
+    for (std::size_t g = 0; g < packed.masks.size(); ++g) {
+      const auto rows = std::span(packed.rows).subspan(g * packed.packing.group_rows, packed.packing.group_rows);
+      if (std::ranges::count(rows, kNoRow) == std::ssize(rows)) continue;
+      columns += std::ssize(packed.masks[g]);
+      live += std::ranges::count_if(packed.masks[g], [](std::uint64_t mask) { return mask != 0; });
+      for (const auto& chunk : packed.groups[g]) steps += std::ssize(chunk);
+    }
+    const MultipliedColumns count = count_columns(packed.shape, packed.packing, gathered);
+    CHECK(count.columns == columns);
+    CHECK(count.live == live);
+    const int step = packed.packing.value_bytes == 2 ? 32 : 16;  // columns, of which a sparse row stores half
+    CHECK(count.slots == steps * packed.packing.group_rows * (packed.packing.sparse ? step / 2 : step));
+    CHECK(count.columns <= packed.shape.weight_elements());
+  });
+}
+
+TEST_CASE("packing: half of the columns live, and every weight that is multiplied is a nonzero") {
+  ConvLayer layer = layer_of(64, 16, 4, 1, 1, 1);
+  for (std::size_t i = 0; i < layer.weights.size(); ++i) layer.weights[i] = i % 64 < 32 ? 1.0F : 0.0F;
+  const OperatorCase edge = in_octets(layer, ElementType::f16);
+  const Network network = network_of(edge);
+  ProviderCheck check;
+  check.tuned_batch = 8;
+  const Task task = task_of(network, network.operators.back(), check);
+  int dense = 0;
+  for (const Candidate& candidate : find_provider("conv_gathered")->propose(task, {.count = 100})) {
+    const TemplatePlan plan = parse_template_plan(candidate.plan);
+    INFO(candidate.plan);
+    const Recipe recipe = find_provider("conv_gathered")->make(task, candidate.plan);
+    REQUIRE(recipe.multiplied);
+    CHECK(recipe.multiplied->columns == 64);  // rows without a channel count for nothing
+    CHECK(recipe.multiplied->live == 32);
+    CHECK(recipe.multiplied->live_share() == 0.5);
+    if (plan.integers.at("sparse") != 0 || plan.integers.at("warp_tiles") != 1) continue;
+    if (plan.integers.at("chunk_channels") % 32 != 0 && plan.integers.at("carries") == 0) continue;
+    ++dense;
+    KernelLayer said{.shape = layer.shape, .nonzeros = 16 * 32, .multiplied = recipe.multiplied};
+    CHECK(recipe.multiplied->slots == 16 * 32);
+    CHECK(said.fill() == 1.0);
+    CHECK(multiplied_text(said) == "50.0 % of the columns live, 100.0 % of what is multiplied is not zero");
+  }
+  CHECK(dense > 0);
+}
+
 TEST_CASE("packing: of four columns of a sparse matrix no row has three, and of two that are words none has both") {
   for_each_packing([](const Packed& packed) {
     if (!packed.packing.sparse) return;

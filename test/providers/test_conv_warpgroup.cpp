@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 
 #include "compiler/host/executor.h"
 #include "compiler/providers/conv_warpgroup/packing.h"
@@ -463,6 +464,57 @@ TEST_CASE("convolution of warpgroups: random shapes") {
   }
   CHECK(checked >= 25);
   CHECK(pooled >= 6);
+}
+
+TEST_CASE("convolution of warpgroups: of dense weights all columns live, and the fill is the density") {
+  // Full groups of rows and chunks of channels; then 70 rows and 40 channels, which fill up to 128 and 48.
+  for (const auto& [channels, outputs, slots] : {std::tuple(64, 128, 128 * 64 * 9), std::tuple(40, 70, 128 * 48 * 9)}) {
+    const ConvLayer layer = warpgroup_layer(channels, outputs, 6, 3, 1, 0.25);
+    const MultipliedColumns count = count_columns(layer, layer.shape, {.row_groups = 2, .chunk_channels = 16});
+    CHECK(count.columns == 2 * channels * 9);
+    CHECK(count.live == count.columns);
+    CHECK(count.slots == slots);
+  }
+  // A set of four groups of rows, of which two have none.
+  const ConvLayer grouped = warpgroup_layer(32, 160, 6, 3, 2, 0.25);
+  const MultipliedColumns count = count_columns(grouped, grouped.shape, {.row_groups = 4, .chunk_channels = 16});
+  CHECK(count.columns == 2 * 2 * 16 * 9);
+  CHECK(count.slots == 2 * 128 * 16 * 9);
+}
+
+TEST_CASE("convolution of warpgroups: of sparse weights, what is stored is multiplied: two of four, and the rest") {
+  for (const double density : {0.0, 0.1, 0.3}) {
+    INFO(density);
+    const OperatorCase edge = in_lines(warpgroup_layer(64, 128, 9, 3, 1, density), ElementType::f16);
+    const Network network = network_of(edge);
+    ProviderCheck check;
+    check.tuned_batch = 32;
+    const Task task = task_of(network, network.operators.back(), check);
+    int sparse = 0;
+    for (const Candidate& candidate : find_provider(kWarpgroupProvider)->propose(task, {.count = 100})) {
+      const TemplatePlan plan = parse_template_plan(candidate.plan);
+      if (plan.integers.at("sparse") == 0) continue;
+      ++sparse;
+      INFO(candidate.plan);
+      const Recipe recipe = find_provider(kWarpgroupProvider)->make(task, candidate.plan);
+      REQUIRE(recipe.multiplied);
+      CHECK(recipe.multiplied->live_share() == 1);
+      // Each panel says how many steps of the rest its warps have.
+      const std::int64_t chunk = plan.integers.at("chunk_channels"), steps = chunk / 32 * 9;
+      const std::size_t counts = static_cast<std::size_t>(steps * kStepBytes + (steps + 1) / 2 * kGroupRows * 8) / 4;
+      const std::size_t rest = static_cast<std::size_t>(4 * plan.integers.at("rest_limit") * kRestStepBytes) / 4;
+      const auto panels = static_cast<std::size_t>(2 * ((64 + chunk - 1) / chunk));
+      std::int64_t stored = 0;
+      for (std::size_t panel = 0; panel < panels; ++panel) {
+        stored += steps * kGroupRows * kStoredColumns;
+        for (std::size_t warp = 0; warp < 4; ++warp) {
+          stored += recipe.weights.at(panel * (counts + 4 + rest) + counts + warp) * kWarpRows * kRestColumns;
+        }
+      }
+      CHECK(recipe.multiplied->slots == stored);
+    }
+    CHECK(sparse > 0);
+  }
 }
 
 TEST_CASE("two of four: every nonzero is stored once or one of the rest, and no row stores three") {

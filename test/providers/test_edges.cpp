@@ -58,6 +58,25 @@ TEST_CASE("providers: n8c8hw with 1 to 12 channels and 1 to 9 images, where what
   }
 }
 TEST_CASE("providers: conversions between formats") { check_all(convert_cases()); }
+TEST_CASE("providers: conversions of loose halves, of odd and even images, in words and one by one") {
+  check_all(loose_cases());
+}
+TEST_CASE("providers: loose halves become n8c8hw by words where a channel is whole words, else one by one") {
+  constexpr TensorFormat kLoose = {ElementType::f16, TensorLayout::nchw},
+                         kOctets = {ElementType::f16, TensorLayout::n8c8hw};
+  const auto run_of = [&](const std::vector<std::int64_t>& shape, const TensorFormat& from, const TensorFormat& to) {
+    const OperatorCase edge{.name = "convert", .kind = Convert{}, .inputs = {shape}, .from = from, .to = to};
+    const TemplatePlan plan = plan_of(network_of(edge), "convert");
+    const KernelTensor& loose = from.is_loose() ? plan.input() : plan.output();
+    CHECK(loose.alignment == 2 * plan.integers.at("vector"));
+    return plan.integers.at("vector");
+  };
+  for (const auto& [from, to] : {std::pair(kLoose, kOctets), std::pair(kOctets, kLoose)}) {
+    CHECK(run_of({3, 6, 10}, from, to) == 2);
+    CHECK(run_of({3, 7, 7}, from, to) == 1);  // images of an odd number of halves
+    CHECK(run_of({2, 7, 7}, from, to) == 1);  // images of words, of which channels begin in the middle
+  }
+}
 TEST_CASE("providers: fully connected layers") { check_all(linear_cases()); }
 
 TEST_CASE("providers: those of random graphs") {

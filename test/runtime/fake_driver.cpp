@@ -155,7 +155,7 @@ std::int64_t reach(const KernelForm& form, const KernelTensor& tensor, int batch
   if (tensor.role == TensorRole::partials) return tile_count(form.launch, batch) * form.launch.workspace_bytes_per_tile;
   if (tensor.role == TensorRole::counters) return tile_count(form.launch, batch) * form.launch.counters_per_tile * 4;
   if (tensor.role == TensorRole::weights) return tensor.words() * kWordBytes;
-  return tensor.spanned_words(batch) * kWordBytes;
+  return tensor.spanned_words(batch) * tensor.word_bytes();
 }
 
 }  // namespace

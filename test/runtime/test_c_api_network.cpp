@@ -16,9 +16,10 @@ namespace {
 struct Files {
   ScratchFolder folder;
   std::string network = folder / "network.burin", layers = folder / "layers.burin", layer = folder / "layer.burin",
-              kernels = folder / "kernels.burin";
+              kernels = folder / "kernels.burin", loose = folder / "loose.burin";
   Files() {
     burin::write_package(network_package(), network);
+    burin::write_package(loose_network_package(), loose);
     const std::shared_ptr<burin::Package> package = sample_package();
     burin::write_package(*package, kernels);
     add_layer_programs(package->manifest);
@@ -108,6 +109,7 @@ TEST_CASE("c_api network: what it says of itself") {
   CHECK(tensor.shape[2] == 14);
   CHECK(tensor.shape[3] == 0);
   CHECK(tensor.image_bytes == kSampleImageWords * 4);
+  CHECK(tensor.element == BURIN_F32);
   REQUIRE(burin_network_get_output(network, 0, &tensor) == BURIN_OK);
   CHECK(tensor.name == std::string("scores"));
   CHECK(tensor.rank == 1);
@@ -124,6 +126,24 @@ TEST_CASE("c_api network: what it says of itself") {
   burin_device_release(device);
 }
 
+TEST_CASE("c_api network: inputs and outputs of halves") {
+  const Files files;
+  FakeDriver fake;
+  burin_device* device = nullptr;
+  burin_network* network = nullptr;
+  REQUIRE(burin_device_open(0, &device) == BURIN_OK);
+  REQUIRE(burin_network_open(device, files.loose.c_str(), &network) == BURIN_OK);
+  burin_network_tensor tensor = {};
+  REQUIRE(burin_network_get_input(network, 0, &tensor) == BURIN_OK);
+  CHECK(tensor.element == BURIN_F16);
+  CHECK(tensor.image_bytes == std::size_t{kLooseBytes});
+  REQUIRE(burin_network_get_output(network, 0, &tensor) == BURIN_OK);
+  CHECK(tensor.element == BURIN_BF16);
+  CHECK(tensor.image_bytes == std::size_t{kLooseBytes});
+  burin_network_release(network);
+  burin_device_release(device);
+}
+
 TEST_CASE("c_api network: errors") {
   const Files files;
   FakeDriver fake;
@@ -136,7 +156,7 @@ TEST_CASE("c_api network: errors") {
   CHECK(burin_network_open(device, files.kernels.c_str(), &network) == BURIN_ERROR_USAGE);
   CHECK(last_error_has("kernels.burin holds no programs; launch its kernels one by one"));
   CHECK(burin_network_open(device, files.layer.c_str(), &network) == BURIN_ERROR_UNSUPPORTED);
-  CHECK(last_error_has("layer.burin: 'conv1.input' is no plain float tensor"));
+  CHECK(last_error_has("layer.burin: 'conv1.input' is no tensor in NCHW"));
   CHECK(burin_network_open(device, "no-such-file.burin", &network) == BURIN_ERROR_BAD_INPUT);
   CHECK(burin_network_open(nullptr, files.network.c_str(), &network) == BURIN_ERROR_USAGE);
   CHECK(last_error_has("burin_network_open: device is NULL"));

@@ -15,6 +15,7 @@
 
 using namespace burin;
 using namespace burin_test;
+using burin_test::Contains;
 
 namespace {
 
@@ -743,4 +744,37 @@ TEST_CASE("network: a run outlives what it was made from, and nothing is left be
   }
   CHECK(fake.live().empty());
   CHECK(fake.calls_of("cuGraphCreate") == fake.calls_of("cuGraphDestroy"));
+}
+
+TEST_CASE("network: loose halves lie one behind the other, from whatever half a part begins") {
+  FakeDriver fake;
+  const Device device = Device::open(0);
+  const LoadedNetwork network(LoadedPackage(device, std::make_shared<Package>(loose_network_package()), "loose.burin"));
+  const NetworkTensor input = network.inputs().at(0), output = network.outputs().at(0);
+  CHECK(input.element == Element::f16);
+  CHECK(output.element == Element::bf16);
+  for (const NetworkTensor& tensor : {input, output}) {
+    CHECK(tensor.is_nchw());
+    CHECK_FALSE(tensor.is_plain());
+    CHECK(tensor.images_together == 1);
+    CHECK(tensor.elements() == kLooseBytes / 2);
+    CHECK(tensor.bytes(1) == kLooseBytes);
+    CHECK(tensor.bytes(5) == 5 * kLooseBytes);
+  }
+  // The output begins where the input's last half ends.
+  const DeviceBuffer memory(device, 2 * 5 * kLooseBytes);
+  char* const from = memory.data<char>();
+  const NetworkRun run = network.bind({{from}, {from + 5 * kLooseBytes}, 5});
+  CHECK(run.schedule().text() == "batch 5 runs as 2 x 2 + 1 of 2");
+  const std::vector<FakeLaunch> nodes = fake.graphs().front().nodes;
+  REQUIRE(nodes.size() == 6);
+  for (int part = 0; part < 3; ++part) {
+    CHECK(nodes[2 * part].input == from + 2 * part * kLooseBytes);
+    CHECK(nodes[2 * part + 1].output == from + (5 + 2 * part) * kLooseBytes);
+  }
+  CHECK(network.bind({{from + 2}, {from + 6 * kLooseBytes}, 1}).steps() == 2);
+  CHECK_THAT(BURIN_THROWN(usage, network.bind({{from + 1}, {from + 5 * kLooseBytes}, 1})).text,
+             Contains("input 'image' is not aligned to 2 bytes"));
+  CHECK_THAT(BURIN_THROWN(usage, network.bind({{from}, {from + 4 * kLooseBytes}, 5})).text,
+             Contains("overlap at batch 5: 270 bytes at"));
 }

@@ -82,6 +82,11 @@ class ConvGatheredProvider : public TemplateProvider {
     return encode_panels(*task.layer, shape, packing, factors_of(task.writes.element),
                          gather_layer(*task.layer, shape, packing));
   }
+  std::optional<MultipliedColumns> multiplied(const Task& task, const TemplatePlan& plan) const override {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    const Packing packing = gathered_tiles_of(plan).packing(shape);
+    return count_columns(shape, packing, gather_layer(*task.layer, shape, packing));
+  }
 
  private:
   // Without constants where the tiles do not fit.

@@ -556,6 +556,25 @@ Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Pack
   return gathered;
 }
 
+MultipliedColumns count_columns(const ConvShape& shape, const Packing& packing, const Gathered& gathered) {
+  // Of the weights of a row, sparse products take half.
+  const std::int64_t step_slots = std::int64_t{packing.group_rows} * packing.step_columns() / (packing.sparse ? 2 : 1);
+  const auto group_rows = static_cast<std::size_t>(packing.group_rows);
+  MultipliedColumns count;
+  for (std::size_t i = 0; i < gathered.groups.size(); ++i) {
+    const auto rows = std::span(gathered.rows).subspan(i * group_rows, group_rows);
+    if (std::ranges::all_of(rows, [](int row) { return row == kNoRow; })) continue;  // it fills up the last set
+    count.columns += columns_of(shape);
+    for (const std::vector<GatheredStep>& steps : gathered.groups[i]) {
+      count.slots += std::ssize(steps) * step_slots;
+      for (const GatheredStep& step : steps) {
+        count.live += std::ranges::count_if(step, [](int column) { return column != kNoColumn; });
+      }
+    }
+  }
+  return count;
+}
+
 std::int64_t panel_words(const Packing& packing, int step_limit) {
   constexpr int kQuad = 4;
   return ceil_div(packing.row_groups(), kQuad) * kQuad +

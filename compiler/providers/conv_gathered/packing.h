@@ -21,6 +21,7 @@
 
 #include "ir/conv_layer.h"
 #include "ir/factor_type.h"
+#include "ir/kernel.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
@@ -94,6 +95,8 @@ struct Gathered {
 };
 // `shape` is the layer's, or another view of it.
 Gathered gather_layer(const ConvLayer& layer, const ConvShape& shape, const Packing& packing);
+
+MultipliedColumns count_columns(const ConvShape& shape, const Packing& packing, const Gathered& gathered);
 
 // The weights as kernels read them (steps.h): for each set of rows, for each chunk, a panel; then for each row its
 // output channel and bias. Where channels lie side by side, rows without a channel have those that fill up the output.

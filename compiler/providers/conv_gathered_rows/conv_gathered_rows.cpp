@@ -68,6 +68,11 @@ class ConvGatheredRowsProvider : public TemplateProvider {
     const Packing packing = row_tiles_of(plan, task.factors).packing(shape);
     return encode_panels(*task.layer, shape, packing, task.factors, gather_layer(*task.layer, shape, packing));
   }
+  std::optional<MultipliedColumns> multiplied(const Task& task, const TemplatePlan& plan) const override {
+    const ConvShape shape = gathered_shape(task.layer->shape);
+    const Packing packing = row_tiles_of(plan, task.factors).packing(shape);
+    return count_columns(shape, packing, gather_layer(*task.layer, shape, packing));
+  }
 
  private:
   // Without constants where the tiles do not fit.

@@ -103,6 +103,9 @@ class ConvWarpgroupProvider : public TemplateProvider {
     return pack_warpgroup(*task.layer, warpgroup_shape(task.layer->shape), warpgroup_tiles_of(plan),
                           plan.integers.at("rest_limit"), task.writes.element);
   }
+  std::optional<MultipliedColumns> multiplied(const Task& task, const TemplatePlan& plan) const override {
+    return count_columns(*task.layer, warpgroup_shape(task.layer->shape), warpgroup_tiles_of(plan));
+  }
 
  private:
   // Without constants where the tiles do not fit.

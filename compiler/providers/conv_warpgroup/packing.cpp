@@ -123,10 +123,9 @@ class PanelWriter {
   }
 
   void put_rest(int warp, const SplitPanel::Rest& rest) {
-    const auto steps = static_cast<int>(ceil_div(static_cast<std::int64_t>(rest.columns.size()), kRestColumns));
     const std::int64_t places = ceil_div(tiles_.steps(shape_), 2) * kGroupRows * 2 * kWordBytes;
     const std::size_t counts = (static_cast<std::size_t>(tiles_.steps(shape_)) * kStepBytes + places) / kWordBytes;
-    words_[counts + static_cast<std::size_t>(warp)] = static_cast<std::uint32_t>(steps);
+    words_[counts + static_cast<std::size_t>(warp)] = static_cast<std::uint32_t>(rest.steps());
     const std::size_t first =
         counts + kGroupWarps + static_cast<std::size_t>(warp) * rest_limit_ * kRestStepBytes / kWordBytes;
     constexpr std::size_t kColumnsAt = std::size_t{kWarpSize} * 4;  // behind the weights
@@ -178,12 +177,12 @@ void for_each_panel(const ConvShape& shape, const WarpgroupTiles& tiles, Visit v
 
 }  // namespace
 
+int SplitPanel::Rest::steps() const { return static_cast<int>(ceil_div(std::ssize(columns), kRestColumns)); }
+
 int SplitPanel::rest_steps() const {
-  std::int64_t most = 0;
-  for (const Rest& each : rest) {
-    most = std::max(most, ceil_div(static_cast<std::int64_t>(each.columns.size()), kRestColumns));
-  }
-  return static_cast<int>(most);
+  int most = 0;
+  for (const Rest& each : rest) most = std::max(most, each.steps());
+  return most;
 }
 
 SplitPanel split_two_of_four(const std::vector<PanelWeight>& weights, int channels, int positions) {
@@ -219,6 +218,24 @@ int rest_limit(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTi
         std::max(most, split_two_of_four(weights, tiles.chunk_channels, shape.kernel_h * shape.kernel_w).rest_steps());
   });
   return most;
+}
+
+MultipliedColumns count_columns(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles) {
+  const int positions = shape.kernel_h * shape.kernel_w;
+  MultipliedColumns count;
+  for_each_panel(shape, tiles, [&](int group, int first_row, int chunk) {
+    if (first_row >= shape.outputs_per_group()) return;  // it fills up the last set
+    const int channels = std::min(tiles.chunk_channels, shape.channels_per_group() - chunk * tiles.chunk_channels);
+    count.columns += std::int64_t{channels} * positions;
+    count.slots += std::int64_t{tiles.steps(shape)} * kGroupRows * kStoredColumns;
+    if (tiles.sparse == 0) return;
+    const auto weights = panel_weights(layer, shape, group, first_row, chunk, tiles.chunk_channels);
+    for (const SplitPanel::Rest& rest : split_two_of_four(weights, tiles.chunk_channels, positions).rest) {
+      count.slots += std::int64_t{rest.steps()} * kWarpRows * kRestColumns;
+    }
+  });
+  count.live = count.columns;
+  return count;
 }
 
 std::int64_t packed_words(const ConvShape& shape, const WarpgroupTiles& tiles, int rest_limit) {

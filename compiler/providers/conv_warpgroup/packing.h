@@ -9,6 +9,7 @@
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
+#include "ir/kernel.h"
 
 namespace burin {
 
@@ -37,10 +38,11 @@ struct SplitPanel {
   struct Rest {
     std::vector<int> columns;
     std::vector<PanelWeight> weights;
+    int steps() const;  // of 16 columns
   };
   std::array<Rest, kGroupWarps> rest;
 
-  // The most steps of 16 columns that a warp has.
+  // The most that a warp has.
   int rest_steps() const;
 };
 SplitPanel split_two_of_four(const std::vector<PanelWeight>& weights, int channels, int positions);
@@ -51,6 +53,9 @@ std::vector<PanelWeight> panel_weights(const ConvLayer& layer, const ConvShape& 
 
 // The most steps of the rest of any panel; 0 where all weights are multiplied.
 int rest_limit(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles);
+
+// All columns are multiplied, in groups of 64 rows.
+MultipliedColumns count_columns(const ConvLayer& layer, const ConvShape& shape, const WarpgroupTiles& tiles);
 
 // All words that the kernel reads, as it describes them.
 std::int64_t packed_words(const ConvShape& shape, const WarpgroupTiles& tiles, int rest_limit);

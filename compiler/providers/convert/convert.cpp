@@ -1,12 +1,29 @@
 // The same values in another element type or layout.
+#include <algorithm>
+
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
-bool is_plain(const KernelTensor& tensor) { return tensor.format().is_plain(); }
 bool holds_halves(const KernelTensor& tensor) { return tensor.element != ElementType::f32; }
+
+constexpr int kHalfBytes = 2;
+
+bool has_loose(const Task& task) { return task.reads[0].format().is_loose() || task.writes.format().is_loose(); }
+
+// Values of an image that a thread accesses at once where one side's halves are loose: what fills the widest access to
+// them; where the other side's channels lie side by side, a word, as long as channels are whole words.
+int loose_run(const Task& task) {
+  constexpr int kWordRun = kWordBytes / kHalfBytes;
+  const bool reads_loose = task.reads[0].format().is_loose();
+  const KernelTensor& loose = reads_loose ? task.reads[0] : task.writes;
+  const KernelTensor& other = reads_loose ? task.writes : task.reads[0];
+  const int run = std::min(loose.alignment, kWideAccessBytes) / kHalfBytes;
+  if (place_words(task) > 1) return values_of(task.output, 1) % kWordRun == 0 ? std::min(run, kWordRun) : 1;
+  return is_wide(other) ? run : std::min(run, kWordRun);
+}
 
 class ConvertProvider : public PlainProvider {
  public:
@@ -15,36 +32,65 @@ class ConvertProvider : public PlainProvider {
  protected:
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
-    return task.get<Convert>() != nullptr && is_plain(task.reads[0]) != is_plain(task.writes);
+    return task.get<Convert>() != nullptr && can_convert(task.reads[0].format(), task.writes.format());
   }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
     TemplatePlan plan = start(task);
-    const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
-    const bool writes_fours = task.writes.layout == TensorLayout::nchw4;
-    set_integers(plan,
-                 {{"channels", task.output[0]}, {"plane", values_of(task.output, 1)}, {"to_fours", writes_fours}});
-    const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
-    // A block's threads count the filling of a tensor whose channels lie in fours, too, where it is written.
-    const std::int64_t items = writes_fours ? task.writes.words() : values_of(task.output);
-    set_pieces(plan, task, items, (to_halves || from_halves) && place_words(task) == 1, chosen);
-    // Tensors of fours are said to be aligned whether or not four words are accessed at once.
-    if (task.reads[0].layout == TensorLayout::nchw4) plan.input().alignment = input_alignment;
-    if (writes_fours) plan.output().alignment = output_alignment;
-    if (place_words(task) > 1) set_octets(plan, task);
+    set_integers(plan, {{"channels", task.output[0]},
+                        {"plane", values_of(task.output, 1)},
+                        {"to_fours", task.writes.layout == TensorLayout::nchw4}});
+    if (place_words(task) > 1) {
+      set_octets(plan, task);
+    } else if (has_loose(task)) {
+      set_loose(plan, task, chosen);
+    } else {
+      set_words(plan, task, chosen);
+    }
     set_word_images(plan);
     return plan;
   }
 
  private:
+  static void set_words(TemplatePlan& plan, const Task& task, const TemplatePlan* chosen) {
+    const bool to_halves = holds_halves(task.writes), from_halves = holds_halves(task.reads[0]);
+    const bool reads_fours = task.reads[0].layout == TensorLayout::nchw4;
+    const bool writes_fours = task.writes.layout == TensorLayout::nchw4;
+    const int input_alignment = plan.input().alignment, output_alignment = plan.output().alignment;
+    // A block's threads count the filling of a tensor whose channels lie in fours, too, where it is written.
+    const std::int64_t items = writes_fours ? task.writes.words() : values_of(task.output);
+    set_pieces(plan, task, items, to_halves || from_halves, chosen);
+    // Tensors of fours are said to be aligned whether or not four words are accessed at once.
+    if (reads_fours) plan.input().alignment = input_alignment;
+    if (writes_fours) plan.output().alignment = output_alignment;
+  }
+
   // A block has some pixels of eight channels of eight images, which go through shared memory.
   static void set_octets(TemplatePlan& plan, const Task& task) {
-    constexpr int kTilePixels = 32, kTileChannels = 8, kPlaceBytes = 16;  // convert.cu
+    constexpr int kTileRuns = 32, kTileChannels = 8, kLoosePixels = 2, kPlaceBytes = 16;  // convert.cu
+    const int run = has_loose(task) ? loose_run(task) : 1, pixels = has_loose(task) ? kLoosePixels : 1;
     set_narrow(plan);
-    set_integers(plan, {{"steps", 1}});
+    for (KernelTensor* tensor : {&plan.input(), &plan.output()}) {
+      if (tensor->format().is_loose()) tensor->alignment = run * kHalfBytes;
+    }
+    set_integers(plan, {{"elements", values_of(task.output)}, {"vector", run}, {"steps", 1}});
     LaunchGeometry& launch = plan.launch();
-    launch.threads = kTilePixels * kTileChannels;
-    launch.tiles_per_image = ceil_div(task.output[0], kTileChannels) * ceil_div(values_of(task.output, 1), kTilePixels);
-    launch.shared_bytes = kSharedReserveBytes + launch.threads * kPlaceBytes;
+    launch.threads = kTileRuns * kTileChannels;
+    launch.tiles_per_image =
+        ceil_div(task.output[0], kTileChannels) * ceil_div(values_of(task.output, 1), kTileRuns * pixels);
+    launch.shared_bytes = kSharedReserveBytes + launch.threads * pixels * kPlaceBytes;
+  }
+
+  // A block has the images that share words on the other side.
+  static void set_loose(TemplatePlan& plan, const Task& task, const TemplatePlan* chosen) {
+    const std::int64_t elements = values_of(task.output);
+    const int run = loose_run(task);
+    const int steps = chosen ? chosen->integers.at("steps") : choose_steps(task, elements / run, false);
+    set_integers(plan, {{"elements", elements}, {"vector", run}, {"steps", steps}});
+    set_items(plan, ceil_div(elements / run, steps));
+    const bool wide = run > kVectorWords;
+    for (KernelTensor* tensor : {&plan.input(), &plan.output()}) {
+      tensor->alignment = tensor->format().is_loose() ? run * kHalfBytes : wide ? kWideAccessBytes : kWordBytes;
+    }
   }
 };
 

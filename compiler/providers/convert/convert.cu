@@ -3,11 +3,10 @@
 //
 // Between float32 and halves a block has the two images that share words: a piece is one or four words of halves, and
 // as many of each image; or the eight images that lie side by side, of whose pixels it has a tile. Between nchw and
-// nchw4 a piece is one float.
+// nchw4 a piece is one float. Where one side's halves are loose, a block has the images that share words on the other
+// side: a piece is a run of `vector` values of each of them; of eight images it has a tile here, too.
 #define BURIN_TEMPLATE_DEF "compiler/providers/convert/convert.def"
 #include "templates/kernels/pieces.h"
-
-constexpr u32 kOctetImages = 8;
 
 BURIN_DEVICE void make_halves(const float* first, const float* second, float* to) {
   f32x4 low[kMaxSteps], high[kMaxSteps];
@@ -49,60 +48,283 @@ BURIN_DEVICE void move_fours(const float* from, float* to) {
               });
 }
 
-// A tile is 32 pixels of eight channels of eight images. On its plain side a thread has a pixel of a channel, and
-// neighbours are pixels side by side; on the other, a place, and neighbours are channels of a pixel. Between them the
-// places lie in shared memory, where those of eight channels, and of eight pixels, are in eight different banks.
-constexpr u32 kTilePixels = 32, kTileChannels = 8;
+// ---- loose halves: runs of kRun values of each of the kImages images, one or two, that share words on the other side
+
+constexpr u32 kHalfBytes = 2, kMostRun = 8;
+
+BURIN_DEVICE bool is_loose(i32 halves, i32 word_images) { return halves != kFloats && word_images == 1; }
+
+template <u32 kRun, u32 kImages>
+struct LooseRuns {
+  static constexpr u32 kWords = (kRun + 1) / 2;
+  float word[kImages][kWords];  // a run of one has its half in the low bits
+};
+template <u32 kRun, u32 kImages>
+struct SharedRun {
+  float word[kRun];  // of each place
+};
+
+BURIN_DEVICE const float* loose_image(const float* base, u32 image, i32 halves) {
+  return reinterpret_cast<const float*>(reinterpret_cast<const u8*>(base) +
+                                        static_cast<i64>(image) * halves * kHalfBytes);
+}
+
+template <u32 kRun>
+BURIN_DEVICE void load_run(float* words, const float* image, u32 place) {
+  const i64 at = static_cast<i64>(place * kHalfBytes);
+  if constexpr (kRun == kMostRun) {
+    const f32x4 quad = burin_dev_global_load4(image, at);
+#pragma unroll
+    for (u32 w = 0; w < kQuadWords; ++w) words[w] = quad[w];
+  } else if constexpr (kRun > 1) {
+    words[0] = burin_dev_global_load(image, at);
+  } else {
+    words[0] = float_of(burin_dev_global_load_half(image, at));
+  }
+}
+template <u32 kRun>
+BURIN_DEVICE void store_run(const float* words, const float* image, u32 place) {
+  float* to = const_cast<float*>(image);
+  const i64 at = static_cast<i64>(place * kHalfBytes);
+  if constexpr (kRun == kMostRun) {
+    burin_dev_global_store4(to, at, f32x4{words[0], words[1], words[2], words[3]});
+  } else if constexpr (kRun > 1) {
+    burin_dev_global_store(to, at, words[0]);
+  } else {
+    burin_dev_global_store_half(to, at, __builtin_bit_cast(u32, words[0]));
+  }
+}
+
+// The other side's words lie one behind the other; they are accessed by fours where there are as many.
+template <u32 kWords>
+BURIN_DEVICE void load_words(float* words, const float* from, u32 first) {
+#pragma unroll
+  for (u32 w = 0; w < kWords; w += kQuadWords) {
+    if constexpr (kWords < kQuadWords) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) words[i] = burin_dev_global_load(from, bytes_of(first + i));
+    } else {
+      const f32x4 quad = burin_dev_global_load4(from, bytes_of(first + w));
+#pragma unroll
+      for (u32 i = 0; i < kQuadWords; ++i) words[w + i] = quad[i];
+    }
+  }
+}
+template <u32 kWords>
+BURIN_DEVICE void store_words(const float* words, float* to, u32 first) {
+#pragma unroll
+  for (u32 w = 0; w < kWords; w += kQuadWords) {
+    if constexpr (kWords < kQuadWords) {
+#pragma unroll
+      for (u32 i = 0; i < kWords; ++i) burin_dev_global_store(to, bytes_of(first + i), words[i]);
+    } else {
+      burin_dev_global_store4(to, bytes_of(first + w), f32x4{words[w], words[w + 1], words[w + 2], words[w + 3]});
+    }
+  }
+}
+
+// Value `i` of image `n`.
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE float value_of(const LooseRuns<kRun, kImages>& runs, u32 n, u32 i) {
+  const float word = runs.word[n][i / 2];
+  return i % 2 == 0 ? low_half(word, in_halves()) : high_half(word, in_halves());
+}
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE float value_of(const SharedRun<kRun, kImages>& run, u32 n, u32 i) {
+  if (kImages == 1) return run.word[i];
+  return n == 0 ? low_half(run.word[i], in_halves()) : high_half(run.word[i], in_halves());
+}
+
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE void share_loose(const float* input, float* output, u32 image, u32 last) {
+  LooseRuns<kRun, kImages> runs[kMaxSteps];
+  move_pieces(
+      [&](i32 i, u32 place) BURIN_INLINED {
+#pragma unroll
+        for (u32 n = 0; n < kImages; ++n) {
+          load_run<kRun>(runs[i].word[n], loose_image(input, at_most(image + n, last), in_image_words()), place);
+        }
+      },
+      [&](i32 i, u32 place) BURIN_INLINED {
+        SharedRun<kRun, kImages> shared;
+#pragma unroll
+        for (u32 v = 0; v < kRun; ++v) {
+          const float value = value_of(runs[i], 0, v);
+          shared.word[v] = kImages == 1 ? value : packed(value, value_of(runs[i], 1 % kImages, v), out_halves());
+        }
+        store_words<kRun>(shared.word, output_of(output, image), place);
+      });
+}
+
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE void loosen(const float* input, float* output, u32 image, u32 last) {
+  using Loose = LooseRuns<kRun, kImages>;
+  SharedRun<kRun, kImages> shared[kMaxSteps];
+  move_pieces([&](i32 i, u32 place) BURIN_INLINED { load_words<kRun>(shared[i].word, input_of(input, image), place); },
+              [&](i32 i, u32 place) BURIN_INLINED {
+#pragma unroll
+                for (u32 n = 0; n < kImages; ++n) {
+                  float words[Loose::kWords];
+#pragma unroll
+                  for (u32 w = 0; w < Loose::kWords; ++w) {
+                    const float high = kRun == 1 ? 0 : value_of(shared[i], n, (2 * w + 1) % kRun);
+                    words[w] = packed(value_of(shared[i], n, 2 * w), high, out_halves());
+                  }
+                  if (image + n <= last)
+                    store_run<kRun>(words, loose_image(output, image + n, out_image_words()), place);
+                }
+              });
+}
+
+template <u32 kRun, u32 kImages>
+BURIN_DEVICE void convert_loose(const float* input, float* output, u32 image, u32 last) {
+  if (is_loose(in_halves(), in_word_images())) {
+    share_loose<kRun, kImages>(input, output, image, last);
+  } else {
+    loosen<kRun, kImages>(input, output, image, last);
+  }
+}
+// `images`: that share words on the side whose halves are not loose.
+template <u32 kRun>
+BURIN_DEVICE void convert_runs(u32 images, const float* input, float* output, u32 image, u32 last) {
+  if (images == 2) {
+    convert_loose<kRun, 2>(input, output, image, last);
+  } else {
+    convert_loose<kRun, 1>(input, output, image, last);
+  }
+}
+
+// ---- n8c8hw: tiles of eight channels of eight images, which go through shared memory
+
+// A tile has eight channels of eight images, and 32 pixels, or 64 where its plain side holds loose halves. On the plain
+// side a thread has one or two pixels of a channel, in runs of kRun, and the runs of neighbours lie side by side; on
+// the other as many places, and neighbours are channels of a pixel. Between them the places lie in shared memory, where
+// those of eight channels, and of eight neighbours' pixels, are in eight different banks.
+constexpr u32 kOctetImages = 8, kTileRuns = 32, kTileChannels = 8;
+
+constexpr u32 pixels_of_thread(bool loose) { return loose ? 2 : 1; }
+
 struct TileSpot {
   u32 channel, pixel;  // of the image
   u32 shared;          // byte of shared memory
-  bool exists;         // the pixel is one of the image
 };
-BURIN_DEVICE TileSpot spot_of_thread(bool plain) {
-  const u32 thread = burin_dev_thread(), tiles = divide_up(plane(), kTilePixels), tile = block_of_image();
-  const u32 channel = plain ? thread / kTilePixels : thread % kTileChannels;
-  const u32 pixel = plain ? thread % kTilePixels : thread / kTileChannels;
-  TileSpot spot;
-  spot.channel = tile / tiles * kTileChannels + channel;
-  spot.pixel = tile % tiles * kTilePixels + pixel;
-  spot.shared = kSharedStart + (pixel * kTileChannels + (channel ^ pixel % kTileChannels)) * kPlaceBytes;
-  spot.exists = spot.pixel < static_cast<u32>(plane());
-  return spot;
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE TileSpot spot_at(u32 channel, u32 pixel) {
+  constexpr u32 kTilePixels = kTileRuns * pixels_of_thread(kLoose);
+  const u32 tiles = divide_up(plane(), kTilePixels), tile = block_of_image();
+  const u32 bank = channel ^ pixel / kRun % kTileChannels;
+  return {tile / tiles * kTileChannels + channel, tile % tiles * kTilePixels + pixel,
+          kSharedStart + (pixel * kTileChannels + bank) * kPlaceBytes};
 }
-BURIN_DEVICE i64 plain_bytes(const TileSpot& spot) { return bytes_of(spot.channel * plane() + spot.pixel); }
-BURIN_DEVICE i64 place_bytes(const TileSpot& spot) {
-  return bytes_of(word_of(place_at(spot.channel, spot.pixel, plane()), 0));
+// Of pixel `i` of the thread.
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE TileSpot plain_spot(u32 i) {
+  const u32 thread = burin_dev_thread();
+  return spot_at<kRun, kLoose>(thread / kTileRuns, (i / kRun * kTileRuns + thread % kTileRuns) * kRun + i % kRun);
+}
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE TileSpot octet_spot(u32 i) {
+  const u32 thread = burin_dev_thread();
+  return spot_at<kRun, kLoose>(thread % kTileChannels, i * kTileRuns + thread / kTileChannels);
 }
 
+// Beyond the last pixel, what is loaded is of the last one, or of the last run of them, and nothing is stored.
+BURIN_DEVICE bool exists(const TileSpot& spot) { return spot.pixel < static_cast<u32>(plane()); }
+BURIN_DEVICE u32 plain_place(const TileSpot& spot, u32 run) {
+  return spot.channel * plane() + at_most(spot.pixel, plane() - run);
+}
+BURIN_DEVICE i64 octet_bytes(const TileSpot& spot) {
+  return bytes_of(word_of(place_at(spot.channel, at_most(spot.pixel, plane() - 1), plane()), 0));
+}
+
+// The values that begin at a place of a plain image.
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE void load_plain(float (&values)[kRun], const float* input, u32 image, u32 place) {
+  if constexpr (kLoose) {
+    float word[1];
+    load_run<kRun>(word, loose_image(input, image, in_image_words()), place);
+    values[0] = low_half(word[0], in_halves());
+    if constexpr (kRun > 1) values[1] = high_half(word[0], in_halves());
+  } else {
+    values[0] = burin_dev_global_load(input_of(input, image), bytes_of(place));
+  }
+}
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE void store_plain(const float (&values)[kRun], float* output, u32 image, u32 place) {
+  if constexpr (kLoose) {
+    const float word[1] = {packed(values[0], kRun > 1 ? values[kRun - 1] : 0, out_halves())};
+    store_run<kRun>(word, loose_image(output, image, out_image_words()), place);
+  } else {
+    burin_dev_global_store(output_of(output, image), bytes_of(place), values[0]);
+  }
+}
+
+template <u32 kRun, bool kLoose>
 BURIN_DEVICE void make_octets(const float* input, float* output, u32 image, u32 last) {
-  const TileSpot plain = spot_of_thread(true), made = spot_of_thread(false);
-  if (plain.exists) {
-    float x[kOctetImages];
+  constexpr u32 kPixels = pixels_of_thread(kLoose);
+  float x[kOctetImages][kPixels / kRun][kRun] = {};
+  if (!is_filling(plain_spot<kRun, kLoose>(0).channel)) {
+#pragma unroll
+    for (u32 r = 0; r < kPixels / kRun; ++r) {
+      const u32 place = plain_place(plain_spot<kRun, kLoose>(r * kRun), kRun);
+#pragma unroll
+      for (u32 n = 0; n < kOctetImages; ++n) load_plain<kRun, kLoose>(x[n][r], input, at_most(image + n, last), place);
+    }
+  }
+#pragma unroll
+  for (u32 i = 0; i < kPixels; ++i) {
+    const u32 r = i / kRun, v = i % kRun;
+    const Values values = {{x[0][r][v], x[2][r][v], x[4][r][v], x[6][r][v]},
+                           {x[1][r][v], x[3][r][v], x[5][r][v], x[7][r][v]}};
+    burin_dev_shared_store4(plain_spot<kRun, kLoose>(i).shared, 0, words_of(values, out_halves()));
+  }
+  burin_dev_barrier();
+#pragma unroll
+  for (u32 i = 0; i < kPixels; ++i) {
+    const TileSpot made = octet_spot<kRun, kLoose>(i);
+    if (!exists(made)) continue;
+    burin_dev_global_store4(output_of(output, image), octet_bytes(made), burin_dev_shared_load4(made.shared, 0));
+  }
+}
+
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE void read_octets(const float* input, float* output, u32 image, u32 last) {
+  constexpr u32 kPixels = pixels_of_thread(kLoose);
+  f32x4 words[kPixels];
+#pragma unroll
+  for (u32 i = 0; i < kPixels; ++i) {
+    words[i] = burin_dev_global_load4(input_of(input, image), octet_bytes(octet_spot<kRun, kLoose>(i)));
+  }
+#pragma unroll
+  for (u32 i = 0; i < kPixels; ++i) burin_dev_shared_store4(octet_spot<kRun, kLoose>(i).shared, 0, words[i]);
+  burin_dev_barrier();
+  if (plain_spot<kRun, kLoose>(0).channel >= static_cast<u32>(channels())) return;
+#pragma unroll
+  for (u32 r = 0; r < kPixels / kRun; ++r) {
+    const TileSpot made = plain_spot<kRun, kLoose>(r * kRun);
+    float x[kOctetImages][kRun];
+#pragma unroll
+    for (u32 v = 0; v < kRun; ++v) {
+      const Values values =
+          values_of(burin_dev_shared_load4(plain_spot<kRun, kLoose>(r * kRun + v).shared, 0), in_halves());
+#pragma unroll
+      for (u32 n = 0; n < kOctetImages; ++n) x[n][v] = n % 2 == 0 ? values.first[n / 2] : values.second[n / 2];
+    }
 #pragma unroll
     for (u32 n = 0; n < kOctetImages; ++n) {
-      x[n] = is_filling(plain.channel)
-                 ? 0
-                 : burin_dev_global_load(input_of(input, at_most(image + n, last)), plain_bytes(plain));
+      if (exists(made) && image + n <= last) {
+        store_plain<kRun, kLoose>(x[n], output, image + n, plain_place(made, kRun));
+      }
     }
-    const Values values = {{x[0], x[2], x[4], x[6]}, {x[1], x[3], x[5], x[7]}};
-    burin_dev_shared_store4(plain.shared, 0, words_of(values, out_halves()));
   }
-  burin_dev_barrier();
-  if (!made.exists) return;
-  burin_dev_global_store4(output_of(output, image), place_bytes(made), burin_dev_shared_load4(made.shared, 0));
 }
-BURIN_DEVICE void read_octets(const float* input, float* output, u32 image, u32 last) {
-  const TileSpot plain = spot_of_thread(true), read = spot_of_thread(false);
-  if (read.exists) {
-    burin_dev_shared_store4(read.shared, 0, burin_dev_global_load4(input_of(input, image), place_bytes(read)));
-  }
-  burin_dev_barrier();
-  if (!plain.exists || plain.channel >= static_cast<u32>(channels())) return;
-  const Values values = values_of(burin_dev_shared_load4(plain.shared, 0), in_halves());
-#pragma unroll
-  for (u32 n = 0; n < kOctetImages; ++n) {
-    const float value = n % 2 == 0 ? values.first[n / 2] : values.second[n / 2];
-    if (image + n <= last) burin_dev_global_store(output_of(output, image + n), plain_bytes(plain), value);
+
+template <u32 kRun, bool kLoose>
+BURIN_DEVICE void convert_octets(const float* input, float* output, u32 image, u32 last) {
+  if (out_word_images() > 1) {
+    make_octets<kRun, kLoose>(input, output, image, last);
+  } else {
+    read_octets<kRun, kLoose>(input, output, image, last);
   }
 }
 
@@ -110,11 +332,23 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   burin_dev_await_launch();
   const u32 image = first_image();
   const u32 last = batch - 1;
+  const bool loose = is_loose(in_halves(), in_word_images()) || is_loose(out_halves(), out_word_images());
   if (place_words() > 1) {
-    if (out_halves() != kFloats) {
-      make_octets(input, output, image, last);
+    if (!loose) {
+      convert_octets<1, false>(input, output, image, last);
+    } else if (vector() == 2) {
+      convert_octets<2, true>(input, output, image, last);
     } else {
-      read_octets(input, output, image, last);
+      convert_octets<1, true>(input, output, image, last);
+    }
+  } else if (loose) {
+    const u32 images = block_images();
+    if (vector() == kMostRun) {
+      convert_runs<kMostRun>(images, input, output, image, last);
+    } else if (vector() == 2) {
+      convert_runs<2>(images, input, output, image, last);
+    } else {
+      convert_runs<1>(images, input, output, image, last);
     }
   } else if (out_halves() != kFloats) {
     make_halves(input_of(input, image), input_of(input, at_most(image + 1, last)), output_of(output, image));
