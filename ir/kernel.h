@@ -181,8 +181,8 @@ struct Kernel {
   std::string kind;      // kind_name() of the operator, or kCopyKind
   std::string provider;  // who made it
   std::string precision = "fp32";
-  // Of a convolution that stayed in FP32 where half precision was to be had: why (compiler/calibrate). Empty: it did
-  // not.
+  // Of a convolution or fully connected layer that stayed in FP32 where half precision was to be had: why
+  // (compiler/calibrate). Empty: it did not.
   std::string kept_in_fp32;
   std::optional<KernelLayer> layer;    // of a convolution
   std::string plan;                    // its text form

@@ -13,6 +13,7 @@
 #include "ir/derive_form.h"
 #include "ir/error.h"
 #include "ir/limits.h"
+#include "ir/operators.h"
 #include "ir/package/names.h"
 #include "ir/precision.h"
 #include "ir/printable.h"
@@ -213,8 +214,9 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   }
   if (!kernel.kept_in_fp32.empty()) {
     check.text(path + ".kept_in_fp32", kernel.kept_in_fp32, kMaxShortTextBytes);
-    if (!kernel.layer || kernel.precision != to_string(Precision::fp32)) {
-      check.fault(path + ".kept_in_fp32", "only a convolution in fp32 is kept in it");
+    const bool is_layer = kernel.layer || kernel.kind == kind_name(Linear());
+    if (!is_layer || kernel.precision != to_string(Precision::fp32)) {
+      check.fault(path + ".kept_in_fp32", "only a convolution or fully connected layer in fp32 is kept in it");
     }
   }
   if (kernel.layer) check_layer(check, path + ".layer", *kernel.layer);

@@ -279,7 +279,7 @@ TEST_CASE("manifest: why a convolution stayed in FP32") {
           Kernel& kernel = m.kernels[1];
           set_plan(kernel, sample_plan(kernel.layer->shape, {.splits = 2, .precision = Precision::fp16, .batch = 32}));
           kernel.kept_in_fp32 = "because";
-        }) == "kernels[1].kept_in_fp32: only a convolution in fp32 is kept in it");
+        }) == "kernels[1].kept_in_fp32: only a convolution or fully connected layer in fp32 is kept in it");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["kept_in_fp32"] = 1; }) ==
         "manifest.json: kernels[0].kept_in_fp32: expected a string, found 1");
 }
