@@ -32,12 +32,18 @@ Choices parse_choices(const std::string& text, Choices choices, Read read) {
   return choices;
 }
 
+bool is_linear_kind(std::string_view kind) {
+  const std::vector<std::string> known = linear_kind_names();
+  return std::ranges::find(known, kind) != known.end();
+}
+
 std::string template_of(std::string_view kind, const std::string& option) {
-  if (kind == kAutoKind) return std::string(kind);
+  if (kind == kAutoKind || is_linear_kind(kind)) return std::string(kind);
   const std::vector<std::string> known = kernel_kind_names();
   if (std::ranges::find(known, kind) == known.end()) {
-    fail(ErrorKind::usage, "--kernels {}: '{}' is no kind of kernel; there are {}, {}", option, kind, kAutoKind,
-         fmt::join(known, ", "));
+    fail(ErrorKind::usage,
+         "--kernels {}: '{}' is no kind of kernel; there are {}, {}, and of fully connected layers {}", option, kind,
+         kAutoKind, fmt::join(known, ", "), fmt::join(linear_kind_names(), ", "));
   }
   return fmt::format("{}{}", kPrefix, kind);
 }
@@ -50,24 +56,36 @@ bool none_is_baked(const Network& network, const KernelKinds& kinds) {
   return std::ranges::all_of(network.layers, other) && !network.layers.empty();
 }
 
-// A choice of a single layer needs that layer, a convolution or, `with_linears`, also a fully connected one.
+// A choice of a single layer needs that layer, a convolution or a fully connected one.
 template <typename Choice>
-void check_names(const std::string& option, const Network& network, const LayerChoices<Choice>& choices,
-                 bool with_linears) {
+void check_names(const std::string& option, const Network& network, const LayerChoices<Choice>& choices) {
   std::vector<std::string> names;
   for (const ConvLayer& layer : network.layers) names.push_back(layer.name);
   for (const Operator& op : network.operators) {
-    if (with_linears && std::holds_alternative<Linear>(op.kind)) names.push_back(op.name);
+    if (std::holds_alternative<Linear>(op.kind)) names.push_back(op.name);
   }
   for (const auto& [name, choice] : choices.of_layers) {
     if (std::ranges::find(names, name) != names.end()) continue;
-    fail(ErrorKind::usage, "{}: {} has no {} '{}'{}", option, network.source,
-         with_linears ? "convolution or fully connected layer" : "convolution", name, did_you_mean(name, names));
+    fail(ErrorKind::usage, "{}: {} has no convolution or fully connected layer '{}'{}", option, network.source, name,
+         did_you_mean(name, names));
+  }
+}
+
+// A kind of the layers that it is chosen for.
+void check_kinds_of_layers(const Network& network, const KernelKinds& kinds) {
+  for (const auto& [name, kind] : kinds.of_layers) {
+    if (kind == kAutoKind) continue;
+    const bool is_convolution = std::ranges::find(network.layers, name, &ConvLayer::name) != network.layers.end();
+    if (is_convolution != is_linear_kind(kind)) continue;
+    fail(ErrorKind::usage, "--kernels {}: it is a {} layer, whose kinds are {}, {}", name,
+         is_convolution ? "convolution" : "fully connected", kAutoKind,
+         fmt::join(is_convolution ? kernel_kind_names() : linear_kind_names(), ", "));
   }
 }
 
 void check_kinds(const Network& network, const CompileOptions& options) {
   const KernelKinds& kinds = options.kernels;
+  check_kinds_of_layers(network, kinds);
   if (!none_is_baked(network, kinds)) return;
   // Of the others these know halves.
   const auto knows_halves = [&](const ConvLayer& layer) {
@@ -140,6 +158,14 @@ void check_reentry(const Network& network, const CompileOptions& options) {
 
 }  // namespace
 
+std::vector<std::string> linear_kind_names() {
+  std::vector<std::string> names;
+  for (const Provider* provider : providers()) {
+    if (provider->name().starts_with("linear")) names.emplace_back(provider->name());
+  }
+  return names;
+}
+
 std::vector<std::string> kernel_kind_names() {
   std::vector<std::string> names;
   for (const Provider* provider : providers()) {
@@ -149,7 +175,13 @@ std::vector<std::string> kernel_kind_names() {
 }
 
 KernelKinds parse_kernel_kinds(const std::string& text) {
-  return parse_choices(text, KernelKinds(), [&](std::string_view kind) { return template_of(kind, text); });
+  KernelKinds kinds =
+      parse_choices(text, KernelKinds(), [&](std::string_view kind) { return template_of(kind, text); });
+  if (is_linear_kind(kinds.all)) {
+    fail(ErrorKind::usage, "--kernels {}: '{}' is for fully connected layers, which are chosen by name: NAME={}", text,
+         kinds.all, kinds.all);
+  }
+  return kinds;
 }
 
 AskedPrecisions parse_precisions(const std::string& text) {
@@ -188,8 +220,8 @@ void check_options(const Network& network, const CompileOptions& options) {
   BURIN_CHECK(!network.operators.empty(), "a network without operators was imported");
   check_storage(network, options);
   check_io(network, options);
-  check_names("--kernels", network, options.kernels, false);
-  check_names("--precision", network, options.precisions, true);
+  check_names("--kernels", network, options.kernels);
+  check_names("--precision", network, options.precisions);
   check_kinds(network, options);
   check_tf32(network, options);
   check_layout(options);

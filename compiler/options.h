@@ -54,6 +54,8 @@ using LayerPrecisions = LayerChoices<Precision>;
 
 // Names of providers without "conv_": "baked", then those with the weights as data.
 std::vector<std::string> kernel_kind_names();
+// The same of fully connected layers, which are their providers' names: each layer is chosen for by its own.
+std::vector<std::string> linear_kind_names();
 
 // "baked", "auto,conv1=dense": a kind for all, kinds for layers. Throws Error(usage).
 KernelKinds parse_kernel_kinds(const std::string& text);

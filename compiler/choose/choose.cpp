@@ -20,9 +20,15 @@ namespace {
 // first.
 std::vector<const Provider*> allowed_providers(const Task& task, const CompileOptions& options) {
   std::vector<const Provider*> allowed = providers();
-  std::string_view kind = options.kernels.of(task.name);
-  if (kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;  // they are of its plans
-  if (task.layer != nullptr && kind != kAutoKind) {
+  std::string_view kind = kAutoKind;
+  if (task.layer != nullptr) {
+    kind = options.kernels.of(task.name);
+    if (kind == kAutoKind && !options.plan.empty()) kind = kBakedProvider;  // they are of its plans
+  } else if (const auto named = options.kernels.of_layers.find(task.name);
+             task.get<Linear>() != nullptr && named != options.kernels.of_layers.end()) {
+    kind = named->second;
+  }
+  if (kind != kAutoKind) {
     std::erase_if(allowed, [&](const Provider* provider) { return provider->name() != kind; });
   }
   std::ranges::stable_sort(allowed, {}, [&](const Provider* p) { return std::isfinite(p->most_us(task)); });
@@ -82,7 +88,11 @@ std::vector<Candidate> propose_all(const Task& task, const CompileOptions& optio
 std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options, const ProposeOptions& wanted) {
   std::vector<Candidate> candidates = propose_all(task, options, wanted, allowed_providers(task, options));
   const std::string& kind = options.kernels.of(task.name);
-  if (!candidates.empty() || task.layer == nullptr || kind == kAutoKind) return candidates;
+  if (!candidates.empty() || kind == kAutoKind) return candidates;
+  if (task.get<Linear>() != nullptr) {
+    fail(ErrorKind::unsupported, "--kernels {}={}: {} cannot compute {}", task.name, kind, kind, task.description);
+  }
+  if (task.layer == nullptr) return candidates;
   if (options.kernels.of_layers.contains(task.name)) {
     fail(ErrorKind::unsupported, "--kernels {}={}: {} cannot compute {}; baked code can", task.name,
          kind.substr(kind.find('_') + 1), kind, describe(task.layer->shape));

@@ -43,11 +43,12 @@ constexpr std::array kStageFiles = {"10-layer.txt",      "20-pattern.txt", "30-p
                                     "50-specialised.ll", "60-kernel.ptx",  "70-kernel.json"};
 static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 
-// Each convolution is called after the provider that is asked for it, and is in half precision where that knows halves,
-// so that formats are converted.
+// Each convolution and fully connected layer is called after the provider that is asked for it, and is in half
+// precision where that knows halves, so that formats are converted.
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
-    "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup";
+    "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,"
+    "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
 const Strings& all_providers() {
   static const Strings names = [] {
@@ -69,8 +70,8 @@ bool computes_in_halves(const std::string& provider) {
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
 // x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
-// dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> sparse fully connected
-// layer -> z (256).
+// dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully
+// connected layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});
@@ -114,14 +115,15 @@ OnnxModel model_of_every_provider() {
   node("Gemm", {last, "dense_w"}, "linear").set("transB", 1);
   model.add_node("Softmax", {last}, "y").node.set_name("softmax");
 
-  // So many features that streaming the nonzeros alone is predicted to be faster.
   constexpr int kFeatures = kChannels * 10 * 10, kRows = 256;
   node("Softmax", {"combine_out"}, "softmax_channels").set("axis", 1);
   node("Flatten", {last}, "features");
   std::vector<float> sparse(kRows * kFeatures, 0.0F);
   for (std::size_t i = 0; i < sparse.size(); i += 37) sparse[i] = 0.5F + 0.01F * static_cast<float>(i % 11);
   model.floats("sparse_w", {kRows, kFeatures}, sparse);
-  model.add_node("Gemm", {last, "sparse_w"}, "z").set("transB", 1).node.set_name("linear_sparse");
+  node("Gemm", {last, "sparse_w"}, "linear_sparse").set("transB", 1);
+  model.floats("few_w", {kRows, kRows}, sparse_weights(kRows * kRows, 8));
+  model.add_node("Gemm", {last, "few_w"}, "z").set("transB", 1).node.set_name("linear_expanded");
   model.output("z");
   return model;
 }

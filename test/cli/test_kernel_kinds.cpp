@@ -23,6 +23,17 @@ Outcome compile_branched(const ScratchFolder& folder, const std::vector<std::str
   return run_burin(arguments);
 }
 
+// x (300 features) -> fc -> y (40), most of whose weights are zeros.
+OnnxModel linear_model() {
+  constexpr int kIn = 300, kOut = 40;
+  OnnxModel model = OnnxModel::of_image({kIn});
+  std::vector<float> weights(kOut * kIn, 0.0F);
+  for (std::size_t i = 0; i < weights.size(); i += 13) weights[i] = 0.5F;
+  model.floats("w", {kOut, kIn}, std::move(weights));
+  model.add_node("Gemm", {"x", "w"}, "y").set("transB", 1).node.set_name("fc");
+  return model;
+}
+
 // Providers of the convolutions of the first program, in the order of its steps, and what each was compared with.
 std::vector<std::pair<std::string, nlohmann::json>> convolutions(const ScratchFolder& folder) {
   const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
@@ -135,7 +146,34 @@ TEST_CASE("kernels_that_there_are_not") {
   };
   CHECK_THAT(fault({"--kernels", "wide"}),
              Contains("--kernels wide: 'wide' is no kind of kernel; there are auto, baked"));
-  CHECK_THAT(fault({"--kernels", "conv9=dense"}), Contains("m.onnx has no convolution 'conv9'"));
+  CHECK_THAT(fault({"--kernels", "conv9=dense"}),
+             Contains("m.onnx has no convolution or fully connected layer 'conv9'"));
+  CHECK_THAT(fault({"--kernels", "linear_sparse"}), Contains("chosen by name: NAME=linear_sparse"));
+  CHECK_THAT(fault({"--kernels", "conv3=linear"}),
+             Contains("--kernels conv3: it is a convolution layer, whose kinds are auto, baked"));
+}
+
+TEST_CASE("kernels_of_fully_connected_layers_are_chosen_by_name") {
+  const ScratchFolder folder;
+  folder.write("m.onnx", linear_model().bytes());
+  const auto compile = [&](const std::string& kernels, const std::string& precision) {
+    return run_burin({"compile", folder / "m.onnx", "--arch", "sm_90", "--precision", precision, "--kernels", kernels,
+                      "-o", folder / "p.burin", "--no-cache"},
+                     {"CUDA_VISIBLE_DEVICES=", "BURIN_ASSEMBLER=none"});
+  };
+  for (const std::string kind : {"linear", "linear_sparse", "linear_expanded"}) {
+    const Outcome compiled = compile("auto,fc=" + kind, "fp16");
+    INFO(compiled.err);
+    REQUIRE(compiled.exit_code == 0);
+    const auto document = nlohmann::json::parse(run_burin({"inspect", folder / "p.burin", "--json"}).out);
+    REQUIRE(document["network"]["kernels"].size() == 1);
+    CHECK(document["network"]["kernels"][0]["provider"] == kind);
+  }
+  CHECK_THAT(compile("fc=linear_expanded", "fp32").err,
+             Contains("--kernels fc=linear_expanded: linear_expanded cannot compute"));
+  CHECK_THAT(compile("fc=dense", "fp32").err,
+             Contains("--kernels fc: it is a fully connected layer, whose kinds are auto, linear, linear_sparse, "
+                      "linear_expanded"));
 }
 
 TEST_CASE("kernels_on_tensor_cores_say_how_many_columns_live_and_how_full_they_are") {

@@ -119,7 +119,7 @@ TEST_CASE("auto_keeps_what_overflows_in_fp32_and_inspect_says_why") {
   CAPTURE(compiled.err);
   REQUIRE(compiled.exit_code == 0);
   CHECK_THAT(compiled.err,
-             Contains("note: --precision auto: 2 of 3 convolutions stay in FP32; the network is then off by ") &&
+             Contains("note: --precision auto: 2 of 3 layers stay in FP32; the network is then off by ") &&
                  Contains("measured in float64 on 3 images (--max-error 0.01)"));
   const auto kept = kept_by_inspect(folder);
   REQUIRE(kept.size() == 2);
@@ -263,7 +263,7 @@ TEST_CASE("auto_and_the_layers_of_a_weights_file") {
   const Outcome compiled = run_burin(given);
   CAPTURE(compiled.err);
   REQUIRE(compiled.exit_code == 0);
-  CHECK_THAT(compiled.err, Contains("1 of 2 convolutions stay in FP32; the worst layer is then off by"));
+  CHECK_THAT(compiled.err, Contains("1 of 2 layers stay in FP32; the worst layer is then off by"));
   const std::map<std::string, std::string> expected = {
       {"b", "a weight of 'b' reaches 70000, beyond 65504, the largest number of FP16"}};
   CHECK(kept_by_inspect(folder) == expected);
@@ -320,7 +320,7 @@ TEST_CASE("options_of_calibration_that_contradict_others") {
   CHECK_THAT(fault({"--precision", "auto", "--stop-after", "layer", "--dump-dir", folder / "d", "--max-error", "1"}, 2),
              Contains("--stop-after layer"));
   CHECK_THAT(fault({"--precision", "fp16,conv9=fp32"}, 2),
-             Contains("--precision: ") && Contains("has no convolution 'conv9'"));
+             Contains("--precision: ") && Contains("has no convolution or fully connected layer 'conv9'"));
   CHECK_THAT(fault({"--precision", "fp16,conv1=fp8"}, 4),
              Contains("--precision fp16,conv1=fp8: known are fp32, fp16, bf16, fp16x2, tf32, auto"));
   const Outcome over = run_burin({"compile", folder / "m.onnx", "--arch", "sm_90", "--precision", "auto", "--calibrate",

@@ -79,7 +79,7 @@ TEST_CASE("embedded compiler: layers stay in FP32 where calibration says so") {
     CHECK(kernel.kept_in_fp32.empty() == (kernel.op == "a"));
   }
   REQUIRE(!made.notes.empty());
-  CHECK_THAT(made.notes.front(), Contains("--precision auto: 1 of 2 convolutions stay in FP32"));
+  CHECK_THAT(made.notes.front(), Contains("--precision auto: 1 of 2 layers stay in FP32"));
   CHECK(burin::verify(*made.package, model, {.device = "host"}).passed);
   CHECK_THROWS_WITH(compile(model, {.precision = "auto", .max_error = -1.0}), Contains("--max-error -1"));
   CHECK_THROWS_WITH(compile(model, {.precision = "auto", .calibration = {{"a.input", images}}}),

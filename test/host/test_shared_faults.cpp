@@ -1,5 +1,9 @@
 // Kernels that misuse shared memory, copies or barriers in one way each: the executor says in which, and where.
 
+#include <bit>
+#include <optional>
+#include <string>
+
 #include "compiler/host/shared_memory.h"
 #include "test/catch.h"
 #include "test/host/kernel_text.h"
@@ -49,6 +53,46 @@ TEST_CASE("what another block left in shared memory is gone") {
     REQUIRE(fault);
     CHECK_THAT(*fault, Contains("which no thread of the block has written"));
   }
+}
+
+TEST_CASE("two threads store the halves of a word") {
+  burin::SharedMemory memory(kSharedBytes, kThreads);
+  float value = 0;
+  memory.begin_block();
+  REQUIRE_FALSE(memory.store(8, 0, 0.0F));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.store_half(10, 1, 0x3F80));
+  REQUIRE_FALSE(memory.store_half(8, 2, 0x0001));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.load(8, 3, value));
+  CHECK(value == std::bit_cast<float>(0x3F800001U));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.store_half(8, 3, 0));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.load(8, 0, value));
+  CHECK(value == 1.0F);
+}
+
+TEST_CASE("halves of a word that may not be stored") {
+  burin::SharedMemory memory(kSharedBytes, kThreads);
+  float value = 0;
+  memory.begin_block();
+  const auto fault = [](const std::optional<std::string>& found) { return found.value_or("none"); };
+  CHECK_THAT(fault(memory.store_half(9, 0, 1)), Contains("misaligned store of a half to shared memory at byte 9"));
+  CHECK_THAT(fault(memory.store_half(kSharedBytes, 0, 1)), Contains("outside the 64 bytes of the block"));
+  CHECK_THAT(fault(memory.store_half(8, 0, 1)),
+             Contains("at byte 8, in a word that no thread of the block has written as a whole"));
+  REQUIRE_FALSE(memory.store(8, 0, 1.0F));
+  CHECK_THAT(fault(memory.store_half(8, 1, 1)), Contains("race on shared memory at byte 8: store of a half to it"));
+  CHECK_THAT(fault(memory.store_half(8, 0, 1)), Contains("a half stored after a store of the word by thread 0"));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.store_half(8, 1, 1));
+  CHECK_THAT(fault(memory.store_half(8, 2, 1)), Contains("at byte 8: a half stored twice"));
+  CHECK_THAT(fault(memory.load(8, 1, value)), Contains("of what a thread that stored a half wrote"));
+  CHECK_THAT(fault(memory.store(8, 1, 1.0F)), Contains("written by a thread that stored a half"));
+  memory.begin_interval();
+  REQUIRE_FALSE(memory.load(8, 1, value));
+  CHECK_THAT(fault(memory.store_half(10, 2, 1)), Contains("after a load by thread 1"));
 }
 
 TEST_CASE("race: load of what another thread wrote in the same interval") {
