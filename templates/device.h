@@ -37,8 +37,8 @@ BURIN_PRIMITIVE void burin_dev_shared_store(u32 base, u32 offset, float value);
 BURIN_PRIMITIVE u32 burin_dev_shared_load_word(u32 base, u32 offset);
 BURIN_PRIMITIVE u32 burin_dev_shared_load_word_if(u32 condition, u32 base, u32 offset);
 BURIN_PRIMITIVE void burin_dev_shared_store_word(u32 base, u32 offset, u32 value);
-// The low half of `half`, at an address that is a multiple of two, in a word that was written before. Another thread may
-// store the word's other half at the same time.
+// The low half of `half`, at an address that is a multiple of two, in a word that was written before. Another thread
+// may store the word's other half at the same time.
 BURIN_PRIMITIVE void burin_dev_shared_store_half(u32 base, u32 offset, u32 half);
 // Sets bits of a word. All threads of a warp must do it, with the same address; others may at the same time.
 BURIN_PRIMITIVE void burin_dev_shared_or(u32 base, u32 offset, u32 bits);
@@ -216,7 +216,7 @@ BURIN_PRIMITIVE u32 burin_dev_f16x2_fma(u32 word, u32 weights, u32 sum);
 // (Known zeros cost no register, so ptxas loads far ahead at the beginning of a slice and then spills.)
 BURIN_PRIMITIVE float burin_dev_zero();
 BURIN_PRIMITIVE float burin_dev_exp(float x);
-BURIN_PRIMITIVE float burin_dev_reciprocal(float x);  // may be off by one in the last place
+BURIN_PRIMITIVE float burin_dev_reciprocal(float x);                // may be off by one in the last place
 BURIN_PRIMITIVE float burin_dev_power(float base, float exponent);  // of a base that is not negative
 
 // ---- for the reader of the generated code: no effect; becomes a comment in the PTX

@@ -243,8 +243,8 @@ TEST_CASE("io: precision by measurement counts what inputs and outputs are round
       compile(folder, branched_model(), {"--precision", "auto", "--io", "bf16", "--max-error", "1e-6"});
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 4);
-  CHECK_THAT(outcome.err, Contains("with every layer in FP32 that may be") &&
-                              Contains("--io bf16 rounds its inputs and outputs"));
+  CHECK_THAT(outcome.err,
+             Contains("with every layer in FP32 that may be") && Contains("--io bf16 rounds its inputs and outputs"));
   burin::write_npy(folder / "x.npy", {1, 3, 12, 12}, random_tensor(432, 1), ElementType::bf16);
   compile_model(folder, branched_model(), {"--precision", "auto", "--io", "bf16", "--calibrate", folder / "x.npy"});
 }
