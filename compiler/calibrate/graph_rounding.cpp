@@ -59,22 +59,22 @@ double share(double error, double exact) {
 }
 
 // The weights of an operator, and the name for which a precision is asked for.
-struct Weighted {
+struct NamedWeights {
   std::string name;
   const std::vector<float>* weights = nullptr;
   bool is_linear = false;  // whose tensors are FP32
 };
-std::optional<Weighted> weighted(const Network& network, const Operator& op) {
-  if (const auto* linear = std::get_if<Linear>(&op.kind)) return Weighted{op.name, &linear->weights, true};
+std::optional<NamedWeights> named_weights(const Network& network, const Operator& op) {
+  if (const auto* linear = std::get_if<Linear>(&op.kind)) return NamedWeights{op.name, &linear->weights, true};
   const auto* convolution = std::get_if<Convolution>(&op.kind);
   if (convolution == nullptr) return std::nullopt;
   const ConvLayer& layer = network.layers[static_cast<std::size_t>(convolution->layer)];
-  return Weighted{layer.name, &layer.weights, false};
+  return NamedWeights{layer.name, &layer.weights, false};
 }
 
 // What an operator with weights multiplies, where its output is stored in `element`. Kernels on FP32 tensors may round
 // or not: here they do.
-FactorType multiplied_factors(const Weighted& op, const LayerPrecisions& precisions, ElementType element) {
+FactorType multiplied_factors(const NamedWeights& op, const LayerPrecisions& precisions, ElementType element) {
   const Precision precision = precisions.of(op.name);
   return op.is_linear ? linear_factors(precision) : factors_of(precision, element);
 }
@@ -116,7 +116,7 @@ class RoundedGraph {
  public:
   RoundedGraph(const Network& graph, const CompileOptions& options, const LayerPrecisions& precisions) : graph_(graph) {
     for (const Operator& op : graph_.operators) {
-      const std::optional<Weighted> of = weighted(graph_, op);
+      const std::optional<NamedWeights> of = named_weights(graph_, op);
       if (!of) continue;
       const FactorType factors = multiplied_factors(*of, precisions, format_of(graph_, op.output).element);
       operators_.try_emplace(op.name, graph_, op, factors, options.linear_storage);
@@ -152,7 +152,7 @@ std::set<std::string> makers_of(const Network& network, const std::vector<bool>&
   // Each operator stands behind those that make its inputs.
   for (auto op = network.operators.rbegin(); op != network.operators.rend(); ++op) {
     if (!wanted.contains(op->output)) continue;
-    if (const std::optional<Weighted> of = weighted(network, *op)) {
+    if (const std::optional<NamedWeights> of = named_weights(network, *op)) {
       layers.insert(of->name);
       continue;
     }
@@ -214,7 +214,7 @@ void GraphRounding::measure() {
   std::map<std::string, LayerSquares> sums;
   std::map<std::string, RoundedOperator> rounded_operators;  // where tensors are those of their precision
   for (const Operator& op : network_.operators) {
-    const std::optional<Weighted> of = weighted(network_, op);
+    const std::optional<NamedWeights> of = named_weights(network_, op);
     if (!of) continue;
     const FactorType factors =
         multiplied_factors(*of, options_.precisions, element_of(options_.precisions.of(of->name)));
@@ -233,7 +233,7 @@ void GraphRounding::measure() {
       see(op.output, exact);
       const auto rounded_op = rounded_operators.find(op.name);
       if (rounded_op == rounded_operators.end()) return exact;
-      const std::string name = weighted(network_, op)->name;
+      const std::string name = named_weights(network_, op)->name;
       const ElementType element = element_of(options_.precisions.of(name));
       const ElementType written = halves_[static_cast<std::size_t>(op.output)] ? element : ElementType::f32;
       std::vector<std::span<const double>> rounded_read = read;
@@ -255,7 +255,7 @@ void GraphRounding::find_overflows(const std::vector<double>& largest) {
   std::map<int, std::set<std::string>> users;  // of each tensor, the layers that need it in half precision
   const auto is_half_tensor = [&](int tensor) { return halves_[static_cast<std::size_t>(tensor)]; };
   for (const Operator& op : network_.operators) {
-    const std::optional<Weighted> of = weighted(network_, op);
+    const std::optional<NamedWeights> of = named_weights(network_, op);
     if (!of) {
       const bool overflows = largest[static_cast<std::size_t>(op.output)] > largest_of(ElementType::f16);
       if (overflows && is_half_tensor(op.output)) users[op.output].merge(makers_of(network_, halves_, op.output));
