@@ -4,10 +4,12 @@
     whole_networks.py BURIN MODEL.onnx ... [--batch LIST] [--images N ...] [--layers]
     whole_networks.py BURIN --random SEED ... [the same]
     whole_networks.py BURIN --make NAME ... [the same] [-- options of make.py]
+    whole_networks.py BURIN --family NAME ... | all [the same]
 
 On the host executor: `burin compile`, `burin verify` of every program against the model in float64 (with --layers step
 by step), and `burin run` on as many images as --images says, whose outputs must be those of ONNX Runtime. Exits with 1
-where a network fails, and says what failed; the others are tried all the same.
+where a network fails, and says what failed; the others are tried all the same. A family that families.py says is refused must
+be, for the reason that is said there.
 """
 import argparse
 import os
@@ -19,6 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import check_models
+import families
 import onnxruntime_outputs
 import random_graphs
 
@@ -67,6 +70,17 @@ def compare(outputs, expected):
     return worst
 
 
+def check_refusal(program, path, folder, reason):
+    try:
+        burin(program, "compile", path, "-o", folder / "network.burin", "--arch", "sm_90")
+    except Failure as failure:
+        if "exit code 4" not in str(failure) or reason not in str(failure):
+            raise Failure(f"is refused for another reason than '{reason}': {failure}") from None
+        print(f"{path.name}: refused: {reason}", flush=True)
+        return
+    raise Failure(f"compiles, and families.py says it is refused: {reason}")
+
+
 def check(program, path, folder, options):
     package = folder / "network.burin"
     compiled = burin(program, "compile", path, "-o", package, "--arch", "sm_90", "--batch", options.batch, "--jobs",
@@ -90,6 +104,8 @@ def main():
     parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="random graphs of each")
     parser.add_argument("--graphs", type=int, default=10, metavar="N", help="of a seed, at most 10 (default 10)")
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
+    parser.add_argument("--family", nargs="+", choices=[*families.FAMILIES, "all"], default=[], metavar="NAME",
+                        help="small networks of families.py")
     parser.add_argument("--batch", default="1", metavar="LIST", help="batch sizes to compile for (default 1)")
     parser.add_argument("--images", nargs="+", type=int, default=[1], metavar="N", help="batches to run (default 1)")
     parser.add_argument("--ptx-only", action="store_true", help="the packages have no machine code")
@@ -107,18 +123,25 @@ def main():
             models += random_graphs.write_graphs(scratch / f"random{seed}", seed)[:options.graphs]
         if options.make:
             models += check_models.make(options.make, arguments[at + 1:], str(scratch / "zoo"))
+        names = list(families.FAMILIES) if "all" in options.family else options.family
+        of_families = families.write(scratch / "families", names)
+        models += of_families
         if not models:
-            parser.error("name models, --random seeds or --make networks")
+            parser.error("name models, --random seeds, --make networks or --family networks")
         failed = 0
         for index, path in enumerate(models):
             folder = scratch / f"{index}"
             folder.mkdir()
             try:
-                check(options.program, path, folder, options)
+                reason = families.REFUSED.get(path.stem) if path in of_families else None
+                if reason:
+                    check_refusal(options.program, path, folder, reason)
+                else:
+                    check(options.program, path, folder, options)
             except (Failure, onnxruntime_outputs.ModelError) as failure:
                 print(f"{path.name}: {failure}", file=sys.stderr)
                 failed += 1
-    print(f"{len(models) - failed} of {len(models)} networks compiled, verified and run")
+    print(f"{len(models) - failed} of {len(models)} networks are as they should be")
     return 1 if failed else 0
 
 
