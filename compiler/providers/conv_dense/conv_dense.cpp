@@ -4,6 +4,7 @@
 
 #include "compiler/providers/conv_dense/tiles.h"
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/tile_choices.h"
 #include "ir/error.h"
 
 namespace burin {
@@ -53,24 +54,20 @@ int most_vector(const ConvShape& shape, const KernelTensor& input) {
 }
 
 // The choices that are constants of the template; the images of a block are the launch's.
-struct TileChoice {
-  const char* name;
-  int ConvDenseTiles::* member;
-};
-constexpr TileChoice kChoices[] = {{"output_threads", &ConvDenseTiles::output_threads},
-                                   {"output_quads", &ConvDenseTiles::output_quads},
-                                   {"pixel_threads", &ConvDenseTiles::pixel_threads},
-                                   {"pixel_quads", &ConvDenseTiles::pixel_quads},
-                                   {"splits", &ConvDenseTiles::splits},
-                                   {"chunk_channels", &ConvDenseTiles::chunk_channels},
-                                   {"chunk_cols", &ConvDenseTiles::chunk_cols},
-                                   {"buffers", &ConvDenseTiles::buffers},
-                                   {"vector", &ConvDenseTiles::vector}};
+constexpr TileChoice<ConvDenseTiles> kChoices[] = {{"output_threads", &ConvDenseTiles::output_threads},
+                                                   {"output_quads", &ConvDenseTiles::output_quads},
+                                                   {"pixel_threads", &ConvDenseTiles::pixel_threads},
+                                                   {"pixel_quads", &ConvDenseTiles::pixel_quads},
+                                                   {"splits", &ConvDenseTiles::splits},
+                                                   {"chunk_channels", &ConvDenseTiles::chunk_channels},
+                                                   {"chunk_cols", &ConvDenseTiles::chunk_cols},
+                                                   {"buffers", &ConvDenseTiles::buffers},
+                                                   {"vector", &ConvDenseTiles::vector}};
 
 // The tiles that a plan's constants describe.
 ConvDenseTiles tiles_of(const TemplatePlan& plan) {
   ConvDenseTiles tiles;
-  for (const auto& [name, member] : kChoices) tiles.*member = plan.integers.at(name);
+  read_choices(plan, kChoices, tiles);
   tiles.block_images = plan.launch().tile_images;
   return tiles;
 }
@@ -128,7 +125,7 @@ class ConvDenseProvider : public TemplateProvider {
                         {"padded", shape.pad != Padding{}},
                         {"chunk_depth", tiles.chunk_depth()},
                         {"has_bias", shape.epilogue.bias}});
-    for (const auto& [name, member] : kChoices) plan.integers[name] = tiles.*member;
+    write_choices(tiles, kChoices, plan);
     const std::int64_t panels = shape.groups * tiles.output_tiles(shape) * tiles.chunks(shape);
     plan.weights().run_words =
         panels * tiles.chunk_depth() * tiles.tile_outputs() + (shape.epilogue.bias ? shape.out_channels : 0);

@@ -7,17 +7,14 @@
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered/tiles.h"
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/tile_choices.h"
 #include "ir/error.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
 namespace {
 
-struct GatheredChoice {
-  const char* name;
-  int GatheredTiles::* member;
-};
-constexpr GatheredChoice kGatheredChoices[] = {
+constexpr TileChoice<GatheredTiles> kGatheredChoices[] = {
     {"warp_tiles", &GatheredTiles::warp_tiles},   {"warp_pixels", &GatheredTiles::warp_pixels},
     {"row_warps", &GatheredTiles::row_warps},     {"pixel_warps", &GatheredTiles::pixel_warps},
     {"split_warps", &GatheredTiles::split_warps}, {"tile_rows", &GatheredTiles::tile_rows},
@@ -29,7 +26,7 @@ constexpr GatheredChoice kGatheredChoices[] = {
 
 GatheredTiles gathered_tiles_of(const TemplatePlan& plan) {
   GatheredTiles tiles;
-  for (const auto& [name, member] : kGatheredChoices) tiles.*member = plan.integers.at(name);
+  read_choices(plan, kGatheredChoices, tiles);
   return tiles;
 }
 
@@ -62,11 +59,7 @@ class ConvGatheredProvider : public TemplateProvider {
     }
     return candidates;
   }
-  std::vector<std::string> choices() const override {
-    std::vector<std::string> names;
-    for (const auto& [name, member] : kGatheredChoices) names.emplace_back(name);
-    return names;
-  }
+  std::vector<std::string> choices() const override { return choice_names(kGatheredChoices); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
     return predict(gathered_tiles_of(plan), shape, live_columns(shape, analyse(*task.layer)), task.batch,
@@ -111,7 +104,7 @@ class ConvGatheredProvider : public TemplateProvider {
                         {"compact", GatheredTiles::compact(shape)},
                         {"step_limit", step_limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
-    for (const auto& [name, member] : kGatheredChoices) plan.integers[name] = tiles.*member;
+    write_choices(tiles, kGatheredChoices, plan);
     plan.weights().run_words = encoded_words(shape, tiles.packing(shape), gathered);
     return plan;
   }

@@ -2,24 +2,22 @@
 #include "compiler/providers/conv_gathered/packing.h"
 #include "compiler/providers/conv_gathered_rows/row_tiles.h"
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/tile_choices.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
 namespace {
 
-struct RowChoice {
-  const char* name;
-  int RowTiles::* member;
-};
-constexpr RowChoice kRowChoices[] = {{"warp_tiles", &RowTiles::warp_tiles},   {"warp_octets", &RowTiles::warp_octets},
-                                     {"row_warps", &RowTiles::row_warps},     {"octet_warps", &RowTiles::octet_warps},
-                                     {"split_warps", &RowTiles::split_warps}, {"tile_rows", &RowTiles::tile_rows},
-                                     {"tile_octets", &RowTiles::tile_octets}, {"sparse", &RowTiles::sparse}};
+constexpr TileChoice<RowTiles> kRowChoices[] = {
+    {"warp_tiles", &RowTiles::warp_tiles},   {"warp_octets", &RowTiles::warp_octets},
+    {"row_warps", &RowTiles::row_warps},     {"octet_warps", &RowTiles::octet_warps},
+    {"split_warps", &RowTiles::split_warps}, {"tile_rows", &RowTiles::tile_rows},
+    {"tile_octets", &RowTiles::tile_octets}, {"sparse", &RowTiles::sparse}};
 
 // Those of a plan, for the task's factors.
 RowTiles row_tiles_of(const TemplatePlan& plan, FactorType factors) {
   RowTiles tiles{.factors = factors};
-  for (const auto& [name, member] : kRowChoices) tiles.*member = plan.integers.at(name);
+  read_choices(plan, kRowChoices, tiles);
   tiles.cluster = plan.launch().cluster_tiles;
   return tiles;
 }
@@ -50,11 +48,7 @@ class ConvGatheredRowsProvider : public TemplateProvider {
     }
     return candidates;
   }
-  std::vector<std::string> choices() const override {
-    std::vector<std::string> names = {"cluster"};
-    for (const auto& [name, member] : kRowChoices) names.emplace_back(name);
-    return names;
-  }
+  std::vector<std::string> choices() const override { return choice_names(kRowChoices, {"cluster"}); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     const ConvShape shape = gathered_shape(task.layer->shape);
     return predict(row_tiles_of(plan, task.factors), shape, live_columns(shape, analyse(*task.layer)), task.batch,
@@ -101,7 +95,7 @@ class ConvGatheredRowsProvider : public TemplateProvider {
                         {"vector", vector},
                         {"step_limit", gathered.step_limit},
                         {"factors", static_cast<int>(task.factors)}});
-    for (const auto& [name, member] : kRowChoices) plan.integers[name] = tiles.*member;
+    write_choices(tiles, kRowChoices, plan);
     plan.weights().run_words = encoded_words(shape, packing, gathered);
     return plan;
   }

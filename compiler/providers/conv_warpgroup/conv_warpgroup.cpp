@@ -5,30 +5,27 @@
 #include "compiler/providers/conv_warpgroup/packing.h"
 #include "compiler/providers/conv_warpgroup/tiles.h"
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/tile_choices.h"
 #include "ir/baked_plan_pool.h"
 #include "ir/sparse_pattern.h"
 
 namespace burin {
 namespace {
 
-struct WarpgroupChoice {
-  const char* name;
-  int WarpgroupTiles::* member;
-};
-constexpr WarpgroupChoice kWarpgroupChoices[] = {{"row_groups", &WarpgroupTiles::row_groups},
-                                                 {"pixel_groups", &WarpgroupTiles::pixel_groups},
-                                                 {"group_rows", &WarpgroupTiles::group_rows},
-                                                 {"tile_cols", &WarpgroupTiles::tile_cols},
-                                                 {"chunk_channels", &WarpgroupTiles::chunk_channels},
-                                                 {"buffers", &WarpgroupTiles::buffers},
-                                                 {"overlap", &WarpgroupTiles::overlap},
-                                                 {"sparse", &WarpgroupTiles::sparse},
-                                                 {"octets", &WarpgroupTiles::octets},
-                                                 {"set_blocks", &WarpgroupTiles::set_blocks}};
+constexpr TileChoice<WarpgroupTiles> kWarpgroupChoices[] = {{"row_groups", &WarpgroupTiles::row_groups},
+                                                            {"pixel_groups", &WarpgroupTiles::pixel_groups},
+                                                            {"group_rows", &WarpgroupTiles::group_rows},
+                                                            {"tile_cols", &WarpgroupTiles::tile_cols},
+                                                            {"chunk_channels", &WarpgroupTiles::chunk_channels},
+                                                            {"buffers", &WarpgroupTiles::buffers},
+                                                            {"overlap", &WarpgroupTiles::overlap},
+                                                            {"sparse", &WarpgroupTiles::sparse},
+                                                            {"octets", &WarpgroupTiles::octets},
+                                                            {"set_blocks", &WarpgroupTiles::set_blocks}};
 
 WarpgroupTiles warpgroup_tiles_of(const TemplatePlan& plan) {
   WarpgroupTiles tiles;
-  for (const auto& [name, member] : kWarpgroupChoices) tiles.*member = plan.integers.at(name);
+  read_choices(plan, kWarpgroupChoices, tiles);
   return tiles;
 }
 
@@ -87,11 +84,7 @@ class ConvWarpgroupProvider : public TemplateProvider {
     }
     return candidates;
   }
-  std::vector<std::string> choices() const override {
-    std::vector<std::string> names;
-    for (const auto& [name, member] : kWarpgroupChoices) names.emplace_back(name);
-    return names;
-  }
+  std::vector<std::string> choices() const override { return choice_names(kWarpgroupChoices); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     return predict(warpgroup_tiles_of(plan), warpgroup_shape(task.layer->shape), density_of(*task.layer), task.batch,
                    arch_of(task));
@@ -136,7 +129,7 @@ class ConvWarpgroupProvider : public TemplateProvider {
                         {"rest_limit", limit},
                         {"half_values", static_cast<int>(task.writes.element)}});
     set_pool(plan, shape);
-    for (const auto& [name, member] : kWarpgroupChoices) plan.integers[name] = tiles.*member;
+    write_choices(tiles, kWarpgroupChoices, plan);
     plan.form.boxes = {tiles.box(shape)};
     plan.weights().run_words = packed_words(shape, tiles, limit);
     return plan;

@@ -1,24 +1,21 @@
 // Fully connected on tensor cores, for several images: nonzeros are brought to their places in dense panels.
 #include "compiler/providers/linear_expanded/panels.h"
 #include "compiler/providers/template_provider.h"
+#include "compiler/providers/tile_choices.h"
 #include "ir/error.h"
 
 namespace burin {
 namespace {
 
-struct ExpandedChoice {
-  const char* name;
-  int ExpandedTiles::* member;
-};
-constexpr ExpandedChoice kExpandedChoices[] = {{"warp_tiles", &ExpandedTiles::warp_tiles},
-                                               {"panel_cols", &ExpandedTiles::panel_cols},
-                                               {"octets", &ExpandedTiles::octets},
-                                               {"row_warps", &ExpandedTiles::row_warps},
-                                               {"split_warps", &ExpandedTiles::split_warps}};
+constexpr TileChoice<ExpandedTiles> kExpandedChoices[] = {{"warp_tiles", &ExpandedTiles::warp_tiles},
+                                                          {"panel_cols", &ExpandedTiles::panel_cols},
+                                                          {"octets", &ExpandedTiles::octets},
+                                                          {"row_warps", &ExpandedTiles::row_warps},
+                                                          {"split_warps", &ExpandedTiles::split_warps}};
 
 ExpandedTiles expanded_tiles_of(const TemplatePlan& plan) {
   ExpandedTiles tiles;
-  for (const auto& [name, member] : kExpandedChoices) tiles.*member = plan.integers.at(name);
+  read_choices(plan, kExpandedChoices, tiles);
   tiles.cluster = plan.launch().cluster_tiles;
   return tiles;
 }
@@ -48,11 +45,7 @@ class LinearExpandedProvider : public TemplateProvider {
     }
     return candidates;
   }
-  std::vector<std::string> choices() const override {
-    std::vector<std::string> names = {"cluster"};
-    for (const auto& [name, member] : kExpandedChoices) names.emplace_back(name);
-    return names;
-  }
+  std::vector<std::string> choices() const override { return choice_names(kExpandedChoices, {"cluster"}); }
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
     const Linear& op = *task.get<Linear>();
     const ExpandedTiles tiles = expanded_tiles_of(plan);
@@ -83,7 +76,7 @@ class LinearExpandedProvider : public TemplateProvider {
                         {"out_features", op.out_features},
                         {"list_quads", quads.longest},
                         {"factors", static_cast<int>(task.factors)}});
-    for (const auto& [name, member] : kExpandedChoices) plan.integers[name] = tiles.*member;
+    write_choices(tiles, kExpandedChoices, plan);
     set_function(plan, op.activation, op.leaky_slope);
     plan.weights().run_words = expanded_words(tiles, op, quads.all);
     return plan;
