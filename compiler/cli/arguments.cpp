@@ -168,14 +168,15 @@ void ImportArguments::add_to(CLI::App& command) {
   add_option(command, "--activation NAME", activation,
              "Overrides the layers' activation: " + known_names<Activation>());
   add_option(command, "--zero-threshold T", options.zero_threshold, "Weights with |w| <= T count as zero (default 0)");
+  add_option(command, "--outputs LIST", outputs, "For a model: these tensors are its outputs, e.g. boxes,scores");
   add_option(command, "--max-extent N", max_extent,
              "For tests: crop each layer's input to at most N rows and columns, same padding and stride")
       ->check(whole_number(1, kMaxSpatialExtent));
 }
 
 std::vector<std::string> ImportArguments::names() {
-  return {"--geometry", "--input-shape", "--stride",         "--pad",       "--dilation",
-          "--groups",   "--activation",  "--zero-threshold", "--max-extent"};
+  return {"--geometry", "--input-shape", "--stride",         "--pad",     "--dilation",
+          "--groups",   "--activation",  "--zero-threshold", "--outputs", "--max-extent"};
 }
 
 Network ImportArguments::import(const std::string& path) const {
@@ -187,6 +188,9 @@ Network ImportArguments::import(const std::string& path) const {
     if (!checked.activation) {
       fail(ErrorKind::usage, "--activation '{}' is not one of {}", *activation, known_names<Activation>());
     }
+  }
+  if (outputs) {
+    for (const std::string_view name : split(*outputs, ',')) checked.outputs.emplace_back(name);
   }
   Network network = import_network(path, checked);
   for (const std::string& note : network.notes) print_note(note);

@@ -58,7 +58,7 @@ void refuse_given(const CLI::App& command, const std::vector<std::string>& optio
 // The options that say how weights are read; the same for every command that reads them.
 struct ImportArguments {
   ImportOptions options;
-  std::optional<std::string> activation;
+  std::optional<std::string> activation, outputs;
   std::optional<int> max_extent;
 
   void add_to(CLI::App& command);

@@ -107,6 +107,7 @@ WeightsFile open_weights_file(const std::string& path) {
 Network import_network(const std::string& path, const ImportOptions& options) {
   // A protobuf message has no magic to know it by.
   if (has_ending(path, ".onnx")) return import_onnx(MappedFile(path).bytes(), path, options);
+  if (!options.outputs.empty()) usage(path, "holds weights; --outputs names the tensors of a model (.onnx)");
   return build_network(open_weights_file(path), options);
 }
 

@@ -38,10 +38,15 @@ Network import_model(const std::string& path, const Manifest& manifest, ImportOp
   if (inputs.size() == 1 && inputs.front()->shape.size() == 3) {
     options.flags.input_shape = fmt::format("{}", fmt::join(inputs.front()->shape, "x"));
   }
-  try {
-    return import_network(path, options);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::usage) throw;
+  // The package's outputs may be others than the model's.
+  for (const Buffer* output : manifest.programs.front().outputs()) options.outputs.push_back(output->tensor);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    try {
+      return import_network(path, options);
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::usage) throw;
+    }
+    options.outputs.clear();
   }
   bad_input(path, "its inputs cannot be those of the package, which has {} ({})", inputs.front()->tensor,
             shape_text(inputs.front()->shape));

@@ -55,6 +55,7 @@ TEST_CASE("compile_refuses_options_without_effect") {
   refused({"--layout", "nchw4", "--kernels", "conv=streamed"}, "is for baked code alone");
   refused({"--skip-dead-tiles", "--kernels", "dense"}, "is for baked code alone");
   refused({"--linear-storage", "fp16"}, "has no fully connected layers");
+  refused({"--outputs", "a"}, "names the tensors of a model");
   refused({"--stop-after", "plan"}, "--dump-dir");
   CHECK(files.folder.entries() == Arguments{"m.onnx", "two.onnx", "w.safetensors"});
 }
@@ -98,6 +99,7 @@ TEST_CASE("inspect_refuses_options_without_effect") {
                                   {"--groups", "2"},
                                   {"--activation", "relu"},
                                   {"--zero-threshold", "1"},
+                                  {"--outputs", "a"},
                                   {"--max-extent", "4"}}) {
     check_refused({"inspect", files.layers}, option, "is a package, and is shown as it is");
   }

@@ -6,6 +6,7 @@
 #include "ir/package/package.h"
 #include "test/catch.h"
 #include "test/cli/program.h"
+#include "test/cli/small_model.h"
 #include "test/cli/weights_file.h"
 
 using namespace burin_test;
@@ -188,6 +189,16 @@ TEST_CASE("a_residual_layer_verifies") {
   const Outcome outcome = verify_weights(folder, "w.safetensors");
   CAPTURE(outcome.out, outcome.err);
   CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("a_network_that_ends_before_the_model_verifies_against_the_model") {
+  const ScratchFolder folder;
+  const std::string model = folder.write("m.onnx", branched_model().bytes()), package = folder / "m.burin";
+  REQUIRE(run_burin({"compile", model, "--arch", "sm_90", "-o", package, "--outputs", "pooled,relu1"}).exit_code == 0);
+  const Outcome outcome = run_burin({"verify", package, "--against", model, "--device", "host"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("pooled") && Contains("relu1") && !Contains("softmax"));
 }
 
 TEST_CASE("verify_takes_layers_by_glob") {

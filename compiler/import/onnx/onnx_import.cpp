@@ -11,6 +11,7 @@
 #include "compiler/import/names.h"
 #include "compiler/import/network_builder.h"
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/cut_outputs.h"
 #include "compiler/import/onnx/graph_builder.h"
 #include "compiler/import/onnx/model_file.h"
 #include "compiler/import/onnx/node_order.h"
@@ -277,6 +278,7 @@ Network import_onnx(std::string_view bytes, const std::string& path, const Impor
   check_options(options, path);
   check_zero_threshold(options);
   const auto model = parse_model(bytes, path);
+  cut_outputs(*model->mutable_graph(), options.outputs, path);
   const ::onnx::GraphProto& proto = model->graph();
   const int opset = opset_of(*model, path);
   if (proto.output_size() == 0) bad_input(path, "has no outputs");
