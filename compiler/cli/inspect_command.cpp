@@ -11,6 +11,7 @@
 #include "compiler/cli/commands.h"
 #include "compiler/cli/console.h"
 #include "compiler/cli/files.h"
+#include "compiler/cli/inspect_coverage.h"
 #include "compiler/cli/inspect_rows.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
@@ -32,6 +33,7 @@ struct InspectArguments {
   bool tuning = false;
   bool simplify = false, no_siblings = false;
   bool memory = false;
+  bool coverage = false;
   ImportArguments import;
 };
 
@@ -262,6 +264,13 @@ void check_package_options(const InspectArguments& arguments, const Package& pac
 }
 
 int inspect(const InspectArguments& arguments) {
+  if (arguments.coverage) {
+    refuse_given(*arguments.command,
+                 {"--arch", "--batch", "--precision", "--layout", "--tuning", "--simplify", "--no-siblings", "--memory",
+                  "--layer", "--activation", "--max-extent"},
+                 "--coverage shows which operators of a model are read, and plans nothing");
+    return inspect_coverage(arguments.input, arguments.import.options, arguments.json);
+  }
   std::string about;
   std::vector<InspectRow> rows;
   Network network;  // of a model or of weights
@@ -360,6 +369,9 @@ void add_inspect_command(CLI::App& app, Action& action) {
   command->add_flag("--no-siblings", arguments->no_siblings, "With --simplify: as compile --no-siblings would take it");
   command->add_flag("--memory", arguments->memory,
                     "Model, or package of one: the order of its steps and where each tensor lies, for each batch size");
+  command->add_flag(
+      "--coverage", arguments->coverage,
+      "Model: which of its operators are read, which are refused and why; exit code 4 if any is not read");
   command->add_flag("--json", arguments->json, "For machines");
   arguments->import.add_to(*command);
   command->callback([arguments, &action] { action = [arguments] { return inspect(*arguments); }; });

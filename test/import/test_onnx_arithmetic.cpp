@@ -113,8 +113,8 @@ TEST_CASE("onnx arithmetic: a pruning mask that the exporter left") {
   CHECK(model.import().layers.at(0).weights == std::vector<float>{0, 4});
   OnnxModel other = OnnxModel::of_image({2, 3, 3});
   other.floats("original", {1, 2, 1, 1});
-  other.floats("mask", {2});
+  other.floats("mask", {3});
   other.add_node("Mul", {"original", "mask"}, "w");
   other.add_node("Conv", {"x", "w"});
-  refuses(other, {"constants", "[1,2,1,1]", "[2]"});
+  refuses(other, {"(Conv)", "[1,2,1,3]"});
 }

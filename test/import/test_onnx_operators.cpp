@@ -306,5 +306,8 @@ TEST_CASE("onnx cast: between floating-point types") {
   CHECK(kinds(model.import()) == "identity");
   OnnxModel integer = OnnxModel::of_image({2, 3, 3});
   integer.add_node("Cast", {"x"}).set("to", 7);
-  refuses(integer, {"casts to ONNX's type 7"});
+  refuses(integer, {"casts an activation to int64"});
+  OnnxModel eight_bits = OnnxModel::of_image({2, 3, 3});
+  eight_bits.add_node("Cast", {"x"}).set("to", 17);
+  refuses(eight_bits, {"casts to ONNX's type 17"});
 }

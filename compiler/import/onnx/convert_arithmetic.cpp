@@ -1,4 +1,4 @@
-// Add, Sub, Mul and Div: of two activations, of an activation and a constant, of two constants.
+// Add, Sub, Mul and Div: of two activations, of an activation and a constant.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -57,29 +57,6 @@ void combine(const Node& node, GraphBuilder& graph, Combination combination, int
   graph.emit(node, Combine{combination}, swapped ? std::vector{b, a} : std::vector{a, b});
 }
 
-// Computes with constants: masks of pruning that the exporter left in the graph, and sizes.
-void fold_constants(const Node& node, GraphBuilder& graph, const std::function<float(float, float)>& apply) {
-  const StoredTensor a = graph.constant(node, 0, "operand"), b = graph.constant(node, 1, "operand");
-  if (!a.is_float() || a.shape() != b.shape()) {
-    node.unsupported(
-        "its operands are constants of type {} and shape {}, and of type {} and shape {}; burin folds "
-        "floating-point constants of one shape",
-        a.view.type_name, extents_text(a.shape()), b.view.type_name, extents_text(b.shape()));
-  }
-  if (a.elements() > kMaxLayerWeights) {
-    node.unsupported("its operands {} exceed burin's limit of {} weights", extents_text(a.shape()), kMaxLayerWeights);
-  }
-  graph.count_weights(node, a.elements());
-  std::vector<float> values = graph.floats(node, a, "operand");
-  const std::vector<float> others = graph.floats(node, b, "operand");
-  std::transform(values.begin(), values.end(), others.begin(), values.begin(), apply);
-  graph.define(node, float_tensor(node.output(), a.shape(), values, graph.path()));
-}
-
-bool both_constant(const Node& node, const GraphBuilder& graph) {
-  return !graph.is_activation(node, 0) && !graph.is_activation(node, 1);
-}
-
 // The operand that is a constant, when the other is an activation.
 std::optional<int> constant_operand(const Node& node, const GraphBuilder& graph) {
   if (!graph.is_activation(node, 0)) return 0;
@@ -90,7 +67,6 @@ std::optional<int> constant_operand(const Node& node, const GraphBuilder& graph)
 }  // namespace
 
 void convert_add(const Node& node, GraphBuilder& graph) {
-  if (both_constant(node, graph)) return fold_constants(node, graph, std::plus<>());
   const auto constant = constant_operand(node, graph);
   if (!constant) return combine(node, graph, Combination::add, graph.activation(node, 0), graph.activation(node, 1));
   std::vector<float> shift = per_channel(node, graph, *constant);
@@ -99,7 +75,6 @@ void convert_add(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_sub(const Node& node, GraphBuilder& graph) {
-  if (both_constant(node, graph)) return fold_constants(node, graph, std::minus<>());
   const auto constant = constant_operand(node, graph);
   if (!constant) {
     const int b = graph.activation(node, 1);
@@ -116,7 +91,6 @@ void convert_sub(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_mul(const Node& node, GraphBuilder& graph) {
-  if (both_constant(node, graph)) return fold_constants(node, graph, std::multiplies<>());
   const auto constant = constant_operand(node, graph);
   if (!constant) {
     return combine(node, graph, Combination::multiply, graph.activation(node, 0), graph.activation(node, 1));
@@ -126,7 +100,6 @@ void convert_mul(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_div(const Node& node, GraphBuilder& graph) {
-  if (both_constant(node, graph)) return fold_constants(node, graph, std::divides<>());
   if (constant_operand(node, graph) != 1) node.unsupported("it divides by an activation; burin divides by constants");
   std::vector<float> scale = per_channel(node, graph, 1);
   for (float& value : scale) {

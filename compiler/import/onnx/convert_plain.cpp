@@ -2,20 +2,12 @@
 #include <algorithm>
 
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/onnx_types.h"
 #include "ir/printable.h"
 
 namespace burin {
-namespace {
 
-// What flows is copied by an operator, which passes remove; the rest has one more name.
-void pass_on(const Node& node, GraphBuilder& graph) {
-  if (graph.is_activation(node, 0)) return graph.emit(node, Identity{}, {graph.activation(node, 0)});
-  graph.define(node, graph.value(node, 0));
-}
-
-}  // namespace
-
-void convert_identity(const Node& node, GraphBuilder& graph) { pass_on(node, graph); }
+void convert_identity(const Node& node, GraphBuilder& graph) { graph.pass_on(node, node.input(0), node.output()); }
 
 void convert_dropout(const Node& node, GraphBuilder& graph) {
   constexpr int kModeInput = 2;
@@ -29,31 +21,23 @@ void convert_dropout(const Node& node, GraphBuilder& graph) {
       node.unsupported("its training mode is on; export the model for inference (model.eval())");
     }
   }
-  graph.emit(node, Identity{}, {graph.activation(node, 0)});
+  constexpr int kLastTestFlagOpset = 6;
+  if (node.opset() <= kLastTestFlagOpset && !node.attributes().boolean("is_test", false)) {
+    node.unsupported("attribute 'is_test' is 0; export the model for inference (model.eval())");
+  }
+  convert_identity(node, graph);
 }
 
+// Of activations, which are real numbers.
 void convert_cast(const Node& node, GraphBuilder& graph) {
-  const std::int64_t to = node.attributes().integer("to", 0);
-  node.attributes().boolean("saturate", true);  // of 8-bit floats, which are refused
-  const auto is_one_of = [&](std::initializer_list<int> types) {
-    return std::any_of(types.begin(), types.end(), [&](int type) { return type == to; });
-  };
-  using ::onnx::TensorProto;
-  const bool to_float =
-      is_one_of({TensorProto::FLOAT, TensorProto::DOUBLE, TensorProto::FLOAT16, TensorProto::BFLOAT16});
-  const bool to_integer = is_one_of({TensorProto::INT32, TensorProto::INT64});
-  const bool is_flowing = graph.is_activation(node, 0);
-  bool is_float = is_flowing, is_integer = false;
-  if (!is_flowing) {
-    const Value value = graph.value(node, 0);
-    const auto* const stored = std::get_if<StoredTensor>(&value);
-    is_float = stored != nullptr && stored->is_float();
-    is_integer = stored == nullptr || stored->is_integer();
+  const OnnxType& to = read_cast_type(node);
+  if (!is_float(to.type)) {
+    node.unsupported(
+        "it casts an activation to {}; burin casts activations to floating-point types, which changes "
+        "nothing",
+        to.name);
   }
-  if (!(is_float && to_float) && !(is_integer && to_integer)) {
-    node.unsupported("it casts to ONNX's type {}; burin casts between floating-point types, and between integers", to);
-  }
-  pass_on(node, graph);
+  convert_identity(node, graph);
 }
 
 void convert_constant(const Node& node, GraphBuilder& graph) {

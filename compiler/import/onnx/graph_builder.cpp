@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compiler/import/faults.h"
+#include "compiler/import/onnx/node_order.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -14,17 +15,34 @@ namespace burin {
 GraphBuilder::GraphBuilder(const ::onnx::GraphProto& graph, const std::string& path, const ImportOptions& options)
     : source_{path}, options_(options) {
   network_.source = path;
+  add_constants_and_readers(graph, path);
+}
+
+void GraphBuilder::add_constants_and_readers(const ::onnx::GraphProto& graph, const std::string& at) {
   const auto add = [&](const std::string& name, Meaning tensor) {
-    if (name.empty()) bad_input(path, "an initializer has no name");
-    require_free(name, path);
+    if (name.empty()) bad_input(at, "an initializer has no name");
+    require_free(name, at);
     values_.emplace(name, tensor);
   };
   for (const auto& tensor : graph.initializer()) add(tensor.name(), &tensor);
   for (const auto& tensor : graph.sparse_initializer()) add(tensor.values().name(), &tensor);
+  const auto add_reader = [&](const std::string& name) { ++readers_[name], ++unread_[name]; };
   for (const auto& node : graph.node()) {
-    for (const std::string& input : node.input()) ++readers_[input];
+    for (const std::string& name : names_read(node)) add_reader(name);
   }
-  for (const auto& output : graph.output()) ++readers_[output.name()];
+  for (const auto& output : graph.output()) add_reader(output.name());
+}
+
+const ::onnx::GraphProto& GraphBuilder::add_graph(const std::string& at, std::unique_ptr<::onnx::GraphProto> graph) {
+  inner_.push_back(std::move(graph));
+  add_constants_and_readers(*inner_.back(), at);
+  return *inner_.back();
+}
+
+std::string GraphBuilder::unused_value_name(std::string wanted) {
+  // Values of the model keep their names: this one must not be any of them.
+  while (is_defined(wanted) || readers_.count(wanted) > 0 || !tensor_names_.insert(wanted).second) wanted += '_';
+  return wanted;
 }
 
 std::string GraphBuilder::unique_name(const std::string& wanted) { return names_.give(wanted); }
@@ -62,8 +80,28 @@ int GraphBuilder::activation(const Node& node, int input) {
 StoredTensor GraphBuilder::constant(const Node& node, int input, std::string_view what) {
   Value value = this->value(node, input);
   if (auto* const stored = std::get_if<StoredTensor>(&value)) return std::move(*stored);
+  const auto* const computed = std::get_if<SharedConstant>(&value);
+  if (computed != nullptr && !(*computed)->depends_on_batch()) return stored_of(*computed, node.input(input), path());
   node.unsupported("its {} {} {}; burin needs a constant there", what, in_quotes(node.input(input)),
-                   std::holds_alternative<Sizes>(value) ? "is computed from shapes" : "is computed from the input");
+                   computed != nullptr ? "is computed from the number of images" : "is computed from the input");
+}
+
+SharedConstant GraphBuilder::numbers(const Node& node, int input) {
+  Value value = this->value(node, input);
+  if (auto* const computed = std::get_if<SharedConstant>(&value)) return std::move(*computed);
+  const auto* const stored = std::get_if<StoredTensor>(&value);
+  if (stored == nullptr) node.unsupported("its input {} is computed from the input", in_quotes(node.input(input)));
+  return std::make_shared<const ConstantTensor>(constant_of(*stored, path()));
+}
+
+bool GraphBuilder::all_constant(const Node& node) const {
+  bool any = false;
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (!node.has_input(i)) continue;
+    if (is_activation(node, i)) return false;
+    any = true;
+  }
+  return any;
 }
 
 std::vector<float> GraphBuilder::floats(const Node& node, const StoredTensor& tensor, std::string_view what) {
@@ -90,13 +128,19 @@ float GraphBuilder::number(const Node& node, int input, std::string_view what) {
 }
 
 std::optional<Sizes> GraphBuilder::sizes(const Node& node, int input) {
+  if (is_activation(node, input)) return std::nullopt;
   Value value = this->value(node, input);
-  if (auto* const sizes = std::get_if<Sizes>(&value)) return std::move(*sizes);
-  const auto* const stored = std::get_if<StoredTensor>(&value);
-  if (stored == nullptr || !stored->is_integer() || stored->shape().size() > 1) return std::nullopt;
-  if (stored->elements() > static_cast<std::int64_t>(kMaxSizes)) return std::nullopt;
-  Sizes sizes{stored->shape().empty(), {}};
-  for (const std::int64_t number : integer_values(*stored)) sizes.values.push_back({false, number});
+  // A long one is not read for nothing.
+  if (const auto* const stored = std::get_if<StoredTensor>(&value);
+      stored != nullptr && stored->elements() > static_cast<std::int64_t>(kMaxSizes)) {
+    return std::nullopt;
+  }
+  const SharedConstant constant = numbers(node, input);
+  if (constant->type != StoredType::i64 || constant->shape.size() > 1) return std::nullopt;
+  if (constant->elements() > static_cast<std::int64_t>(kMaxSizes)) return std::nullopt;
+  Sizes sizes{constant->shape.empty(), {}};
+  const auto& numbers = constant->integers();
+  for (std::size_t i = 0; i < numbers.size(); ++i) sizes.values.push_back({numbers[i].per_image, numbers[i].value});
   return sizes;
 }
 
@@ -108,7 +152,8 @@ std::vector<std::int64_t> GraphBuilder::integers(const Node& node, int input, st
   }
   std::vector<std::int64_t> numbers;
   for (const Size& size : sizes->values) {
-    if (size.batch) node.unsupported("its {} {} depend on the number of images", what, in_quotes(node.input(input)));
+    if (size.batch != 0)
+      node.unsupported("its {} {} depend on the number of images", what, in_quotes(node.input(input)));
     numbers.push_back(size.value);
   }
   return numbers;
@@ -130,9 +175,45 @@ const std::vector<std::int64_t>& GraphBuilder::image_shape(const Node& node, int
   return shape(tensor);
 }
 
-void GraphBuilder::define(const Node& node, Meaning meaning) {
-  require_free(node.output(), node.at());
-  values_.emplace(node.output(), std::move(meaning));
+void GraphBuilder::define(const Node& node, Meaning meaning) { define(node, node.output(), std::move(meaning)); }
+
+void GraphBuilder::define(const Node& node, const std::string& name, Meaning meaning) {
+  require_free(name, node.at());
+  values_.emplace(name, std::move(meaning));
+}
+
+void GraphBuilder::define_constant(const Node& node, const std::string& name, ConstantTensor constant) {
+  folded_ += constant.elements();
+  if (folded_ > kMaxFoldedNumbers) {
+    node.unsupported(
+        "with it {} numbers are kept of constants that the model computes, allowed are {} "
+        "(kMaxFoldedNumbers); fold them before, with onnxsim or onnxruntime's offline optimization",
+        folded_, kMaxFoldedNumbers);
+  }
+  define(node, name, Value(std::make_shared<const ConstantTensor>(std::move(constant))));
+}
+
+void GraphBuilder::pass_on(const Node& node, const std::string& from, const std::string& to) {
+  const Flowing* const source = flowing(from);
+  if (source == nullptr) return define(node, to, values_.at(from));
+  require_free(to, node.at());
+  producer_of_[to] = static_cast<int>(network_.operators.size());
+  tensor_names_.insert(to);
+  const std::string name = to == node.output() ? node.name() : unique_name(to);
+  values_.emplace(to, Flowing{add_operator(node.at(), {name, Identity{}, {source->tensor}, 0}, to)});
+}
+
+void GraphBuilder::drop_unread(const Node& node) {
+  for (int i = 0; i < node.inputs(); ++i) {
+    const auto found = unread_.find(node.input(i));
+    if (found == unread_.end() || --found->second > 0) continue;
+    const auto at = values_.find(node.input(i));
+    auto* const value = at == values_.end() ? nullptr : std::get_if<Value>(&at->second);
+    auto* const constant = value == nullptr ? nullptr : std::get_if<SharedConstant>(value);
+    if (constant == nullptr || *constant == nullptr) continue;
+    if (constant->use_count() == 1) folded_ -= (*constant)->elements();
+    constant->reset();  // its name stays taken
+  }
 }
 
 int GraphBuilder::add_operator(const std::string& at, Operator op, const std::string& output) {
@@ -168,9 +249,7 @@ Convolution GraphBuilder::add_layer(const Node& node, ConvLayer layer) {
 
 int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs) {
   const std::string name = unique_name(fmt::format("{}/{}", node.name(), suffix));
-  // Values of the model keep their names: this one must not be any of them.
-  std::string output = name;
-  while (readers_.count(output) > 0 || !tensor_names_.insert(output).second) output += '_';
+  const std::string output = unused_value_name(name);
   return add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, output);
 }
 

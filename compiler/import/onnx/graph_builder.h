@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,8 +11,10 @@
 #include <vector>
 
 #include "compiler/import/import.h"
+#include "compiler/import/onnx/constant_tensor.h"
 #include "compiler/import/onnx/node.h"
 #include "compiler/import/onnx/stored_tensor.h"
+#include "ir/limits.h"
 #include "ir/network.h"
 #include "ir/numbered_names.h"
 
@@ -22,9 +25,9 @@ struct Flowing {
   int tensor = 0;
 };
 
-// One number that was computed from shapes. The number of images is none that burin knows: it is a symbol.
+// What a converter reads of a list of integers, each value + batch * the number of images.
 struct Size {
-  bool batch = false;
+  std::int64_t batch = 0;
   std::int64_t value = 0;
 };
 
@@ -34,9 +37,11 @@ struct Sizes {
 };
 
 inline constexpr std::size_t kMaxSizes = 64;  // of a list; a shape has as many as axes
+// That are kept at once for constants which were computed.
+inline constexpr std::int64_t kMaxFoldedNumbers = kMaxNetworkWeights;
 
 // What a name of the model can stand for; constants of the file are read when a node reads them.
-using Value = std::variant<Flowing, StoredTensor, Sizes>;
+using Value = std::variant<Flowing, StoredTensor, SharedConstant>;
 using Meaning = std::variant<Value, const ::onnx::TensorProto*, const ::onnx::SparseTensorProto*>;
 
 class GraphBuilder {
@@ -52,6 +57,10 @@ class GraphBuilder {
 
   // `wanted`, or with a number after it when an operator has that name already.
   std::string unique_name(const std::string& wanted);
+  // The initializers of a graph within the graph, and what its nodes read. It is kept as long as this is.
+  const ::onnx::GraphProto& add_graph(const std::string& at, std::unique_ptr<::onnx::GraphProto> graph);
+  // `wanted` with something after it, so that it is the name of no value.
+  std::string unused_value_name(std::string wanted);
 
   // Values. Each throws when the input is of another kind than the one asked for, with the node's name.
   bool is_defined(const std::string& name) const { return values_.contains(name); }
@@ -61,7 +70,10 @@ class GraphBuilder {
   StoredTensor constant(const Node& node, int input, std::string_view what);
   std::vector<float> floats(const Node& node, const StoredTensor& tensor, std::string_view what);  // all finite
   float number(const Node& node, int input, std::string_view what);  // of a constant with one element
-  // Nothing when the input is neither a list of integers nor computed from shapes.
+  // The numbers of a constant, whatever it was made of.
+  SharedConstant numbers(const Node& node, int input);
+  bool all_constant(const Node& node) const;  // none of the inputs, of which there is at least one, is an activation
+  // Nothing when the input is no list of integers, or is longer than kMaxSizes.
   std::optional<Sizes> sizes(const Node& node, int input);
   std::vector<std::int64_t> integers(const Node& node, int input, std::string_view what);
   // A list that is an attribute before opset `input_since`, and an input from there on; nothing when it is left out.
@@ -73,6 +85,13 @@ class GraphBuilder {
 
   // What the node's output is.
   void define(const Node& node, Meaning meaning);
+  // Another output of the node, or what it needs.
+  void define(const Node& node, const std::string& name, Meaning meaning);
+  void define_constant(const Node& node, const std::string& name, ConstantTensor constant);
+  // `to`, an output of the node, is what `from` is. What flows is copied by an operator, which passes remove.
+  void pass_on(const Node& node, const std::string& from, const std::string& to);
+  // The node has been converted: a computed constant that nobody reads any more is dropped.
+  void drop_unread(const Node& node);
   void emit(const Node& node, OperatorKind kind, std::vector<int> inputs);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
@@ -98,15 +117,20 @@ class GraphBuilder {
   int add_operator(const std::string& at, Operator op, const std::string& output);
   void require_free(const std::string& name, const std::string& at) const;
 
+  void add_constants_and_readers(const ::onnx::GraphProto& graph, const std::string& at);
+
   TensorSource source_;
+  std::vector<std::unique_ptr<::onnx::GraphProto>> inner_;  // graphs within the graph
   const ImportOptions& options_;
   Network network_;
   std::unordered_map<std::string, Meaning> values_;
   std::unordered_map<std::string, int> readers_;      // nodes and graph outputs
+  std::unordered_map<std::string, int> unread_;       // those of them that have not read it yet
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
   NumberedNames names_;                               // of operators
   std::set<std::string> tensor_names_;
   std::int64_t weights_ = 0;
+  std::int64_t folded_ = 0;  // numbers of computed constants that are kept
 };
 
 }  // namespace burin

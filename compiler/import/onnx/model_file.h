@@ -9,8 +9,8 @@
 
 namespace burin {
 
-inline constexpr int kOldestOpset = 7;
-inline constexpr int kNewestOpset = 21;
+inline constexpr int kOldestOpset = 6;
+inline constexpr int kNewestOpset = 23;
 
 // Messages, names and byte strings of a model together. Each takes some hundred bytes of memory and as little as two
 // bytes of the file.

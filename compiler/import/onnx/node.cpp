@@ -75,6 +75,11 @@ const ::onnx::SparseTensorProto* Attributes::sparse_tensor(const std::string& na
   return attribute == nullptr ? nullptr : &attribute->sparse_tensor();
 }
 
+const ::onnx::GraphProto* Attributes::graph(const std::string& name) const {
+  const AttributeProto* const attribute = find(name, AttributeProto::GRAPH);
+  return attribute == nullptr ? nullptr : &attribute->g();
+}
+
 std::vector<std::string> Attributes::unread() const {
   std::vector<std::string> names;
   for (const auto& [name, attribute] : by_name_) {

@@ -32,6 +32,7 @@ class Attributes {
   // Null when absent.
   const ::onnx::TensorProto* tensor(const std::string& name) const;
   const ::onnx::SparseTensorProto* sparse_tensor(const std::string& name) const;
+  const ::onnx::GraphProto* graph(const std::string& name) const;
 
   // Attributes that were not asked for: a rule that burin does not know could change what the operator means.
   std::vector<std::string> unread() const;
@@ -63,6 +64,9 @@ class Node {
   bool has_input(int index) const { return index < proto_.input_size() && !proto_.input(index).empty(); }
   const std::string& input(int index) const { return proto_.input(index); }
   const std::string& output() const { return proto_.output(0); }
+  int outputs() const { return proto_.output_size(); }
+  // Empty for one that is left out.
+  const std::string& output(int index) const { return proto_.output(index); }
 
   template <typename... Args>
   [[noreturn]] void bad_input(fmt::format_string<Args...> format, Args&&... args) const {

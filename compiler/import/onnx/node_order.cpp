@@ -18,6 +18,22 @@ namespace {
 
 constexpr int kGiven = -1;  // no node makes it
 
+// Adds names that a graph within a node reads and does not make.
+void add_captured(const ::onnx::GraphProto& graph, std::vector<std::string>& names) {
+  std::unordered_set<std::string> made;
+  for (const auto& input : graph.input()) made.insert(input.name());
+  for (const auto& tensor : graph.initializer()) made.insert(tensor.name());
+  for (const auto& tensor : graph.sparse_initializer()) made.insert(tensor.values().name());
+  for (const auto& node : graph.node()) made.insert(node.output().begin(), node.output().end());
+  const auto add = [&](const std::string& name) {
+    if (!made.contains(name)) names.push_back(name);
+  };
+  for (const auto& node : graph.node()) {
+    for (const std::string& name : names_read(node)) add(name);
+  }
+  for (const auto& output : graph.output()) add(output.name());
+}
+
 class Sorter {
  public:
   Sorter(const ::onnx::GraphProto& graph, const std::unordered_set<std::string>& given, const std::string& path)
@@ -78,8 +94,7 @@ class Sorter {
 
   void add_sources(int node) {
     std::vector<int>& sources = sources_.emplace_back();
-    for (const std::string& input : graph_.node(node).input()) {
-      if (input.empty()) continue;
+    for (const std::string& input : names_read(graph_.node(node))) {
       const int source = maker(input, [&] { return at(node) + ": reads"; });
       if (source != kGiven) sources.push_back(source);
     }
@@ -156,6 +171,18 @@ class Sorter {
 };
 
 }  // namespace
+
+std::vector<std::string> names_read(const ::onnx::NodeProto& node) {
+  std::vector<std::string> names;
+  for (const std::string& input : node.input()) {
+    if (!input.empty()) names.push_back(input);
+  }
+  for (const auto& attribute : node.attribute()) {
+    if (attribute.has_g()) add_captured(attribute.g(), names);
+    for (const auto& graph : attribute.graphs()) add_captured(graph, names);
+  }
+  return names;
+}
 
 NodeOrder order_nodes(const ::onnx::GraphProto& graph, const std::unordered_set<std::string>& given,
                       const std::string& path) {

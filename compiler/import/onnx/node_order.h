@@ -9,6 +9,9 @@
 
 namespace burin {
 
+// What a node reads: its inputs that are not left out, and what the graphs in its attributes read of the graph around.
+std::vector<std::string> names_read(const ::onnx::NodeProto& node);
+
 struct NodeOrder {
   std::vector<const ::onnx::NodeProto*>
       nodes;                        // those that an output of the graph needs; as in the file where possible

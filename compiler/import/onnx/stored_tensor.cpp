@@ -90,9 +90,11 @@ void view_typed_field(const TensorProto& tensor, StoredTensor& stored) {
       return view(tensor.uint64_data());
     case StoredType::u32:
       return;  // 64 bits each in their field; nothing that burin compiles needs them
-    default:
-      stored.owned = narrowed(tensor, stored.view.element_bytes);
-      stored.view.bytes = *stored.owned;
+    default: {
+      const auto bytes = narrowed(tensor, stored.view.element_bytes);
+      stored.view.bytes = *bytes;
+      stored.owned = bytes;
+    }
   }
 }
 
@@ -132,8 +134,10 @@ template <typename Number>
 StoredTensor owned_tensor(const TypeInfo& type, const std::string& name, std::vector<std::int64_t> shape,
                           const std::vector<Number>& values, const std::string& path) {
   StoredTensor stored = tensor_of(type, name, std::move(shape), path);
-  stored.owned = std::make_shared<const std::string>(bytes_in_memory(values.data(), values.size() * sizeof(Number)));
-  stored.view.bytes = *stored.owned;
+  const auto bytes =
+      std::make_shared<const std::string>(bytes_in_memory(values.data(), values.size() * sizeof(Number)));
+  stored.view.bytes = *bytes;
+  stored.owned = bytes;
   return stored;
 }
 

@@ -19,8 +19,8 @@ inline constexpr std::int64_t kSparseFloor = std::int64_t{1} << 22;
 inline constexpr std::int64_t kSparseExpansion = 4096;
 
 struct StoredTensor {
-  WeightsTensor view;                        // of the model, of an external file, or of `owned`
-  std::shared_ptr<const std::string> owned;  // bytes that lie nowhere in this form
+  WeightsTensor view;                 // of the model, of an external file, or of `owned`
+  std::shared_ptr<const void> owned;  // what holds bytes that lie nowhere in this form
 
   const std::vector<std::int64_t>& shape() const { return view.shape; }
   std::int64_t elements() const { return view.elements(); }

@@ -1,0 +1,25 @@
+// The element types of ONNX, by their numbers.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "compiler/import/onnx/node.h"
+#include "compiler/import/weights_tensor.h"
+
+namespace burin {
+
+// A type that constants are cast to: what burin keeps their numbers as, and for integers what fits.
+struct OnnxType {
+  int code;
+  std::string_view name;
+  StoredType type;
+  std::int64_t low = 0, high = 0;
+};
+
+// The attribute 'to' of a Cast. Throws Error(unsupported) for types that burin does not cast to.
+const OnnxType& read_cast_type(const Node& node);
+// The one of its kind that holds the most numbers.
+const OnnxType& widest_type(StoredType type);
+
+}  // namespace burin
