@@ -53,6 +53,13 @@ std::string task_hash(const Task& task) {
     parts.push_back(bytes(affine->scale));
     parts.push_back(bytes(affine->shift));
   }
+  const Combine* combine = task.get<Combine>();
+  if (combine != nullptr && combine->constant) parts.push_back(bytes(combine->constant->values));
+  if (const Normalize* normalize = task.get<Normalize>()) {
+    for (const auto* numbers : {&normalize->scale, &normalize->shift}) {
+      if (*numbers) parts.push_back(bytes((*numbers)->values));
+    }
+  }
   return content_hash(parts);
 }
 

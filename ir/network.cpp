@@ -48,14 +48,27 @@ class Describe {
   }
   std::string operator()(const Elementwise& op) const {
     std::string text(to_string(op.function));
-    if (op.function == ElementFunction::leaky_relu) text += fmt::format(" {}", op.alpha);
+    using enum ElementFunction;
+    const bool has_number =
+        op.function == leaky_relu || op.function == celu || op.function == thresholded_relu || op.function == power;
+    if (has_number) text += fmt::format(" {}", op.alpha);
+    if (op.function == elu) text += fmt::format(" {} and {}", op.alpha, op.beta);
     if (op.function == ElementFunction::hard_sigmoid) text += fmt::format(" {} x + {}", op.alpha, op.beta);
     if (op.function == ElementFunction::clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
     return text;
   }
   std::string operator()(const ChannelAffine& op) const { return op.then ? "then " + (*this)(*op.then) : ""; }
   std::string operator()(const Combine& op) const {
-    return std::string(to_string(op.combination)) + (op.then ? ", then " + (*this)(*op.then) : "");
+    return std::string(to_string(op.combination)) + (op.swapped ? " to the second" : "") +
+           (op.constant ? fmt::format(", a constant {}", shape_text(op.constant->shape)) : "") + end_text(op.then);
+  }
+  std::string operator()(const Reduce& op) const {
+    return fmt::format("{}, axes {}", to_string(op.statistic), numbers_text(op.axes)) + end_text(op.then);
+  }
+  std::string operator()(const Normalize& op) const {
+    return fmt::format("{}, axes {}", to_string(op.normalization), numbers_text(op.axes)) +
+           (op.epsilon != 0 ? fmt::format(", epsilon {}", op.epsilon) : "") + (op.scale ? ", scale" : "") +
+           (op.shift ? ", shift" : "") + end_text(op.then);
   }
   std::string operator()(const Pool& op) const { return burin::describe(op); }
   std::string operator()(const Lrn& op) const {
@@ -80,6 +93,8 @@ class Describe {
   }
 
  private:
+  std::string end_text(const std::optional<Elementwise>& then) const { return then ? ", then " + (*this)(*then) : ""; }
+
   const Network& network_;
   const Operator& op_;
 };

@@ -81,6 +81,9 @@ std::vector<std::int64_t> output_shape(const Network& network, const Operator& o
                                        const std::vector<std::vector<std::int64_t>>& inputs,
                                        std::vector<std::string>& faults);
 
+// Whether a tensor has along each axis of one image as many values as another one, or one for all.
+bool repeats_to(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& whole);
+
 // "64x112x112"
 std::string shape_text(const std::vector<std::int64_t>& shape);
 

@@ -114,13 +114,49 @@ class OutputShape {
       return fault("combination is {}, which is none", static_cast<int>(op.combination));
     }
     if (op.then) check(*op.then);
-    if (inputs_.size() != 2) return fault("it has {} inputs, it takes 2", inputs_.size());
-    const bool per_channel = inputs_[0].size() == 3 && inputs_[1] == Shape{inputs_[0][0], 1, 1};
-    if (inputs_[0] != inputs_[1] && !per_channel) {
+    const std::size_t count = op.constant ? 1 : 2;
+    if (inputs_.size() != count) {
+      return fault("it has {} inputs, it takes {}{}", inputs_.size(), count, op.constant ? " beside its constant" : "");
+    }
+    if (op.constant && !is_legal("its constant", *op.constant)) return {};
+    const Shape& second = op.constant ? op.constant->shape : inputs_[1];
+    if (!repeats_to(second, inputs_[0])) {
       return fault(
-          "its inputs are {} and {}; the second must be shaped like the first or have one value for each of "
-          "its channels",
-          shape_text(inputs_[0]), shape_text(inputs_[1]));
+          "its inputs are {} and {}; along each axis the second must have as many values as the first, or one for all",
+          shape_text(inputs_[0]), shape_text(second));
+    }
+    return inputs_[0];
+  }
+
+  Shape operator()(const Reduce& op) {
+    if (!is_named(op.statistic)) return fault("statistic is {}, which is none", static_cast<int>(op.statistic));
+    if (op.then) check(*op.then);
+    if (!one_input() || !are_axes(op.axes)) return {};
+    Shape output = inputs_[0];
+    for (const int axis : op.axes) output[static_cast<std::size_t>(axis)] = 1;
+    return output;
+  }
+
+  Shape operator()(const Normalize& op) {
+    if (!is_named(op.normalization)) {
+      return fault("normalization is {}, which is none", static_cast<int>(op.normalization));
+    }
+    if (op.then) check(*op.then);
+    if (!one_input() || !are_axes(op.axes)) return {};
+    if (!std::isfinite(op.epsilon) || op.epsilon < 0) {
+      faults_.add("epsilon is {}, it must be finite and 0 or more", op.epsilon);
+    }
+    for (const auto* numbers : {&op.scale, &op.shift}) {
+      if (!*numbers) continue;
+      if (!is_legal(numbers == &op.scale ? "its scale" : "its shift", **numbers)) return {};
+      if (!repeats_to((*numbers)->shape, inputs_[0])) {
+        return fault("its scale or shift is {}, its input {}; along each axis it must have as many values, or one",
+                     shape_text((*numbers)->shape), shape_text(inputs_[0]));
+      }
+    }
+    if (op.scale && op.shift && op.scale->shape != op.shift->shape) {
+      return fault("its scale is {} and its shift {}; they must have one shape", shape_text(op.scale->shape),
+                   shape_text(op.shift->shape));
     }
     return inputs_[0];
   }
@@ -216,11 +252,35 @@ class OutputShape {
   Shape operator()(const Convert&) { return one_input() ? inputs_[0] : Shape{}; }
 
  private:
+  // Whether it has as many values as its shape says, all of them finite.
+  bool is_legal(std::string_view whose, const ConstantTensor& numbers) {
+    const std::int64_t wanted = saturating_product(numbers.shape);
+    if (wanted != std::ssize(numbers.values)) {
+      fault("{} is {} and has {} values", whose, shape_text(numbers.shape), numbers.values.size());
+      return false;
+    }
+    faults_.require_finite(whose, numbers.values);
+    return true;
+  }
+
+  // Whether they are axes of the input, ascending, at least one.
+  bool are_axes(const std::vector<int>& axes) {
+    const int rank = static_cast<int>(inputs_[0].size());
+    bool are = !axes.empty() && axes.front() >= 0 && axes.back() < rank;
+    for (std::size_t i = 1; are && i < axes.size(); ++i) are = axes[i - 1] < axes[i];
+    if (!are) {
+      fault("its axes are {}; they must be ascending, at least one, from 0 to {}", numbers_text(axes), rank - 1);
+    }
+    return are;
+  }
+
   void check(const Elementwise& op) {
     if (!is_named(op.function)) {
       faults_.add("function is {}, which is none", static_cast<int>(op.function));
     } else if (op.function == ElementFunction::clip) {
       if (!(op.alpha <= op.beta)) faults_.add("it clips from {} to {}: nothing lies between", op.alpha, op.beta);
+    } else if (op.function == ElementFunction::celu && op.alpha == 0) {
+      faults_.add("the alpha of celu is 0, by which it divides");
     } else if (!std::isfinite(op.alpha) || !std::isfinite(op.beta)) {
       faults_.add("alpha is {} and beta is {}, both must be finite", op.alpha, op.beta);
     }
@@ -249,6 +309,10 @@ class OutputShape {
 };
 
 }  // namespace
+
+bool repeats_to(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& whole) {
+  return std::ranges::equal(shape, whole, [](std::int64_t part, std::int64_t of) { return part == of || part == 1; });
+}
 
 std::int64_t Activations::elements() const { return saturating_product(shape); }
 

@@ -195,10 +195,11 @@ class GraphVerifier {
 struct WorksPlaceByPlace {
   TensorLayout layout;
   std::int64_t channels;  // of its first input
-  template <OneOf<ChannelAffine, Elementwise, Combine, Pool, Lrn, Pad> Kind>
+  template <OneOf<ChannelAffine, Elementwise, Pool, Lrn, Pad> Kind>
   bool operator()(const Kind&) const {
     return true;
   }
+  bool operator()(const Combine& combine) const { return !combine.constant; }
   bool operator()(const Transpose& transpose) const {
     return channels_together(layout) == 1 || transpose.order.front() == 0;
   }
@@ -208,7 +209,7 @@ struct WorksPlaceByPlace {
     return view.begin % together == 0 &&
            (view.channels % together == 0 || std::int64_t{view.begin} + view.channels == channels);
   }
-  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert> Kind>
+  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert, Reduce, Normalize> Kind>
   bool operator()(const Kind&) const {
     return false;
   }

@@ -28,16 +28,94 @@ struct Linear {
   float leaky_slope = 0.01F;
 };
 
-enum class ElementFunction { relu, leaky_relu, sigmoid, hard_sigmoid, hard_swish, silu, clip };
-constexpr EnumNames<7> names_of(ElementFunction) {
-  return {"a function", {"relu", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish", "silu", "clip"}};
+// A function of one number. `alpha` and `beta` are parameters of some:
+//   leaky_relu        x below zero becomes alpha x
+//   hard_sigmoid      clamp(alpha x + beta, 0, 1)
+//   hard_swish        x clamp(x / 6 + 1 / 2, 0, 1)
+//   clip              from alpha to beta, which may be infinite
+//   elu               beta x, below zero alpha (e^x - 1): with other numbers it is ONNX's Selu
+//   celu              x, below zero alpha (e^(x / alpha) - 1)
+//   softplus          log(1 + e^x)
+//   softsign          x / (1 + |x|)
+//   gelu              x times the normal distribution's integral up to x; gelu_tanh is its usual approximation
+//   mish              x tanh(softplus(x))
+//   thresholded_relu  x where it is above alpha, else zero
+//   power             x^alpha: of a negative x a number where alpha is a whole one
+//   round             to the nearest whole number, of two to the even one
+enum class ElementFunction {
+  relu,
+  leaky_relu,
+  sigmoid,
+  hard_sigmoid,
+  hard_swish,
+  silu,
+  clip,
+  elu,
+  celu,
+  softplus,
+  softsign,
+  tanh,
+  erf,
+  gelu,
+  gelu_tanh,
+  mish,
+  thresholded_relu,
+  exp,
+  log,
+  sqrt,
+  reciprocal,
+  power,
+  absolute,
+  sign,
+  sine,
+  cosine,
+  floor,
+  ceil,
+  round
+};
+constexpr EnumNames<29> names_of(ElementFunction) {
+  return {"a function",
+          {"relu",
+           "leaky_relu",
+           "sigmoid",
+           "hard_sigmoid",
+           "hard_swish",
+           "silu",
+           "clip",
+           "elu",
+           "celu",
+           "softplus",
+           "softsign",
+           "tanh",
+           "erf",
+           "gelu",
+           "gelu_tanh",
+           "mish",
+           "thresholded_relu",
+           "exp",
+           "log",
+           "sqrt",
+           "reciprocal",
+           "power",
+           "absolute",
+           "sign",
+           "sine",
+           "cosine",
+           "floor",
+           "ceil",
+           "round"}};
 }
 
 struct Elementwise {
   ElementFunction function = ElementFunction::relu;
-  // leaky_relu: alpha is the slope; hard_sigmoid: clamp(alpha * x + beta, 0, 1); clip: from alpha to beta, which may be
-  // infinite. hard_swish is x * clamp(x / 6 + 1 / 2, 0, 1).
   float alpha = 0, beta = 0;
+};
+
+// Numbers of the model that an operator takes beside its inputs: a tensor that has as many axes as one image of what it
+// is combined with, and along each of them as many values or one for all.
+struct ConstantTensor {
+  std::vector<std::int64_t> shape;
+  std::vector<float> values;
 };
 
 // output = scale[channel] * input + shift[channel]: what is left of a batch normalization when it is not trained.
@@ -46,15 +124,50 @@ struct ChannelAffine {
   std::optional<Elementwise> then = {};  // of the result
 };
 
-// Combine has two tensors of one shape; the second may have one value for each channel instead (shape {C, 1, 1}).
-enum class Combination { add, multiply };
-constexpr EnumNames<2> names_of(Combination) { return {"a combination", {"add", "multiply"}}; }
+// Combine has two operands: its inputs, or its input and `constant`. The second has along each axis of one image as
+// many values as the first, or one for all. prelu is a, below zero a b.
+enum class Combination { add, multiply, subtract, divide, power, smaller, larger, prelu };
+constexpr EnumNames<8> names_of(Combination) {
+  return {"a combination", {"add", "multiply", "subtract", "divide", "power", "smaller", "larger", "prelu"}};
+}
 struct Combine {
   Combination combination = Combination::add;
   std::optional<Elementwise> then = {};  // of the result
+  bool swapped = false;                  // b - a, b / a, ...
+  std::optional<ConstantTensor> constant = {};
 };
 
 struct GlobalAveragePool {};
+
+// One value of all that lie along some axes, which stay, with one value each.
+enum class Statistic { mean, sum, largest, smallest, product, sum_of_magnitudes, sum_of_squares, log_sum_exp };
+constexpr EnumNames<8> names_of(Statistic) {
+  return {"a statistic",
+          {"mean", "sum", "largest", "smallest", "product", "sum_of_magnitudes", "sum_of_squares", "log_sum_exp"}};
+}
+struct Reduce {
+  Statistic statistic = Statistic::mean;
+  std::vector<int> axes;                 // of one image, ascending
+  std::optional<Elementwise> then = {};  // of the result
+};
+
+// All values that lie along some axes are a group, by which each of them is changed:
+//   deviation    (x - mean) / sqrt(variance + epsilon)
+//   root_mean_square   x / sqrt(mean of squares + epsilon)
+//   magnitudes, length   x / sum of magnitudes, x / sqrt(sum of squares); zero where that is zero
+//   softmax, log_softmax   e^x / sum of e^x, and its logarithm
+// Then it is multiplied by `scale`, and `shift` is added, where there are any.
+enum class Normalization { deviation, root_mean_square, magnitudes, length, softmax, log_softmax };
+constexpr EnumNames<6> names_of(Normalization) {
+  return {"a normalization", {"deviation", "root_mean_square", "magnitudes", "length", "softmax", "log_softmax"}};
+}
+struct Normalize {
+  Normalization normalization = Normalization::deviation;
+  std::vector<int> axes;  // of one image, ascending
+  float epsilon = 0;
+  std::optional<ConstantTensor> scale = {}, shift = {};  // of one shape
+  std::optional<Elementwise> then = {};                  // of the result
+};
 
 // Local response normalization across channels: x / (bias + alpha / size * sum of squares)^beta. The window of `size`
 // channels reaches (size - 1) / 2 below and size / 2 above the channel; what lies outside the image counts as zero.
@@ -97,18 +210,26 @@ struct Identity {};
 // The same values in another format: that of its output.
 struct Convert {};
 
-using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
-                                  Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert>;
+using OperatorKind =
+    std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool, Lrn, Softmax,
+                 Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce, Normalize>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
 concept OneOf = (std::same_as<Kind, Kinds> || ...);
 
-// The function that an operator with two parts ends with; null where there is none.
+// Where an operator with two parts has the function that it ends with, if any; null: it has one part.
+template <typename AnyKind>  // OperatorKind, const or not
+auto end_of(AnyKind& kind) -> decltype(&std::get_if<Combine>(&kind)->then) {
+  if (auto* affine = std::get_if<ChannelAffine>(&kind)) return &affine->then;
+  if (auto* combine = std::get_if<Combine>(&kind)) return &combine->then;
+  if (auto* reduce = std::get_if<Reduce>(&kind)) return &reduce->then;
+  if (auto* normalize = std::get_if<Normalize>(&kind)) return &normalize->then;
+  return nullptr;
+}
+// That function; null where there is none.
 inline const Elementwise* then_of(const OperatorKind& kind) {
-  const std::optional<Elementwise>* then = nullptr;
-  if (const auto* affine = std::get_if<ChannelAffine>(&kind)) then = &affine->then;
-  if (const auto* combine = std::get_if<Combine>(&kind)) then = &combine->then;
+  const std::optional<Elementwise>* then = end_of(kind);
   return then != nullptr && then->has_value() ? &**then : nullptr;
 }
 
@@ -117,7 +238,7 @@ constexpr std::string_view kind_name(const OperatorKind& kind) {
   constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kNames = {
       "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",    "global_average_pool",
       "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape", "transpose",
-      "identity",    "convert"};
+      "identity",    "convert", "reduce",         "normalize"};
   return kNames[kind.index()];
 }
 

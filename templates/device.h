@@ -218,6 +218,8 @@ BURIN_PRIMITIVE float burin_dev_zero();
 BURIN_PRIMITIVE float burin_dev_exp(float x);
 BURIN_PRIMITIVE float burin_dev_reciprocal(float x);                // may be off by one in the last place
 BURIN_PRIMITIVE float burin_dev_power(float base, float exponent);  // of a base that is not negative
+BURIN_PRIMITIVE float burin_dev_sqrt(float x);                      // may be off by one in the last place
+BURIN_PRIMITIVE float burin_dev_log(float x);
 
 // ---- for the reader of the generated code: no effect; becomes a comment in the PTX
 BURIN_PRIMITIVE void burin_dev_note_slice(u32 group, u32 split);

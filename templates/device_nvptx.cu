@@ -442,3 +442,8 @@ BURIN_INLINE float burin_dev_reciprocal(float x) { return __nvvm_rcp_approx_ftz_
 BURIN_INLINE float burin_dev_power(float base, float exponent) {
   return __nvvm_ex2_approx_f(exponent * __nvvm_lg2_approx_f(base));
 }
+BURIN_INLINE float burin_dev_sqrt(float x) { return __nvvm_sqrt_approx_f(x); }
+BURIN_INLINE float burin_dev_log(float x) {
+  constexpr float kLog2 = 0.6931471805599453f;
+  return __nvvm_lg2_approx_f(x) * kLog2;
+}

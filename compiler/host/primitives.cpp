@@ -520,6 +520,8 @@ float zero() { return 0.0F; }
 float exponential(float x) noexcept { return std::exp(x); }
 float reciprocal(float x) noexcept { return 1.0F / x; }
 float power(float base, float exponent) noexcept { return std::pow(base, exponent); }
+float square_root(float x) noexcept { return std::sqrt(x); }
+float logarithm(float x) noexcept { return std::log(x); }
 
 void unreachable_reached() noexcept { Block::current().fail_thread("reached code that is marked as unreachable"); }
 
@@ -616,6 +618,8 @@ std::span<const HostFunction> device_primitives() {
       {"burin_dev_exp", address_of(exponential)},
       {"burin_dev_reciprocal", address_of(reciprocal)},
       {"burin_dev_power", address_of(power)},
+      {"burin_dev_sqrt", address_of(square_root)},
+      {"burin_dev_log", address_of(logarithm)},
   };
   return table;
 }

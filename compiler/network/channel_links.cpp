@@ -29,10 +29,14 @@ class FindLinks {
   Links operator()(const Kind&) {
     return link_all(0);
   }
-  Links operator()(const Combine&) {
+  // What is one value for all channels is no channel of any.
+  Links operator()(const Combine& op) {
+    if (op.constant) return op.constant->shape[0] == 1 ? link_all(0) : std::nullopt;
     link_all(0);
-    return link_all(1);
+    return channels(op_.inputs[1]) == channels(op_.inputs[0]) ? link_all(1) : links_;
   }
+  Links operator()(const Reduce& op) { return op.axes.front() == 0 ? std::nullopt : link_all(0); }
+  Links operator()(const Normalize&) { return std::nullopt; }
 
   Links operator()(const Concat& op) {
     int offset = 0;

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "compiler/network/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
 
@@ -8,22 +9,6 @@ namespace {
 
 bool never_negative(Activation activation) {
   return activation == Activation::relu || activation == Activation::relu6 || activation == Activation::sigmoid;
-}
-
-bool never_negative(const Elementwise& op) {
-  switch (op.function) {
-    case ElementFunction::relu:
-    case ElementFunction::sigmoid:
-    case ElementFunction::hard_sigmoid:
-      return true;
-    case ElementFunction::clip:
-      return op.alpha >= 0;
-    case ElementFunction::leaky_relu:
-    case ElementFunction::hard_swish:
-    case ElementFunction::silu:
-      return false;
-  }
-  return false;
 }
 
 // Tensors that hold no value below zero, whatever the network's inputs are.
@@ -38,19 +23,21 @@ std::vector<bool> never_negative_tensors(const Network& network) {
     } else if (std::holds_alternative<Softmax>(op.kind)) {
       never = true;
     } else {
-      // What is left keeps the sign of its inputs, except for affines and limits below zero.
+      // What is left keeps the sign of its inputs, but for what adds or multiplies by numbers of its own.
       const auto is_known = [&](int tensor) { return known[static_cast<std::size_t>(tensor)]; };
       never = std::all_of(op.inputs.begin(), op.inputs.end(), is_known);
-      if (const auto* element = std::get_if<Elementwise>(&op.kind)) {
-        if (element->function == ElementFunction::clip && element->beta < 0) never = false;
-        never = never || never_negative(*element);
-      }
+      const auto pass = [&](const Elementwise& function) {
+        never = burin::never_negative(function) || (never && keeps_nonnegative(function));
+      };
+      if (const auto* element = std::get_if<Elementwise>(&op.kind)) pass(*element);
       if (const auto* pad = std::get_if<Pad>(&op.kind)) never = never && pad->value >= 0;
-      if (std::holds_alternative<ChannelAffine>(op.kind)) never = false;
-      if (const Elementwise* then = then_of(op.kind)) {
-        if (then->function == ElementFunction::clip && then->beta < 0) never = false;
-        never = never || never_negative(*then);
+      if (const auto* combine = std::get_if<Combine>(&op.kind)) {
+        never = never && !combine->constant && keeps_nonnegative(combine->combination);
       }
+      const auto* reduce = std::get_if<Reduce>(&op.kind);
+      if (reduce != nullptr && reduce->statistic == Statistic::log_sum_exp) never = false;
+      if (std::holds_alternative<ChannelAffine>(op.kind) || std::holds_alternative<Normalize>(op.kind)) never = false;
+      if (const Elementwise* then = then_of(op.kind)) pass(*then);
     }
     known[static_cast<std::size_t>(op.output)] = never;
   }

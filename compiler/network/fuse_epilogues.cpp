@@ -23,11 +23,9 @@ std::optional<Activation> activation_of(const Elementwise& op) {
       if (op.alpha == 0 && op.beta == 6) return Activation::relu6;
       if (op.alpha == 0 && std::isinf(op.beta)) return Activation::relu;
       return std::nullopt;
-    case ElementFunction::hard_sigmoid:
-    case ElementFunction::hard_swish:
-      return std::nullopt;
+    default:
+      return std::nullopt;  // a step of its own: what divides or calls would keep products of tensor cores waiting
   }
-  return std::nullopt;
 }
 
 // f for which x * gate(x) is f(x).
@@ -66,7 +64,7 @@ class EpilogueFuser {
   // A product of x and gate(x).
   bool fuse_gate(int op) {
     const auto* combine = graph_.as<Combine>(op);
-    if (!combine || combine->combination != Combination::multiply || combine->then) return false;
+    if (!combine || combine->combination != Combination::multiply || combine->then || combine->constant) return false;
     for (const std::size_t side : {0, 1}) {
       const int gate_output = graph_.op(op).inputs[side], x = graph_.op(op).inputs[1 - side];
       const int producer = graph_.producer(gate_output);
@@ -101,11 +99,12 @@ class EpilogueFuser {
       layer->set_activation(*fused, element.alpha);
       return true;
     }
-    std::optional<Elementwise>* then = nullptr;
-    if (auto* affine = graph_.as<ChannelAffine>(producer)) then = &affine->then;
-    if (auto* combine = graph_.as<Combine>(producer)) then = &combine->then;
+    if (producer < 0 || graph_.removed(producer)) return false;
+    OperatorKind kind = graph_.op(producer).kind;
+    std::optional<Elementwise>* then = end_of(kind);
     if (then == nullptr || then->has_value()) return false;
     *then = element;
+    graph_.set_kind(producer, std::move(kind));
     return true;
   }
 
@@ -129,7 +128,7 @@ class EpilogueFuser {
 
   bool fuse_residual(int op) {
     const auto* combine = graph_.as<Combine>(op);
-    if (!combine || combine->combination != Combination::add) return false;
+    if (!combine || combine->combination != Combination::add || combine->constant) return false;
     const std::vector<int> inputs = graph_.op(op).inputs;
     if (graph_.tensor(inputs[0]).shape != graph_.tensor(inputs[1]).shape) return false;
     const int first = summand(op, inputs[0]), second = summand(op, inputs[1]);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "compiler/network/element_functions.h"
+#include "compiler/network/groups.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
 #include "ir/element_type.h"
@@ -61,13 +63,51 @@ class Magnitude {
   Values operator()(const Combine& op) const {
     Combine before = op;
     before.then.reset();
-    return then(op.then, before, of_positive_inputs(before));
+    const Values others = second_operands(op);
+    Values magnitudes(expected_.size());
+    for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+      const double a = op.swapped ? others[i] : inputs_[0][i], b = op.swapped ? inputs_[0][i] : others[i];
+      magnitudes[i] = rounding_of(op.combination, a, b, reference_combination(op.combination, a, b));
+    }
+    return then(op.then, before, std::move(magnitudes));
+  }
+  Values operator()(const Reduce& op) const {
+    Reduce before = op;
+    before.then.reset();
+    Values magnitudes = of_positive_inputs(before);
+    if (op.statistic == Statistic::largest || op.statistic == Statistic::smallest) magnitudes = exact();
+    // Of x - largest, whose rounding e^x multiplies, and of the logarithm.
+    if (op.statistic == Statistic::log_sum_exp) {
+      for (double& magnitude : magnitudes) magnitude = 1 + std::abs(magnitude);
+    }
+    return then(op.then, before, std::move(magnitudes));
+  }
+  Values operator()(const Normalize& op) const {
+    Normalize before = op, normal = op;
+    before.then.reset();
+    normal.then.reset();
+    normal.scale.reset();
+    normal.shift.reset();
+    const Values values = values_of(normal), ends = values_of(before);
+    const Values scales = op.scale ? repeated(*op.scale) : Values(values.size(), 1.0);
+    const Values sizes = op.normalization == Normalization::deviation ? sizes_by_deviation(op) : Values();
+    Values magnitudes(expected_.size());
+    for (std::size_t i = 0; i < magnitudes.size(); ++i) {
+      const double x = inputs_[0][i], y = values[i];
+      double own = 2 * std::abs(y);
+      // Where a group hardly deviates, what rounding moves its values by is large beside that.
+      if (op.normalization == Normalization::deviation) own = (2 + std::abs(y)) * sizes[i];
+      if (op.normalization == Normalization::softmax) own = y <= 0 ? 0.0 : y * (1 - std::log(y));
+      if (op.normalization == Normalization::log_softmax) own = 1 + std::abs(x) + std::abs(x - y);
+      magnitudes[i] = (own + std::abs(y)) * std::abs(scales[i]) + (op.shift ? std::abs(ends[i]) : 0.0);
+    }
+    return then(op.then, before, std::move(magnitudes));
   }
   Values operator()(const GlobalAveragePool& op) const { return of_positive_inputs(op); }
   Values operator()(const Pool& op) const { return op.kind == PoolKind::max ? exact() : of_positive_inputs(op); }
 
   Values operator()(const Elementwise& op) const {
-    return each([&](double x, double y) { return of_function(op, x, y); });
+    return each([&](double x, double y) { return rounding_of(op, x, y); });
   }
 
   // x / d^beta: the power multiplies errors by the logarithm of its result.
@@ -91,66 +131,59 @@ class Magnitude {
   }
 
  private:
-  // What rounding y, the function of x, can grow with.
-  static double of_function(const Elementwise& op, double x, double y) {
-    switch (op.function) {
-      case ElementFunction::relu:
-      case ElementFunction::clip:
-        return 0.0;
-      case ElementFunction::leaky_relu:
-        return std::abs(y);
-      case ElementFunction::sigmoid:
-      case ElementFunction::silu:
-        return std::abs(y) * (1 + std::abs(x));  // rounding x is what exp(-x) multiplies
-      case ElementFunction::hard_sigmoid:
-        return std::abs(op.alpha * x) + std::abs(op.beta);
-      case ElementFunction::hard_swish:
-        return std::abs(x);
-    }
-    fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
-  }
-  // Whether it nowhere falls where it rose before: then it is off the most at the ends of what x may be.
-  static bool is_monotone(const Elementwise& op) {
-    const bool turns = op.function == ElementFunction::leaky_relu && op.alpha < 0;
-    return !turns && op.function != ElementFunction::silu && op.function != ElementFunction::hard_swish;
-  }
-  // How much larger the function may make what x is off.
-  static double steepest(const Elementwise& op) {
-    switch (op.function) {
-      case ElementFunction::relu:
-      case ElementFunction::clip:
-      case ElementFunction::sigmoid:
-        return 1;
-      case ElementFunction::leaky_relu:
-        return std::max(1.0, std::abs(static_cast<double>(op.alpha)));
-      case ElementFunction::silu:
-        return 1.1;
-      case ElementFunction::hard_sigmoid:
-        return std::abs(op.alpha);
-      case ElementFunction::hard_swish:
-        return 1.5;
-    }
-    fail_internal(__FILE__, __LINE__, "an element-wise function without a slope");
-  }
-
   // `magnitudes` are those of what `before` computes, of which there may be a function.
   Values then(const std::optional<Elementwise>& function, const OperatorKind& before, Values magnitudes) const {
     if (!function) return magnitudes;
-    std::vector<Values> inputs;
-    for (const std::span<const float> input : inputs_) inputs.emplace_back(input.begin(), input.end());
-    const Operator op = {op_.name, before, op_.inputs, op_.output};
-    const Values x = run_reference_operator(network_, op, batch_, {inputs.begin(), inputs.end()});
+    const Values x = values_of(before);
     for (std::size_t i = 0; i < magnitudes.size(); ++i) {
-      double moved = steepest(*function) * magnitudes[i];
-      if (is_monotone(*function)) {
-        const double off = unit_ * magnitudes[i], value = reference_element(*function, x[i]);
-        const double below = value - reference_element(*function, x[i] - off);
-        const double above = reference_element(*function, x[i] + off) - value;
-        moved = std::min(moved, std::max(std::abs(below), std::abs(above)) / unit_);
-      }
-      magnitudes[i] = moved + of_function(*function, x[i], expected_[i]);
+      magnitudes[i] =
+          moved_by(*function, x[i], unit_ * magnitudes[i]) / unit_ + rounding_of(*function, x[i], expected_[i]);
     }
     return magnitudes;
+  }
+
+  // What the operator would give on its inputs if it were of this kind.
+  Values values_of(const OperatorKind& kind) const {
+    std::vector<Values> inputs;
+    for (const std::span<const float> input : inputs_) inputs.emplace_back(input.begin(), input.end());
+    const Operator op = {op_.name, kind, op_.inputs, op_.output};
+    return run_reference_operator(network_, op, batch_, {inputs.begin(), inputs.end()});
+  }
+
+  // The second operand of each output.
+  Values second_operands(const Combine& op) const {
+    Combine sum;
+    sum.constant = op.constant;
+    std::vector<Values> inputs = {Values(inputs_[0].size(), 0.0)};
+    if (!op.constant) inputs.emplace_back(inputs_[1].begin(), inputs_[1].end());
+    const Operator alone = {op_.name, sum, op_.inputs, op_.output};
+    return run_reference_operator(network_, alone, batch_, {inputs.begin(), inputs.end()});
+  }
+  Values repeated(const ConstantTensor& numbers) const {
+    Combine combine;
+    combine.constant = numbers;
+    return second_operands(combine);
+  }
+
+  // Of each value, how large it and the mean of its group's magnitudes are, in what the group is divided by.
+  Values sizes_by_deviation(const Normalize& op) const {
+    Values sizes(expected_.size());
+    for_each_group(network_.tensors[static_cast<std::size_t>(op_.inputs[0])].shape, batch_, op.axes,
+                   [&](std::size_t, const std::vector<std::size_t>& group) {
+                     const auto count = static_cast<double>(group.size());
+                     double sum = 0, magnitudes = 0, squares = 0;
+                     for (const std::size_t i : group) {
+                       sum += inputs_[0][i];
+                       magnitudes += std::abs(inputs_[0][i]);
+                     }
+                     for (const std::size_t i : group) squares += std::pow(inputs_[0][i] - sum / count, 2);
+                     const double divisor = std::sqrt(squares / count + op.epsilon);
+                     for (const std::size_t i : group) {
+                       const double size = std::abs(inputs_[0][i]) + magnitudes / count;
+                       sizes[i] = divisor == 0 ? 0 : size / divisor;
+                     }
+                   });
+    return sizes;
   }
 
   Values exact() const { return Values(expected_.size(), 0.0); }
@@ -203,6 +236,16 @@ int longest_reduction(const Network& network, const Operator& op) {
   }
   if (const auto* lrn = std::get_if<Lrn>(&op.kind)) return lrn->size;
   if (std::holds_alternative<Softmax>(op.kind)) return static_cast<int>(in.at(0));
+  const auto along = [&](const std::vector<int>& axes) {
+    std::int64_t values = 1;
+    for (const int axis : axes) values *= in.at(static_cast<std::size_t>(axis));
+    return static_cast<int>(values);
+  };
+  if (const auto* reduce = std::get_if<Reduce>(&op.kind)) {
+    const bool chooses = reduce->statistic == Statistic::largest || reduce->statistic == Statistic::smallest;
+    return chooses ? (reduce->then ? 1 : 0) : along(reduce->axes);
+  }
+  if (const auto* normalize = std::get_if<Normalize>(&op.kind)) return along(normalize->axes);
   const bool computes = std::holds_alternative<ChannelAffine>(op.kind) || std::holds_alternative<Combine>(op.kind) ||
                         std::holds_alternative<Elementwise>(op.kind);
   return computes ? 1 : 0;

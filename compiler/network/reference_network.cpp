@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "compiler/network/element_functions.h"
+#include "compiler/network/groups.h"
 #include "compiler/parallel_for.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
@@ -82,14 +84,39 @@ class Interpreter {
 
   Values operator()(const Combine& op) const {
     Values result(inputs_[0].begin(), inputs_[0].end());
-    const bool per_channel = inputs_[1].size() != inputs_[0].size();
-    for_each_channel([&](std::int64_t plane, std::size_t, std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const double other = inputs_[1][static_cast<std::size_t>(per_channel ? plane : i)];
-        double& x = result[static_cast<std::size_t>(i)];
-        x = then(op.then, op.combination == Combination::add ? x + other : x * other);
-      }
+    const Values constant = op.constant ? Values(op.constant->values.begin(), op.constant->values.end()) : Values();
+    const std::span<const double> others = op.constant ? std::span<const double>(constant) : inputs_[1];
+    const Shape& shape = op.constant ? op.constant->shape : input_shape(1);
+    for_each_repeated(shape, !op.constant, [&](std::size_t i, std::size_t other) {
+      const double a = result[i], b = others[other];
+      const double both =
+          op.swapped ? reference_combination(op.combination, b, a) : reference_combination(op.combination, a, b);
+      result[i] = then(op.then, both);
     });
+    return result;
+  }
+
+  Values operator()(const Reduce& op) const {
+    Values result(elements());
+    for_each_group(input_shape(0), batch_, op.axes, [&](std::size_t made, const std::vector<std::size_t>& group) {
+      result[made] = then(op.then, statistic(op.statistic, group));
+    });
+    return result;
+  }
+
+  Values operator()(const Normalize& op) const {
+    Values result(elements());
+    for_each_group(input_shape(0), batch_, op.axes,
+                   [&](std::size_t, const std::vector<std::size_t>& group) { normalize(op, group, result); });
+    if (op.scale) {
+      for_each_repeated(op.scale->shape, false,
+                        [&](std::size_t i, std::size_t of) { result[i] *= op.scale->values[of]; });
+    }
+    if (op.shift) {
+      for_each_repeated(op.shift->shape, false,
+                        [&](std::size_t i, std::size_t of) { result[i] += op.shift->values[of]; });
+    }
+    for (double& x : result) x = then(op.then, x);
     return result;
   }
 
@@ -198,6 +225,101 @@ class Interpreter {
   }
 
  private:
+  // visit(element of the output, element of what is repeated along axes where `shape` has one value). `by_image`: there
+  // is one of it for each image.
+  template <typename Visit>
+  void for_each_repeated(const Shape& shape, bool by_image, Visit visit) const {
+    const Shape to = pitches(output_);
+    Shape from = pitches(shape);
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) from[axis] = shape[axis] == 1 ? 0 : from[axis];
+    const std::int64_t image = product(output_, 0, output_.size()), other = product(shape, 0, shape.size());
+    for (std::int64_t i = 0; i < batch_ * image; ++i) {
+      std::int64_t source = by_image ? i / image * other : 0;
+      for (std::size_t axis = 0; axis < output_.size(); ++axis) {
+        source += i % image / to[axis] % output_[axis] * from[axis];
+      }
+      visit(static_cast<std::size_t>(i), static_cast<std::size_t>(source));
+    }
+  }
+
+  // f(value) of all values of a group, added up.
+  template <typename Function>
+  double sum_of(const std::vector<std::size_t>& group, Function f) const {
+    double sum = 0;
+    for (const std::size_t i : group) sum += f(inputs_[0][i]);
+    return sum;
+  }
+  double largest_of(const std::vector<std::size_t>& group) const {
+    double largest = -std::numeric_limits<double>::infinity();
+    for (const std::size_t i : group) largest = std::max(largest, inputs_[0][i]);
+    return largest;
+  }
+  double log_sum_exp(const std::vector<std::size_t>& group) const {
+    const double largest = largest_of(group);
+    return largest + std::log(sum_of(group, [&](double x) { return std::exp(x - largest); }));
+  }
+  static double identity(double x) { return x; }
+  static double square(double x) { return x * x; }
+  static double magnitude(double x) { return std::abs(x); }
+
+  double statistic(Statistic of, const std::vector<std::size_t>& group) const {
+    switch (of) {
+      case Statistic::mean:
+        return sum_of(group, identity) / static_cast<double>(group.size());
+      case Statistic::sum:
+        return sum_of(group, identity);
+      case Statistic::largest:
+        return largest_of(group);
+      case Statistic::smallest: {
+        double smallest = std::numeric_limits<double>::infinity();
+        for (const std::size_t i : group) smallest = std::min(smallest, inputs_[0][i]);
+        return smallest;
+      }
+      case Statistic::product: {
+        double product = 1;
+        for (const std::size_t i : group) product *= inputs_[0][i];
+        return product;
+      }
+      case Statistic::sum_of_magnitudes:
+        return sum_of(group, magnitude);
+      case Statistic::sum_of_squares:
+        return sum_of(group, square);
+      case Statistic::log_sum_exp:
+        return log_sum_exp(group);
+    }
+    fail_internal(__FILE__, __LINE__, "a statistic without a reference");
+  }
+
+  void normalize(const Normalize& op, const std::vector<std::size_t>& group, Values& result) const {
+    const auto count = static_cast<double>(group.size());
+    const auto scaled = [&](double center, double divisor) {
+      for (const std::size_t i : group) result[i] = divisor == 0 ? 0 : (inputs_[0][i] - center) / divisor;
+    };
+    switch (op.normalization) {
+      case Normalization::deviation: {
+        const double mean = sum_of(group, identity) / count;
+        const double variance = sum_of(group, [&](double x) { return square(x - mean); }) / count;
+        return scaled(mean, std::sqrt(variance + op.epsilon));
+      }
+      case Normalization::root_mean_square:
+        return scaled(0, std::sqrt(sum_of(group, square) / count + op.epsilon));
+      case Normalization::magnitudes:
+        return scaled(0, sum_of(group, magnitude));
+      case Normalization::length:
+        return scaled(0, std::sqrt(sum_of(group, square)));
+      case Normalization::softmax:
+      case Normalization::log_softmax: {
+        const double sum = log_sum_exp(group);
+        for (const std::size_t i : group) {
+          const double y = inputs_[0][i] - sum;
+          result[i] = op.normalization == Normalization::softmax ? std::exp(y) : y;
+        }
+        return;
+      }
+    }
+    fail_internal(__FILE__, __LINE__, "a normalization without a reference");
+  }
+
   const Activations& tensor(int index) const { return network_.tensors[static_cast<std::size_t>(index)]; }
   const Shape& input_shape(std::size_t i) const { return tensor(op_.inputs[i]).shape; }
   std::size_t elements() const { return static_cast<std::size_t>(batch_ * tensor(op_.output).elements()); }
@@ -240,26 +362,6 @@ std::vector<int> last_readers(const Network& network) {
 }
 
 }  // namespace
-
-double reference_element(const Elementwise& op, double x) {
-  switch (op.function) {
-    case ElementFunction::relu:
-      return std::max(x, 0.0);
-    case ElementFunction::leaky_relu:
-      return x < 0 ? x * op.alpha : x;
-    case ElementFunction::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case ElementFunction::hard_sigmoid:
-      return std::clamp(op.alpha * x + op.beta, 0.0, 1.0);
-    case ElementFunction::hard_swish:
-      return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
-    case ElementFunction::silu:
-      return x / (1 + std::exp(-x));
-    case ElementFunction::clip:
-      return std::clamp<double>(x, op.alpha, op.beta);
-  }
-  fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
-}
 
 std::vector<double> run_reference_operator(const Network& network, const Operator& op, int batch,
                                            const std::vector<std::span<const double>>& inputs) {

@@ -32,6 +32,4 @@ using OperatorEvaluator =
 std::vector<std::vector<double>> run_graph(const Network& network, std::vector<std::vector<double>> inputs,
                                            const OperatorEvaluator& evaluate);
 
-double reference_element(const Elementwise& op, double x);
-
 }  // namespace burin

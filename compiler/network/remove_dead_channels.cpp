@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "compiler/network/channel_links.h"
+#include "compiler/network/element_functions.h"
 #include "compiler/network/passes.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/network/weighted.h"
@@ -37,7 +38,7 @@ class ConstantOutput {
     return value_;
   }
   // These have functions of their own, or mix channels.
-  template <OneOf<Convolution, Linear, Combine, Lrn, Softmax> Kind>
+  template <OneOf<Convolution, Linear, Combine, Lrn, Softmax, Reduce, Normalize> Kind>
   std::optional<double> operator()(const Kind&) const {
     return std::nullopt;
   }
@@ -124,11 +125,14 @@ class ConstantAbsorber {
   }
 
   void combine(const Combine& combine, const Operator& op) {
+    if (combine.constant) return;
     const Constants &a = of(op.inputs[0]), &b = of(op.inputs[1]);
+    if (a.size() != b.size()) return;
     for (std::size_t c = 0; c < a.size(); ++c) {
       std::optional<double>& result = of(op.output)[c];
       if (a[c] && b[c]) {
-        result = combine.combination == Combination::add ? *a[c] + *b[c] : *a[c] * *b[c];
+        result = combine.swapped ? reference_combination(combine.combination, *b[c], *a[c])
+                                 : reference_combination(combine.combination, *a[c], *b[c]);
       } else if (combine.combination == Combination::multiply && (a[c] == 0.0 || b[c] == 0.0)) {
         result = 0;
       }

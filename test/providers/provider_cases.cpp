@@ -1,6 +1,7 @@
 #include "test/providers/provider_cases.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <limits>
@@ -218,9 +219,167 @@ std::vector<OperatorCase> channel_cases() {
   return cases;
 }
 
+std::vector<OperatorCase> function_cases() {
+  std::vector<OperatorCase> cases;
+  constexpr double kTolerance = 4e-7;
+  using enum ElementFunction;
+  // Random values are between -1 and 1: scaled to where the function has its ends, roots and steps.
+  const auto add = [&](const Elementwise& function, float scale, float shift = 0) {
+    const Shape shape = {3, 11, 13};
+    ChannelAffine spread{{scale, scale, scale}, {shift, shift, shift}, function};
+    cases.push_back({fmt::format("{}_of_{}_x_{}", to_string(function.function), scale, shift), spread, {shape}});
+    cases.back().tolerance = kTolerance * (1 + std::abs(scale) + std::abs(shift));
+    OperatorCase alone = {fmt::format("{}_alone", to_string(function.function)), function, {shape}, kTolerance};
+    if (scale == 1) cases.push_back(alone);
+  };
+  for (const ElementFunction function : {tanh, erf, gelu, gelu_tanh, mish, softplus, softsign, silu, sigmoid}) {
+    for (const float scale : {0.01F, 1.0F, 6.0F, 100.0F}) add({function}, scale);
+  }
+  for (const float scale : {0.2F, 1.0F, 30.0F}) {
+    add({elu, 1.5F, 1}, scale);
+    add({elu, 1.75809934F, 1.05070098F}, scale);
+    add({celu, 0.5F}, scale);
+    add({celu, 2}, scale);
+    add({thresholded_relu, 0.25F}, scale);
+    add({absolute}, scale);
+    add({sign}, scale);
+    add({sine}, scale);
+    add({cosine}, scale);
+    add({floor}, scale);
+    add({ceil}, scale);
+    add({round}, scale, 0);
+    add({power, 2}, scale);
+    add({power, 3}, scale);
+    add({power, 0}, scale);
+  }
+  add({exp}, 1);
+  add({exp}, 3);
+  add({power, -2}, 1, 3);
+  add({power, 1.5F}, 1, 2);
+  add({power, 0.5F}, 1, 2);
+  add({power, 5}, 1);
+  add({power, 4}, 1);
+  add({log}, 1, 1.5F);
+  add({sqrt}, 1, 1);
+  add({reciprocal}, 1, 2);
+  add({reciprocal}, 1, -2);
+  return cases;
+}
+
+std::vector<OperatorCase> operand_cases() {
+  std::vector<OperatorCase> cases;
+  using enum Combination;
+  constexpr double kTolerance = 2e-6;
+  const auto add_all = [&](const Shape& shape, const Shape& second, Combination combination, bool swapped) {
+    const std::string name = fmt::format("{}{}_{}_{}", to_string(combination), swapped ? "_swapped" : "",
+                                         shape_text(shape), shape_text(second));
+    Combine op{combination};
+    op.swapped = swapped;
+    if (shape == second) op.then = Elementwise{ElementFunction::relu};
+    if (combination != divide && combination != power) {
+      cases.push_back({name, op, {shape, second}, kTolerance});
+    }
+    // Constants that are neither near zero nor negative, so that all can divide by them and are their powers.
+    if (combination == power || (swapped && combination == divide)) return;
+    ConstantTensor constant{second, weights(values_of(second), 9)};
+    for (float& x : constant.values) x = std::abs(x) + 0.5F;
+    op.constant = constant;
+    cases.push_back({name + "_constant", op, {shape}, kTolerance});
+  };
+  const Shape image = {6, 5, 8}, odd = {3, 7, 5};
+  for (const Shape& whole : {image, odd, Shape{1, 3, 4}, Shape{9, 1, 1}}) {
+    const auto c = whole[0], h = whole[1], w = whole[2];
+    const std::vector<Shape> seconds = {whole,     {c, 1, 1}, {1, h, w}, {1, 1, 1},
+                                        {c, h, 1}, {c, 1, w}, {1, h, 1}, {1, 1, w}};
+    for (const Shape& second : seconds) {
+      for (const Combination combination : {add, multiply, subtract, divide, smaller, larger, prelu}) {
+        add_all(whole, second, combination, false);
+      }
+      add_all(whole, second, subtract, true);
+      add_all(whole, second, prelu, true);
+    }
+  }
+  for (const Shape& second : {Shape{24}, Shape{1}}) {
+    add_all({24}, second, subtract, false);
+    add_all({24}, second, larger, true);
+  }
+  add_all({2, 3, 4, 5}, {2, 1, 4, 1}, subtract, false);
+  add_all({2, 3, 4, 5}, {1, 3, 1, 5}, multiply, false);
+  add_all({2, 3, 4, 5}, {1, 1, 1, 5}, add, false);
+  add_all({4, 3, 2, 2, 3}, {4, 1, 1, 2, 1}, add, true);
+  Combine rises{power};
+  rises.constant = ConstantTensor{{3, 1, 1}, {2, 3, -1}};
+  cases.push_back({"power_by_channel", rises, {{3, 2, 2}}, 1e-5});
+  rises.swapped = true;
+  rises.constant->values = {2, 0.5F, 10};
+  cases.push_back({"numbers_to_the_power", rises, {{3, 5, 4}}, 1e-5});
+  return cases;
+}
+
+std::vector<OperatorCase> group_cases() {
+  std::vector<OperatorCase> cases;
+  const auto reduce = [&](Statistic statistic, const Shape& shape, const std::vector<int>& axes, double tolerance) {
+    Reduce op{statistic, axes};
+    if (statistic == Statistic::sum_of_squares) op.then = Elementwise{ElementFunction::sqrt};
+    cases.push_back({fmt::format("{}_{}_{}", to_string(statistic), shape_text(shape), fmt::join(axes, "_")),
+                     op,
+                     {shape},
+                     tolerance});
+  };
+  const auto normalize = [&](Normalization normalization, const Shape& shape, const std::vector<int>& axes,
+                             const Shape& numbers = {}) {
+    Normalize op{normalization, axes, 1e-3F};
+    if (!numbers.empty()) {
+      op.scale = ConstantTensor{numbers, weights(values_of(numbers), 3)};
+      op.shift = ConstantTensor{numbers, weights(values_of(numbers), 4)};
+    }
+    cases.push_back({fmt::format("{}_{}_{}_{}", to_string(normalization), shape_text(shape), fmt::join(axes, "_"),
+                                 shape_text(numbers)),
+                     op,
+                     {shape},
+                     8e-6});
+  };
+  const std::vector<std::vector<int>> all_axes = {{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}};
+  // One value, one channel, odd extents, many channels beside each other; of a group for a thread, a warp and a block.
+  for (const Shape& shape : {Shape{1, 1, 1}, Shape{1, 7, 5}, Shape{5, 3, 9}, Shape{67, 3, 11}}) {
+    for (const std::vector<int>& axes : all_axes) {
+      for (int i = 0; i < static_cast<int>(names_of(Statistic{}).names.size()); ++i) {
+        reduce(static_cast<Statistic>(i), shape, axes, 4e-5);
+      }
+      for (int i = 0; i < static_cast<int>(names_of(Normalization{}).names.size()); ++i) {
+        normalize(static_cast<Normalization>(i), shape, axes);
+      }
+    }
+    normalize(Normalization::deviation, shape, {0}, {shape[0], 1, 1});
+    normalize(Normalization::deviation, shape, {1, 2}, {shape[0], 1, 1});
+    normalize(Normalization::deviation, shape, {2}, {1, 1, shape[2]});
+    normalize(Normalization::root_mean_square, shape, {1, 2}, {1, shape[1], shape[2]});
+    normalize(Normalization::deviation, shape, {1}, shape);
+  }
+  for (const std::int64_t features : {1, 31, 33, 300, 2049, 20000}) {
+    reduce(Statistic::mean, {features}, {0}, 4e-6);
+    reduce(Statistic::log_sum_exp, {features}, {0}, 4e-6);
+    normalize(Normalization::deviation, {features}, {0}, {features});
+    normalize(Normalization::log_softmax, {features}, {0});
+  }
+  reduce(Statistic::largest, {3, 70, 40}, {1, 2}, 0);
+  reduce(Statistic::sum, {8, 2, 3, 4}, {1, 3}, 4e-6);
+  reduce(Statistic::mean, {2, 3, 2, 3, 2, 3}, {0, 2, 4}, 4e-6);
+  normalize(Normalization::deviation, {4, 3, 5, 6}, {1, 2, 3}, {4, 3, 1, 1});  // groups of channels
+  normalize(Normalization::softmax, {2, 3, 2, 3, 2, 3}, {1, 3, 5});
+  normalize(Normalization::deviation, {3, 70, 40}, {1, 2}, {3, 1, 1});
+  return cases;
+}
+
 std::vector<OperatorCase> half_cases() {
   std::vector<OperatorCase> cases;
-  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases()}) {
+  std::vector<OperatorCase> tensors;  // operands that are tensors, of few shapes
+  for (const OperatorCase& edge : operand_cases()) {
+    if (edge.inputs.size() == 2 && (edge.inputs[0] == Shape{6, 5, 8} || edge.inputs[0] == Shape{9, 1, 1})) {
+      tensors.push_back(edge);
+    }
+  }
+  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), tensors}) {
     for (const OperatorCase& edge : list) {
       const ElementType element = cases.size() % 4 < 2 ? ElementType::f16 : ElementType::bf16;
       for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
@@ -265,6 +424,8 @@ std::vector<OperatorCase> octet_cases() {
       product.then = gate;
       add("sum", sum, {shape});
       add("product_channel", product, {{channels, 1, 1}});
+      add("product_pixel", product, {{1, shape[1], shape[2]}});
+      add("less_one_for_all", Combine{Combination::subtract, sigmoid}, {{1, 1, 1}});
       add("max", window(PoolKind::max, 3, 2, 1));
       add("average", window(PoolKind::average, 2, 1, 1));
       add("pad", Pad{{1, 2, 3, 1}, 0.5F});

@@ -36,6 +36,9 @@ OperatorCase convolution_case(std::string name, int in, int out, int size, int f
 
 std::vector<OperatorCase> pool_cases();
 std::vector<OperatorCase> channel_cases();
+std::vector<OperatorCase> function_cases();  // on the ranges where they have their ends, roots and steps
+std::vector<OperatorCase> operand_cases();   // second operands that repeat values, and constants
+std::vector<OperatorCase> group_cases();     // reductions, and normalizations over any axes
 std::vector<OperatorCase> linear_cases();
 std::vector<OperatorCase> normalization_cases();
 std::vector<OperatorCase> copy_cases();

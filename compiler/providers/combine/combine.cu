@@ -1,24 +1,77 @@
-// combine: sum or product of two tensors, then a function of it. The second may have one value for each channel. A
-// thread has `steps` pieces of one or four words, a block's width apart, which it loads before it stores any.
+// combine: a sum, a product or another function of two operands, then a function of it. The second is a tensor or among
+// the weights, and may have one value for many of the first. A thread has `steps` pieces of one or four words, a
+// block's width apart, which it loads before it stores any.
 #define BURIN_TEMPLATE_DEF "compiler/providers/combine/combine.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/pieces.h"
 
+// ir/operators.h's Combination.
+enum { kAdd, kMultiply, kSubtract, kDivide, kPowerOf, kSmaller, kLarger, kPrelu };
+
+// What is left of a position when the axis behind was taken out; of the first axis there is, nothing need be divided.
+struct Position {
+  u32 rest, word;
+};
+BURIN_DEVICE Position step_along(Position at, i32 extent, i32 step, bool first) {
+  if (first) return {0, at.word + at.rest * step};
+  return {at.rest / extent, at.word + at.rest % extent * step};
+}
+BURIN_DEVICE u32 other_word(u32 word) {
+  const bool one = other_extent0() == 1, two = one && other_extent1() == 1, three = two && other_extent2() == 1;
+  Position at = step_along({word, 0}, other_extent3(), other_step3(), three);
+  if (!three) at = step_along(at, other_extent2(), other_step2(), two);
+  if (!two) at = step_along(at, other_extent1(), other_step1(), one);
+  if (!one) at = step_along(at, other_extent0(), other_step0(), true);
+  return at.word;
+}
+
 BURIN_DEVICE f32x4 load_other(const float* other, u32 word) {
-  if (!per_channel() || plane() == 1) return load(vector(), other, bytes_of(word));
-  const u32 channel = channel_of(word / place_words(), plane());
-  // Of one pixel, channels are places.
-  if (place_words() > 1) return load(vector(), other, bytes_of(word_of(channel, word % place_words())));
-  const float value = burin_dev_global_load(other, bytes_of(channel));
+  // The words of a piece lie along the last axis.
+  if (other_step3() != 0) return load(vector(), other, bytes_of(other_word(word)));
+  const float value = burin_dev_global_load(other, bytes_of(other_word(word)));
   return {value, value, value, value};
 }
 
-BURIN_DEVICE f32x4 both(f32x4 a, f32x4 b) { return apply4(multiply() ? a * b : a + b); }
+BURIN_DEVICE float power_of_both(float base, float exponent) {
+  const float size = burin_dev_power(magnitude(base), exponent);
+  if (!(base < 0)) return size;
+  if (exponent != __builtin_floorf(exponent)) return __builtin_nanf("");
+  const float half = exponent * 0.5f;
+  return half == __builtin_floorf(half) ? size : -size;
+}
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float*, i32) {
+BURIN_DEVICE float combined(float a, float b) {
+  switch (combination()) {
+    case kAdd:
+      return a + b;
+    case kMultiply:
+      return a * b;
+    case kSubtract:
+      return a - b;
+    case kDivide:
+      return a * burin_dev_reciprocal(b);
+    case kPowerOf:
+      return power_of_both(a, b);
+    case kSmaller:
+      return b < a ? b : a;
+    case kLarger:
+      return a < b ? b : a;
+    default:
+      return a < 0 ? a * b : a;
+  }
+}
+
+BURIN_DEVICE f32x4 both(f32x4 a, f32x4 b) {
+  f32x4 result;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) result[i] = swapped() ? combined(b[i], a[i]) : combined(a[i], b[i]);
+  return apply4(result);
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* other, const float* weights, i32) {
   burin_dev_await_launch();
   const float* from = input_of(input, first_image());
-  const float* others = residual_of(other, first_image());
+  const float* others = constant() ? weights : residual_of(other, first_image());
   float* to = output_of(output, first_image());
   f32x4 left[kMaxSteps], right[kMaxSteps];
   move_pieces(

@@ -1,0 +1,303 @@
+#include "compiler/network/element_functions.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "ir/error.h"
+
+namespace burin {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double softplus(double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); }
+double gelu_angle(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
+double round_to_even(double x) {
+  const double below = std::floor(x);
+  if (x - below != 0.5) return std::round(x);
+  return std::fmod(below, 2) == 0 ? below : below + 1;
+}
+
+// How much larger a function that rises and falls, or that is steep nowhere, makes what x is off; infinity where it is
+// not bounded.
+double steepest(const Elementwise& op) {
+  switch (op.function) {
+    using enum ElementFunction;
+    case relu:
+    case clip:
+    case sigmoid:
+    case softplus:
+    case softsign:
+    case tanh:
+    case absolute:
+    case sine:
+    case cosine:
+      return 1;
+    case leaky_relu:
+      return std::max(1.0, std::abs(static_cast<double>(op.alpha)));
+    case elu:
+      return std::max(std::abs(static_cast<double>(op.beta)), std::abs(static_cast<double>(op.alpha)));
+    case celu:
+      return op.alpha > 0 ? 1 : kInfinity;
+    case silu:
+    case mish:
+      return 1.1;
+    case erf:
+    case gelu:
+    case gelu_tanh:
+      return 1.13;
+    case hard_sigmoid:
+      return std::abs(op.alpha);
+    case hard_swish:
+      return 1.5;
+    case thresholded_relu:
+    case exp:
+    case log:
+    case sqrt:
+    case reciprocal:
+    case power:
+    case sign:
+    case floor:
+    case ceil:
+    case round:
+      return kInfinity;
+  }
+  fail_internal(__FILE__, __LINE__, "an element-wise function without a slope");
+}
+
+// Whether it nowhere falls where it rose before: then it is off the most at the ends of what x may be.
+bool is_monotone(const Elementwise& op) {
+  switch (op.function) {
+    using enum ElementFunction;
+    case leaky_relu:
+      return op.alpha >= 0;
+    case elu:
+      return op.alpha >= 0 && op.beta >= 0;
+    case silu:
+    case hard_swish:
+    case gelu:
+    case gelu_tanh:
+    case mish:
+    case thresholded_relu:
+    case reciprocal:
+    case power:
+    case absolute:
+    case sine:
+    case cosine:
+      return false;
+    default:
+      return true;
+  }
+}
+
+}  // namespace
+
+double reference_element(const Elementwise& op, double x) {
+  const double alpha = op.alpha, beta = op.beta;
+  switch (op.function) {
+    using enum ElementFunction;
+    case relu:
+      return std::max(x, 0.0);
+    case leaky_relu:
+      return x < 0 ? x * alpha : x;
+    case sigmoid:
+      return 1 / (1 + std::exp(-x));
+    case hard_sigmoid:
+      return std::clamp(alpha * x + beta, 0.0, 1.0);
+    case hard_swish:
+      return x * std::clamp(x / 6 + 0.5, 0.0, 1.0);
+    case silu:
+      return x / (1 + std::exp(-x));
+    case clip:
+      return std::clamp<double>(x, alpha, beta);
+    case elu:
+      return x < 0 ? alpha * std::expm1(x) : beta * x;
+    case celu:
+      return x < 0 ? alpha * std::expm1(x / alpha) : x;
+    case softplus:
+      return burin::softplus(x);
+    case softsign:
+      return x / (1 + std::abs(x));
+    case tanh:
+      return std::tanh(x);
+    case erf:
+      return std::erf(x);
+    case gelu:
+      return x * 0.5 * std::erfc(-x / std::numbers::sqrt2);
+    case gelu_tanh:
+      return x / (1 + std::exp(-2 * gelu_angle(x)));
+    case mish:
+      return x * std::tanh(burin::softplus(x));
+    case thresholded_relu:
+      return x > alpha ? x : 0;
+    case exp:
+      return std::exp(x);
+    case log:
+      return std::log(x);
+    case sqrt:
+      return std::sqrt(x);
+    case reciprocal:
+      return 1 / x;
+    case power:
+      return std::pow(x, alpha);
+    case absolute:
+      return std::abs(x);
+    case sign:
+      return x > 0 ? 1 : x < 0 ? -1 : 0;
+    case sine:
+      return std::sin(x);
+    case cosine:
+      return std::cos(x);
+    case floor:
+      return std::floor(x);
+    case ceil:
+      return std::ceil(x);
+    case round:
+      return round_to_even(x);
+  }
+  fail_internal(__FILE__, __LINE__, "an element-wise function without a reference");
+}
+
+double reference_combination(Combination combination, double a, double b) {
+  switch (combination) {
+    case Combination::add:
+      return a + b;
+    case Combination::multiply:
+      return a * b;
+    case Combination::subtract:
+      return a - b;
+    case Combination::divide:
+      return a / b;
+    case Combination::power:
+      return std::pow(a, b);
+    case Combination::smaller:
+      return std::min(a, b);
+    case Combination::larger:
+      return std::max(a, b);
+    case Combination::prelu:
+      return a < 0 ? a * b : a;
+  }
+  fail_internal(__FILE__, __LINE__, "a combination without a reference");
+}
+
+double rounding_of(const Elementwise& op, double x, double y) {
+  const double size = std::abs(y), from = std::abs(x);
+  switch (op.function) {
+    using enum ElementFunction;
+    case relu:
+    case clip:
+    case thresholded_relu:
+    case absolute:
+    case sign:
+    case floor:
+    case ceil:
+    case round:
+      return 0;
+    case leaky_relu:
+    case sqrt:
+    case reciprocal:
+      return size;
+    case hard_sigmoid:
+      return std::abs(op.alpha * x) + std::abs(op.beta);
+    case hard_swish:
+      return from;
+    case elu:
+    case celu:
+    case softsign:
+    case tanh:
+    case erf:
+      return 2 * size;
+    case sigmoid:
+    case silu:
+    case exp:
+      return size * (1 + from);  // rounding x is what exp(-x) multiplies
+    case softplus:
+    case mish:
+      return size * (2 + std::max(-x, 0.0));
+    case gelu:
+      return size * (2 + (x < 0 ? x * x : 0));
+    case gelu_tanh:
+      return size * (2 + 2 * std::max(-gelu_angle(x), 0.0));
+    case log:
+      return 1 + size;
+    case power:
+      return size == 0 ? 0 : size * (2 + std::abs(op.alpha * std::log(from)));
+    case sine:
+    case cosine:
+      return 1 + from / 1024;  // the parts of a right angle reach so far
+  }
+  fail_internal(__FILE__, __LINE__, "an element-wise function without a magnitude");
+}
+
+double rounding_of(Combination combination, double a, double b, double y) {
+  switch (combination) {
+    case Combination::add:
+    case Combination::subtract:
+      return std::abs(a) + std::abs(b);
+    case Combination::multiply:
+    case Combination::prelu:
+      return std::abs(y);
+    case Combination::divide:
+      return 2 * std::abs(y);
+    case Combination::power:
+      return y == 0 ? 0 : std::abs(y) * (2 + std::abs(b * std::log(std::abs(a))));
+    case Combination::smaller:
+    case Combination::larger:
+      return 0;
+  }
+  fail_internal(__FILE__, __LINE__, "a combination without a magnitude");
+}
+
+double moved_by(const Elementwise& op, double x, double off) {
+  const double most = steepest(op) * off;
+  if (!is_monotone(op) && std::isfinite(most)) return most;
+  // One that is neither rises or falls all the way, or turns in between, where it moves no further than at its ends. A
+  // root or a logarithm ends at zero.
+  const double value = reference_element(op, x);
+  const double below = value - reference_element(op, x - off), above = reference_element(op, x + off) - value;
+  const auto known = [&](double moved) { return std::isnan(moved) ? std::abs(value) : std::abs(moved); };
+  return std::min(std::isnan(most) ? kInfinity : most, std::max(known(below), known(above)));
+}
+
+bool never_negative(const Elementwise& op) {
+  switch (op.function) {
+    using enum ElementFunction;
+    case relu:
+    case sigmoid:
+    case hard_sigmoid:
+    case softplus:
+    case exp:
+    case sqrt:
+    case absolute:
+      return true;
+    case clip:
+    case thresholded_relu:
+      return op.alpha >= 0;
+    case power:
+      return std::fmod(op.alpha, 2.0F) == 0;
+    default:
+      return false;
+  }
+}
+
+bool keeps_nonnegative(const Elementwise& op) {
+  switch (op.function) {
+    using enum ElementFunction;
+    case clip:
+      return op.beta >= 0;
+    case elu:
+      return op.beta >= 0;
+    case log:
+    case sine:
+    case cosine:
+      return false;
+    default:
+      return true;
+  }
+}
+
+bool keeps_nonnegative(Combination combination) { return combination != Combination::subtract; }
+
+}  // namespace burin
