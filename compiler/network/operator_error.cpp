@@ -79,6 +79,17 @@ class Magnitude {
     return each([](double, double y) { return y <= 0 ? 0.0 : y * (1 - std::log(y)); });
   }
 
+  Values operator()(const Resample& op) const {
+    if (op.rows.copies() && op.cols.copies()) return exact();
+    Resample positive = op;
+    for (Taps* taps : {&positive.rows, &positive.cols}) {
+      for (float& weight : taps->weights) weight = std::abs(weight);
+    }
+    positive.outside = std::abs(op.outside);
+    return of_positive_inputs(positive);
+  }
+  Values operator()(const Pick&) const { return exact(); }
+
   // Of sums: a ConvolutionReference says more of them.
   template <OneOf<Convolution, Linear> Kind>
   Values operator()(const Kind&) const {
@@ -203,6 +214,9 @@ int longest_reduction(const Network& network, const Operator& op) {
   }
   if (const auto* lrn = std::get_if<Lrn>(&op.kind)) return lrn->size;
   if (std::holds_alternative<Softmax>(op.kind)) return static_cast<int>(in.at(0));
+  if (const auto* resample = std::get_if<Resample>(&op.kind)) {
+    return resample->rows.copies() && resample->cols.copies() ? 0 : resample->rows.count * resample->cols.count;
+  }
   const bool computes = std::holds_alternative<ChannelAffine>(op.kind) || std::holds_alternative<Combine>(op.kind) ||
                         std::holds_alternative<Elementwise>(op.kind);
   return computes ? 1 : 0;

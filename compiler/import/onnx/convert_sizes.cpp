@@ -1,8 +1,9 @@
-// Numbers that follow from shapes: exporters leave such arithmetic around reshapes. And what Gather chooses of images.
+// Numbers that follow from shapes: exporters leave such arithmetic around reshapes. Of activations, Gather and Slice
+// are in convert_select.cpp.
 #include <algorithm>
 
 #include "compiler/import/onnx/converters.h"
-#include "compiler/import/onnx/window.h"
+#include "compiler/import/onnx/moves.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -29,46 +30,6 @@ std::int64_t cut_at(std::int64_t index, std::int64_t count) {
   return std::clamp<std::int64_t>(index < 0 ? std::max(index, -count) + count : index, 0, count);
 }
 
-// A 1x1 convolution with a single one for each output: it copies channels, and needs no operator of its own.
-ConvLayer choice_of(const Node& node, const std::vector<std::int64_t>& image, const std::vector<std::int64_t>& chosen) {
-  ConvLayer layer;
-  ConvShape& shape = layer.shape;
-  shape.in_channels = checked_int(node, image[0], 1, kMaxChannels, "the number of its input's channels");
-  shape.out_channels = static_cast<int>(chosen.size());
-  shape.in_h = checked_int(node, image[1], 1, kMaxSpatialExtent, "the rows of its input");
-  shape.in_w = checked_int(node, image[2], 1, kMaxSpatialExtent, "the columns of its input");
-  layer.weights.resize(chosen.size() * static_cast<std::size_t>(image[0]), 0.0F);
-  for (std::size_t k = 0; k < chosen.size(); ++k) {
-    layer.weights[k * static_cast<std::size_t>(image[0]) + static_cast<std::size_t>(chosen[k])] = 1;
-  }
-  return layer;
-}
-
-// Gather of an activation: channels chosen from an image, as models do that normalize each color by itself.
-void gather_channels(const Node& node, GraphBuilder& graph) {
-  const int x = graph.activation(node, 0);
-  const std::vector<std::int64_t> image = graph.image_shape(node, x);
-  constexpr std::int64_t kChannelAxis = 1, kRank = 4;
-  if (const std::int64_t axis = node.attributes().integer("axis", 0);
-      axis != kChannelAxis && axis != kChannelAxis - kRank) {
-    node.unsupported("it chooses along axis {}; burin chooses channels (axis 1)", axis);
-  }
-  if (graph.is_activation(node, 1)) node.unsupported("its indices are computed from the network's input");
-  std::vector<std::int64_t> chosen = graph.integers(node, 1, "indices");
-  for (std::int64_t& channel : chosen) {
-    if (channel < -image[0] || channel >= image[0]) {
-      node.bad_input("its index is {}, its input has {} channels", channel, image[0]);
-    }
-    if (channel < 0) channel += image[0];
-  }
-  if (chosen.empty()) node.bad_input("it chooses no channel");
-  const Convolution choice = graph.add_layer(node, choice_of(node, image, chosen));
-  // An index without an axis takes the axis of the channels away.
-  if (!graph.sizes(node, 1)->scalar) return graph.emit(node, choice, {x});
-  const int channel = graph.emit_inner(node, "channel", choice, {x});
-  graph.emit(node, Reshape{{image[1], image[2]}}, {channel});
-}
-
 }  // namespace
 
 void convert_shape(const Node& node, GraphBuilder& graph) {
@@ -88,7 +49,7 @@ void convert_shape(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_gather(const Node& node, GraphBuilder& graph) {
-  if (graph.is_activation(node, 0)) return gather_channels(node, graph);
+  if (graph.is_activation(node, 0)) return pick_gather(node, graph);
   const Sizes from = sizes_of(node, graph, 0);
   const Sizes indices = sizes_of(node, graph, 1);
   if (const std::int64_t axis = node.attributes().integer("axis", 0); (axis != 0 && axis != -1) || from.scalar) {
@@ -108,6 +69,7 @@ void convert_gather(const Node& node, GraphBuilder& graph) {
 
 void convert_slice(const Node& node, GraphBuilder& graph) {
   constexpr int kRangesAreInputs = 10;
+  if (graph.is_activation(node, 0)) return pick_slice(node, graph);
   Sizes from = sizes_of(node, graph, 0);
   if (node.opset() >= kRangesAreInputs && (!node.has_input(1) || !node.has_input(2))) {
     node.bad_input("lacks its second or third input, starts and ends");

@@ -86,10 +86,10 @@ void check_inputs(const Node& node, const Converter& converter) {
   }
 }
 
-// Converters define the first output alone.
+// Most converters define the first output alone.
 void check_other_outputs(const ::onnx::NodeProto& proto, const Node& node, const GraphBuilder& graph) {
   for (int i = 1; i < proto.output_size(); ++i) {
-    if (proto.output(i).empty() || !graph.is_read(proto.output(i))) continue;
+    if (proto.output(i).empty() || !graph.is_read(proto.output(i)) || graph.is_defined(proto.output(i))) continue;
     node.unsupported("its output {}, {}, is used; burin computes the first alone", i + 1, in_quotes(proto.output(i)));
   }
 }
@@ -98,8 +98,8 @@ void convert(const ::onnx::NodeProto& proto, std::string name, int opset, GraphB
   const Converter& converter = *converter_of(proto);
   const Node node(proto, std::move(name), opset, graph.path());
   check_inputs(node, converter);
-  check_other_outputs(proto, node, graph);
   converter.convert(node, graph);
+  check_other_outputs(proto, node, graph);
   if (const auto unread = node.attributes().unread(); !unread.empty()) {
     node.unsupported("has attributes that burin does not know for opset {}: {}", opset, listed(unread));
   }
