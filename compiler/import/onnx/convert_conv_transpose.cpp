@@ -33,6 +33,7 @@ struct PhasesAxis {
   std::int64_t phases = 1, extent = 1, dilation = 1, least = 0, pad_before = 0, pad_after = 0;
   // The phase and the place in the filter of a tap.
   std::pair<std::int64_t, std::int64_t> place(const TransposedAxis& axis, std::int64_t tap) const {
+    if (phases == 1) return {0, extent - 1 - tap};
     const std::int64_t at = tap * axis.dilation - axis.pad_before;
     const std::int64_t phase = (at % phases + phases) % phases, t = (at - phase) / phases;
     return {phase, (least + extent - 1) - t};  // correlation: the largest t reads the first pixel

@@ -21,7 +21,7 @@ float place_of(const ResizeRule& rule, const ResizedAxis& axis, std::int64_t ind
     }
     case ResizePlaces::pytorch_half_pixel:
       return axis.out > 1 ? (x + kHalf) / axis.scale - kHalf : 0;
-    case ResizePlaces::align_corners:
+    case ResizePlaces::align_corners:  // lengths in whole pixels, as exporters and ONNX Runtime count them
       return axis.out > 1 ? x * (in - 1) / (out - 1) : 0;
     case ResizePlaces::asymmetric:
       return x / axis.scale;
