@@ -29,6 +29,7 @@ inline constexpr std::int64_t kMaxPlanPairs = 1 << 25;  // of a write and anothe
 inline constexpr std::int64_t kMaxPlanWaits = 1 << 20;  // of a step for another, in all plans of a package
 inline constexpr std::int64_t kMaxArenaBytes = std::int64_t{1} << 40;  // and of any buffer of such a plan
 inline constexpr int kMaxGraphLaunches = 200'000;  // of one CUDA graph: a batch that is run in several parts
+inline constexpr int kMaxTaps = 1 << 10;           // rows or columns that a resampled one is made of
 inline constexpr int kMaxPoolExtent = 1 << 10;     // rows or columns of a pooling window, and how far it moves
 
 // Packages. A reader refuses what is over them before it takes the memory.

@@ -81,6 +81,18 @@ class Describe {
   std::string operator()(const Pad& op) const {
     return fmt::format("pad {}, value {}", padding_text(op.pad), op.value);
   }
+  std::string operator()(const Pick& op) const {
+    std::vector<std::string> axes;
+    for (const PickedAxis& axis : op.axes) {
+      axes.push_back(fmt::format("{} from {}", axis.extent, axis.begin));
+      if (axis.step != 1) axes.back() += fmt::format(" by {}", axis.step);
+    }
+    return fmt::format("{}", fmt::join(axes, ", "));
+  }
+  std::string operator()(const Resample& op) const {
+    return op.rows.copies() && op.cols.copies() ? "pixels as they are"
+                                                : fmt::format("sums of {}x{} pixels", op.rows.count, op.cols.count);
+  }
   std::string operator()(const Transpose& op) const { return fmt::format("order {}", numbers_text(op.order)); }
   // The names and the shapes say all.
   template <OneOf<GlobalAveragePool, Softmax, Reshape, Identity> Kind>

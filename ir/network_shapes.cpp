@@ -226,6 +226,37 @@ class OutputShape {
     return {inputs_[0][0], inputs_[0][1] + op.pad.top + op.pad.bottom, inputs_[0][2] + op.pad.left + op.pad.right};
   }
 
+  Shape operator()(const Pick& op) {
+    if (!one_input()) return {};
+    const Shape& in = inputs_[0];
+    if (op.axes.size() != in.size()) {
+      return fault("it says what it takes of {} axes, its input is {}", op.axes.size(), shape_text(in));
+    }
+    Shape output;
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const auto& [begin, step, extent] = op.axes[i];
+      const auto within = [&](std::int64_t at) { return at >= 0 && at < in[i]; };
+      // Not to overflow: steps that are longer than the axis leave it as surely as those that are as long.
+      const std::int64_t pace = std::clamp(step, -in[i], in[i]);
+      const std::int64_t last = extent < 1 || extent > kMaxImageBytes ? -1 : begin + (extent - 1) * pace;
+      if (!within(begin) || !within(last)) {
+        return fault("of axis {} it takes {} elements from {} on by steps of {}, its input is {}", i, extent, begin,
+                     step, shape_text(in));
+      }
+      output.push_back(extent);
+    }
+    return output;
+  }
+
+  Shape operator()(const Resample& op) {
+    if (!one_image()) return {};
+    if (!std::isfinite(op.outside)) faults_.add("the value outside is {}, it must be finite", op.outside);
+    check("rows", op.rows, inputs_[0][1]);
+    check("columns", op.cols, inputs_[0][2]);
+    if (!faults_.empty()) return {};
+    return {inputs_[0][0], op.rows.extent(), op.cols.extent()};
+  }
+
   Shape operator()(const Reshape& op) {
     if (!one_input()) return {};
     check_shape(faults_, "the new shape", op.shape);
@@ -253,7 +284,7 @@ class OutputShape {
 
  private:
   // Whether it has as many values as its shape says, all of them finite.
-  bool is_legal(std::string_view whose, const ConstantTensor& numbers) {
+  bool is_legal(std::string_view whose, const ConstantOperand& numbers) {
     const std::int64_t wanted = saturating_product(numbers.shape);
     if (wanted != std::ssize(numbers.values)) {
       fault("{} is {} and has {} values", whose, shape_text(numbers.shape), numbers.values.size());
@@ -286,6 +317,22 @@ class OutputShape {
     }
   }
 
+  void check(std::string_view what, const Taps& taps, std::int64_t extent) {
+    faults_.require_range(fmt::format("taps of its {}", what), taps.count, 1, kMaxTaps, "kMaxTaps");
+    if (!faults_.empty()) return;
+    const auto tables = static_cast<std::int64_t>(taps.indices.size());
+    if (tables == 0 || tables % taps.count != 0 || taps.weights.size() != taps.indices.size()) {
+      faults_.add("its {} have {} indices and {} weights, there must be as many of both, {} for each", what, tables,
+                  taps.weights.size(), taps.count);
+    }
+    for (std::size_t i = 0; i < taps.indices.size() && faults_.empty(); ++i) {
+      if (taps.indices[i] >= extent) {
+        faults_.add("its {} take index {}, its input has {}", what, taps.indices[i], extent);
+      }
+    }
+    faults_.require_finite(fmt::format("weights of its {}", what), taps.weights);
+  }
+
   template <typename... Args>
   Shape fault(fmt::format_string<Args...> format, Args&&... args) {
     faults_.add(format, std::forward<Args>(args)...);
@@ -312,6 +359,10 @@ class OutputShape {
 
 bool repeats_to(const std::vector<std::int64_t>& shape, const std::vector<std::int64_t>& whole) {
   return std::ranges::equal(shape, whole, [](std::int64_t part, std::int64_t of) { return part == of || part == 1; });
+}
+
+bool Taps::copies() const {
+  return count == 1 && std::ranges::all_of(weights, [](float weight) { return weight == 1; });
 }
 
 std::int64_t Activations::elements() const { return saturating_product(shape); }

@@ -200,6 +200,10 @@ struct WorksPlaceByPlace {
     return true;
   }
   bool operator()(const Combine& combine) const { return !combine.constant; }
+  bool operator()(const Resample&) const { return true; }
+  bool operator()(const Pick& pick) const {
+    return channels_together(layout) == 1 || pick.axes.front().is_whole(channels);
+  }
   bool operator()(const Transpose& transpose) const {
     return channels_together(layout) == 1 || transpose.order.front() == 0;
   }

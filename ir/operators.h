@@ -5,6 +5,7 @@
 #include <array>
 #include <concepts>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <variant>
@@ -113,7 +114,7 @@ struct Elementwise {
 
 // Numbers of the model that an operator takes beside its inputs: a tensor that has as many axes as one image of what it
 // is combined with, and along each of them as many values or one for all.
-struct ConstantTensor {
+struct ConstantOperand {
   std::vector<std::int64_t> shape;
   std::vector<float> values;
 };
@@ -134,7 +135,7 @@ struct Combine {
   Combination combination = Combination::add;
   std::optional<Elementwise> then = {};  // of the result
   bool swapped = false;                  // b - a, b / a, ...
-  std::optional<ConstantTensor> constant = {};
+  std::optional<ConstantOperand> constant = {};
 };
 
 struct GlobalAveragePool {};
@@ -165,7 +166,7 @@ struct Normalize {
   Normalization normalization = Normalization::deviation;
   std::vector<int> axes;  // of one image, ascending
   float epsilon = 0;
-  std::optional<ConstantTensor> scale = {}, shift = {};  // of one shape
+  std::optional<ConstantOperand> scale = {}, shift = {};  // of one shape
   std::optional<Elementwise> then = {};                  // of the result
 };
 
@@ -189,6 +190,34 @@ struct ChannelView {
   int begin = 0, channels = 1;
 };
 
+// Elements at regular distances. Along each axis there are `extent` of them, `step` apart, from `begin` on: a negative
+// step goes backwards, and a step of 0 repeats one.
+struct PickedAxis {
+  std::int64_t begin = 0, step = 1, extent = 1;
+  // Whether it is all of an axis of so many elements, as it lies there.
+  bool is_whole(std::int64_t elements) const { return begin == 0 && (step == 1 || extent == 1) && extent == elements; }
+};
+struct Pick {
+  std::vector<PickedAxis> axes;  // of one image, all of them
+};
+
+// What each row (or column) of an output is made of: of `count` rows (or columns) of the input, by their indices, each
+// with a weight. An index below 0 is outside, and then all of the output's row (or column) is.
+struct Taps {
+  int count = 1;
+  std::vector<std::int32_t> indices;  // [extent][count]
+  std::vector<float> weights;         // as many
+  std::int64_t extent() const { return std::ssize(indices) / count; }
+  // Whether each is one element of the input as it is.
+  bool copies() const;
+};
+
+// Weighted sums of rows and of columns: ONNX's Resize, whatever its rule, and padding that repeats pixels.
+struct Resample {
+  Taps rows, cols;
+  float outside = 0;  // the value of what lies outside
+};
+
 struct Pad {
   Padding pad = {};
   float value = 0;
@@ -210,9 +239,9 @@ struct Identity {};
 // The same values in another format: that of its output.
 struct Convert {};
 
-using OperatorKind =
-    std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool, Lrn, Softmax,
-                 Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce, Normalize>;
+using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
+                                  Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce,
+                                  Normalize, Pick, Resample>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
@@ -238,7 +267,7 @@ constexpr std::string_view kind_name(const OperatorKind& kind) {
   constexpr std::array<std::string_view, std::variant_size_v<OperatorKind>> kNames = {
       "convolution", "linear",  "channel_affine", "elementwise",  "combine", "pool",    "global_average_pool",
       "lrn",         "softmax", "concat",         "channel_view", "pad",     "reshape", "transpose",
-      "identity",    "convert", "reduce",         "normalize"};
+      "identity",    "convert", "reduce",         "normalize",    "pick",    "resample"};
   return kNames[kind.index()];
 }
 

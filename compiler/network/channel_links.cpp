@@ -52,6 +52,11 @@ class FindLinks {
     return links_;
   }
 
+  Links operator()(const Pick& op) {
+    return op.axes[0].is_whole(tensor(op_.inputs[0]).shape[0]) ? link_all(0) : std::nullopt;
+  }
+  Links operator()(const Resample&) { return link_all(0); }
+
   // Elements stay where they are: one channel of one side is some of the other, unless they overlap.
   Links operator()(const Reshape&) {
     const std::int64_t in = elements_of_channel(op_.inputs[0]), out = elements_of_channel(op_.output);

@@ -17,6 +17,15 @@ bool keeps_order(const Transpose& op, const std::vector<std::int64_t>& input) {
   return true;
 }
 
+// Each row, or column, as it is where it is.
+bool takes_all(const Taps& taps) {
+  if (!taps.copies()) return false;
+  for (std::size_t i = 0; i < taps.indices.size(); ++i) {
+    if (taps.indices[i] != static_cast<std::int32_t>(i)) return false;
+  }
+  return true;
+}
+
 bool changes_nothing(const GraphEdit& graph, int index) {
   const Operator& op = graph.op(index);
   // These move nothing in memory, so that equal shapes are enough.
@@ -25,6 +34,16 @@ bool changes_nothing(const GraphEdit& graph, int index) {
   if (std::holds_alternative<Reshape>(op.kind) || std::holds_alternative<ChannelView>(op.kind)) return same_shape;
   if (const auto* concat = std::get_if<Concat>(&op.kind)) return concat && op.inputs.size() == 1;
   if (const auto* pad = std::get_if<Pad>(&op.kind)) return pad->pad == Padding{};
+  if (const auto* pick = std::get_if<Pick>(&op.kind)) {
+    const std::vector<std::int64_t>& input = graph.tensor(op.inputs[0]).shape;
+    for (std::size_t i = 0; i < input.size(); ++i) {
+      if (!pick->axes[i].is_whole(input[i])) return false;
+    }
+    return true;
+  }
+  if (const auto* resample = std::get_if<Resample>(&op.kind)) {
+    return same_shape && takes_all(resample->rows) && takes_all(resample->cols);
+  }
   if (const auto* element = std::get_if<Elementwise>(&op.kind)) {
     return element->function == ElementFunction::clip && std::isinf(element->alpha) && std::isinf(element->beta) &&
            element->alpha < element->beta;

@@ -119,6 +119,17 @@ class Magnitude {
     return each([](double, double y) { return y <= 0 ? 0.0 : y * (1 - std::log(y)); });
   }
 
+  Values operator()(const Resample& op) const {
+    if (op.rows.copies() && op.cols.copies()) return exact();
+    Resample positive = op;
+    for (Taps* taps : {&positive.rows, &positive.cols}) {
+      for (float& weight : taps->weights) weight = std::abs(weight);
+    }
+    positive.outside = std::abs(op.outside);
+    return of_positive_inputs(positive);
+  }
+  Values operator()(const Pick&) const { return exact(); }
+
   // Of sums: a ConvolutionReference says more of them.
   template <OneOf<Convolution, Linear> Kind>
   Values operator()(const Kind&) const {
@@ -159,7 +170,7 @@ class Magnitude {
     const Operator alone = {op_.name, sum, op_.inputs, op_.output};
     return run_reference_operator(network_, alone, batch_, {inputs.begin(), inputs.end()});
   }
-  Values repeated(const ConstantTensor& numbers) const {
+  Values repeated(const ConstantOperand& numbers) const {
     Combine combine;
     combine.constant = numbers;
     return second_operands(combine);
@@ -246,6 +257,9 @@ int longest_reduction(const Network& network, const Operator& op) {
     return chooses ? (reduce->then ? 1 : 0) : along(reduce->axes);
   }
   if (const auto* normalize = std::get_if<Normalize>(&op.kind)) return along(normalize->axes);
+  if (const auto* resample = std::get_if<Resample>(&op.kind)) {
+    return resample->rows.copies() && resample->cols.copies() ? 0 : resample->rows.count * resample->cols.count;
+  }
   const bool computes = std::holds_alternative<ChannelAffine>(op.kind) || std::holds_alternative<Combine>(op.kind) ||
                         std::holds_alternative<Elementwise>(op.kind);
   return computes ? 1 : 0;

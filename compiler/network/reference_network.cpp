@@ -206,6 +206,44 @@ class Interpreter {
     return result;
   }
 
+  Values operator()(const Pick& op) const {
+    const Shape from = pitches(input_shape(0)), to = pitches(output_);
+    const auto image = static_cast<std::int64_t>(elements()) / batch_;
+    const auto from_image = static_cast<std::int64_t>(inputs_[0].size()) / batch_;
+    Values result(elements());
+    for (std::int64_t i = 0; i < static_cast<std::int64_t>(result.size()); ++i) {
+      std::int64_t source = i / image * from_image;
+      for (std::size_t axis = 0; axis < output_.size(); ++axis) {
+        const PickedAxis& taken = op.axes[axis];
+        source += (taken.begin + i % image / to[axis] % output_[axis] * taken.step) * from[axis];
+      }
+      result[static_cast<std::size_t>(i)] = inputs_[0][static_cast<std::size_t>(source)];
+    }
+    return result;
+  }
+
+  Values operator()(const Resample& op) const {
+    const std::int64_t in_rows = input_shape(0)[1], in_cols = input_shape(0)[2], rows = output_[1], cols = output_[2];
+    Values result(elements());
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      const std::int64_t at = static_cast<std::int64_t>(i), row = at / cols % rows, col = at % cols;
+      const double* plane = inputs_[0].data() + at / (rows * cols) * in_rows * in_cols;
+      double sum = 0;
+      bool outside = false;
+      for (std::int64_t r = row * op.rows.count; r < (row + 1) * op.rows.count; ++r) {
+        for (std::int64_t c = col * op.cols.count; c < (col + 1) * op.cols.count; ++c) {
+          const auto y = static_cast<std::size_t>(r), x = static_cast<std::size_t>(c);
+          outside = outside || op.rows.indices[y] < 0 || op.cols.indices[x] < 0;
+          if (outside) continue;
+          const double weight = double{op.rows.weights[y]} * op.cols.weights[x];
+          sum += weight * plane[op.rows.indices[y] * in_cols + op.cols.indices[x]];
+        }
+      }
+      result[i] = outside ? op.outside : sum;
+    }
+    return result;
+  }
+
   Values operator()(const Reshape&) const { return copy(); }
   Values operator()(const Identity&) const { return copy(); }
   Values operator()(const Convert&) const { return copy(); }

@@ -33,6 +33,14 @@ class ConstantOutput {
   std::optional<double> operator()(const Elementwise& op) const { return reference_element(op, value_); }
   std::optional<double> operator()(const Pool& op) const { return kept_if(value_ == 0 || keeps_constants(op)); }
   std::optional<double> operator()(const Pad& op) const { return kept_if(op.pad == Padding{} || value_ == op.value); }
+  // A sum of weights is 1 to rounding alone.
+  std::optional<double> operator()(const Resample& op) const {
+    const auto is_outside = [](std::int32_t index) { return index < 0; };
+    const bool none_outside =
+        std::ranges::none_of(op.rows.indices, is_outside) && std::ranges::none_of(op.cols.indices, is_outside);
+    return kept_if((none_outside || value_ == op.outside) && (value_ == 0 || (op.rows.copies() && op.cols.copies())));
+  }
+  std::optional<double> operator()(const Pick&) const { return value_; }
   template <OneOf<GlobalAveragePool, Concat, ChannelView, Reshape, Transpose, Identity, Convert> Kind>
   std::optional<double> operator()(const Kind&) const {
     return value_;
@@ -316,6 +324,8 @@ class ChannelRemover {
         const std::vector<int>& whole = kept(op.inputs[0]);
         view->begin = static_cast<int>(std::ranges::lower_bound(whole, view->begin) - whole.begin());
         view->channels = static_cast<int>(kept(op.output).size());
+      } else if (auto* pick = std::get_if<Pick>(&op.kind)) {
+        pick->axes[0].extent = static_cast<std::int64_t>(kept(op.output).size());
       } else if (auto* reshape = std::get_if<Reshape>(&op.kind)) {
         reshape->shape[0] = static_cast<std::int64_t>(kept(op.output).size());
       }

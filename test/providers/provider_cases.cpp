@@ -281,7 +281,7 @@ std::vector<OperatorCase> operand_cases() {
     }
     // Constants that are neither near zero nor negative, so that all can divide by them and are their powers.
     if (combination == power || (swapped && combination == divide)) return;
-    ConstantTensor constant{second, weights(values_of(second), 9)};
+    ConstantOperand constant{second, weights(values_of(second), 9)};
     for (float& x : constant.values) x = std::abs(x) + 0.5F;
     op.constant = constant;
     cases.push_back({name + "_constant", op, {shape}, kTolerance});
@@ -308,7 +308,7 @@ std::vector<OperatorCase> operand_cases() {
   add_all({2, 3, 4, 5}, {1, 1, 1, 5}, add, false);
   add_all({4, 3, 2, 2, 3}, {4, 1, 1, 2, 1}, add, true);
   Combine rises{power};
-  rises.constant = ConstantTensor{{3, 1, 1}, {2, 3, -1}};
+  rises.constant = ConstantOperand{{3, 1, 1}, {2, 3, -1}};
   cases.push_back({"power_by_channel", rises, {{3, 2, 2}}, 1e-5});
   rises.swapped = true;
   rises.constant->values = {2, 0.5F, 10};
@@ -330,8 +330,8 @@ std::vector<OperatorCase> group_cases() {
                              const Shape& numbers = {}) {
     Normalize op{normalization, axes, 1e-3F};
     if (!numbers.empty()) {
-      op.scale = ConstantTensor{numbers, weights(values_of(numbers), 3)};
-      op.shift = ConstantTensor{numbers, weights(values_of(numbers), 4)};
+      op.scale = ConstantOperand{numbers, weights(values_of(numbers), 3)};
+      op.shift = ConstantOperand{numbers, weights(values_of(numbers), 4)};
     }
     cases.push_back({fmt::format("{}_{}_{}_{}", to_string(normalization), shape_text(shape), fmt::join(axes, "_"),
                                  shape_text(numbers)),

@@ -43,10 +43,10 @@ void check_inputs(const Node& node, int fewest, int most) {
   if (node.inputs() > most) node.bad_input("has {} inputs, at most {} mean something", node.inputs(), most);
 }
 
-// Converters define the first output alone.
+// Most converters define the first output alone.
 void check_other_outputs(const Node& node, const GraphBuilder& graph) {
   for (int i = 1; i < node.outputs(); ++i) {
-    if (node.output(i).empty() || !graph.is_read(node.output(i))) continue;
+    if (node.output(i).empty() || !graph.is_read(node.output(i)) || graph.is_defined(node.output(i))) continue;
     node.unsupported("its output {}, {}, is used; burin computes the first alone", i + 1, in_quotes(node.output(i)));
   }
 }
@@ -70,12 +70,13 @@ void define_folded(const Node& node, const Fold& fold, GraphBuilder& graph) {
 
 void convert_as(const Converter& converter, const Node& node, GraphBuilder& graph) {
   check_inputs(node, converter.fewest_inputs, converter.most_inputs);
-  check_other_outputs(node, graph);
   if (graph.all_constant(node) && !holds(kOfAnything, node.op())) {
-    return graph.define_constant(node, node.output(),
-                                 fold_as_network(fold_inputs(node, graph), converter, graph.options()));
+    graph.define_constant(node, node.output(),
+                          fold_as_network(fold_inputs(node, graph), converter, graph.options()));
+  } else {
+    converter.convert(node, graph);
   }
-  converter.convert(node, graph);
+  check_other_outputs(node, graph);
 }
 
 }  // namespace

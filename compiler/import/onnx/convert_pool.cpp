@@ -1,4 +1,4 @@
-// Pools, means over images, and padding.
+// Pools, and means over images.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -55,12 +55,20 @@ void convert_global_average_pool(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_global_max_pool(const Node& node, GraphBuilder& graph) {
-  const int x = graph.activation(node, 0);
-  const std::vector<std::int64_t>& image = graph.image_shape(node, x);
-  Pool pool;
-  pool.kernel_h = checked_int(node, image[1], 1, kMaxPoolExtent, "the rows of its input");
-  pool.kernel_w = checked_int(node, image[2], 1, kMaxPoolExtent, "the columns of its input");
-  graph.emit(node, pool, {x});
+  // A window of a whole image is one thread's work: a large image is pooled in steps, which do not change a maximum.
+  constexpr std::int64_t kMostPixels = 1024, kMostExtent = 32;
+  int x = graph.activation(node, 0);
+  while (true) {
+    const std::vector<std::int64_t> image = graph.image_shape(node, x);
+    const bool last = image[1] * image[2] <= kMostPixels && std::max(image[1], image[2]) <= kMaxPoolExtent;
+    const std::int64_t most = last ? kMaxPoolExtent : kMostExtent;
+    Pool pool;
+    pool.kernel_h = pool.stride_h = static_cast<int>(std::min(image[1], most));
+    pool.kernel_w = pool.stride_w = static_cast<int>(std::min(image[2], most));
+    pool.round_up = !last;
+    if (last) return graph.emit(node, pool, {x});
+    x = graph.emit_inner(node, "part", pool, {x});
+  }
 }
 
 void convert_reduce_mean(const Node& node, GraphBuilder& graph) {
@@ -81,44 +89,6 @@ void convert_reduce_mean(const Node& node, GraphBuilder& graph) {
   const std::int64_t channels = graph.shape(x)[0];
   const int mean = graph.emit_inner(node, "mean", GlobalAveragePool{}, {x});
   graph.emit(node, Reshape{{channels}}, {mean});
-}
-
-void convert_pad(const Node& node, GraphBuilder& graph) {
-  constexpr int kPadsAreAnInput = 11;
-  constexpr int kAxesInput = 3;
-  const Attributes& attributes = node.attributes();
-  if (const std::string mode = attributes.text("mode", "constant"); mode != "constant") {
-    node.unsupported("attribute 'mode' is {}; burin pads with a constant", in_quotes(mode));
-  }
-  const int x = graph.activation(node, 0);
-  const auto rank = static_cast<std::int64_t>(graph.image_shape(node, x).size()) + 1;
-  Pad pad;
-  std::vector<std::int64_t> pads;
-  if (node.opset() >= kPadsAreAnInput) {
-    if (!node.has_input(1)) node.bad_input("lacks its second input, the padding");
-    pads = graph.integers(node, 1, "padding");
-    if (node.has_input(2)) pad.value = graph.number(node, 2, "value");
-  } else {
-    pads = attributes.integers("pads").value_or(std::vector<std::int64_t>{});
-    pad.value = attributes.number("value", 0);
-  }
-  std::vector<std::int64_t> axes = {0, 1, 2, 3};
-  if (node.has_input(kAxesInput)) axes = graph.integers(node, kAxesInput, "axes");
-  if (pads.size() != 2 * axes.size()) {
-    node.bad_input("its padding has {} values for {} axes; it needs two for each", pads.size(), axes.size());
-  }
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::int64_t axis = from_front(node, {axes[i]}, rank).front();
-    const std::int64_t before = pads[i], after = pads[axes.size() + i];
-    if (axis < 2 && (before != 0 || after != 0)) {
-      node.unsupported("it pads the {}; burin pads rows and columns", axis == 0 ? "batch" : "channels");
-    }
-    if (before < 0 || after < 0) node.unsupported("its padding is negative; burin does not crop");
-    if (axis < 2) continue;
-    (axis == 2 ? pad.pad.top : pad.pad.left) = checked_int(node, before, 0, kMaxPadding, "its padding");
-    (axis == 2 ? pad.pad.bottom : pad.pad.right) = checked_int(node, after, 0, kMaxPadding, "its padding");
-  }
-  graph.emit(node, pad, {x});
 }
 
 }  // namespace burin

@@ -231,12 +231,14 @@ int GraphBuilder::add_operator(const std::string& at, Operator op, const std::st
   return network_.tensors.size() - 1;
 }
 
-void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> inputs) {
-  require_free(node.output(), node.at());
-  producer_of_[node.output()] = static_cast<int>(network_.operators.size());
-  tensor_names_.insert(node.output());
-  const int tensor = add_operator(node.at(), {node.name(), std::move(kind), std::move(inputs), 0}, node.output());
-  values_.emplace(node.output(), Flowing{tensor});
+void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> inputs, int output) {
+  const std::string& made = node.output(output);
+  require_free(made, node.at());
+  producer_of_[made] = static_cast<int>(network_.operators.size());
+  tensor_names_.insert(made);
+  const std::string name = output == 0 ? node.name() : unique_name(fmt::format("{}/{}", node.name(), output));
+  const int tensor = add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, made);
+  values_.emplace(made, Flowing{tensor});
 }
 
 Convolution GraphBuilder::add_layer(const Node& node, ConvLayer layer) {

@@ -83,7 +83,7 @@ class GraphBuilder {
   // Rows and columns too, or an error.
   const std::vector<std::int64_t>& image_shape(const Node& node, int tensor) const;
 
-  // What the node's output is.
+  // What the node's output is, the first one or another.
   void define(const Node& node, Meaning meaning);
   // Another output of the node, or what it needs.
   void define(const Node& node, const std::string& name, Meaning meaning);
@@ -92,7 +92,7 @@ class GraphBuilder {
   void pass_on(const Node& node, const std::string& from, const std::string& to);
   // The node has been converted: a computed constant that nobody reads any more is dropped.
   void drop_unread(const Node& node);
-  void emit(const Node& node, OperatorKind kind, std::vector<int> inputs);
+  void emit(const Node& node, OperatorKind kind, std::vector<int> inputs, int output = 0);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
   // The layer gets its name from the operator that is emitted with it.

@@ -63,10 +63,9 @@ class Node {
   // Inputs that may be left out have no name.
   bool has_input(int index) const { return index < proto_.input_size() && !proto_.input(index).empty(); }
   const std::string& input(int index) const { return proto_.input(index); }
-  const std::string& output() const { return proto_.output(0); }
   int outputs() const { return proto_.output_size(); }
   // Empty for one that is left out.
-  const std::string& output(int index) const { return proto_.output(index); }
+  const std::string& output(int index = 0) const { return proto_.output(index); }
 
   template <typename... Args>
   [[noreturn]] void bad_input(fmt::format_string<Args...> format, Args&&... args) const {

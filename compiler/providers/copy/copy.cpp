@@ -21,7 +21,8 @@ struct Axis {
 
 struct Box {
   std::vector<Axis> axes;
-  float value = 0;  // where there is no input
+  float value = 0;          // where there is no input
+  std::int64_t origin = 0;  // of the input: where the element of all axes' beginnings lies
 };
 
 // Elements from one step along each axis to the next.
@@ -53,6 +54,7 @@ std::vector<Axis> merged(const std::vector<Axis>& axes) {
 // A box of elements as one of their words.
 Box in_words(Box box, const Task& task) {
   const std::int64_t words = place_words(task);
+  box.origin *= words;
   for (Axis& axis : box.axes) {
     axis.in_stride *= words;
     axis.out_stride *= words;
@@ -88,18 +90,37 @@ Box box_of(const Transpose& op, const Task& task) {
   return in_words(box, task);
 }
 
+Box box_of(const Pick& op, const Task& task) {
+  const Shape to = stored_shape(task.output, task);
+  const Shape in = strides_of(stored_shape(task.inputs[0], task)), out = strides_of(to);
+  Box box;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    // Channels that lie side by side are all taken: the axis of the octets is none of the operator's.
+    const bool whole = i >= op.axes.size() || (i == 0 && channels_together(task.writes.layout) > 1);
+    const PickedAxis taken = whole ? PickedAxis{0, 1, to[i]} : op.axes[i];
+    box.origin += taken.begin * in[i];
+    // Of one element there is no step, and none is longer than the tensor.
+    box.axes.push_back({to[i], to[i], 0, to[i] > 1 ? taken.step * in[i] : 0, out[i]});
+  }
+  return in_words(box, task);
+}
+
 // The same words in runs of the same length.
 Box box_of(const KernelTensor& from, const KernelTensor& to) {
   BURIN_CHECK(from.runs == to.runs && from.run_words == to.run_words, "{} runs of {} words become {} of {}", from.runs,
               from.run_words, to.runs, to.run_words);
   const auto pitch = [](const KernelTensor& tensor) { return tensor.runs > 1 ? tensor.run_pitch : tensor.run_words; };
-  return {{{from.runs, from.runs, 0, pitch(from), pitch(to)}, {from.run_words, from.run_words, 0, 1, 1}}, 0};
+  return {{{from.runs, from.runs, 0, pitch(from), pitch(to)}, {from.run_words, from.run_words, 0, 1, 1}}, 0, 0};
 }
 
 Box box_of(const Task& task) {
   const Pad* pad = task.get<Pad>();
   const Transpose* transpose = task.get<Transpose>();
-  Box box = pad ? box_of(*pad, task) : transpose ? box_of(*transpose, task) : box_of(task.reads[0], task.writes);
+  const Pick* pick = task.get<Pick>();
+  Box box = pad         ? box_of(*pad, task)
+            : transpose ? box_of(*transpose, task)
+            : pick      ? box_of(*pick, task)
+                        : box_of(task.reads[0], task.writes);
   box.axes = merged(box.axes);
   return box;
 }
@@ -115,16 +136,21 @@ class CopyProvider : public PlainProvider {
     if (const Transpose* transpose = task.get<Transpose>()) {
       return has_one_format(task) && (channels_together(task.writes.layout) == 1 || transpose->order.front() == 0);
     }
+    if (const Pick* pick = task.get<Pick>()) {
+      const bool whole = pick->axes.front().is_whole(task.inputs[0].front());
+      return has_one_format(task) && (channels_together(task.writes.layout) == 1 || whole);
+    }
     return has_one_format(task) && task.get<Pad>() != nullptr;
   }
   TemplatePlan plan(const Task& task, const TemplatePlan* chosen) const override {
-    const auto [axes, value] = box_of(task);
+    const auto [axes, value, origin] = box_of(task);
     constexpr std::size_t kAxes = kMaxActivationRank;
     BURIN_CHECK(axes.size() <= kAxes, "a box of {} axes", axes.size());
     TemplatePlan plan = start(task);
     const bool flat =
-        axes.empty() || (axes.size() == 1 && axes[0].whole() && axes[0].in_stride == 1 && axes[0].out_stride == 1);
-    plan.integers["flat"] = flat;
+        origin == 0 &&
+        (axes.empty() || (axes.size() == 1 && axes[0].whole() && axes[0].in_stride == 1 && axes[0].out_stride == 1));
+    set_integers(plan, {{"flat", flat}, {"origin", origin}});
     // What halves cannot hold does not become infinite.
     const auto most =
         static_cast<float>(std::min<double>(largest_of(task.writes.element), std::numeric_limits<float>::max()));

@@ -3,7 +3,8 @@
 // piece has one or four words; else it is one element of a box of six axes, the last one fastest.
 //
 // The box is `extent`; an element lies in the output at the sum of index * out_stride; in the input at the sum of
-// (index - before) * in_stride where each of these is in [0, in_extent), and is `copy_value` elsewhere.
+// (index - before) * in_stride and `origin` where each index - before is in [0, in_extent), and is `copy_value`
+// elsewhere. A stride of the input may be negative or 0.
 #define BURIN_TEMPLATE_DEF "compiler/providers/copy/copy.def"
 #include "templates/kernels/pieces.h"
 
@@ -12,15 +13,15 @@ struct Element {
   bool inside;
 };
 
-BURIN_DEVICE void add_axis(Element& element, u32 index, u32 before, u32 in_extent, u32 in_stride, u32 out_stride) {
+BURIN_DEVICE void add_axis(Element& element, u32 index, u32 before, u32 in_extent, i32 in_stride, u32 out_stride) {
   const u32 from = index - before;  // below 0: beyond any extent
   element.inside &= from < in_extent;
-  element.source += from * in_stride;
+  element.source += from * static_cast<u32>(in_stride);
   element.target += index * out_stride;
 }
 
 BURIN_DEVICE Element locate(u32 item) {
-  Element element = {0, 0, true};
+  Element element = {static_cast<u32>(origin()), 0, true};
   add_axis(element, item % extent5(), before5(), in_extent5(), in_stride5(), out_stride5());
   item /= extent5();
   add_axis(element, item % extent4(), before4(), in_extent4(), in_stride4(), out_stride4());

@@ -4,13 +4,13 @@
 namespace burin {
 namespace {
 
-const ConstantTensor* numbers_of(const Normalize& op) {
+const ConstantOperand* numbers_of(const Normalize& op) {
   return op.scale ? &*op.scale : op.shift ? &*op.shift : nullptr;
 }
 
 LaneGroups groups_of(const Task& task) {
   const Normalize& op = *task.get<Normalize>();
-  const ConstantTensor* numbers = numbers_of(op);
+  const ConstantOperand* numbers = numbers_of(op);
   return lane_groups(task.inputs[0], op.axes, numbers != nullptr ? numbers->shape : std::vector<std::int64_t>());
 }
 
@@ -31,7 +31,7 @@ class NormalizeProvider : public PlainProvider {
     const Normalize& op = *task.get<Normalize>();
     TemplatePlan plan = start(task);
     const LaneGroups groups = groups_of(task);
-    const ConstantTensor* numbers = numbers_of(op);
+    const ConstantOperand* numbers = numbers_of(op);
     const std::int64_t each = numbers != nullptr ? std::ssize(numbers->values) : 0;
     plan.weights().run_words = each * ((op.scale ? 1 : 0) + (op.shift ? 1 : 0));
     set_integers(plan, {{"normalization", static_cast<int>(op.normalization)},
