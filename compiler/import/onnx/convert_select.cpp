@@ -39,18 +39,13 @@ struct Indices {
 
 Indices indices_of(const Node& node, GraphBuilder& graph, std::int64_t extent) {
   if (graph.is_activation(node, 1)) node.unsupported("its indices are computed from the network's input");
-  Indices indices;
-  const Value value = graph.value(node, 1);
-  if (const auto* const stored = std::get_if<StoredTensor>(&value)) {
-    if (!stored->is_integer()) node.bad_input("its indices {} are no integers", in_quotes(node.input(1)));
-    if (stored->elements() > kMaxChannels) {
-      node.unsupported("it has {} indices, burin's limit is {} (kMaxChannels)", stored->elements(), kMaxChannels);
-    }
-    indices = {stored->shape(), integer_values(*stored)};
-  } else {
-    indices.values = graph.integers(node, 1, "indices");
-    if (!std::get<Sizes>(value).scalar) indices.shape = {std::ssize(indices.values)};
+  const SharedConstant constant = graph.numbers(node, 1);
+  if (constant->is_real()) node.bad_input("its indices {} are no integers", in_quotes(node.input(1)));
+  if (constant->depends_on_batch()) node.unsupported("its indices depend on the number of images");
+  if (constant->elements() > kMaxChannels) {
+    node.unsupported("it has {} indices, burin's limit is {} (kMaxChannels)", constant->elements(), kMaxChannels);
   }
+  Indices indices{constant->shape, constant->integers().values};
   if (indices.values.empty()) node.bad_input("it chooses nothing");
   for (std::int64_t& index : indices.values) {
     if (index < -extent || index >= extent) {

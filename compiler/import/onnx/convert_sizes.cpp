@@ -10,8 +10,6 @@
 namespace burin {
 namespace {
 
-}
-
 // Cuts a list of `count` as Python does: what is beyond its ends is at its ends.
 std::int64_t cut_at(std::int64_t index, std::int64_t count) {
   return std::clamp<std::int64_t>(index < 0 ? std::max(index, -count) + count : index, 0, count);
