@@ -171,16 +171,29 @@ TEST_CASE("onnx constants: NF-ResNet's weights, standardised by the graph") {
   for (int i = 0; i < 4; ++i) CHECK(weights[i] == static_cast<float>((2 * i - 3) * step));
 }
 
-TEST_CASE("onnx constants: operators of networks, by their reference") {
-  SECTION("a batch normalization of weights, whose first axis is the batch") {
-    OnnxModel model = OnnxModel::of_image({2, 3, 3});
-    model.floats("w", {2, 2, 1, 1}, {1, 2, 3, 4});
-    for (const char* name : {"scale", "shift", "mean"}) model.floats(name, {2}, {1, 10});
-    model.floats("variance", {2}, {1, 1});
-    model.add_node("BatchNormalization", {"w", "scale", "shift", "mean", "variance"}, "normal").set("epsilon", 0.0F);
-    model.add_node("Conv", {"x", "normal"});
-    CHECK(model.import().layers.at(0).weights == Floats{1, -70, 3, -50});
+TEST_CASE("onnx constants: a batch normalization of weights") {
+  OnnxModel model = OnnxModel::of_image({2, 3, 3}, 15);
+  model.floats("w", {2, 2, 1, 1}, {1, 2, 3, 6});
+  for (const char* name : {"scale", "shift", "mean"}) model.floats(name, {2}, {1, 10});
+  model.floats("variance", {2}, {1, 1});
+  NodeMaker node = model.add_node("BatchNormalization", {"w", "scale", "shift", "mean", "variance"}, "normal");
+  node.set("epsilon", 0.0F);
+  model.add_node("Conv", {"x", "normal"});
+  SECTION("for inference") { CHECK(model.import().layers.at(0).weights == Floats{1, -70, 3, -30}); }
+  SECTION("in training mode, as timm standardises weights: by their own mean") {
+    node.set("training_mode", 1);
+    node.node.add_output("running mean");
+    node.node.add_output("running variance");
+    CHECK(model.import().layers.at(0).weights == Floats{0, 0, 2, 20});
   }
+  SECTION("lists of another length") {
+    model.floats("short", {1});
+    node.node.set_input(4, "short");
+    rejects(model, {"its variance 'short' has the shape [1]", "2 channels"});
+  }
+}
+
+TEST_CASE("onnx constants: operators of networks, by their reference") {
   SECTION("relu of a list") { CHECK(of_list("Relu", {1, -2}) == Floats{1, 0}); }
   SECTION("sigmoid of a number") {
     CHECK(of_list("Sigmoid", {}, {0}, 1, [](auto&, auto&) {}) == Floats{0.5F});
