@@ -1,8 +1,11 @@
 // Commands that are given an ONNX model: what they say of the network, and of its layers.
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "test/catch.h"
 #include "test/cli/program.h"
+#include "test/import/onnx_model.h"
+#include "test/scratch_folder.h"
 
 using namespace burin_test;
 using burin_test::Contains;
@@ -111,4 +114,60 @@ TEST_CASE("inspect_memory_needs_a_graph") {
   const Outcome outcome = run_burin({"inspect", kModel, "--memory", "--layer", "conv"});
   CHECK(outcome.exit_code == 2);
   CHECK_THAT(outcome.err, Contains("--memory: no graph was read from") && Contains("all layers"));
+}
+
+TEST_CASE("inspect_coverage_of_a_model_that_is_read_whole") {
+  const Outcome outcome = run_burin({"inspect", kModel, "--coverage"});
+  CAPTURE(outcome.out, outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK_THAT(outcome.out, Contains("conv_bn.onnx: burin reads 7 of 7 nodes"));
+  CHECK_THAT(outcome.out, Contains("BatchNormalization") && !Contains("refused"));
+}
+
+TEST_CASE("inspect_coverage_lists_all_that_is_refused") {
+  const ScratchFolder folder;
+  OnnxModel model = OnnxModel::of_image({2, 3, 3});
+  model.add_node("LSTM", {"x"}, "a").node.set_name("memory");
+  model.add_node("LSTM", {"x"}, "b");
+  model.floats("w", {4, 2, 1});
+  model.add_node("Conv", {"x", "w"}, "c");
+  model.add_node("Sum", {"a", "b", "c"});
+  const std::string file = folder / "partly.onnx";
+  std::ofstream(file, std::ios::binary) << model.bytes();
+  SECTION("as a table") {
+    const Outcome outcome = run_burin({"inspect", file, "--coverage"});
+    CAPTURE(outcome.out, outcome.err);
+    CHECK(outcome.exit_code == 4);
+    CHECK_THAT(outcome.out, Contains("partly.onnx: burin reads 0 of 4 nodes"));
+    CHECK_THAT(outcome.out, Contains("LSTM (nodes 'memory', 'b'): burin does not know this operator"));
+    CHECK_THAT(outcome.out, Contains("what would help: burin compiles convolutional networks"));
+    CHECK_THAT(outcome.out, Contains("Conv (node 'c'): its weights [4,2,1] make it a 1-D convolution"));
+    CHECK_THAT(outcome.out, Contains("not reached"));
+  }
+  SECTION("as JSON") {
+    const Outcome outcome = run_burin({"inspect", file, "--coverage", "--json"});
+    CHECK(outcome.exit_code == 4);
+    const auto document = nlohmann::json::parse(outcome.out);
+    CHECK(document["complete"] == false);
+    CHECK(document["operators"][1]["operator"] == "LSTM");
+    CHECK(document["operators"][1]["refused"] == 2);
+    CHECK(document["operators"][2]["not_reached"] == 1);
+    REQUIRE(document["refusals"].size() == 2);
+    CHECK(document["refusals"][0]["nodes"] == std::vector<std::string>{"memory", "b"});
+    CHECK(document["fault"].is_null());
+  }
+}
+
+TEST_CASE("inspect_coverage_is_for_models_alone_and_plans_nothing") {
+  const ScratchFolder folder;
+  const Outcome weights = run_burin({"inspect", folder / "w.npy", "--coverage"});
+  CHECK(weights.exit_code == 2);
+  CHECK_THAT(weights.err, Contains("w.npy: is no ONNX model"));
+  for (const auto& option : {std::vector<std::string>{"--batch", "2"}, {"--simplify"}, {"--layer", "conv"}}) {
+    std::vector<std::string> command = {"inspect", kModel, "--coverage"};
+    command.insert(command.end(), option.begin(), option.end());
+    const Outcome outcome = run_burin(command);
+    CHECK(outcome.exit_code == 2);
+    CHECK_THAT(outcome.err, Contains(option[0] + " has no effect here: --coverage"));
+  }
 }

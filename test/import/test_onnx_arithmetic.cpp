@@ -111,10 +111,16 @@ TEST_CASE("onnx arithmetic: a pruning mask that the exporter left") {
   model.add_node("Mul", {"original", "mask"}, "w");
   model.add_node("Conv", {"x", "w"});
   CHECK(model.import().layers.at(0).weights == std::vector<float>{0, 4});
+  OnnxModel repeated = OnnxModel::of_image({2, 3, 3});
+  repeated.floats("original", {1, 2, 1, 2}, {3, 4, 5, 6});
+  repeated.floats("mask", {2, 1, 1}, {0, 1});
+  repeated.add_node("Mul", {"original", "mask"}, "w");
+  repeated.add_node("Conv", {"x", "w"});
+  CHECK(repeated.import().layers.at(0).weights == std::vector<float>{0, 0, 5, 6});
   OnnxModel other = OnnxModel::of_image({2, 3, 3});
   other.floats("original", {1, 2, 1, 1});
-  other.floats("mask", {3});
+  other.floats("mask", {3, 1, 1});
   other.add_node("Mul", {"original", "mask"}, "w");
   other.add_node("Conv", {"x", "w"});
-  refuses(other, {"(Conv)", "[1,2,1,3]"});
+  rejects(other, {"(Mul)", "[1,2,1,1] and [3,1,1], which do not fit each other"});
 }

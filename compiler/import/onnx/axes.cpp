@@ -10,6 +10,12 @@
 
 namespace burin {
 
+Extents with_batch(const Extents& shape) {
+  Extents full = {1};
+  full.insert(full.end(), shape.begin(), shape.end());
+  return full;
+}
+
 std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank) {
   if (axis < -rank || axis >= rank) node.bad_input("axis {} is none of {}", axis, rank);
   return axis < 0 ? axis + rank : axis;

@@ -10,6 +10,9 @@ namespace burin {
 
 inline constexpr int kAxesAreAnInput = 13;  // of Squeeze and Unsqueeze, from this opset on
 
+// Puts the batch before the shape of an image, as an axis of extent 1: ONNX counts axes by that.
+Extents with_batch(const Extents& shape);
+
 // An axis counted from the front.
 std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank);
 // Sorted and counted from the front, each once.

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <functional>
 
+#include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/legacy_broadcast.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
 
@@ -15,8 +17,14 @@ namespace {
 std::vector<float> per_channel(const Node& node, GraphBuilder& graph, int input) {
   const std::vector<std::int64_t> shape = graph.shape(graph.activation(node, 1 - input));
   const StoredTensor tensor = graph.constant(node, input, "operand");
-  const std::vector<std::int64_t>& extents = tensor.shape();
   const std::size_t rank = shape.size() + 1;
+  std::vector<std::int64_t> extents = tensor.shape();
+  // Before opset 7 the second operand alone is repeated.
+  if (input == 1) {
+    std::vector<std::int64_t> first = with_batch(shape);
+    if (extents.size() == rank) first[0] = extents[0];
+    extents = aligned_shape(node, first, std::move(extents));
+  }
   bool fits = extents.size() <= rank;
   for (std::size_t i = 0; fits && i < extents.size(); ++i) {
     const std::size_t axis = rank - extents.size() + i;  // of the activation; 1 is the channels
@@ -52,6 +60,9 @@ void emit_affine(const Node& node, GraphBuilder& graph, int constant, ChannelAff
 
 // Combines activations. Either may have one value for each channel of the other.
 void combine(const Node& node, GraphBuilder& graph, Combination combination, int a, int b) {
+  const std::vector<std::int64_t> given = with_batch(graph.shape(b));
+  const std::vector<std::int64_t> aligned = aligned_shape(node, with_batch(graph.shape(a)), given);
+  if (aligned != given) b = graph.emit_inner(node, "aligned", Reshape{{aligned.begin() + 1, aligned.end()}}, {b});
   const std::vector<std::int64_t>&first = graph.shape(a), &second = graph.shape(b);
   const bool swapped = first != second && second.size() == 3 && first == std::vector<std::int64_t>{second[0], 1, 1};
   graph.emit(node, Combine{combination}, swapped ? std::vector{b, a} : std::vector{a, b});

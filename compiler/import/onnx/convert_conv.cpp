@@ -155,6 +155,8 @@ void convert_gemm(const Node& node, GraphBuilder& graph) {
   form.out_first = attributes.boolean("transB", false);
   form.alpha = attributes.number("alpha", 1);
   form.beta = attributes.number("beta", 1);
+  constexpr int kLastBroadcastOpset = 6;  // later the bias is repeated without being told to
+  if (node.opset() <= kLastBroadcastOpset) attributes.boolean("broadcast", false);
   emit_linear(node, graph, form);
 }
 

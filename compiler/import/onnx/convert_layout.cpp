@@ -9,13 +9,6 @@
 namespace burin {
 namespace {
 
-// Puts the batch before the shape: ONNX counts axes by that.
-Extents with_batch(const Extents& shape) {
-  Extents full = {1};
-  full.insert(full.end(), shape.begin(), shape.end());
-  return full;
-}
-
 // Gives the value another shape, which must have as many elements.
 void emit_reshape(const Node& node, GraphBuilder& graph, Extents shape) {
   graph.emit(node, Reshape{std::move(shape)}, {graph.activation(node, 0)});

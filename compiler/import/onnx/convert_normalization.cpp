@@ -33,6 +33,10 @@ void convert_batch_normalization(const Node& node, GraphBuilder& graph) {
   if (node.opset() <= kLastSpatialOpset && !attributes.boolean("spatial", true)) {
     node.unsupported("attribute 'spatial' is 0; burin normalizes whole channels");
   }
+  constexpr int kLastTestFlagOpset = 6;
+  if (node.opset() <= kLastTestFlagOpset && !attributes.boolean("is_test", false)) {
+    node.unsupported("attribute 'is_test' is 0; export the model for inference (model.eval())");
+  }
   const int x = graph.activation(node, 0);
   const std::int64_t channels = graph.shape(x)[0];
   const auto list = [&](int input, std::string_view what) { return channel_list(node, graph, input, channels, what); };

@@ -38,7 +38,7 @@ struct Sizes {
 
 inline constexpr std::size_t kMaxSizes = 64;  // of a list; a shape has as many as axes
 // That are kept at once for constants which were computed.
-inline constexpr std::int64_t kMaxFoldedNumbers = kMaxNetworkWeights;
+inline constexpr std::int64_t kMaxFoldedNumbers = std::int64_t{1} << 28;
 
 // What a name of the model can stand for; constants of the file are read when a node reads them.
 using Value = std::variant<Flowing, StoredTensor, SharedConstant>;
