@@ -1,4 +1,4 @@
-// Pools, means over images, and padding.
+// Pools and padding.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -10,22 +10,6 @@
 
 namespace burin {
 namespace {
-
-Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
-  const std::vector<std::int64_t>& image = graph.image_shape(node, graph.activation(node, 0));
-  const auto kernel = node.attributes().integers("kernel_shape");
-  if (!kernel) node.bad_input("lacks the attribute 'kernel_shape'");
-  if (kernel->size() != 2) {
-    node.bad_input("attribute 'kernel_shape' has {} values, 2 are needed (rows, columns)", kernel->size());
-  }
-  const auto extent = [&](std::size_t i) {
-    return checked_int(node, (*kernel)[i], 1, kMaxPoolExtent, "a value of 'kernel_shape'");
-  };
-  Pool pool{.kind = kind, .kernel_h = extent(0), .kernel_w = extent(1)};
-  read_window(node, image[1], image[2], pool);
-  pool.round_up = node.attributes().boolean("ceil_mode", false);
-  return pool;
-}
 
 // Counts axes from the batch on; negative ones count from the end.
 std::vector<std::int64_t> from_front(const Node& node, std::vector<std::int64_t> axes, std::int64_t rank) {
@@ -57,30 +41,13 @@ void convert_global_average_pool(const Node& node, GraphBuilder& graph) {
 void convert_global_max_pool(const Node& node, GraphBuilder& graph) {
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t>& image = graph.image_shape(node, x);
-  Pool pool;
-  pool.kernel_h = checked_int(node, image[1], 1, kMaxPoolExtent, "the rows of its input");
-  pool.kernel_w = checked_int(node, image[2], 1, kMaxPoolExtent, "the columns of its input");
-  graph.emit(node, pool, {x});
-}
-
-void convert_reduce_mean(const Node& node, GraphBuilder& graph) {
-  constexpr int kAxesAreAnInput = 18;
-  const Attributes& attributes = node.attributes();
-  const int x = graph.activation(node, 0);
-  const auto axes = graph.list(node, "axes", 1, kAxesAreAnInput);
-  // Without axes there is no global mean in either case.
-  if (node.opset() >= kAxesAreAnInput) attributes.boolean("noop_with_empty_axes", false);
-  const bool keeps_axes = attributes.boolean("keepdims", true);
-  const auto rank = static_cast<std::int64_t>(graph.shape(x).size()) + 1;
-  const std::vector<std::int64_t> spatial = {2, 3};
-  if (!axes || from_front(node, *axes, rank) != spatial || rank != 4) {
-    node.unsupported("it is over {} of {} for each image; burin computes means over rows and columns (axes 2 and 3)",
-                     axes ? fmt::format("the axes {}", numbers_text(*axes)) : "all axes", shape_text(graph.shape(x)));
+  if (image[1] > kMaxPoolExtent || image[2] > kMaxPoolExtent) {
+    return graph.emit(node, Reduce{Statistic::largest, {1, 2}}, {x});
   }
-  if (keeps_axes) return graph.emit(node, GlobalAveragePool{}, {x});
-  const std::int64_t channels = graph.shape(x)[0];
-  const int mean = graph.emit_inner(node, "mean", GlobalAveragePool{}, {x});
-  graph.emit(node, Reshape{{channels}}, {mean});
+  Pool pool;
+  pool.kernel_h = static_cast<int>(image[1]);
+  pool.kernel_w = static_cast<int>(image[2]);
+  graph.emit(node, pool, {x});
 }
 
 void convert_pad(const Node& node, GraphBuilder& graph) {
