@@ -1,8 +1,11 @@
 // Functions of single numbers.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/operands.h"
+#include "ir/printable.h"
 
 namespace burin {
 namespace {
@@ -21,16 +24,45 @@ float bound(const Node& node, GraphBuilder& graph, int input, const std::string&
   return value;
 }
 
+// Those that have no attributes.
+struct NamedFunction {
+  std::string_view op;
+  ElementFunction function;
+};
+constexpr NamedFunction kPlainFunctions[] = {
+    {"Abs", ElementFunction::absolute},
+    {"Ceil", ElementFunction::ceil},
+    {"Cos", ElementFunction::cosine},
+    {"Erf", ElementFunction::erf},
+    {"Exp", ElementFunction::exp},
+    {"Floor", ElementFunction::floor},
+    {"HardSwish", ElementFunction::hard_swish},
+    {"Log", ElementFunction::log},
+    {"Mish", ElementFunction::mish},
+    {"Reciprocal", ElementFunction::reciprocal},
+    {"Relu", ElementFunction::relu},
+    {"Round", ElementFunction::round},
+    {"Sigmoid", ElementFunction::sigmoid},
+    {"Sign", ElementFunction::sign},
+    {"Sin", ElementFunction::sine},
+    {"Softplus", ElementFunction::softplus},
+    {"Softsign", ElementFunction::softsign},
+    {"Sqrt", ElementFunction::sqrt},
+    {"Tanh", ElementFunction::tanh},
+};
+
 }  // namespace
 
-void convert_relu(const Node& node, GraphBuilder& graph) { emit_function(node, graph, ElementFunction::relu); }
+void convert_plain_function(const Node& node, GraphBuilder& graph) {
+  const auto* const found = std::ranges::find(kPlainFunctions, node.op(), &NamedFunction::op);
+  BURIN_CHECK(found != std::end(kPlainFunctions), "{} is no function", node.op());
+  emit_function(node, graph, found->function);
+}
 
 void convert_leaky_relu(const Node& node, GraphBuilder& graph) {
   constexpr float kDefaultSlope = 0.01F;
   emit_function(node, graph, ElementFunction::leaky_relu, node.attributes().number("alpha", kDefaultSlope));
 }
-
-void convert_sigmoid(const Node& node, GraphBuilder& graph) { emit_function(node, graph, ElementFunction::sigmoid); }
 
 void convert_hard_sigmoid(const Node& node, GraphBuilder& graph) {
   constexpr float kDefaultAlpha = 0.2F, kDefaultBeta = 0.5F;
@@ -38,8 +70,38 @@ void convert_hard_sigmoid(const Node& node, GraphBuilder& graph) {
                 node.attributes().number("beta", kDefaultBeta));
 }
 
-void convert_hard_swish(const Node& node, GraphBuilder& graph) {
-  emit_function(node, graph, ElementFunction::hard_swish);
+void convert_elu(const Node& node, GraphBuilder& graph) {
+  emit_function(node, graph, ElementFunction::elu, node.attributes().number("alpha", 1), 1);
+}
+
+void convert_selu(const Node& node, GraphBuilder& graph) {
+  constexpr float kDefaultAlpha = 1.67326319F, kDefaultGamma = 1.05070102F;
+  const float alpha = node.attributes().number("alpha", kDefaultAlpha);
+  const float gamma = node.attributes().number("gamma", kDefaultGamma);
+  emit_function(node, graph, ElementFunction::elu, alpha * gamma, gamma);
+}
+
+void convert_celu(const Node& node, GraphBuilder& graph) {
+  const float alpha = node.attributes().number("alpha", 1);
+  if (alpha == 0) node.bad_input("attribute 'alpha' is 0, by which it divides");
+  emit_function(node, graph, ElementFunction::celu, alpha);
+}
+
+void convert_gelu(const Node& node, GraphBuilder& graph) {
+  const std::string by = node.attributes().text("approximate", "none");
+  if (by != "none" && by != "tanh") {
+    node.bad_input("attribute 'approximate' is {}, it must be 'none' or 'tanh'", in_quotes(by));
+  }
+  emit_function(node, graph, by == "none" ? ElementFunction::gelu : ElementFunction::gelu_tanh);
+}
+
+void convert_thresholded_relu(const Node& node, GraphBuilder& graph) {
+  emit_function(node, graph, ElementFunction::thresholded_relu, node.attributes().number("alpha", 1));
+}
+
+void convert_neg(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  graph.emit(node, uniform_affine(graph.shape(x), -1, 0), {x});
 }
 
 void convert_clip(const Node& node, GraphBuilder& graph) {

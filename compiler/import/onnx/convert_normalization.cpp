@@ -1,4 +1,4 @@
-// Normalizations: of batches, across channels, and softmax.
+// Normalizations of batches, and across channels.
 #include <cmath>
 
 #include "compiler/import/onnx/converters.h"
@@ -70,25 +70,6 @@ void convert_lrn(const Node& node, GraphBuilder& graph) {
   lrn.beta = attributes.number("beta", defaults.beta);
   lrn.bias = attributes.number("bias", defaults.bias);
   graph.emit(node, lrn, {graph.activation(node, 0)});
-}
-
-void convert_softmax(const Node& node, GraphBuilder& graph) {
-  constexpr int kOneAxisOpset = 13;  // before that it is over the axis and all that follow
-  const bool one_axis = node.opset() >= kOneAxisOpset;
-  const int x = graph.activation(node, 0);
-  const std::vector<std::int64_t>& shape = graph.shape(x);
-  const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
-  const std::int64_t given = node.attributes().integer("axis", one_axis ? -1 : 1);
-  const std::int64_t axis = given < 0 ? given + rank : given;
-  if (axis < 0 || axis >= rank) node.bad_input("attribute 'axis' is {}, its input has {} axes", given, rank);
-  // Axes of extent 1 change nothing: over the channels, and over all, are then the same.
-  bool channels_alone = true;
-  for (std::size_t i = 1; i < shape.size(); ++i) channels_alone = channels_alone && shape[i] == 1;
-  if (axis != 1 || (!one_axis && !channels_alone)) {
-    node.unsupported("it is over axis {}{} of {} for each image; burin computes it over the channels", axis,
-                     one_axis ? "" : " and all that follow", shape_text(shape));
-  }
-  graph.emit(node, Softmax{}, {x});
 }
 
 }  // namespace burin

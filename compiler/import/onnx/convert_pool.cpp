@@ -1,4 +1,4 @@
-// Pools, and means over images.
+// Pools.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -10,22 +10,6 @@
 
 namespace burin {
 namespace {
-
-Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
-  const std::vector<std::int64_t>& image = graph.image_shape(node, graph.activation(node, 0));
-  const auto kernel = node.attributes().integers("kernel_shape");
-  if (!kernel) node.bad_input("lacks the attribute 'kernel_shape'");
-  if (kernel->size() != 2) {
-    node.bad_input("attribute 'kernel_shape' has {} values, 2 are needed (rows, columns)", kernel->size());
-  }
-  const auto extent = [&](std::size_t i) {
-    return checked_int(node, (*kernel)[i], 1, kMaxPoolExtent, "a value of 'kernel_shape'");
-  };
-  Pool pool{.kind = kind, .kernel_h = extent(0), .kernel_w = extent(1)};
-  read_window(node, image[1], image[2], pool);
-  pool.round_up = node.attributes().boolean("ceil_mode", false);
-  return pool;
-}
 
 // Counts axes from the batch on; negative ones count from the end.
 std::vector<std::int64_t> from_front(const Node& node, std::vector<std::int64_t> axes, std::int64_t rank) {
@@ -55,40 +39,15 @@ void convert_global_average_pool(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_global_max_pool(const Node& node, GraphBuilder& graph) {
-  // A window of a whole image is one thread's work: a large image is pooled in steps, which do not change a maximum.
-  constexpr std::int64_t kMostPixels = 1024, kMostExtent = 32;
-  int x = graph.activation(node, 0);
-  while (true) {
-    const std::vector<std::int64_t> image = graph.image_shape(node, x);
-    const bool last = image[1] * image[2] <= kMostPixels && std::max(image[1], image[2]) <= kMaxPoolExtent;
-    const std::int64_t most = last ? kMaxPoolExtent : kMostExtent;
-    Pool pool;
-    pool.kernel_h = pool.stride_h = static_cast<int>(std::min(image[1], most));
-    pool.kernel_w = pool.stride_w = static_cast<int>(std::min(image[2], most));
-    pool.round_up = !last;
-    if (last) return graph.emit(node, pool, {x});
-    x = graph.emit_inner(node, "part", pool, {x});
-  }
-}
-
-void convert_reduce_mean(const Node& node, GraphBuilder& graph) {
-  constexpr int kAxesAreAnInput = 18;
-  const Attributes& attributes = node.attributes();
   const int x = graph.activation(node, 0);
-  const auto axes = graph.list(node, "axes", 1, kAxesAreAnInput);
-  // Without axes there is no global mean in either case.
-  if (node.opset() >= kAxesAreAnInput) attributes.boolean("noop_with_empty_axes", false);
-  const bool keeps_axes = attributes.boolean("keepdims", true);
-  const auto rank = static_cast<std::int64_t>(graph.shape(x).size()) + 1;
-  const std::vector<std::int64_t> spatial = {2, 3};
-  if (!axes || from_front(node, *axes, rank) != spatial || rank != 4) {
-    node.unsupported("it is over {} of {} for each image; burin computes means over rows and columns (axes 2 and 3)",
-                     axes ? fmt::format("the axes {}", numbers_text(*axes)) : "all axes", shape_text(graph.shape(x)));
+  const std::vector<std::int64_t>& image = graph.image_shape(node, x);
+  if (image[1] > kMaxPoolExtent || image[2] > kMaxPoolExtent) {
+    return graph.emit(node, Reduce{Statistic::largest, {1, 2}}, {x});
   }
-  if (keeps_axes) return graph.emit(node, GlobalAveragePool{}, {x});
-  const std::int64_t channels = graph.shape(x)[0];
-  const int mean = graph.emit_inner(node, "mean", GlobalAveragePool{}, {x});
-  graph.emit(node, Reshape{{channels}}, {mean});
+  Pool pool;
+  pool.kernel_h = static_cast<int>(image[1]);
+  pool.kernel_w = static_cast<int>(image[2]);
+  graph.emit(node, pool, {x});
 }
 
 }  // namespace burin

@@ -68,4 +68,20 @@ void read_window(const Node& node, std::int64_t in_h, std::int64_t in_w, Shape& 
 template void read_window(const Node&, std::int64_t, std::int64_t, ConvShape&);
 template void read_window(const Node&, std::int64_t, std::int64_t, Pool&);
 
+Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
+  const std::vector<std::int64_t>& image = graph.image_shape(node, graph.activation(node, 0));
+  const auto kernel = node.attributes().integers("kernel_shape");
+  if (!kernel) node.bad_input("lacks the attribute 'kernel_shape'");
+  if (kernel->size() != 2) {
+    node.bad_input("attribute 'kernel_shape' has {} values, 2 are needed (rows, columns)", kernel->size());
+  }
+  const auto extent = [&](std::size_t i) {
+    return checked_int(node, (*kernel)[i], 1, kMaxPoolExtent, "a value of 'kernel_shape'");
+  };
+  Pool pool{.kind = kind, .kernel_h = extent(0), .kernel_w = extent(1)};
+  read_window(node, image[1], image[2], pool);
+  pool.round_up = node.attributes().boolean("ceil_mode", false);
+  return pool;
+}
+
 }  // namespace burin

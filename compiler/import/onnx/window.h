@@ -1,6 +1,7 @@
 // The attributes that convolutions and pools share: how a window moves over an image.
 #pragma once
 
+#include "compiler/import/onnx/graph_builder.h"
 #include "compiler/import/onnx/node.h"
 #include "ir/conv_layer.h"
 
@@ -13,5 +14,8 @@ int checked_int(const Node& node, std::int64_t value, std::int64_t low, std::int
 // attributes strides, dilations, and pads or auto_pad.
 template <typename Shape>
 void read_window(const Node& node, std::int64_t in_h, std::int64_t in_w, Shape& shape);
+
+// A pool of images as its attributes say, but for whether padding counts.
+Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind);
 
 }  // namespace burin

@@ -1,0 +1,89 @@
+// Functions of two operands and of lists of them, beside the arithmetic of convert_arithmetic.cpp.
+#include <cmath>
+
+#include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/operands.h"
+#include "ir/printable.h"
+
+namespace burin {
+namespace {
+
+// All operands of a list, one after the other: activations and constants in any order, of which at least one is none.
+// Returns what is left to emit for the last.
+Pending over_list(const Node& node, GraphBuilder& graph, Combination combination) {
+  int first = 0;
+  while (first < node.inputs() && !graph.is_activation(node, first)) ++first;
+  if (first == node.inputs()) first = 0;  // all are constants: what follows says so
+  Pending pending{Identity{}, {graph.activation(node, first)}};
+  for (int i = 0; i < node.inputs(); ++i) {
+    if (i == first) continue;
+    const int so_far = std::holds_alternative<Identity>(pending.kind)
+                           ? pending.inputs[0]
+                           : graph.emit_inner(node, to_string(combination), pending.kind, pending.inputs);
+    pending = graph.is_activation(node, i)
+                  ? combined(node, graph, combination, so_far, graph.activation(node, i))
+                  : combined(so_far, combination, constant_operand(node, graph, i, graph.shape(so_far)), false);
+  }
+  return pending;
+}
+
+// The one number of a constant with one element.
+std::optional<float> number_of(const Node& node, GraphBuilder& graph, int input) {
+  if (graph.is_activation(node, input)) return std::nullopt;
+  if (graph.constant(node, input, "operand").elements() != 1) return std::nullopt;
+  return graph.number(node, input, "operand");
+}
+
+}  // namespace
+
+void convert_max(const Node& node, GraphBuilder& graph) {
+  emit(node, graph, over_list(node, graph, Combination::larger));
+}
+void convert_min(const Node& node, GraphBuilder& graph) {
+  emit(node, graph, over_list(node, graph, Combination::smaller));
+}
+void convert_sum(const Node& node, GraphBuilder& graph) { emit(node, graph, over_list(node, graph, Combination::add)); }
+
+void convert_mean(const Node& node, GraphBuilder& graph) {
+  Pending sum = over_list(node, graph, Combination::add);
+  if (node.inputs() == 1) return emit(node, graph, std::move(sum));
+  const int whole = graph.emit_inner(node, "sum", std::move(sum.kind), std::move(sum.inputs));
+  graph.emit(node, uniform_affine(graph.shape(whole), 1.0F / static_cast<float>(node.inputs()), 0), {whole});
+}
+
+void convert_pow(const Node& node, GraphBuilder& graph) {
+  if (graph.is_activation(node, 0)) {
+    const int x = graph.activation(node, 0);
+    if (graph.is_activation(node, 1)) {
+      return emit(node, graph, combined(node, graph, Combination::power, x, graph.activation(node, 1)));
+    }
+    const std::optional<float> exponent = number_of(node, graph, 1);
+    if (!exponent) {
+      return emit(node, graph,
+                  combined(x, Combination::power, constant_operand(node, graph, 1, graph.shape(x)), false));
+    }
+    if (!std::isfinite(*exponent)) node.bad_input("its exponent is {}, it must be finite", *exponent);
+    const ElementFunction function = *exponent == 0.5F ? ElementFunction::sqrt
+                                     : *exponent == -1 ? ElementFunction::reciprocal
+                                                       : ElementFunction::power;
+    return graph.emit(node, Elementwise{function, function == ElementFunction::power ? *exponent : 0, 0}, {x});
+  }
+  const int exponent = graph.activation(node, 1);
+  emit(node, graph,
+       combined(exponent, Combination::power, constant_operand(node, graph, 0, graph.shape(exponent)), true));
+}
+
+void convert_prelu(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  if (graph.is_activation(node, 1)) {
+    const int slope = graph.activation(node, 1);
+    return graph.emit(node, Combine{Combination::prelu}, {x, slope});
+  }
+  const std::optional<float> slope = number_of(node, graph, 1);
+  if (slope && std::isfinite(*slope)) {
+    return graph.emit(node, Elementwise{ElementFunction::leaky_relu, *slope, 0}, {x});
+  }
+  emit(node, graph, combined(x, Combination::prelu, constant_operand(node, graph, 1, graph.shape(x)), false));
+}
+
+}  // namespace burin

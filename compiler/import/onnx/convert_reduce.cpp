@@ -1,0 +1,110 @@
+// One number of many: reductions over axes of an image, and pools of whole images.
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/operands.h"
+#include "compiler/import/onnx/window.h"
+#include "ir/limits.h"
+#include "ir/printable.h"
+
+namespace burin {
+namespace {
+
+struct ReduceForm {
+  std::string_view op;
+  Statistic statistic;
+  std::optional<ElementFunction> then = {};
+  int axes_are_an_input = 18;  // the opset from which on they are
+};
+constexpr int kSumAxesAreAnInput = 13;
+constexpr ReduceForm kForms[] = {
+    {"ReduceMean", Statistic::mean},
+    {"ReduceSum", Statistic::sum, {}, kSumAxesAreAnInput},
+    {"ReduceMax", Statistic::largest},
+    {"ReduceMin", Statistic::smallest},
+    {"ReduceProd", Statistic::product},
+    {"ReduceL1", Statistic::sum_of_magnitudes},
+    {"ReduceL2", Statistic::sum_of_squares, ElementFunction::sqrt},
+    {"ReduceSumSquare", Statistic::sum_of_squares},
+    {"ReduceLogSum", Statistic::sum, ElementFunction::log},
+    {"ReduceLogSumExp", Statistic::log_sum_exp},
+};
+
+// Means of whole channels are an operator of their own, which convolutions and other formats know.
+OperatorKind kind_of(const ReduceForm& form, const std::vector<int>& axes, const std::vector<std::int64_t>& shape) {
+  const bool whole_image = shape.size() == 3 && axes == std::vector<int>{1, 2};
+  if (form.statistic == Statistic::mean && whole_image) return GlobalAveragePool{};
+  Reduce op{form.statistic, axes};
+  if (form.then) op.then = Elementwise{*form.then};
+  return op;
+}
+
+// Powers as far as LpPool and GlobalLpPool are read.
+int checked_power(const Node& node) {
+  const std::int64_t p = node.attributes().integer("p", 2);
+  if (p != 1 && p != 2) node.unsupported("attribute 'p' is {}; burin knows 1 and 2", p);
+  return static_cast<int>(p);
+}
+
+}  // namespace
+
+void convert_reduce(const Node& node, GraphBuilder& graph) {
+  const auto* const form = std::ranges::find(kForms, node.op(), &ReduceForm::op);
+  BURIN_CHECK(form != std::end(kForms), "{} is no reduction", node.op());
+  const Attributes& attributes = node.attributes();
+  const int x = graph.activation(node, 0);
+  const std::vector<std::int64_t> shape = graph.shape(x);
+  std::optional<std::vector<std::int64_t>> given = graph.list(node, "axes", 1, form->axes_are_an_input);
+  const bool noop = node.opset() >= form->axes_are_an_input && attributes.boolean("noop_with_empty_axes", false);
+  const bool keeps_axes = attributes.boolean("keepdims", true);
+  if (!given || given->empty()) {
+    if (noop) return graph.emit(node, Identity{}, {x});
+    node.unsupported(
+        "it is over all axes of {} for each image, the batch too; burin computes it of each image by itself",
+        shape_text(shape));
+  }
+  const std::vector<int> axes = image_axes(node, *given, shape, "reductions");
+  OperatorKind kind = kind_of(*form, axes, shape);
+  if (keeps_axes) return graph.emit(node, std::move(kind), {x});
+  std::vector<std::int64_t> left;
+  for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+    if (std::ranges::find(axes, static_cast<int>(axis)) == axes.end()) left.push_back(shape[axis]);
+  }
+  if (left.empty()) {
+    node.unsupported(
+        "it leaves no axis of {} for each image (keepdims is 0); burin needs one beside the batch: export "
+        "it with keepdims",
+        shape_text(shape));
+  }
+  const int kept = graph.emit_inner(node, "kept", std::move(kind), {x});
+  graph.emit(node, Reshape{left}, {kept});
+}
+
+void convert_global_lp_pool(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  graph.image_shape(node, x);
+  Reduce op{checked_power(node) == 1 ? Statistic::sum_of_magnitudes : Statistic::sum_of_squares, {1, 2}};
+  if (op.statistic == Statistic::sum_of_squares) op.then = Elementwise{ElementFunction::sqrt};
+  graph.emit(node, std::move(op), {x});
+}
+
+// The mean of powers, times how many they are, and its root.
+void convert_lp_pool(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  const int power = checked_power(node);
+  Pool pool = read_pool(node, graph, PoolKind::average);
+  if (pool.round_up) node.unsupported("attribute 'ceil_mode' is 1; burin rounds the size of an LpPool down");
+  pool.count_padding = true;
+  const Elementwise raised =
+      power == 1 ? Elementwise{ElementFunction::absolute} : Elementwise{ElementFunction::power, 2, 0};
+  const int powers = graph.emit_inner(node, "powers", raised, {x});
+  const int means = graph.emit_inner(node, "means", pool, {powers});
+  ChannelAffine sums = uniform_affine(graph.shape(means), static_cast<float>(pool.kernel_h * pool.kernel_w), 0);
+  if (power == 2) sums.then = Elementwise{ElementFunction::sqrt};
+  graph.emit(node, std::move(sums), {means});
+}
+
+}  // namespace burin

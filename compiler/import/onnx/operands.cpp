@@ -1,0 +1,106 @@
+#include "compiler/import/onnx/operands.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "compiler/import/onnx/axes.h"
+#include "compiler/import/onnx/legacy_broadcast.h"
+#include "ir/limits.h"
+#include "ir/printable.h"
+#include "ir/saturate.h"
+
+namespace burin {
+
+ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int input,
+                                const std::vector<std::int64_t>& shape) {
+  const StoredTensor tensor = graph.constant(node, input, "operand");
+  std::vector<std::int64_t> extents = tensor.shape();
+  // Before opset 7 the second operand alone is repeated, and may say where it lies.
+  if (input == 1) {
+    std::vector<std::int64_t> first = with_batch(shape);
+    if (extents.size() == first.size()) first[0] = extents[0];
+    extents = aligned_shape(node, first, std::move(extents));
+  }
+  const std::size_t given_axes = extents.size();
+  // Axes of extent 1 before those that it needs say nothing, and the batch is one of them.
+  while (extents.size() > shape.size() && extents.front() == 1) extents.erase(extents.begin());
+  if (extents.size() < shape.size()) extents.insert(extents.begin(), shape.size() - extents.size(), 1);
+  const bool more_axes = given_axes > shape.size() + 1;
+  if (more_axes || !repeats_to(extents, shape)) {
+    node.unsupported(
+        "its constant {} has the shape {}, its other operand is {} for each image; burin takes constants that have, "
+        "along each axis, as many values or one; Expand before it would give its operand the larger shape",
+        in_quotes(node.input(input)), extents_text(tensor.shape()), shape_text(shape));
+  }
+  graph.count_weights(node, tensor.elements());
+  return {std::move(extents), graph.floats(node, tensor, "operand")};
+}
+
+std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, std::int64_t channels) {
+  const std::int64_t values = std::ssize(constant.values);
+  if (values == 1) return std::vector<float>(static_cast<std::size_t>(channels), constant.values[0]);
+  if (constant.shape[0] == channels && values == channels) return constant.values;
+  return std::nullopt;
+}
+
+Pending combined(const Node& node, GraphBuilder& graph, Combination combination, int a, int b) {
+  const std::vector<std::int64_t> given = with_batch(graph.shape(b));
+  const std::vector<std::int64_t> aligned = aligned_shape(node, with_batch(graph.shape(a)), given);
+  if (aligned != given) b = graph.emit_inner(node, "aligned", Reshape{{aligned.begin() + 1, aligned.end()}}, {b});
+  const std::vector<std::int64_t>&first = graph.shape(a), &second = graph.shape(b);
+  if (first.size() != second.size()) {
+    node.unsupported(
+        "its operands are {} and {} for each image; ONNX would let the images of one meet an axis of the other; give "
+        "both as many axes (Unsqueeze)",
+        shape_text(first), shape_text(second));
+  }
+  if (!repeats_to(second, first) && repeats_to(first, second)) {
+    Combine op{combination};
+    op.swapped = true;
+    return {op, {b, a}};
+  }
+  return {Combine{combination}, {a, b}};
+}
+
+Pending combined(int a, Combination combination, ConstantOperand constant, bool swapped) {
+  Combine op{combination};
+  op.swapped = swapped;
+  op.constant = std::move(constant);
+  return {std::move(op), {a}};
+}
+
+void emit(const Node& node, GraphBuilder& graph, Pending pending) {
+  graph.emit(node, std::move(pending.kind), std::move(pending.inputs));
+}
+
+ChannelAffine uniform_affine(const std::vector<std::int64_t>& shape, float scale, float shift) {
+  const auto channels = static_cast<std::size_t>(shape[0]);
+  return {std::vector<float>(channels, scale), std::vector<float>(channels, shift)};
+}
+
+std::vector<int> image_axes(const Node& node, const std::vector<std::int64_t>& axes,
+                            const std::vector<std::int64_t>& shape, std::string_view what) {
+  const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
+  std::vector<int> result;
+  for (const std::int64_t axis : axes) {
+    if (axis < -rank || axis >= rank) node.bad_input("axis {} is none of its input's {}", axis, rank);
+    const std::int64_t from_front = axis < 0 ? axis + rank : axis;
+    if (from_front == 0) {
+      node.unsupported("it is over the batch (axis 0), too; burin computes {} of each image by itself", what);
+    }
+    result.push_back(static_cast<int>(from_front - 1));
+  }
+  std::ranges::sort(result);
+  if (std::ranges::adjacent_find(result) != result.end()) node.bad_input("it names an axis twice");
+  return result;
+}
+
+std::vector<int> trailing_axes(const Node& node, std::int64_t first, const std::vector<std::int64_t>& shape,
+                               std::string_view what) {
+  const int begin = image_axes(node, {first}, shape, what).front();
+  std::vector<int> axes(shape.size() - static_cast<std::size_t>(begin));
+  std::iota(axes.begin(), axes.end(), begin);
+  return axes;
+}
+
+}  // namespace burin

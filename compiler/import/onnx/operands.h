@@ -1,0 +1,45 @@
+// Operands of which one may repeat values of the other, as ONNX has it: axes are aligned from the last one on, and
+// those of extent 1 stand for all.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "compiler/import/onnx/graph_builder.h"
+#include "compiler/import/onnx/node.h"
+
+namespace burin {
+
+// The constant as it meets one image of the shape. Throws Error(unsupported) where that cannot be: it has more axes, or
+// more values along one, or differs by image.
+ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int input,
+                                const std::vector<std::int64_t>& shape);
+
+// Its numbers where it has one, or one for each channel: what a ChannelAffine takes.
+std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, std::int64_t channels);
+
+// What is left to emit: a kind and what it reads.
+struct Pending {
+  OperatorKind kind;
+  std::vector<int> inputs;
+};
+// Combines activations, the first of which may also be the one that repeats values.
+Pending combined(const Node& node, GraphBuilder& graph, Combination combination, int a, int b);
+// An activation with a constant behind it, or before it where `swapped`.
+Pending combined(int a, Combination combination, ConstantOperand constant, bool swapped);
+
+// As what the node gives.
+void emit(const Node& node, GraphBuilder& graph, Pending pending);
+
+// The same number for all: as a ChannelAffine has it.
+ChannelAffine uniform_affine(const std::vector<std::int64_t>& shape, float scale, float shift);
+
+// Axes of one image, ascending, of those that ONNX counts from the batch on or, negative, from the end. Throws
+// Error(bad_input) for what is no axis, and Error(unsupported) for the batch, which `what` would mix.
+std::vector<int> image_axes(const Node& node, const std::vector<std::int64_t>& axes,
+                            const std::vector<std::int64_t>& shape, std::string_view what);
+// From one axis to the last.
+std::vector<int> trailing_axes(const Node& node, std::int64_t first, const std::vector<std::int64_t>& shape,
+                               std::string_view what);
+
+}  // namespace burin
