@@ -93,12 +93,14 @@ TEST_CASE("onnx resize: places of each rule") {
   check_near(linear("pytorch_half_pixel", 2), {0.5, 2.5});
 }
 
-TEST_CASE("onnx resize: a cubic rule keeps what is linear, but for its edges") {
-  const Doubles all = RowModel(8).sizes(16).set("mode", "cubic").values();
+TEST_CASE("onnx resize: a cubic rule of -0.5 keeps what is linear, but for its edges") {
+  const Doubles all = RowModel(8).sizes(16).set("mode", "cubic").set("cubic_coeff_a", -0.5F).values();
   for (std::size_t i = 4; i < 12; ++i) CHECK(all[i] == Approx(0.5 * static_cast<double>(i) - 0.25).margin(1e-6));
-  const Doubles excluded = RowModel(8).sizes(16).set("mode", "cubic").set("exclude_outside", 1).values();
+  const Doubles excluded =
+      RowModel(8).sizes(16).set("mode", "cubic").set("cubic_coeff_a", -0.5F).set("exclude_outside", 1).values();
   CHECK(excluded[6] == Approx(2.75));
   CHECK(excluded[0] != Approx(all[0]).margin(1e-3));
+  CHECK(RowModel(8).sizes(16).set("mode", "cubic").values()[6] == Approx(2.703125));  // of -0.75
 }
 
 TEST_CASE("onnx resize: antialias makes an output of all that it covers") {

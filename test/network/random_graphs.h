@@ -234,6 +234,16 @@ class RandomGraph {
     add(burin::ChannelView{begin, random_.integer(1, channels - begin)}, {x});
   }
 
+  // A function of what a layer made, behind what moves it.
+  void moved_layer(int x) {
+    convolution(x);
+    int y = tensors_.back();
+    const Shape s = shape(y);
+    if (random_.chance(0.5)) y = add(burin::Transpose{{0, 2, 1}}, {y});
+    if (random_.chance(0.5)) y = add(burin::Reshape{{s[0], s[1] * s[2], 1}}, {y});
+    random_.chance(0.5) ? elementwise(y) : void(affine(y));
+  }
+
   // Some rows and columns, forwards or backwards; now and then channels as well.
   void pick(int x) {
     burin::Pick op;
@@ -272,6 +282,7 @@ class RandomGraph {
 
   void reshape(int x) {
     const Shape s = shape(x);
+    if (random_.chance(0.6)) return moved_layer(x);
     switch (random_.integer(0, 3)) {
       case 0:
         return void(add(burin::Reshape{s}, {x}));
