@@ -34,6 +34,12 @@ Rewritten nest_concats(Network network);
 // is negative, since its own padding never wins.
 Rewritten fold_pad(Network network);
 
+// A function or ChannelAffine behind operators that move the values of a layer (Reshape, Transpose, a Pick of at least
+// half of them) stands before these instead, where it can become part of the layer: of a ConvTranspose, what follows
+// depth-to-space. An affine only where each channel before becomes part of one behind. Of two tensors that were given
+// another shape alike, the Combine is given it.
+Rewritten lift_functions(Network network);
+
 // ChannelAffine goes into the weights of the convolution or linear layer before it (which must have neither activation
 // nor residual yet) or else behind it: there only with no padding or without a shift, since padding zeros are not
 // shifted. Of two in a row one is made.

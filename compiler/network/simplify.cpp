@@ -19,6 +19,7 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       {"drop_identities", drop_identities},
       {"nest_concats", nest_concats},
       {"fold_pad", fold_pad},
+      {"lift_functions", lift_functions},
       {"fold_affine", fold_affine},
       {"fuse_epilogues", fuse_epilogues},
       {"remove_dead_channels", remove_dead_channels},

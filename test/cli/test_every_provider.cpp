@@ -69,8 +69,8 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> mean ->
-// dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully
+// x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> resize ->
+// mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully
 // connected layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
@@ -107,7 +107,9 @@ OnnxModel model_of_every_provider() {
       .set("kernel_shape", std::vector<std::int64_t>{2, 2})
       .set("strides", std::vector<std::int64_t>{2, 2});
 
-  node("GlobalAveragePool", {"pool_out"}, "global_average");
+  model.floats("scales", {4}, {1, 1, 2, 2});
+  node("Resize", {"pool_out", "", "scales"}, "resample").set("mode", "linear");
+  node("GlobalAveragePool", {"resample_out"}, "global_average");
   node("Flatten", {last}, "means");
   std::vector<float> dense(6 * kChannels);
   for (std::size_t i = 0; i < dense.size(); ++i) dense[i] = 0.25F * static_cast<float>(i % 7) - 0.8F;

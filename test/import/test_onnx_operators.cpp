@@ -208,6 +208,13 @@ TEST_CASE("onnx pool: global") {
   CHECK(last_shape(network) == Dims{4, 1, 1});
 }
 
+TEST_CASE("onnx pool: the largest of a large image, in steps") {
+  const Network network = through("GlobalMaxPool", {2, 40, 3000});
+  CHECK(kinds(network) == "pool pool");
+  CHECK(network.tensors[1].shape == Dims{2, 2, 94});
+  CHECK(last_shape(network) == Dims{2, 1, 1});
+}
+
 TEST_CASE("onnx reduce mean: over rows and columns") {
   OnnxModel kept = OnnxModel::of_image({4, 3, 5});
   kept.add_node("ReduceMean", {"x"}).set("axes", Dims{2, 3});
@@ -250,10 +257,10 @@ TEST_CASE("onnx pad: what is refused") {
     made.add_node("Pad", {"x", "pads"}).set("mode", mode);
     return made;
   };
-  refuses(model({0, 1, 0, 0, 0, 0, 0, 0}), {"pads the channels"});
+  refuses(model({0, 1, 0, 0, 0, 0, 0, 0}, "edge"), {"pads the channels of 2x3x3 in the mode edge"});
   refuses(model({1, 0, 0, 0, 0, 0, 0, 0}), {"pads the batch"});
-  refuses(model({0, 0, -1, 0, 0, 0, 0, 0}), {"padding is negative"});
-  refuses(model({0, 0, 1, 1, 0, 0, 1, 1}, "reflect"), {"'mode' is 'reflect'"});
+  refuses(model({0, 0, -1, 0, 0, 0, -2, 0}), {"padding of -1 and -2 leaves nothing of an axis of 3"});
+  refuses(model({0, 0, 1, 1, 0, 0, 1, 1}, "mirror"), {"'mode' is 'mirror'; burin knows constant, reflect, edge, wrap"});
   refuses(model({0, 0, std::int64_t{1} << 40, 0, 0, 0, 0, 0}), {"padding is 1099511627776"});
   rejects(model({1, 1}), {"2 values for 4 axes"});
 }

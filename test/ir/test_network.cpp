@@ -290,6 +290,28 @@ TEST_CASE("network: rules of shapes") {
   expect(faults_of(Reshape{{31}}, {{2, 5, 3}}), "the new shape 31 has 31 elements, its input 2x5x3 has 30");
   expect(faults_of(Reshape{{}}, {{1}}), "the new shape has 0 axes, allowed are 1 to 6 (kMaxActivationRank)");
   expect(faults_of(Reshape{{-1, -2, 15}}, {{30}}), "the new shape is -1x-2x15, every axis must be 1 or more");
+  CHECK(shape_of(Pick{{{1, 0, 4}, {4, -2, 3}, {5, 1, 1}}}, {{2, 5, 6}}) == std::vector<std::int64_t>{4, 3, 1});
+  expect(faults_of(Pick{{{0, 1, 2}}}, {{2, 5}}), "it says what it takes of 1 axes, its input is 2x5");
+  for (const PickedAxis& axis : {PickedAxis{0, 1, 6},
+                                 {5, 1, 1},
+                                 {-1, 1, 1},
+                                 {0, -1, 2},
+                                 {0, 1, 0},
+                                 {0, 1, -1},
+                                 {0, std::numeric_limits<std::int64_t>::max(), 2},
+                                 {4, std::numeric_limits<std::int64_t>::min(), 2}}) {
+    expect(faults_of(Pick{{{0, 1, 2}, axis}}, {{2, 5}}), "of axis 1 it takes");
+  }
+  const Taps two{2, {0, 1, 4, 4}, {1, 2, 3, 4}}, three{1, {0, -1, 5}, {1, 1, 1}};
+  CHECK(shape_of(Resample{two, three}, {{2, 5, 6}}) == std::vector<std::int64_t>{2, 2, 3});
+  expect(faults_of(Resample{two, three}, {{2, 4, 6}}), "its rows take index 4, its input has 4");
+  expect(faults_of(Resample{two, three}, {{2, 5, 5}}), "its columns take index 5, its input has 5");
+  expect(faults_of(Resample{two, three}, {{5}}), "it takes channels x rows x columns");
+  expect(faults_of(Resample{{2, {0, 1, 2}, {1, 1, 1}}, three}, {{2, 5, 6}}), "its rows have 3 indices and 3 weights");
+  expect(faults_of(Resample{{1, {0}, {}}, three}, {{2, 5, 6}}), "its rows have 1 indices and 0 weights");
+  expect(faults_of(Resample{{0, {0}, {1}}, three}, {{2, 5, 6}}), "(kMaxTaps)");
+  expect(faults_of(Resample{{1, {0}, {kFloatInfinity}}, three}, {{2, 5, 6}}), "weights of its rows");
+  expect(faults_of(Resample{two, three, kFloatInfinity}, {{2, 5, 6}}), "the value outside is inf");
   CHECK(shape_of(Transpose{{2, 0, 1}}, {{2, 5, 6}}) == std::vector<std::int64_t>{6, 2, 5});
   expect(faults_of(Transpose{{0, 0, 1}}, {{2, 5, 6}}),
          "order is 0,0,1, it must name each axis of its input 2x5x6 once");
@@ -338,8 +360,10 @@ TEST_CASE("network: every kind of operator has its own name") {
       kind_name(Convolution{}), kind_name(Linear{}),    kind_name(ChannelAffine{}),     kind_name(Elementwise{}),
       kind_name(Combine{}),     kind_name(Pool{}),      kind_name(GlobalAveragePool{}), kind_name(Lrn{}),
       kind_name(Softmax{}),     kind_name(Concat{}),    kind_name(ChannelView{}),       kind_name(Pad{}),
-      kind_name(Reshape{}),     kind_name(Transpose{}), kind_name(Identity{})};
+      kind_name(Reshape{}),     kind_name(Transpose{}), kind_name(Identity{}),          kind_name(Pick{}),
+      kind_name(Resample{})};
   CHECK(names == std::vector<std::string_view>{"convolution", "linear", "channel_affine", "elementwise", "combine",
                                                "pool", "global_average_pool", "lrn", "softmax", "concat",
-                                               "channel_view", "pad", "reshape", "transpose", "identity"});
+                                               "channel_view", "pad", "reshape", "transpose", "identity", "pick",
+                                               "resample"});
 }

@@ -234,8 +234,55 @@ class RandomGraph {
     add(burin::ChannelView{begin, random_.integer(1, channels - begin)}, {x});
   }
 
+  // A function of what a layer made, behind what moves it.
+  void moved_layer(int x) {
+    convolution(x);
+    int y = tensors_.back();
+    const Shape s = shape(y);
+    if (random_.chance(0.5)) y = add(burin::Transpose{{0, 2, 1}}, {y});
+    if (random_.chance(0.5)) y = add(burin::Reshape{{s[0], s[1] * s[2], 1}}, {y});
+    random_.chance(0.5) ? elementwise(y) : void(affine(y));
+  }
+
+  // Some rows and columns, forwards or backwards; now and then channels as well.
+  void pick(int x) {
+    burin::Pick op;
+    for (const std::int64_t extent : shape(x)) {
+      burin::PickedAxis axis{0, 1, extent};
+      if (op.axes.empty() ? random_.chance(0.2) : random_.chance(0.7)) {
+        axis.step = random_.integer(1, 2) * (random_.chance(0.3) ? -1 : 1);
+        axis.extent = (extent + 1) / 2;
+        axis.begin = axis.step < 0 ? extent - 1 : 0;
+      }
+      op.axes.push_back(axis);
+    }
+    add(op, {x});
+  }
+
+  // Each row and column of one or two others, which follow each other.
+  void resample(int x) {
+    const auto taps = [&](std::int64_t extent) {
+      burin::Taps made{random_.integer(1, 2)};
+      const int out = random_.integer(1, static_cast<int>(2 * extent));
+      for (int i = 0; i < out; ++i) {
+        for (int tap = 0; tap < made.count; ++tap) {
+          made.indices.push_back(static_cast<std::int32_t>(std::min<std::int64_t>(i * extent / out + tap, extent - 1)));
+        }
+      }
+      made.weights.assign(made.indices.size(), 1.0F / static_cast<float>(made.count));
+      return made;
+    };
+    burin::Resample op{taps(shape(x)[1]), taps(shape(x)[2])};
+    if (random_.chance(0.3)) {
+      op.outside = 0.5F;
+      for (int tap = 0; tap < op.cols.count; ++tap) op.cols.indices[static_cast<std::size_t>(tap)] = -1;
+    }
+    add(op, {x});
+  }
+
   void reshape(int x) {
     const Shape s = shape(x);
+    if (random_.chance(0.6)) return moved_layer(x);
     switch (random_.integer(0, 3)) {
       case 0:
         return void(add(burin::Reshape{s}, {x}));
@@ -254,9 +301,13 @@ class RandomGraph {
   }
 
   void rare(int x) {
-    switch (random_.integer(0, 4)) {
+    switch (random_.integer(0, 6)) {
       case 4:
         return view(x);
+      case 5:
+        return pick(x);
+      case 6:
+        return resample(x);
       case 0:
         return void(add(burin::Lrn{random_.integer(1, 5), 0.1F, 0.75F, 1}, {x}));
       case 1:

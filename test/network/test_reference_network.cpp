@@ -189,6 +189,24 @@ TEST_CASE("reference_network: padding with a value") {
   CHECK(run(Pad{{1, 0, 0, 2}, 5}, {{{2, 1, 1}, {1, 2}}}) == Values{5, 5, 5, 1, 5, 5, 5, 5, 5, 2, 5, 5});
 }
 
+TEST_CASE("reference_network: picks, forwards, backwards and of one element") {
+  const Input x = {{2, 1, 3}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}};
+  CHECK(run(Pick{{{1, 1, 1}, {0, 1, 1}, {0, 2, 2}}}, {x}, 2) == Values{4, 6, 14, 16});
+  const Input one = {{2, 1, 3}, {1, 2, 3, 4, 5, 6}};
+  CHECK(run(Pick{{{1, -1, 2}, {0, 1, 1}, {2, -1, 2}}}, {one}) == Values{6, 5, 3, 2});
+  CHECK(run(Pick{{{0, 1, 2}, {0, 0, 2}, {1, 0, 2}}}, {one}) == Values{2, 2, 2, 2, 5, 5, 5, 5});
+}
+
+TEST_CASE("reference_network: weighted sums of rows and columns, and what lies outside") {
+  const Input x = {{1, 2, 3}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}};
+  const Taps first{1, {0}, {1}}, both{2, {0, 1}, {0.5F, 2}}, reversed{1, {2, 1, 0}, {1, 1, 1}};
+  CHECK(run(Resample{first, reversed}, {x}, 2) == Values{3, 2, 1, 13, 12, 11});
+  const Input one = {{1, 2, 3}, {1, 2, 3, 4, 5, 6}};
+  CHECK(run(Resample{both, reversed}, {one}) == Values{13.5, 11, 8.5});
+  CHECK(run(Resample{both, both}, {one}) == Values{0.25 + 2 + 4 + 20});
+  CHECK(run(Resample{first, {1, {-1, 1}, {1, 1}}, 7}, {one}) == Values{7, 2});
+}
+
 TEST_CASE("reference_network: transpose, reshape and identity") {
   const Input x = {{2, 1, 3}, {1, 2, 3, 4, 5, 6, 11, 12, 13, 14, 15, 16}};
   CHECK(run(Transpose{{2, 1, 0}}, {x}, 2) == Values{1, 4, 2, 5, 3, 6, 11, 14, 12, 15, 13, 16});

@@ -20,7 +20,8 @@ IR_VERSION = 8
 # Bodies draw from these; the names are those of the methods that add them.
 BODY = ["conv", "depthwise", "batch_norm", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish",
         "silu", "residual", "squeeze_excite", "max_pool", "average_pool", "concat", "lrn", "pad", "dropout", "identity",
-        "there_and_back", "channel_softmax"]
+        "there_and_back", "channel_softmax", "split", "shuffle", "gather", "slice", "resize", "conv_transpose", "depth_and_space",
+        "repeating_pad", "repeat"]
 HEADS = ["pooled_gemm", "squeezed_matmul", "flat_gemm", "reshaped_matmul"]
 
 
@@ -43,7 +44,8 @@ PLANS = [
     Plan(15, "reshaped_matmul", sparse=True), Plan(16, "squeezed_matmul", unnamed=True, second_output=True),
     Plan(17, "flat_gemm", second_input=True),
 ]
-OPERATORS_OF_A_BODY = 9
+OPERATORS_OF_A_BODY = 10  # three graphs of the newest opsets use all of BODY
+LARGEST = 40  # rows or columns that are made larger still
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,117 @@ class RandomGraph:
         # Before opset 13 Softmax of more than two axes means another thing: all that follows the axis, flattened.
         return self.same(maps, "Softmax", axis=1) if self.plan.opset >= 13 else self.sigmoid(maps)
 
+    def integers(self, values):
+        return self.weight(np.array(values, dtype=np.int64))
+
+    def split(self, maps):
+        """Parts of the channels, of which some are computed on, side by side again in another order."""
+        sizes = self.choice([[maps.channels // 2, maps.channels - maps.channels // 2],
+                             [1, maps.channels - 3, 2]])
+        outputs = [f"t{len(self.nodes)}.{part}" for part in range(len(sizes))]
+        attributes = {"split": sizes} if self.plan.opset < 13 else {}
+        inputs = [maps.name] + ([self.integers(sizes)] if self.plan.opset >= 13 else [])
+        name = "" if self.plan.unnamed else f"split{len(self.nodes)}"
+        self.nodes.append(helper.make_node("Split", inputs, outputs, name=name, axis=1, **attributes))
+        parts = [Maps(output, size, maps.height, maps.width) for output, size in zip(outputs, sizes)]
+        parts[0] = self.relu(self.convolve(parts[0], parts[0].channels, 3))
+        name = self.node("Concat", [part.name for part in reversed(parts)], axis=1)
+        return Maps(name, maps.channels, maps.height, maps.width)
+
+    def shuffle(self, maps):
+        """Channels of two groups in turn."""
+        maps = self.convolve(maps, 8, 1)
+        there = self.node("Reshape", [maps.name, self.integers([0, 2, 4, maps.height, maps.width])])
+        turned = self.node("Transpose", [there], perm=[0, 2, 1, 3, 4])
+        back = self.node("Reshape", [turned, self.integers([0, 8, maps.height, maps.width])])
+        return Maps(back, 8, maps.height, maps.width)
+
+    def gather(self, maps):
+        """An axis in another order."""
+        axis = int(self.random.integers(1, 4))
+        extent = (maps.channels, maps.height, maps.width)[axis - 1]
+        order = self.choice([self.random.permutation(extent), np.arange(extent)[::-1]])
+        return self.same(maps, "Gather", self.integers(order), axis=axis)
+
+    def slice(self, maps):
+        """Every second row, some columns from the end, and all channels but the first."""
+        if self.plan.opset < 10:
+            name = self.node("Slice", [maps.name], axes=[1, 3], starts=[1, -6], ends=[maps.channels, 1 << 30])
+            return Maps(name, maps.channels - 1, maps.height, min(6, maps.width))
+        step, rows = self.choice([(2, -(-maps.height // 2)), (-1, maps.height)])
+        start, end = (0, 1 << 30) if step > 0 else (-1, -(1 << 30))
+        name = self.node("Slice", [maps.name, self.integers([start, 1, -6]), self.integers([end, maps.channels, 1 << 30]),
+                                   self.integers([2, 1, 3]), self.integers([step, 1, 1])])
+        return Maps(name, maps.channels - 1, rows, min(6, maps.width))
+
+    def resize(self, maps):
+        if max(maps.height, maps.width) > LARGEST:
+            return self.max_pool(maps)
+        opset = self.plan.opset
+        scales = np.array([1, 1, 2, 2], dtype=np.float32)
+        if opset < 10:  # of ONNX Runtime, Upsample
+            inputs = [self.weight(scales)] if opset == 9 else []
+            attributes = {"scales": [1.0, 1.0, 2.0, 2.0]} if opset < 9 else {}
+            name = self.node("Upsample", [maps.name, *inputs], mode=self.choice(["nearest", "linear"]), **attributes)
+            return Maps(name, maps.channels, 2 * maps.height, 2 * maps.width)
+        if opset == 10:
+            name = self.node("Resize", [maps.name, self.weight(scales)], mode=self.choice(["nearest", "linear"]))
+            return Maps(name, maps.channels, 2 * maps.height, 2 * maps.width)
+        height, width = (int(size) for size in self.random.integers(5, 24, 2))
+        roi = self.weight(np.zeros(0, dtype=np.float32))
+        none = self.weight(np.zeros(0, dtype=np.float32))
+        attributes = {"mode": self.choice(["nearest", "linear", "cubic"]),
+                      "coordinate_transformation_mode": self.choice(["half_pixel", "pytorch_half_pixel", "asymmetric",
+                                                                     "align_corners"])}
+        if attributes["mode"] == "cubic":
+            attributes["cubic_coeff_a"] = self.choice([-0.5, -0.75])
+        batch = self.node("Slice", [self.node("Shape", [maps.name]), *(self.integers([at]) for at in (0, 1, 0))])
+        sizes = self.node("Concat", [batch, self.integers([maps.channels, height, width])], axis=0)
+        return Maps(self.node("Resize", [maps.name, roi, none, sizes], **attributes), maps.channels, height, width)
+
+    def conv_transpose(self, maps):
+        if max(maps.height, maps.width) > LARGEST:
+            return self.average_pool(maps)
+        kernel, pad, more = self.choice([(2, 0, 0), (3, 1, 1), (4, 1, 0), (3, 0, 0), (5, 2, 1)])
+        groups = self.choice([1, maps.channels])
+        outputs = maps.channels if groups > 1 else 8
+        values = self.pruned(outputs, maps.channels // groups, kernel, kernel)
+        values = np.ascontiguousarray(values.reshape(groups, outputs // groups, maps.channels // groups, kernel, kernel)
+                                      .swapaxes(1, 2).reshape(maps.channels, outputs // groups, kernel, kernel))
+        inputs = [maps.name, self.weight(values), self.weight(self.normal(outputs, scale=0.1))]
+        name = self.node("ConvTranspose", inputs, kernel_shape=[kernel] * 2, strides=[2, 2], group=groups,
+                         pads=[pad] * 4, output_padding=[more] * 2)
+        height, width = (2 * (extent - 1) + more + kernel - 2 * pad for extent in (maps.height, maps.width))
+        return self.relu(Maps(name, outputs, height, width))
+
+    def depth_and_space(self, maps):
+        """Pixels of 2x2 blocks as channels and back, where the rows and columns are even."""
+        maps = self.convolve(maps, 8, 1)
+        mode = {"mode": self.choice(["DCR", "CRD"])} if self.plan.opset >= 11 else {}
+        space = Maps(self.node("DepthToSpace", [maps.name], blocksize=2, **mode), 2, 2 * maps.height, 2 * maps.width)
+        depth = self.node("SpaceToDepth", [self.relu(space).name], blocksize=2)
+        return Maps(depth, 8, maps.height, maps.width)
+
+    def repeating_pad(self, maps):
+        pads, mode = [0, 0, 1, 2, 0, 0, 2, 1], self.choice(["reflect", "edge"])
+        if self.plan.opset < 11:
+            name = self.node("Pad", [maps.name], pads=pads, mode=mode)
+        else:
+            name = self.node("Pad", [maps.name, self.integers(pads)], mode=mode)
+        return Maps(name, maps.channels, maps.height + 3, maps.width + 3)
+
+    def repeat(self, maps):
+        """Means of channels as large as the image again, added; or two columns in place of each."""
+        mean = Maps(self.node("GlobalAveragePool", [maps.name]), maps.channels, 1, 1)
+        if self.plan.opset < 8:
+            return self.same(maps, "Add", mean.name)
+        whole = self.node("Expand", [mean.name, self.integers([1, 1, maps.height, maps.width])])
+        maps = self.same(maps, "Add", whole)
+        if max(maps.height, maps.width) > LARGEST:
+            return maps
+        name = self.node("Tile", [maps.name, self.integers([1, 1, 1, 2])])
+        return Maps(name, maps.channels, maps.height, 2 * maps.width)
+
     # --- heads: from maps to the name of a matrix, and its width ------------------------------------------------------
 
     def gemm(self, name, features, outputs):
@@ -308,6 +421,8 @@ def make_graphs(seed):
     for index, plan in enumerate(PLANS):
         body = [order[(index * OPERATORS_OF_A_BODY + step) % len(order)] for step in range(OPERATORS_OF_A_BODY)]
         body = [body[at] for at in random.permutation(len(body))]
+        if plan.opset < 10:
+            body.append("resize")  # which is Upsample there alone
         models.append(RandomGraph(plan, np.random.default_rng([seed, index])).grow(body))
     return models
 

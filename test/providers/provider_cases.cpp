@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -42,6 +43,17 @@ Linear linear(int in, int out, bool bias, Activation activation, double density 
   op.activation = activation;
   op.leaky_slope = 0.125F;
   return op;
+}
+
+// Of 28 rows and columns 56, each the mean of `count` that follow each other.
+Resample resized_twice(int count) {
+  constexpr int kExtent = 28;
+  Taps taps{count};
+  for (int i = 0; i < 2 * kExtent; ++i) {
+    for (int tap = 0; tap < count; ++tap) taps.indices.push_back(std::min(i / 2 + tap, kExtent - 1));
+  }
+  taps.weights.assign(taps.indices.size(), 1.0F / static_cast<float>(count));
+  return {taps, taps};
 }
 
 Pool window(PoolKind kind, int kernel, int stride, int pad) {
@@ -381,7 +393,7 @@ std::vector<OperatorCase> half_cases() {
       tensors.push_back(edge);
     }
   }
-  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), tensors}) {
+  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), resample_cases(), tensors}) {
     for (const OperatorCase& edge : list) {
       const ElementType element = cases.size() % 4 < 2 ? ElementType::f16 : ElementType::bf16;
       for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
@@ -432,6 +444,13 @@ std::vector<OperatorCase> octet_cases() {
       add("average", window(PoolKind::average, 2, 1, 1));
       add("pad", Pad{{1, 2, 3, 1}, 0.5F});
       add("turned", Transpose{{0, 2, 1}});
+      add("picked", Pick{{{0, 1, channels}, {shape[1] - 1, -1, shape[1]}, {0, 2, (shape[2] + 1) / 2}}});
+      Resample larger{{2}, {1}, 0.5F};  // rows of two, and columns of which the first is outside
+      for (std::int32_t i = 0; i < 4; ++i) larger.rows.indices.push_back(static_cast<std::int32_t>(i % shape[1]));
+      larger.rows.weights = {0.5F, 0.5F, 1, -0.25F};
+      for (std::int32_t i = -1; i < shape[2]; ++i) larger.cols.indices.push_back(i);
+      larger.cols.weights.assign(larger.cols.indices.size(), 1.0F);
+      add("larger", larger);
       add("lrn", Lrn{5, 0.5F, 0.75F, 1});
       add("lrn_large_window", Lrn{61, 1, 0.75F, 1});
       add("global_average", GlobalAveragePool{});
@@ -534,6 +553,55 @@ std::vector<OperatorCase> copy_cases() {
       {"transpose_nothing", Transpose{{0, 1, 2}}, {image}},
       {"shuffle", Transpose{{1, 0, 2, 3}}, {{2, 4, 3, 5}}},
       {"six_axes", Transpose{{5, 0, 3, 1, 4, 2}}, {{2, 3, 2, 3, 2, 3}}},
+      {"pick_every_second", Pick{{{0, 1, 3}, {0, 2, 3}, {1, 2, 2}}}, {image}},
+      {"pick_backwards", Pick{{{0, 1, 3}, {4, -1, 5}, {3, -2, 2}}}, {image}},
+      {"pick_one_pixel", Pick{{{0, 1, 3}, {2, 1, 1}, {3, 1, 1}}}, {image}},
+      {"pick_every_third_channel", Pick{{{1, 3, 22}, {0, 1, 3}, {0, 1, 5}}}, {{67, 3, 5}}},
+      {"pick_channels_backwards", Pick{{{66, -1, 67}, {0, 1, 3}, {0, 1, 5}}}, {{67, 3, 5}}},
+      {"pick_inner_rows", Pick{{{0, 1, 67}, {1, 1, 2}, {0, 1, 5}}}, {{67, 3, 5}}},
+      {"pick_first_rows_of_one_channel", Pick{{{0, 1, 1}, {0, 1, 4}, {0, 1, 5}}}, {{1, 7, 5}}},
+      {"pick_last_rows_of_one_channel", Pick{{{0, 1, 1}, {3, 1, 4}, {0, 1, 8}}}, {{1, 7, 8}}},
+      {"pick_repeats_one_pixel", Pick{{{0, 1, 9}, {0, 0, 4}, {0, 0, 5}}}, {{9, 1, 1}}},
+      {"pick_repeats_rows", Pick{{{0, 1, 3}, {4, 0, 7}, {0, 1, 4}}}, {image}},
+      {"pick_features", Pick{{{990, -9, 111}}}, {{1000}}},
+      {"pick_six_axes",
+       Pick{{{1, 1, 1}, {2, -1, 3}, {0, 0, 4}, {0, 2, 2}, {1, -1, 2}, {0, 1, 2}}},
+       {{2, 3, 2, 3, 2, 3}}},
+  };
+}
+
+std::vector<OperatorCase> resample_cases() {
+  const Shape image = {3, 5, 4};
+  const auto taps = [](int count, std::vector<std::int32_t> indices, std::vector<float> of) {
+    return Taps{count, std::move(indices), std::move(of)};
+  };
+  // Each of the extent's elements `times` times.
+  const auto nearest = [](int extent, int times) {
+    Taps result;
+    for (int i = 0; i < extent * times; ++i) result.indices.push_back(i / times);
+    result.weights.assign(result.indices.size(), 1.0F);
+    return result;
+  };
+  const auto weighted = [](int extent, int out, int count) {
+    Taps result{count};
+    for (int i = 0; i < out * count; ++i) result.indices.push_back((i / count + i % count) % extent);
+    result.weights = weights(std::int64_t{out} * count, 9);
+    return result;
+  };
+  const Taps reversed = taps(1, {3, 2, 1, 0}, {1, 1, 1, 1}), one = taps(1, {0}, {1});
+  return {
+      {"twice_as_large", Resample{nearest(5, 2), nearest(4, 2)}, {image}},
+      {"many_channels", Resample{nearest(3, 2), nearest(5, 3)}, {{67, 3, 5}}},
+      {"one_pixel", Resample{nearest(1, 7), nearest(1, 5)}, {{9, 1, 1}}},
+      {"to_one_pixel", Resample{one, one}, {image}},
+      {"turned_round", Resample{nearest(5, 1), reversed}, {image}},
+      {"linear", Resample{weighted(5, 9, 2), weighted(4, 7, 2)}, {image}},
+      {"cubic", Resample{weighted(11, 5, 4), weighted(13, 17, 4)}, {{5, 11, 13}}},
+      {"many_taps", Resample{weighted(11, 2, 11), weighted(13, 3, 13)}, {{5, 11, 13}}, 4e-6},
+      {"rows_alone", Resample{weighted(5, 6, 2), nearest(4, 1)}, {image}},
+      {"outside",
+       Resample{taps(1, {-1, 0, 4, -1}, {1, 1, 1, 1}), taps(2, {-1, -1, 0, 1}, {0, 0, 0.5F, 0.25F}), 0.5F},
+       {image}},
   };
 }
 
@@ -625,6 +693,9 @@ std::vector<OperatorCase> network_cases() {
       {"segmentation_softmax", Softmax{}, {{21, 65, 65}}, kPowers},
       {"transpose", Transpose{{1, 2, 0}}, {stage}},
       {"pad", Pad{{1, 1, 1, 1}, 0}, {stage}},
+      {"every_second_pixel", Pick{{{0, 1, 256}, {0, 2, 28}, {0, 2, 28}}}, {stage}},
+      {"twice_as_large_nearest", resized_twice(1), {{128, 28, 28}}},
+      {"twice_as_large_linear", resized_twice(2), {{128, 28, 28}}},
       {"alexnet_sparse_linear", linear(9216, 4096, true, Activation::relu, 0.09), {{9216}}, kSummed},
       {"vgg_sparse_linear", linear(25088, 1000, true, Activation::relu, 0.04), {{25088}}, kSummed},
       convolution_case("squeezenet_conv_final", 512, 1000, 13, 1, 1, 1),

@@ -43,6 +43,7 @@ TEST_CASE("providers: second operands that repeat values along any axes, and con
 TEST_CASE("providers: reductions and normalizations along any axes") { check_all(group_cases()); }
 TEST_CASE("providers: normalizations") { check_all(normalization_cases()); }
 TEST_CASE("providers: copies") { check_all(copy_cases()); }
+TEST_CASE("providers: weighted sums of rows and columns") { check_all(resample_cases()); }
 TEST_CASE("providers: halves") { check_all(half_cases()); }
 TEST_CASE("providers: n8c8hw with 1 to 12 channels and 1 to 9 images, where what fills up channels is zero") {
   const std::vector<OperatorCase> cases = octet_cases();

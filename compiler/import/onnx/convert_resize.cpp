@@ -176,7 +176,8 @@ void convert_resize(const Node& node, GraphBuilder& graph) {
   const auto scales = numbers(node, graph, kScales, "scales");
   const bool has_sizes = node.has_input(kSizes);
   if (scales.has_value() == has_sizes) {
-    node.bad_input("it has {} scales and sizes; it must have one of them", has_sizes ? "both" : "neither");
+    node.bad_input("it has {} scales {} sizes; it must have one of them", has_sizes ? "both" : "neither",
+                   has_sizes ? "and" : "nor");
   }
   if (scales) {
     set_scales(node, rule, *scales, axes, resizing);
