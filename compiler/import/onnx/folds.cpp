@@ -48,13 +48,12 @@ Extents FoldInputs::checked(Extents shape) const {
     node_.bad_input("it makes a tensor of {} axes, allowed are {} (kMaxTensorRank)", shape.size(), kMaxTensorRank);
   }
   const auto elements = checked_elements(shape);
-  std::int64_t given = 0;
-  for (const SharedConstant& input : inputs_) given += input == nullptr ? 0 : input->elements();
-  if (!elements || *elements > std::max(kFoldFloor, given)) {
+  if (!elements || *elements > std::max(kFoldFloor, numbers_read_)) {
     node_.unsupported(
-        "it makes a constant of the shape {} out of {} numbers; burin takes {} (kFoldFloor), or as many as "
-        "it is made of",
-        extents_text(shape), given, kFoldFloor);
+        "it makes a constant of the shape {}; burin takes {} numbers (kFoldFloor), or as many as the file holds for "
+        "such "
+        "nodes, which are {} up to here",
+        extents_text(shape), kFoldFloor, numbers_read_);
   }
   return shape;
 }

@@ -12,15 +12,16 @@
 
 namespace burin {
 
-// A result may have kFoldFloor numbers, and beyond that as many as the inputs have together: otherwise some bytes of a
-// file could ask for any amount of memory.
-inline constexpr std::int64_t kFoldFloor = std::int64_t{1} << 22;
+// A result may have kFoldFloor numbers, and beyond that as many as were read from the file for such nodes: otherwise
+// some bytes of a file could ask for any amount of memory.
+inline constexpr std::int64_t kFoldFloor = std::int64_t{1} << 20;
 
 // A node whose inputs are constants, and these.
 class FoldInputs {
  public:
-  // Null where an input is left out.
-  FoldInputs(const Node& node, std::vector<SharedConstant> inputs) : node_(node), inputs_(std::move(inputs)) {}
+  // `inputs`: null where one is left out. `numbers_read`: from the file, for this node and those before.
+  FoldInputs(const Node& node, std::vector<SharedConstant> inputs, std::int64_t numbers_read)
+      : node_(node), inputs_(std::move(inputs)), numbers_read_(numbers_read) {}
 
   const Node& node() const { return node_; }
   int count() const { return static_cast<int>(inputs_.size()); }
@@ -42,6 +43,7 @@ class FoldInputs {
  private:
   const Node& node_;
   std::vector<SharedConstant> inputs_;
+  std::int64_t numbers_read_;
 };
 
 // The node's outputs, as many as it has.
