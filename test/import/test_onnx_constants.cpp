@@ -111,6 +111,37 @@ TEST_CASE("onnx constants: functions of one number") {
   CHECK(of_list("Log", {1}) == Floats{0});
 }
 
+TEST_CASE("onnx constants: clipped, integers too") {
+  OnnxModel model = constants_model();
+  model.integers("a", {-5, 3, 9});
+  model.integer("low", 0);
+  model.integer("high", 4);
+  SECTION("on both sides") {
+    model.add_node("Clip", {"a", "low", "high"}, "c");
+    CHECK(bias_of(model, 3, false) == Floats{0, 3, 4});
+  }
+  SECTION("above") {
+    model.add_node("Clip", {"a", "", "high"}, "c");
+    CHECK(bias_of(model, 3, false) == Floats{-5, 3, 4});
+  }
+  SECTION("by attributes") {
+    CHECK(of_list(
+              "Clip", {3}, {-5, 3, 9}, 3, [](auto&, NodeMaker& node) { node.set("min", 0.5F).set("max", 4.0F); }, 6) ==
+          Floats{0.5F, 3, 4});
+  }
+}
+
+TEST_CASE("onnx constants: NaN compares with nothing") {
+  OnnxModel model = constants_model();
+  model.floats("a", {2}, {-1, 1});
+  model.add_node("Log", {"a"}, "b");  // NaN and 0
+  model.add_node("Equal", {"b", "b"}, "is number");
+  model.floats("zero", {}, {0});
+  model.floats("one", {}, {1});
+  model.add_node("Where", {"is number", "one", "zero"}, "c");
+  CHECK(bias_of(model, 2) == Floats{0, 1});
+}
+
 TEST_CASE("onnx constants: what a model decides, it decides in float32") {
   // 10 * 0.7 is 6.9999998807907104 in double, where 0.7 is a float32; in float32 it is 7.
   OnnxModel model = constants_model();
