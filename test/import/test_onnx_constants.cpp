@@ -98,6 +98,42 @@ TEST_CASE("onnx constants: integers that no 64 bits hold, and divisions by 0") {
   refuses(model("Pow", 5, -1), {"the integer 5 to the power of -1"});
 }
 
+TEST_CASE("onnx constants: the largest and the smallest integer are compared") {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  OnnxModel model = constants_model();
+  model.integers("a", {kMost});
+  model.integers("b", {-kMost - 1});
+  model.add_node("Greater", {"a", "b"}, "greater");
+  model.integers("yes", {1});
+  model.integers("no", {0});
+  model.add_node("Where", {"greater", "yes", "no"}, "c");
+  CHECK(bias_of(model, 1, false) == Floats{1});
+}
+
+TEST_CASE("onnx constants: without numbers, with extents whose product no 64 bits hold") {
+  OnnxModel model = constants_model();
+  auto& empty = *model.proto.mutable_graph()->add_initializer();
+  empty.set_name("empty");
+  empty.set_data_type(onnx::TensorProto::FLOAT);
+  SECTION("they are walked by nobody") {
+    for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{1} << 40, std::int64_t{1} << 40}) {
+      empty.add_dims(extent);
+    }
+    model.integers("starts", {std::int64_t{1} << 39});
+    model.integers("ends", {std::int64_t{1} << 40});
+    model.integers("axes", {1});
+    model.add_node("Slice", {"empty", "starts", "ends", "axes"}, "cut");
+    model.add_node("Flatten", {"cut"}, "flattened").set("axis", 3);
+    model.add_node("ReduceSum", {"flattened"}, "c");
+    CHECK(bias_of(model, 1) == Floats{0});
+  }
+  SECTION("an extent that is too large") {
+    for (const std::int64_t extent : {std::int64_t{0}, std::int64_t{1} << 62}) empty.add_dims(extent);
+    model.add_node("Neg", {"empty"}, "c");
+    refuses_constant(model, 1, {"node 'c' (Neg)", "[0,4611686018427387904]", "kMaxFoldedExtent"});
+  }
+}
+
 TEST_CASE("onnx constants: functions of one number") {
   CHECK(of_list("Sqrt", {4, 9}) == Floats{2, 3});
   CHECK(of_list("Neg", {4, -9}) == Floats{-4, 9});

@@ -203,13 +203,14 @@ std::vector<ConstantTensor> fold_comparison(const FoldInputs& in) {
   const Extents shape = common_shape(node, a.shape, b.shape);
   const StoredType type = common_type(a, b);
   const auto compare = [&](const auto& x, const auto& y) {
-    if (x.value != x.value || y.value != y.value) return truth(false);  // no number compares with NaN
-    auto difference = subtract(node, x, y);
-    // The difference of equal infinities is none.
-    if constexpr (std::is_same_v<decltype(difference), Real>) {
-      difference.value = x.value == y.value ? 0 : decided(type, x.value) - decided(type, y.value);
+    Signs signs;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, Real>) {
+      signs = order_of(node, Real{decided(type, x.value), x.per_image}, Real{decided(type, y.value), y.per_image});
+    } else {
+      signs = order_of(node, x, y);
     }
-    const std::optional<bool> result = compared(node.op(), signs_of(difference));
+    if (!signs.negative && !signs.zero && !signs.positive) return truth(false);  // no number compares with NaN
+    const std::optional<bool> result = compared(node.op(), signs);
     if (!result) refuse_batch(node, x, y);
     return truth(*result);
   };

@@ -5,7 +5,7 @@
 #include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/batch_arithmetic.h"
 #include "compiler/import/onnx/folds.h"
-#include "ir/printable.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -32,7 +32,7 @@ Reduced read_reduction(const FoldInputs& in) {
   reduced.kept = in[0].shape;
   for (const std::int64_t axis : reduced.axes) {
     std::int64_t& extent = reduced.kept[static_cast<std::size_t>(axis)];
-    reduced.count *= std::exchange(extent, 1);
+    reduced.count = saturating_product({reduced.count, std::exchange(extent, 1)});
   }
   reduced.result = keeps_axes ? reduced.kept : squeezed(node, reduced.kept, reduced.axes);
   return reduced;
