@@ -1,4 +1,5 @@
-// Any bytes as an .onnx file: reading them ends in a network that verifies or in an error of the user's kind.
+// Any bytes as an .onnx file: reading them ends in a network that verifies or in an error of the user's kind, and so
+// does the list of what is refused.
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     });
   };
   import({});
+  expect_user_errors_only([&] { burin::cover_onnx(bytes, "/nonexistent/folder/fuzz.onnx", {}); });
   burin::ImportOptions options;
   options.flags.input_shape = "8x8";
   options.zero_threshold = 0.5F;

@@ -4,6 +4,7 @@
     against_onnxruntime.py PROGRAM MODEL.onnx ... [--batch N] [--seed N]
     against_onnxruntime.py PROGRAM --random SEED ...
     against_onnxruntime.py PROGRAM --make NAME ... [-- options of make.py]
+    against_onnxruntime.py PROGRAM --exported SEED ...
 
 PROGRAM is burin_against_tensors of the build: it imports the model, runs it in float64 and compares with the tensors
 that ONNX Runtime has left in a folder. Exits with 1 where a model differs.
@@ -15,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import check_models
+import exporter_graphs
 import onnxruntime_outputs
 import random_graphs
 
@@ -30,6 +32,8 @@ def main():
     parser.add_argument("program", help="burin_against_tensors")
     parser.add_argument("models", nargs="*", type=Path, metavar="MODEL.onnx")
     parser.add_argument("--random", nargs="+", type=int, default=[], metavar="SEED", help="ten random graphs of each")
+    parser.add_argument("--exported", nargs="+", type=int, default=[], metavar="SEED",
+                        help="the graphs of exporter_graphs.py")
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
     parser.add_argument("--batch", type=int, default=2, metavar="N", help="images (default 2)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the inputs (default 1)")
@@ -41,10 +45,12 @@ def main():
         models = list(options.models)
         for seed in options.random:
             models += random_graphs.write_graphs(scratch / f"random{seed}", seed)
+        for seed in options.exported:
+            models += exporter_graphs.write_graphs(scratch / f"exported{seed}", seed)
         if options.make:
             models += check_models.make(options.make, arguments[at + 1:], scratch / "models")
         if not models:
-            parser.error("name models, --random seeds or --make networks")
+            parser.error("name models, --random or --exported seeds, or --make networks")
         failed = []
         for number, model in enumerate(models):
             try:

@@ -102,6 +102,7 @@ inline double rest(const Node&, double a, double b, bool) { return std::fmod(a, 
 inline BatchNumber<std::int64_t> modulo(const Node& node, const BatchNumber<std::int64_t>& a,
                                         const BatchNumber<std::int64_t>& b, bool fmod) {
   if (!a.depends() && !b.depends()) return {rest(node, a.value, b.value, fmod), 0};
+  if (!b.depends() && b.value == -1) return {0, 0};
   // A multiple of the divisor leaves no rest, whatever N is.
   if (!b.depends() && b.value != 0 && a.per_image % b.value == 0 && (a.value == 0 || !fmod)) {
     return {rest(node, a.value, b.value, fmod), 0};
@@ -115,16 +116,26 @@ inline BatchNumber<double> modulo(const Node& node, const BatchNumber<double>& a
   return {rest(node, a.value, b.value, fmod), 0};
 }
 
+// The signs that a - b can have; none for a NaN.
+template <typename T>
+Signs order_of(const Node& node, const BatchNumber<T>& a, const BatchNumber<T>& b) {
+  if (!a.depends() && !b.depends()) return {a.value < b.value, a.value == b.value, a.value > b.value};
+  return signs_of(subtract(node, a, b));
+}
+
 template <typename T>
 BatchNumber<T> smaller(const Node& node, const BatchNumber<T>& a, const BatchNumber<T>& b) {
-  const Signs signs = signs_of(subtract(node, a, b));
+  const Signs signs = order_of(node, a, b);
   if (signs.none_but(true, true, false)) return a;
   if (signs.none_but(false, true, true)) return b;
   refuse_batch(node, a, b);
 }
 template <typename T>
 BatchNumber<T> larger(const Node& node, const BatchNumber<T>& a, const BatchNumber<T>& b) {
-  return smaller(node, a, b) == a ? b : a;
+  const Signs signs = order_of(node, a, b);
+  if (signs.none_but(false, true, true)) return a;
+  if (signs.none_but(true, true, false)) return b;
+  refuse_batch(node, a, b);
 }
 
 }  // namespace burin

@@ -1,11 +1,11 @@
 #include "compiler/import/onnx/constant_tensor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "compiler/import/faults.h"
 #include "ir/printable.h"
-#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -103,11 +103,10 @@ ConstantTensor integer_constant(Extents shape, Numbers<std::int64_t> numbers) {
 }
 
 Extents strides_of(const Extents& shape) {
+  // Without elements the extents alone may be beyond 64 bits, and nobody walks.
+  if (std::ranges::find(shape, 0) != shape.end()) return Extents(shape.size(), 0);
   Extents strides(shape.size(), 1);
-  // Without elements the extents alone may be beyond 64 bits.
-  for (std::size_t axis = shape.size(); axis-- > 1;) {
-    strides[axis - 1] = saturating_product({strides[axis], shape[axis]});
-  }
+  for (std::size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
   return strides;
 }
 

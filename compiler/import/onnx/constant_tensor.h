@@ -60,7 +60,7 @@ class StridedWalk {
   std::int64_t position_;
 };
 
-// Elements from one step along each axis to the next, of an array in C order.
+// Elements from one step along each axis to the next, of an array in C order; 0 where it has no elements.
 Extents strides_of(const Extents& shape);
 // The same for one that is repeated to the shape `wide`: axes are aligned from the last one on, those of extent 1 stand
 // still.

@@ -54,7 +54,7 @@ void check_other_outputs(const Node& node, const GraphBuilder& graph) {
 FoldInputs fold_inputs(const Node& node, GraphBuilder& graph) {
   std::vector<SharedConstant> inputs;
   for (int i = 0; i < node.inputs(); ++i) inputs.push_back(node.has_input(i) ? graph.numbers(node, i) : nullptr);
-  return {node, std::move(inputs)};
+  return {node, std::move(inputs), graph.numbers_read()};
 }
 
 void define_folded(const Node& node, const Fold& fold, GraphBuilder& graph) {

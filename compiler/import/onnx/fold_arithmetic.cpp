@@ -172,6 +172,30 @@ std::vector<ConstantTensor> fold_binary(const FoldInputs& in) {
   return {std::move(result)};
 }
 
+std::vector<ConstantTensor> fold_clip(const FoldInputs& in) {
+  const Node& node = in.node();
+  constexpr int kBoundsAreInputs = 11, kLow = 1, kHigh = 2;
+  ConstantTensor result = in[0];
+  const auto bound = [&](int input, const std::string& name) -> std::optional<ConstantTensor> {
+    if (node.opset() < kBoundsAreInputs) {
+      if (!node.attributes().has(name)) return std::nullopt;
+      return ConstantTensor{StoredType::f32, {}, Reals({node.attributes().number(name, 0)})};
+    }
+    if (!in.has(input)) return std::nullopt;
+    if (!in[input].shape.empty() && in[input].elements() != 1) node.bad_input("its {} must be one number", name);
+    return in[input];
+  };
+  const auto limit = [&](const std::optional<ConstantTensor>& by, auto choose) {
+    if (!by) return;
+    if (by->is_real() != result.is_real()) node.bad_input("it limits integers by real numbers, or the other way round");
+    result = applied(in, result, *by, choose);
+    result.shape = in[0].shape;
+  };
+  limit(bound(kLow, "min"), [&](const auto& x, const auto& y) { return larger(node, x, y); });
+  limit(bound(kHigh, "max"), [&](const auto& x, const auto& y) { return smaller(node, x, y); });
+  return {std::move(result)};
+}
+
 std::vector<ConstantTensor> fold_comparison(const FoldInputs& in) {
   const Node& node = in.node();
   const ConstantTensor& a = in[0];
@@ -179,12 +203,14 @@ std::vector<ConstantTensor> fold_comparison(const FoldInputs& in) {
   const Extents shape = common_shape(node, a.shape, b.shape);
   const StoredType type = common_type(a, b);
   const auto compare = [&](const auto& x, const auto& y) {
-    auto difference = subtract(node, x, y);
-    // The difference of equal infinities is none.
-    if constexpr (std::is_same_v<decltype(difference), Real>) {
-      difference.value = x.value == y.value ? 0 : decided(type, x.value) - decided(type, y.value);
+    Signs signs;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(x)>, Real>) {
+      signs = order_of(node, Real{decided(type, x.value), x.per_image}, Real{decided(type, y.value), y.per_image});
+    } else {
+      signs = order_of(node, x, y);
     }
-    const std::optional<bool> result = compared(node.op(), signs_of(difference));
+    if (!signs.negative && !signs.zero && !signs.positive) return truth(false);  // no number compares with NaN
+    const std::optional<bool> result = compared(node.op(), signs);
     if (!result) refuse_batch(node, x, y);
     return truth(*result);
   };

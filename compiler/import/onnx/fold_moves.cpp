@@ -5,15 +5,16 @@
 #include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/folds.h"
 #include "ir/printable.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
 
 using Result = std::vector<ConstantTensor>;
 
+// Sticks at the largest number where others of the extents are 0.
 std::int64_t product(const Extents& shape, std::size_t begin, std::size_t end) {
-  return *checked_elements(
-      {shape.begin() + static_cast<std::ptrdiff_t>(begin), shape.begin() + static_cast<std::ptrdiff_t>(end)});
+  return saturating_product(std::span(shape).subspan(begin, end - begin));
 }
 
 ConstantTensor reshaped(const FoldInputs& in, Extents shape) {

@@ -40,6 +40,11 @@ ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter,
   converter.convert(node, graph);
   graph.add_output(node.output());
   const Network& network = graph.network();
+  for (const Activations& tensor : network.tensors) {
+    Extents whole = tensor.shape;
+    whole.insert(whole.begin(), images);
+    in.checked(std::move(whole));
+  }
   const auto batch = static_cast<int>(images);
   const auto outputs = run_graph(network, {numbers.values}, [&](const Operator& op, const auto& read) {
     return run_reference_operator(network, op, batch, read);
@@ -47,7 +52,7 @@ ConstantTensor fold_as_network(const FoldInputs& in, const Converter& converter,
   Extents made = network.tensors[static_cast<std::size_t>(network.outputs[0])].shape;
   made.insert(made.begin(), images);
   for (std::size_t i = 0; i < added && !made.empty() && made[0] == 1; ++i) made.erase(made.begin());
-  return {x.type, in.checked(std::move(made)), Numbers<double>(outputs[0])};
+  return {x.type, std::move(made), Numbers<double>(outputs[0])};
 }
 
 }  // namespace burin

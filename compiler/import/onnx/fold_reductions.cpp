@@ -5,7 +5,7 @@
 #include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/batch_arithmetic.h"
 #include "compiler/import/onnx/folds.h"
-#include "ir/printable.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -32,7 +32,7 @@ Reduced read_reduction(const FoldInputs& in) {
   reduced.kept = in[0].shape;
   for (const std::int64_t axis : reduced.axes) {
     std::int64_t& extent = reduced.kept[static_cast<std::size_t>(axis)];
-    reduced.count *= std::exchange(extent, 1);
+    reduced.count = saturating_product({reduced.count, std::exchange(extent, 1)});
   }
   reduced.result = keeps_axes ? reduced.kept : squeezed(node, reduced.kept, reduced.axes);
   return reduced;
@@ -46,36 +46,51 @@ BatchNumber<T> magnitude(const Node& node, const BatchNumber<T>& x) {
   return subtract(node, BatchNumber<T>{}, x);
 }
 
+enum class ReductionKind { sum, mean, product, least, most, magnitudes, squares, root_of_squares };
+
+ReductionKind kind_of(const std::string& op) {
+  if (op == "ReduceMean") return ReductionKind::mean;
+  if (op == "ReduceProd") return ReductionKind::product;
+  if (op == "ReduceMin") return ReductionKind::least;
+  if (op == "ReduceMax") return ReductionKind::most;
+  if (op == "ReduceL1") return ReductionKind::magnitudes;
+  if (op == "ReduceSumSquare") return ReductionKind::squares;
+  return op == "ReduceL2" ? ReductionKind::root_of_squares : ReductionKind::sum;
+}
+
 // What becomes of a number before it is reduced, how two become one, and what becomes of the last one.
 template <typename T>
 class Reduction {
  public:
-  Reduction(const Node& node, std::int64_t count) : node_(node), op_(node.op().substr(6)), count_(count) {}
+  Reduction(const Node& node, std::int64_t count) : node_(node), kind_(kind_of(node.op())), count_(count) {}
 
   BatchNumber<T> before(const BatchNumber<T>& x) const {
-    if (op_ == "L1") return magnitude(node_, x);
-    return op_ == "L2" || op_ == "SumSquare" ? multiply(node_, x, x) : x;
+    if (kind_ == ReductionKind::magnitudes) return magnitude(node_, x);
+    const bool squares = kind_ == ReductionKind::squares || kind_ == ReductionKind::root_of_squares;
+    return squares ? multiply(node_, x, x) : x;
   }
   BatchNumber<T> join(const BatchNumber<T>& a, const BatchNumber<T>& b) const {
-    if (op_ == "Max") return larger(node_, a, b);
-    if (op_ == "Min") return smaller(node_, a, b);
-    return op_ == "Prod" ? multiply(node_, a, b) : add(node_, a, b);
+    if (kind_ == ReductionKind::most) return larger(node_, a, b);
+    if (kind_ == ReductionKind::least) return smaller(node_, a, b);
+    return kind_ == ReductionKind::product ? multiply(node_, a, b) : add(node_, a, b);
   }
   BatchNumber<T> after(const BatchNumber<T>& x) const {
-    if (op_ == "Mean") return divide(node_, x, {static_cast<T>(count_), 0});
-    if (op_ != "L2") return x;
+    if (kind_ == ReductionKind::mean) return divide(node_, x, {static_cast<T>(count_), 0});
+    if (kind_ != ReductionKind::root_of_squares) return x;
     if (x.depends()) refuse_batch(node_, x);
     return {static_cast<T>(std::sqrt(static_cast<double>(x.value))), 0};
   }
   // Of no numbers at all.
   BatchNumber<T> of_none() const {
-    if (op_ == "Max" || op_ == "Min" || op_ == "Mean") node_.bad_input("it reduces no numbers");
-    return {op_ == "Prod" ? T{1} : T{0}, 0};
+    const bool needs_some =
+        kind_ == ReductionKind::most || kind_ == ReductionKind::least || kind_ == ReductionKind::mean;
+    if (needs_some) node_.bad_input("it reduces no numbers");
+    return {kind_ == ReductionKind::product ? T{1} : T{0}, 0};
   }
 
  private:
   const Node& node_;
-  std::string op_;  // "Mean" of ReduceMean
+  ReductionKind kind_;
   std::int64_t count_;
 };
 

@@ -25,8 +25,8 @@ BatchNumber<std::int64_t> truncated(const Node& node, StoredType type, const Bat
 }
 
 BatchNumber<std::int64_t> truth_of(const Node& node, const Signs& signs) {
-  if (signs.none_but(false, true, false)) return {0, 0};
   if (!signs.zero) return {1, 0};
+  if (!signs.negative && !signs.positive) return {0, 0};
   node.unsupported("it makes a truth value of a number that is 0 for some numbers of images alone");
 }
 
@@ -52,8 +52,11 @@ ConstantTensor cast(const Node& node, const ConstantTensor& from, const OnnxType
     return {to.type, from.shape, convert(Integers(), [&](const auto& x) { return truth_of(node, signs_of(x)); })};
   }
   if (is_float(to.type)) {
-    return {to.type, from.shape, convert(Reals(), [](const auto& x) {
-              return BatchNumber<double>{static_cast<double>(x.value), static_cast<double>(x.per_image)};
+    return {to.type, from.shape, convert(Reals(), [&](const auto& x) {
+              const double value = static_cast<double>(x.value);
+              // What was a float32 does not become more exact.
+              return BatchNumber<double>{to.type == StoredType::f64 ? decided(from.type, value) : value,
+                                         static_cast<double>(x.per_image)};
             })};
   }
   return {to.type, from.shape, convert(Integers(), [&](const auto& x) {

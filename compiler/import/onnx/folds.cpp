@@ -15,7 +15,21 @@ constexpr Fold kFolds[] = {
 #undef BURIN_FOLD
 };
 
+void check_extents(const Node& node, const Extents& shape) {
+  if (std::ranges::any_of(shape, [](std::int64_t extent) { return extent > kMaxFoldedExtent; })) {
+    node.unsupported("it computes with a constant of the shape {}; an axis may have {} elements (kMaxFoldedExtent)",
+                     extents_text(shape), kMaxFoldedExtent);
+  }
+}
+
 }  // namespace
+
+FoldInputs::FoldInputs(const Node& node, std::vector<SharedConstant> inputs, std::int64_t numbers_read)
+    : node_(node), inputs_(std::move(inputs)), numbers_read_(numbers_read) {
+  for (const SharedConstant& input : inputs_) {
+    if (input != nullptr) check_extents(node_, input->shape);
+  }
+}
 
 const Fold* fold_of(std::string_view op) {
   const auto* const found = std::ranges::find(kFolds, op, &Fold::op);
@@ -47,14 +61,14 @@ Extents FoldInputs::checked(Extents shape) const {
   if (shape.size() > static_cast<std::size_t>(kMaxTensorRank)) {
     node_.bad_input("it makes a tensor of {} axes, allowed are {} (kMaxTensorRank)", shape.size(), kMaxTensorRank);
   }
+  check_extents(node_, shape);
   const auto elements = checked_elements(shape);
-  std::int64_t given = 0;
-  for (const SharedConstant& input : inputs_) given += input == nullptr ? 0 : input->elements();
-  if (!elements || *elements > std::max(kFoldFloor, given)) {
+  if (!elements || *elements > std::max(kFoldFloor, numbers_read_)) {
     node_.unsupported(
-        "it makes a constant of the shape {} out of {} numbers; burin takes {} (kFoldFloor), or as many as "
-        "it is made of",
-        extents_text(shape), given, kFoldFloor);
+        "it makes a constant of the shape {}; burin takes {} numbers (kFoldFloor), or as many as the file holds for "
+        "such "
+        "nodes, which are {} up to here",
+        extents_text(shape), kFoldFloor, numbers_read_);
   }
   return shape;
 }

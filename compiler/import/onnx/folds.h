@@ -12,15 +12,18 @@
 
 namespace burin {
 
-// A result may have kFoldFloor numbers, and beyond that as many as the inputs have together: otherwise some bytes of a
-// file could ask for any amount of memory.
-inline constexpr std::int64_t kFoldFloor = std::int64_t{1} << 22;
+// A result may have kFoldFloor numbers, and beyond that as many as were read from the file for such nodes: otherwise
+// some bytes of a file could ask for any amount of memory.
+inline constexpr std::int64_t kFoldFloor = std::int64_t{1} << 20;
+// Of an axis: more than any constant with elements has, and so few that sums of some leave no 64 bits.
+inline constexpr std::int64_t kMaxFoldedExtent = std::int64_t{1} << 40;
 
 // A node whose inputs are constants, and these.
 class FoldInputs {
  public:
-  // Null where an input is left out.
-  FoldInputs(const Node& node, std::vector<SharedConstant> inputs) : node_(node), inputs_(std::move(inputs)) {}
+  // `inputs`: null where one is left out. `numbers_read`: from the file, for this node and those before.
+  // Throws Error(unsupported) for extents above kMaxFoldedExtent.
+  FoldInputs(const Node& node, std::vector<SharedConstant> inputs, std::int64_t numbers_read);
 
   const Node& node() const { return node_; }
   int count() const { return static_cast<int>(inputs_.size()); }
@@ -36,12 +39,13 @@ class FoldInputs {
   const Numbers<double>& reals(int i, std::string_view what) const;
 
   // The shape, when a result can have it. Throws Error(bad_input) for more than kMaxTensorRank axes, and
-  // Error(unsupported) for more numbers than kFoldFloor allows.
+  // Error(unsupported) for more numbers than kFoldFloor allows, and for extents above kMaxFoldedExtent.
   Extents checked(Extents shape) const;
 
  private:
   const Node& node_;
   std::vector<SharedConstant> inputs_;
+  std::int64_t numbers_read_;
 };
 
 // The node's outputs, as many as it has.

@@ -91,6 +91,7 @@ SharedConstant GraphBuilder::numbers(const Node& node, int input) {
   if (auto* const computed = std::get_if<SharedConstant>(&value)) return std::move(*computed);
   const auto* const stored = std::get_if<StoredTensor>(&value);
   if (stored == nullptr) node.unsupported("its input {} is computed from the input", in_quotes(node.input(input)));
+  read_ += stored->elements();
   return std::make_shared<const ConstantTensor>(constant_of(*stored, path()));
 }
 

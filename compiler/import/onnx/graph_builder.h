@@ -72,6 +72,7 @@ class GraphBuilder {
   float number(const Node& node, int input, std::string_view what);  // of a constant with one element
   // The numbers of a constant, whatever it was made of.
   SharedConstant numbers(const Node& node, int input);
+  std::int64_t numbers_read() const { return read_; }  // by numbers(), of constants of the file
   bool all_constant(const Node& node) const;  // none of the inputs, of which there is at least one, is an activation
   // Nothing when the input is no list of integers, or is longer than kMaxSizes.
   std::optional<Sizes> sizes(const Node& node, int input);
@@ -130,6 +131,7 @@ class GraphBuilder {
   NumberedNames names_;                               // of operators
   std::set<std::string> tensor_names_;
   std::int64_t weights_ = 0;
+  std::int64_t read_ = 0;    // numbers of constants of the file
   std::int64_t folded_ = 0;  // numbers of computed constants that are kept
 };
 

@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""Writes small ONNX graphs with what exporters leave in a model: constants and sizes that the graph computes.
+
+    exporter_graphs.py FOLDER [--seed N]
+
+Each graph is a function of this file: weights that the graph standardises, in the ways of several exporters; a channel
+shuffle whose shapes come from Shape; the padding that TensorFlow calls SAME, computed from the image's size; a branch
+that depends on a size; a depthwise filter that is repeated for each channel. The same seed gives the same bytes.
+"""
+import argparse
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+IR_VERSION = 10
+CHANNELS, HEIGHT, WIDTH = 8, 9, 7
+
+
+class Graph:
+    """Nodes whose names are given, and constants that get one."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+        self.nodes, self.constants = [], []
+
+    def constant(self, values, dtype=np.int64):
+        name = f"c{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(values, dtype=dtype), name))
+        return name
+
+    def normal(self, *shape):
+        return self.constant(self.random.standard_normal(shape) * 0.3, np.float32)
+
+    def node(self, kind, *inputs, outputs=1, **attributes):
+        names = [f"t{len(self.nodes)}" + (f".{i}" if i else "") for i in range(outputs)]
+        self.nodes.append(helper.make_node(kind, list(inputs), names, name=f"{kind.lower()}{len(self.nodes)}", **attributes))
+        return names[0]
+
+    def size(self, tensor, axis):
+        """A list of one number, as torch computes x.size(axis)."""
+        number = self.node("Gather", self.node("Shape", tensor), self.constant(axis), axis=0)
+        return self.node("Unsqueeze", number, self.constant([0]))
+
+    def model(self, output, opset, shape):
+        graph = helper.make_graph(
+            self.nodes, "exported",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", CHANNELS, HEIGHT, WIDTH])],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, ["N", *shape])], self.constants)
+        return helper.make_model(graph, producer_name="burin test/networks/exporter_graphs.py", ir_version=IR_VERSION,
+                                 opset_imports=[helper.make_opsetid("", opset)])
+
+
+def standardised_by_means(seed):
+    """As NF-ResNet's weights: (w - mean) / sqrt(max(variance * fan, eps)) * gain."""
+    g = Graph(seed)
+    weight, axes = g.normal(4, CHANNELS, 3, 3), g.constant([1, 2, 3])
+    mean = g.node("ReduceMean", weight, axes)
+    centred = g.node("Sub", weight, mean)
+    variance = g.node("ReduceMean", g.node("Pow", centred, g.constant(2.0, np.float32)), axes)
+    fan = g.node("Cast", g.node("ReduceProd", g.node("Slice", g.node("Shape", weight), g.constant([1]), g.constant([4])),
+                                keepdims=0), to=TensorProto.FLOAT)
+    floor = g.node("Max", g.node("Mul", variance, fan), g.constant(1e-4, np.float32))
+    scaled = g.node("Mul", g.node("Div", centred, g.node("Sqrt", floor)), g.normal(4, 1, 1, 1))
+    return g.model(g.node("Conv", "x", scaled, pads=[1, 1, 1, 1]), 18, [4, HEIGHT, WIDTH])
+
+
+def standardised_by_a_batch_norm(seed):
+    """As timm's StdConv2d: a batch normalization in training mode, of the weights as channels of one image."""
+    g = Graph(seed)
+    weight = g.normal(4, CHANNELS, 3, 3)
+    flat = g.node("Reshape", weight, g.constant([1, 4, -1]))
+    still = [g.constant([value] * 4, np.float32) for value in (1, 0, 0, 1)]
+    normal = g.node("BatchNormalization", flat, *still, outputs=3, epsilon=1e-6, momentum=0.0, training_mode=1)
+    back = g.node("Reshape", normal, g.node("Shape", weight))
+    return g.model(g.node("Conv", "x", back, pads=[1, 1, 1, 1]), 17, [4, HEIGHT, WIDTH])
+
+
+def shuffled(seed):
+    """x.view(b, groups, c // groups, h, w).transpose(1, 2).reshape(b, c, h, w), then x.view(x.size(0), -1)."""
+    g = Graph(seed)
+    sizes = [g.size("x", axis) for axis in range(4)]
+    group = g.node("Div", sizes[1], g.constant([2]))
+    split = g.node("Reshape", "x", g.node("Concat", sizes[0], g.constant([2]), group, *sizes[2:], axis=0))
+    turned = g.node("Transpose", split, perm=[0, 2, 1, 3, 4])
+    shuffled_x = g.node("Reshape", turned, g.node("Concat", sizes[0], g.constant([-1]), *sizes[2:], axis=0))
+    flat = g.node("Reshape", shuffled_x, g.node("Concat", sizes[0], g.constant([-1]), axis=0))
+    features = CHANNELS * HEIGHT * WIDTH
+    return g.model(g.node("MatMul", flat, g.normal(features, 5)), 14, [5])
+
+
+def same_padding(seed):
+    """Padding by max((ceil(size / stride) - 1) * stride + kernel - size, 0), which torch's exporter makes a list of."""
+    g = Graph(seed)
+    zero, one, two = (g.constant([value]) for value in (0, 1, 2))
+
+    def padding(axis):
+        size = g.size("x", axis)
+        half = g.node("Div", g.node("Cast", size, to=TensorProto.FLOAT), g.constant([2.0], np.float32))
+        steps = g.node("Cast", g.node("Ceil", half), to=TensorProto.INT64)
+        reach = g.node("Add", g.node("Mul", g.node("Sub", steps, one), two), g.constant([3]))
+        total = g.node("Max", g.node("Sub", reach, size), zero)
+        before = g.node("Div", total, two)
+        return before, g.node("Sub", total, before)
+
+    (top, bottom), (left, right) = padding(2), padding(3)
+    # Last axis first, before and after; turned around as torch's exporter does it.
+    pairs = g.node("Concat", left, right, top, bottom, g.node("ConstantOfShape", g.constant([4]), value=numpy_helper.from_array(
+        np.array([0], dtype=np.int64))), axis=0)
+    table = g.node("Reshape", pairs, g.constant([-1, 2]))
+    back = g.node("Slice", table, g.constant([-1]), g.constant([-(2 ** 63) + 1]), g.constant([0]), g.constant([-1]))
+    pads = g.node("Reshape", g.node("Transpose", back, perm=[1, 0]), g.constant([-1]))
+    padded = g.node("Pad", "x", pads, g.constant(0.0, np.float32))
+    return g.model(g.node("Conv", padded, g.normal(4, CHANNELS, 3, 3), strides=[2, 2]), 13,
+                   [4, -(-HEIGHT // 2), -(-WIDTH // 2)])
+
+
+def branched(seed):
+    """Squeezes what has one column, as torch exports squeeze(3) of a tensor whose size it does not know."""
+    g = Graph(seed)
+    pooled = g.node("GlobalAveragePool", "x")
+    number = g.node("Gather", g.node("Shape", pooled), g.constant(3), axis=0)
+    condition = g.node("Equal", number, g.constant(1))
+    axes = g.constant([2, 3])
+    def branch(name, kind, inputs):
+        return helper.make_graph([helper.make_node(kind, inputs, [name])], name,
+                                 [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, None)])
+    taken = g.node("If", condition, then_branch=branch("squeezed", "Squeeze", [pooled, axes]),
+                   else_branch=branch("kept", "Identity", [pooled]))
+    return g.model(g.node("Gemm", taken, g.normal(CHANNELS, 3)), 16, [3])
+
+
+def repeated_filter(seed):
+    """As timm's BlurPool: one filter, expanded to as many channels as the image has."""
+    g = Graph(seed)
+    row = g.constant([1.0, 2.0, 1.0], np.float32)
+    product = g.node("Mul", g.node("Unsqueeze", row, g.constant([1])), row)
+    blur = g.node("Div", product, g.node("ReduceSum", product))
+    count = g.size("x", 1)
+    shape = g.node("Concat", count, *(g.constant([value]) for value in (1, -1, -1)), axis=0)
+    open_axes = g.node("Equal", shape, g.constant([-1]))
+    ones = g.node("ConstantOfShape", g.node("Shape", shape), value=numpy_helper.from_array(np.array([1], dtype=np.int64)))
+    filters = g.node("Expand", blur, g.node("Where", open_axes, ones, shape))
+    return g.model(g.node("Conv", "x", filters, group=CHANNELS, strides=[2, 2]), 22, [CHANNELS, 4, 3])
+
+
+GRAPHS = [standardised_by_means, standardised_by_a_batch_norm, shuffled, same_padding, branched, repeated_filter]
+
+
+def write_graphs(folder, seed):
+    """Writes one file for each graph; returns their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for make in GRAPHS:
+        model = make(seed)
+        onnx.checker.check_model(model)
+        paths.append(folder / f"{make.__name__}.onnx")
+        onnx.save_model(model, str(paths[-1]))
+    return paths
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Writes small ONNX graphs with what exporters leave in a model.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--seed", type=int, default=1, metavar="N")
+    arguments = parser.parse_args()
+    for path in write_graphs(arguments.folder, arguments.seed):
+        print(path)
+
+
+if __name__ == "__main__":
+    main()
