@@ -184,7 +184,25 @@ TEST_CASE("onnx reductions: what is refused") {
   refuses(over({1, 2, 3}, false), {"leaves no axis", "keepdims"});
   rejects(over({4}), {"axis 4"});
   rejects(over({1, -3}), {"names an axis twice"});
-  refuses(through_node("ReduceMax"), {"over all axes of 4x3x5", "the batch too"});
+  refuses(through_node("ReduceMax"), {"over the batch (axis 0)"});  // all axes
+}
+
+TEST_CASE("onnx axes: a batch that the file fixes to one image says nothing") {
+  const auto of_one = [](bool keeps, int batch) {
+    OnnxModel model = OnnxModel::of_image({4, 3, 5});
+    model.proto.mutable_graph()
+        ->mutable_input(0)
+        ->mutable_type()
+        ->mutable_tensor_type()
+        ->mutable_shape()
+        ->mutable_dim(0)
+        ->set_dim_value(batch);
+    model.add_node("ReduceMax", {"x"}).set("keepdims", keeps ? 1 : 0);
+    return model;
+  };
+  CHECK(last<Reduce>(of_one(true, 1).import()).axes == std::vector<int>{0, 1, 2});
+  refuses(of_one(false, 1), {"takes the batch away", "keepdims"});
+  refuses(of_one(true, 2), {"over the batch (axis 0)"});
 }
 
 TEST_CASE("onnx pools of lengths, and maxima of images that no window holds") {
