@@ -14,7 +14,8 @@ SEEDS = range(1, 11)
 # What burin imports, of which all but the rejected QuantizeLinear can stand in a graph that runs.
 OPERATORS = set("Conv BatchNormalization Relu Clip LeakyRelu Sigmoid HardSigmoid HardSwish Mul Add MaxPool AveragePool "
                 "GlobalAveragePool Concat Gemm MatMul Flatten Reshape Squeeze Transpose Softmax LRN Pad Dropout "
-                "Identity Constant".split())
+                "Identity Constant Softplus Tanh Div Erf Elu Selu PRelu ReduceMean Sub Pow Sqrt InstanceNormalization "
+                "ReduceMax Exp ReduceSum".split())
 
 
 class RandomGraphs(unittest.TestCase):
