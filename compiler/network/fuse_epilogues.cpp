@@ -28,17 +28,6 @@ std::optional<Activation> activation_of(const Elementwise& op) {
   }
 }
 
-// f for which x * gate(x) is f(x).
-std::optional<ElementFunction> gated(const Elementwise& gate) {
-  if (gate.function == ElementFunction::sigmoid) return ElementFunction::silu;
-  // Files write 1/6 with more or fewer digits.
-  constexpr double kSlopeTolerance = 1e-6;
-  const bool swish = gate.function == ElementFunction::hard_sigmoid && gate.beta == 0.5F &&
-                     std::abs(gate.alpha - 1.0 / 6) <= kSlopeTolerance;
-  if (swish) return ElementFunction::hard_swish;
-  return std::nullopt;
-}
-
 class EpilogueFuser {
  public:
   explicit EpilogueFuser(Network network) : graph_(std::move(network)) {
@@ -54,31 +43,12 @@ class EpilogueFuser {
 
   Rewritten run() {
     for (int op = 0; op < graph_.operators(); ++op) {
-      if (fuse_gate(op)) ++changes_;  // leaves an element-wise operator here, which may be fused next
       if (fuse_activation(op) || fuse_residual(op)) ++changes_;
     }
     return {graph_.finish(), changes_};
   }
 
  private:
-  // A product of x and gate(x).
-  bool fuse_gate(int op) {
-    const auto* combine = graph_.as<Combine>(op);
-    if (!combine || combine->combination != Combination::multiply || combine->then || combine->constant) return false;
-    for (const std::size_t side : {0, 1}) {
-      const int gate_output = graph_.op(op).inputs[side], x = graph_.op(op).inputs[1 - side];
-      const int producer = graph_.producer(gate_output);
-      const auto* gate = graph_.as<Elementwise>(producer);
-      if (!gate || graph_.op(producer).inputs[0] != x || graph_.only_reader(gate_output) != op) continue;
-      const std::optional<ElementFunction> function = gated(*gate);
-      if (!function) continue;
-      graph_.remove(producer);
-      graph_.replace(op, {graph_.op(op).name, Elementwise{*function}, {x}, graph_.op(op).output});
-      return true;
-    }
-    return false;
-  }
-
   bool fuse_activation(int op) {
     const auto* element = graph_.as<Elementwise>(op);
     if (!element) return false;

@@ -93,12 +93,12 @@ class Magnitude {
     const Values sizes = op.normalization == Normalization::deviation ? sizes_by_deviation(op) : Values();
     Values magnitudes(expected_.size());
     for (std::size_t i = 0; i < magnitudes.size(); ++i) {
-      const double x = inputs_[0][i], y = values[i];
+      const double y = values[i];
       double own = 2 * std::abs(y);
       // Where a group hardly deviates, what rounding moves its values by is large beside that.
       if (op.normalization == Normalization::deviation) own = (2 + std::abs(y)) * sizes[i];
       if (op.normalization == Normalization::softmax) own = y <= 0 ? 0.0 : y * (1 - std::log(y));
-      if (op.normalization == Normalization::log_softmax) own = 1 + std::abs(x) + std::abs(x - y);
+      if (op.normalization == Normalization::log_softmax) own = 1 + 2 * std::abs(y);
       magnitudes[i] = (own + std::abs(y)) * std::abs(scales[i]) + (op.shift ? std::abs(ends[i]) : 0.0);
     }
     return then(op.then, before, std::move(magnitudes));

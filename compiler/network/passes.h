@@ -30,6 +30,12 @@ Rewritten drop_identities(Network network);
 // of a DenseNet reads all before it, and so they lie in one place, to which each adds its own.
 Rewritten nest_concats(Network network);
 
+// Operators that compute a function of one tensor, element by element, become that function where burin has it: gelu
+// and its approximation, mish, silu, tanh, hard_swish, softplus, softsign, in whatever way a file spells them.
+// Functions are known by their values at many points, to 2e-6 (1 + |x|), since files write constants with more or fewer
+// digits.
+Rewritten name_functions(Network network);
+
 // Pad with zeros becomes the padding of the convolution or pool behind it. For a maximum only where no value before it
 // is negative, since its own padding never wins.
 Rewritten fold_pad(Network network);
@@ -48,8 +54,7 @@ Rewritten fold_affine(Network network);
 // Activations go into the convolution or linear layer before them; the sum of a convolution's output and another tensor
 // becomes its residual. In this order, which is that of Epilogue: bias, residual, activation. Of two convolutions that
 // are added, the one with the longer way from the inputs takes the sum (of equals the later): the other can run beside
-// that way. x * sigmoid(x) is silu, x * hard_sigmoid(x) with the slope 1/6 is hard_swish,
-// wherever they stand.
+// that way. Other functions go into the sum, product, normalization or reduction before them.
 Rewritten fuse_epilogues(Network network);
 
 // A channel that is the same for all pixels and images, such as the output of a filter without a nonzero, goes into the

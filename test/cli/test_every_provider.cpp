@@ -69,8 +69,9 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both. Of the sum, on one side: pool -> resize ->
-// mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax over the channels -> two sparse fully
+// x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both, less its largest channel, normalized. Of
+// the sum, on one side: pool -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax
+// over the channels -> two sparse fully
 // connected layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
@@ -103,6 +104,10 @@ OnnxModel model_of_every_provider() {
   node("LRN", {last}, "lrn").set("size", 3);
   node("Sigmoid", {"lrn_out"}, "elementwise");
   node("Add", {"lrn_out", "elementwise_out"}, "combine");
+  node("ReduceMax", {"combine_out"}, "reduce").set("axes", std::vector<std::int64_t>{1});
+  node("Sub", {"combine_out", "reduce_out"}, "less");
+  model.floats("ones", {kChannels}, std::vector<float>(kChannels, 1.0F));
+  node("InstanceNormalization", {last, "ones", "ones"}, "normalize");
   node("MaxPool", {last}, "pool")
       .set("kernel_shape", std::vector<std::int64_t>{2, 2})
       .set("strides", std::vector<std::int64_t>{2, 2});

@@ -46,17 +46,33 @@ TEST_CASE("onnx arithmetic: subtracted and divided") {
   CHECK(from.scale == std::vector<float>{-1, -1});
   CHECK(from.shift == std::vector<float>{1, 2});
   CHECK(last<ChannelAffine>(with_constant("Div", dims).import()).scale == std::vector<float>{1, 0.5F});
-  refuses(with_constant("Div", dims, true), {"divides by an activation"});
+  const auto divided = last<Combine>(with_constant("Div", dims, true).import());
+  CHECK(divided.combination == Combination::divide);
+  CHECK(divided.swapped);
+  OnnxModel inverse = OnnxModel::of_image({2, 3, 3});
+  inverse.floats("c", {}, {1});
+  inverse.add_node("Div", {"c", "x"});
+  CHECK(last<Elementwise>(inverse.import()).function == ElementFunction::reciprocal);
   OnnxModel zero = OnnxModel::of_image({2, 3, 3});
   zero.floats("c", {}, {0});
   zero.add_node("Div", {"x", "c"});
   rejects(zero, {"divisor 'c' holds 0"});
 }
 
-TEST_CASE("onnx arithmetic: a constant for each pixel is refused") {
-  refuses(with_constant("Add", {2, 3, 3}), {"'c' has the shape [2,3,3]", "2x3x3", "one for each channel"});
-  refuses(with_constant("Add", {3}), {"[3]"});
+TEST_CASE("onnx arithmetic: constants of other shapes are operands") {
+  const auto added = last<Combine>(with_constant("Add", {2, 3, 3}).import());
+  CHECK(added.combination == Combination::add);
+  CHECK(added.constant->shape == Dims{2, 3, 3});
+  CHECK(last<Combine>(with_constant("Mul", {3}).import()).constant->shape == Dims{1, 1, 3});
+  const auto less = last<Combine>(with_constant("Sub", {3, 1}, true).import());
+  CHECK(less.constant->shape == Dims{1, 3, 1});
+  CHECK(less.swapped);
+  const auto divided = last<Combine>(with_constant("Div", {3}).import());  // a product with what divides 1 by it
+  CHECK(divided.combination == Combination::multiply);
+  CHECK(divided.constant->values[1] == 0.5F);
+  refuses(with_constant("Add", {2, 2, 3}), {"'c' has the shape [2,2,3]", "2x3x3", "as many values or one"});
   refuses(with_constant("Mul", {1, 1, 2, 1, 1}), {"[1,1,2,1,1]"});
+  refuses(with_constant("Mul", {2, 2, 3, 3}), {"[2,2,3,3]"});
 }
 
 TEST_CASE("onnx arithmetic: of two activations") {
@@ -74,13 +90,13 @@ TEST_CASE("onnx arithmetic: of two activations") {
   SECTION("subtracted") {
     model.add_node("Sub", {"x", "gate"});
     const Network network = model.import();
-    CHECK(kinds(network) == "elementwise channel_affine combine");
-    CHECK(std::get<ChannelAffine>(network.operators[1].kind).scale == std::vector<float>{-1, -1});
-    CHECK(network.operators[2].inputs[0] == network.inputs[0]);
+    CHECK(kinds(network) == "elementwise combine");
+    CHECK(last<Combine>(network).combination == Combination::subtract);
+    CHECK(network.operators[1].inputs[0] == network.inputs[0]);
   }
   SECTION("divided") {
     model.add_node("Div", {"x", "gate"});
-    refuses(model, {"divides by an activation"});
+    CHECK(last<Combine>(model.import()).combination == Combination::divide);
   }
   SECTION("several") {
     model.add_node("Sum", {"x", "gate", "x"});

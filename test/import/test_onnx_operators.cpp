@@ -83,7 +83,7 @@ TEST_CASE("onnx clip: bounds as inputs, each may be left out") {
   }
   SECTION("the wrong way round") {
     model.add_node("Clip", {"x", "high", "low"});
-    refuses(model, {"clips from 1 to -1"});
+    CHECK(last<Elementwise>(model.import()).alpha == -1);  // the upper bound counts
   }
   SECTION("NaN") {
     model.floats("nan", {}, {std::numeric_limits<float>::quiet_NaN()});
@@ -226,18 +226,6 @@ TEST_CASE("onnx reduce mean: over rows and columns") {
   CHECK(last_shape(dropped.import()) == Dims{4});
 }
 
-TEST_CASE("onnx reduce mean: over anything else") {
-  OnnxModel channels = OnnxModel::of_image({4, 3, 5});
-  channels.add_node("ReduceMean", {"x"}).set("axes", Dims{1});
-  refuses(channels, {"over the axes 1"});
-  OnnxModel all = OnnxModel::of_image({4, 3, 5});
-  all.add_node("ReduceMean", {"x"});
-  refuses(all, {"over all axes"});
-  OnnxModel none = OnnxModel::of_image({4, 3, 5});
-  none.add_node("ReduceMean", {"x"}).set("axes", Dims{4});
-  rejects(none, {"axis 4"});
-}
-
 TEST_CASE("onnx pad: attributes and inputs") {
   OnnxModel old = OnnxModel::of_image({2, 3, 3}, 10);
   old.add_node("Pad", {"x"}).set("pads", Dims{0, 0, 1, 2, 0, 0, 3, 4}).set("value", 0.5F);
@@ -289,9 +277,6 @@ TEST_CASE("onnx softmax: the forms that are over the channels") {
   CHECK(kinds(model({10, 3, 3}, 13, 1).import()) == "softmax");
   CHECK(kinds(model({10, 3, 3}, 13, -3).import()) == "softmax");
   CHECK(kinds(model({10, 1, 1}, 11, 1).import()) == "softmax");
-  refuses(model({10, 3, 3}, 11, 1), {"over axis 1 and all that follow"});
-  refuses(model({10, 3, 3}, 13, -1), {"over axis 3"});
-  rejects(model({10, 3, 3}, 13, 4), {"'axis' is 4"});
 }
 
 TEST_CASE("onnx dropout and identity change nothing") {

@@ -300,14 +300,71 @@ class RandomGraph {
     }
   }
 
+  std::vector<int> some_axes() {
+    const std::vector<std::vector<int>> all = {{0}, {2}, {1, 2}, {0, 1, 2}};
+    return all[static_cast<std::size_t>(random_.integer(0, 3))];
+  }
+  burin::Combination some_combination() {
+    using enum burin::Combination;
+    const burin::Combination all[] = {add, multiply, subtract, smaller, larger};
+    return all[random_.integer(0, 4)];
+  }
+
+  // A statistic, which then meets what it is of.
+  void of_a_statistic(int x) {
+    using enum burin::Statistic;
+    const burin::Statistic all[] = {mean, sum, largest, smallest, log_sum_exp};
+    burin::Reduce op{all[random_.integer(0, 4)], some_axes()};
+    if (random_.chance(0.3)) op.then = burin::Elementwise{burin::ElementFunction::tanh};
+    burin::Combine combine{some_combination()};
+    combine.swapped = random_.chance(0.5);
+    add(combine, {x, add(op, {x})});
+  }
+
+  void normalize(int x) {
+    burin::Normalize op{static_cast<burin::Normalization>(random_.integer(0, 1)), some_axes(), 0.1F};
+    if (random_.chance(0.6)) {
+      const Shape by_channel = {shape(x)[0], 1, 1};
+      op.scale = numbers(by_channel);
+      op.shift = numbers(by_channel);
+    }
+    add(op, {x});
+  }
+
+  burin::ConstantOperand numbers(const Shape& of) {
+    burin::ConstantOperand made{of, {}};
+    for (std::int64_t i = of[0] * of[1] * of[2]; i > 0; --i) made.values.push_back(real(-1, 1));
+    return made;
+  }
+  void with_a_constant(int x) {
+    burin::Combine op{some_combination()};
+    const Shape& s = shape(x);
+    op.constant = numbers(random_.chance(0.5) ? Shape{1, s[1], s[2]} : Shape{s[0], 1, s[2]});
+    add(op, {x});
+  }
+
+  void smooth(int x) {
+    using enum burin::ElementFunction;
+    const burin::ElementFunction all[] = {tanh, erf, gelu, mish, softplus, softsign, sine, absolute};
+    add(burin::Elementwise{all[random_.integer(0, 7)]}, {x});
+  }
+
   void rare(int x) {
-    switch (random_.integer(0, 6)) {
+    switch (random_.integer(0, 10)) {
       case 4:
         return view(x);
       case 5:
         return pick(x);
       case 6:
         return resample(x);
+      case 7:
+        return of_a_statistic(x);
+      case 8:
+        return normalize(x);
+      case 9:
+        return with_a_constant(x);
+      case 10:
+        return smooth(x);
       case 0:
         return void(add(burin::Lrn{random_.integer(1, 5), 0.1F, 0.75F, 1}, {x}));
       case 1:

@@ -115,6 +115,42 @@ TEST_CASE("operator_error: functions scale with their value") {
   CHECK(in_units(tolerances_of(Softmax{}, {2}, {{0, -1e4F}}), 2)[1] < 1e-30);
 }
 
+TEST_CASE("operator_error: no function but those that are steep is off by more than its argument allows") {
+  for (int i = 0; i < static_cast<int>(names_of(ElementFunction{}).names.size()); ++i) {
+    const Elementwise function{static_cast<ElementFunction>(i), 0.5F, 1};
+    INFO(to_string(function.function));
+    const std::vector<double> alone = tolerances_of(function, {3}, {{0.7F, 1.3F, 2.6F}});
+    const std::vector<double> behind =
+        tolerances_of(ChannelAffine{{1}, {0}, function}, {1, 1, 3}, {{0.7F, 1.3F, 2.6F}});
+    for (std::size_t j = 0; j < alone.size(); ++j) {
+      CHECK(alone[j] < 1e-4);
+      CHECK(behind[j] >= alone[j]);
+      CHECK(behind[j] < 1e-4);  // none of these is near a step
+    }
+  }
+  // Near a step it is as large as that.
+  CHECK(tolerances_of(ChannelAffine{{1}, {0}, Elementwise{ElementFunction::floor}}, {1, 1, 1}, {{2}})[0] ==
+        Approx(1).epsilon(1e-3));
+}
+
+TEST_CASE("operator_error: combinations, statistics and normalizations") {
+  const std::vector<std::vector<float>> two = {{5, -2}, {3, 4}};
+  const auto of = [&](Combination combination) { return in_units(tolerances_of(Combine{combination}, {2}, two), 1); };
+  CHECK(of(Combination::subtract)[0] == Approx(8));
+  CHECK(of(Combination::divide)[0] == Approx(2 * 5.0 / 3));
+  CHECK(of(Combination::larger)[0] < 1e-20);
+  CHECK(of(Combination::prelu)[1] == Approx(8));
+  const std::vector<std::vector<float>> four = {{1, -2, 3, -4}};
+  CHECK(in_units(tolerances_of(Reduce{Statistic::sum, {0}}, {4}, four), 4)[0] == Approx(10));
+  CHECK(tolerances_of(Reduce{Statistic::largest, {0}}, {4}, four)[0] < 1e-30);
+  CHECK(in_units(tolerances_of(Reduce{Statistic::product, {0}}, {4}, four), 4)[0] == Approx(24));
+  // Values that hardly deviate from a large mean are what rounding makes of them.
+  const auto normal = [&](float mean) {
+    return tolerances_of(Normalize{Normalization::deviation, {0}}, {2}, {{mean - 1, mean + 1}})[0];
+  };
+  CHECK(normal(1000) > 100 * normal(1));
+}
+
 TEST_CASE("operator_error: the deepest path of reductions") {
   GraphBuilder graph;
   const int x = graph.input({2});

@@ -97,6 +97,83 @@ TEST_CASE("reference_network: element-wise functions") {
   check_near(of(ElementFunction::silu), {-0.0719448398, -0.1887703344, 0.3112296656, 8.9988894488});
 }
 
+TEST_CASE("reference_network: functions that are not piecewise linear") {
+  using enum ElementFunction;
+  const Input x = {{4}, {-2, -0.5F, 0.5F, 3}};
+  const auto of = [&](ElementFunction function, float alpha = 0, float beta = 0) {
+    return run(Elementwise{function, alpha, beta}, {x});
+  };
+  check_near(of(tanh), {-0.9640275801, -0.4621171573, 0.4621171573, 0.9950547537});
+  check_near(of(erf), {-0.9953222650, -0.5204998778, 0.5204998778, 0.9999779095});
+  check_near(of(gelu), {-0.0455002639, -0.1542687694, 0.3457312306, 2.9959503059});
+  check_near(of(gelu_tanh), {-0.0454023059, -0.1542859714, 0.3457140286, 2.9963627331});
+  check_near(of(mish), {-0.2525014827, -0.2207437747, 0.3752455212, 2.9865350049});
+  check_near(of(softplus), {0.1269280110, 0.4740769842, 0.9740769842, 3.0485873516});
+  check_near(of(softsign), {-2.0 / 3, -1.0 / 3, 1.0 / 3, 0.75});
+  check_near(of(elu, 2, 0.5F), {-1.7293294335, -0.7869386806, 0.25, 1.5});
+  check_near(of(celu, 2), {-1.2642411177, -0.4423984339, 0.5, 3});
+  CHECK(of(thresholded_relu, 0.5F) == Values{0, 0, 0, 3});
+  CHECK(of(power, 3) == Values{-8, -0.125, 0.125, 27});
+  CHECK(of(absolute) == Values{2, 0.5, 0.5, 3});
+  CHECK(of(sign) == Values{-1, -1, 1, 1});
+  CHECK(of(floor) == Values{-2, -1, 0, 3});
+  CHECK(of(ceil) == Values{-2, 0, 1, 3});
+  CHECK(of(reciprocal) == Values{-0.5, -2, 2, 1.0 / 3});
+  CHECK(run(Elementwise{round}, {{{6}, {-2.5F, -1.5F, -0.5F, 0.5F, 1.5F, 2.4F}}}) == Values{-2, -2, 0, 0, 2, 2});
+}
+
+TEST_CASE("reference_network: combinations, whose second operand may be a constant") {
+  using enum Combination;
+  const Input a = {{1, 2, 2}, {1, -2, 3, -4}}, row = {{1, 1, 2}, {2, 4}}, column = {{1, 2, 1}, {2, 4}};
+  CHECK(run(Combine{subtract}, {a, row}) == Values{-1, -6, 1, -8});
+  CHECK(run(Combine{subtract}, {a, column}) == Values{-1, -4, -1, -8});
+  CHECK(run(Combine{divide}, {a, row}) == Values{0.5, -0.5, 1.5, -1});
+  CHECK(run(Combine{smaller}, {a, row}) == Values{1, -2, 2, -4});
+  CHECK(run(Combine{larger}, {a, row}) == Values{2, 4, 3, 4});
+  CHECK(run(Combine{prelu}, {a, row}) == Values{1, -8, 3, -16});
+  Combine less{subtract};
+  less.swapped = true;
+  CHECK(run(less, {a, row}) == Values{1, 6, -1, 8});
+  less.constant = ConstantTensor{{1, 1, 1}, {10}};
+  CHECK(run(less, {a}) == Values{9, 12, 7, 14});
+  Combine rises{power};
+  rises.constant = ConstantTensor{{1, 2, 1}, {2, 3}};
+  CHECK(run(rises, {a}) == Values{1, 4, 27, -64});
+}
+
+TEST_CASE("reference_network: statistics along axes") {
+  using enum Statistic;
+  const Input x = {{2, 1, 3}, {1, -2, 3, 4, 5, -6}};
+  CHECK(run(Reduce{sum, {0}}, {x}) == Values{5, 3, -3});
+  CHECK(run(Reduce{mean, {2}}, {x}) == Values{2.0 / 3, 1});
+  CHECK(run(Reduce{largest, {1, 2}}, {x}) == Values{3, 5});
+  CHECK(run(Reduce{smallest, {0, 2}}, {x}) == Values{-6});
+  CHECK(run(Reduce{product, {0}}, {x}) == Values{4, -10, -18});
+  CHECK(run(Reduce{sum_of_magnitudes, {2}}, {x}) == Values{6, 15});
+  CHECK(run(Reduce{sum_of_squares, {2}, Elementwise{ElementFunction::sqrt}}, {x}) ==
+        Values{std::sqrt(14), std::sqrt(77)});
+  check_near(run(Reduce{log_sum_exp, {0}}, {{{2, 1, 1}, {1000, 1000}}}), {1000 + std::log(2)});
+}
+
+TEST_CASE("reference_network: normalizations along axes") {
+  using enum Normalization;
+  const Input x = {{2, 2}, {1, 3, 4, 8}};
+  CHECK(run(Normalize{deviation, {1}}, {x}) == Values{-1, 1, -1, 1});
+  check_near(run(Normalize{deviation, {0}, 0.75F}, {x}),
+             {-1.5 / std::sqrt(3), -2.5 / std::sqrt(7), 1.5 / std::sqrt(3), 2.5 / std::sqrt(7)});
+  check_near(run(Normalize{root_mean_square, {1}, 4}, {x}), {1 / 3.0, 1, 4 / std::sqrt(44), 8 / std::sqrt(44)});
+  CHECK(run(Normalize{magnitudes, {1}}, {x}) == Values{0.25, 0.75, 1 / 3.0, 2 / 3.0});
+  CHECK(run(Normalize{length, {0}}, {{{2, 1}, {3, -4}}}) == Values{0.6, -0.8});
+  CHECK(run(Normalize{length, {0}}, {{{2, 1}, {0, 0}}}) == Values{0, 0});
+  check_near(run(Normalize{softmax, {0, 1}}, {{{1, 2}, {0, 0}}}), {0.5, 0.5});
+  check_near(run(Normalize{log_softmax, {1}}, {{{1, 2}, {1e4F, 1e4F}}}), {-std::log(2), -std::log(2)});
+  Normalize scaled{deviation, {1}};
+  scaled.scale = ConstantTensor{{1, 2}, {2, 3}};
+  scaled.shift = ConstantTensor{{1, 2}, {10, 20}};
+  scaled.then = Elementwise{ElementFunction::clip, 9, 21};
+  CHECK(run(scaled, {x}) == Values{9, 21, 9, 21});
+}
+
 TEST_CASE("reference_network: combine, whole tensors and by channel") {
   const Input a = {{2, 1, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, b = {{2, 1, 2}, {1, 1, 2, 2, 3, 3, 4, 4}};
   CHECK(run(Combine{Combination::add}, {a, b}, 2) == Values{2, 3, 5, 6, 8, 9, 11, 12});

@@ -21,7 +21,8 @@ IR_VERSION = 8
 BODY = ["conv", "depthwise", "batch_norm", "relu", "clip", "leaky_relu", "sigmoid", "hard_sigmoid", "hard_swish",
         "silu", "residual", "squeeze_excite", "max_pool", "average_pool", "concat", "lrn", "pad", "dropout", "identity",
         "there_and_back", "channel_softmax", "split", "shuffle", "gather", "slice", "resize", "conv_transpose", "depth_and_space",
-        "repeating_pad", "repeat"]
+        "repeating_pad", "repeat", "mish", "gelu", "units", "prelu", "channel_norm", "instance_norm", "spelled_softmax",
+        "by_column"]
 HEADS = ["pooled_gemm", "squeezed_matmul", "flat_gemm", "reshaped_matmul"]
 
 
@@ -44,7 +45,7 @@ PLANS = [
     Plan(15, "reshaped_matmul", sparse=True), Plan(16, "squeezed_matmul", unnamed=True, second_output=True),
     Plan(17, "flat_gemm", second_input=True),
 ]
-OPERATORS_OF_A_BODY = 10  # three graphs of the newest opsets use all of BODY
+OPERATORS_OF_A_BODY = 14  # three graphs of the newest opsets use all of BODY
 LARGEST = 40  # rows or columns that are made larger still
 
 
@@ -343,6 +344,46 @@ class RandomGraph:
             return maps
         name = self.node("Tile", [maps.name, self.integers([1, 1, 1, 2])])
         return Maps(name, maps.channels, maps.height, 2 * maps.width)
+
+    def mish(self, maps):
+        return self.same(maps, "Mul", self.same(self.same(maps, "Softplus"), "Tanh").name)
+
+    def gelu(self, maps):
+        """As exporters write it before opset 20; Erf is there since 9."""
+        if self.plan.opset < 9:
+            return self.sigmoid(maps)
+        inner = self.same(self.same(maps, "Div", self.scalar(np.sqrt(2))), "Erf")
+        product = self.same(maps, "Mul", self.same(inner, "Add", self.scalar(1)).name)
+        return self.same(product, "Mul", self.scalar(0.5))
+
+    def units(self, maps):
+        return self.same(self.same(maps, "Elu", alpha=0.5), "Selu")
+
+    def prelu(self, maps):
+        return self.same(maps, "PRelu", self.weight(self.normal(maps.channels, 1, 1, scale=0.3)))
+
+    def channel_norm(self, maps):
+        """The deviation from the mean over channels, as exporters write it before opset 17."""
+        centered = self.same(maps, "Sub", self.node("ReduceMean", [maps.name], axes=[1]))
+        variance = self.node("ReduceMean", [self.same(centered, "Pow", self.scalar(2)).name], axes=[1])
+        return self.same(centered, "Div", self.node("Sqrt", [self.node("Add", [variance, self.scalar(0.01)])]))
+
+    def instance_norm(self, maps):
+        numbers = [self.weight(self.normal(maps.channels)) for _ in range(2)]
+        return self.same(maps, "InstanceNormalization", *numbers, epsilon=0.01)
+
+    def spelled_softmax(self, maps):
+        """Over the columns."""
+        powers = self.same(self.same(maps, "Sub", self.node("ReduceMax", [maps.name], axes=[3])), "Exp")
+        if self.plan.opset < 13:
+            total = self.node("ReduceSum", [powers.name], axes=[3])
+        else:
+            total = self.node("ReduceSum", [powers.name, self.weight(np.array([3], dtype=np.int64))])
+        return self.same(powers, "Div", total)
+
+    def by_column(self, maps):
+        """With constants that are the same for all rows and channels."""
+        return self.same(maps, self.choice(["Add", "Mul", "Sub"]), self.weight(self.normal(maps.width)))
 
     # --- heads: from maps to the name of a matrix, and its width ------------------------------------------------------
 

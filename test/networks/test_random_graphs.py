@@ -15,7 +15,8 @@ SEEDS = range(1, 11)
 OPERATORS = set("Conv BatchNormalization Relu Clip LeakyRelu Sigmoid HardSigmoid HardSwish Mul Add MaxPool AveragePool "
                 "GlobalAveragePool Concat Gemm MatMul Flatten Reshape Squeeze Transpose Softmax LRN Pad Dropout "
                 "Identity Constant Split Slice Gather Resize Upsample ConvTranspose DepthToSpace SpaceToDepth Expand Tile "
-                "Shape".split())
+                "Shape Softplus Tanh Div Erf Elu Selu PRelu ReduceMean Sub Pow Sqrt InstanceNormalization ReduceMax Exp "
+                "ReduceSum".split())
 
 
 class RandomGraphs(unittest.TestCase):

@@ -84,12 +84,16 @@ void add_operators(Package& package) {
   add.output() = flat_tensor(TensorRole::output, kSampleFeatures);
   add.residual() = flat_tensor(TensorRole::residual, kSampleFeatures);
   add.integers = {{"elements", kSampleFeatures},
-                  {"plane", 1},
-                  {"per_channel", 0},
-                  {"multiply", 0},
+                  {"combination", 0},
+                  {"swapped", 0},
+                  {"constant", 0},
                   {"vector", 1},
                   {"steps", 1},
                   {"function", 0}};
+  for (int axis = 0; axis < 4; ++axis) {
+    add.integers["other_extent" + std::to_string(axis)] = axis == 3 ? kSampleFeatures : 1;
+    add.integers["other_step" + std::to_string(axis)] = axis == 3 ? 1 : 0;
+  }
   add.reals = no_function;
   add_operator(package, "add", "add", add);
 

@@ -71,12 +71,16 @@ void add_sum(Package& package, const std::string& arch, const std::string& ptx) 
   plan.output() = flat_tensor(TensorRole::output, kDoublePixels);
   plan.residual() = flat_tensor(TensorRole::residual, kDoublePixels);
   plan.integers = {{"elements", kDoublePixels},
-                   {"plane", 1},
-                   {"per_channel", 0},
-                   {"multiply", 0},
+                   {"combination", 0},
+                   {"swapped", 0},
+                   {"constant", 0},
                    {"vector", 1},
                    {"steps", 1},
                    {"function", 0}};
+  for (int axis = 0; axis < 4; ++axis) {
+    plan.integers["other_extent" + std::to_string(axis)] = axis == 3 ? kDoublePixels : 1;
+    plan.integers["other_step" + std::to_string(axis)] = axis == 3 ? 1 : 0;
+  }
   plan.reals = {{"alpha", 0.0F}, {"beta", 0.0F}};
   plan.launch().threads = kDoublePixels;
   set_plan(kernel, plan);

@@ -106,7 +106,8 @@ void convert_neg(const Node& node, GraphBuilder& graph) {
 
 void convert_clip(const Node& node, GraphBuilder& graph) {
   constexpr float kLowest = std::numeric_limits<float>::lowest(), kLargest = std::numeric_limits<float>::max();
-  const float low = bound(node, graph, 1, "min", kLowest), high = bound(node, graph, 2, "max", kLargest);
+  const float high = bound(node, graph, 2, "max", kLargest);
+  const float low = std::min(bound(node, graph, 1, "min", kLowest), high);  // the upper bound counts
   if (low == 0 && high >= kLargest) return emit_function(node, graph, ElementFunction::relu);
   emit_function(node, graph, ElementFunction::clip, low, high);
 }

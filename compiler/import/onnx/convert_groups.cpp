@@ -56,7 +56,7 @@ void emit_trailing(const Node& node, GraphBuilder& graph, Normalization normaliz
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t> shape = graph.shape(x);
   Normalize op{normalization};
-  op.axes = trailing_axes(node, attributes.integer("axis", -1), shape, "normalizations");
+  op.axes = trailing_axes(node, graph, attributes.integer("axis", -1), shape, "normalizations");
   op.epsilon = attributes.number("epsilon", kDefaultNormEpsilon);
   attributes.integer("stash_type", 1);  // burin computes in float32 whatever it says
   op.scale = constant_operand(node, graph, 1, shape);
@@ -73,8 +73,8 @@ void emit_softmax(const Node& node, GraphBuilder& graph, Normalization normaliza
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t> shape = graph.shape(x);
   const std::int64_t given = node.attributes().integer("axis", one_axis ? -1 : 1);
-  std::vector<int> axes =
-      one_axis ? image_axes(node, {given}, shape, "softmax") : trailing_axes(node, given, shape, "softmax");
+  std::vector<int> axes = one_axis ? image_axes(node, graph, {given}, shape, "softmax")
+                                   : trailing_axes(node, graph, given, shape, "softmax");
   // Axes of extent 1 change nothing; the softmax over channels has kernels of its own.
   std::vector<int> wide;
   std::ranges::copy_if(axes, std::back_inserter(wide),
@@ -102,7 +102,7 @@ void convert_instance_normalization(const Node& node, GraphBuilder& graph) {
     node.unsupported("its input is {} for each image; there is nothing beside the channels to normalize over",
                      shape_text(shape));
   }
-  Normalize op{Normalization::deviation, trailing_axes(node, 2, shape, "normalizations")};
+  Normalize op{Normalization::deviation, trailing_axes(node, graph, 2, shape, "normalizations")};
   op.epsilon = node.attributes().number("epsilon", kDefaultNormEpsilon);
   op.scale = first_axis_list(node, graph, 1, shape[0], shape.size(), "scale");
   op.shift = first_axis_list(node, graph, 2, shape[0], shape.size(), "bias");
@@ -121,7 +121,7 @@ void convert_group_normalization(const Node& node, GraphBuilder& graph) {
   attributes.integer("stash_type", 1);
   std::vector<std::int64_t> split = {groups, shape[0] / groups};
   split.insert(split.end(), shape.begin() + 1, shape.end());
-  Normalize op{Normalization::deviation, trailing_axes(node, 2, split, "normalizations")};
+  Normalize op{Normalization::deviation, trailing_axes(node, graph, 2, split, "normalizations")};
   op.epsilon = attributes.number("epsilon", kDefaultNormEpsilon);
   const std::int64_t numbers = node.opset() >= kNumbersByChannel ? shape[0] : groups;
   const auto numbers_at = [&](int input, std::string_view what) {
@@ -144,7 +144,7 @@ void convert_lp_normalization(const Node& node, GraphBuilder& graph) {
   const std::int64_t axis = node.attributes().integer("axis", -1);
   graph.emit(node,
              Normalize{p == 1 ? Normalization::magnitudes : Normalization::length,
-                       image_axes(node, {axis}, graph.shape(x), "normalizations")},
+                       image_axes(node, graph, {axis}, graph.shape(x), "normalizations")},
              {x});
 }
 
@@ -152,7 +152,7 @@ void convert_mean_variance_normalization(const Node& node, GraphBuilder& graph) 
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t> absent = {0, 2, 3};
   const std::vector<std::int64_t> axes = node.attributes().integers("axes").value_or(absent);
-  Normalize op{Normalization::deviation, image_axes(node, axes, graph.shape(x), "normalizations")};
+  Normalize op{Normalization::deviation, image_axes(node, graph, axes, graph.shape(x), "normalizations")};
   op.epsilon = 1e-18F;  // ONNX adds 1e-9 to the deviation
   if (op.axes.empty()) node.bad_input("attribute 'axes' is empty");
   graph.emit(node, std::move(op), {x});

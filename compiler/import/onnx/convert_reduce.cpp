@@ -62,11 +62,13 @@ void convert_reduce(const Node& node, GraphBuilder& graph) {
   const bool keeps_axes = attributes.boolean("keepdims", true);
   if (!given || given->empty()) {
     if (noop) return graph.emit(node, Identity{}, {x});
-    node.unsupported(
-        "it is over all axes of {} for each image, the batch too; burin computes it of each image by itself",
-        shape_text(shape));
+    given.emplace(shape.size() + 1);
+    std::iota(given->begin(), given->end(), 0);
   }
-  const std::vector<int> axes = image_axes(node, *given, shape, "reductions");
+  const std::vector<int> axes = image_axes(node, graph, *given, shape, "reductions");
+  if (!keeps_axes && axes.size() < given->size()) {
+    node.unsupported("it takes the batch away (axis 0, keepdims is 0); burin keeps it: export it with keepdims");
+  }
   OperatorKind kind = kind_of(*form, axes, shape);
   if (keeps_axes) return graph.emit(node, std::move(kind), {x});
   std::vector<std::int64_t> left;

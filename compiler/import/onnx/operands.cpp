@@ -78,29 +78,30 @@ ChannelAffine uniform_affine(const std::vector<std::int64_t>& shape, float scale
   return {std::vector<float>(channels, scale), std::vector<float>(channels, shift)};
 }
 
-std::vector<int> image_axes(const Node& node, const std::vector<std::int64_t>& axes,
+std::vector<int> image_axes(const Node& node, const GraphBuilder& graph, const std::vector<std::int64_t>& axes,
                             const std::vector<std::int64_t>& shape, std::string_view what) {
   const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
   std::vector<int> result;
   for (const std::int64_t axis : axes) {
     if (axis < -rank || axis >= rank) node.bad_input("axis {} is none of its input's {}", axis, rank);
     const std::int64_t from_front = axis < 0 ? axis + rank : axis;
-    if (from_front == 0) {
+    if (from_front == 0 && (graph.fixed_batch != 1 || axes.size() == 1)) {
       node.unsupported("it is over the batch (axis 0), too; burin computes {} of each image by itself", what);
     }
-    result.push_back(static_cast<int>(from_front - 1));
+    if (from_front > 0) result.push_back(static_cast<int>(from_front - 1));
   }
   std::ranges::sort(result);
   if (std::ranges::adjacent_find(result) != result.end()) node.bad_input("it names an axis twice");
   return result;
 }
 
-std::vector<int> trailing_axes(const Node& node, std::int64_t first, const std::vector<std::int64_t>& shape,
-                               std::string_view what) {
-  const int begin = image_axes(node, {first}, shape, what).front();
-  std::vector<int> axes(shape.size() - static_cast<std::size_t>(begin));
-  std::iota(axes.begin(), axes.end(), begin);
-  return axes;
+std::vector<int> trailing_axes(const Node& node, const GraphBuilder& graph, std::int64_t first,
+                               const std::vector<std::int64_t>& shape, std::string_view what) {
+  const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
+  if (first < -rank || first >= rank) node.bad_input("axis {} is none of its input's {}", first, rank);
+  std::vector<std::int64_t> axes(static_cast<std::size_t>(first < 0 ? -first : rank - first));
+  std::iota(axes.begin(), axes.end(), rank - std::ssize(axes));
+  return image_axes(node, graph, axes, shape, what);
 }
 
 }  // namespace burin

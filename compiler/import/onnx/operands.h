@@ -34,12 +34,13 @@ void emit(const Node& node, GraphBuilder& graph, Pending pending);
 // The same number for all: as a ChannelAffine has it.
 ChannelAffine uniform_affine(const std::vector<std::int64_t>& shape, float scale, float shift);
 
-// Axes of one image, ascending, of those that ONNX counts from the batch on or, negative, from the end. Throws
-// Error(bad_input) for what is no axis, and Error(unsupported) for the batch, which `what` would mix.
-std::vector<int> image_axes(const Node& node, const std::vector<std::int64_t>& axes,
+// Axes of one image, ascending, of those that ONNX counts from the batch on or, negative, from the end. Where the file
+// fixes the batch to one image, the batch says nothing among others. Throws Error(bad_input) for what is no axis, and
+// Error(unsupported) for a batch of more, or for nothing but the batch, whose images `what` would mix.
+std::vector<int> image_axes(const Node& node, const GraphBuilder& graph, const std::vector<std::int64_t>& axes,
                             const std::vector<std::int64_t>& shape, std::string_view what);
 // From one axis to the last.
-std::vector<int> trailing_axes(const Node& node, std::int64_t first, const std::vector<std::int64_t>& shape,
-                               std::string_view what);
+std::vector<int> trailing_axes(const Node& node, const GraphBuilder& graph, std::int64_t first,
+                               const std::vector<std::int64_t>& shape, std::string_view what);
 
 }  // namespace burin

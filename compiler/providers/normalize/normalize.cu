@@ -38,7 +38,7 @@ BURIN_DEVICE float over_held(const Held& held, const float* from, const Lane& at
   return result;
 }
 
-// What becomes of a value: (x - center) * factor, or e^(x - center) * factor.
+// What becomes of a value: (x - center) * factor, e^(x - center) * factor, or x - center - factor.
 struct Change {
   float center, factor;
 };
@@ -69,8 +69,7 @@ BURIN_DEVICE Change change_of(const Held& held, const float* from, const Lane& a
           over_held(held, from, at, -kInfinity, [](float a, float x) BURIN_INLINED { return larger(a, x); });
       const float largest = largest_over_lanes(mine, 0);
       const float exps = sum(1, [&](float a, float x) BURIN_INLINED { return a + burin_dev_exp(x - largest); });
-      if (normalization() == kLogSoftmax) return {largest + burin_dev_log(exps), 1};
-      return {largest, burin_dev_reciprocal(exps)};
+      return {largest, normalization() == kLogSoftmax ? burin_dev_log(exps) : burin_dev_reciprocal(exps)};
     }
   }
 }
@@ -87,6 +86,7 @@ BURIN_DEVICE u32 number_of(const Lane& at, u32 value) {
 BURIN_DEVICE float changed(const float* weights, const Lane& at, u32 value, float x, const Change& change) {
   float result = (x - change.center) * change.factor;
   if (normalization() == kSoftmax) result = burin_dev_exp(x - change.center) * change.factor;
+  if (normalization() == kLogSoftmax) result = x - change.center - change.factor;
   const u32 number = number_of(at, value);
   if (scales()) result *= burin_dev_global_load(weights, bytes_of(number));
   if (shifts()) result += burin_dev_global_load(weights, bytes_of(scale_words() + number));
