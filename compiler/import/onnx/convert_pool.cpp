@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/moves.h"
 #include "compiler/import/onnx/window.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
@@ -11,18 +12,14 @@
 namespace burin {
 namespace {
 
-Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
-  const std::vector<std::int64_t>& image = graph.image_shape(node, graph.activation(node, 0));
-  const auto kernel = node.attributes().integers("kernel_shape");
+Pool read_pool(const Node& node, const AsImage& image, PoolKind kind) {
+  const auto kernel = read_extents(node, "kernel_shape", image.row, 1);
   if (!kernel) node.bad_input("lacks the attribute 'kernel_shape'");
-  if (kernel->size() != 2) {
-    node.bad_input("attribute 'kernel_shape' has {} values, 2 are needed (rows, columns)", kernel->size());
-  }
-  const auto extent = [&](std::size_t i) {
-    return checked_int(node, (*kernel)[i], 1, kMaxPoolExtent, "a value of 'kernel_shape'");
+  const auto extent = [&](std::int64_t value) {
+    return checked_int(node, value, 1, kMaxPoolExtent, "a value of 'kernel_shape'");
   };
-  Pool pool{.kind = kind, .kernel_h = extent(0), .kernel_w = extent(1)};
-  read_window(node, image[1], image[2], pool);
+  Pool pool{.kind = kind, .kernel_h = extent(kernel->first), .kernel_w = extent(kernel->second)};
+  read_window(node, image.shape[1], image.shape[2], image.row, pool);
   pool.round_up = node.attributes().boolean("ceil_mode", false);
   return pool;
 }
@@ -41,33 +38,36 @@ std::vector<std::int64_t> from_front(const Node& node, std::vector<std::int64_t>
 
 void convert_max_pool(const Node& node, GraphBuilder& graph) {
   node.attributes().boolean("storage_order", false);  // of the second output
-  graph.emit(node, read_pool(node, graph, PoolKind::max), {graph.activation(node, 0)});
+  const AsImage image = image_of(node, graph, graph.activation(node, 0));
+  emit_of_image(node, graph, image, read_pool(node, image, PoolKind::max));
 }
 
 void convert_average_pool(const Node& node, GraphBuilder& graph) {
-  Pool pool = read_pool(node, graph, PoolKind::average);
+  const AsImage image = image_of(node, graph, graph.activation(node, 0));
+  Pool pool = read_pool(node, image, PoolKind::average);
   pool.count_padding = node.attributes().boolean("count_include_pad", false);
-  graph.emit(node, pool, {graph.activation(node, 0)});
+  emit_of_image(node, graph, image, pool);
 }
 
 void convert_global_average_pool(const Node& node, GraphBuilder& graph) {
-  graph.emit(node, GlobalAveragePool{}, {graph.activation(node, 0)});
+  emit_of_image(node, graph, image_of(node, graph, graph.activation(node, 0)), GlobalAveragePool{});
 }
 
 void convert_global_max_pool(const Node& node, GraphBuilder& graph) {
   // A window of a whole image is one thread's work: a large image is pooled in steps, which do not change a maximum.
   constexpr std::int64_t kMostPixels = 1024, kMostExtent = 32;
-  int x = graph.activation(node, 0);
+  AsImage x = image_of(node, graph, graph.activation(node, 0));
   while (true) {
-    const std::vector<std::int64_t> image = graph.image_shape(node, x);
+    const std::vector<std::int64_t>& image = x.shape;
     const bool last = image[1] * image[2] <= kMostPixels && std::max(image[1], image[2]) <= kMaxPoolExtent;
     const std::int64_t most = last ? kMaxPoolExtent : kMostExtent;
     Pool pool;
     pool.kernel_h = pool.stride_h = static_cast<int>(std::min(image[1], most));
     pool.kernel_w = pool.stride_w = static_cast<int>(std::min(image[2], most));
     pool.round_up = !last;
-    if (last) return graph.emit(node, pool, {x});
-    x = graph.emit_inner(node, "part", pool, {x});
+    if (last) return emit_of_image(node, graph, x, pool);
+    x.tensor = graph.emit_inner(node, "part", pool, {x.tensor});
+    x.shape = graph.shape(x.tensor);
   }
 }
 

@@ -74,6 +74,8 @@ class GraphBuilder {
   // What the node's output is, the first one or another.
   void define(const Node& node, Meaning meaning);
   void emit(const Node& node, OperatorKind kind, std::vector<int> inputs, int output = 0);
+  // The one that has the node's name, where operators behind it give the output; returns its tensor.
+  int emit_named(const Node& node, OperatorKind kind, std::vector<int> inputs);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
   // The layer gets its name from the operator that is emitted with it.
@@ -95,6 +97,7 @@ class GraphBuilder {
 
  private:
   const Flowing* flowing(const std::string& name) const;  // null: no activation
+  std::string inner_tensor_name(std::string wanted);
   int add_operator(const std::string& at, Operator op, const std::string& output);
   void require_free(const std::string& name, const std::string& at) const;
 
@@ -106,6 +109,7 @@ class GraphBuilder {
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
   NumberedNames names_;                               // of operators
   std::set<std::string> tensor_names_;
+  std::set<std::string> named_;  // nodes whose name an operator before their output has
   std::int64_t weights_ = 0;
 };
 
