@@ -191,7 +191,7 @@ TEST_CASE("onnx conv: weights that cannot be") {
   model.add_node("Conv", {"x", "w"});
   SECTION("1-D") {
     model.floats("w", {4, 2, 3});
-    refuses_conv(model, {"make it a 1-D convolution; burin compiles 2-D convolutions"});
+    refuses_conv(model, {"make it a 1-D convolution, its input is that of a 2-D one"});
   }
   SECTION("3-D") {
     model.floats("w", {4, 2, 3, 3, 3});

@@ -143,7 +143,7 @@ TEST_CASE("onnx sizes: faults") {
   OnnxModel flowing = OnnxModel::of_image({2, 3, 4});
   flowing.integer("nine", 9);
   flowing.add_node("Shape", {"x"}, "shape of x");
-  flowing.add_node("Gather", {"shape of x", "x"}, "extent");
+  flowing.add_node("Gather", {"shape of x", "x"});
   refuses(flowing, {"'x' is computed from the network's input"});
   OnnxModel output = OnnxModel::of_image({2, 3, 4});
   output.add_node("Shape", {"x"});

@@ -357,6 +357,54 @@ TEST_CASE("onnx conv transpose: output_shape and auto_pad") {
   CHECK(shape_of([](NodeMaker& node) { node.set("auto_pad", "VALID"); }) == Dims{1, 9, 7});
 }
 
+TEST_CASE("onnx rows: convolutions and pools of channels x columns are those of an image of one row") {
+  OnnxModel conv = OnnxModel::of_image({2, 5});
+  conv.floats("w", {1, 2, 3}, {1, 0, 2, 0, 1, 0});
+  conv.add_node("Conv", {"x", "w"}).set("strides", Dims{2}).set("pads", Dims{1, 0}).set("kernel_shape", Dims{3});
+  CHECK(kinds(conv.import()) == "reshape convolution reshape");
+  CHECK(conv.import().layers.at(0).name == "y");
+  CHECK(conv.import().operators.at(1).name == "y");
+  CHECK(counted(conv)[0] == Doubles{7, 14});
+  const auto pool = [](const std::string& op, const Dims& kernel) {
+    OnnxModel model = OnnxModel::of_image({2, 4});
+    NodeMaker node = model.add_node(op, {"x"});
+    if (!kernel.empty()) node.set("kernel_shape", kernel).set("strides", Dims{2});
+    return counted(model)[0];
+  };
+  CHECK(pool("MaxPool", {2}) == Doubles{1, 3, 5, 7});
+  CHECK(pool("AveragePool", {2}) == Doubles{0.5, 2.5, 4.5, 6.5});
+  CHECK(pool("GlobalMaxPool", {}) == Doubles{3, 7});
+  CHECK(pool("GlobalAveragePool", {}) == Doubles{1.5, 5.5});
+  OnnxModel transposed = OnnxModel::of_image({1, 3});
+  transposed.floats("w", {1, 1, 2}, {1, 10});
+  transposed.add_node("ConvTranspose", {"x", "w"}).set("strides", Dims{2}).set("pads", Dims{0, 1});
+  CHECK(counted(transposed)[0] == Doubles{0, 0, 1, 10, 2});
+  CHECK(last_shape(transposed.import()) == Dims{1, 5});
+}
+
+TEST_CASE("onnx rows: lists with a number for the columns alone") {
+  const auto model = [](const char* attribute, const Dims& list) {
+    OnnxModel made = OnnxModel::of_image({2, 8});
+    made.floats("w", {1, 2, 3});
+    made.add_node("Conv", {"x", "w"}).set(attribute, list);
+    return made;
+  };
+  rejects(model("strides", {1, 2}), {"'strides' has 2 values, 1 is needed"});
+  rejects(model("pads", {1, 1, 1, 1}), {"'pads' has 4 values, 2 are needed"});
+  rejects(model("kernel_shape", {1, 3}), {"'kernel_shape' is [1,3]"});
+  OnnxModel image = OnnxModel::of_image({2, 8});
+  image.floats("w", {1, 2, 3, 3});
+  image.add_node("Conv", {"x", "w"});
+  refuses(image, {"[1,2,3,3] make it a 2-D convolution, its input is that of a 1-D one"});
+}
+
+TEST_CASE("onnx conv transpose: the layer has the node's name") {
+  Transposed twice;
+  twice.strides = {2, 2};
+  CHECK(model_of(twice).import().layers.at(0).name == "y");
+  CHECK(model_of(twice).import().operators.back().name == "y/output");
+}
+
 TEST_CASE("onnx conv transpose: what is refused") {
   const auto model = [](const Dims& weights, auto change) {
     OnnxModel made = OnnxModel::of_image({2, 3, 3});

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "compiler/import/onnx/converters.h"
+#include "compiler/import/onnx/moves.h"
 #include "compiler/import/onnx/window.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
@@ -12,31 +13,37 @@ namespace {
 constexpr std::size_t kFilterRank = 4;  // OIHW
 constexpr int kBiasInput = 2;           // of Conv and Gemm
 
-void check_weight_shape(const Node& node, const StoredTensor& weight) {
+// Rows and columns of the filter [K,C,R,S], or of that of a row [K,C,S], for which they are one row.
+std::pair<std::int64_t, std::int64_t> filter_of(const Node& node, const StoredTensor& weight, bool row) {
   const std::vector<std::int64_t>& shape = weight.shape();
   const std::string text = extents_text(shape);
-  if (shape.size() == kFilterRank - 1 || shape.size() == kFilterRank + 1) {
-    node.unsupported("its weights {} make it a {}-D convolution; burin compiles 2-D convolutions", text,
-                     shape.size() - 2);
+  const std::size_t rank = row ? kFilterRank - 1 : kFilterRank;
+  if (shape.size() != rank && shape.size() >= kFilterRank - 1 && shape.size() <= kFilterRank + 1) {
+    node.unsupported(
+        "its weights {} make it a {}-D convolution, its input is that of a {}-D one; burin compiles 1-D and 2-D "
+        "convolutions",
+        text, shape.size() - 2, rank - 2);
   }
-  if (shape.size() != kFilterRank) node.bad_input("its weights have the shape {}; they must be [K,C,R,S]", text);
+  if (shape.size() != rank) node.bad_input("its weights have the shape {}; they must be [K,C,R,S]", text);
   for (const std::int64_t extent : shape) {
     if (extent < 1) node.bad_input("its weights have the shape {}; no extent may be 0", text);
   }
   if (shape[0] > kMaxChannels || shape[1] > kMaxChannels) {
     node.unsupported("its weights {} exceed burin's limit of {} channels", text, kMaxChannels);
   }
-  if (shape[2] > kMaxKernelExtent || shape[3] > kMaxKernelExtent) {
-    node.unsupported("its weights {} have a {}x{} kernel; burin's limit is {} rows and columns", text, shape[2],
-                     shape[3], kMaxKernelExtent);
+  const std::pair<std::int64_t, std::int64_t> filter = {row ? 1 : shape[2], shape.back()};
+  if (filter.first > kMaxKernelExtent || filter.second > kMaxKernelExtent) {
+    node.unsupported("its weights {} have a {}x{} kernel; burin's limit is {} rows and columns", text, filter.first,
+                     filter.second, kMaxKernelExtent);
   }
   if (weight.elements() > kMaxLayerWeights) {
     node.unsupported("its weights {} exceed burin's limit of {} weights", text, kMaxLayerWeights);
   }
   if (const auto kernel = node.attributes().integers("kernel_shape");
-      kernel && *kernel != std::vector<std::int64_t>{shape[2], shape[3]}) {
+      kernel && *kernel != std::vector<std::int64_t>(shape.begin() + 2, shape.end())) {
     node.bad_input("attribute 'kernel_shape' is [{}], but its weights have the shape {}", numbers_text(*kernel), text);
   }
+  return filter;
 }
 
 // One value for each output: a list, or for Gemm also a row of a matrix, or one number that is meant for all.
@@ -114,9 +121,11 @@ void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) 
 
 void convert_conv(const Node& node, GraphBuilder& graph) {
   const StoredTensor weight = graph.constant(node, 1, "weight");
-  check_weight_shape(node, weight);
   const int x = graph.activation(node, 0);
-  const std::vector<std::int64_t>& image = graph.image_shape(node, x);
+  const bool row = graph.shape(x).size() == 2;
+  const auto [kernel_h, kernel_w] = filter_of(node, weight, row);
+  const AsImage input = image_of(node, graph, x);
+  const std::vector<std::int64_t>& image = input.shape;
 
   ConvLayer layer;
   ConvShape& shape = layer.shape;
@@ -134,8 +143,8 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
   shape.out_channels = static_cast<int>(weight.shape()[0]);
   shape.in_h = checked_int(node, image[1], 1, kMaxSpatialExtent, "the rows of its input");
   shape.in_w = checked_int(node, image[2], 1, kMaxSpatialExtent, "the columns of its input");
-  shape.kernel_h = static_cast<int>(weight.shape()[2]), shape.kernel_w = static_cast<int>(weight.shape()[3]);
-  read_window(node, image[1], image[2], shape);
+  shape.kernel_h = static_cast<int>(kernel_h), shape.kernel_w = static_cast<int>(kernel_w);
+  read_window(node, image[1], image[2], row, shape);
 
   layer.weights = graph.floats(node, weight, "weight");
   graph.apply_zero_threshold(layer.weights);
@@ -143,7 +152,7 @@ void convert_conv(const Node& node, GraphBuilder& graph) {
     shape.epilogue.bias = true;
     layer.bias = read_bias(node, graph, shape.out_channels);
   }
-  graph.emit(node, graph.add_layer(node, std::move(layer)), {x});
+  emit_of_image(node, graph, input, graph.add_layer(node, std::move(layer)));
 }
 
 void convert_gemm(const Node& node, GraphBuilder& graph) {

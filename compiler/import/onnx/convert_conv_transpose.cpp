@@ -58,14 +58,10 @@ PhasesAxis phases_of(const TransposedAxis& axis) {
   return phases;
 }
 
-std::pair<std::int64_t, std::int64_t> pair_of(const Node& node, const std::string& attribute, std::int64_t absent,
+std::pair<std::int64_t, std::int64_t> pair_of(const Node& node, const std::string& attribute, bool row,
                                               std::int64_t low, std::int64_t high) {
-  const auto values = node.attributes().integers(attribute);
-  if (!values) return {absent, absent};
-  if (values->size() != 2) {
-    node.bad_input("attribute '{}' has {} values, 2 are needed (rows, columns)", attribute, values->size());
-  }
-  return {checked_int(node, (*values)[0], low, high, attribute), checked_int(node, (*values)[1], low, high, attribute)};
+  const auto [rows, cols] = read_extents(node, attribute, row, low).value_or(std::pair(low, low));
+  return {checked_int(node, rows, low, high, attribute), checked_int(node, cols, low, high, attribute)};
 }
 
 // Of output_shape and auto_pad: what is left over is shared out to both sides.
@@ -76,30 +72,31 @@ void share_padding(TransposedAxis& axis, std::int64_t wanted, bool more_after) {
   axis.pad_after = total - axis.pad_before;
 }
 
-void read_padding(const Node& node, TransposedAxis& rows, TransposedAxis& cols) {
+void read_padding(const Node& node, bool row, TransposedAxis& rows, TransposedAxis& cols) {
   const Attributes& attributes = node.attributes();
   const std::string auto_pad = attributes.text("auto_pad", "NOTSET");
-  const auto wanted = attributes.integers("output_shape");
-  const auto pads = attributes.integers("pads");
+  const auto wanted = read_extents(node, "output_shape", row, 1);
+  auto pads = attributes.integers("pads");
   const bool same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   if (!same && auto_pad != "NOTSET" && auto_pad != "VALID") {
     node.bad_input("attribute 'auto_pad' is {}; it must be NOTSET, SAME_UPPER, SAME_LOWER or VALID",
                    in_quotes(auto_pad));
   }
   if (wanted) {
-    if (wanted->size() != 2) {
-      node.bad_input("attribute 'output_shape' has {} values, 2 are needed (rows, columns)", wanted->size());
+    for (const std::int64_t extent : {wanted->first, wanted->second}) {
+      checked_int(node, extent, 1, kMaxSpatialExtent, "output_shape");
     }
-    for (const std::int64_t extent : *wanted) checked_int(node, extent, 1, kMaxSpatialExtent, "output_shape");
-    share_padding(rows, (*wanted)[0], auto_pad == "SAME_UPPER");
-    share_padding(cols, (*wanted)[1], auto_pad == "SAME_UPPER");
+    share_padding(rows, wanted->first, auto_pad == "SAME_UPPER");
+    share_padding(cols, wanted->second, auto_pad == "SAME_UPPER");
   } else if (same) {
     share_padding(rows, rows.in * rows.stride, auto_pad == "SAME_UPPER");
     share_padding(cols, cols.in * cols.stride, auto_pad == "SAME_UPPER");
   } else if (pads && auto_pad == "NOTSET") {
-    if (pads->size() != 4) {
-      node.bad_input("attribute 'pads' has {} values, 4 are needed (top, left, bottom, right)", pads->size());
+    if (pads->size() != (row ? 2 : 4)) {
+      node.bad_input("attribute 'pads' has {} values, {} are needed", pads->size(),
+                     row ? "2" : "4 (top, left, bottom, right)");
     }
+    if (row) pads = {0, pads->front(), 0, pads->back()};
     for (const std::int64_t pad : *pads) checked_int(node, pad, 0, kMaxPadding, "a value of 'pads'");
     rows.pad_before = (*pads)[0], cols.pad_before = (*pads)[1];
     rows.pad_after = (*pads)[2], cols.pad_after = (*pads)[3];
@@ -137,32 +134,34 @@ void convert_conv_transpose(const Node& node, GraphBuilder& graph) {
   constexpr int kBiasInput = 2;
   const StoredTensor weight = graph.constant(node, 1, "weight");
   const Extents& extents = weight.shape();
-  if (extents.size() != 4) {
-    node.unsupported("its weights have the shape {}; burin compiles 2-D ones, [C,K,R,S]", extents_text(extents));
+  const bool row = graph.shape(graph.activation(node, 0)).size() == 2;
+  if (extents.size() != (row ? 3 : 4)) {
+    node.unsupported("its weights have the shape {}; burin compiles those of images, [C,K,R,S], and of rows, [C,K,S]",
+                     extents_text(extents));
   }
   if (std::ranges::any_of(extents, [](std::int64_t extent) { return extent < 1; })) {
     node.bad_input("its weights have the shape {}; no extent may be 0", extents_text(extents));
   }
-  int x = graph.activation(node, 0);
-  const Extents image = graph.image_shape(node, x);
+  const AsImage input = image_of(node, graph, graph.activation(node, 0));
+  const Extents& image = input.shape;
   const int groups = checked_int(node, node.attributes().integer("group", 1), 1, kMaxChannels, "attribute 'group'");
   if (extents[0] != image[0] || image[0] % groups != 0) {
     node.bad_input("its input has {} channels, but its weights {} in {} groups take {}", image[0],
                    extents_text(extents), groups, extents[0]);
   }
   if (const auto kernel = node.attributes().integers("kernel_shape");
-      kernel && *kernel != Extents{extents[2], extents[3]}) {
+      kernel && *kernel != Extents(extents.begin() + 2, extents.end())) {
     node.bad_input("attribute 'kernel_shape' is [{}], but its weights have the shape {}", numbers_text(*kernel),
                    extents_text(extents));
   }
-  TransposedAxis rows{.in = image[1], .kernel = extents[2]}, cols{.in = image[2], .kernel = extents[3]};
+  TransposedAxis rows{.in = image[1], .kernel = row ? 1 : extents[2]}, cols{.in = image[2], .kernel = extents.back()};
   for (const std::int64_t kernel : {rows.kernel, cols.kernel}) {
     checked_int(node, kernel, 1, kMaxSpatialExtent, "an extent of its kernel");
   }
-  std::tie(rows.stride, cols.stride) = pair_of(node, "strides", 1, 1, kMaxStride);
-  std::tie(rows.dilation, cols.dilation) = pair_of(node, "dilations", 1, 1, kMaxStride);
-  std::tie(rows.output_padding, cols.output_padding) = pair_of(node, "output_padding", 0, 0, kMaxStride);
-  read_padding(node, rows, cols);
+  std::tie(rows.stride, cols.stride) = pair_of(node, "strides", row, 1, kMaxStride);
+  std::tie(rows.dilation, cols.dilation) = pair_of(node, "dilations", row, 1, kMaxStride);
+  std::tie(rows.output_padding, cols.output_padding) = pair_of(node, "output_padding", row, 0, kMaxStride);
+  read_padding(node, row, rows, cols);
   if (rows.out() < 1 || cols.out() < 1) {
     node.bad_input("its padding leaves {} x {} pixels of its output", rows.out(), cols.out());
   }
@@ -207,14 +206,15 @@ void convert_conv_transpose(const Node& node, GraphBuilder& graph) {
   const bool steps = phases > 1;
   const std::int64_t cut_rows = std::max<std::int64_t>(-row_phases.pad_before, 0) * rows.stride;
   const std::int64_t cut_cols = std::max<std::int64_t>(-col_phases.pad_before, 0) * cols.stride;
-  const std::vector<PickedAxis> kept = {whole_axis(outputs), {cut_rows, 1, rows.out()}, {cut_cols, 1, cols.out()}};
   const Convolution convolution = graph.add_layer(node, std::move(layer));
   const ConvShape& made = graph.network().layers.back().shape;
   const bool whole = made.conv_h() * rows.stride == rows.out() && made.conv_w() * cols.stride == cols.out();
-  if (!steps && whole) return graph.emit(node, convolution, {x});
-  x = graph.emit_inner(node, "phases", convolution, {x});
+  if (!steps && whole) return emit_of_image(node, graph, input, convolution);
+  int x = graph.emit_named(node, convolution, {input.tensor});
   if (steps) x = emit_depth_to_space(node, graph, x, rows.stride, cols.stride, false);
-  emit_pick(node, graph, x, kept);
+  x = emit_inner_pick(node, graph, x, {whole_axis(outputs), {cut_rows, 1, rows.out()}, {cut_cols, 1, cols.out()}});
+  if (!row) return graph.emit(node, Identity{}, {x});
+  graph.emit(node, Reshape{{outputs, cols.out()}}, {x});
 }
 
 }  // namespace burin

@@ -121,13 +121,13 @@ void convert_pad(const Node& node, GraphBuilder& graph) {
   const PadSides cols = sides.back(), rows = rank == 3 ? sides[2] : PadSides{};
   if (*mode == PadMode::constant) {
     const auto side = [&](std::int64_t padding) { return static_cast<int>(padding); };
-    return emit_of_image(node, graph, x,
+    return emit_of_image(node, graph, image_of(node, graph, x),
                          Pad{{side(rows.before), side(rows.after), side(cols.before), side(cols.after)}, value});
   }
-  const std::vector<std::int64_t>& shape = graph.shape(x);
+  const std::vector<std::int64_t> shape = graph.shape(x);
   Resample resample{padded_taps(*mode, rows, rank == 3 ? shape[1] : 1), padded_taps(*mode, cols, shape.back())};
   graph.count_weights(node, std::ssize(resample.rows.weights) + std::ssize(resample.cols.weights));
-  emit_of_image(node, graph, x, std::move(resample));
+  emit_of_image(node, graph, image_of(node, graph, x), std::move(resample));
 }
 
 }  // namespace burin

@@ -86,27 +86,26 @@ void convert_reduce(const Node& node, GraphBuilder& graph) {
 }
 
 void convert_global_lp_pool(const Node& node, GraphBuilder& graph) {
-  const int x = graph.activation(node, 0);
-  graph.image_shape(node, x);
+  const AsImage x = image_of(node, graph, graph.activation(node, 0));
   Reduce op{checked_power(node) == 1 ? Statistic::sum_of_magnitudes : Statistic::sum_of_squares, {1, 2}};
   if (op.statistic == Statistic::sum_of_squares) op.then = Elementwise{ElementFunction::sqrt};
-  graph.emit(node, std::move(op), {x});
+  emit_of_image(node, graph, x, std::move(op));
 }
 
 // The mean of powers, times how many they are, and its root.
 void convert_lp_pool(const Node& node, GraphBuilder& graph) {
-  const int x = graph.activation(node, 0);
+  const AsImage x = image_of(node, graph, graph.activation(node, 0));
   const int power = checked_power(node);
-  Pool pool = read_pool(node, graph, PoolKind::average);
+  Pool pool = read_pool(node, x, PoolKind::average);
   if (pool.round_up) node.unsupported("attribute 'ceil_mode' is 1; burin rounds the size of an LpPool down");
   pool.count_padding = true;
   const Elementwise raised =
       power == 1 ? Elementwise{ElementFunction::absolute} : Elementwise{ElementFunction::power, 2, 0};
-  const int powers = graph.emit_inner(node, "powers", raised, {x});
+  const int powers = graph.emit_inner(node, "powers", raised, {x.tensor});
   const int means = graph.emit_inner(node, "means", pool, {powers});
   ChannelAffine sums = uniform_affine(graph.shape(means), static_cast<float>(pool.kernel_h * pool.kernel_w), 0);
   if (power == 2) sums.then = Elementwise{ElementFunction::sqrt};
-  graph.emit(node, std::move(sums), {means});
+  emit_of_image(node, graph, {means, graph.shape(means), x.row}, std::move(sums));
 }
 
 }  // namespace burin

@@ -105,7 +105,7 @@ void emit_resized(const Node& node, GraphBuilder& graph, const ResizeRule& rule,
     node.unsupported("it makes one row or column of more than {} others (kMaxTaps)", kMaxTaps);
   }
   graph.count_weights(node, std::ssize(resample.rows.weights) + std::ssize(resample.cols.weights));
-  emit_of_image(node, graph, x, std::move(resample));
+  emit_of_image(node, graph, image_of(node, graph, x), std::move(resample));
 }
 
 Resizing resizing_of(const Node& node, GraphBuilder& graph) {

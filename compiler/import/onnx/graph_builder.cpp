@@ -237,7 +237,9 @@ void GraphBuilder::emit(const Node& node, OperatorKind kind, std::vector<int> in
   require_free(made, node.at());
   producer_of_[made] = static_cast<int>(network_.operators.size());
   tensor_names_.insert(made);
-  const std::string name = output == 0 ? node.name() : unique_name(fmt::format("{}/{}", node.name(), output));
+  const bool is_named = output == 0 && !named_.contains(node.name());
+  const std::string name =
+      is_named ? node.name() : unique_name(fmt::format("{}/{}", node.name(), output == 0 ? "output" : made));
   const int tensor = add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, made);
   values_.emplace(made, Flowing{tensor});
 }
@@ -254,6 +256,12 @@ int GraphBuilder::emit_inner(const Node& node, std::string_view suffix, Operator
   const std::string name = unique_name(fmt::format("{}/{}", node.name(), suffix));
   const std::string output = unused_value_name(name);
   return add_operator(node.at(), {name, std::move(kind), std::move(inputs), 0}, output);
+}
+
+int GraphBuilder::emit_named(const Node& node, OperatorKind kind, std::vector<int> inputs) {
+  named_.insert(node.name());
+  const std::string output = unused_value_name(node.name() + "/made");
+  return add_operator(node.at(), {node.name(), std::move(kind), std::move(inputs), 0}, output);
 }
 
 int GraphBuilder::add_input(const std::string& name, std::vector<std::int64_t> shape) {

@@ -94,6 +94,8 @@ class GraphBuilder {
   // The node has been converted: a computed constant that nobody reads any more is dropped.
   void drop_unread(const Node& node);
   void emit(const Node& node, OperatorKind kind, std::vector<int> inputs, int output = 0);
+  // The one that has the node's name, where operators behind it give the output; returns its tensor.
+  int emit_named(const Node& node, OperatorKind kind, std::vector<int> inputs);
   // An operator before the one that gives the node's output; returns its tensor.
   int emit_inner(const Node& node, std::string_view suffix, OperatorKind kind, std::vector<int> inputs);
   // The layer gets its name from the operator that is emitted with it.
@@ -130,6 +132,7 @@ class GraphBuilder {
   std::unordered_map<std::string, int> producer_of_;  // operator that makes a value
   NumberedNames names_;                               // of operators
   std::set<std::string> tensor_names_;
+  std::set<std::string> named_;  // nodes whose name an operator before their output has
   std::int64_t weights_ = 0;
   std::int64_t read_ = 0;    // numbers of constants of the file
   std::int64_t folded_ = 0;  // numbers of computed constants that are kept

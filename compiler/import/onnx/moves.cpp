@@ -67,14 +67,16 @@ int emit_inner_pick(const Node& node, GraphBuilder& graph, int x, std::vector<Pi
   return graph.emit_inner(node, "part", Pick{std::move(axes)}, {x});
 }
 
-void emit_of_image(const Node& node, GraphBuilder& graph, int x, OperatorKind kind) {
+AsImage image_of(const Node& node, GraphBuilder& graph, int x) {
   const std::vector<std::int64_t> shape = graph.shape(x);
-  if (shape.size() != 2) {
-    graph.image_shape(node, x);
-    return graph.emit(node, std::move(kind), {x});
-  }
-  x = graph.emit_inner(node, "row", Reshape{{shape[0], 1, shape[1]}}, {x});
-  x = graph.emit_inner(node, "of_row", std::move(kind), {x});
+  if (shape.size() != 2) return {x, graph.image_shape(node, x), false};
+  const std::vector<std::int64_t> image = {shape[0], 1, shape[1]};
+  return {graph.emit_inner(node, "row", Reshape{image}, {x}), image, true};
+}
+
+void emit_of_image(const Node& node, GraphBuilder& graph, const AsImage& image, OperatorKind kind) {
+  if (!image.row) return graph.emit(node, std::move(kind), {image.tensor});
+  const int x = graph.emit_named(node, std::move(kind), {image.tensor});
   const std::vector<std::int64_t> made = graph.shape(x);
   graph.emit(node, Reshape{{made[0], made[1] * made[2]}}, {x});
 }

@@ -23,8 +23,15 @@ void emit_pick(const Node& node, GraphBuilder& graph, int x, std::vector<PickedA
 // The same as an operator before it; returns its tensor.
 int emit_inner_pick(const Node& node, GraphBuilder& graph, int x, std::vector<PickedAxis> axes);
 
-// An operator of images: channels x columns are taken for an image of one row.
-void emit_of_image(const Node& node, GraphBuilder& graph, int x, OperatorKind kind);
+// A tensor as an image: channels x columns are one of a single row. Throws Error(unsupported) for other shapes.
+struct AsImage {
+  int tensor = 0;
+  std::vector<std::int64_t> shape;
+  bool row = false;
+};
+AsImage image_of(const Node& node, GraphBuilder& graph, int x);
+// What the operator makes of it as the node's output, channels x columns again where it was that.
+void emit_of_image(const Node& node, GraphBuilder& graph, const AsImage& image, OperatorKind kind);
 
 // A 1x1 convolution with a single one for each output, that copies channels; one below 0 is `value` everywhere.
 ConvLayer choice_of_channels(const Node& node, const std::vector<std::int64_t>& image,

@@ -11,14 +11,11 @@
 namespace burin {
 namespace {
 
-void read_pair(const Node& node, const std::string& attribute, std::int64_t high, int& h, int& w) {
-  const auto values = node.attributes().integers(attribute);
+void read_pair(const Node& node, const std::string& attribute, bool row, std::int64_t high, int& h, int& w) {
+  const auto values = read_extents(node, attribute, row, 1);
   if (!values) return;
-  if (values->size() != 2) {
-    node.bad_input("attribute '{}' has {} values, 2 are needed (rows, columns)", attribute, values->size());
-  }
-  h = checked_int(node, (*values)[0], 1, high, attribute);
-  w = checked_int(node, (*values)[1], 1, high, attribute);
+  h = checked_int(node, values->first, 1, high, attribute);
+  w = checked_int(node, values->second, 1, high, attribute);
 }
 
 // Before and behind the image, what makes the output as large as the input, divided by the stride and rounded up.
@@ -40,15 +37,28 @@ int checked_int(const Node& node, std::int64_t value, std::int64_t low, std::int
   return static_cast<int>(value);
 }
 
+std::optional<std::pair<std::int64_t, std::int64_t>> read_extents(const Node& node, const std::string& attribute,
+                                                                  bool row, std::int64_t absent) {
+  const auto values = node.attributes().integers(attribute);
+  if (!values) return std::nullopt;
+  if (values->size() != (row ? 1 : 2)) {
+    node.bad_input("attribute '{}' has {} values, {} needed", attribute, values->size(),
+                   row ? "1 is" : "2 are (rows, columns)");
+  }
+  return row ? std::pair(absent, values->front()) : std::pair(values->front(), values->back());
+}
+
 template <typename Shape>
-void read_window(const Node& node, std::int64_t in_h, std::int64_t in_w, Shape& shape) {
-  read_pair(node, "strides", kMaxPoolExtent, shape.stride_h, shape.stride_w);
-  read_pair(node, "dilations", kMaxStride, shape.dilation_h, shape.dilation_w);
+void read_window(const Node& node, std::int64_t in_h, std::int64_t in_w, bool row, Shape& shape) {
+  read_pair(node, "strides", row, kMaxPoolExtent, shape.stride_h, shape.stride_w);
+  read_pair(node, "dilations", row, kMaxStride, shape.dilation_h, shape.dilation_w);
   Padding& pad = shape.pad;
-  if (const auto pads = node.attributes().integers("pads")) {
-    if (pads->size() != 4) {
-      node.bad_input("attribute 'pads' has {} values, 4 are needed (top, left, bottom, right)", pads->size());
+  if (auto pads = node.attributes().integers("pads")) {
+    if (pads->size() != (row ? 2 : 4)) {
+      node.bad_input("attribute 'pads' has {} values, {} are needed", pads->size(),
+                     row ? "2" : "4 (top, left, bottom, right)");
     }
+    if (row) pads = {0, pads->front(), 0, pads->back()};
     const auto side = [&](std::size_t i) { return checked_int(node, (*pads)[i], 0, kMaxPadding, "a value of 'pads'"); };
     pad = {side(0), side(2), side(1), side(3)};
   }
@@ -65,21 +75,17 @@ void read_window(const Node& node, std::int64_t in_h, std::int64_t in_w, Shape& 
   }
 }
 
-template void read_window(const Node&, std::int64_t, std::int64_t, ConvShape&);
-template void read_window(const Node&, std::int64_t, std::int64_t, Pool&);
+template void read_window(const Node&, std::int64_t, std::int64_t, bool, ConvShape&);
+template void read_window(const Node&, std::int64_t, std::int64_t, bool, Pool&);
 
-Pool read_pool(const Node& node, GraphBuilder& graph, PoolKind kind) {
-  const std::vector<std::int64_t>& image = graph.image_shape(node, graph.activation(node, 0));
-  const auto kernel = node.attributes().integers("kernel_shape");
+Pool read_pool(const Node& node, const AsImage& image, PoolKind kind) {
+  const auto kernel = read_extents(node, "kernel_shape", image.row, 1);
   if (!kernel) node.bad_input("lacks the attribute 'kernel_shape'");
-  if (kernel->size() != 2) {
-    node.bad_input("attribute 'kernel_shape' has {} values, 2 are needed (rows, columns)", kernel->size());
-  }
-  const auto extent = [&](std::size_t i) {
-    return checked_int(node, (*kernel)[i], 1, kMaxPoolExtent, "a value of 'kernel_shape'");
+  const auto extent = [&](std::int64_t value) {
+    return checked_int(node, value, 1, kMaxPoolExtent, "a value of 'kernel_shape'");
   };
-  Pool pool{.kind = kind, .kernel_h = extent(0), .kernel_w = extent(1)};
-  read_window(node, image[1], image[2], pool);
+  Pool pool{.kind = kind, .kernel_h = extent(kernel->first), .kernel_w = extent(kernel->second)};
+  read_window(node, image.shape[1], image.shape[2], image.row, pool);
   pool.round_up = node.attributes().boolean("ceil_mode", false);
   return pool;
 }
