@@ -1,6 +1,10 @@
 // Convolutions and fully connected layers.
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/moves.h"
 #include "compiler/import/onnx/window.h"
@@ -52,6 +56,10 @@ std::vector<float> read_bias(const Node& node, GraphBuilder& graph, int outputs)
   const StoredTensor tensor = graph.constant(node, kBiasInput, "bias");
   const std::vector<std::int64_t>& shape = tensor.shape();
   const bool list = shape.size() == 1 || (repeats && (shape.empty() || (shape.size() == 2 && shape[0] == 1)));
+  if (repeats && shape.size() == 2 && shape[0] > 1 && (shape[1] == outputs || shape[1] == 1)) {
+    node.unsupported("its bias {} has the shape {}: another one for each image of a batch", in_quotes(tensor.view.name),
+                     extents_text(shape));
+  }
   if (!list || (tensor.elements() != outputs && !(repeats && tensor.elements() == 1))) {
     node.bad_input("its bias {} has the shape {}, but there are {} outputs", in_quotes(tensor.view.name),
                    extents_text(shape), outputs);
@@ -81,6 +89,39 @@ struct LinearForm {
   float alpha = 1, beta = 1;
 };
 
+// The weights and biases of a product with features that lie along one axis.
+struct LinearNumbers {
+  int in = 0, out = 0;
+  std::vector<float> weights;  // [out][in]
+  std::vector<float> bias;     // or empty
+};
+
+LinearNumbers read_linear(const Node& node, GraphBuilder& graph, std::int64_t features, const LinearForm& form) {
+  const StoredTensor matrix = graph.constant(node, 1, "matrix");
+  if (matrix.shape().size() != 2) {
+    node.unsupported("its matrix {} has the shape {}; burin multiplies with matrices of two axes",
+                     in_quotes(matrix.view.name), extents_text(matrix.shape()));
+  }
+  const std::int64_t in = matrix.shape()[form.out_first ? 1 : 0], out = matrix.shape()[form.out_first ? 0 : 1];
+  if (in != features || out < 1) {
+    node.bad_input("its input has {} features, but its matrix {} takes {} and gives {}", features,
+                   in_quotes(matrix.view.name), in, out);
+  }
+  if (matrix.elements() > kMaxLayerWeights) {
+    node.unsupported("its matrix {} exceeds burin's limit of {} weights", extents_text(matrix.shape()),
+                     kMaxLayerWeights);
+  }
+  LinearNumbers numbers{static_cast<int>(in), static_cast<int>(out), graph.floats(node, matrix, "matrix"), {}};
+  if (!form.out_first) numbers.weights = transposed(numbers.weights, numbers.in, numbers.out);
+  scale(numbers.weights, form.alpha);
+  graph.apply_zero_threshold(numbers.weights);
+  if (node.has_input(kBiasInput)) {
+    numbers.bias = read_bias(node, graph, numbers.out);
+    scale(numbers.bias, form.beta);
+  }
+  return numbers;
+}
+
 void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) {
   const int x = graph.activation(node, 0);
   const std::vector<std::int64_t>& shape = graph.shape(x);
@@ -88,33 +129,52 @@ void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) 
     node.unsupported("its input is {} for each image; burin multiplies matrices with flat features alone",
                      shape_text(shape));
   }
-  const StoredTensor matrix = graph.constant(node, 1, "matrix");
-  if (matrix.shape().size() != 2) {
-    node.unsupported("its matrix {} has the shape {}; burin multiplies with matrices of two axes",
-                     in_quotes(matrix.view.name), extents_text(matrix.shape()));
-  }
-  const std::int64_t in = matrix.shape()[form.out_first ? 1 : 0], out = matrix.shape()[form.out_first ? 0 : 1];
-  if (in != shape[0] || out < 1) {
-    node.bad_input("its input has {} features, but its matrix {} takes {} and gives {}", shape[0],
-                   in_quotes(matrix.view.name), in, out);
-  }
-  if (matrix.elements() > kMaxLayerWeights) {
-    node.unsupported("its matrix {} exceeds burin's limit of {} weights", extents_text(matrix.shape()),
-                     kMaxLayerWeights);
-  }
-  graph.count_weights(node, matrix.elements());
+  LinearNumbers numbers = read_linear(node, graph, shape[0], form);
+  graph.count_weights(node, std::ssize(numbers.weights));
   Linear linear;
-  linear.in_features = static_cast<int>(in);
-  linear.out_features = static_cast<int>(out);
-  linear.weights = graph.floats(node, matrix, "matrix");
-  if (!form.out_first) linear.weights = transposed(linear.weights, linear.in_features, linear.out_features);
-  scale(linear.weights, form.alpha);
-  graph.apply_zero_threshold(linear.weights);
-  if (node.has_input(kBiasInput)) {
-    linear.bias = read_bias(node, graph, linear.out_features);
-    scale(linear.bias, form.beta);
-  }
+  linear.in_features = numbers.in;
+  linear.out_features = numbers.out;
+  linear.weights = std::move(numbers.weights);
+  linear.bias = std::move(numbers.bias);
   graph.emit(node, std::move(linear), {x});
+}
+
+// Of features along the last of several axes: a 1x1 convolution whose channels they are, between transposes, of which
+// passes remove what they can.
+void emit_pixelwise(const Node& node, GraphBuilder& graph) {
+  const int x = graph.activation(node, 0);
+  const std::vector<std::int64_t> shape = graph.shape(x);
+  const LinearNumbers numbers = read_linear(node, graph, shape.back(), {});
+  const int rank = static_cast<int>(shape.size());
+  Transpose forth, back;
+  forth.order.push_back(rank - 1);
+  for (int axis = 0; axis + 1 < rank; ++axis) {
+    forth.order.push_back(axis);
+    back.order.push_back(axis + 1);
+  }
+  back.order.push_back(0);
+  int tensor = graph.emit_inner(node, "channels", forth, {x});
+  const std::vector<std::int64_t> pixels(shape.begin(), shape.end() - 1);
+  constexpr std::size_t kImageRank = 3;
+  const bool is_image = shape.size() == kImageRank;
+  const std::int64_t count = std::accumulate(pixels.begin(), pixels.end(), std::int64_t{1}, std::multiplies<>());
+  if (!is_image) tensor = graph.emit_inner(node, "row", Reshape{{numbers.in, 1, count}}, {tensor});
+  ConvLayer layer;
+  ConvShape& conv = layer.shape;
+  if (std::max(numbers.in, numbers.out) > kMaxChannels) {
+    node.unsupported("its matrix takes {} features and gives {}, burin's limit is {} (kMaxChannels)", numbers.in,
+                     numbers.out, kMaxChannels);
+  }
+  conv.in_channels = numbers.in;
+  conv.out_channels = numbers.out;
+  conv.in_h = checked_int(node, is_image ? pixels[0] : 1, 1, kMaxSpatialExtent, "the rows of its input");
+  conv.in_w = checked_int(node, is_image ? pixels[1] : count, 1, kMaxSpatialExtent, "the pixels of its input");
+  layer.weights = numbers.weights;
+  tensor = graph.emit_named(node, graph.add_layer(node, std::move(layer)), {tensor});
+  std::vector<std::int64_t> made = {numbers.out};
+  made.insert(made.end(), pixels.begin(), pixels.end());
+  if (!is_image) tensor = graph.emit_inner(node, "pixels", Reshape{made}, {tensor});
+  graph.emit(node, std::move(back), {tensor});
 }
 
 }  // namespace
@@ -169,6 +229,9 @@ void convert_gemm(const Node& node, GraphBuilder& graph) {
   emit_linear(node, graph, form);
 }
 
-void convert_matmul(const Node& node, GraphBuilder& graph) { emit_linear(node, graph, {}); }
+void convert_matmul(const Node& node, GraphBuilder& graph) {
+  if (graph.shape(graph.activation(node, 0)).size() > 1) return emit_pixelwise(node, graph);
+  emit_linear(node, graph, {});
+}
 
 }  // namespace burin

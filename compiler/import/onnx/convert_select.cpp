@@ -145,6 +145,7 @@ void convert_split(const Node& node, GraphBuilder& graph) {
   for (std::size_t i = 0; i < parts->size(); ++i) {
     const std::int64_t part = (*parts)[i];
     if (part < 1 || part > extent - begin) {
+      if (part == 0) node.unsupported("its part {} has no elements", i);
       node.bad_input("its part {} has {} of {} elements that are left", i, part, extent - begin);
     }
     std::vector<PickedAxis> axes = whole_axes(shape);

@@ -9,6 +9,11 @@ std::vector<std::int64_t> aligned_shape(const Node& node, const std::vector<std:
   constexpr int kNumpyOpset = 7;
   // Operators of lists had no such attributes; tensors of one shape were all that they took.
   if (node.opset() >= kNumpyOpset) return second;
+  // A list of slopes is that of the channels.
+  if (node.op() == "PRelu" && second.size() == 1) {
+    if (first.size() > 2) second.resize(first.size() - 1, 1);
+    return second;
+  }
   const bool list = node.op() == "Sum" || node.op() == "Max" || node.op() == "Min";
   if (list || !node.attributes().boolean("broadcast", false)) {
     if (first != second) {

@@ -88,9 +88,15 @@ std::vector<std::string> Attributes::unread() const {
   return names;
 }
 
+std::string first_output(const ::onnx::NodeProto& node) {
+  const auto& outputs = node.output();
+  const auto named = std::ranges::find_if(outputs, [](const std::string& output) { return !output.empty(); });
+  return named == outputs.end() ? std::string() : *named;
+}
+
 std::string node_text(const ::onnx::NodeProto& node) {
-  const bool named_by_output = node.name().empty() && node.output_size() > 0;
-  return fmt::format("{} ({})", in_quotes(named_by_output ? node.output(0) : node.name()), printable(node.op_type()));
+  return fmt::format("{} ({})", in_quotes(node.name().empty() ? first_output(node) : node.name()),
+                     printable(node.op_type()));
 }
 
 Node::Node(const ::onnx::NodeProto& proto, std::string name, int opset, const std::string& path)

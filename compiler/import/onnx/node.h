@@ -47,6 +47,8 @@ class Attributes {
 
 // "'conv1' (Conv)", or the output's name where the node has none.
 std::string node_text(const ::onnx::NodeProto& node);
+// The first of its outputs that has a name; empty where none has.
+std::string first_output(const ::onnx::NodeProto& node);
 
 class Node {
  public:

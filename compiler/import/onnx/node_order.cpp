@@ -51,7 +51,7 @@ class Sorter {
       if (needed[i]) {
         order.nodes.push_back(&graph_.node(i));
       } else {
-        order.unused.push_back(graph_.node(i).name().empty() ? graph_.node(i).output(0) : graph_.node(i).name());
+        order.unused.push_back(graph_.node(i).name().empty() ? first_output(graph_.node(i)) : graph_.node(i).name());
       }
     }
     return order;
@@ -69,7 +69,7 @@ class Sorter {
   void add_maker(int node) {
     const auto& proto = graph_.node(node);
     check_name(node, proto.name());
-    if (proto.output_size() == 0 || proto.output(0).empty()) bad_input(at(node), "has no output");
+    if (first_output(proto).empty()) bad_input(at(node), "has no output");
     for (const std::string& output : proto.output()) {
       if (output.empty()) continue;
       check_name(node, output);
