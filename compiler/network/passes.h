@@ -46,10 +46,6 @@ Rewritten fold_pad(Network network);
 // another shape alike, the Combine is given it.
 Rewritten lift_functions(Network network);
 
-// A Transpose goes behind what works value by value (a function, a Combine with a constant) or normalizes over axes, and
-// of two in a row one is made: those around layers whose channels come last (ConvNeXt, MatMul of pixels) meet and are gone.
-Rewritten sink_transposes(Network network);
-
 // ChannelAffine goes into the weights of the convolution or linear layer before it (which must have neither activation
 // nor residual yet) or else behind it: there only with no padding or without a shift, since padding zeros are not
 // shifted. Of two in a row one is made.

@@ -21,7 +21,6 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       {"name_functions", name_functions},
       {"fold_pad", fold_pad},
       {"lift_functions", lift_functions},
-      {"sink_transposes", sink_transposes},
       {"fold_affine", fold_affine},
       {"fuse_epilogues", fuse_epilogues},
       {"remove_dead_channels", remove_dead_channels},

@@ -22,37 +22,6 @@ bool add_to_bias(const Node& node, GraphBuilder& graph, int input, const std::ve
   return true;
 }
 
-// The operator that makes a tensor; null for an input.
-Operator* maker_of(GraphBuilder& graph, int tensor) {
-  std::vector<Operator>& operators = graph.network().operators;
-  const auto made = std::ranges::find(operators, tensor, &Operator::output);
-  return made == operators.end() ? nullptr : &*made;
-}
-
-// The same of a product with features along the last axis: a convolution before the transpose that puts them there.
-bool add_to_pixels(const Node& node, GraphBuilder& graph, int input, const ConstantOperand& values) {
-  Operator* const producer = graph.sole_producer(node, input);
-  const Transpose* const back = producer == nullptr ? nullptr : std::get_if<Transpose>(&producer->kind);
-  if (back == nullptr || back->order.back() != 0 || !std::ranges::is_sorted(back->order.begin(), back->order.end() - 1)) {
-    return false;
-  }
-  Operator* before = maker_of(graph, producer->inputs[0]);
-  if (before != nullptr && std::holds_alternative<Reshape>(before->kind)) before = maker_of(graph, before->inputs[0]);
-  const Convolution* const product = before == nullptr ? nullptr : std::get_if<Convolution>(&before->kind);
-  if (product == nullptr) return false;
-  ConvLayer& layer = graph.network().layers[static_cast<std::size_t>(product->layer)];
-  // That of a MatMul is read by nobody else.
-  const bool of_matmul = before->name == layer.name && layer.bias.empty() && before->inputs.size() == 1;
-  if (!of_matmul || layer.shape.epilogue.activation != Activation::none ||
-      std::ssize(values.values) != layer.shape.out_channels || values.shape.back() != layer.shape.out_channels) {
-    return false;
-  }
-  layer.bias = values.values;
-  layer.shape.epilogue.bias = true;
-  graph.take_over(node, *producer);
-  return true;
-}
-
 // The activation that is the other operand, scaled and shifted.
 void emit_affine(const Node& node, GraphBuilder& graph, int constant, ChannelAffine affine) {
   graph.emit(node, std::move(affine), {graph.activation(node, 1 - constant)});
@@ -91,7 +60,6 @@ void convert_add(const Node& node, GraphBuilder& graph) {
   const auto constant = constant_operand_of(node, graph);
   if (!constant) return combine(node, graph, Combination::add);
   ConstantOperand values = read_constant(node, graph, *constant);
-  if (add_to_pixels(node, graph, 1 - *constant, values)) return;
   const std::optional<std::vector<float>> shift = per_channel(node, graph, *constant, values);
   if (!shift) return combine_constant(node, graph, Combination::add, *constant, std::move(values));
   if (add_to_bias(node, graph, 1 - *constant, *shift)) return;
