@@ -104,9 +104,9 @@ void convert_lp_pool(const Node& node, GraphBuilder& graph) {
       power == 1 ? Elementwise{ElementFunction::absolute} : Elementwise{ElementFunction::power, 2, 0};
   const int powers = graph.emit_inner(node, "powers", raised, {x});
   const int means = graph.emit_inner(node, "means", pool, {powers});
-  ChannelAffine sums = uniform_affine(graph.shape(means), static_cast<float>(pool.kernel_h * pool.kernel_w), 0);
-  if (power == 2) sums.then = Elementwise{ElementFunction::sqrt};
-  graph.emit(node, std::move(sums), {means});
+  std::optional<Elementwise> root;
+  if (power == 2) root = Elementwise{ElementFunction::sqrt};
+  emit_scaled(node, graph, means, static_cast<float>(pool.kernel_h * pool.kernel_w), root);
 }
 
 }  // namespace burin
