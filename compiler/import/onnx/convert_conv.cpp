@@ -74,12 +74,30 @@ struct LinearForm {
   float alpha = 1, beta = 1;
 };
 
+// A matrix that multiplies each pixel of an image whose channels are the last axis is a 1x1 convolution between two
+// transposes, which passes take away where others meet them.
+void emit_by_pixel(const Node& node, GraphBuilder& graph, int x, Linear linear) {
+  const std::vector<std::int64_t> shape = graph.shape(x);
+  ConvLayer layer;
+  layer.shape.in_channels = checked_int(node, linear.in_features, 1, kMaxChannels, "the number of its features");
+  layer.shape.out_channels = checked_int(node, linear.out_features, 1, kMaxChannels, "the number of its outputs");
+  layer.shape.in_h = checked_int(node, shape[0], 1, kMaxSpatialExtent, "the rows of its input");
+  layer.shape.in_w = checked_int(node, shape[1], 1, kMaxSpatialExtent, "the columns of its input");
+  layer.weights = std::move(linear.weights);
+  const int image = graph.emit_inner(node, "image", Transpose{{2, 0, 1}}, {x});
+  const int product = graph.emit_inner(node, "product", graph.add_layer(node, std::move(layer)), {image});
+  graph.emit(node, Transpose{{1, 2, 0}}, {product});
+}
+
 void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) {
   const int x = graph.activation(node, 0);
-  const std::vector<std::int64_t>& shape = graph.shape(x);
-  if (shape.size() != 1) {
-    node.unsupported("its input is {} for each image; burin multiplies matrices with flat features alone",
-                     shape_text(shape));
+  const std::vector<std::int64_t> shape = graph.shape(x);
+  constexpr std::size_t kImageAxes = 3;
+  const bool by_pixel = shape.size() == kImageAxes && node.op() == "MatMul";
+  if (shape.size() != 1 && !by_pixel) {
+    node.unsupported(
+        "its input is {} for each image; burin multiplies matrices with flat features, or with the last of three axes",
+        shape_text(shape));
   }
   const StoredTensor matrix = graph.constant(node, 1, "matrix");
   if (matrix.shape().size() != 2) {
@@ -87,15 +105,15 @@ void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) 
                      in_quotes(matrix.view.name), extents_text(matrix.shape()));
   }
   const std::int64_t in = matrix.shape()[form.out_first ? 1 : 0], out = matrix.shape()[form.out_first ? 0 : 1];
-  if (in != shape[0] || out < 1) {
-    node.bad_input("its input has {} features, but its matrix {} takes {} and gives {}", shape[0],
+  if (in != shape.back() || out < 1) {
+    node.bad_input("its input has {} features, but its matrix {} takes {} and gives {}", shape.back(),
                    in_quotes(matrix.view.name), in, out);
   }
   if (matrix.elements() > kMaxLayerWeights) {
     node.unsupported("its matrix {} exceeds burin's limit of {} weights", extents_text(matrix.shape()),
                      kMaxLayerWeights);
   }
-  graph.count_weights(node, matrix.elements());
+  if (!by_pixel) graph.count_weights(node, matrix.elements());  // a layer counts its own
   Linear linear;
   linear.in_features = static_cast<int>(in);
   linear.out_features = static_cast<int>(out);
@@ -103,6 +121,7 @@ void emit_linear(const Node& node, GraphBuilder& graph, const LinearForm& form) 
   if (!form.out_first) linear.weights = transposed(linear.weights, linear.in_features, linear.out_features);
   scale(linear.weights, form.alpha);
   graph.apply_zero_threshold(linear.weights);
+  if (by_pixel) return emit_by_pixel(node, graph, x, std::move(linear));
   if (node.has_input(kBiasInput)) {
     linear.bias = read_bias(node, graph, linear.out_features);
     scale(linear.bias, form.beta);
