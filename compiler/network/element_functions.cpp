@@ -298,6 +298,10 @@ bool keeps_nonnegative(const Elementwise& op) {
   }
 }
 
+bool is_uniform(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [&](float value) { return value == values.front(); });
+}
+
 bool keeps_nonnegative(Combination combination) { return combination != Combination::subtract; }
 
 }  // namespace burin

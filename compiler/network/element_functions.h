@@ -2,6 +2,8 @@
 // signs they have. A new function has its place here and in templates/kernels/function.h, and nowhere else.
 #pragma once
 
+#include <vector>
+
 #include "ir/operators.h"
 
 namespace burin {
@@ -24,5 +26,8 @@ bool never_negative(const Elementwise& op);
 bool keeps_nonnegative(const Elementwise& op);
 // The same of combinations, of operands that are not negative.
 bool keeps_nonnegative(Combination combination);
+
+// Whether all are the same number: what a scale or a shift by channel is that is one for all.
+bool is_uniform(const std::vector<float>& values);
 
 }  // namespace burin

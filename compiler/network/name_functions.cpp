@@ -33,11 +33,6 @@ Samples points() {
   return samples;
 }
 
-// The same number for all channels.
-bool is_uniform(const std::vector<float>& values) {
-  return std::ranges::all_of(values, [&](float value) { return value == values.front(); });
-}
-
 class FunctionNamer {
  public:
   explicit FunctionNamer(Network network) : graph_(std::move(network)), points_(points()) {}

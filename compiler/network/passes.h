@@ -30,6 +30,11 @@ Rewritten drop_identities(Network network);
 // of a DenseNet reads all before it, and so they lie in one place, to which each adds its own.
 Rewritten nest_concats(Network network);
 
+// A transpose comes behind the function, normalization, reduction or sum with a constant that alone reads it, which
+// works on other axes instead; of two transposes in a row one is made. So networks that normalize or multiply channels
+// as the last axis lose the transposes around that.
+Rewritten sink_transposes(Network network);
+
 // Operators that compute a function of one tensor, element by element, become that function where burin has it: gelu
 // and its approximation, mish, silu, tanh, hard_swish, softplus, softsign, in whatever way a file spells them.
 // Functions are known by their values at many points, to 2e-6 (1 + |x|), since files write constants with more or fewer

@@ -18,6 +18,7 @@ Network simplify(Network network, const PassObserver& observe, const GraphChoice
       {"drop_unread", drop_unread},
       {"drop_identities", drop_identities},
       {"nest_concats", nest_concats},
+      {"sink_transposes", sink_transposes},
       {"name_functions", name_functions},
       {"fold_pad", fold_pad},
       {"lift_functions", lift_functions},

@@ -297,3 +297,18 @@ TEST_CASE("onnx normalizations without numbers: lengths, deviations, softmax and
   refuses(softmax("Softmax", 13, 0), {"over the batch"});
   rejects(softmax("Softmax", 13, 4), {"axis 4"});
 }
+
+TEST_CASE("onnx matmul: the last of three axes is multiplied as a 1x1 convolution") {
+  OnnxModel model = OnnxModel::of_image({5, 4, 3});  // rows, columns, features
+  model.floats("w", {3, 2}, {1, 2, 3, 4, 5, 6});
+  model.add_node("MatMul", {"x", "w"});
+  const Network network = model.import();
+  CHECK(kinds(network) == "transpose convolution transpose");
+  CHECK(last_shape(network) == Dims{5, 4, 2});
+  CHECK(network.layers.at(0).weights == std::vector<float>{1, 3, 5, 2, 4, 6});
+  CHECK(network.layers[0].shape.in_h == 5);
+  OnnxModel wrong = OnnxModel::of_image({5, 4, 2});
+  wrong.floats("w", {3, 2}, {1, 2, 3, 4, 5, 6});
+  wrong.add_node("MatMul", {"x", "w"});
+  rejects(wrong, {"has 2 features", "takes 3"});
+}

@@ -43,7 +43,7 @@ class RandomGraph {
   void step() {
     const int x = pick();
     if (shape(x).size() != 3) return flat_step(x);
-    switch (random_.integer(0, 14)) {
+    switch (random_.integer(0, 15)) {
       case 0:
       case 1:
       case 2:
@@ -69,6 +69,8 @@ class RandomGraph {
         return gate(x);
       case 13:
         return pooled(x);
+      case 14:
+        return there_and_back(x);
       default:
         return rare(x);
     }
@@ -341,6 +343,25 @@ class RandomGraph {
     const Shape& s = shape(x);
     op.constant = numbers(random_.chance(0.5) ? Shape{1, s[1], s[2]} : Shape{s[0], 1, s[2]});
     add(op, {x});
+  }
+
+  // Channels as the last axis, something there, and mostly back.
+  void there_and_back(int x) {
+    const int there = add(burin::Transpose{{1, 2, 0}}, {x});
+    switch (random_.integer(0, 3)) {
+      case 0:
+        normalize(there);
+        break;
+      case 1:
+        with_a_constant(there);
+        break;
+      case 2:
+        smooth(there);
+        break;
+      default:
+        affine(there);
+    }
+    if (random_.chance(0.8)) add(burin::Transpose{{2, 0, 1}}, {tensors_.back()});
   }
 
   void smooth(int x) {

@@ -134,10 +134,10 @@ TEST_CASE("reference_network: combinations, whose second operand may be a consta
   Combine less{subtract};
   less.swapped = true;
   CHECK(run(less, {a, row}) == Values{1, 6, -1, 8});
-  less.constant = ConstantTensor{{1, 1, 1}, {10}};
+  less.constant = ConstantOperand{{1, 1, 1}, {10}};
   CHECK(run(less, {a}) == Values{9, 12, 7, 14});
   Combine rises{power};
-  rises.constant = ConstantTensor{{1, 2, 1}, {2, 3}};
+  rises.constant = ConstantOperand{{1, 2, 1}, {2, 3}};
   CHECK(run(rises, {a}) == Values{1, 4, 27, -64});
 }
 
@@ -168,8 +168,8 @@ TEST_CASE("reference_network: normalizations along axes") {
   check_near(run(Normalize{softmax, {0, 1}}, {{{1, 2}, {0, 0}}}), {0.5, 0.5});
   check_near(run(Normalize{log_softmax, {1}}, {{{1, 2}, {1e4F, 1e4F}}}), {-std::log(2), -std::log(2)});
   Normalize scaled{deviation, {1}};
-  scaled.scale = ConstantTensor{{1, 2}, {2, 3}};
-  scaled.shift = ConstantTensor{{1, 2}, {10, 20}};
+  scaled.scale = ConstantOperand{{1, 2}, {2, 3}};
+  scaled.shift = ConstantOperand{{1, 2}, {10, 20}};
   scaled.then = Elementwise{ElementFunction::clip, 9, 21};
   CHECK(run(scaled, {x}) == Values{9, 21, 9, 21});
 }

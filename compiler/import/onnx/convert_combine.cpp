@@ -48,7 +48,7 @@ void convert_mean(const Node& node, GraphBuilder& graph) {
   Pending sum = over_list(node, graph, Combination::add);
   if (node.inputs() == 1) return emit(node, graph, std::move(sum));
   const int whole = graph.emit_inner(node, "sum", std::move(sum.kind), std::move(sum.inputs));
-  graph.emit(node, uniform_affine(graph.shape(whole), 1.0F / static_cast<float>(node.inputs()), 0), {whole});
+  emit_scaled(node, graph, whole, 1.0F / static_cast<float>(node.inputs()));
 }
 
 void convert_pow(const Node& node, GraphBuilder& graph) {

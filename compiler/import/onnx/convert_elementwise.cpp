@@ -99,10 +99,7 @@ void convert_thresholded_relu(const Node& node, GraphBuilder& graph) {
   emit_function(node, graph, ElementFunction::thresholded_relu, node.attributes().number("alpha", 1));
 }
 
-void convert_neg(const Node& node, GraphBuilder& graph) {
-  const int x = graph.activation(node, 0);
-  graph.emit(node, uniform_affine(graph.shape(x), -1, 0), {x});
-}
+void convert_neg(const Node& node, GraphBuilder& graph) { emit_scaled(node, graph, graph.activation(node, 0), -1); }
 
 void convert_clip(const Node& node, GraphBuilder& graph) {
   constexpr float kLowest = std::numeric_limits<float>::lowest(), kLargest = std::numeric_limits<float>::max();

@@ -7,6 +7,7 @@
 #include "compiler/import/onnx/window.h"
 #include "ir/limits.h"
 #include "ir/printable.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -28,7 +29,7 @@ ConstantOperand first_axis_list(const Node& node, GraphBuilder& graph, int input
 }
 
 // Both in the shape to which both repeat.
-void match_shapes(Normalize& op) {
+void match_shapes(const Node& node, GraphBuilder& graph, Normalize& op) {
   if (!op.scale || !op.shift || op.scale->shape == op.shift->shape) return;
   std::vector<std::int64_t> shape;
   for (std::size_t i = 0; i < op.scale->shape.size(); ++i) {
@@ -36,7 +37,8 @@ void match_shapes(Normalize& op) {
   }
   for (ConstantOperand* numbers : {&*op.scale, &*op.shift}) {
     ConstantOperand repeated{shape, {}};
-    const std::int64_t count = std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
+    const std::int64_t count = saturating_product(shape);
+    graph.count_weights(node, count);
     for (std::int64_t i = 0; i < count; ++i) {
       std::int64_t rest = i, from = 0, step = 1;
       for (std::size_t axis = shape.size(); axis-- > 0;) {
@@ -62,7 +64,7 @@ void emit_trailing(const Node& node, GraphBuilder& graph, Normalization normaliz
   op.scale = constant_operand(node, graph, 1, shape);
   constexpr int kShiftInput = 2;
   if (node.has_input(kShiftInput)) op.shift = constant_operand(node, graph, kShiftInput, shape);
-  match_shapes(op);
+  match_shapes(node, graph, op);
   graph.emit(node, std::move(op), {x});
 }
 

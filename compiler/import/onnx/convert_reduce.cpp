@@ -103,8 +103,10 @@ void convert_lp_pool(const Node& node, GraphBuilder& graph) {
       power == 1 ? Elementwise{ElementFunction::absolute} : Elementwise{ElementFunction::power, 2, 0};
   const int powers = graph.emit_inner(node, "powers", raised, {x.tensor});
   const int means = graph.emit_inner(node, "means", pool, {powers});
+  std::optional<Elementwise> root;
+  if (power == 2) root = Elementwise{ElementFunction::sqrt};
   ChannelAffine sums = uniform_affine(graph.shape(means), static_cast<float>(pool.kernel_h * pool.kernel_w), 0);
-  if (power == 2) sums.then = Elementwise{ElementFunction::sqrt};
+  sums.then = root;
   emit_of_image(node, graph, {means, graph.shape(means), x.row}, std::move(sums));
 }
 

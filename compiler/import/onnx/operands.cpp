@@ -73,9 +73,11 @@ void emit(const Node& node, GraphBuilder& graph, Pending pending) {
   graph.emit(node, std::move(pending.kind), std::move(pending.inputs));
 }
 
-ChannelAffine uniform_affine(const std::vector<std::int64_t>& shape, float scale, float shift) {
-  const auto channels = static_cast<std::size_t>(shape[0]);
-  return {std::vector<float>(channels, scale), std::vector<float>(channels, shift)};
+void emit_scaled(const Node& node, GraphBuilder& graph, int x, float scale, std::optional<Elementwise> then) {
+  const std::int64_t channels = graph.shape(x)[0];
+  graph.count_weights(node, channels);
+  const auto count = static_cast<std::size_t>(channels);
+  graph.emit(node, ChannelAffine{std::vector<float>(count, scale), std::vector<float>(count, 0.0F), then}, {x});
 }
 
 std::vector<int> image_axes(const Node& node, const GraphBuilder& graph, const std::vector<std::int64_t>& axes,

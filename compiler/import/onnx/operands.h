@@ -31,8 +31,8 @@ Pending combined(int a, Combination combination, ConstantOperand constant, bool 
 // As what the node gives.
 void emit(const Node& node, GraphBuilder& graph, Pending pending);
 
-// The same number for all: as a ChannelAffine has it.
-ChannelAffine uniform_affine(const std::vector<std::int64_t>& shape, float scale, float shift);
+// Emits, as what the node gives, an activation times one number.
+void emit_scaled(const Node& node, GraphBuilder& graph, int x, float scale, std::optional<Elementwise> then = {});
 
 // Axes of one image, ascending, of those that ONNX counts from the batch on or, negative, from the end. Where the file
 // fixes the batch to one image, the batch says nothing among others. Throws Error(bad_input) for what is no axis, and

@@ -1,0 +1,68 @@
+// Transposes that operators pass, and those that stay.
+#include "test/network/pass_checks.h"
+
+using namespace burin;
+using namespace burin_test;
+
+namespace {
+
+const Transpose kToLast{{1, 2, 0}}, kToFirst{{2, 0, 1}};
+
+// Channels, of 3, last; the operator; channels first again.
+Network between(const OperatorKind& kind) {
+  GraphBuilder graph;
+  const int x = graph.add("there", kToLast, {graph.input({3, 4, 5})});
+  return graph.finish({graph.add("back", kToFirst, {graph.add("op", kind, {x})})});
+}
+
+ConstantOperand numbers(const std::vector<std::int64_t>& shape) {
+  ConstantOperand made{shape, {}};
+  for (std::int64_t i = 0; i < shape[0] * shape[1] * shape[2]; ++i) {
+    made.values.push_back(0.5F + 0.25F * static_cast<float>(i));
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("sink_transposes: what works on axes works on others before the transpose") {
+  Normalize layer{Normalization::deviation, {2}, 0.1F};
+  layer.scale = layer.shift = numbers({1, 1, 3});
+  const Network normal = simplify(between(layer));
+  CHECK(kinds(normal) == "normalize");
+  const auto& normalize = std::get<Normalize>(normal.operators[0].kind);
+  CHECK(normalize.axes == std::vector<int>{0});
+  CHECK(normalize.scale->shape == std::vector<std::int64_t>{3, 1, 1});
+  CHECK(normal.tensors[static_cast<std::size_t>(normal.outputs[0])].name == "back_out");
+  const Network reduced = simplify(between(Reduce{Statistic::sum, {0, 2}}));
+  CHECK(std::get<Reduce>(reduced.operators[0].kind).axes == std::vector<int>{0, 1});
+  Combine whole{Combination::larger};
+  whole.constant = numbers({4, 5, 3});
+  for (const OperatorKind& kind : std::initializer_list<OperatorKind>{layer, Reduce{Statistic::sum, {0, 2}}, whole,
+                                                                      Elementwise{ElementFunction::gelu}}) {
+    INFO(kind_name(kind));
+    after(sink_transposes, between(kind), 2);  // passed, then one with the other
+    CHECK(kinds(simplify(between(kind))) == std::string(kind_name(kind)));
+  }
+}
+
+TEST_CASE("sink_transposes: a number for each value of the last axis becomes one for each channel") {
+  for (const Combination combination : {Combination::add, Combination::multiply}) {
+    Combine op{combination};
+    op.constant = numbers({1, 1, 3});
+    CHECK(kinds(after(sink_transposes, between(op), 2)) == "channel_affine transpose");
+    Combine by_row = op;
+    by_row.constant = numbers({4, 1, 1});
+    CHECK(kinds(after(sink_transposes, between(by_row), 2)) == "combine transpose");
+  }
+  after(sink_transposes, between(ChannelAffine{{2, 2, 2, 2}, {1, 1, 1, 1}}), 2);
+}
+
+TEST_CASE("sink_transposes: what others read, or what has two tensors or other numbers by channel, stays") {
+  unchanged(sink_transposes, between(ChannelAffine{{2, 2, 2, 3}, {1, 1, 1, 1}}));
+  unchanged(sink_transposes, between(Softmax{}));
+  GraphBuilder graph;
+  const int x = graph.add("there", kToLast, {graph.input({3, 4, 5})});
+  const int relu = graph.add("relu", Elementwise{}, {x});
+  unchanged(sink_transposes, graph.finish({graph.add("sum", Combine{}, {x, relu})}));
+}
