@@ -99,5 +99,5 @@ TEST_CASE_METHOD(Fixture, "batch arithmetic: the signs that a number can have") 
 TEST_CASE("batch numbers: as text") {
   CHECK(number_text(Integer{3, 0}) == "3");
   CHECK(number_text(Integer{0, 1}) == "N");
-  CHECK(number_text(Integer{-3, 2}) == "2 * N + -3");
+  CHECK(number_text(Integer{-3, 2}) == "2 * N - 3");
 }

@@ -26,7 +26,9 @@ template <typename T>
 std::string number_text(const BatchNumber<T>& number) {
   if (!number.depends()) return fmt::format("{}", number.value);
   const std::string images = number.per_image == 1 ? "N" : fmt::format("{} * N", number.per_image);
-  return number.value == 0 ? images : fmt::format("{} + {}", images, number.value);
+  if (number.value == 0) return images;
+  const std::string rest = fmt::format("{}", number.value);
+  return number.value < 0 ? fmt::format("{} - {}", images, rest.substr(1)) : fmt::format("{} + {}", images, rest);
 }
 
 // A list of them.
