@@ -102,7 +102,9 @@ void emit_resized(const Node& node, GraphBuilder& graph, const ResizeRule& rule,
   Resample resample{.rows = whole_taps(1), .cols = taps_of(rule, resizing.axes.back()), .outside = outside};
   if (shape.size() == 3) resample.rows = taps_of(rule, resizing.axes[2]);
   if (resample.rows.indices.empty() || resample.cols.indices.empty()) {
-    node.unsupported("it makes one row or column of more than {} others (kMaxTaps)", kMaxTaps);
+    node.unsupported(
+        "it makes one row or column of more than {} others, or all of more than {} (kMaxTaps, kMaxTapTable)", kMaxTaps,
+        kMaxTapTable);
   }
   graph.count_weights(node, std::ssize(resample.rows.weights) + std::ssize(resample.cols.weights));
   emit_of_image(node, graph, image_of(node, graph, x), std::move(resample));
