@@ -23,14 +23,16 @@ inline constexpr int kMaxLayerNameBytes = 512;  // also of operators and tensors
 inline constexpr std::int64_t kMaxNetworkWeights = 1 << 29;
 inline constexpr int kMaxOperators = 100'000;    // of a network
 inline constexpr int kMaxActivationRank = 6;     // axes of one image
-inline constexpr int kMaxOperatorInputs = 4096;  // of a concat
+inline constexpr int kMaxOperatorInputs = 4096;  // of a concat; parts of a split
 inline constexpr int kMaxPlanSteps = 20'000;     // of the plan of a network: which waits for which is a square table
 inline constexpr std::int64_t kMaxPlanPairs = 1 << 25;  // of a write and another use of a tensor, in all of them
 inline constexpr std::int64_t kMaxPlanWaits = 1 << 20;  // of a step for another, in all plans of a package
 inline constexpr std::int64_t kMaxArenaBytes = std::int64_t{1} << 40;  // and of any buffer of such a plan
-inline constexpr int kMaxGraphLaunches = 200'000;  // of one CUDA graph: a batch that is run in several parts
-inline constexpr int kMaxTaps = 1 << 10;           // rows or columns that a resampled one is made of
-inline constexpr int kMaxPoolExtent = 1 << 10;     // rows or columns of a pooling window, and how far it moves
+inline constexpr int kMaxGraphLaunches = 200'000;         // of one CUDA graph: a batch that is run in several parts
+inline constexpr int kMaxTaps = 1 << 10;                  // rows or columns that a resampled one is made of
+inline constexpr std::int64_t kMaxTapTable = 1 << 20;     // of all rows, or columns, together
+inline constexpr std::int64_t kMaxMadeWeights = 1 << 22;  // that an importer makes where the file has none
+inline constexpr int kMaxPoolExtent = 1 << 10;            // rows or columns of a pooling window, and how far it moves
 
 // Packages. A reader refuses what is over them before it takes the memory.
 inline constexpr std::int64_t kMaxPackageEntryBytes = std::int64_t{512} << 20;  // one file of a package

@@ -321,7 +321,8 @@ class OutputShape {
     faults_.require_range(fmt::format("taps of its {}", what), taps.count, 1, kMaxTaps, "kMaxTaps");
     if (!faults_.empty()) return;
     const auto tables = static_cast<std::int64_t>(taps.indices.size());
-    if (tables == 0 || tables % taps.count != 0 || taps.weights.size() != taps.indices.size()) {
+    faults_.require_range(fmt::format("indices of its {}", what), tables, 1, kMaxTapTable, "kMaxTapTable");
+    if (tables % taps.count != 0 || taps.weights.size() != taps.indices.size()) {
       faults_.add("its {} have {} indices and {} weights, there must be as many of both, {} for each", what, tables,
                   taps.weights.size(), taps.count);
     }

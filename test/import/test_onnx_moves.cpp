@@ -149,6 +149,38 @@ TEST_CASE("onnx gather: more channels than lists of sizes may have") {
   CHECK(counted(model)[0] == Doubles(indices.begin(), indices.end()));
 }
 
+TEST_CASE("onnx moves: what a small file would make large is refused before it is made") {
+  OnnxModel phases = OnnxModel::of_image({64, 3, 3});
+  phases.floats("w", {64, 32, 1, 1}, std::vector<float>(64 * 32, 1.0F));
+  phases.add_node("ConvTranspose", {"x", "w"}).set("strides", Dims{64, 64});
+  refuses(phases, {"burin's limit is 65536"});
+  OnnxModel fewer = OnnxModel::of_image({512, 3, 3});
+  fewer.floats("w", {512, 15, 1, 1}, std::vector<float>(512 * 15, 1.0F));
+  fewer.add_node("ConvTranspose", {"x", "w"}).set("strides", Dims{64, 64});
+  refuses(fewer, {"its 7680 weights make 31457280 of its phases", "(kMaxMadeWeights)"});
+  OnnxModel padded = OnnxModel::of_image({4096, 1, 1});
+  padded.integers("pads", {0, 1, 0, 0, 0, 0, 0, 0});
+  padded.add_node("Pad", {"x", "pads"});
+  refuses(padded, {"it makes 4097 channels of 4096", "(kMaxMadeWeights)"});
+  OnnxModel reflected = OnnxModel::of_image({1, 1, 1 << 26});
+  reflected.integers("pads", {0, 0, 0, 1, 0, 0, 0, 0});
+  reflected.add_node("Pad", {"x", "pads"}).set("mode", "reflect");
+  refuses(reflected, {"an extent of its input is 67108864"});
+  OnnxModel wide = OnnxModel::of_image({1, 4, 1 << 24});
+  wide.integers("indices", {3, 0, 2});
+  wide.add_node("Gather", {"x", "indices"}).set("axis", 2);
+  refuses(wide, {"(kMaxTapTable)"});
+  refuses(split({5000, 1, 1}, 1, 5000), {"it has 5000 outputs"});
+  OnnxModel many = OnnxModel::of_image({4096, 1, 2});  // no convolution of 4096 x 4096
+  Dims indices(4096);
+  for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = static_cast<std::int64_t>(i * 7 % 4096);
+  many.proto.mutable_graph()->clear_initializer();
+  many.integers("indices", indices);
+  many.add_node("Gather", {"x", "indices"}).set("axis", 1);
+  CHECK(kinds(many.import()) == "reshape resample reshape reshape");
+  CHECK(counted(many)[0][3] == 15);
+}
+
 TEST_CASE("onnx depth to space and back: both orders of channels") {
   const auto through = [](const char* mode, bool back) {
     OnnxModel model = OnnxModel::of_image({8, 1, 2});

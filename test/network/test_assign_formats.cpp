@@ -217,6 +217,23 @@ TEST_CASE("assign_formats: transposes that move channels are plain where channel
   }
 }
 
+TEST_CASE("assign_formats: picks of channels are plain where channels lie side by side, those of pixels are not") {
+  const PickedAxis all{0, 1, 4}, some{0, 2, 2};
+  for (const auto& [channels, plain] : {std::pair{all, false}, {some, true}}) {
+    GraphBuilder graph;
+    const int a = graph.convolution(same_size("a", 2, 4), {graph.input({2, 4, 4})});
+    const int picked = graph.add("picked", Pick{{channels, {3, -1, 4}, all}}, {a});
+    const Taps same{1, {0, 1, 2, 3}, {1, 1, 1, 1}}, turned{1, {3, 2, 1, 0}, {1, 1, 1, 1}};
+    const int resampled = graph.add("resampled", Resample{same, turned}, {picked});
+    const int out = graph.convolution(same_size("out", static_cast<int>(channels.extent), 1), {resampled});
+    const Network network = graph.finish({out});
+    const auto [formatted, conversions] = in_halves(network, kEights);
+    CHECK(verify(formatted) == std::vector<std::string>{});
+    CHECK(conversions == (plain ? 4 : 2));
+    CHECK(in_halves(network).changes == 2);
+  }
+}
+
 TEST_CASE("assign_formats: views of whole octets of channels move nothing, others are taken of a plain tensor") {
   for (const auto& [begin, channels, plain] :
        {std::tuple{8, 8, false}, {16, 4, false}, {4, 8, true}, {8, 4, true}, {0, 20, false}}) {

@@ -184,9 +184,14 @@ void convert_conv_transpose(const Node& node, GraphBuilder& graph) {
   };
   shape.pad = {padding(row_phases.pad_before), padding(row_phases.pad_after), padding(col_phases.pad_before),
                padding(col_phases.pad_after)};
-  if (shape.weight_elements() > kMaxLayerWeights) {
-    node.unsupported("its phases have {} weights, burin's limit is {} (kMaxLayerWeights)", shape.weight_elements(),
-                     kMaxLayerWeights);
+  // With filters that are as large as its steps there are hardly more than there were.
+  constexpr std::int64_t kMostForEach = 3;
+  if (shape.weight_elements() > std::max(kMaxMadeWeights, kMostForEach * weight.elements()) ||
+      shape.weight_elements() > kMaxLayerWeights) {
+    node.unsupported(
+        "its {} weights make {} of its phases; burin's limits are {} times as many, or {} (kMaxMadeWeights), "
+        "and {} (kMaxLayerWeights)",
+        weight.elements(), shape.weight_elements(), kMostForEach, kMaxMadeWeights, kMaxLayerWeights);
   }
   std::vector<float> weights = graph.floats(node, weight, "weight");
   graph.apply_zero_threshold(weights);

@@ -125,6 +125,9 @@ void convert_pad(const Node& node, GraphBuilder& graph) {
                          Pad{{side(rows.before), side(rows.after), side(cols.before), side(cols.after)}, value});
   }
   const std::vector<std::int64_t> shape = graph.shape(x);
+  for (std::size_t axis = 1; axis < shape.size(); ++axis) {
+    checked_int(node, shape[axis], 1, kMaxSpatialExtent, "an extent of its input");
+  }
   Resample resample{padded_taps(*mode, rows, rank == 3 ? shape[1] : 1), padded_taps(*mode, cols, shape.back())};
   graph.count_weights(node, std::ssize(resample.rows.weights) + std::ssize(resample.cols.weights));
   emit_of_image(node, graph, image_of(node, graph, x), std::move(resample));

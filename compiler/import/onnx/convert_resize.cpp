@@ -13,6 +13,7 @@
 namespace burin {
 namespace {
 
+constexpr int kResizeHasAxes = 18;   // and antialias, and policies of sizes
 constexpr int kResizeHasRules = 11;  // the opset from which on attributes say where pixels lie
 
 // The axes of a resized tensor, the batch first.
@@ -77,6 +78,7 @@ void set_sizes(const Node& node, const std::vector<Size>& sizes, const std::vect
     axis.scale = static_cast<float>(axis.out) / static_cast<float>(axis.in);
     scales.push_back(axis.scale);
   }
+  if (node.opset() < kResizeHasAxes) return;
   const std::string policy = node.attributes().text("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch") return;
   if (policy != "not_larger" && policy != "not_smaller") {
@@ -102,7 +104,9 @@ void emit_resized(const Node& node, GraphBuilder& graph, const ResizeRule& rule,
   Resample resample{.rows = whole_taps(1), .cols = taps_of(rule, resizing.axes.back()), .outside = outside};
   if (shape.size() == 3) resample.rows = taps_of(rule, resizing.axes[2]);
   if (resample.rows.indices.empty() || resample.cols.indices.empty()) {
-    node.unsupported("it makes one row or column of more than {} others (kMaxTaps)", kMaxTaps);
+    node.unsupported(
+        "it makes one row or column of more than {} others, or all of more than {} (kMaxTaps, kMaxTapTable)", kMaxTaps,
+        kMaxTapTable);
   }
   graph.count_weights(node, std::ssize(resample.rows.weights) + std::ssize(resample.cols.weights));
   emit_of_image(node, graph, image_of(node, graph, x), std::move(resample));
@@ -123,6 +127,7 @@ Resizing resizing_of(const Node& node, GraphBuilder& graph) {
 std::vector<std::int64_t> resized_axes(const Node& node, std::size_t rank) {
   std::vector<std::int64_t> axes(rank);
   for (std::size_t i = 0; i < rank; ++i) axes[i] = static_cast<std::int64_t>(i);
+  if (node.opset() < kResizeHasAxes) return axes;
   const auto given = node.attributes().integers("axes");
   if (!given) return axes;
   axes = *given;
@@ -154,7 +159,7 @@ void convert_resize(const Node& node, GraphBuilder& graph) {
   rule.nearest = named(node, "nearest_mode", rule.nearest);
   rule.cubic_a = attributes.number("cubic_coeff_a", rule.cubic_a);
   rule.exclude_outside = attributes.boolean("exclude_outside", false);
-  rule.antialias = attributes.boolean("antialias", false);
+  if (node.opset() >= kResizeHasAxes) rule.antialias = attributes.boolean("antialias", false);
   const float outside = attributes.number("extrapolation_value", 0);
   Resizing resizing = resizing_of(node, graph);
   const std::vector<std::int64_t> axes = resized_axes(node, resizing.axes.size());
@@ -181,7 +186,7 @@ void convert_resize(const Node& node, GraphBuilder& graph) {
   }
   if (scales) {
     set_scales(node, rule, *scales, axes, resizing);
-    node.attributes().text("keep_aspect_ratio_policy", "");  // of sizes
+    if (node.opset() >= kResizeHasAxes) attributes.text("keep_aspect_ratio_policy", "");  // of sizes
   } else {
     const std::optional<Sizes> sizes = graph.is_activation(node, kSizes) ? std::nullopt : graph.sizes(node, kSizes);
     if (!sizes) node.unsupported("its sizes {} are no constant list", in_quotes(node.input(kSizes)));

@@ -65,11 +65,16 @@ std::optional<PickedAxis> regular(const Extents& indices) {
   return PickedAxis{indices[0], step, std::ssize(indices)};
 }
 
+// Whether they are channels of an image, and a convolution that chooses them is no larger than is reasonable.
+bool is_made_of_channels(const Extents& shape, std::size_t axis, const Extents& indices) {
+  return axis == 0 && shape.size() == 3 && saturating_product({shape[0], std::ssize(indices)}) <= kMaxMadeWeights;
+}
+
 // Chooses what is not at regular distances: channels of an image by a convolution, of which the passes for channels
 // know what it reads; of other axes by the resampling of an image whose rows they are.
 int chosen_of(const Node& node, GraphBuilder& graph, int x, std::size_t axis, const Extents& indices) {
   const Extents shape = graph.shape(x);
-  if (axis == 0 && shape.size() == 3) {
+  if (is_made_of_channels(shape, axis, indices)) {
     return graph.emit_inner(node, "chosen", graph.add_layer(node, choice_of_channels(node, shape, indices)), {x});
   }
   Extents made = shape;
@@ -77,6 +82,10 @@ int chosen_of(const Node& node, GraphBuilder& graph, int x, std::size_t axis, co
   const auto begin = shape.begin(), at = begin + static_cast<std::ptrdiff_t>(axis);
   const Extents image = {saturating_product(std::span(begin, at)), shape[axis],
                          saturating_product(std::span(at + 1, shape.end()))};
+  if (image[2] > kMaxTapTable) {
+    node.unsupported("it chooses of {}, {} values at once; burin's limit is {} (kMaxTapTable)", shape_text(shape),
+                     image[2], kMaxTapTable);
+  }
   graph.count_weights(node, 2 * (made[axis] + image[2]));
   x = graph.emit_inner(node, "rows", Reshape{image}, {x});
   x = graph.emit_inner(node, "chosen", Resample{taps_at(indices), whole_taps(image[2])}, {x});
@@ -130,6 +139,9 @@ void convert_split(const Node& node, GraphBuilder& graph) {
   const std::int64_t axis = axis_from_front(node, node.attributes().integer("axis", 0), rank);
   if (axis == 0) node.unsupported("it splits the batch (axis 0); burin splits what belongs to one image");
   const std::int64_t extent = shape[static_cast<std::size_t>(axis - 1)], count = node.outputs();
+  if (count > kMaxOperatorInputs) {
+    node.unsupported("it has {} outputs, burin's limit is {} (kMaxOperatorInputs)", count, kMaxOperatorInputs);
+  }
   auto parts = graph.list(node, "split", 1, kPartsAreAnInput);
   const std::int64_t asked = node.attributes().integer("num_outputs", count);
   if (asked != count) node.bad_input("attribute 'num_outputs' is {}, it has {} outputs", asked, count);
@@ -182,7 +194,7 @@ void pick_gather(const Node& node, GraphBuilder& graph) {
             ? graph.emit_inner(node, "part", ChannelView{static_cast<int>(run->begin), static_cast<int>(run->extent)},
                                {x})
             : emit_inner_pick(node, graph, x, std::move(taken));
-  } else if (list && axis == 0 && shape.size() == 3) {
+  } else if (list && is_made_of_channels(shape, axis, indices.values)) {
     const Convolution choice = graph.add_layer(node, choice_of_channels(node, shape, indices.values));
     return graph.emit(node, choice, {x});
   } else {

@@ -89,9 +89,9 @@ ConvLayer choice_of_channels(const Node& node, const std::vector<std::int64_t>& 
   shape.out_channels = checked_int(node, std::ssize(chosen), 1, kMaxChannels, "the number of channels that it makes");
   shape.in_h = checked_int(node, image[1], 1, kMaxSpatialExtent, "the rows of its input");
   shape.in_w = checked_int(node, image[2], 1, kMaxSpatialExtent, "the columns of its input");
-  if (shape.weight_elements() > kMaxLayerWeights) {
-    node.unsupported("it makes {} channels of {}; burin's limit is a product of {} (kMaxLayerWeights)",
-                     shape.out_channels, shape.in_channels, kMaxLayerWeights);
+  if (shape.weight_elements() > kMaxMadeWeights) {
+    node.unsupported("it makes {} channels of {}; burin's limit is a product of {} (kMaxMadeWeights)",
+                     shape.out_channels, shape.in_channels, kMaxMadeWeights);
   }
   layer.weights.resize(chosen.size() * static_cast<std::size_t>(image[0]), 0.0F);
   shape.epilogue.bias = value != 0;

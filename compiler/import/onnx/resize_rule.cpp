@@ -72,7 +72,7 @@ Taps taps_of(const ResizeRule& rule, const ResizedAxis& axis) {
   const auto half = static_cast<std::int64_t>(std::ceil(reach / spread));
   Taps taps;
   taps.count = picks ? 1 : static_cast<int>(2 * half);
-  if (taps.count > kMaxTaps) return {};
+  if (taps.count > kMaxTaps || axis.out > kMaxTapTable / taps.count) return {};
   const auto clamped = [&](double index) {
     return static_cast<std::int32_t>(std::clamp<double>(index, 0, static_cast<double>(axis.in - 1)));
   };

@@ -49,7 +49,8 @@ struct ResizedAxis {
 
 // Places are computed in float, as ONNX Runtime does: of a scale such as 1/3 it depends on that which pixel is the
 // nearest one.
-// There are at most kMaxTaps for each output: where antialias asks for more, the result has none.
+// There are at most kMaxTaps for each output, and kMaxTapTable in all: where antialias asks for more, the result has
+// none.
 Taps taps_of(const ResizeRule& rule, const ResizedAxis& axis);
 
 }  // namespace burin
