@@ -49,7 +49,7 @@ Indices indices_of(const Node& node, GraphBuilder& graph, std::int64_t extent) {
     indices = {stored->shape(), integer_values(*stored)};
   } else {
     indices.values = graph.integers(node, 1, "indices");
-    if (!std::get<Sizes>(value).scalar) indices.shape = {std::ssize(indices.values)};
+    if (!graph.sizes(node, 1)->scalar) indices.shape = {std::ssize(indices.values)};
   }
   if (indices.values.empty()) node.bad_input("it chooses nothing");
   for (std::int64_t& index : indices.values) {
