@@ -126,8 +126,9 @@ struct Identity {};
 // The same values in another format: that of its output.
 struct Convert {};
 
-using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
-                                  Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Pick, Resample>;
+using OperatorKind =
+    std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool, Lrn, Softmax,
+                 Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Pick, Resample>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>
