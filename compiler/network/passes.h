@@ -22,8 +22,9 @@ struct Rewritten {
 Rewritten drop_unread(Network network);
 
 // What changes nothing: Identity, a Reshape or Transpose to the same shape, Pad by nothing, Concat of one tensor, a
-// clip without bounds, a Pick or Resample that takes all as it is. A Reshape of a Reshape reads what the first one read; a Transpose that moves only axes of extent
-// 1 becomes a Reshape. An identity from a network input to a network output stays: it is a copy.
+// clip without bounds, a Pick or Resample that takes all as it is. A Reshape of a Reshape reads what the first one
+// read; a Transpose that moves only axes of extent 1 becomes a Reshape. An identity from a network input to a network
+// output stays: it is a copy.
 Rewritten drop_identities(Network network);
 
 // A concat whose first tensors are all that another one before it is made of reads that other one instead: each layer

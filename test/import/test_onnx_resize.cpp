@@ -1,5 +1,4 @@
-// Resize and Upsample. Expected values are those of the operator's definition, worked out by hand; the cases of ONNX's
-// own tests, against which all modes were compared, are those of docs/formats.md.
+// Resize and Upsample: expected values are those of the operator's definition, worked out by hand.
 #include <functional>
 #include <numeric>
 
@@ -193,6 +192,9 @@ TEST_CASE("onnx resize: what is refused") {
           {"'mode' is 'lanczos'; burin knows nearest, linear, cubic"});
   refuses(RowModel(4).sizes(8).set("nearest_mode", "by_direction").made(), {"'nearest_mode' is 'by_direction'"});
   refuses(RowModel(20000).sizes(2).set("mode", "cubic").set("antialias", 1).made(), {"(kMaxTaps, kMaxTapTable)"});
+  refuses(RowModel(4).scale(0.8F).set("coordinate_transformation_mode", "align_corners").made(),
+          {"it aligns the corners of 3.2 elements", "export it with sizes"});
+  CHECK(RowModel(7).scale(20.0F / 7).set("coordinate_transformation_mode", "align_corners").values().size() == 20);
   OnnxModel neither = OnnxModel::of_image({3, 8, 8}, 19);
   neither.add_node("Resize", {"x"});
   rejects(neither, {"neither scales nor sizes"});

@@ -32,7 +32,7 @@ void convert_expand(const Node& node, GraphBuilder& graph) {
     // Aligned from the last axis on.
     const std::size_t axis = rank - wanted.size() + i;
     if (axis == 0) {
-      const bool same = wanted[i].batch || wanted[i].value == 1 || wanted[i].value == graph.fixed_batch;
+      const bool same = is_batch(wanted[i]) || wanted[i].value == 1 || wanted[i].value == graph.fixed_batch;
       if (!same) node.unsupported("it makes {} images of one (axis 0)", wanted[i].value);
       continue;
     }

@@ -62,6 +62,15 @@ void set_scales(const Node& node, const ResizeRule& rule, const std::vector<floa
     axis.out = axes[i] == 0 && axis.scale == 1
                    ? axis.in
                    : resized(node, std::floor(static_cast<float>(axis.in) * part * axis.scale));
+    // The length that is not cut off is what ONNX's own cases take, and the one that is cut off what others compute.
+    constexpr float kWhole = 1e-3F;
+    const float length = static_cast<float>(axis.in) * axis.scale;
+    if (rule.places == ResizePlaces::align_corners && std::abs(length - static_cast<float>(axis.out)) > kWhole) {
+      node.unsupported(
+          "it aligns the corners of {} elements, {} scaled by {}; implementations differ where that is "
+          "no whole number: export it with sizes",
+          length, axis.in, axis.scale);
+    }
   }
 }
 
@@ -72,7 +81,7 @@ void set_sizes(const Node& node, const std::vector<Size>& sizes, const std::vect
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizedAxis& axis = resizing.axes[static_cast<std::size_t>(axes[i])];
     // The number of images is none that is known here: the same one, or another.
-    const bool same_batch = axes[i] == 0 && (sizes[i].batch || sizes[i].value == axis.in);
+    const bool same_batch = axes[i] == 0 && (is_batch(sizes[i]) || sizes[i].value == axis.in);
     if (sizes[i].batch && axes[i] != 0) node.unsupported("it makes an axis as long as there are images");
     axis.out = same_batch ? axis.in : resized(node, static_cast<double>(sizes[i].value));
     axis.scale = static_cast<float>(axis.out) / static_cast<float>(axis.in);

@@ -9,8 +9,8 @@
 
 namespace burin {
 
-// Defines the node's first output in `graph`, and its others where it computes them. Throws Error(bad_input) for a node that breaks ONNX's rules, and
-// Error(unsupported) for one that keeps them but asks for what burin cannot do.
+// Defines the node's first output in `graph`, and its others where it computes them. Throws Error(bad_input) for a node
+// that breaks ONNX's rules, and Error(unsupported) for one that keeps them but asks for what burin cannot do.
 using ConvertFunction = void (*)(const Node& node, GraphBuilder& graph);
 
 inline constexpr int kAnyInputs = std::numeric_limits<int>::max();

@@ -1,6 +1,6 @@
-// copy: padding, transposes, and what of a concatenation cannot be written in place by those who make it. A thread has
-// `steps` pieces, a block's width apart, which it loads before it stores any. Where both sides are one run ("flat") a
-// piece has one or four words; else it is one element of a box of six axes, the last one fastest.
+// copy: padding, transposes, picks, and what of a concatenation cannot be written in place by those who make it. A
+// thread has `steps` pieces, a block's width apart, which it loads before it stores any. Where both sides are one run
+// ("flat") a piece has one or four words; else it is one element of a box of six axes, the last one fastest.
 //
 // The box is `extent`; an element lies in the output at the sum of index * out_stride; in the input at the sum of
 // (index - before) * in_stride and `origin` where each index - before is in [0, in_extent), and is `copy_value`
