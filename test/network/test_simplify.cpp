@@ -138,7 +138,7 @@ TEST_CASE("simplify: a residual block with batch normalization is three convolut
   CHECK(kinds(result) == "convolution convolution convolution");
   CHECK(result.operators[2].name == "conv2");  // the other may run beside conv1
   CHECK(result.operators[2].inputs.size() == 2);
-  CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "nest_concats 0", "sink_transposes 0", "name_functions 0", "fold_pad 0",
-                                        "fold_affine 3", "fuse_epilogues 3", "remove_dead_channels 0", "fuse_pools 0",
-                                        "merge_siblings 0"});
+  CHECK(log == std::vector<std::string>{"drop_unread 0", "drop_identities 1", "nest_concats 0", "sink_transposes 0",
+                                        "name_functions 0", "fold_pad 0", "fold_affine 3", "fuse_epilogues 3",
+                                        "remove_dead_channels 0", "fuse_pools 0", "merge_siblings 0"});
 }
