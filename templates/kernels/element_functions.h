@@ -1,5 +1,5 @@
 // Functions of single numbers, of the primitives and of plain arithmetic alone. They are accurate to a few units in the
-// last place, near zero as well; docs/pipeline.md says for which compiler/network/element_functions.cpp allows more.
+// last place, near zero as well; what each may be off, compiler/network/element_functions.cpp says.
 #pragma once
 
 #include "template_kernel.h"

@@ -1,4 +1,5 @@
 // Commands that are given an ONNX model: what they say of the network, and of its layers.
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -74,8 +75,8 @@ TEST_CASE("inspect_simplify_json_lists_the_passes") {
   const auto document = nlohmann::json::parse(outcome.out);
   CHECK(document["graph"]["operators"].size() == 5);
   const auto& passes = document["passes"];
-  REQUIRE(passes.size() >= 6);
-  CHECK(passes[5] == nlohmann::json{{"pass", "fold_affine"}, {"changes", 1}, {"operators", 6}});
+  const nlohmann::json folded{{"pass", "fold_affine"}, {"changes", 1}, {"operators", 6}};
+  CHECK(std::ranges::find(passes, folded) != passes.end());
 }
 
 TEST_CASE("inspect_simplify_needs_a_graph") {

@@ -356,12 +356,18 @@ std::vector<OperatorCase> group_cases() {
   const std::vector<std::vector<int>> all_axes = {{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}};
   // One value, one channel, odd extents, many channels beside each other; of a group for a thread, a warp and a block.
   for (const Shape& shape : {Shape{1, 1, 1}, Shape{1, 7, 5}, Shape{5, 3, 9}, Shape{67, 3, 11}}) {
+    // All statistics of one shape; of the others, which axes they are along is what can go wrong.
+    const bool all = shape == Shape{5, 3, 9};
     for (const std::vector<int>& axes : all_axes) {
       for (int i = 0; i < static_cast<int>(names_of(Statistic{}).names.size()); ++i) {
-        reduce(static_cast<Statistic>(i), shape, axes, 4e-5);
+        const auto statistic = static_cast<Statistic>(i);
+        if (all || statistic == Statistic::mean || statistic == Statistic::log_sum_exp) {
+          reduce(statistic, shape, axes, 4e-5);
+        }
       }
       for (int i = 0; i < static_cast<int>(names_of(Normalization{}).names.size()); ++i) {
-        normalize(static_cast<Normalization>(i), shape, axes);
+        const auto normalization = static_cast<Normalization>(i);
+        if (all || normalization == Normalization::deviation) normalize(normalization, shape, axes);
       }
     }
     normalize(Normalization::deviation, shape, {0}, {shape[0], 1, 1});
