@@ -105,8 +105,11 @@ void convert_lp_pool(const Node& node, GraphBuilder& graph) {
   const int means = graph.emit_inner(node, "means", pool, {powers});
   std::optional<Elementwise> root;
   if (power == 2) root = Elementwise{ElementFunction::sqrt};
-  ChannelAffine sums = uniform_affine(graph.shape(means), static_cast<float>(pool.kernel_h * pool.kernel_w), 0);
-  sums.then = root;
+  const std::vector<std::int64_t>& shape = graph.shape(means);
+  const auto channels = static_cast<std::size_t>(shape[0]);
+  graph.count_weights(node, shape[0]);
+  ChannelAffine sums{std::vector<float>(channels, static_cast<float>(pool.kernel_h * pool.kernel_w)),
+                     std::vector<float>(channels, 0.0F), root};
   emit_of_image(node, graph, {means, graph.shape(means), x.row}, std::move(sums));
 }
 
