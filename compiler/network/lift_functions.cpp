@@ -92,7 +92,7 @@ class FunctionLifter {
 
   // Of two tensors that got the same other shape, the sum or product gets it.
   bool lift_combine(int op) {
-    if (!graph_.as<Combine>(op)) return false;
+    if (!graph_.as<Combine>(op) || graph_.op(op).inputs.size() != 2) return false;  // one: the other is a constant
     std::vector<int> whole;
     for (const int input : graph_.op(op).inputs) {
       const int producer = graph_.producer(input);

@@ -220,14 +220,14 @@ TEST_CASE("network: rules of element-wise operators") {
 
 TEST_CASE("network: rules of constants, reductions and normalizations") {
   Combine op;
-  op.constant = ConstantTensor{{2, 1, 4}, {1, 2, 3, 4, 5, 6, 7, 8}};
+  op.constant = ConstantOperand{{2, 1, 4}, {1, 2, 3, 4, 5, 6, 7, 8}};
   CHECK(shape_of(op, {{2, 3, 4}}) == std::vector<std::int64_t>{2, 3, 4});
   expect(faults_of(op, {{2, 3, 4}, {2, 3, 4}}), "it has 2 inputs, it takes 1 beside its constant");
   expect(faults_of(op, {{3, 3, 4}}), "its inputs are 3x3x4 and 2x1x4");
   expect(faults_of(op, {{2, 4}}), "its inputs are 2x4 and 2x1x4");
   op.constant->values.pop_back();
   expect(faults_of(op, {{2, 3, 4}}), "its constant is 2x1x4 and has 7 values");
-  op.constant = ConstantTensor{{1}, {std::numeric_limits<float>::quiet_NaN()}};
+  op.constant = ConstantOperand{{1}, {std::numeric_limits<float>::quiet_NaN()}};
   expect(faults_of(op, {{2}}), "its constant");
 
   CHECK(shape_of(Reduce{Statistic::sum, {0, 2}}, {{2, 3, 4}}) == std::vector<std::int64_t>{1, 3, 1});
@@ -239,10 +239,10 @@ TEST_CASE("network: rules of constants, reductions and normalizations") {
   expect(faults_of(Normalize{static_cast<Normalization>(99), {0}}, {{2}}), "normalization is 99, which is none");
   expect(faults_of(Normalize{Normalization::deviation, {0}, -1}, {{2}}), "epsilon is -1");
   Normalize scaled{Normalization::deviation, {0}};
-  scaled.scale = ConstantTensor{{2, 1}, {1, 2}};
+  scaled.scale = ConstantOperand{{2, 1}, {1, 2}};
   CHECK(shape_of(scaled, {{2, 3}}) == std::vector<std::int64_t>{2, 3});
   expect(faults_of(scaled, {{3, 3}}), "its scale or shift is 2x1, its input 3x3");
-  scaled.shift = ConstantTensor{{1, 1}, {1}};
+  scaled.shift = ConstantOperand{{1, 1}, {1}};
   expect(faults_of(scaled, {{2, 3}}), "its scale is 2x1 and its shift 1x1; they must have one shape");
 }
 

@@ -106,6 +106,8 @@ def main():
     parser.add_argument("--make", nargs="+", metavar="NAME", help="networks of the zoo, reduced")
     parser.add_argument("--family", nargs="+", choices=[*families.FAMILIES, "all"], default=[], metavar="NAME",
                         help="small networks of families.py")
+    parser.add_argument("--part", nargs=2, type=int, default=[0, 1], metavar=("I", "N"),
+                        help="of the families, every Nth from the Ith on")
     parser.add_argument("--batch", default="1", metavar="LIST", help="batch sizes to compile for (default 1)")
     parser.add_argument("--images", nargs="+", type=int, default=[1], metavar="N", help="batches to run (default 1)")
     parser.add_argument("--ptx-only", action="store_true", help="the packages have no machine code")
@@ -124,7 +126,8 @@ def main():
         if options.make:
             models += check_models.make(options.make, arguments[at + 1:], str(scratch / "zoo"))
         names = list(families.FAMILIES) if "all" in options.family else options.family
-        of_families = families.write(scratch / "families", names)
+        part, parts = options.part
+        of_families = families.write(scratch / "families", names[part::parts])
         models += of_families
         if not models:
             parser.error("name models, --random seeds, --make networks or --family networks")
