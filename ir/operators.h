@@ -167,7 +167,7 @@ struct Normalize {
   std::vector<int> axes;  // of one image, ascending
   float epsilon = 0;
   std::optional<ConstantOperand> scale = {}, shift = {};  // of one shape
-  std::optional<Elementwise> then = {};                  // of the result
+  std::optional<Elementwise> then = {};                   // of the result
 };
 
 // Local response normalization across channels: x / (bias + alpha / size * sum of squares)^beta. The window of `size`
@@ -239,9 +239,9 @@ struct Identity {};
 // The same values in another format: that of its output.
 struct Convert {};
 
-using OperatorKind = std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool,
-                                  Lrn, Softmax, Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce,
-                                  Normalize, Pick, Resample>;
+using OperatorKind =
+    std::variant<Convolution, Linear, ChannelAffine, Elementwise, Combine, Pool, GlobalAveragePool, Lrn, Softmax,
+                 Concat, ChannelView, Pad, Reshape, Transpose, Identity, Convert, Reduce, Normalize, Pick, Resample>;
 
 // For visitors: a function of several kinds of operators.
 template <typename Kind, typename... Kinds>

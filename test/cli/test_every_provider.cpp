@@ -70,9 +70,8 @@ bool computes_in_halves(const std::string& provider) {
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
 // x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both, less its largest channel, normalized. Of
-// the sum, on one side: pool -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other: softmax
-// over the channels -> two sparse fully
-// connected layers -> z (256).
+// the sum, on one side: pool -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other:
+// softmax over the channels -> two sparse fully connected layers -> z (256).
 OnnxModel model_of_every_provider() {
   constexpr int kChannels = 8;
   OnnxModel model = OnnxModel::of_image({kChannels, 8, 8});

@@ -399,7 +399,8 @@ std::vector<OperatorCase> half_cases() {
       tensors.push_back(edge);
     }
   }
-  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), resample_cases(), tensors}) {
+  for (const auto& list :
+       {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), resample_cases(), tensors}) {
     for (const OperatorCase& edge : list) {
       const ElementType element = cases.size() % 4 < 2 ? ElementType::f16 : ElementType::bf16;
       for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {

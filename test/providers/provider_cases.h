@@ -45,7 +45,8 @@ std::vector<OperatorCase> copy_cases();
 std::vector<OperatorCase> resample_cases();
 std::vector<OperatorCase> convert_cases();
 std::vector<OperatorCase> loose_cases();  // conversions of loose halves
-// Those of the lists of operators before, fully connected layers aside, that can be done in halves, in FP16 or BF16 by turns.
+// Those of the lists of operators before, fully connected layers aside, that can be done in halves, in FP16 or BF16 by
+// turns.
 std::vector<OperatorCase> half_cases();
 // In n8c8hw, with all there is to fill up.
 std::vector<OperatorCase> octet_cases();

@@ -16,7 +16,7 @@ constexpr float kDefaultNormEpsilon = 1e-5F;
 
 // One number for each of `count`, along the first of so many axes.
 ConstantOperand first_axis_list(const Node& node, GraphBuilder& graph, int input, std::int64_t count, std::size_t axes,
-                               std::string_view what) {
+                                std::string_view what) {
   const StoredTensor tensor = graph.constant(node, input, what);
   if (tensor.shape() != std::vector<std::int64_t>{count}) {
     node.bad_input("its {} {} has the shape {}, it must have {} values", what, in_quotes(node.input(input)),

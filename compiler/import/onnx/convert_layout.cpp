@@ -40,12 +40,12 @@ Extents image_reshape(const Node& node, GraphBuilder& graph, const std::vector<S
     node.unsupported("the first axis of its shape is {}; it must stay the batch", first.value);
   }
   // With -1 as the number of images the other axes must hold one image.
-  const std::int64_t asked = std::accumulate(rest.begin(), rest.end(), std::int64_t{1}, [](auto a, auto b) {
-    return b < 1 ? 0 : saturating_product({a, b});
-  });
+  const std::int64_t asked = std::accumulate(rest.begin(), rest.end(), std::int64_t{1},
+                                             [](auto a, auto b) { return b < 1 ? 0 : saturating_product({a, b}); });
   if (first.value == -1 && asked > 0 && asked != elements) {
-    node.unsupported("its shape [-1,{}] has {} elements behind the first axis, and an image {}; burin keeps images whole",
-                     numbers_text(rest), asked, elements);
+    node.unsupported(
+        "its shape [-1,{}] has {} elements behind the first axis, and an image {}; burin keeps images whole",
+        numbers_text(rest), asked, elements);
   }
   return resolve(node, rest, image, elements);
 }

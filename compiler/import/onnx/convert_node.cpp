@@ -72,8 +72,7 @@ void convert_as(const Converter& converter, const Node& node, GraphBuilder& grap
   check_inputs(node, converter.fewest_inputs, converter.most_inputs);
   if (node.output(0).empty()) node.unsupported("its first output is left out; burin computes that one");
   if (graph.all_constant(node) && !holds(kOfAnything, node.op())) {
-    graph.define_constant(node, node.output(),
-                          fold_as_network(fold_inputs(node, graph), converter, graph.options()));
+    graph.define_constant(node, node.output(), fold_as_network(fold_inputs(node, graph), converter, graph.options()));
   } else {
     converter.convert(node, graph);
   }
@@ -92,7 +91,9 @@ bool gives_constants(const ::onnx::NodeProto& node, bool constant_inputs) {
   return constant_inputs || holds(kOfShapes, node.op_type());
 }
 
-std::string wanted_name(const ::onnx::NodeProto& node) { return node.name().empty() ? first_output(node) : node.name(); }
+std::string wanted_name(const ::onnx::NodeProto& node) {
+  return node.name().empty() ? first_output(node) : node.name();
+}
 
 void convert_node(const ::onnx::NodeProto& proto, std::string name, int opset, GraphBuilder& graph) {
   const Node node(proto, std::move(name), opset, graph.path());

@@ -122,8 +122,8 @@ int opset_of(const ::onnx::ModelProto& model, const std::string& path) {
     version = opset.version();
   }
   // A model of other operators alone need not say; what it has will be named.
-  const bool has_others = std::ranges::none_of(
-      model.graph().node(), [](const auto& node) { return is_standard_domain(node.domain()); });
+  const bool has_others =
+      std::ranges::none_of(model.graph().node(), [](const auto& node) { return is_standard_domain(node.domain()); });
   if (version == 0 && has_others && model.opset_import_size() > 0) return kNewestOpset;
   if (version == 0) bad_input(path, "does not say which version of ONNX's operators it uses (no opset_import)");
   if (version < kOldestOpset || version > kNewestOpset) {

@@ -12,7 +12,7 @@
 namespace burin {
 
 ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int input,
-                                const std::vector<std::int64_t>& shape) {
+                                 const std::vector<std::int64_t>& shape) {
   const StoredTensor tensor = graph.constant(node, input, "operand");
   std::vector<std::int64_t> extents = tensor.shape();
   // Before opset 7 the second operand alone is repeated, and may say where it lies.

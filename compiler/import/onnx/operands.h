@@ -13,7 +13,7 @@ namespace burin {
 // The constant as it meets one image of the shape. Throws Error(unsupported) where that cannot be: it has more axes, or
 // more values along one, or differs by image.
 ConstantOperand constant_operand(const Node& node, GraphBuilder& graph, int input,
-                                const std::vector<std::int64_t>& shape);
+                                 const std::vector<std::int64_t>& shape);
 
 // Its numbers where it has one, or one for each channel: what a ChannelAffine takes.
 std::optional<std::vector<float>> by_channel(const ConstantOperand& constant, std::int64_t channels);
