@@ -281,8 +281,8 @@ TEST_CASE("onnx constants: operators of networks, by their reference") {
   }
   SECTION("what no network may do is refused here too") {
     OnnxModel model = constants_model();
-    model.floats("a", {2, 2, 2});
-    model.add_node("MaxPool", {"a"}, "c").set("kernel_shape", Dims{1, 1});
+    model.floats("a", {2, 2, 1, 1, 2});
+    model.add_node("MaxPool", {"a"}, "c").set("kernel_shape", Dims{1, 1, 1});
     refuses_constant(model, 8, {"node 'c' (MaxPool)", "channels x rows x columns alone"});
   }
 }

@@ -306,7 +306,7 @@ TEST_CASE("onnx gemm: what is refused") {
   }
   SECTION("bias as a column") {
     model.add_node("Gemm", {"x", "m", "c"});
-    rejects_conv(model, {"bias 'c'", "[2,1]"});
+    refuses_conv(model, {"bias 'c'", "[2,1]", "another one for each image"});
   }
   SECTION("transB that is neither") {
     model.add_node("Gemm", {"x", "m"}).set("transB", 2);
@@ -334,9 +334,23 @@ TEST_CASE("onnx matmul: a product that others read keeps its values") {
   CHECK(linear(network).bias.empty());
 }
 
-TEST_CASE("onnx matmul: of an image") {
+TEST_CASE("onnx matmul: of features along the last of several axes") {
+  for (const auto& [shape, made] :
+       {std::pair(std::vector<std::int64_t>{4, 3}, std::vector<std::int64_t>{4, 2}),
+        std::pair(std::vector<std::int64_t>{2, 4, 5, 3}, std::vector<std::int64_t>{2, 4, 5, 2})}) {
+    OnnxModel model = OnnxModel::of_image(shape);
+    model.floats("m", {3, 2});
+    model.add_node("MatMul", {"x", "m"});
+    const Network network = model.import();
+    CHECK(kinds(network) == "transpose reshape convolution reshape transpose");
+    CHECK(last_shape(network) == made);
+    CHECK(network.layers[0].weights == std::vector<float>{1, 3, 5, 2, 4, 6});
+  }
+}
+
+TEST_CASE("onnx gemm: features are flat") {
   OnnxModel model = OnnxModel::of_image({4, 3});
   model.floats("m", {3, 2});
-  model.add_node("MatMul", {"x", "m"});
+  model.add_node("Gemm", {"x", "m"});
   refuses_conv(model, {"its input is 4x3 for each image", "flat features"});
 }

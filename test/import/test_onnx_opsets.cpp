@@ -33,7 +33,7 @@ TEST_CASE("onnx opset 6: the second operand is aligned by 'axis'") {
   }
   SECTION("without 'axis' it is the last one") {
     node.set("broadcast", 1);
-    refuses(model, {"'c' has the shape [2]", "one for each channel"});
+    refuses(model, {"'c' has the shape [2]", "along each axis, as many values or one"});
   }
   SECTION("without 'broadcast' both are of one shape") {
     rejects(model, {"[1,2,3,3] and [2]", "without the attribute 'broadcast'"});
