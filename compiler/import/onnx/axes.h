@@ -13,7 +13,7 @@ inline constexpr int kAxesAreAnInput = 13;  // of Squeeze and Unsqueeze, from th
 // Puts the batch before the shape of an image, as an axis of extent 1: ONNX counts axes by that.
 Extents with_batch(const Extents& shape);
 
-// An axis counted from the front.
+// An axis counted from the front. Throws Error(bad_input) for none of `rank`.
 std::int64_t axis_of(const Node& node, std::int64_t axis, std::int64_t rank);
 // Sorted and counted from the front, each once.
 Extents axes_of(const Node& node, Extents axes, std::int64_t rank);

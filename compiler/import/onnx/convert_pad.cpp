@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/moves.h"
 #include "compiler/import/onnx/window.h"
@@ -53,7 +54,7 @@ std::vector<PadSides> read_sides(const Node& node, GraphBuilder& graph, std::int
   }
   std::vector<PadSides> sides(static_cast<std::size_t>(rank));
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const std::int64_t axis = axis_from_front(node, axes[i], rank);
+    const std::int64_t axis = axis_of(node, axes[i], rank);
     for (const std::int64_t side : {pads[i], pads[axes.size() + i]}) {
       if (side > kMaxPadding) node.unsupported("its padding is {}, burin's limit is {}", side, kMaxPadding);
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/moves.h"
 #include "compiler/import/onnx/resize_rule.h"
@@ -140,7 +141,7 @@ std::vector<std::int64_t> resized_axes(const Node& node, std::size_t rank) {
   const auto given = node.attributes().integers("axes");
   if (!given) return axes;
   axes = *given;
-  for (std::int64_t& axis : axes) axis = axis_from_front(node, axis, static_cast<std::int64_t>(rank));
+  for (std::int64_t& axis : axes) axis = axis_of(node, axis, static_cast<std::int64_t>(rank));
   return axes;
 }
 

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <span>
 
+#include "compiler/import/onnx/axes.h"
 #include "compiler/import/onnx/converters.h"
 #include "compiler/import/onnx/moves.h"
 #include "ir/limits.h"
@@ -116,7 +117,7 @@ void pick_slice(const Node& node, GraphBuilder& graph) {
   std::vector<PickedAxis> taken = whole_axes(shape);
   std::vector<bool> seen(static_cast<std::size_t>(rank));
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const auto axis = static_cast<std::size_t>(axis_from_front(node, axes[i], rank));
+    const auto axis = static_cast<std::size_t>(axis_of(node, axes[i], rank));
     if (seen[axis]) node.bad_input("it names axis {} twice", axis);
     seen[axis] = true;
     if (axis > 0) {
@@ -136,7 +137,7 @@ void convert_split(const Node& node, GraphBuilder& graph) {
   const int x = graph.activation(node, 0);
   const Extents shape = graph.shape(x);
   const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
-  const std::int64_t axis = axis_from_front(node, node.attributes().integer("axis", 0), rank);
+  const std::int64_t axis = axis_of(node, node.attributes().integer("axis", 0), rank);
   if (axis == 0) node.unsupported("it splits the batch (axis 0); burin splits what belongs to one image");
   const std::int64_t extent = shape[static_cast<std::size_t>(axis - 1)], count = node.outputs();
   if (count > kMaxOperatorInputs) {
@@ -175,7 +176,7 @@ void pick_gather(const Node& node, GraphBuilder& graph) {
   int x = graph.activation(node, 0);
   const Extents shape = graph.shape(x);
   const auto rank = static_cast<std::int64_t>(shape.size()) + 1;
-  const std::int64_t from_front = axis_from_front(node, node.attributes().integer("axis", 0), rank);
+  const std::int64_t from_front = axis_of(node, node.attributes().integer("axis", 0), rank);
   if (from_front == 0) node.unsupported("it chooses along the batch (axis 0); burin chooses of what is one image's");
   const auto axis = static_cast<std::size_t>(from_front - 1);
   const Indices indices = indices_of(node, graph, shape[axis]);

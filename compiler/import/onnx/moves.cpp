@@ -24,11 +24,6 @@ std::optional<ChannelView> view_of(const PickedAxis& channels) {
 
 }  // namespace
 
-std::int64_t axis_from_front(const Node& node, std::int64_t axis, std::int64_t rank) {
-  if (axis < -rank || axis >= rank) node.bad_input("axis {} is none of its input's {}", axis, rank);
-  return axis < 0 ? axis + rank : axis;
-}
-
 PickedAxis whole_axis(std::int64_t extent) { return {0, 1, extent}; }
 
 std::vector<PickedAxis> whole_axes(const std::vector<std::int64_t>& shape) {

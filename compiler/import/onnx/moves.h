@@ -8,9 +8,6 @@
 
 namespace burin {
 
-// An axis counted from the front. Throws Error(bad_input) for none of `rank`.
-std::int64_t axis_from_front(const Node& node, std::int64_t axis, std::int64_t rank);
-
 // Whether it is the number of images as it is.
 inline bool is_batch(const Size& size) { return size.batch == 1 && size.value == 0; }
 
