@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """Whole networks on a GPU, burin beside PyTorch in the same run.
 
-    networks.py BURIN MODEL.onnx ... --out FOLDER [--batch 1,32] [--fp16] [--compile] [--json FILE] [--markdown]
+    networks.py BURIN MODEL.onnx|torchvision:NAME|timm:NAME ... --out FOLDER [--batch 1,32] [--fp16] [--compile]
+                [--json FILE] [--markdown]
 
 For each model: compiles it unless FOLDER/NAME.burin is there, measures it with `burin bench`, and runs the same network
 in PyTorch as a CUDA graph: in FP32 without tensor cores, in TF32, with --fp16 in FP16; contiguous and channels_last; as
 torch.nn has it and with bias, sum and ReLU in cuDNN's convolutions; with --compile as torch.compile makes it, too. The
 fastest of these counts. A random batch goes through both; burin's outputs must be those of PyTorch's FP32 within
 TOLERANCE. A network that fails is reported at the end, and the exit code is then 1.
+
+A network of torchvision or timm is pruned, exported to FOLDER/NAME.onnx (torch_exports.py), and runs in PyTorch as the
+library has it.
 
 Needs torch with CUDA, onnx and numpy. --no-torch measures burin alone. networks_table.py prints the tables again.
 """
@@ -107,14 +111,13 @@ def variants(options):
                    for layout in torch_times.LAYOUTS] for form in forms}
 
 
-def measure_torch(options, model, rows):
+def measure_torch(options, model, make_network, rows):
     """Adds to each row the times of all variants, and of those the best; returns FP32's outputs by batch."""
     import torch
     import torch_times
-    from torch_network import TorchNetwork
     expected = {}
     for form, tried in variants(options).items():
-        network = TorchNetwork(model).eval()
+        network = make_network()
         if form == "fused" and network.fuse() == 0:
             continue
         for variant in tried:
@@ -140,6 +143,40 @@ def measure_torch(options, model, rows):
     return expected
 
 
+class FileSource:
+    """A model that is a file: PyTorch runs the same graph."""
+
+    def __init__(self, text):
+        self.path = Path(text)
+
+    def network(self):
+        from torch_network import TorchNetwork
+        return TorchNetwork(onnx.load(str(self.path))).eval()
+
+
+class LibrarySource:
+    """A network of a library of PyTorch's: written to a file unless that is there."""
+
+    def __init__(self, options, text):
+        self._options, self._text = options, text
+        self.path = options.out / f"{text.partition(':')[2]}.onnx"
+
+    def _made(self):
+        from torch_exports import ExportedNetwork
+        return ExportedNetwork(self._text, self._options.sparsity, self._options.image)
+
+    def export(self):
+        if not self.path.exists():
+            self._made().export(self.path)
+
+    def network(self):
+        return self._made().folded()
+
+
+def source_of(options, text):
+    return LibrarySource(options, text) if text.startswith(("torchvision:", "timm:")) else FileSource(text)
+
+
 # --- both -------------------------------------------------------------------------------------------------------------
 
 def attempt(rows, what, function, *arguments):
@@ -154,10 +191,13 @@ def attempt(rows, what, function, *arguments):
         return None
 
 
-def measure_model(options, path):
+def measure_model(options, source):
+    path = source.path
     batches = [int(batch) for batch in options.batch.split(",")]
     rows = {batch: {"network": path.stem, "batch": batch, "burin": None, "torch": {}, "variants": [], "error": None,
                     "faults": []} for batch in batches}
+    if isinstance(source, LibrarySource):
+        attempt(rows, "export", source.export)
     package = attempt(rows, "compile", compile_model, options, path)
     if package:
         for batch, entry in (attempt(rows, "bench", bench_package, options, package) or {}).items():
@@ -165,7 +205,7 @@ def measure_model(options, path):
     if options.no_torch:
         return list(rows.values())
     model = attempt(rows, "reading the model", onnx.load, str(path))
-    expected = attempt(rows, "PyTorch", measure_torch, options, model, rows) if model else None
+    expected = attempt(rows, "PyTorch", measure_torch, options, model, source.network, rows) if model else None
     for batch, outputs in (expected or {}).items():
         row, names = rows[batch], [value.name for value in model.graph.output]
         images = random_images(model, batch)
@@ -181,9 +221,12 @@ def measure_model(options, path):
 def parse_arguments():
     parser = argparse.ArgumentParser(description="Measures whole networks, burin beside PyTorch.")
     parser.add_argument("burin", help="the tool")
-    parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.onnx")
+    parser.add_argument("models", nargs="+", metavar="MODEL.onnx|LIBRARY:NAME", help="libraries: torchvision, timm")
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="packages and what bench printed")
     parser.add_argument("--batch", default="1,32", metavar="LIST", help="default 1,32")
+    parser.add_argument("--sparsity", type=float, default=0.9, help="of a library's networks (default 0.9)")
+    parser.add_argument("--image", type=int, default=224, help="rows and columns of their images (default 224)")
+    parser.add_argument("--export-only", action="store_true", help="write the libraries' networks, measure nothing")
     parser.add_argument("--samples", type=int, default=100, metavar="N", help="of each figure (default 100)")
     parser.add_argument("--fp16", action="store_true", help="PyTorch in FP16, too")
     parser.add_argument("--compile", action="store_true", help="torch.compile, too")
@@ -206,8 +249,13 @@ def main():
     if not options.no_torch:
         import torch_times
         document["environment"].update(torch_times.versions())
-    for path in options.models:
-        document["rows"] += measure_model(options, path)
+    sources = [source_of(options, text) for text in options.models]
+    if options.export_only:
+        for source in sources:
+            source.export()
+        return 0
+    for source in sources:
+        document["rows"] += measure_model(options, source)
         if options.json:  # after each network, so that what is measured is kept whatever comes
             options.json.write_text(json.dumps(document, indent=1) + "\n")
     print(networks_table.report(document, options.markdown))

@@ -2,8 +2,9 @@
 // Each kernel is compared with the float64 reference, then timed: with as many sets of tensors and weights, which take
 // turns, as the L2 cache cannot hold, and with one. A table on stdout; the exit code says whether all were right.
 //
-// burin_provider_kernels [DEVICE [NAME [COUNT]]]: the ordinal of the device (0), a part of the names of what is run
-// (all), and how many candidates each provider is asked for (1), best first by its model.
+// burin_provider_kernels [--edges] [DEVICE [NAME [COUNT]]]: the ordinal of the device (0), a part of the names of what
+// is run (all), and how many candidates each provider is asked for (1), best first by its model. --edges: the lists of
+// edges that the host executor runs in the tests, compared alone; those that are wrong are named.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -79,12 +80,20 @@ class Case {
     package_ = std::make_shared<const Package>(std::move(package));
   }
 
+  // Whether the kernel is right; prints why not.
+  bool check() {
+    const double error = run_once();
+    const bool right = error <= problem_.edge.tolerance;
+    if (!right) {
+      fmt::print("{} of {}, batch {}: error {:.1e}, allowed {:.1e}; {}\n", problem_.edge.name, candidate_.provider,
+                 problem_.task.batch, error, problem_.edge.tolerance, plan_);
+    }
+    return right;
+  }
+
   // Prints a line of the table. Whether the kernel is right.
   bool run() {
-    sets_.push_back(make_set());
-    enqueue(stream_, 0);
-    stream_.synchronize();
-    const double error = largest_error(sets_.front().output.to_vector<float>());
+    const double error = run_once();
     const double warm_us = time_us();
     const auto wanted = static_cast<int>(std::ceil(kBytesBeyondCache / bytes_));
     while (static_cast<int>(sets_.size()) < std::min(wanted, kMaxSets)) sets_.push_back(make_set());
@@ -98,6 +107,14 @@ class Case {
   }
 
  private:
+  // What the worst value is off.
+  double run_once() {
+    sets_.push_back(make_set());
+    enqueue(stream_, 0);
+    stream_.synchronize();
+    return largest_error(sets_.front().output.to_vector<float>());
+  }
+
   double time_us() const {
     return measure(device_, stream_, [&](CUstream_st* stream, int i) { enqueue(stream, i); }).median_us;
   }
@@ -142,48 +159,84 @@ class Case {
   std::vector<Set> sets_;
 };
 
-// Of all providers; of fully connected layers with weights in FP16 too.
-bool run_problem(const Device& device, Problem& problem, int count) {
-  bool right = true;
-  const auto run_all = [&] {
+// Calls `each` with every candidate of all providers; of fully connected layers with weights in FP16 too.
+template <typename Each>
+void for_each_candidate(Problem& problem, int count, const Each& each) {
+  const auto for_all = [&] {
     int cases = 0;
     for (const Provider* provider : providers()) {
       if (provider->name() == kBakedProvider) continue;
       for (const Candidate& candidate : provider->propose(problem.task, {.count = count})) {
-        right &= Case(device, problem, candidate).run();
+        each(candidate);
         ++cases;
       }
     }
     if (cases == 0) fail(ErrorKind::internal, "no provider has a kernel for {}", problem.edge.name);
   };
-  run_all();
-  if (problem.task.get<Linear>() == nullptr) return right;
+  for_all();
+  if (problem.task.get<Linear>() == nullptr) return;
   problem.task.linear_storage = ElementType::f16;
-  run_all();
-  return right;
+  for_all();
+}
+
+struct Arguments {
+  bool edges = false;
+  int device = 0;
+  std::string part;
+  int candidates = 1;
+};
+
+Arguments read_arguments(std::vector<std::string> texts) {
+  Arguments arguments;
+  arguments.edges = std::erase(texts, "--edges") > 0;
+  if (!texts.empty()) arguments.device = std::atoi(texts[0].c_str());
+  if (texts.size() > 1) arguments.part = texts[1];
+  if (texts.size() > 2) arguments.candidates = std::atoi(texts[2].c_str());
+  return arguments;
+}
+
+// Edges on plain tensors.
+std::vector<OperatorCase> edge_cases() {
+  std::vector<OperatorCase> cases;
+  for (const auto& list : {pool_cases, channel_cases, function_cases, operand_cases, group_cases, linear_cases,
+                           normalization_cases, copy_cases, resample_cases}) {
+    std::ranges::copy_if(list(), std::back_inserter(cases),
+                         [](const OperatorCase& edge) { return edge.from.is_plain() && edge.to.is_plain(); });
+  }
+  return cases;
+}
+
+// Whether all were right; a line with their number at the end, or the table.
+bool run_cases(const Device& device, const Arguments& arguments) {
+  const std::vector<int> batches = arguments.edges ? std::vector{1, 3} : std::vector{1, 32};
+  int kernels = 0, wrong = 0;
+  for (const OperatorCase& edge : arguments.edges ? edge_cases() : network_cases()) {
+    if (edge.name.find(arguments.part) == std::string::npos) continue;
+    for (const int batch : batches) {
+      Problem problem(edge, batch, device.info().arch());
+      for_each_candidate(problem, arguments.candidates, [&](const Candidate& candidate) {
+        Case sample(device, problem, candidate);
+        ++kernels;
+        wrong += arguments.edges ? !sample.check() : !sample.run();
+      });
+    }
+  }
+  if (kernels == 0) fail(ErrorKind::usage, "no name has the part '{}'", arguments.part);
+  if (arguments.edges) fmt::print("{} kernels, {} wrong\n", kernels, wrong);
+  return wrong == 0;
 }
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int count, char** texts) {
   try {
-    const Device device = Device::open(count > 1 ? std::atoi(arguments[1]) : 0);
-    const std::string part = count > 2 ? arguments[2] : "";
-    fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "provider", "batch", "MB",
-               "us", "cached us", "model us", "GB/s", "error");
-    const int candidates = count > 3 ? std::atoi(arguments[3]) : 1;
-    bool right = true;
-    int problems = 0;
-    for (const OperatorCase& edge : network_cases()) {
-      if (edge.name.find(part) == std::string::npos) continue;
-      for (const int batch : {1, 32}) {
-        Problem problem(edge, batch, device.info().arch());
-        right &= run_problem(device, problem, candidates);
-        ++problems;
-      }
+    const Arguments arguments = read_arguments({texts + 1, texts + count});
+    const Device device = Device::open(arguments.device);
+    if (!arguments.edges) {
+      fmt::print("{:24} {:18} {:>5} {:>9} {:>9} {:>9} {:>9} {:>8} {:>9}\n", device.info().name, "provider", "batch",
+                 "MB", "us", "cached us", "model us", "GB/s", "error");
     }
-    if (problems == 0) fail(ErrorKind::usage, "no name has the part '{}'", part);
-    return right ? EXIT_SUCCESS : EXIT_FAILURE;
+    return run_cases(device, arguments) ? EXIT_SUCCESS : EXIT_FAILURE;
   } catch (const Error& error) {
     fmt::print(stderr, "error: {}\n", error.what());
     return EXIT_FAILURE;

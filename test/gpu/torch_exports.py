@@ -1,0 +1,84 @@
+"""Networks of torchvision and timm, pruned and exported to ONNX as a user would: what networks.py takes as
+`torchvision:NAME` or `timm:NAME`.
+
+Weights are those that the library begins with, seeded; of each convolution and linear layer but depthwise ones and those
+that read an image, the smallest are zeroed. Batch normalization then learns its statistics from random images, so that
+activations have the size that they have in trained networks.
+"""
+import torch
+
+STATISTICS_BATCH = 16
+IMAGE_CHANNELS = 3
+OPSET = 17
+
+
+def _built(source):
+    library, _, name = source.partition(":")
+    if library == "timm":
+        import timm
+        return timm.create_model(name, pretrained=False)
+    import torchvision
+    extra = {"weights": None}
+    if name in ("googlenet", "inception_v3"):
+        extra |= {"init_weights": True, "aux_logits": False}
+    if hasattr(torchvision.models.segmentation, name):
+        extra["weights_backbone"] = None
+    return torchvision.models.get_model(name, **extra)
+
+
+def _prune(network, sparsity):
+    for layer in network.modules():
+        if not isinstance(layer, (torch.nn.Conv2d, torch.nn.ConvTranspose2d, torch.nn.Linear)):
+            continue
+        if getattr(layer, "groups", 1) > 1 or layer.weight.shape[1] == IMAGE_CHANNELS:
+            continue
+        sizes = layer.weight.detach().abs().flatten()
+        limit = sizes.kthvalue(max(1, int(sparsity * sizes.numel()))).values
+        layer.weight.data[layer.weight.abs() <= limit] = 0
+
+
+class ExportedNetwork(torch.nn.Module):
+    """The library's own network; it returns a tuple, and batch normalizations are folded where torch.fx can."""
+
+    def __init__(self, source, sparsity, image):
+        super().__init__()
+        torch.manual_seed(1)
+        network = _built(source)
+        _prune(network, sparsity)
+        network.train()
+        for layer in network.modules():
+            if isinstance(layer, torch.nn.modules.batchnorm._BatchNorm):
+                layer.momentum = None  # the mean of all batches
+            if isinstance(layer, (torch.nn.Dropout, torch.nn.Dropout2d)):
+                layer.eval()
+        with torch.no_grad():
+            network.cuda()(torch.randn(STATISTICS_BATCH, IMAGE_CHANNELS, image, image, device="cuda"))
+        self.network = network.cpu().eval()
+        self.image = image
+
+    def forward(self, *images):
+        result = self.network(*images)
+        return tuple(result.values()) if isinstance(result, dict) else (result,)
+
+    def export(self, path):
+        images = torch.randn(1, IMAGE_CHANNELS, self.image, self.image)
+        with torch.no_grad():
+            names = [f"output{index}" for index in range(len(self(images)))]
+            dynamic = {name: {0: "N"} for name in ["input", *names]}
+            torch.onnx.export(self, (images,), str(path), input_names=["input"], output_names=names,
+                              dynamic_axes=dynamic, opset_version=OPSET, dynamo=False)
+
+    def folded(self):
+        """Itself, with batch normalizations folded into convolutions where torch.fx can trace it."""
+        from torch.fx.experimental.optimization import fuse
+        try:
+            self.network = fuse(self.network)
+        except Exception as error:  # whatever torch.fx throws
+            print(f"batch normalization stays: {str(error).splitlines()[0]}")
+        return self
+
+    def fuse(self):
+        return 0
+
+    def fused(self):
+        return 0
