@@ -31,6 +31,7 @@ inline constexpr std::int64_t kMaxArenaBytes = std::int64_t{1} << 40;  // and of
 inline constexpr int kMaxGraphLaunches = 200'000;         // of one CUDA graph: a batch that is run in several parts
 inline constexpr int kMaxTaps = 1 << 10;                  // rows or columns that a resampled one is made of
 inline constexpr std::int64_t kMaxTapTable = 1 << 20;     // of all rows, or columns, together
+inline constexpr int kMaxNormalizedHalves = 768;          // channels of a normalization of pixels in halves
 inline constexpr std::int64_t kMaxMadeWeights = 1 << 22;  // that an importer makes where the file has none
 inline constexpr int kMaxPoolExtent = 1 << 10;            // rows or columns of a pooling window, and how far it moves
 

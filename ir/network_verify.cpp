@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
 #include <unordered_set>
 
 #include "ir/faults.h"
@@ -208,12 +209,21 @@ struct WorksPlaceByPlace {
     return channels_together(layout) == 1 || transpose.order.front() == 0;
   }
   bool operator()(const Concat& concat) const { return concat.axis == 0; }
+  // Of the channels of each pixel, with numbers for channels.
+  bool operator()(const Normalize& normalize) const {
+    const auto of_channels = [](const std::optional<ConstantOperand>& numbers) {
+      return !numbers || std::ranges::all_of(numbers->shape | std::views::drop(1), [](auto n) { return n == 1; });
+    };
+    return normalize.axes == std::vector<int>{0} &&
+           channels <= kMaxNormalizedHalves * (channels_together(layout) > 1 ? 2 : 1) && of_channels(normalize.scale) &&
+           of_channels(normalize.shift);
+  }
   bool operator()(const ChannelView& view) const {
     const int together = channels_together(layout);
     return view.begin % together == 0 &&
            (view.channels % together == 0 || std::int64_t{view.begin} + view.channels == channels);
   }
-  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert, Reduce, Normalize> Kind>
+  template <OneOf<Convolution, Linear, GlobalAveragePool, Softmax, Reshape, Identity, Convert, Reduce> Kind>
   bool operator()(const Kind&) const {
     return false;
   }
@@ -230,9 +240,9 @@ bool can_take(const OperatorKind& kind, const std::vector<std::int64_t>& shape, 
               const TensorFormat& output) {
   if (input.is_plain() && output.is_plain()) return true;
   if (input.is_plain() || input.is_loose() || !can_be_slices(input.layout) || shape.size() != 3) return false;
-  if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain();
+  if (std::holds_alternative<GlobalAveragePool>(kind)) return output.is_plain() || output == input;
   const auto* pool = std::get_if<Pool>(&kind);
-  if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain();
+  if (pool != nullptr && averages_whole(*pool, shape[1], shape[2])) return output.is_plain() || output == input;
   return input == output && std::visit(WorksPlaceByPlace{input.layout, shape[0]}, kind);
 }
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
@@ -25,6 +26,9 @@ class FormatAssigner {
 
   Rewritten run() {
     std::vector<Operator> operators = std::exchange(network_.operators, {});
+    for (const Operator& op : operators) {
+      for (const int input : op.inputs) readers_[input].push_back(&op);
+    }
     for (Operator& op : operators) add(std::move(op));
     return {std::move(network_), conversions_};
   }
@@ -55,10 +59,20 @@ class FormatAssigner {
   ConvolutionFormats formats_of_other(const Operator& op) const {
     if (std::holds_alternative<Convert>(op.kind)) return {};
     const TensorFormat first = made_in(op.inputs[0]);
-    for (const TensorFormat& output : {first, TensorFormat()}) {
-      if (can_take(op.kind, tensor_at(op.inputs[0]).shape, first, output)) return {first, output};
-    }
-    return {};
+    const auto can_write = [&](const TensorFormat& output) {
+      return can_take(op.kind, tensor_at(op.inputs[0]).shape, first, output);
+    };
+    const bool plain = can_write({});
+    if (can_write(first) && (!plain || is_read_in(op.output, first))) return {first, first};
+    return plain ? ConvolutionFormats{first, {}} : ConvolutionFormats{};
+  }
+
+  // Whether all who read a tensor are convolutions that want it in the format.
+  bool is_read_in(int tensor, const TensorFormat& format) const {
+    const auto readers = readers_.find(tensor);
+    return readers != readers_.end() && std::ranges::all_of(readers->second, [&](const Operator* reader) {
+             return is_convolution(*reader) && reader->inputs[0] == tensor && formats_of(*reader).input == format;
+           });
   }
 
   TensorFormat made_in(int tensor) const {
@@ -127,8 +141,9 @@ class FormatAssigner {
 
   Network network_;
   const FormatsOf& formats_;
-  std::set<int> outputs_;      // whose format is the one that was asked for
-  std::set<int> free_inputs_;  // whose format is the one in which they are read
+  std::set<int> outputs_;                                // whose format is the one that was asked for
+  std::set<int> free_inputs_;                            // whose format is the one in which they are read
+  std::map<int, std::vector<const Operator*>> readers_;  // of those that were not added yet
   NumberedNames operator_names_, tensor_names_;
   std::map<int, int> made_as_;  // of a network output, the tensor that it is converted from
   std::map<std::pair<int, std::string>, int> converted_;

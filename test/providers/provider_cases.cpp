@@ -226,6 +226,7 @@ std::vector<OperatorCase> channel_cases() {
     if (shape.size() == 3) cases.push_back({"global_average" + name, GlobalAveragePool{}, {shape}});
   }
   cases.push_back({"global_average_large", GlobalAveragePool{}, {{3, 33, 32}}});
+  cases.push_back({"global_average_of_several_warps", GlobalAveragePool{}, {{9, 40, 41}}});
   cases.push_back({"relu_many_pieces", functions[0], {{64, 96, 96}}});
   cases.push_back({"add_many_pieces", Combine{}, {{64, 96, 96}, {64, 96, 96}}});
   return cases;
@@ -382,6 +383,12 @@ std::vector<OperatorCase> group_cases() {
     normalize(Normalization::deviation, {features}, {0}, {features});
     normalize(Normalization::log_softmax, {features}, {0});
   }
+  // Of the channels of a pixel: a warp for all and several, four pixels at once, one number for all channels.
+  for (const Shape& shape : {Shape{40, 5, 7}, Shape{200, 3, 11}, Shape{513, 8, 8}}) {
+    normalize(Normalization::deviation, shape, {0}, {shape[0], 1, 1});
+    normalize(Normalization::softmax, shape, {0});
+    normalize(Normalization::length, shape, {0}, {1, 1, 1});
+  }
   reduce(Statistic::largest, {3, 70, 40}, {1, 2}, 0);
   reduce(Statistic::sum, {8, 2, 3, 4}, {1, 3}, 4e-6);
   reduce(Statistic::mean, {2, 3, 2, 3, 2, 3}, {0, 2, 4}, 4e-6);
@@ -399,19 +406,25 @@ std::vector<OperatorCase> half_cases() {
       tensors.push_back(edge);
     }
   }
-  for (const auto& list :
-       {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), resample_cases(), tensors}) {
+  std::vector<OperatorCase> channel_groups;  // a few of one warp and of several
+  for (const OperatorCase& edge : group_cases()) {
+    const Shape& shape = edge.inputs[0];
+    const bool few = shape == Shape{5, 3, 9} || shape == Shape{200, 3, 11} || shape == Shape{513, 8, 8};
+    if (few && std::holds_alternative<Normalize>(edge.kind)) channel_groups.push_back(edge);
+  }
+  for (const auto& list : {pool_cases(), channel_cases(), normalization_cases(), copy_cases(), resample_cases(),
+                           tensors, channel_groups}) {
     for (const OperatorCase& edge : list) {
       const ElementType element = cases.size() % 4 < 2 ? ElementType::f16 : ElementType::bf16;
       for (const TensorLayout layout : {TensorLayout::n2chw, TensorLayout::n8c8hw}) {
         OperatorCase halves = edge;
         halves.from = {element, layout};
+        halves.name += "_in_" + to_string(halves.from);
         for (const TensorFormat& to : {halves.from, TensorFormat()}) {
           if (!can_take(edge.kind, edge.inputs[0], halves.from, to)) continue;
           halves.to = to;
-          halves.name += "_in_" + to_string(halves.from);
           cases.push_back(halves);
-          break;
+          halves.name += "_to_floats";
         }
       }
     }
@@ -461,6 +474,14 @@ std::vector<OperatorCase> octet_cases() {
       add("lrn", Lrn{5, 0.5F, 0.75F, 1});
       add("lrn_large_window", Lrn{61, 1, 0.75F, 1});
       add("global_average", GlobalAveragePool{});
+      cases.back().to = {};
+      add("global_average_in_octets", GlobalAveragePool{});
+      Normalize layer{Normalization::deviation, {0}, 1e-3F};
+      layer.scale = ConstantOperand{{channels, 1, 1}, weights(channels, 3)};
+      layer.shift = ConstantOperand{{channels, 1, 1}, weights(channels, 4)};
+      layer.then = sigmoid;
+      add("layer_norm", layer);
+      add("softmax_of_channels", Normalize{Normalization::softmax, {0}});
       OperatorCase into{.name = fmt::format("into_{}", shape_text(shape)), .kind = Convert{}, .inputs = {shape}};
       OperatorCase back = into;
       into.to = octets;

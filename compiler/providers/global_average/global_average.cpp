@@ -1,4 +1,6 @@
-// Mean of each channel, a warp each; of channels that lie side by side, a warp for as many.
+// Mean of each channel, by a warp or several; of channels that lie side by side, of as many at once.
+#include <algorithm>
+
 #include "compiler/providers/template_provider.h"
 #include "ir/saturate.h"
 
@@ -12,7 +14,8 @@ class GlobalAverageProvider : public PlainProvider {
  protected:
   bool knows_formats() const override { return true; }
   bool can(const Task& task) const override {
-    return averages_image(task) && task.reads[0].layout != TensorLayout::nchw4 && task.writes.format().is_plain();
+    const TensorFormat input = task.reads[0].format(), output = task.writes.format();
+    return averages_image(task) && input.layout != TensorLayout::nchw4 && (output.is_plain() || output == input);
   }
   TemplatePlan plan(const Task& task, const TemplatePlan*) const override {
     TemplatePlan plan = start(task);
@@ -20,14 +23,29 @@ class GlobalAverageProvider : public PlainProvider {
     const std::int64_t elements = values_of(task.inputs[0], 1) * place_words(task) * together;
     const bool vectors = elements % kVectorWords == 0 && is_wide(plan.input());
     if (!vectors) plan.input().alignment = kWordBytes;
-    plan.output().alignment = kWordBytes;
-    set_integers(plan, {{"channels", channels}, {"elements", elements}, {"vector", vectors ? kVectorWords : 1}});
+    plan.output().alignment = words_together(plan.output().layout) * kWordBytes;
+    const int vector = vectors ? kVectorWords : 1, warps = warps_for(elements / vector);
+    set_integers(plan, {{"channels", channels}, {"elements", elements}, {"vector", vector}, {"warps", warps}});
     constexpr int kWarpsOfBlock = 4;  // few, so that the channels of one image reach many multiprocessors
-    plan.launch().threads = kWarpsOfBlock * kWarpSize;
-    plan.launch().tiles_per_image = ceil_div(ceil_div(channels, together), kWarpsOfBlock);
+    const int block_warps = std::max(warps, kWarpsOfBlock);
+    plan.launch().threads = block_warps * kWarpSize;
+    plan.launch().tiles_per_image = ceil_div(ceil_div(channels, together), block_warps / warps);
     set_word_images(plan);
+    const int planes = plan.launch().tile_images;
+    plan.launch().shared_bytes = warps == 1 ? 0 : kSharedReserveBytes + planes * plan.launch().threads * kWordBytes;
     return plan;
   }
+
+ private:
+  // So many that each loads a few times, in rounds of as many loads as a thread has in flight.
+  static int warps_for(std::int64_t pieces) {
+    constexpr int kMostWarps = 32;  // of global_average.cu, as the next one
+    constexpr std::int64_t kRoundPieces = 8 * kWarpSize;
+    int warps = 1;
+    while (warps < kMostWarps && warps * kRoundPieces < pieces) warps *= 2;
+    return warps;
+  }
+
   LaunchWork work_of(const Task& task, const TemplatePlan&) const override {
     constexpr double kPlaneClocks = 39;  // of a multiprocessor, whatever the plane's size
     const double planes = static_cast<double>(task.inputs[0][0]) * task.batch;

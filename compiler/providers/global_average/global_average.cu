@@ -1,68 +1,102 @@
-// global_average: the mean of each channel, a warp for each, or for as many as lie side by side, of which a lane then
-// adds up one. Of halves it writes floats, each image's by itself.
+// global_average: the mean of each channel, by a warp or several of a block, of which a lane adds up one channel of as
+// many as lie side by side. Of halves it writes floats, each image's by itself, or halves as it has read them.
 #define BURIN_TEMPLATE_DEF "compiler/providers/global_average/global_average.def"
 #include "templates/kernels/places.h"
 
 constexpr u32 kAtOnce = 8;  // loads of a thread in flight
+constexpr u32 kMostWarps = 32;
+constexpr u32 kRowBytes = kWarpThreads * kWordBytes;  // a number of each lane
 
-// The mean of a plane whose words those threads of a warp have added up that have its channel.
-BURIN_DEVICE float mean_of(float mine) {
+BURIN_DEVICE u32 block_warps() { return block_threads() / kWarpThreads; }
+
+// The mean of a plane from what each thread of its warps has added up, in the threads of the first of them that have
+// its channel. `number`: another one for each plane of a thread.
+BURIN_DEVICE float mean_of(float mine, u32 number) {
   float sum = mine;
 #pragma unroll
   for (i32 distance = kWarpThreads / 2; distance > 0; distance /= 2) {
     if (distance >= channels_together()) sum += burin_dev_shuffle_xor(sum, distance);
   }
+  if (warps() > 1) {
+    const u32 thread = burin_dev_thread(), warp = thread / kWarpThreads,
+              lane_bytes = thread % kWarpThreads * kWordBytes;
+    const u32 rows = kSharedStart + number * block_warps() * kRowBytes;
+    burin_dev_shared_store(rows + warp * kRowBytes, lane_bytes, sum);
+    burin_dev_barrier();
+#pragma unroll
+    for (u32 other = 1; other < kMostWarps; ++other) {
+      if (other >= static_cast<u32>(warps())) continue;
+      sum += burin_dev_shared_load(rows + at_most(warp + other, block_warps() - 1) * kRowBytes, lane_bytes);
+    }
+  }
   return sum * (1.0f / (elements() / (place_words() * channels_together())));
 }
-BURIN_DEVICE float mean_of(f32x4 sum) {
-  return mean_of(vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0]);
-}
-BURIN_DEVICE void store_mean(float* output, u32 image, u32 channel, float mean) {
-  burin_dev_global_store(output_of(output, image), bytes_of(channel), mean);
+BURIN_DEVICE float mean_of(f32x4 sum, u32 number) {
+  return mean_of(vector() == kQuadWords ? (sum[0] + sum[1]) + (sum[2] + sum[3]) : sum[0], number);
 }
 
-BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
-  burin_dev_await_launch();
-  const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads;
-  const u32 wanted = block_of_image() * (block_threads() / kWarpThreads) + thread / kWarpThreads;
-  const u32 first = at_most(wanted, divide_up(channels(), channels_together()) - 1) * elements();
-  const u32 channel = wanted * channels_together() + lane;
-  const u32 pieces = elements() / vector();
-  const float* image = input_of(input, first_image());
+// What a thread adds up: of one channel, or of a place.
+BURIN_DEVICE Values sum_of_pieces(const float* image, u32 first, u32 thread, u32 threads) {
+  const u32 pieces = elements() / vector(), rounds = divide_up(pieces, threads * kAtOnce);
   Values sum = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-  const u32 rounds = divide_up(pieces, kWarpThreads * kAtOnce);
 #pragma nounroll
   for (u32 round = 0; round < rounds; ++round) {
     f32x4 values[kAtOnce];
 #pragma unroll
     for (u32 i = 0; i < kAtOnce; ++i) {
-      if (rounds == 1 && i * kWarpThreads >= pieces) continue;
-      const u32 piece = (round * kAtOnce + i) * kWarpThreads + lane;
+      if (rounds == 1 && i * threads >= pieces) continue;
+      const u32 piece = (round * kAtOnce + i) * threads + thread;
       values[i] = load(vector(), image, bytes_of(first + at_most(piece, pieces - 1) * vector()));
     }
 #pragma unroll
     for (u32 i = 0; i < kAtOnce; ++i) {
-      if (rounds == 1 && i * kWarpThreads >= pieces) continue;
-      const u32 piece = (round * kAtOnce + i) * kWarpThreads + lane;
+      if (rounds == 1 && i * threads >= pieces) continue;
+      const u32 piece = (round * kAtOnce + i) * threads + thread;
       if (piece >= pieces) continue;
       const Values added = values_of(values[i], in_halves());
       sum = {sum.first + added.first, sum.second + added.second};
     }
   }
-  const auto store = [&](u32 of_images, float mean) BURIN_INLINED {
-    const u32 stored = first_image() + of_images;
-    const bool exists = lane < static_cast<u32>(channels_together()) && channel < static_cast<u32>(channels());
-    if (exists && stored < static_cast<u32>(batch)) store_mean(output, stored, channel, mean);
-  };
+  return sum;
+}
+
+BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32 batch) {
+  burin_dev_await_launch();
+  const u32 thread = burin_dev_thread(), lane = thread % kWarpThreads, warp = thread / kWarpThreads;
+  const u32 threads = warps() * kWarpThreads;
+  const u32 wanted = block_of_image() * (block_warps() / warps()) + warp / warps();
+  const u32 first = at_most(wanted, divide_up(channels(), channels_together()) - 1) * elements();
+  const u32 channel = wanted * channels_together() + lane;
+  const Values sum = sum_of_pieces(input_of(input, first_image()), first, thread % threads, threads);
+  // The means of a thread's channel, for the images that lie side by side.
+  Values means = {{0, 0, 0, 0}, {0, 0, 0, 0}};
   if (place_words() == 1) {
-    store(0, mean_of(sum.first));
-    if (in_halves() != kFloats) store(1, mean_of(sum.second));
+    means.first[0] = mean_of(sum.first, 0);
+    if (in_halves() != kFloats) means.second[0] = mean_of(sum.second, 1);
+  } else {
+    // A piece is a place of eight images.
+#pragma unroll
+    for (u32 i = 0; i < kQuadWords; ++i) {
+      means.first[i] = mean_of(sum.first[i], 2 * i);
+      means.second[i] = mean_of(sum.second[i], 2 * i + 1);
+    }
+  }
+  const bool is_mine = warp % warps() == 0 && lane < static_cast<u32>(channels_together());
+  const u32 stored = out_halves() == kFloats ? channels() : filled(channels());
+  if (!is_mine || channel >= stored) return;
+  if (out_halves() != kFloats) {
+    const f32x4 words = is_filling(channel) ? f32x4{0, 0, 0, 0} : words_of(means, out_halves());
+    store(place_words(), output_of(output, first_image()), bytes_of(word_of(channel, 0)), words);
     return;
   }
-  // A piece is a place of eight images.
 #pragma unroll
   for (u32 i = 0; i < kQuadWords; ++i) {
-    store(2 * i, mean_of(sum.first[i]));
-    store(2 * i + 1, mean_of(sum.second[i]));
+#pragma unroll
+    for (u32 half = 0; half < 2; ++half) {
+      const u32 image = 2 * i + half, stored_image = first_image() + image;
+      if (image >= static_cast<u32>(in_word_images()) || stored_image >= static_cast<u32>(batch)) continue;
+      burin_dev_global_store(output_of(output, stored_image), bytes_of(channel),
+                             half == 0 ? means.first[i] : means.second[i]);
+    }
   }
 }

@@ -1,5 +1,6 @@
 // Values of an image by what all those are that lie along some axes, then a scale and a shift.
 #include "compiler/providers/lane_groups.h"
+#include "ir/saturate.h"
 
 namespace burin {
 namespace {
@@ -47,6 +48,10 @@ class NormalizeProvider : public PlainProvider {
   LaunchWork work_of(const Task& task, const TemplatePlan& plan) const override {
     LaunchWork work = PlainProvider::work_of(task, plan);
     work.waits = 2;  // for its values, then for the other warps
+    // What a thread cannot hold it reads a few at a time, in each of three passes.
+    constexpr std::int64_t kHeldValues = 8, kAtOnce = 4, kPasses = 3;  // of normalize.cu
+    const std::int64_t mine = ceil_div(groups_of(task).value_count, plan.integers.at("lanes"));
+    if (mine > kHeldValues) work.waits = saturate_to_int(kPasses * ceil_div(mine, kAtOnce));
     return work;
   }
 };

@@ -1,11 +1,8 @@
 // normalize: each value of a group by what the group is, then a scale and a shift, then a function. What a thread has
 // read of a group it keeps where that is few values, and otherwise reads it again.
 #define BURIN_TEMPLATE_DEF "compiler/providers/normalize/normalize.def"
-#include "templates/kernels/function.h"
 #include "templates/kernels/lane_groups.h"
-
-// ir/operators.h's Normalization.
-enum { kDeviation, kRootMeanSquare, kMagnitudes, kLength, kSoftmax, kLogSoftmax };
+#include "templates/kernels/normalization.h"
 
 BURIN_DEVICE bool is_held() { return count() <= static_cast<i32>(kHeldValues) * lanes(); }
 
@@ -38,40 +35,17 @@ BURIN_DEVICE float over_held(const Held& held, const float* from, const Lane& at
   return result;
 }
 
-// What becomes of a value: (x - center) * factor, e^(x - center) * factor, or x - center - factor.
-struct Change {
-  float center, factor;
-};
-
-BURIN_DEVICE float reciprocal_or_zero(float x) { return x == 0 ? 0 : burin_dev_reciprocal(x); }
-
 BURIN_DEVICE Change change_of(const Held& held, const float* from, const Lane& at) {
-  const auto sum = [&](u32 exchange, auto with)
-                       BURIN_INLINED { return sum_over_lanes(over_held(held, from, at, 0, with), exchange); };
-  const auto add_square = [](float a, float x) BURIN_INLINED { return __builtin_fmaf(x, x, a); };
   constexpr float kWhole = 1;
   const float share = kWhole / count();
-  switch (normalization()) {
-    case kDeviation: {
-      const float mean = sum(0, [](float a, float x) BURIN_INLINED { return a + x; }) * share;
-      const float squares =
-          sum(1, [&](float a, float x) BURIN_INLINED { return __builtin_fmaf(x - mean, x - mean, a); });
-      return {mean, reciprocal_or_zero(burin_dev_sqrt(__builtin_fmaf(squares, share, epsilon())))};
-    }
-    case kRootMeanSquare:
-      return {0, reciprocal_or_zero(burin_dev_sqrt(__builtin_fmaf(sum(0, add_square), share, epsilon())))};
-    case kMagnitudes:
-      return {0, reciprocal_or_zero(sum(0, [](float a, float x) BURIN_INLINED { return a + magnitude(x); }))};
-    case kLength:
-      return {0, reciprocal_or_zero(burin_dev_sqrt(sum(0, add_square)))};
-    default: {
-      const float mine =
-          over_held(held, from, at, -kInfinity, [](float a, float x) BURIN_INLINED { return larger(a, x); });
-      const float largest = largest_over_lanes(mine, 0);
-      const float exps = sum(1, [&](float a, float x) BURIN_INLINED { return a + burin_dev_exp(x - largest); });
-      return {largest, normalization() == kLogSoftmax ? burin_dev_log(exps) : burin_dev_reciprocal(exps)};
-    }
+  float center = 0;
+  if (has_center()) {
+    const auto both = [](float a, float b) BURIN_INLINED { return center_of(a, b); };
+    center = over_lanes(over_held(held, from, at, center_start(), both), 0, both);
+    if (!center_is_largest()) center *= share;
   }
+  const auto add = [&](float sum, float x) BURIN_INLINED { return size_with(sum, x, center); };
+  return {center, factor_of(sum_over_lanes(over_held(held, from, at, 0, add), 1), share)};
 }
 
 // Where the scale and the shift of a group's value lie.
@@ -84,9 +58,7 @@ BURIN_DEVICE u32 number_of(const Lane& at, u32 value) {
 }
 
 BURIN_DEVICE float changed(const float* weights, const Lane& at, u32 value, float x, const Change& change) {
-  float result = (x - change.center) * change.factor;
-  if (normalization() == kSoftmax) result = burin_dev_exp(x - change.center) * change.factor;
-  if (normalization() == kLogSoftmax) result = x - change.center - change.factor;
+  float result = changed_by(x, change);
   const u32 number = number_of(at, value);
   if (scales()) result *= burin_dev_global_load(weights, bytes_of(number));
   if (shifts()) result += burin_dev_global_load(weights, bytes_of(scale_words() + number));
