@@ -33,6 +33,36 @@ BURIN_DEVICE u32 filled(u32 channels) { return divide_up(channels, channels_toge
 // Words of an image.
 BURIN_DEVICE u32 word_of(u32 place, u32 part) { return place * place_words() + part; }
 
+// The values of a place: of a word the first ones of each four, of one image or of two.
+BURIN_DEVICE Values load_place(const float* input, u32 place) {
+  const u32 words = place_words();
+  return values_of(load(words, input, bytes_of(word_of(place, 0))), in_halves());
+}
+BURIN_DEVICE void store_place(float* output, u32 place, const Values& values) {
+  store(place_words(), output, bytes_of(word_of(place, 0)), words_of(values, out_halves()));
+}
+
+// with(value, ...) for the values of as many places; those that a place does not have are the first one's.
+template <typename With, typename... Places>
+BURIN_DEVICE Values each_value(With with, const Places&... places) {
+  Values result;
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) {
+    const bool is_new = i < static_cast<u32>(place_words());
+    result.first[i] = is_new ? with(places.first[i]...) : result.first[0];
+    if (in_halves() == kFloats) {
+      result.second[i] = result.first[i];
+    } else {
+      result.second[i] = is_new ? with(places.second[i]...) : result.second[0];
+    }
+  }
+  return result;
+}
+BURIN_DEVICE Values same_values(float value) {
+  const f32x4 four = {value, value, value, value};
+  return {four, four};
+}
+
 // What fills up the channels of the output is written as zeros, whatever was computed for it.
 BURIN_DEVICE bool has_filling() { return image_channels() % channels_together() != 0; }
 BURIN_DEVICE bool is_filling(u32 channel) { return has_filling() && channel >= static_cast<u32>(image_channels()); }

@@ -1,4 +1,4 @@
-// What kernels over the windows of a channel share. A thread owns `thread_rows` outputs, one below the other;
+// What kernels over the windows of a channel share. A thread owns `thread_rows` places of outputs, one below the other;
 // neighbours in a row are neighbours in a warp.
 #pragma once
 
@@ -20,16 +20,14 @@ BURIN_DEVICE i32 nearest(i32 at, i32 extent) { return at < 0 ? 0 : at >= extent 
 struct WindowItem {
   bool exists;
   u32 channel, first_row, col;  // of the outputs
-  u32 part;                     // which of an element's words
   i32 top, left;                // where the first one's window begins
 };
 BURIN_DEVICE WindowItem locate_item() {
-  const u32 word = block_of_image() * block_threads() + burin_dev_thread();
+  const u32 number = block_of_image() * block_threads() + burin_dev_thread();
   const u32 row_groups = divide_up(out_rows(), thread_rows());
-  const PlacePosition at = position_of(word / place_words(), row_groups, out_cols());
+  const PlacePosition at = position_of(number, row_groups, out_cols());
   WindowItem item;
   item.exists = at.channel < filled(channels());
-  item.part = word % place_words();
   item.col = at.col;
   item.first_row = at.row * thread_rows();
   item.channel = at.channel;
@@ -38,20 +36,19 @@ BURIN_DEVICE WindowItem locate_item() {
   return item;
 }
 
-// The part of the input that the item reads at a row and a column; and of output number `i` of the item.
-BURIN_DEVICE u32 word_read(u32 channel, const WindowItem& item, i32 row, i32 col) {
-  return word_of(place_at(channel, row * in_cols() + col, in_rows() * in_cols()), item.part);
+// What the item reads at a row and a column of the input; and where its output number `i` lies.
+BURIN_DEVICE Values values_at(const float* image, u32 channel, i32 row, i32 col) {
+  return load_place(image, place_at(channel, row * in_cols() + col, in_rows() * in_cols()));
 }
-BURIN_DEVICE u32 word_written(const WindowItem& item, i32 i) {
-  return word_of(place_at(item.channel, (item.first_row + i) * out_cols() + item.col, out_rows() * out_cols()),
-                 item.part);
+BURIN_DEVICE u32 place_written(const WindowItem& item, i32 i) {
+  return place_at(item.channel, (item.first_row + i) * out_cols() + item.col, out_rows() * out_cols());
 }
 
-BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const Pair* results) {
+BURIN_DEVICE void store_rows(float* output, const WindowItem& item, const Values* results) {
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows() || item.first_row + i >= static_cast<u32>(out_rows())) continue;
-    const Pair result = is_filling(item.channel) ? Pair{0, 0} : results[i];
-    store_pair(output_of(output, first_image()), word_written(item, i), result);
+    const Values result = is_filling(item.channel) ? same_values(0) : results[i];
+    store_place(output_of(output, first_image()), place_written(item, i), result);
   }
 }

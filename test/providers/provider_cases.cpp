@@ -512,9 +512,9 @@ std::vector<OperatorCase> octet_cases() {
       }
     }
     const auto groups = static_cast<int>(channels);
-    for (const int outputs : {1, 3}) {
-      OperatorCase edge = convolution_case(fmt::format("depthwise_{}_{}", channels, outputs), groups, groups * outputs,
-                                           7, 3, 2, 1, 1, true, groups);
+    for (const auto& [outputs, filter, stride] : {std::tuple(1, 3, 2), {3, 3, 2}, {1, 7, 1}}) {
+      OperatorCase edge = convolution_case(fmt::format("depthwise_{}_{}_{}x{}", channels, outputs, filter, filter),
+                                           groups, groups * outputs, 7, filter, stride, filter / 2, 1, true, groups);
       edge.layer->shape.epilogue.activation = Activation::sigmoid;
       edge.layer->weights = rounded(octets.element, edge.layer->weights);
       edge.from = edge.to = octets;
@@ -724,6 +724,7 @@ std::vector<OperatorCase> network_cases() {
       {"every_second_pixel", Pick{{{0, 1, 256}, {0, 2, 28}, {0, 2, 28}}}, {stage}},
       {"twice_as_large_nearest", resized_twice(1), {{128, 28, 28}}},
       {"twice_as_large_linear", resized_twice(2), {{128, 28, 28}}},
+      convolution_case("convnext_depthwise_56", 96, 96, 56, 7, 1, 3, 1, false, 96),
       {"mean_of_pixels", Reduce{Statistic::mean, {1, 2}}, {{512, 14, 14}}},
       {"largest_of_channels", Reduce{Statistic::largest, {0}}, {stage}},
       {"convnext_norm", Normalize{Normalization::deviation, {0}, 1e-3F}, {{96, 56, 56}}, kPowers},

@@ -8,14 +8,20 @@
 namespace burin {
 namespace {
 
-constexpr int kMaxTaps = 25, kMaxThreadRows = 4;  // conv_depthwise.cu
+constexpr int kMaxTaps = 49, kMaxThreadRows = 4;  // conv_depthwise.cu
 
 // A thread has as many outputs that share rows of the input as leave all multiprocessors full.
-int choose_rows(const ConvShape& shape, int batch, const ArchSpec& arch) {
+int choose_rows(const Task& task) {
+  const ConvShape& shape = task.layer->shape;
   if (shape.stride_h >= shape.kernel_h || shape.dilation_h > 1) return 1;
+  const ArchSpec& arch = arch_of(task);
   const std::int64_t full = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor;
-  const std::int64_t rounds = shape.output_elements() * batch / full;
-  for (int rows = kMaxThreadRows; rows > 1; rows /= 2) {
+  // A place of eight images is four times the work of a word.
+  const std::int64_t rounds = shape.output_elements() * task.batch * 4 / (full * (place_words(task) == 1 ? 4 : 8));
+  // Large filters of eight images at once take all registers that there are.
+  constexpr int kLargeFilter = 25, kRowsOfLargeFilter = 2;
+  const bool large = place_words(task) > 1 && shape.kernel_h * shape.kernel_w > kLargeFilter;
+  for (int rows = large ? kRowsOfLargeFilter : kMaxThreadRows; rows > 1; rows /= 2) {
     if (rounds >= 2 * rows && shape.out_h() >= rows) return rows;
   }
   return 1;
@@ -47,7 +53,7 @@ class ConvDepthwiseProvider : public TemplateProvider {
  protected:
   std::vector<Candidate> search(const Task& task, const ProposeOptions& options) const override {
     const ConvShape& shape = task.layer->shape;
-    const int chosen = choose_rows(shape, task.batch, arch_of(task));
+    const int chosen = choose_rows(task);
     std::vector<int> all = {chosen};
     for (int rows = 1; rows <= kMaxThreadRows && shape.dilation_h == 1; rows *= 2) {
       if (rows != chosen && rows <= shape.out_h()) all.push_back(rows);
@@ -62,8 +68,8 @@ class ConvDepthwiseProvider : public TemplateProvider {
   std::vector<std::string> choices() const override { return {"thread_rows"}; }
   // Its tensors are moved, and each thread issues the loads of its windows.
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
-    constexpr double kLoadsPerClock = 13;  // of a multiprocessor
-    constexpr double kTransferLoss = 1.2;  // rows of the input are loaded by several threads
+    const double kLoadsPerClock = place_words(task) == 1 ? 13 : 40;  // of a multiprocessor
+    constexpr double kTransferLoss = 1.2;                            // rows of the input are loaded by several threads
     const ConvShape& shape = task.layer->shape;
     const ArchSpec& arch = arch_of(task);
     const int rows = plan.integers.at("thread_rows");
@@ -100,7 +106,7 @@ class ConvDepthwiseProvider : public TemplateProvider {
                         {"out_rows", shape.out_h()},
                         {"thread_rows", rows},
                         {"outputs_per_channel", shape.outputs_per_group()}});
-    set_items(plan, stored_channels(task) * ceil_div(shape.out_h(), rows) * shape.out_w() * place_words(task));
+    set_items(plan, stored_channels(task) * ceil_div(shape.out_h(), rows) * shape.out_w());
     set_word_images(plan);
     plan.weights().run_words = std::int64_t{shape.out_channels} * pitch_of(shape);
     return plan;

@@ -1,29 +1,30 @@
-// conv_depthwise: a convolution in which each output reads one input channel. A thread owns `thread_rows` outputs, one
-// below the other, and loads what their windows share once. All blocks run the same code, so little of it is fetched.
+// conv_depthwise: a convolution in which each output reads one input channel. A thread owns `thread_rows` places of
+// outputs, one below the other, and loads what their windows share once. All blocks run the same code, so little of it
+// is fetched.
 //
 // Weights: for each output channel the filter, then the bias, filled up to a multiple of four words.
 #define BURIN_TEMPLATE_DEF "compiler/providers/conv_depthwise/conv_depthwise.def"
 #include "templates/kernels/function.h"
 #include "templates/kernels/window.h"
 
-constexpr i32 kMaxTaps = 25;
+constexpr i32 kMaxTaps = 49;
 constexpr u32 kMaxQuads = (kMaxTaps + 1 + kQuadWords - 1) / kQuadWords;
 
 BURIN_DEVICE i32 taps() { return kernel_rows() * kernel_cols(); }
 
 // All windows' values: neighbours in a column share rows, which the compiler loads once.
-BURIN_DEVICE Pair window_sum(const float* image, u32 channel, const WindowItem& item, i32 top, const float* filter) {
-  Pair sum = {0, 0};
+BURIN_DEVICE Values window_sum(const float* image, u32 channel, const WindowItem& item, i32 top, const float* filter) {
+  Values sum = same_values(0);
 #pragma unroll
   for (i32 tap = 0; tap < kMaxTaps; ++tap) {
     if (tap >= taps()) continue;
     const i32 y = top + tap / kernel_cols() * dilation_rows(), x = item.left + tap % kernel_cols() * dilation_cols();
     const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const Pair value = load_pair(image, word_read(channel, item, row, col));
     const bool inside = row == y && col == x;
-    sum.first = __builtin_fmaf(inside ? value.first : 0.0f, filter[tap], sum.first);
-    sum.second = __builtin_fmaf(inside ? value.second : 0.0f, filter[tap], sum.second);
+    const auto with = [&](float total, float value)
+                          BURIN_INLINED { return __builtin_fmaf(inside ? value : 0.0f, filter[tap], total); };
+    sum = each_value(with, sum, values_at(image, channel, row, col));
   }
   return sum;
 }
@@ -45,21 +46,21 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float* o
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
   const u32 read_channel = item.channel / outputs_per_channel();
-  Pair results[kMaxThreadRows];
+  Values results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i >= thread_rows()) continue;
-    const Pair sum = window_sum(image, read_channel, item, item.top + i * stride_rows(), filter);
     const float bias = filter[taps()];
-    results[i] = {sum.first + bias, sum.second + bias};
+    results[i] = each_value([&](float sum) BURIN_INLINED { return sum + bias; },
+                            window_sum(image, read_channel, item, item.top + i * stride_rows(), filter));
     if (residual() && item.first_row + i < static_cast<u32>(out_rows())) {
-      const Pair added = load_pair(residual_of(other, first_image()), word_written(item, i));
-      results[i] = {results[i].first + added.first, results[i].second + added.second};
+      const Values added = load_place(residual_of(other, first_image()), place_written(item, i));
+      results[i] = each_value([](float sum, float more) BURIN_INLINED { return sum + more; }, results[i], added);
     }
   }
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
-    if (i < thread_rows()) results[i] = {apply(results[i].first), apply(results[i].second)};
+    if (i < thread_rows()) results[i] = each_value([](float sum) BURIN_INLINED { return apply(sum); }, results[i]);
   }
   store_rows(output, item, results);
 }

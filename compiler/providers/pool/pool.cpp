@@ -11,7 +11,8 @@ int choose_rows(const Pool& pool, const Task& task) {
   if (pool.stride_h >= pool.kernel_h || pool.dilation_h > 1 || pool.kernel_h * pool.kernel_w > kMaxWindow) return 1;
   const ArchSpec& arch = arch_of(task);
   const std::int64_t full = std::int64_t{arch.multiprocessors} * arch.max_threads_per_multiprocessor;
-  const std::int64_t rows = values_of(task.output) * task.batch / full;
+  // A place of eight images is four times the work of a word.
+  const std::int64_t rows = values_of(task.output) * task.batch / (full * (place_words(task) == 1 ? 1 : 2));
   return rows >= 8 && task.output[1] >= 4 ? 4 : rows >= 2 && task.output[1] >= 2 ? 2 : 1;
 }
 
@@ -47,7 +48,7 @@ class PoolProvider : public PlainProvider {
                         {"thread_rows", thread_rows},
                         {"average", op.kind == PoolKind::average},
                         {"count_padding", op.count_padding}});
-    set_items(plan, stored_channels(task) * ceil_div(task.output[1], thread_rows) * task.output[2] * place_words(task));
+    set_items(plan, stored_channels(task) * ceil_div(task.output[1], thread_rows) * task.output[2]);
     set_word_images(plan);
     return plan;
   }

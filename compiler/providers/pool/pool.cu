@@ -1,5 +1,5 @@
-// pool: largest or mean value of each window of a channel. A thread owns `thread_rows` outputs, one below the other,
-// and loads what their windows share once; neighbours in a row are neighbours in a warp.
+// pool: largest or mean value of each window of a channel. A thread owns `thread_rows` places of outputs, one below the
+// other, and loads what their windows share once; neighbours in a row are neighbours in a warp.
 //
 // Positions beyond the image are loaded from the nearest one inside and then left out, so that all loads of a window
 // are in flight together.
@@ -22,25 +22,24 @@ BURIN_DEVICE float mean_of(float sum, i32 top, i32 left) {
   return pool_mean(sum, rows, cols, count_padding(), all_rows, all_cols);
 }
 
-BURIN_DEVICE Pair with_values(Pair result, Pair values, bool inside) {
-  return {pool_with(average(), result.first, values.first, inside),
-          pool_with(average(), result.second, values.second, inside)};
+BURIN_DEVICE Values with_values(const Values& result, const Values& values, bool inside) {
+  return each_value([&](float a, float b) BURIN_INLINED { return pool_with(average(), a, b, inside); }, result, values);
 }
 
-BURIN_DEVICE Pair with_row(const float* image, const WindowItem& item, i32 top, i32 left, i32 r, Pair result) {
+BURIN_DEVICE Values with_row(const float* image, const WindowItem& item, i32 top, i32 left, i32 r, Values result) {
   const i32 y = top + r * dilation_rows();
   const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
 #pragma unroll
   for (i32 s = 0; s < kernel_cols(); ++s) {
     const i32 x = left + s * dilation_cols();
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const Pair values = load_pair(image, word_read(item.channel, item, row, col));
+    const Values values = values_at(image, item.channel, row, col);
     result = with_values(result, values, row == y && col == x);
   }
   return result;
 }
 
-BURIN_DEVICE Pair large_window(const float* image, const WindowItem& item, i32 top, i32 left, Pair result) {
+BURIN_DEVICE Values large_window(const float* image, const WindowItem& item, i32 top, i32 left, Values result) {
 #pragma nounroll
   for (i32 r = 0; r < kernel_rows(); ++r) {
     const i32 y = top + r * dilation_rows();
@@ -50,7 +49,7 @@ BURIN_DEVICE Pair large_window(const float* image, const WindowItem& item, i32 t
 #pragma unroll
       for (i32 i = 0; i < kAtOnce; ++i) {
         const i32 s = first + i, x = left + s * dilation_cols(), col = nearest(x, in_cols());
-        const Pair values = load_pair(image, word_read(item.channel, item, y, col));
+        const Values values = values_at(image, item.channel, y, col);
         result = with_values(result, values, s < kernel_cols() && col == x);
       }
     }
@@ -59,9 +58,9 @@ BURIN_DEVICE Pair large_window(const float* image, const WindowItem& item, i32 t
 }
 
 // Whose window begins at (top, left).
-BURIN_DEVICE Pair window(const float* image, const WindowItem& item, i32 top, i32 left) {
+BURIN_DEVICE Values window(const float* image, const WindowItem& item, i32 top, i32 left) {
   const float none = pool_start(average());
-  Pair result = {none, none};
+  Values result = same_values(none);
   if (kernel_rows() * kernel_cols() > kUnrolledWindow) {
     result = large_window(image, item, top, left, result);
   } else {
@@ -71,7 +70,7 @@ BURIN_DEVICE Pair window(const float* image, const WindowItem& item, i32 top, i3
     }
   }
   if (!average()) return result;
-  return {mean_of(result.first, top, left), mean_of(result.second, top, left)};
+  return each_value([&](float sum) BURIN_INLINED { return mean_of(sum, top, left); }, result);
 }
 
 BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, const float*, i32) {
@@ -79,7 +78,7 @@ BURIN_KERNEL void burin_kernel(const float* input, float* output, const float*, 
   const WindowItem item = locate_item();
   if (!item.exists) return;
   const float* image = input_of(input, first_image());
-  Pair results[kMaxThreadRows];
+  Values results[kMaxThreadRows];
 #pragma unroll
   for (i32 i = 0; i < kMaxThreadRows; ++i) {
     if (i < thread_rows()) results[i] = window(image, item, item.top + i * stride_rows(), item.left);
