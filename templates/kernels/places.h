@@ -33,10 +33,12 @@ BURIN_DEVICE u32 filled(u32 channels) { return divide_up(channels, channels_toge
 // Words of an image.
 BURIN_DEVICE u32 word_of(u32 place, u32 part) { return place * place_words() + part; }
 
-// The values of a place: of a word the first ones of each four, of one image or of two.
-BURIN_DEVICE Values load_place(const float* input, u32 place) {
-  const u32 words = place_words();
-  return values_of(load(words, input, bytes_of(word_of(place, 0))), in_halves());
+// The values of a place: of a word the first ones of each four, of one image or of two. Zeros where it is not `inside`.
+BURIN_DEVICE Values load_place(const float* input, u32 place, bool inside = true) {
+  f32x4 words = load(place_words(), input, bytes_of(word_of(place, 0)));
+#pragma unroll
+  for (u32 i = 0; i < kQuadWords; ++i) words[i] = inside ? words[i] : 0;
+  return values_of(words, in_halves());
 }
 BURIN_DEVICE void store_place(float* output, u32 place, const Values& values) {
   store(place_words(), output, bytes_of(word_of(place, 0)), words_of(values, out_halves()));

@@ -36,9 +36,9 @@ BURIN_DEVICE WindowItem locate_item() {
   return item;
 }
 
-// What the item reads at a row and a column of the input; and where its output number `i` lies.
-BURIN_DEVICE Values values_at(const float* image, u32 channel, i32 row, i32 col) {
-  return load_place(image, place_at(channel, row * in_cols() + col, in_rows() * in_cols()));
+// What the item reads at a row and a column of the input, or zeros; and where its output number `i` lies.
+BURIN_DEVICE Values values_at(const float* image, u32 channel, i32 row, i32 col, bool inside = true) {
+  return load_place(image, place_at(channel, row * in_cols() + col, in_rows() * in_cols()), inside);
 }
 BURIN_DEVICE u32 place_written(const WindowItem& item, i32 i) {
   return place_at(item.channel, (item.first_row + i) * out_cols() + item.col, out_rows() * out_cols());

@@ -163,7 +163,7 @@ class LibrarySource:
 
     def _made(self):
         from torch_exports import ExportedNetwork
-        return ExportedNetwork(self._text, self._options.sparsity, self._options.image)
+        return ExportedNetwork(self._text, self._options.sparsity, self._options.image, self.path.with_suffix(".pt"))
 
     def export(self):
         if not self.path.exists():

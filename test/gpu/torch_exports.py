@@ -40,10 +40,16 @@ def _prune(network, sparsity):
 class ExportedNetwork(torch.nn.Module):
     """The library's own network; it returns a tuple, and batch normalizations are folded where torch.fx can."""
 
-    def __init__(self, source, sparsity, image):
+    def __init__(self, source, sparsity, image, weights):
+        """`weights`: the file that has them, or is to have them: statistics differ a little from run to run."""
         super().__init__()
         torch.manual_seed(1)
         network = _built(source)
+        self.image = image
+        if weights.exists():
+            network.load_state_dict(torch.load(weights))
+            self.network = network.eval()
+            return
         _prune(network, sparsity)
         network.train()
         for layer in network.modules():
@@ -54,7 +60,7 @@ class ExportedNetwork(torch.nn.Module):
         with torch.no_grad():
             network.cuda()(torch.randn(STATISTICS_BATCH, IMAGE_CHANNELS, image, image, device="cuda"))
         self.network = network.cpu().eval()
-        self.image = image
+        torch.save(self.network.state_dict(), weights)
 
     def forward(self, *images):
         result = self.network(*images)

@@ -9,6 +9,7 @@ namespace burin {
 namespace {
 
 constexpr int kMaxTaps = 49, kMaxThreadRows = 4;  // conv_depthwise.cu
+constexpr int kLargeFilter = 25;                  // positions of a filter; more are many
 
 // A thread has as many outputs that share rows of the input as leave all multiprocessors full.
 int choose_rows(const Task& task) {
@@ -19,7 +20,7 @@ int choose_rows(const Task& task) {
   // A place of eight images is four times the work of a word.
   const std::int64_t rounds = shape.output_elements() * task.batch * 4 / (full * (place_words(task) == 1 ? 4 : 8));
   // Large filters of eight images at once take all registers that there are.
-  constexpr int kLargeFilter = 25, kRowsOfLargeFilter = 2;
+  constexpr int kRowsOfLargeFilter = 2;
   const bool large = place_words(task) > 1 && shape.kernel_h * shape.kernel_w > kLargeFilter;
   for (int rows = large ? kRowsOfLargeFilter : kMaxThreadRows; rows > 1; rows /= 2) {
     if (rounds >= 2 * rows && shape.out_h() >= rows) return rows;
@@ -68,15 +69,18 @@ class ConvDepthwiseProvider : public TemplateProvider {
   std::vector<std::string> choices() const override { return {"thread_rows"}; }
   // Its tensors are moved, and each thread issues the loads of its windows.
   double predict_us(const Task& task, const TemplatePlan& plan) const override {
-    const double kLoadsPerClock = place_words(task) == 1 ? 13 : 40;  // of a multiprocessor
-    constexpr double kTransferLoss = 1.2;                            // rows of the input are loaded by several threads
+    constexpr double kTransferLoss = 1.2;  // rows of the input are loaded by several threads
+    // Of a multiprocessor. Words of filters with many positions wait for products; a place of eight images is one load.
+    constexpr double kWordLoads = 13, kWordLoadsOfLargeFilter = 5.5, kPlaceLoads = 18;
     const ConvShape& shape = task.layer->shape;
+    const bool large = shape.kernel_h * shape.kernel_w > kLargeFilter;
+    const double loads_per_clock = place_words(task) > 1 ? kPlaceLoads : large ? kWordLoadsOfLargeFilter : kWordLoads;
     const ArchSpec& arch = arch_of(task);
     const int rows = plan.integers.at("thread_rows");
     const double outputs = static_cast<double>(shape.output_elements()) * task.batch;
     const double rows_read = (rows - 1) * shape.stride_h + shape.kernel_h;
     const double loads = outputs / rows * rows_read * shape.kernel_w;
-    return launch_time_us({.busy_us = clocks_us(loads / (kLoadsPerClock * arch.multiprocessors), arch),
+    return launch_time_us({.busy_us = clocks_us(loads / (loads_per_clock * arch.multiprocessors), arch),
                            .activation_bytes = kTransferLoss * activation_bytes(task),
                            .uncovered = {}},
                           arch);

@@ -21,10 +21,8 @@ BURIN_DEVICE Values window_sum(const float* image, u32 channel, const WindowItem
     const i32 y = top + tap / kernel_cols() * dilation_rows(), x = item.left + tap % kernel_cols() * dilation_cols();
     const i32 row = inside_rows(computed_rows()) ? y : nearest(y, in_rows());
     const i32 col = inside_cols() ? x : nearest(x, in_cols());
-    const bool inside = row == y && col == x;
-    const auto with = [&](float total, float value)
-                          BURIN_INLINED { return __builtin_fmaf(inside ? value : 0.0f, filter[tap], total); };
-    sum = each_value(with, sum, values_at(image, channel, row, col));
+    const auto with = [&](float total, float value) BURIN_INLINED { return __builtin_fmaf(value, filter[tap], total); };
+    sum = each_value(with, sum, values_at(image, channel, row, col, row == y && col == x));
   }
   return sum;
 }
