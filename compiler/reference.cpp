@@ -163,7 +163,7 @@ std::vector<double> sums_of(const ConvLayer& layer, int batch, std::span<const V
 }
 
 std::vector<double> activated(const Epilogue& epilogue, std::vector<double> sums) {
-  for (double& sum : sums) sum = reference_activation(epilogue.activation, epilogue.leaky_slope, sum);
+  for (double& sum : sums) sum = reference_function(epilogue.function, sum);
   return sums;
 }
 
@@ -193,14 +193,6 @@ double stored_tolerance(ElementType element, double expected, double tolerance) 
   return std::max(tolerance, static_cast<double>(std::numeric_limits<float>::min()));
 }
 
-// Where an activation turns from falling to rising.
-std::optional<double> turning_point(Activation activation, float leaky_slope) {
-  constexpr double kSiluLowest = -1.2784645427610738;
-  if (activation == Activation::silu) return kSiluLowest;
-  if (activation == Activation::leaky_relu && leaky_slope < 0) return 0.0;
-  return std::nullopt;
-}
-
 }  // namespace
 
 std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int64_t cols,
@@ -222,22 +214,8 @@ std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int
   return result;
 }
 
-double reference_activation(Activation activation, float leaky_slope, double x) {
-  switch (activation) {
-    case Activation::none:
-      return x;
-    case Activation::relu:
-      return std::max(x, 0.0);
-    case Activation::relu6:
-      return std::clamp(x, 0.0, 6.0);
-    case Activation::leaky_relu:
-      return x < 0 ? x * leaky_slope : x;
-    case Activation::sigmoid:
-      return 1 / (1 + std::exp(-x));
-    case Activation::silu:
-      return x / (1 + std::exp(-x));
-  }
-  fail_internal(__FILE__, __LINE__, "an activation without a reference");
+double reference_function(const std::optional<Elementwise>& function, double x) {
+  return function ? reference_element(*function, x) : x;
 }
 
 std::vector<double> reference_convolution(const ConvLayer& layer, int batch, std::span<const float> input,
@@ -266,7 +244,7 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
   std::vector<double> errors(sums_.size());
   for (std::size_t i = 0; i < errors.size(); ++i) {
     const double error = sum_tolerance(arithmetic, magnitudes_[i]) + (sum_errors.empty() ? 0 : sum_errors[i]);
-    errors[i] = activation_error(epilogue.activation, epilogue.leaky_slope, sums_[i], error);
+    errors[i] = function_error(epilogue.function, sums_[i], error);
   }
   // The largest error of a window bounds that of its maximum, and their mean that of its average, which adds up anew.
   errors = pooled(shape_, std::move(errors));
@@ -282,20 +260,15 @@ std::vector<double> ConvolutionReference::tolerances(const Arithmetic& arithmeti
   return errors;
 }
 
-double activation_error(Activation activation, float leaky_slope, double x, double error) {
-  const double value = reference_activation(activation, leaky_slope, x);
-  double largest = 0;
-  const auto see = [&](double at) {
-    largest = std::max(largest, std::abs(reference_activation(activation, leaky_slope, at) - value));
-  };
-  see(x - error);
-  see(x + error);
-  const std::optional<double> turning = turning_point(activation, leaky_slope);
-  if (turning && std::abs(*turning - x) < error) see(*turning);
-  if (activation != Activation::sigmoid && activation != Activation::silu) return largest;
-  // exp(-x) becomes infinite, or its reciprocal zero, where that is below the smallest normal number.
+double function_error(const std::optional<Elementwise>& function, double x, double error) {
+  if (!function) return error;
+  const double value = reference_element(*function, x), rounding = rounding_of(*function, x, value);
+  const double moved = moved_by(*function, x, error);
+  if (rounding == 0) return moved;
+  // What a function is made of, such as exp(-x), becomes infinite, or its reciprocal zero, where that is below the
+  // smallest normal number.
   const double lost = std::numeric_limits<float>::min() * std::max(1.0, std::abs(x));
-  return largest + kToleranceFactor * epsilon_of(ElementType::f32) * std::abs(value) + lost;
+  return moved + kToleranceFactor * epsilon_of(ElementType::f32) * rounding + lost;
 }
 
 int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue) {

@@ -30,7 +30,7 @@ std::vector<double> reference_convolution_f64(const ConvLayer& layer, int batch,
 std::vector<double> reference_pool(const Pool& pool, std::int64_t rows, std::int64_t cols,
                                    std::span<const double> values);
 
-double reference_activation(Activation activation, float leaky_slope, double x);
+double reference_function(const std::optional<Elementwise>& function, double x);
 
 struct Comparison {
   bool within = false;           // every element within its tolerance, none NaN
@@ -66,9 +66,9 @@ int longest_reduction(const SparsePattern& pattern, const Epilogue& epilogue);
 inline constexpr double kToleranceFactor = 4.0, kHalfToleranceFactor = 1.0;
 double tolerance_of(const Arithmetic& arithmetic, double expected, double magnitude);
 
-// By how much an activation's value at `x` may be off where `x` may be off by `error`: what lies between its values at
-// x - error and x + error, and the rounding of its own.
-double activation_error(Activation activation, float leaky_slope, double x, double error);
+// By how much a function's value at `x` may be off where `x` may be off by `error`: how far it moves between x - error
+// and x + error, and the rounding of its own.
+double function_error(const std::optional<Elementwise>& function, double x, double error);
 
 // What the outputs of a convolution should be on one input, NCHW, and how far they may be off.
 class ConvolutionReference {

@@ -130,13 +130,7 @@ std::vector<std::string> verify(const ConvShape& shape) {
       faults.add("out_channels is {}, which groups {} does not divide", shape.out_channels, shape.groups);
     }
   }
-  if (!is_named(shape.epilogue.activation)) {
-    faults.add("activation is {}, allowed is one of {}", static_cast<int>(shape.epilogue.activation),
-               known_names<Activation>());
-  }
-  if (!std::isfinite(shape.epilogue.leaky_slope)) {
-    faults.add("leaky_slope is {}, it must be finite", shape.epilogue.leaky_slope);
-  }
+  for (const std::string& fault : verify_function(shape.epilogue.function)) faults.add("{}", fault);
   // What follows is derived from the attributes; with one of them out of range it would only repeat that.
   if (!faults.empty()) return faults.take();
 
@@ -231,8 +225,8 @@ std::string print(const ConvShape& shape) {
   lines.line("input", std::tie(shape.in_h, shape.in_w));
   lines.line("bias", shape.epilogue.bias);
   lines.line("residual", shape.epilogue.residual);
-  lines.line("activation", shape.epilogue.activation);
-  lines.line("leaky_slope", shape.epilogue.leaky_slope);
+  const std::optional<Elementwise>& function = shape.epilogue.function;
+  lines.line("function", function ? describe(*function) : "none");
   if (const std::optional<Pool>& pool = shape.epilogue.pool) {
     lines.line("pool", pool->kind);
     lines.line("pool_kernel", std::tie(pool->kernel_h, pool->kernel_w));

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/element_function.h"
 #include "ir/named_enum.h"
 
 namespace burin {
@@ -59,19 +60,12 @@ int summed_values(const Pool& pool);
 // "max 3x3, stride 2, pad 1, rounded up".
 std::string describe(const Pool& pool);
 
-enum class Activation { none, relu, relu6, leaky_relu, sigmoid, silu };
-
-constexpr EnumNames<6> names_of(Activation) {
-  return {"an activation", {"none", "relu", "relu6", "leaky_relu", "sigmoid", "silu"}};
-}
-
-// Applied to every output in this order: bias, residual, activation, pool.
+// Applied to every output in this order: bias, residual, function, pool.
 struct Epilogue {
   bool bias = false;
-  bool residual = false;  // a tensor shaped like the convolution's output is added before the activation
-  Activation activation = Activation::none;
-  float leaky_slope = 0.01F;      // leaky_relu: factor for negative values
-  std::optional<Pool> pool = {};  // only what it makes of the activated outputs is stored; without dilation
+  bool residual = false;  // a tensor shaped like the convolution's output is added before the function
+  std::optional<Elementwise> function = {};
+  std::optional<Pool> pool = {};  // only what it makes of the function's values is stored; without dilation
   bool operator==(const Epilogue&) const = default;
 };
 

@@ -15,12 +15,11 @@
 namespace burin {
 namespace {
 
-std::string epilogue_text(bool bias, bool residual, Activation activation, float leaky_slope) {
+std::string epilogue_text(bool bias, bool residual, const std::optional<Elementwise>& function) {
   std::string text;
   if (bias) text += ", bias";
   if (residual) text += ", residual";
-  if (activation != Activation::none) text += fmt::format(", {}", to_string(activation));
-  if (activation == Activation::leaky_relu) text += fmt::format(" {}", leaky_slope);
+  if (function) text += ", " + describe(*function);
   return text;
 }
 
@@ -39,24 +38,14 @@ class Describe {
     const ConvLayer& layer = network_.layers[static_cast<std::size_t>(op.layer)];
     const Epilogue& epilogue = layer.shape.epilogue;
     std::string text = window_text(layer.shape) + ", " + zeros_text(layer.weights) +
-                       epilogue_text(epilogue.bias, epilogue.residual, epilogue.activation, epilogue.leaky_slope);
+                       epilogue_text(epilogue.bias, epilogue.residual, epilogue.function);
     if (epilogue.pool) text += fmt::format("; {}", burin::describe(*epilogue.pool));
     return text;
   }
   std::string operator()(const Linear& op) const {
-    return zeros_text(op.weights) + epilogue_text(!op.bias.empty(), false, op.activation, op.leaky_slope);
+    return zeros_text(op.weights) + epilogue_text(!op.bias.empty(), false, op.function);
   }
-  std::string operator()(const Elementwise& op) const {
-    std::string text(to_string(op.function));
-    using enum ElementFunction;
-    const bool has_number =
-        op.function == leaky_relu || op.function == celu || op.function == thresholded_relu || op.function == power;
-    if (has_number) text += fmt::format(" {}", op.alpha);
-    if (op.function == elu) text += fmt::format(" {} and {}", op.alpha, op.beta);
-    if (op.function == ElementFunction::hard_sigmoid) text += fmt::format(" {} x + {}", op.alpha, op.beta);
-    if (op.function == ElementFunction::clip) text += fmt::format(" {} to {}", op.alpha, op.beta);
-    return text;
-  }
+  std::string operator()(const Elementwise& op) const { return burin::describe(op); }
   std::string operator()(const ChannelAffine& op) const { return op.then ? "then " + (*this)(*op.then) : ""; }
   std::string operator()(const Combine& op) const {
     return std::string(to_string(op.combination)) + (op.swapped ? " to the second" : "") +

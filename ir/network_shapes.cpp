@@ -63,12 +63,7 @@ class OutputShape {
     if (!one_input()) return {};
     faults_.require_range("in_features", op.in_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
     faults_.require_range("out_features", op.out_features, 1, kMaxLayerWeights, "kMaxLayerWeights");
-    if (!is_named(op.activation)) {
-      faults_.add("activation is {}, allowed is one of {}", static_cast<int>(op.activation), known_names<Activation>());
-    }
-    if (!std::isfinite(op.leaky_slope)) {
-      faults_.add("leaky_slope is {}, it must be finite", op.leaky_slope);
-    }
+    for (const std::string& fault : verify_function(op.function)) faults_.add("{}", fault);
     if (!faults_.empty()) return {};
     const std::int64_t weights = saturating_product({op.in_features, op.out_features});
     if (weights > kMaxLayerWeights) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/conv_layer.h"
+#include "ir/element_function.h"
 
 namespace burin {
 
@@ -20,96 +21,12 @@ struct Convolution {
   int layer = 0;  // index into Network::layers
 };
 
-// A fully connected layer: output[k] = sum of weights[k][c] * input[c], then bias and activation.
+// A fully connected layer: output[k] = sum of weights[k][c] * input[c], then bias and a function.
 struct Linear {
   int in_features = 0, out_features = 0;
   std::vector<float> weights;  // [out_features][in_features]
   std::vector<float> bias;     // out_features values, or empty
-  Activation activation = Activation::none;
-  float leaky_slope = 0.01F;
-};
-
-// A function of one number. `alpha` and `beta` are parameters of some:
-//   leaky_relu        x below zero becomes alpha x
-//   hard_sigmoid      clamp(alpha x + beta, 0, 1)
-//   hard_swish        x clamp(x / 6 + 1 / 2, 0, 1)
-//   clip              from alpha to beta, which may be infinite
-//   elu               beta x, below zero alpha (e^x - 1): with other numbers it is ONNX's Selu
-//   celu              x, below zero alpha (e^(x / alpha) - 1)
-//   softplus          log(1 + e^x)
-//   softsign          x / (1 + |x|)
-//   gelu              x times the normal distribution's integral up to x; gelu_tanh is its usual approximation
-//   mish              x tanh(softplus(x))
-//   thresholded_relu  x where it is above alpha, else zero
-//   power             x^alpha: of a negative x a number where alpha is a whole one
-//   round             to the nearest whole number, of two to the even one
-enum class ElementFunction {
-  relu,
-  leaky_relu,
-  sigmoid,
-  hard_sigmoid,
-  hard_swish,
-  silu,
-  clip,
-  elu,
-  celu,
-  softplus,
-  softsign,
-  tanh,
-  erf,
-  gelu,
-  gelu_tanh,
-  mish,
-  thresholded_relu,
-  exp,
-  log,
-  sqrt,
-  reciprocal,
-  power,
-  absolute,
-  sign,
-  sine,
-  cosine,
-  floor,
-  ceil,
-  round
-};
-constexpr EnumNames<29> names_of(ElementFunction) {
-  return {"a function",
-          {"relu",
-           "leaky_relu",
-           "sigmoid",
-           "hard_sigmoid",
-           "hard_swish",
-           "silu",
-           "clip",
-           "elu",
-           "celu",
-           "softplus",
-           "softsign",
-           "tanh",
-           "erf",
-           "gelu",
-           "gelu_tanh",
-           "mish",
-           "thresholded_relu",
-           "exp",
-           "log",
-           "sqrt",
-           "reciprocal",
-           "power",
-           "absolute",
-           "sign",
-           "sine",
-           "cosine",
-           "floor",
-           "ceil",
-           "round"}};
-}
-
-struct Elementwise {
-  ElementFunction function = ElementFunction::relu;
-  float alpha = 0, beta = 0;
+  std::optional<Elementwise> function = {};  // of the sums
 };
 
 // Numbers of the model that an operator takes beside its inputs: a tensor that has as many axes as one image of what it

@@ -43,7 +43,7 @@ ConvLayer layer_of(const PrunedLayer& pruned) {
     fail(ErrorKind::usage, "layer '{}': activation '{}' is not one of {}", pruned.name, pruned.activation,
          known_names<Activation>());
   }
-  shape.epilogue.activation = *activation;
+  shape.epilogue.function = function_of(*activation);
   layer.weights = pruned.weights;
   layer.bias = pruned.bias;
   if (const auto faults = verify(layer); !faults.empty()) {

@@ -27,7 +27,9 @@ struct LayerGeometry {
   std::optional<std::string> weight;  // tensor; default: NAME.weight, else NAME
   Bias bias = Bias::automatic;
   std::optional<std::string> bias_tensor;  // default: beside the weight
-  ConvShape shape;  // but for the channels and the kernel, which the weights say, and the input's size
+  ConvShape shape;  // but for channels and kernel, which the weights say, the input's size, and the function
+  Activation activation = Activation::none;
+  float leaky_slope = 0.01F;
   std::optional<int> in_h, in_w;
   std::optional<int> in_channels;  // only to be checked
 };

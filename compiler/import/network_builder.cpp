@@ -217,7 +217,7 @@ ConvLayer make_layer(const LayerGeometry& geometry, const LayerTensors& tensors,
   }
   Epilogue& epilogue = layer.shape.epilogue;
   epilogue.bias = tensors.bias != nullptr;
-  epilogue.activation = options.activation.value_or(epilogue.activation);
+  epilogue.function = function_of(options.activation.value_or(geometry.activation), geometry.leaky_slope);
   if (const auto faults = verify(layer); !faults.empty()) bad_input(at, "{}", fmt::join(faults, "; "));
   return layer;
 }

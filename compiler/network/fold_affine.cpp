@@ -13,7 +13,7 @@ bool all_finite(const std::vector<float>& values) {
 
 // The affine behind the layer: output k becomes scale[k] * output + shift[k].
 bool scale_outputs(Weighted& layer, const ChannelAffine& affine) {
-  if (layer.activation() != Activation::none || layer.has_residual() || layer.pool() != nullptr) return false;
+  if (layer.function() || layer.has_residual() || layer.pool() != nullptr) return false;
   const std::vector<float> before = layer.weights();
   std::vector<double> bias;
   for (int k = 0; k < layer.outputs(); ++k) {

@@ -1,15 +1,13 @@
 #include <algorithm>
 
-#include "compiler/network/element_functions.h"
+#include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
 
 namespace burin {
 namespace {
 
-bool never_negative(Activation activation) {
-  return activation == Activation::relu || activation == Activation::relu6 || activation == Activation::sigmoid;
-}
+bool ends_never_negative(const std::optional<Elementwise>& function) { return function && never_negative(*function); }
 
 // Tensors that hold no value below zero, whatever the network's inputs are.
 std::vector<bool> never_negative_tensors(const Network& network) {
@@ -17,9 +15,9 @@ std::vector<bool> never_negative_tensors(const Network& network) {
   for (const Operator& op : network.operators) {
     bool never = false;
     if (const auto* convolution = std::get_if<Convolution>(&op.kind)) {
-      never = never_negative(network.layers[static_cast<std::size_t>(convolution->layer)].shape.epilogue.activation);
+      never = ends_never_negative(network.layers[static_cast<std::size_t>(convolution->layer)].shape.epilogue.function);
     } else if (const auto* linear = std::get_if<Linear>(&op.kind)) {
-      never = never_negative(linear->activation);
+      never = ends_never_negative(linear->function);
     } else if (std::holds_alternative<Softmax>(op.kind)) {
       never = true;
     } else {
@@ -27,7 +25,7 @@ std::vector<bool> never_negative_tensors(const Network& network) {
       const auto is_known = [&](int tensor) { return known[static_cast<std::size_t>(tensor)]; };
       never = std::all_of(op.inputs.begin(), op.inputs.end(), is_known);
       const auto pass = [&](const Elementwise& function) {
-        never = burin::never_negative(function) || (never && keeps_nonnegative(function));
+        never = never_negative(function) || (never && keeps_nonnegative(function));
       };
       if (const auto* element = std::get_if<Elementwise>(&op.kind)) pass(*element);
       if (const auto* pad = std::get_if<Pad>(&op.kind)) never = never && pad->value >= 0;

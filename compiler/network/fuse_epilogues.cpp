@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "compiler/network/graph_edit.h"
@@ -8,24 +9,12 @@
 namespace burin {
 namespace {
 
-// What an epilogue can do of it, its alpha being the slope; nothing for the other functions.
-std::optional<Activation> activation_of(const Elementwise& op) {
-  switch (op.function) {
-    case ElementFunction::relu:
-      return Activation::relu;
-    case ElementFunction::leaky_relu:
-      return Activation::leaky_relu;
-    case ElementFunction::sigmoid:
-      return Activation::sigmoid;
-    case ElementFunction::silu:
-      return Activation::silu;
-    case ElementFunction::clip:
-      if (op.alpha == 0 && op.beta == 6) return Activation::relu6;
-      if (op.alpha == 0 && std::isinf(op.beta)) return Activation::relu;
-      return std::nullopt;
-    default:
-      return std::nullopt;  // a step of its own: what divides or calls would keep products of tensor cores waiting
-  }
+// As an epilogue has it: with parameters that are finite, where no number is beyond.
+Elementwise in_epilogue(Elementwise op) {
+  if (op.function != ElementFunction::clip) return op;
+  if (op.alpha == 0 && std::isinf(op.beta)) return {ElementFunction::relu};
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return {op.function, std::max(op.alpha, -kMost), std::min(op.beta, kMost)};
 }
 
 class EpilogueFuser {
@@ -64,9 +53,8 @@ class EpilogueFuser {
   // Whether the operator computes the function of its results from now on.
   bool end_with(int producer, const Elementwise& element) {
     if (std::optional<Weighted> layer = graph_.weighted(producer)) {
-      const std::optional<Activation> fused = activation_of(element);
-      if (!fused || layer->activation() != Activation::none || layer->pool() != nullptr) return false;
-      layer->set_activation(*fused, element.alpha);
+      if (layer->function() || layer->pool() != nullptr) return false;
+      layer->set_function(in_epilogue(element));
       return true;
     }
     if (producer < 0 || graph_.removed(producer)) return false;
@@ -85,7 +73,7 @@ class EpilogueFuser {
     const auto* convolution = graph_.as<Convolution>(producer);
     if (!convolution) return -1;
     const Epilogue& epilogue = graph_.layer(*convolution).shape.epilogue;
-    const bool complete = epilogue.residual || epilogue.activation != Activation::none || epilogue.pool;
+    const bool complete = epilogue.residual || epilogue.function || epilogue.pool;
     return complete ? -1 : producer;
   }
 
@@ -104,16 +92,12 @@ class EpilogueFuser {
     const int first = summand(op, inputs[0]), second = summand(op, inputs[1]);
     if (first < 0 && second < 0) return false;
     const std::optional<Elementwise> then = combine->then;
-    if (then && !activation_of(*then)) return false;
     const int convolution = deeper(first, second);
     const int residual = convolution == first ? inputs[1] : inputs[0];
     Operator fused = graph_.op(convolution);
     Epilogue& epilogue = graph_.layer(std::get<Convolution>(fused.kind)).shape.epilogue;
     epilogue.residual = true;
-    if (then) {
-      epilogue.activation = *activation_of(*then);
-      if (epilogue.activation == Activation::leaky_relu) epilogue.leaky_slope = then->alpha;
-    }
+    if (then) epilogue.function = in_epilogue(*then);
     fused.inputs.push_back(residual);
     fused.output = graph_.op(op).output;
     // Where the sum stood both are there: nothing else read the convolution.

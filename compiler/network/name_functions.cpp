@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "compiler/network/element_functions.h"
+#include "compiler/element_functions.h"
 #include "compiler/network/graph_edit.h"
 #include "compiler/network/passes.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "compiler/network/element_functions.h"
+#include "compiler/element_functions.h"
 #include "compiler/network/groups.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/reference.h"
@@ -32,8 +32,7 @@ ConvLayer as_convolution(const Linear& linear) {
   layer.shape.in_channels = linear.in_features;
   layer.shape.out_channels = linear.out_features;
   layer.shape.epilogue.bias = !linear.bias.empty();
-  layer.shape.epilogue.activation = linear.activation;
-  layer.shape.epilogue.leaky_slope = linear.leaky_slope;
+  layer.shape.epilogue.function = linear.function;
   layer.weights = linear.weights;
   layer.bias = linear.bias;
   return layer;

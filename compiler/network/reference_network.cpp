@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-#include "compiler/network/element_functions.h"
+#include "compiler/element_functions.h"
 #include "compiler/network/groups.h"
 #include "compiler/parallel_for.h"
 #include "compiler/reference.h"
@@ -59,7 +59,7 @@ class Interpreter {
         const double* x = inputs_[0].data() + static_cast<std::size_t>(n) * in;
         double sum = op.bias.empty() ? 0.0 : op.bias[k];
         for (std::size_t c = 0; c < in; ++c) sum += weights[c] * x[c];
-        result[static_cast<std::size_t>(n) * out + k] = reference_activation(op.activation, op.leaky_slope, sum);
+        result[static_cast<std::size_t>(n) * out + k] = reference_function(op.function, sum);
       }
     });
     return result;

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "compiler/network/channel_links.h"
-#include "compiler/network/element_functions.h"
+#include "compiler/element_functions.h"
 #include "compiler/network/passes.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/network/weighted.h"
@@ -126,7 +126,7 @@ class ConstantAbsorber {
       bool empty = residual.has_value();
       for (int c = 0; empty && c < layer.inputs_per_output(); ++c) empty = all_zero(layer.window(k, c));
       if (!empty) continue;
-      const double value = reference_activation(layer.activation(), layer.leaky_slope(), layer.bias(k) + *residual);
+      const double value = reference_function(layer.function(), layer.bias(k) + *residual);
       if (value != 0 && layer.pool() != nullptr && !keeps_constants(*layer.pool())) continue;
       of(op.output)[static_cast<std::size_t>(k)] = value;
     }

@@ -31,11 +31,4 @@ bool Weighted::set_bias(const std::vector<double>& bias) {
   return true;
 }
 
-void Weighted::set_activation(Activation activation, float leaky_slope) {
-  (linear_ ? linear_->activation : layer_->shape.epilogue.activation) = activation;
-  if (activation == Activation::leaky_relu) {
-    (linear_ ? linear_->leaky_slope : layer_->shape.epilogue.leaky_slope) = leaky_slope;
-  }
-}
-
 }  // namespace burin

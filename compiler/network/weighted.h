@@ -1,4 +1,4 @@
-// A convolution or a linear layer, as far as both are the same: filters over input channels, bias, activation.
+// A convolution or a linear layer, as far as both are the same: filters over input channels, bias, function.
 #pragma once
 
 #include <cstdint>
@@ -36,9 +36,13 @@ class Weighted {
   bool has_residual() const { return !linear_ && layer_->shape.epilogue.residual; }
   // Null: it has none.
   const Pool* pool() const { return linear_ || !layer_->shape.epilogue.pool ? nullptr : &*layer_->shape.epilogue.pool; }
-  Activation activation() const { return linear_ ? linear_->activation : layer_->shape.epilogue.activation; }
-  float leaky_slope() const { return linear_ ? linear_->leaky_slope : layer_->shape.epilogue.leaky_slope; }
-  void set_activation(Activation activation, float leaky_slope);
+  // That its sums go through.
+  const std::optional<Elementwise>& function() const {
+    return linear_ ? linear_->function : layer_->shape.epilogue.function;
+  }
+  void set_function(const Elementwise& function) {
+    (linear_ ? linear_->function : layer_->shape.epilogue.function) = function;
+  }
 
  private:
   std::size_t window_size() const {

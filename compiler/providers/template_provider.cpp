@@ -268,24 +268,6 @@ void set_function(TemplatePlan& plan, const std::optional<Elementwise>& function
   function ? set_function(plan, *function) : set_no_function(plan);
 }
 
-void set_function(TemplatePlan& plan, Activation activation, float leaky_slope) {
-  constexpr float kSix = 6;
-  switch (activation) {
-    case Activation::none:
-      return set_no_function(plan);
-    case Activation::relu:
-      return set_function(plan, Elementwise{ElementFunction::relu, 0, 0});
-    case Activation::relu6:
-      return set_function(plan, Elementwise{ElementFunction::clip, 0, kSix});
-    case Activation::leaky_relu:
-      return set_function(plan, Elementwise{ElementFunction::leaky_relu, leaky_slope, 0});
-    case Activation::sigmoid:
-      return set_function(plan, Elementwise{ElementFunction::sigmoid, 0, 0});
-    case Activation::silu:
-      return set_function(plan, Elementwise{ElementFunction::silu, 0, 0});
-  }
-}
-
 void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values) {
   for (const auto& [name, value] : values) plan.integers[name] = saturate_to_int(value);
 }
@@ -328,7 +310,7 @@ void set_convolution(TemplatePlan& plan, const ConvShape& shape) {
                       {"pad_top", shape.pad.top},
                       {"pad_left", shape.pad.left},
                       {"residual", shape.epilogue.residual}});
-  set_function(plan, shape.epilogue.activation, shape.epilogue.leaky_slope);
+  set_function(plan, shape.epilogue.function);
 }
 
 double activation_bytes(const Task& task) {

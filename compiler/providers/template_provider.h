@@ -107,7 +107,6 @@ void set_word_images(TemplatePlan& plan);
 // The constants of templates/kernels/function.def.
 void set_function(TemplatePlan& plan, const Elementwise& function);
 void set_function(TemplatePlan& plan, const std::optional<Elementwise>& function);
-void set_function(TemplatePlan& plan, Activation activation, float leaky_slope);
 void set_no_function(TemplatePlan& plan);
 
 void set_integers(TemplatePlan& plan, std::initializer_list<std::pair<const char*, std::int64_t>> values);

@@ -46,8 +46,7 @@ ConvLayer as_convolution(const Task& task) {
   layer.shape.out_channels = op.out_features;
   layer.shape.in_h = layer.shape.in_w = layer.shape.kernel_h = layer.shape.kernel_w = 1;
   layer.shape.epilogue.bias = !op.bias.empty();
-  layer.shape.epilogue.activation = op.activation;
-  layer.shape.epilogue.leaky_slope = op.leaky_slope;
+  layer.shape.epilogue.function = op.function;
   return layer;
 }
 

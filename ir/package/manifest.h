@@ -13,7 +13,7 @@
 
 namespace burin {
 
-inline constexpr int kPackageFormatVersion = 8;
+inline constexpr int kPackageFormatVersion = 9;
 
 struct TensorRecord {
   std::string name;

@@ -46,6 +46,13 @@ void keys_of(Keys& keys, Record& pool) {
   keys.key("count_padding", pool.count_padding);
 }
 
+template <typename Keys, RecordOf<Elementwise> Record>
+void keys_of(Keys& keys, Record& function) {
+  keys.key("function", function.function);
+  keys.key("alpha", function.alpha);
+  keys.key("beta", function.beta);
+}
+
 template <typename Keys, RecordOf<ConvShape> Record>
 void keys_of(Keys& keys, Record& shape) {
   keys.key("in_channels", shape.in_channels);
@@ -62,8 +69,7 @@ void keys_of(Keys& keys, Record& shape) {
   keys.key("groups", shape.groups);
   keys.key("bias", shape.epilogue.bias);
   keys.key("residual", shape.epilogue.residual);
-  keys.key("activation", shape.epilogue.activation);
-  keys.key("leaky_slope", shape.epilogue.leaky_slope);
+  keys.optional("function", shape.epilogue.function);
   keys.optional("pool", shape.epilogue.pool);
 }
 

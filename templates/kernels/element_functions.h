@@ -1,8 +1,8 @@
 // Functions of single numbers, of the primitives and of plain arithmetic alone. They are accurate to a few units in the
-// last place, near zero as well; what each may be off, compiler/network/element_functions.cpp says.
+// last place, near zero as well; what each may be off, compiler/element_functions.cpp says.
 #pragma once
 
-#include "template_kernel.h"
+#include "numbers.h"
 
 BURIN_DEVICE float clamp(float x, float low, float high) { return x < low ? low : x > high ? high : x; }
 BURIN_DEVICE float magnitude(float x) { return __builtin_fabsf(x); }

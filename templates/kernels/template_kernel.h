@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../device.h"
+#include "numbers.h"
 
 #define BURIN_INTEGER(name, low, high) BURIN_PRIMITIVE i32 burin_const_##name() __attribute__((const));
 #define BURIN_REAL(name) BURIN_PRIMITIVE float burin_real_##name() __attribute__((const));
@@ -26,7 +27,6 @@
 constexpr u32 kWarpThreads = 32;
 constexpr i32 kWordBytes = 4;
 constexpr u32 kQuadWords = 4;
-constexpr float kInfinity = __builtin_inff();
 // Shared memory before it is the broadcast's and the gates' (ir/kernel.h: kSharedReserveBytes).
 constexpr u32 kSharedStart = 128;
 
@@ -48,7 +48,6 @@ BURIN_DEVICE float* output_of(float* output, u32 image) {
 BURIN_DEVICE i64 bytes_of(u32 words) { return static_cast<i64>(words * static_cast<u32>(kWordBytes)); }
 
 BURIN_DEVICE u32 at_most(u32 value, u32 limit) { return value < limit ? value : limit; }
-BURIN_DEVICE float larger(float a, float b) { return __builtin_fmaxf(a, b); }
 BURIN_DEVICE u32 divide_up(u32 a, u32 b) { return (a + b - 1) / b; }
 
 // Over the threads of each warp; in every thread. All threads of the block must call these.

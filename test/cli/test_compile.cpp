@@ -97,11 +97,11 @@ TEST_CASE("activation_overrides_what_the_file_says") {
   layer.more_geometry = R"({"activation": "relu"})";
   write_safetensors(folder / "w.safetensors", {layer});
   REQUIRE(compile(folder, "p.burin").exit_code == 0);
-  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape.epilogue.activation ==
-        burin::Activation::relu);
+  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape.epilogue.function ==
+        burin::function_of(burin::Activation::relu));
   REQUIRE(compile(folder, "p.burin", {"--activation", "silu"}).exit_code == 0);
-  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape.epilogue.activation ==
-        burin::Activation::silu);
+  CHECK(burin::read_package(folder / "p.burin").manifest.kernels.at(0).layer->shape.epilogue.function ==
+        burin::function_of(burin::Activation::silu));
 }
 
 TEST_CASE("zero_threshold_drops_weights_and_is_recorded") {

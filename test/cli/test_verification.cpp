@@ -124,7 +124,7 @@ void finds_fault(Tensors&) { fail(ErrorKind::verification, "block 3 read outside
 VerifiedProgram verify_with(const FakeExecutor::Spoil& spoil, Precision precision = Precision::fp32,
                             const std::optional<ActivityMap>& map = {}, VerifyOptions options = {}) {
   ConvLayer layer = small_layer("conv");
-  if (map) layer.shape.epilogue.activation = Activation::relu;
+  if (map) layer.shape.epilogue.function = function_of(Activation::relu);
   const Package package = package_for(layer, precision, map);
   FakeExecutor executor({layer}, spoil);
   options.seed = 7;
@@ -365,7 +365,7 @@ TEST_CASE("weights_of_another_shape_are_refused") {
 TEST_CASE("the_package_says_what_the_weights_do_not") {
   ConvLayer compiled = small_layer("conv");
   compiled.shape.stride_h = compiled.shape.stride_w = 2;
-  compiled.shape.epilogue.activation = Activation::relu;
+  compiled.shape.epilogue.function = function_of(Activation::relu);
   const Network reference =
       reference_of(weights_of({small_layer("conv")}), package_for(compiled).manifest, std::nullopt);
   REQUIRE(reference.layers.size() == 1);

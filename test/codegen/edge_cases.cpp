@@ -98,12 +98,12 @@ Draft with_residual(Draft draft) {
 }
 
 Draft activated(Draft draft, Activation activation) {
-  draft.shape.epilogue.activation = activation;
+  draft.shape.epilogue.function = function_of(activation);
   return draft;
 }
 
 Draft with_slope(Draft draft, float slope) {
-  draft.shape.epilogue.leaky_slope = slope;
+  draft.shape.epilogue.function->alpha = slope;
   return draft;
 }
 

@@ -276,7 +276,7 @@ bool may_be_outside(const ConvShape& shape, const Tap& tap) {
 // Multiply-adds are left out where a filter position may lie beyond the image, and only there.
 void check_guards(const Emitted& made) {
   const ConvShape& shape = made.layer.shape;
-  if (shape.epilogue.activation != Activation::none) return;  // it may choose too
+  if (shape.epilogue.function != function_of(Activation::none)) return;  // it may choose too
   for (const Slice& slice : made.plan.slices) {
     INFO("group " << slice.group << ", split " << slice.split);
     std::set<std::string> guarded;

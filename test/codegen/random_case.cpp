@@ -60,8 +60,8 @@ ConvShape draw_shape(Random& random) {
   shape.in_w = extent_for(random, shape.kernel_w, shape.dilation_w, shape.pad.left + shape.pad.right, 30);
   shape.epilogue.bias = random.chance(0.5);
   shape.epilogue.residual = random.chance(0.3);
-  shape.epilogue.activation = static_cast<Activation>(random.integer(0, 5));
-  shape.epilogue.leaky_slope = static_cast<float>(2 * random.real() - 0.5);
+  const auto activation = static_cast<Activation>(random.integer(0, 5));
+  shape.epilogue.function = function_of(activation, static_cast<float>(2 * random.real() - 0.5));
   return shape;
 }
 
@@ -266,7 +266,7 @@ std::string RandomCase::describe() const {
   std::string text =
       fmt::format("{}, {} nonzeros{}{}, {}, {}, tuned for batch {}, run with {}, on {}, plan {}",
                   burin::describe(layer.shape), nonzeros, epilogue.bias ? ", bias" : "",
-                  epilogue.residual ? ", residual" : "", burin::to_string(epilogue.activation),
+                  epilogue.residual ? ", residual" : "", epilogue.function ? burin::describe(*epilogue.function) : "no function",
                   burin::to_string(precision), planned_batch, batch, fmt::join(archs, "+"), to_string(source));
   if (source == PlanSource::constrained) text += " " + constraints;
   if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);

@@ -44,7 +44,7 @@ ConvLayer layer_of(const Sample& sample) {
   shape.groups = sample.groups;
   shape.in_h = shape.in_w = sample.extent;
   shape.epilogue.bias = true;
-  shape.epilogue.activation = Activation::relu;
+  shape.epilogue.function = function_of(Activation::relu);
   return make_layer(sample.name, shape, sample.density);
 }
 

@@ -283,7 +283,7 @@ TEST_CASE("compile: the source hash is that of weights, shape and plan") {
   other.layers[0].bias[0] += 1;
   CHECK(plain != hash(other));
   other = network;
-  other.layers[0].shape.epilogue.activation = Activation::relu;
+  other.layers[0].shape.epilogue.function = function_of(Activation::relu);
   CHECK(plain != hash(other));
   CompileOptions batch_2;
   batch_2.batches = {2};

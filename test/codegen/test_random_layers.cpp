@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "compiler/providers/conv_baked/plan/constraints.h"
 #include "ir/derive_form.h"
@@ -60,7 +61,7 @@ TEST_CASE("random cases reach every part of the space") {
   int depthwise = 0, grouped = 0, pointwise = 0, oblong = 0, strided = 0, dilated = 0, asymmetric = 0, unpadded = 0;
   int bias = 0, residual = 0, empty_filters = 0, empty_channels = 0, all_zero = 0, dense = 0, large_batch = 0,
       other_batch = 0, two_archs = 0, pooled = 0;
-  std::array<int, 6> activations{};
+  std::map<std::string, int> functions;
   std::array<int, 3> sources{};
   std::array<int, kPrecisions.size()> precisions{};
   for (int i = 0; i < kCases; ++i) {
@@ -85,7 +86,7 @@ TEST_CASE("random cases reach every part of the space") {
     other_batch += drawn.batch != drawn.planned_batch;
     two_archs += drawn.archs.size() == 2;
     pooled += s.epilogue.pool.has_value();
-    ++activations[static_cast<std::size_t>(s.epilogue.activation)];
+    ++functions[s.epilogue.function ? std::string(to_string(s.epilogue.function->function)) : "none"];
     ++sources[static_cast<std::size_t>(drawn.source)];
     ++precisions[static_cast<std::size_t>(drawn.precision)];
   }
@@ -95,7 +96,8 @@ TEST_CASE("random cases reach every part of the space") {
         empty_channels, all_zero, dense, large_batch, other_batch, two_archs, pooled}) {
     CHECK(count >= kLeast);
   }
-  for (const int count : activations) CHECK(count >= kLeast);
+  CHECK(functions.size() == 6);
+  for (const auto& [name, count] : functions) CHECK(count >= kLeast);
   for (const int count : sources) CHECK(count >= kCases / 8);
   for (const int count : precisions) CHECK(count >= kCases / 12);
 }

@@ -74,7 +74,7 @@ void Tally::count_features(const RandomCase& drawn, const CaseOutcome& outcome) 
   count("patterns", "empty filters", some && statistics.dead_outputs > 0);
   count("patterns", "empty channels", some && statistics.dead_inputs > 0);
   count("patterns", "over 1500 nonzeros", statistics.nonzeros > 1500);
-  count("activation", std::string(burin::to_string(s.epilogue.activation)));
+  count("function", s.epilogue.function ? std::string(burin::to_string(s.epilogue.function->function)) : "none");
   count("batch", drawn.batch == drawn.planned_batch  ? "as tuned"
                  : drawn.batch > drawn.planned_batch ? "larger"
                                                      : "smaller");

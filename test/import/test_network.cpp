@@ -83,7 +83,7 @@ TEST_CASE("network: a bare array with flags") {
   CHECK(layer.shape.pad == Padding{1, 0, 1, 0});
   CHECK(layer.shape.in_h == 8);
   CHECK(layer.shape.in_w == 9);
-  CHECK(layer.shape.epilogue.activation == Activation::silu);
+  CHECK(layer.shape.epilogue.function == function_of(Activation::silu));
   CHECK(!layer.shape.epilogue.bias);
   CHECK(layer.weight(3, 2, 2, 1) == 72);
 }
@@ -142,7 +142,7 @@ TEST_CASE("network: a side file stands above the metadata") {
   const Network network = import_network(folder.write("n.safetensors", kTwoLayers), options);
   REQUIRE(network.layers.size() == 1);
   CHECK(network.layers[0].shape.in_h == 7);
-  CHECK(network.layers[0].shape.epilogue.activation == Activation::relu);
+  CHECK(network.layers[0].shape.epilogue.function == function_of(Activation::relu));
   CHECK(network.leftover.at(0).name == "b.weight");
 }
 
@@ -190,12 +190,11 @@ TEST_CASE("network: epilogue from the geometry, activation overridden by the opt
   const auto file = tensors_file({{"a.weight", {1, 1, 1, 1}, ""}},
                                  R"({"a":{"H":4,"W":4,"activation":"leaky_relu","leaky_slope":0.3,"residual":true}})");
   const Epilogue epilogue = import_bytes(file).layers.at(0).shape.epilogue;
-  CHECK(epilogue.activation == Activation::leaky_relu);
-  CHECK(epilogue.leaky_slope == 0.3F);
+  CHECK(epilogue.function == function_of(Activation::leaky_relu, 0.3F));
   CHECK(epilogue.residual);
   ImportOptions options;
   options.activation = Activation::none;
-  CHECK(import_bytes(file, options).layers.at(0).shape.epilogue.activation == Activation::none);
+  CHECK(import_bytes(file, options).layers.at(0).shape.epilogue.function == function_of(Activation::none));
 }
 
 TEST_CASE("network: pruning pairs are multiplied") {

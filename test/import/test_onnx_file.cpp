@@ -372,7 +372,7 @@ TEST_CASE("onnx options: an activation is for chosen layers") {
   options.layer_glob = "*";
   const Network network = small_network().import(options);
   REQUIRE(network.layers.size() == 2);
-  CHECK(network.layers[1].shape.epilogue.activation == Activation::relu);
+  CHECK(network.layers[1].shape.epilogue.function == function_of(Activation::relu));
 }
 
 TEST_CASE("onnx options: those of bare arrays are refused") {

@@ -60,8 +60,8 @@ inline burin::ConvShape random_shape(Random& random) {
   shape.in_w = least_input(shape.kernel_w, shape.dilation_w, shape.pad.left + shape.pad.right) + random.integer(0, 30);
   shape.epilogue.bias = random.chance(0.5);
   shape.epilogue.residual = random.chance(0.3);
-  shape.epilogue.activation = static_cast<burin::Activation>(random.integer(0, 5));
-  shape.epilogue.leaky_slope = static_cast<float>(random.real());
+  const auto activation = static_cast<burin::Activation>(random.integer(0, 5));
+  shape.epilogue.function = burin::function_of(activation, static_cast<float>(random.real()));
   return shape;
 }
 

@@ -56,8 +56,8 @@ TEST_CASE("pool: text form of a layer") {
   CHECK(print(shape) ==
         "# 16x14x14 -> 32x14x14, 3x3, stride 1, pad 1; average 1x4, stride 3x1, pad 0,1,2,3, rounded up, padding "
         "counts -> 32x5x16\nchannels: 16 -> 32\nkernel: 3x3\nstride: 1x1\ndilation: 1x1\ngroups: 1\n"
-        "pad: 1,1,1,1  # top, bottom, left, right\ninput: 14x14\nbias: no\nresidual: no\nactivation: none\n"
-        "leaky_slope: 0.01\npool: average\npool_kernel: 1x4\npool_stride: 3x1\n"
+        "pad: 1,1,1,1  # top, bottom, left, right\ninput: 14x14\nbias: no\nresidual: no\nfunction: none\n"
+        "pool: average\npool_kernel: 1x4\npool_stride: 3x1\n"
         "pool_pad: 0,1,2,3  # top, bottom, left, right\npool_round_up: yes\npool_count_padding: yes\n");
 }
 

@@ -35,7 +35,7 @@ inline burin::ConvLayer conv(const std::string& name, int in, int out, const Con
   shape.groups = options.groups;
   shape.kernel_h = shape.kernel_w = options.kernel;
   shape.pad = {options.pad, options.pad, options.pad, options.pad};
-  shape.epilogue = {!options.bias.empty(), options.residual, options.activation, 0.01F};
+  shape.epilogue = {!options.bias.empty(), options.residual, burin::function_of(options.activation)};
   layer.bias = options.bias;
   for (int k = 0; k < out; ++k) {
     const bool is_empty = std::find(empty.begin(), empty.end(), k) != empty.end();

@@ -91,7 +91,7 @@ TEST_CASE("name_functions: a swish goes on into the convolution before it") {
   const int y = graph.convolution(conv("c", 2, 2), {graph.input({2, 4, 4})});
   const Network result = simplify(graph.finish({swish(graph, y)}));
   CHECK(kinds(result) == "convolution");
-  CHECK(result.layers[0].shape.epilogue.activation == Activation::silu);
+  CHECK(result.layers[0].shape.epilogue.function == function_of(Activation::silu));
 }
 
 TEST_CASE("name_functions: a part that others read, or that is an output, stays") {

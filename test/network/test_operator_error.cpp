@@ -88,12 +88,11 @@ TEST_CASE("operator_error: weights that are stored in FP16 err by their rounding
   };
   CHECK(more(0) == Approx(3.0 * lost));
   CHECK(more(1) == Approx(3.0 * tiny).epsilon(0.01));
-  linear.activation = Activation::leaky_relu;  // of -20 and 31
-  linear.leaky_slope = -2;
+  linear.function = function_of(Activation::leaky_relu, -2);  // of -20 and 31
   CHECK(more(0) == Approx(6.0 * lost));
-  linear.activation = Activation::sigmoid;
+  linear.function = function_of(Activation::sigmoid);
   CHECK(more(0) < 1e-8 * lost);
-  linear.activation = Activation::relu;
+  linear.function = function_of(Activation::relu);
   CHECK(more(0) == 0);
 }
 

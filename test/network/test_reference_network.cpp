@@ -61,7 +61,7 @@ TEST_CASE("reference_network: convolution with bias, residual and activation") {
   const int x = graph.input({1, 2, 2}), other = graph.input({1, 2, 2});
   ConvLayer layer;
   layer.name = "conv";
-  layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::relu};
+  layer.shape.epilogue = {.bias = true, .residual = true, .function = function_of(Activation::relu)};
   layer.weights = {2};
   layer.bias = {1};
   const Network network = graph.finish({graph.convolution(layer, {x, other})});
@@ -72,7 +72,7 @@ TEST_CASE("reference_network: convolution with bias, residual and activation") {
 TEST_CASE("reference_network: linear, of two images") {
   Linear linear{.in_features = 2, .out_features = 3, .weights = {1, 2, 3, 4, 5, 6}, .bias = {0, 0, -20}};
   CHECK(run(linear, {{{2}, {1, 1, 10, 0}}}, 2) == Values{3, 7, -9, 10, 30, 30});
-  linear.activation = Activation::relu6;
+  linear.function = function_of(Activation::relu6);
   linear.bias.clear();
   CHECK(run(linear, {{{2}, {1, 1, -10, 0}}}, 2) == Values{3, 6, 6, 0, 0, 0});
 }

@@ -20,7 +20,7 @@ Kernel sample_kernel(const std::string& name, int batch) {
   layer.shape.kernel_h = layer.shape.kernel_w = 3;
   layer.shape.pad = {.top = 1, .bottom = 1, .left = 0, .right = 2};
   layer.shape.in_h = layer.shape.in_w = 14;
-  layer.shape.epilogue = {.bias = true, .residual = true, .activation = Activation::leaky_relu, .leaky_slope = 0.1F};
+  layer.shape.epilogue = {.bias = true, .residual = true, .function = function_of(Activation::leaky_relu, 0.1F)};
   layer.nonzeros = kSampleNonzeros;
   layer.dead_inputs = kDeadInputs;
   layer.dead_outputs = kDeadOutputs;

@@ -119,7 +119,7 @@ TEST_CASE("manifest: keys stand in a fixed order and plans can be read line by l
   }
   CHECK(text.find("\"# tile 1x14x14, 1 group of 8, 2 splits, clusters of 2x1, 2 ch x 2\",\n") != text.npos);
   CHECK(text.find("\"threads: 224\",\n") != text.npos);
-  CHECK(text.find("\"leaky_slope\": 0.1\n") != text.npos);  // the shortest form that gives the float back
+  CHECK(text.find("\"alpha\": 0.1,\n") != text.npos);  // the shortest form that gives the float back
 }
 
 TEST_CASE("manifest: text of any shape survives") {
@@ -157,7 +157,7 @@ TEST_CASE("manifest: numbers survive exactly") {
   Manifest manifest = sample_manifest();
   for (const float slope :
        {0.0F, 0.2F, 1.0F / 3, std::numeric_limits<float>::denorm_min(), std::numeric_limits<float>::max()}) {
-    manifest.kernels[0].layer->shape.epilogue.leaky_slope = slope;
+    manifest.kernels[0].layer->shape.epilogue.function->alpha = slope;
     manifest.kernels[0].predicted_us = static_cast<double>(slope) / 3;
     manifest.kernels[0].binaries[1].code_bytes = std::numeric_limits<std::int64_t>::max();
     CHECK(parse_manifest(print(manifest)) == manifest);
@@ -302,16 +302,16 @@ TEST_CASE("manifest: hostile numbers in the JSON") {
   CHECK(with_batch("1e3").find(path + "expected an integer") == 0);
   CHECK(with_batch("1e999").find("manifest.json: ") == 0);
   CHECK(with_batch("NaN").find("manifest.json: not valid JSON: parse error at line") == 0);
-  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["leaky_slope"] = 1e300; }) ==
-        "manifest.json: kernels[0].layer.shape.leaky_slope: 1e+300 does not fit into a float32");
+  CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["function"]["alpha"] = 1e300; }) ==
+        "manifest.json: kernels[0].layer.shape.function.alpha: 1e+300 does not fit into a float32");
 }
 
 TEST_CASE("manifest: unknown words are named with those that are known") {
-  const std::string activation =
-      parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["activation"] = "swish\n"; });
-  CHECK(activation ==
-        "manifest.json: kernels[0].layer.shape.activation: 'swish\\x0a' is not an activation this burin knows (" +
-            known_names<Activation>() + ")");
+  const std::string function = parse_error(
+      [](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["function"]["function"] = "swish\n"; });
+  CHECK(function ==
+        "manifest.json: kernels[0].layer.shape.function.function: 'swish\\x0a' is not a function this burin knows (" +
+            known_names<ElementFunction>() + ")");
   CHECK(parse_error([](ordered_json& json) { json["kernels"][0]["binaries"][0]["kind"] = "exe"; }) ==
         "manifest.json: kernels[0].binaries[0].kind: 'exe' is not a kind of code this burin knows (ptx, cubin)");
 }

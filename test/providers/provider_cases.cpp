@@ -40,8 +40,7 @@ Linear linear(int in, int out, bool bias, Activation activation, double density 
   op.out_features = out;
   op.weights = rounded(ElementType::f16, weights(std::int64_t{in} * out, 5, density));
   if (bias) op.bias = weights(out, 6);
-  op.activation = activation;
-  op.leaky_slope = 0.125F;
+  op.function = function_of(activation, 0.125F);
   return op;
 }
 
@@ -142,7 +141,7 @@ OperatorCase convolution_case(std::string name, int in, int out, int size, int f
   shape.stride_h = shape.stride_w = stride;
   shape.pad = {pad, pad, pad, pad};
   shape.epilogue.bias = true;
-  shape.epilogue.activation = Activation::relu;
+  shape.epilogue.function = function_of(Activation::relu);
   constexpr double kTolerance = 1e-4;
   ConvLayer layer{name, shape, weights(shape.weight_elements(), 5, density), weights(out, 6)};
   return {std::move(name), {}, {}, kTolerance, std::move(layer)};
@@ -515,7 +514,7 @@ std::vector<OperatorCase> octet_cases() {
     for (const auto& [outputs, filter, stride] : {std::tuple(1, 3, 2), {3, 3, 2}, {1, 7, 1}}) {
       OperatorCase edge = convolution_case(fmt::format("depthwise_{}_{}_{}x{}", channels, outputs, filter, filter),
                                            groups, groups * outputs, 7, filter, stride, filter / 2, 1, true, groups);
-      edge.layer->shape.epilogue.activation = Activation::sigmoid;
+      edge.layer->shape.epilogue.function = function_of(Activation::sigmoid);
       edge.layer->weights = rounded(octets.element, edge.layer->weights);
       edge.from = edge.to = octets;
       if (groups > 1) cases.push_back(edge);  // else it is no depthwise one

@@ -225,7 +225,7 @@ TEST_CASE("convolution on tensor cores: 1 to 12 channels and 1 to 9 images, and 
   for (const int in : {1, 3, 8, 9, 12}) {
     for (const int out : {1, 7, 8, 9, 12}) {
       ConvLayer layer = layer_of(in, out, 7, 3, 1, 0.6, out % 2 == 1);
-      layer.shape.epilogue.activation = Activation::sigmoid;  // of zero it is none
+      layer.shape.epilogue.function = function_of(Activation::sigmoid);  // of zero it is none
       for (const int batch : {1, 7, 8, 9}) {
         INFO(in << " to " << out << " channels, batch " << batch);
         CHECK(check_gathered(layer, ElementType::f16, batch) == "");
@@ -234,7 +234,7 @@ TEST_CASE("convolution on tensor cores: 1 to 12 channels and 1 to 9 images, and 
   }
   // Groups whose rows without a channel are spread over all groups.
   ConvLayer grouped = layer_of(32, 62, 5, 3, 2, 0.5);
-  grouped.shape.epilogue.activation = Activation::sigmoid;
+  grouped.shape.epilogue.function = function_of(Activation::sigmoid);
   CHECK(check_gathered(grouped, ElementType::f16, 9) == "");
 }
 

@@ -47,7 +47,7 @@ std::string check_choices(const ConvLayer& layer, const ConvStreamed& choices) {
 TEST_CASE("streamed convolution: splits, parts and outputs of a block") {
   ConvShape residual = square(16, 21, 7, 1, 1, 0);
   residual.epilogue.residual = true;
-  residual.epilogue.activation = Activation::relu;
+  residual.epilogue.function = function_of(Activation::relu);
   const ConvShape shapes[] = {square(16, 21, 7, 3, 1, 1), residual, square(16, 9, 14, 1, 2, 0),
                               square(8, 9, 14, 3, 2, 1), square(8, 5, 10, 5, 1, 2)};
   for (const ConvShape& shape : shapes) {
@@ -70,7 +70,7 @@ TEST_CASE("streamed convolution: means of whole planes") {
   for (const bool residual : {false, true}) {
     ConvShape shape = square(16, 21, 7, 3, 1, 1);
     shape.epilogue.residual = residual;
-    shape.epilogue.activation = Activation::relu;
+    shape.epilogue.function = function_of(Activation::relu);
     shape.epilogue.pool = Pool{.kind = PoolKind::average, .kernel_h = 7, .kernel_w = 7};
     const ConvLayer layer = make_layer("streamed", shape, 0.6, 3);
     for (const int splits : {1, 4}) CHECK(check_choices(layer, {splits, 5, 2, false}) == "");

@@ -44,7 +44,7 @@ ConvLayer by_fours() {
   shape.in_h = 6;
   shape.in_w = 10;
   shape.epilogue.bias = shape.epilogue.residual = true;
-  shape.epilogue.activation = Activation::silu;
+  shape.epilogue.function = function_of(Activation::silu);
   return make_layer("by_fours", shape, 0.9);
 }
 

@@ -19,7 +19,7 @@ ConvLayer sample_layer() {
   shape.kernel_h = shape.kernel_w = 3;
   shape.pad = {1, 1, 1, 1};
   shape.in_h = shape.in_w = kExtent;
-  shape.epilogue = {.bias = true, .residual = true, .activation = Activation::relu, .leaky_slope = 0.01F};
+  shape.epilogue = {.bias = true, .residual = true, .function = function_of(Activation::relu)};
   return burin_test::make_layer("layer", shape, 0.5);
 }
 

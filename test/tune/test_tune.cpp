@@ -384,7 +384,7 @@ TEST_CASE("tune: fully connected layers, dense and sparse") {
   op.in_features = 200;
   op.out_features = 30;
   op.bias.assign(30, 0.5F);
-  op.activation = Activation::relu;
+  op.function = function_of(Activation::relu);
   for (int i = 0; i < 200 * 30; ++i) op.weights.push_back(i % 7 == 0 ? static_cast<float>(i % 5) - 1.5F : 0.0F);
   network.operators.push_back({"fc", op, {0}, 1});
   for (const std::string fastest : {"linear", "linear_sparse"}) {

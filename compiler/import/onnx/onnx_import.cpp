@@ -68,7 +68,7 @@ void keep_layers(Network& network, const ImportOptions& options) {
           did_you_mean(*options.layer_glob, names));
   }
   for (ConvLayer& layer : network.layers) {
-    layer.shape.epilogue.activation = options.activation.value_or(layer.shape.epilogue.activation);
+    if (options.activation) layer.shape.epilogue.function = function_of(*options.activation);
   }
   separate_layers(network);
   network.notes.push_back(

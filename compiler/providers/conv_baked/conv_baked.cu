@@ -37,14 +37,14 @@ BURIN_PRIMITIVE u32 burin_slice_first_output() __attribute__((const));  // accum
 BURIN_PRIMITIVE u32 burin_slice_outputs() __attribute__((const));
 BURIN_PRIMITIVE const void* burin_slice_code() __attribute__((const));
 BURIN_PRIMITIVE u32 burin_slice_code_bytes() __attribute__((const));  // an estimate
-BURIN_PRIMITIVE float burin_real_leaky_slope() __attribute__((const));
+BURIN_PRIMITIVE float burin_real_alpha() __attribute__((const));
+BURIN_PRIMITIVE float burin_real_beta() __attribute__((const));
+BURIN_DEVICE float alpha() { return burin_real_alpha(); }
+BURIN_DEVICE float beta() { return burin_real_beta(); }
 
 #define BURIN_PIECE extern "C" __attribute__((device, used))
 
 #include "compiler/providers/conv_baked/template/activity.h"
-
-// The order of ir/conv_layer.h's Activation.
-enum { kNone, kRelu, kRelu6, kLeakyRelu, kSigmoid, kSilu };
 
 constexpr i32 kWordBytes = 4;
 constexpr u32 kCopiesAtOnce = 4;   // of a loop over channels

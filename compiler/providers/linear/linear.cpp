@@ -104,7 +104,7 @@ class LinearProvider : public PlainProvider {
                         {"has_bias", !op.bias.empty()},
                         {"vector", vector},
                         {"half_values", task.linear_storage != ElementType::f32}});
-    set_function(plan, op.activation, op.leaky_slope);
+    set_function(plan, op.function);
     plan.weights().run_words = row_words * op.out_features + static_cast<std::int64_t>(op.bias.size());
     return plan;
   }

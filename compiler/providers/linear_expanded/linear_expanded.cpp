@@ -77,7 +77,7 @@ class LinearExpandedProvider : public TemplateProvider {
                         {"list_quads", quads.longest},
                         {"factors", static_cast<int>(task.factors)}});
     write_choices(tiles, kExpandedChoices, plan);
-    set_function(plan, op.activation, op.leaky_slope);
+    set_function(plan, op.function);
     plan.weights().run_words = expanded_words(tiles, op, quads.all);
     return plan;
   }

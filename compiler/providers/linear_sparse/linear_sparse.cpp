@@ -227,7 +227,7 @@ class LinearSparseProvider : public TemplateProvider {
                         {"has_bias", !op.bias.empty()},
                         {"delta_words", choices.delta_words},
                         {"half_values", task.linear_storage != ElementType::f32}});
-    set_function(plan, op.activation, op.leaky_slope);
+    set_function(plan, op.function);
     plan.weights().run_words = choices.weight_words;
     return plan;
   }

@@ -58,7 +58,8 @@ std::unique_ptr<llvm::Module> load_template(llvm::LLVMContext& context, const Ba
     fail(ErrorKind::unsupported, "there is no template '{}'", plan.template_name);
   std::unique_ptr<llvm::Module> module = parse_embedded(context, plan.template_name);
   choose_entry(*module, plan);
-  fill_constants(*module, plan_constants(plan, shape), {{"leaky_slope", shape.epilogue.leaky_slope}});
+  const Elementwise function = shape.epilogue.function.value_or(Elementwise{});
+  fill_constants(*module, plan_constants(plan, shape), {{"alpha", function.alpha}, {"beta", function.beta}});
   simplify(*module);
   return module;
 }

@@ -21,7 +21,7 @@ BURIN_DEVICE u32 channel_bytes() { return block_threads() * kWordBytes; }
 BURIN_PIECE void burin_piece_keep(float sum, float residual, u32 place, u32 offset, float bias) {
   if (has_bias()) sum += bias;
   if (has_residual()) sum += residual;
-  burin_dev_shared_store(place, offset, activate(sum));
+  burin_dev_shared_store(place, offset, apply(sum));
 }
 
 BURIN_PIECE void burin_piece_number(u32 place, u32 offset, u32 channel) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "templates/device.h"
+#include "templates/kernels/apply_function.h"
 
 // ---- splits: partial sums go through scratch; the last block to arrive adds them, always in the order of the splits
 BURIN_PIECE void burin_piece_publish(float* partials, i64 byte_offset, float sum) {
@@ -43,23 +44,6 @@ BURIN_DEVICE u32 rank_of_first_split() {
 BURIN_PIECE float burin_piece_add(float sum, float partial) { return sum + partial; }
 
 // ---- the epilogue
-BURIN_DEVICE float activate(float x) {
-  switch (activation()) {
-    case kRelu:
-      return x < 0 ? 0 : x;
-    case kRelu6:
-      return x < 0 ? 0 : x > 6 ? 6 : x;
-    case kLeakyRelu:
-      return x < 0 ? x * burin_real_leaky_slope() : x;
-    case kSigmoid:
-      return burin_dev_reciprocal(1 + burin_dev_exp(-x));
-    case kSilu:
-      return x * burin_dev_reciprocal(1 + burin_dev_exp(-x));
-    default:
-      return x;
-  }
-}
-
 // What is added to outputs, loaded ahead of them: one word, or with nchw4 four.
 BURIN_PIECE float burin_piece_residual(const Pixel* pixel, i64 channel_bytes) {
   return burin_dev_global_load(pixel->residual, channel_bytes);
@@ -75,7 +59,7 @@ BURIN_PIECE f32x4 burin_piece_residual4(const Pixel* pixel, i64 channel_bytes) {
 BURIN_PIECE u32 burin_piece_output(float sum, float residual, const Pixel* pixel, i64 channel_bytes, float bias) {
   if (has_bias()) sum += bias;
   if (has_residual()) sum += residual;
-  const float value = activate(sum);
+  const float value = apply(sum);
   burin_dev_global_store(pixel->output, channel_bytes, value);
   return is_live(value);
 }
@@ -91,7 +75,7 @@ BURIN_PIECE u32 burin_piece_output_pair(float low, float high, u32 residual, con
     low += low_half(residual);
     high += high_half(residual);
   }
-  const u32 word = pack_halves(activate(low), activate(high));
+  const u32 word = pack_halves(apply(low), apply(high));
   burin_dev_global_store_word(pixel->output, channel_bytes, word);
   return (word & pixel->value_bits) != 0 ? 1u : 0u;
 }
@@ -102,7 +86,7 @@ BURIN_PIECE u32 burin_piece_output4(float sum0, float sum1, float sum2, float su
   f32x4 sums = {sum0, sum1, sum2, sum3};
   if (has_bias()) sums += f32x4{bias0, bias1, bias2, bias3};
   if (has_residual()) sums += residual;
-  const f32x4 values = {activate(sums[0]), activate(sums[1]), activate(sums[2]), activate(sums[3])};
+  const f32x4 values = {apply(sums[0]), apply(sums[1]), apply(sums[2]), apply(sums[3])};
   burin_dev_global_store4(pixel->output, channel_bytes, values);
   return is_live(values[0]) | is_live(values[1]) << 1 | is_live(values[2]) << 2 | is_live(values[3]) << 3;
 }

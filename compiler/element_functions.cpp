@@ -1,4 +1,4 @@
-#include "compiler/network/element_functions.h"
+#include "compiler/element_functions.h"
 
 #include <algorithm>
 #include <cmath>
