@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
 
 #include "ir/error.h"
 
@@ -89,6 +90,28 @@ bool is_monotone(const Elementwise& op) {
       return false;
     default:
       return true;
+  }
+}
+
+// Where one that falls and then rises has its least value.
+std::optional<double> turning_point(const Elementwise& op) {
+  switch (op.function) {
+    using enum ElementFunction;
+    case leaky_relu:
+    case absolute:
+      return 0;
+    case silu:
+      return -1.2784645427610738;
+    case hard_swish:
+      return -1.5;
+    case gelu:
+      return -0.75179164;
+    case gelu_tanh:
+      return -0.75246142;
+    case mish:
+      return -1.19240594;
+    default:
+      return std::nullopt;
   }
 }
 
@@ -210,9 +233,11 @@ double rounding_of(const Elementwise& op, double x, double y) {
     case erf:
       return 2 * size;
     case sigmoid:
+      return size * (1 + from * (1 - y));  // rounding x is what exp(-x) multiplies, which is little where 1 is more
     case silu:
+      return size * (1 + from * (1 - reference_element({sigmoid}, x)));
     case exp:
-      return size * (1 + from);  // rounding x is what exp(-x) multiplies
+      return size * (1 + from);
     case softplus:
     case mish:
       return size * (2 + std::max(-x, 0.0));
@@ -252,13 +277,16 @@ double rounding_of(Combination combination, double a, double b, double y) {
 
 double moved_by(const Elementwise& op, double x, double off) {
   const double most = steepest(op) * off;
-  if (!is_monotone(op) && std::isfinite(most)) return most;
-  // One that is neither rises or falls all the way, or turns in between, where it moves no further than at its ends. A
-  // root or a logarithm ends at zero.
+  const std::optional<double> turning = is_monotone(op) ? std::nullopt : turning_point(op);
+  if (!is_monotone(op) && !turning && std::isfinite(most)) return most;
+  // Others rise or fall all the way, but where they turn; of those that are not known so, what is between is no further
+  // than the ends. A root or a logarithm ends at zero.
   const double value = reference_element(op, x);
   const double below = value - reference_element(op, x - off), above = reference_element(op, x + off) - value;
   const auto known = [&](double moved) { return std::isnan(moved) ? std::abs(value) : std::abs(moved); };
-  return std::min(std::isnan(most) ? kInfinity : most, std::max(known(below), known(above)));
+  double moved = std::max(known(below), known(above));
+  if (turning && std::abs(*turning - x) < off) moved = std::max(moved, known(reference_element(op, *turning) - value));
+  return std::min(std::isnan(most) ? kInfinity : most, moved);
 }
 
 bool never_negative(const Elementwise& op) {

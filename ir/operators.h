@@ -24,8 +24,8 @@ struct Convolution {
 // A fully connected layer: output[k] = sum of weights[k][c] * input[c], then bias and a function.
 struct Linear {
   int in_features = 0, out_features = 0;
-  std::vector<float> weights;  // [out_features][in_features]
-  std::vector<float> bias;     // out_features values, or empty
+  std::vector<float> weights;                // [out_features][in_features]
+  std::vector<float> bias;                   // out_features values, or empty
   std::optional<Elementwise> function = {};  // of the sums
 };
 

@@ -172,10 +172,9 @@ const AttributeRule kRules[] = {
      [](const Attribute& given, LayerGeometry& layer) { layer.shape.groups = parse_count(given, kGroupsRange); }},
     {"H", [](const Attribute& given, LayerGeometry& layer) { layer.in_h = parse_count(given, kSpatialRange); }},
     {"W", [](const Attribute& given, LayerGeometry& layer) { layer.in_w = parse_count(given, kSpatialRange); }},
-    {"activation", [](const Attribute& given,
-                      LayerGeometry& layer) { layer.activation = parse_activation_name(given); }},
-    {"leaky_slope",
-     [](const Attribute& given, LayerGeometry& layer) { layer.leaky_slope = parse_slope(given); }},
+    {"activation",
+     [](const Attribute& given, LayerGeometry& layer) { layer.activation = parse_activation_name(given); }},
+    {"leaky_slope", [](const Attribute& given, LayerGeometry& layer) { layer.leaky_slope = parse_slope(given); }},
     {"residual",
      [](const Attribute& given, LayerGeometry& layer) { layer.shape.epilogue.residual = parse_bool(given); }},
 };

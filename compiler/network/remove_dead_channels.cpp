@@ -2,8 +2,8 @@
 #include <numeric>
 #include <optional>
 
-#include "compiler/network/channel_links.h"
 #include "compiler/element_functions.h"
+#include "compiler/network/channel_links.h"
 #include "compiler/network/passes.h"
 #include "compiler/network/reference_network.h"
 #include "compiler/network/weighted.h"

@@ -263,11 +263,11 @@ std::string RandomCase::arguments() const {
 std::string RandomCase::describe() const {
   const Epilogue& epilogue = layer.shape.epilogue;
   const auto nonzeros = std::count_if(layer.weights.begin(), layer.weights.end(), [](float w) { return w != 0; });
-  std::string text =
-      fmt::format("{}, {} nonzeros{}{}, {}, {}, tuned for batch {}, run with {}, on {}, plan {}",
-                  burin::describe(layer.shape), nonzeros, epilogue.bias ? ", bias" : "",
-                  epilogue.residual ? ", residual" : "", epilogue.function ? burin::describe(*epilogue.function) : "no function",
-                  burin::to_string(precision), planned_batch, batch, fmt::join(archs, "+"), to_string(source));
+  std::string text = fmt::format(
+      "{}, {} nonzeros{}{}, {}, {}, tuned for batch {}, run with {}, on {}, plan {}", burin::describe(layer.shape),
+      nonzeros, epilogue.bias ? ", bias" : "", epilogue.residual ? ", residual" : "",
+      epilogue.function ? burin::describe(*epilogue.function) : "no function", burin::to_string(precision),
+      planned_batch, batch, fmt::join(archs, "+"), to_string(source));
   if (source == PlanSource::constrained) text += " " + constraints;
   if (source == PlanSource::by_hand) text += ": " + burin::describe(plan);
   return text;

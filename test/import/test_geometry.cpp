@@ -45,7 +45,7 @@ TEST_CASE("geometry: defaults") {
   CHECK(geometry.shape.groups == 1);
   CHECK(geometry.shape.pad == Padding{});
   CHECK(!geometry.in_h);
-  CHECK(geometry.shape.epilogue.function == function_of(Activation::none));
+  CHECK(geometry.activation == Activation::none);
   CHECK(!geometry.shape.epilogue.residual);
 }
 
@@ -77,13 +77,13 @@ TEST_CASE("geometry: padding of each side") {
 
 TEST_CASE("geometry: epilogue") {
   const LayerGeometry geometry = layer(R"("activation":"leaky_relu","leaky_slope":0.2,"residual":true)");
-  CHECK(geometry.shape.epilogue.function == function_of(Activation::leaky_relu));
-  CHECK(geometry.shape.epilogue.leaky_slope == 0.2F);
+  CHECK(geometry.activation == Activation::leaky_relu);
+  CHECK(geometry.leaky_slope == 0.2F);
   CHECK(geometry.shape.epilogue.residual);
-  CHECK(layer(R"("leaky_slope":"1e-1")").shape.epilogue.leaky_slope == 0.1F);
+  CHECK(layer(R"("leaky_slope":"1e-1")").leaky_slope == 0.1F);
   CHECK(layer(R"("residual":"true")").shape.epilogue.residual);
   CHECK(!layer(R"("residual":0)").shape.epilogue.residual);
-  CHECK(layer(R"("activation":null)").shape.epilogue.function == function_of(Activation::none));
+  CHECK(layer(R"("activation":null)").activation == Activation::none);
 }
 
 TEST_CASE("geometry: bias by name, required, or none") {

@@ -79,8 +79,11 @@ TEST_CASE("conv_shape: every rule names attribute, value and what is allowed") {
   expect([](ConvShape& s) { s.groups = 5; }, "in_channels is 16, which groups 5 does not divide");
   expect([](ConvShape& s) { s.in_channels = s.groups = 48; }, "out_channels is 32, which groups 48 does not divide");
   expect([](ConvShape& s) { s.epilogue.function = Elementwise{static_cast<ElementFunction>(99)}; }, "function is 99");
-  expect([](ConvShape& s) { s.epilogue.function = Elementwise{ElementFunction::clip, 0, std::numeric_limits<float>::infinity()}; },
-         "beta is inf, it must be finite");
+  expect(
+      [](ConvShape& s) {
+        s.epilogue.function = Elementwise{ElementFunction::clip, 0, std::numeric_limits<float>::infinity()};
+      },
+      "beta is inf, it must be finite");
   expect([](ConvShape& s) { s.in_h = 1, s.pad = {}; }, "the output has no rows: in_h 1 with pad 0 + 0");
   expect([](ConvShape& s) { s.in_w = 2, s.pad = {}; }, "the output has no columns: in_w 2 with pad 0 + 0");
   expect([](ConvShape& s) { s.in_channels = s.out_channels = 65536; }, "(kMaxLayerWeights)");

@@ -194,7 +194,8 @@ TEST_CASE("network: rules of linear layers") {
   check([](Linear& l) { l.weights[5] = kFloatInfinity; },
         "1 of the weights are not finite; the first is element 5 (inf)");
   check([](Linear& l) { l.bias = {0, 0, kFloatInfinity}; }, "1 of the biases are not finite");
-  check([](Linear& l) { l.function = Elementwise{static_cast<ElementFunction>(99)}; }, "function is 99, allowed is one of relu, ");
+  check([](Linear& l) { l.function = Elementwise{static_cast<ElementFunction>(99)}; },
+        "function is 99, allowed is one of relu, ");
   check([](Linear& l) { l.function = Elementwise{ElementFunction::clip, 0, kFloatInfinity}; }, "beta is inf");
   expect(faults_of(Linear{4, 1, std::vector<float>(4), {}}, {{4, 1, 1}}),
          "its input is 4x1x1, it takes 4 flat features");

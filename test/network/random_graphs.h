@@ -102,7 +102,8 @@ class RandomGraph {
     if (random_.chance(0.4)) s.pad = {random_.integer(0, 2), random_.integer(0, 2), random_.integer(0, 2), 1};
     if (random_.chance(0.3)) s.stride_h = s.stride_w = 2;
     s.epilogue.bias = random_.chance(0.5);
-    if (random_.chance(0.2)) s.epilogue.function = burin::function_of(static_cast<burin::Activation>(random_.integer(1, 5)));
+    if (random_.chance(0.2))
+      s.epilogue.function = burin::function_of(static_cast<burin::Activation>(random_.integer(1, 5)));
     for (int k = 0; k < s.out_channels; ++k) {
       const bool empty = random_.chance(0.25);
       for (int i = s.channels_per_group() * s.kernel_h * s.kernel_w; i > 0; --i) {

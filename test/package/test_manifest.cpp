@@ -307,8 +307,8 @@ TEST_CASE("manifest: hostile numbers in the JSON") {
 }
 
 TEST_CASE("manifest: unknown words are named with those that are known") {
-  const std::string function = parse_error(
-      [](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["function"]["function"] = "swish\n"; });
+  const std::string function =
+      parse_error([](ordered_json& json) { json["kernels"][0]["layer"]["shape"]["function"]["function"] = "swish\n"; });
   CHECK(function ==
         "manifest.json: kernels[0].layer.shape.function.function: 'swish\\x0a' is not a function this burin knows (" +
             known_names<ElementFunction>() + ")");
