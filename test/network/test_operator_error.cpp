@@ -69,10 +69,10 @@ TEST_CASE("operator_error: sums scale with their terms without signs") {
     return in_units(tolerances_of(ChannelAffine{{-2}, {-3}, then}, {1, 1, 2}, {{1, -1}}), 1)[1];
   };
   CHECK(ends_with({ElementFunction::relu}) < 1e-20);  // of -1, which nothing brings above zero
-  CHECK(ends_with({ElementFunction::leaky_relu, -0.5F}) == Approx(5 + 0.5));
+  CHECK(ends_with({ElementFunction::leaky_relu, -0.5F}) == Approx(5 * 0.5 + 0.5));
   const double y = 1 / (1 + std::exp(1.0));
-  CHECK(ends_with({ElementFunction::sigmoid}) == Approx(5 * y * (1 - y) + 2 * y).epsilon(1e-4));
-  CHECK(ends_with({ElementFunction::hard_swish}) == Approx(5 * 1.5 + 1));
+  CHECK(ends_with({ElementFunction::sigmoid}) == Approx(5 * y * (1 - y) + y * (2 - y)).epsilon(1e-4));
+  CHECK(ends_with({ElementFunction::hard_swish}) == Approx(5.0 / 6 + 1).epsilon(1e-4));
   const std::vector<double> linear = in_units(tolerances_of(linear_of({1, -2, 0, 4}, 2), {2}, {{3, -1}}), 2);
   CHECK(linear[0] == Approx(3 + 2 + 1));
   CHECK(linear[1] == Approx(4 + 1));
@@ -108,7 +108,8 @@ TEST_CASE("operator_error: a bounded function behind large values is no further 
 TEST_CASE("operator_error: functions scale with their value") {
   const auto sigmoid = in_units(tolerances_of(Elementwise{ElementFunction::sigmoid, 0, 0}, {2}, {{0, -10}}), 1);
   CHECK(sigmoid[0] == Approx(0.5));
-  CHECK(sigmoid[1] == Approx(11 / (1 + std::exp(10.0))));
+  const double y = 1 / (1 + std::exp(10.0));
+  CHECK(sigmoid[1] == Approx(y * (1 + 10 * (1 - y))));
   const auto softmax = in_units(tolerances_of(Softmax{}, {2}, {{0, 0}}), 2);
   CHECK(softmax[0] == Approx(0.5 * (1 + std::log(2.0))));
   CHECK(in_units(tolerances_of(Softmax{}, {2}, {{0, -1e4F}}), 2)[1] < 1e-30);
