@@ -381,9 +381,13 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
   BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
   Arithmetic arithmetic{.precision = *precision};
   if (!kernel.weights.empty()) {
-    const TemplatePlan plan = parse_template_plan(kernel.plan);
+    const TemplatePlan plan = parse_template_plan(kernel.own_plan());
     arithmetic.weights = stored_weights(plan);
     arithmetic.inputs = multiplied_inputs(plan);
+  }
+  // Either may run.
+  if (kernel.call && kernel.call->factors != FactorType::f32) {
+    arithmetic.weights = arithmetic.inputs = kernel.call->factors;
   }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {

@@ -255,7 +255,9 @@ int bench_package(const BenchArguments& arguments) {
 
   const DeviceChoice choice = gpu_to_measure_on(arguments.device, arguments.package);
   const Device device = Device::open(choice.ordinal);
-  const Bench bench(device, package, arguments.options);
+  BenchOptions options = arguments.options;
+  options.load = tool_load_options();
+  const Bench bench(device, package, options);
   std::unique_ptr<Cudnn> cudnn;
   if (arguments.baseline) {
     cudnn = std::make_unique<Cudnn>(device, library_candidates("BURIN_CUDNN", {"libcudnn.so.9"}));
@@ -277,6 +279,7 @@ int bench_package(const BenchArguments& arguments) {
       row.baseline = cudnn->measure(row.kernel->layer->shape, row.batch, row.modes, bench.stream(), measure_options);
     }
   }
+  for (const std::string& note : bench.notes()) print_note(note);
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
   if (arguments.json && write_document(*arguments.json, print_json(rows, arguments, device.info(), version))) return 0;
   print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",

@@ -19,9 +19,9 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/error.h"
-#include "runtime/bench/cudnn_library.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/driver/driver_table.h"
+#include "runtime/library/cudnn_library.h"
 
 namespace burin {
 namespace {
