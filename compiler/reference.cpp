@@ -385,9 +385,11 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
     arithmetic.weights = stored_weights(plan);
     arithmetic.inputs = multiplied_inputs(plan);
   }
-  // Either may run.
-  if (kernel.call && kernel.call->factors != FactorType::f32) {
-    arithmetic.weights = arithmetic.inputs = kernel.call->factors;
+  // Either may run; what code rounds to has no more digits than what a call does.
+  if (kernel.call) {
+    for (FactorType* factors : {&arithmetic.weights, &arithmetic.inputs}) {
+      if (*factors == FactorType::f32) *factors = kernel.call->factors;
+    }
   }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {

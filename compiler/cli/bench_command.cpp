@@ -141,15 +141,16 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
   Table table(columns);
   bool compared = false;
   for (const BenchRow& row : rows) {
-    std::vector<std::string> cells = {
-        row.kernel->op,
-        fmt::format("{}", row.batch),
-        row.times.loaded_from,
-        microseconds_text(row.times.warm.median_us),
-        spread_text(row.times.warm),
-        microseconds_text(row.times.cold.median_us),
-        spread_text(row.times.cold),
-        row.batch == row.kernel->planned_batch ? microseconds_text(row.kernel->predicted_us) : std::string("-")};
+    std::vector<std::string> cells = {row.kernel->op,
+                                      fmt::format("{}", row.batch),
+                                      row.times.loaded_from,
+                                      microseconds_text(row.times.warm.median_us),
+                                      spread_text(row.times.warm),
+                                      microseconds_text(row.times.cold.median_us),
+                                      spread_text(row.times.cold),
+                                      row.batch == row.kernel->planned_batch && row.kernel->predicted_us > 0
+                                          ? microseconds_text(row.kernel->predicted_us)
+                                          : std::string("-")};
     if (dead) {
       const auto cell = [&](const std::string& text) { cells.push_back(row.dead ? text : "-"); };
       cell(fmt::format("{:g}", row.dead.value_or(0)));

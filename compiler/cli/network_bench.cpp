@@ -24,7 +24,7 @@ NetworkBench::StepRow describe_step(const ManifestIndex& kernels, const NetworkR
   row.kernel = run.library_call(index);  // what runs, of a kernel that could be either
   const Kernel* kernel = kernels.find_kernel(row.symbol);
   if (row.kernel.empty() && kernel != nullptr) row.kernel = kernel->plan_short;
-  if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().us;
+  if (!row.options.empty() && as_planned && row.options.front().us > 0) row.predicted_us = row.options.front().us;
   return row;
 }
 

@@ -38,6 +38,11 @@ std::optional<Candidate> own_candidate(const Task& task) {
 
 bool is_plain(const KernelTensor& tensor) { return tensor.format().is_plain() && tensor.runs == 1; }
 
+// Where factors may be rounded to halves they may be to TF32, which has no fewer digits than either.
+FactorType call_factors(const Task& task) {
+  return task.factors == FactorType::f32 ? FactorType::f32 : FactorType::tf32;
+}
+
 // Whether cuDNN's documentation says that the algorithm computes such a layer. What it refuses besides, measuring
 // shows.
 bool may_serve(ConvolutionAlgorithm algorithm, const ConvShape& shape) {
@@ -103,8 +108,8 @@ class ConvCudnn : public Provider {
 
   bool can_do(const Task& task) const override {
     return task.layer != nullptr && task.precision == Precision::fp32 && !task.activity_maps &&
-           (task.factors == FactorType::f32 || task.factors == FactorType::tf32) && can_call(task.layer->shape) &&
-           is_plain(task.writes) && std::ranges::all_of(task.reads, is_plain) && !own_providers(task).empty();
+           can_call(task.layer->shape) && is_plain(task.writes) && std::ranges::all_of(task.reads, is_plain) &&
+           !own_providers(task).empty();
   }
 
   void check_choices(const std::string& plan) const override { (void)parse_call_choices(plan); }
@@ -121,8 +126,9 @@ class ConvCudnn : public Provider {
           ConvolutionAlgorithm::winograd, ConvolutionAlgorithm::winograd_nonfused, ConvolutionAlgorithm::gemm,
           ConvolutionAlgorithm::fft_tiling, ConvolutionAlgorithm::fft, ConvolutionAlgorithm::direct}) {
       if (choices.algorithm ? algorithm != *choices.algorithm : !may_serve(algorithm, task.layer->shape)) continue;
-      LibraryPlan plan{
-          .call = {.algorithm = algorithm, .factors = task.factors}, .provider = own->provider, .plan = own->plan};
+      LibraryPlan plan{.call = {.algorithm = algorithm, .factors = call_factors(task)},
+                       .provider = own->provider,
+                       .plan = own->plan};
       if (choices.workspace_limit) plan.call.workspace_limit = *choices.workspace_limit;
       // Nobody has said what it takes.
       candidates.push_back({std::string(name()), print(plan), symbol_for(task), {}});
@@ -155,7 +161,7 @@ class ConvCudnn : public Provider {
       fail(ErrorKind::unsupported, "layer '{}': this plan cannot be used: {}", task.name, why);
     };
     if (!can_do(task)) refuse(fmt::format("{} cannot compute it", name()));
-    if (plan.call.factors != FactorType::f32 && plan.call.factors != task.factors) {
+    if (plan.call.factors != FactorType::f32 && plan.call.factors != call_factors(task)) {
       refuse(fmt::format("its call rounds to {}, which --precision does not ask for", to_string(plan.call.factors)));
     }
     Recipe recipe = own_provider(task.name, plan.provider).make(task, plan.plan);
