@@ -37,7 +37,7 @@ class Executor {
   virtual std::string name() const = 0;
   // What a person should know of how the package runs there, such as a library that is not there; more may come with
   // each run.
-  virtual std::vector<std::string> notes() const = 0;
+  virtual std::vector<std::string> notes() const { return {}; }
   // Whether several threads may call run() at once.
   virtual bool concurrent() const = 0;
 
