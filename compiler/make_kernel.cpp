@@ -104,6 +104,7 @@ PackagedKernel describe_kernel(const Task& task, const Candidate& candidate, con
   kernel.planned_batch = task.batch;
   kernel.predicted_us = candidate.estimate.us;
   kernel.form = recipe.form;
+  kernel.call = recipe.call;
   if (!recipe.weights.empty()) {
     kernel.weights = add_data(made, "weights", bytes_of_words(recipe.weights));
   }
@@ -139,10 +140,11 @@ std::optional<PackagedKernel> make_kernel(const Task& task, const Candidate& can
   if (observer.observe("template", "40-template.ll", recipe.template_text)) return std::nullopt;
 
   note_choice(kernel, task, candidate, options);
-  if (task.layer != nullptr && find_provider(candidate.provider)->bakes_weights()) {
+  if (task.layer != nullptr && (find_provider(candidate.provider)->bakes_weights() || kernel.call)) {
     kernel.layer->data = add_data(made, "layers", encode_layer(*task.layer));
   }
   kernel.edited = !reentry.module_text.empty() || !reentry.ptx.empty();
+  if (kernel.edited) kernel.call.reset();
   kernel.source_hash = source_hash(task, candidate.plan, reentry.module_text + reentry.ptx);
   const std::string ptx_arch = lowest_arch(options.archs), path = "kernels/" + symbol;
   std::string ptx = edited_ptx(reentry, symbol);

@@ -102,6 +102,7 @@ struct CompileOptions {
   KernelKinds kernels;                            // which providers may make the kernels of which convolutions
   ElementType linear_storage = ElementType::f32;  // of fully connected layers' weights, f32 or f16
   bool siblings = true;                           // convolutions with the same input may become one
+  bool libraries = true;                          // kernels may have calls of libraries
   ElementType io = ElementType::f32;              // of a network's inputs and outputs, which are in nchw
   const KernelCache* cache = nullptr;             // where kernels that were compiled before are; null: there is none
   int jobs = 0;                                   // threads; 0: as many as there are processors

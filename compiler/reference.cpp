@@ -381,9 +381,15 @@ Arithmetic arithmetic_of(const Kernel& kernel) {
   BURIN_CHECK(precision, "a package with precision '{}' was read", kernel.precision);
   Arithmetic arithmetic{.precision = *precision};
   if (!kernel.weights.empty()) {
-    const TemplatePlan plan = parse_template_plan(kernel.plan);
+    const TemplatePlan plan = parse_template_plan(kernel.own_plan());
     arithmetic.weights = stored_weights(plan);
     arithmetic.inputs = multiplied_inputs(plan);
+  }
+  // Either may run; what code rounds to has no more digits than what a call does.
+  if (kernel.call) {
+    for (FactorType* factors : {&arithmetic.weights, &arithmetic.inputs}) {
+      if (*factors == FactorType::f32) *factors = kernel.call->factors;
+    }
   }
   if (arithmetic.precision != Precision::fp16x2) return arithmetic;
   try {

@@ -80,6 +80,33 @@ void derive_template(Kernel& kernel) {
   kernel.form = plan.form;
 }
 
+void derive_code(Kernel& kernel) {
+  if (kernel.provider == kBakedProvider) {
+    derive_baked(kernel);
+  } else {
+    derive_template(kernel);
+  }
+}
+
+// The form is that of the kernel's own code; the call has the same tensors.
+void derive_with_call(Kernel& kernel) {
+  if (!kernel.layer) fail(ErrorKind::bad_input, "it is no convolution, which {} kernels are", kCudnnProvider);
+  const LibraryPlan plan = parse_library_plan(kernel.plan);
+  Kernel own;
+  own.provider = plan.provider;
+  own.plan = plan.plan;
+  own.precision = kernel.precision;
+  own.layer = kernel.layer;
+  own.planned_batch = kernel.planned_batch;
+  // Weights in the code would be in the package twice.
+  if (plan.provider == kBakedProvider) fail(ErrorKind::bad_input, "its own code is of {}", kBakedProvider);
+  derive_code(own);
+  refuse(verify(plan.call, kernel.layer->shape, own.form));
+  kernel.plan_short = describe(plan.call, own.plan_short);
+  kernel.form = std::move(own.form);
+  if (!kernel.edited) kernel.call = plan.call;
+}
+
 }  // namespace
 
 KernelForm form_of(const BakedPlan& plan, const ConvShape& shape) {
@@ -108,10 +135,11 @@ KernelForm form_of(const BakedPlan& plan, const ConvShape& shape) {
 }
 
 void derive_form(Kernel& kernel) {
-  if (kernel.provider == kBakedProvider) {
-    derive_baked(kernel);
+  kernel.call.reset();
+  if (kernel.provider == kCudnnProvider) {
+    derive_with_call(kernel);
   } else {
-    derive_template(kernel);
+    derive_code(kernel);
   }
 }
 

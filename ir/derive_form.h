@@ -8,12 +8,13 @@
 namespace burin {
 
 inline constexpr std::string_view kBakedProvider = "conv_baked";
+inline constexpr std::string_view kCudnnProvider = "conv_cudnn";  // its kernels have a call beside their code
 
 // How a baked kernel of the layer is launched. The plan must be one that verify() finds no fault with.
 KernelForm form_of(const BakedPlan& plan, const ConvShape& shape);
 
-// Sets `plan_short` and `form`, from the provider, the plan's text and the layer. Throws Error(bad_input) where the
-// plan cannot be read, is not legal, or is for another provider.
+// Sets `plan_short`, `form` and `call`, from the provider, the plan's text and the layer. Throws Error(bad_input) where
+// the plan cannot be read, is not legal, or is for another provider.
 void derive_form(Kernel& kernel);
 
 }  // namespace burin

@@ -310,6 +310,12 @@ std::string multiplied_text(const KernelLayer& layer) {
                      fill ? fmt::format(", {:.1f} % of what is multiplied is not zero", 100 * *fill) : "");
 }
 
+std::string Kernel::own_provider() const {
+  return is_library_plan(plan) ? parse_library_plan(plan).provider : provider;
+}
+
+std::string Kernel::own_plan() const { return is_library_plan(plan) ? parse_library_plan(plan).plan : plan; }
+
 std::string Kernel::owner() const { return fmt::format("{} {}", is_convolution() ? "layer" : "operator", op); }
 
 }  // namespace burin

@@ -15,6 +15,7 @@
 #include "ir/conv_layer.h"
 #include "ir/element_type.h"
 #include "ir/kernel_binary.h"
+#include "ir/library_call.h"
 #include "ir/named_enum.h"
 #include "ir/tensor_box.h"
 #include "ir/tensor_layout.h"
@@ -141,9 +142,10 @@ struct TuningCandidate {
 
 // How a kernel was chosen by measurement. The first candidate is the models' choice.
 struct TuningRecord {
-  std::string device, arch;  // "NVIDIA H200", "sm_90"
-  int driver_version = 0;    // 13000: the driver supports CUDA 13.0
-  int code_copies = 1;       // loaded copies of the code that took turns
+  std::string device, arch;    // "NVIDIA H200", "sm_90"
+  int driver_version = 0;      // 13000: the driver supports CUDA 13.0
+  int code_copies = 1;         // loaded copies of the code that took turns
+  std::string libraries = {};  // that candidates could call: "cuDNN 9.19.0"; empty: none
   std::vector<TuningCandidate> candidates;
   int chosen = 0;  // index
   bool operator==(const TuningRecord&) const = default;
@@ -164,7 +166,8 @@ struct KernelLayer {
   ConvShape shape;
   std::int64_t nonzeros = 0;
   int dead_inputs = 0, dead_outputs = 0;
-  // Path in the package of the weights and biases (ir/layer_data.h) where they are in the code; else empty.
+  // Path in the package of the weights and biases (ir/layer_data.h) where they are in the code, or a library reads
+  // them; else empty.
   std::string data = {};
   std::optional<MultipliedColumns> multiplied = {};  // nothing: nobody has counted
   // Nonzeros among the weights that are multiplied; nothing where that is not known, or none are.
@@ -197,7 +200,13 @@ struct Kernel {
   // What the plan implies (ir/derive_form.h); no file says it a second time.
   std::string plan_short;  // for tables
   KernelForm form;
+  // What is launched in place of the code where the library is there; nothing: the code alone. Code that a person
+  // edited is what that person wants to see run.
+  std::optional<LibraryCall> call;
 
+  // The provider that made its code, and the plan of that: of a kernel with a call, the part that is burin's own.
+  std::string own_provider() const;
+  std::string own_plan() const;
   // For messages: "layer conv1" of a convolution, "operator pool1".
   std::string owner() const;
   bool is_convolution() const { return layer.has_value(); }

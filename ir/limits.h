@@ -46,9 +46,10 @@ inline constexpr int kMaxTensorRank = 64;
 inline constexpr int kMaxSharedBytes = 232'448;  // of a block, on the largest architecture: 227 KiB
 inline constexpr int kMaxSlices = 65'535;        // grid y
 inline constexpr int kMaxClusterBlocks = 8;      // what the hardware surely places together
-inline constexpr std::int64_t kMaxTiles = (std::int64_t{1} << 31) - 1;     // grid x
-inline constexpr int kMaxTuningPlans = 100;                                // of --tune
-inline constexpr int kMaxTuningCandidates = 2 * kMaxTuningPlans;           // in the record of one kernel
-inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;  // scratch of one launch
+inline constexpr std::int64_t kMaxTiles = (std::int64_t{1} << 31) - 1;  // grid x
+inline constexpr int kMaxTuningPlans = 100;                             // of --tune
+inline constexpr int kMaxUnmodelledCandidates = 16;                     // that are measured beside them
+inline constexpr int kMaxTuningCandidates = 2 * kMaxTuningPlans + kMaxUnmodelledCandidates;  // of one kernel
+inline constexpr std::int64_t kMaxWorkspaceBytes = std::int64_t{1} << 40;                    // scratch of one launch
 
 }  // namespace burin

@@ -5,6 +5,7 @@
 
 #include "runtime/device_state.h"
 #include "runtime/elements.h"
+#include "runtime/package_state.h"
 
 namespace {
 
@@ -62,6 +63,13 @@ burin_status burin::remember_error(burin_status status, const char* text) noexce
   return status;
 }
 
+int burin::note_count(const LoadNotes& notes) { return static_cast<int>(notes.count()); }
+
+const char* burin::note_at(const LoadNotes& notes, int index) {
+  const std::string* note = index < 0 ? nullptr : notes.at(static_cast<std::size_t>(index));
+  return note == nullptr ? nullptr : note->c_str();
+}
+
 const char* burin_version(void) { return BURIN_VERSION; }
 const char* burin_last_error(void) { return last_error().c_str(); }
 
@@ -108,6 +116,14 @@ int burin_package_layer_count(const burin_package* package) {
 const char* burin_package_layer_name(const burin_package* package, int index) {
   if (index < 0 || index >= burin_package_layer_count(package)) return nullptr;
   return package->layers[static_cast<std::size_t>(index)].c_str();
+}
+
+int burin_package_note_count(const burin_package* package) {
+  return package == nullptr ? 0 : burin::note_count(*package->package.state()->notes);
+}
+
+const char* burin_package_note(const burin_package* package, int index) {
+  return package == nullptr ? nullptr : burin::note_at(*package->package.state()->notes, index);
 }
 
 // ---- kernels

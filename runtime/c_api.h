@@ -25,6 +25,11 @@ struct burin_workspace {
 
 namespace burin {
 
+class LoadNotes;
+// Null: there is none of this index.
+const char* note_at(const LoadNotes& notes, int index);
+int note_count(const LoadNotes& notes);
+
 // Makes `text` what burin_last_error() gives in this thread; returns `status`.
 burin_status remember_error(burin_status status, const char* text) noexcept;
 

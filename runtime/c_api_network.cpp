@@ -40,6 +40,14 @@ burin_network_tensor tensor_at(const std::vector<NetworkTensor>& tensors, int in
 
 }  // namespace
 
+int burin_network_note_count(const burin_network* network) {
+  return network == nullptr ? 0 : burin::note_count(network->network.kept_notes());
+}
+
+const char* burin_network_note(const burin_network* network, int index) {
+  return network == nullptr ? nullptr : burin::note_at(network->network.kept_notes(), index);
+}
+
 burin_status burin_network_open(const burin_device* device, const char* path, burin_network** network) {
   return guarded(__func__, [&](const Required& required) {
     burin_network*& result = required(network, "network");

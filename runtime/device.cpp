@@ -3,8 +3,16 @@
 #include "ir/error.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/device_state.h"
+#include "runtime/library/cudnn_convolution.h"
 
 namespace burin {
+
+DeviceState::DeviceState() : cudnn(std::make_unique<CudnnHandles>(*this)) {}
+
+DeviceState::~DeviceState() {
+  cudnn.reset();  // while there is a context
+  if (context != nullptr) driver->cuDevicePrimaryCtxRelease(device);
+}
 
 int device_count() {
   const DriverTable& driver = driver_table();

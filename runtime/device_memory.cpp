@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ir/error.h"
+#include "runtime/capture.h"
 #include "runtime/device_state.h"
 
 namespace burin {
@@ -129,39 +130,6 @@ double Event::microseconds_since(const Event& earlier) const {
 }
 
 // ---- Graph
-
-namespace {
-
-// A capture in progress, then the graph it gave; instantiation copies what it needs of that.
-class Capture {
- public:
-  Capture(const DriverTable& driver, CUstream stream) : driver_(driver), stream_(stream) {
-    // It captures this thread alone: what other threads do meanwhile neither breaks it nor is forbidden by it.
-    check(driver_, driver_.cuStreamBeginCapture(stream_, kStreamCaptureModeThreadLocal), "cuStreamBeginCapture");
-    capturing_ = true;
-  }
-  ~Capture() {
-    if (capturing_) driver_.cuStreamEndCapture(stream_, &graph_);
-    if (graph_ != nullptr) driver_.cuGraphDestroy(graph_);
-  }
-  Capture(const Capture&) = delete;
-  Capture& operator=(const Capture&) = delete;
-
-  CUgraph end() {
-    capturing_ = false;
-    check(driver_, driver_.cuStreamEndCapture(stream_, &graph_), "cuStreamEndCapture",
-          "something that was enqueued cannot be captured into a CUDA graph");
-    return graph_;
-  }
-
- private:
-  const DriverTable& driver_;
-  CUstream stream_;
-  CUgraph graph_ = nullptr;
-  bool capturing_ = false;
-};
-
-}  // namespace
 
 Graph Graph::capture(const Stream& stream, const std::function<void(CUstream_st*)>& enqueue) {
   Graph graph;

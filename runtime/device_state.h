@@ -1,10 +1,14 @@
 // DeviceState: what a Device and everything made from it share; and the scopes in which its context is current.
 #pragma once
 
+#include <memory>
+
 #include "runtime/burin/runtime.hpp"
 #include "runtime/driver/driver_table.h"
 
 namespace burin {
+
+class CudnnHandles;  // runtime/library/cudnn_convolution.h
 
 struct DeviceState {
   const DriverTable* driver = nullptr;
@@ -12,10 +16,10 @@ struct DeviceState {
   CUcontext context = nullptr;
   DeviceInfo info;
 
-  DeviceState() = default;
-  ~DeviceState() {
-    if (context != nullptr) driver->cuDevicePrimaryCtxRelease(device);
-  }
+  std::unique_ptr<CudnnHandles> cudnn;  // opened when something first asks for them
+
+  DeviceState();
+  ~DeviceState();
   DeviceState(const DeviceState&) = delete;
   DeviceState& operator=(const DeviceState&) = delete;
 };

@@ -1,6 +1,7 @@
 #include "runtime/kernel_graph.h"
 
 #include "ir/error.h"
+#include "runtime/capture.h"
 
 namespace burin {
 namespace {
@@ -10,7 +11,8 @@ constexpr std::string_view kWhile = "while making the graph of a network";
 // The graph that is being put together; instantiation copies what it needs of it.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const DeviceState& device) : driver_(*device.driver) {
+  explicit GraphBuilder(const std::shared_ptr<const DeviceState>& of) : device_(of), driver_(*of->driver) {
+    const DeviceState& device = *of;
     if (driver_.cuGraphAddKernelNode == nullptr) {
       const int has = device.info.driver_version;
       fail(ErrorKind::device,
@@ -28,6 +30,7 @@ class GraphBuilder {
   CUgraph graph() const { return graph_; }
 
   void add(const KernelLaunch& launch) {
+    if (launch.call != nullptr) return add_call(launch);
     auto parameters = launch.parameters();
     const LaunchGeometry& geometry = launch.code->kernel->form.launch;
     KernelNodeParameters node;
@@ -41,6 +44,20 @@ class GraphBuilder {
     const CUresult result = driver_.cuGraphAddKernelNode(&handle, graph_, nullptr, 0, &node);
     if (result != kCudaSuccess) {
       fail_driver(driver_, result, "cuGraphAddKernelNode", "while adding " + launch.what());
+    }
+  }
+
+  // What the library enqueues, captured from a stream of our own, is a graph within the graph.
+  void add_call(const KernelLaunch& launch) {
+    CUstream stream = nullptr;
+    check(driver_, driver_.cuStreamCreate(&stream, kStreamNonBlocking), "cuStreamCreate", kWhile);
+    const std::unique_ptr<CUstream_st, Release> owner(stream, Release{device_});
+    Capture capture(driver_, stream);
+    launch.call->enqueue(stream, launch.call_pointers);
+    CUgraphNode& handle = nodes_.emplace_back();
+    const CUresult result = driver_.cuGraphAddChildGraphNode(&handle, graph_, nullptr, 0, capture.end());
+    if (result != kCudaSuccess) {
+      fail_driver(driver_, result, "cuGraphAddChildGraphNode", "while adding " + launch.what());
     }
   }
 
@@ -71,6 +88,7 @@ class GraphBuilder {
           "cuGraphAddDependenciesWithData", kWhile);
   }
 
+  std::shared_ptr<const DeviceState> device_;
   const DriverTable& driver_;
   CUgraph graph_ = nullptr;
   std::vector<CUgraphNode> nodes_;
@@ -80,7 +98,13 @@ class GraphBuilder {
 
 bool may_begin_early(const KernelLaunch& launch) {
   const LoadedCode& code = *launch.code;
-  return code.device->driver->cuGraphAddDependenciesWithData != nullptr && awaits_launch(code);
+  return launch.call == nullptr && code.device->driver->cuGraphAddDependenciesWithData != nullptr &&
+         awaits_launch(code);
+}
+
+GraphEdge edge_between(const std::vector<KernelLaunch>& launches, int from, int to, bool programmatic) {
+  const auto launch = [&](int index) -> const KernelLaunch& { return launches[static_cast<std::size_t>(index)]; };
+  return {from, to, programmatic && launch(from).call == nullptr && may_begin_early(launch(to))};
 }
 
 KernelGraph::KernelGraph(const std::shared_ptr<const DeviceState>& device, const std::vector<KernelLaunch>& launches,
@@ -88,7 +112,7 @@ KernelGraph::KernelGraph(const std::shared_ptr<const DeviceState>& device, const
     : executable_(nullptr, Release{device}) {
   const ContextScope scope(*device);
   const DriverTable& driver = *device->driver;
-  GraphBuilder builder(*device);
+  GraphBuilder builder(device);
   for (const KernelLaunch& launch : launches) builder.add(launch);
   builder.connect(edges);
   CUgraphExec made = nullptr;

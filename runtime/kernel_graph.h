@@ -18,6 +18,8 @@ struct GraphEdge {
 // Whether edges to it may be programmatic. Whatever it waits for has then ended: a kernel that awaits its launch has
 // not let others follow before, and one that does not starts behind whole edges.
 bool may_begin_early(const KernelLaunch& launch);
+// The edge between two launches. Those from and to a library's call are whole: nobody knows its kernels.
+GraphEdge edge_between(const std::vector<KernelLaunch>& launches, int from, int to, bool programmatic = true);
 
 class KernelGraph {
  public:

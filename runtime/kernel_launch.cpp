@@ -50,6 +50,17 @@ KernelLaunch make_launch(std::shared_ptr<const LoadedCode> code, const LaunchPoi
   KernelLaunch launch;
   launch.grid = launch_grid(*code->kernel, batch);
   launch.batch = batch;
+  launch.call = code->call_for(batch);
+  if (launch.call != nullptr) {
+    const auto read = [&](TensorRole role) {
+      const KernelTensor* tensor = code->kernel->form.find(role);
+      return tensor == nullptr ? nullptr : pointer_of(*tensor, pointers, *code);
+    };
+    launch.call_pointers = {read(TensorRole::input), read(TensorRole::residual), pointers.output,
+                            pointers.scratch.partials};
+    launch.code = std::move(code);
+    return launch;
+  }
   const std::vector<KernelTensor>& tensors = code->kernel->form.tensors;
   for (std::size_t i = 0; i < tensors.size(); ++i) launch.pointers[i] = pointer_of(tensors[i], pointers, *code);
   launch.code = std::move(code);
@@ -73,12 +84,17 @@ KernelLaunch::Parameters KernelLaunch::parameters() const {
 std::string KernelLaunch::what() const {
   const Kernel& kernel = *code->kernel;
   const LaunchGeometry& launch = kernel.form.launch;
+  if (call != nullptr) {
+    return fmt::format("{}kernel {} of {}, with batch {}: {}", step < 0 ? "" : fmt::format("step {}, ", step),
+                       kernel.symbol, kernel.owner(), batch, call->what());
+  }
   return fmt::format("{}kernel {} of {}, with batch {}: {} x {} blocks of {} threads, {} bytes of shared memory",
                      step < 0 ? "" : fmt::format("step {}, ", step), kernel.symbol, kernel.owner(), batch, grid.tiles,
                      grid.slices, launch.threads, launch.shared_bytes);
 }
 
 void KernelLaunch::enqueue(CUstream_st* stream) const {
+  if (call != nullptr) return call->enqueue(stream, call_pointers);
   const DeviceState& device = *code->device;
   const DriverTable& driver = *device.driver;
   const LaunchGeometry& launch = code->kernel->form.launch;

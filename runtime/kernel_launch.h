@@ -12,6 +12,9 @@ namespace burin {
 
 struct KernelLaunch {
   std::shared_ptr<const LoadedCode> code;
+  // A library's call, and what it is given; null: the code itself is launched.
+  std::shared_ptr<const LibraryLaunch> call;
+  CallPointers call_pointers;
   LaunchGrid grid;
   // One for each of the kernel's tensors; null where it has none.
   std::array<void*, kMaxKernelTensors> pointers{};

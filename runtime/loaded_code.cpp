@@ -4,6 +4,7 @@
 
 #include "ir/check_cubin.h"
 #include "ir/error.h"
+#include "runtime/launch_plan.h"
 #include "runtime/select_binary.h"
 
 namespace burin {
@@ -131,8 +132,9 @@ LoadedCode::~LoadedCode() {
 }
 
 std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::shared_ptr<const Package>& package,
-                                              const Kernel& kernel, bool force_jit) {
-  const KernelBinary& binary = select_binary(kernel, device.info(), force_jit);
+                                              const Kernel& kernel, const LoadOptions& options,
+                                              const std::shared_ptr<LoadNotes>& notes) {
+  const KernelBinary& binary = select_binary(kernel, device.info(), options.force_jit);
   check_limits(kernel, device.info());
   check_boxes(kernel, *device.state());
   const std::shared_ptr<const std::string> code = package->files.at(binary.path).content();
@@ -156,7 +158,17 @@ std::shared_ptr<const LoadedCode> load_kernel(const Device& device, const std::s
   if (!kernel.weights.empty()) {
     loaded->weights = DeviceBuffer(device, std::span<const char>(*package->files.at(kernel.weights).content()));
   }
+  if (kernel.call && options.libraries != LibraryUse::none) {
+    const std::shared_ptr<const std::string> layer = package->files.at(kernel.layer->data).content();
+    loaded->library = load_library_code(device, kernel, *layer, options, notes);
+  }
   return loaded;
+}
+
+WorkspaceSize workspace_of(const LoadedCode& code, int batch) {
+  const WorkspaceSize own = launch_workspace(*code.kernel, batch);
+  const std::shared_ptr<const LibraryLaunch> call = code.call_for(batch);
+  return call == nullptr ? own : WorkspaceSize{0, call->workspace_bytes()};
 }
 
 }  // namespace burin

@@ -59,11 +59,16 @@ std::optional<ActivityShape> LoadedKernel::output_activity() const {
   return activity_shape(kernel().form, TensorRole::output_map);
 }
 
+std::string LoadedKernel::library_call(int batch) const {
+  const std::shared_ptr<const LibraryLaunch> call = loaded_->call_for(batch);
+  return call == nullptr ? "" : call->what();
+}
+
 LaunchGrid LoadedKernel::grid(int batch) const { return launch_grid(kernel(), batch); }
-WorkspaceSize LoadedKernel::workspace_size(int batch) const { return launch_workspace(kernel(), batch); }
+WorkspaceSize LoadedKernel::workspace_size(int batch) const { return workspace_of(*loaded_, batch); }
 
 KernelLaunch LoadedKernel::prepared(const LaunchIo& io, const WorkspaceView& workspace) const {
-  check_launch(kernel(), io, workspace, launch_workspace(kernel(), io.batch));
+  check_launch(kernel(), io, workspace, workspace_of(*loaded_, io.batch));
   const auto writable = [](const void* pointer) { return const_cast<void*>(pointer); };
   return make_launch(loaded_,
                      {.reads = {writable(io.input), writable(io.residual)},

@@ -38,6 +38,8 @@ LoadedPackage::LoadedPackage(const Device& device, const std::string& path, cons
 const Device& LoadedPackage::device() const { return state_->device; }
 const Manifest& LoadedPackage::manifest() const { return state_->package->manifest; }
 
+std::vector<std::string> LoadedPackage::notes() const { return state_->notes->all(); }
+
 std::vector<std::string> LoadedPackage::layers() const { return state_->index.convolutions(); }
 
 LoadedKernel LoadedPackage::kernel(std::string_view layer, int batch) const {

@@ -71,10 +71,13 @@ std::int64_t LoadedNetwork::weight_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& [symbol, slot] : state_->package->slots) {
     const std::lock_guard lock(slot.mutex);
-    if (slot.loaded != nullptr) bytes += static_cast<std::int64_t>(slot.loaded->weights.bytes());
+    if (slot.loaded != nullptr) bytes += slot.loaded->weight_bytes();
   }
   return bytes;
 }
+
+std::vector<std::string> LoadedNetwork::notes() const { return kept_notes().all(); }
+const LoadNotes& LoadedNetwork::kept_notes() const { return *state_->package->notes; }
 
 NetworkRun LoadedNetwork::bind(const NetworkIo& io, const NetworkOptions& options) const {
   return NetworkRun(bind_network(state_, io, options));
@@ -91,6 +94,12 @@ int NetworkRun::steps() const { return static_cast<int>(state_->steps.size()); }
 const Step& NetworkRun::step(int index) const { return step_at(*state_, index).step(); }
 int NetworkRun::part_of(int index) const { return step_at(*state_, index).part; }
 const Program& NetworkRun::program_of(int index) const { return *step_at(*state_, index).program; }
+
+std::string NetworkRun::library_call(int index) const {
+  step_at(*state_, index);
+  const KernelLaunch& launch = state_->launches[static_cast<std::size_t>(index)];
+  return launch.call == nullptr ? "" : launch.call->what();
+}
 
 void NetworkRun::launch_step(int index, CUstream_st* stream) const {
   step_at(*state_, index);

@@ -74,6 +74,8 @@ class Binder {
   // A program that runs parts of the batch, and where the scratch memory of its steps lies.
   struct BoundProgram {
     const Program* program = nullptr;
+    std::set<int> images;              // of its parts
+    std::vector<WorkspaceSize> sizes;  // of each step, for any of them
     ScratchLayout scratch;
     std::int64_t first_counter = 0;  // bytes of counters of other programs before its own
   };
@@ -89,12 +91,11 @@ class Binder {
       run_.first_images.push_back(image);
       image += part.images;
       BoundProgram& added = programs_[part.program_batch];
-      if (added.program == nullptr) {  // the first part that a program runs has the most images
-        added.program = &program_for(network_.programs, part.program_batch);
-        added.scratch = lay_out_scratch(*added.program, scratch_sizes(*added.program, part.images));
-      }
+      if (added.program == nullptr) added.program = &program_for(network_.programs, part.program_batch);
+      if (added.images.insert(part.images).second) add_scratch_sizes(added, part.images);
       launches += static_cast<std::int64_t>(added.program->steps.size());
     }
+    for (auto& [batch, program] : programs_) program.scratch = lay_out_scratch(*program.program, program.sizes);
     if (launches > kMaxGraphLaunches) {
       fail(ErrorKind::unsupported,
            "{}: {} launches are over {}, the most of one graph; run fewer images at a time, or compile a larger batch",
@@ -102,12 +103,16 @@ class Binder {
     }
   }
 
-  std::vector<WorkspaceSize> scratch_sizes(const Program& program, int images) const {
-    std::vector<WorkspaceSize> sizes;
-    for (const Step& step : program.steps) {
-      sizes.push_back(launch_workspace(*network_.package->slots.at(step.kernel).kernel, images));
+  // Of fewer images a library's call may want more.
+  void add_scratch_sizes(BoundProgram& bound, int images) const {
+    bound.sizes.resize(bound.program->steps.size());
+    for (std::size_t i = 0; i < bound.sizes.size(); ++i) {
+      KernelSlot& slot = network_.package->slots.at(bound.program->steps[i].kernel);
+      // What a call needs, the library says, which is asked when the kernel is loaded.
+      const WorkspaceSize size = slot.kernel->call ? workspace_of(*network_.package->load(slot), images)
+                                                   : launch_workspace(*slot.kernel, images);
+      bound.sizes[i] = merge(bound.sizes[i], size);
     }
-    return sizes;
   }
 
   // Parts run one after the other, and share all memory but the counters.
@@ -148,9 +153,7 @@ class Binder {
     }
   }
 
-  void add_edge(int from, int to) {
-    edges_.push_back({from, to, options_.programmatic && may_begin_early(run_.launches[static_cast<std::size_t>(to)])});
-  }
+  void add_edge(int from, int to) { edges_.push_back(edge_between(run_.launches, from, to, options_.programmatic)); }
 
   KernelLaunch launch_of(const BoundStep& step, KernelSlot& slot) {
     const Kernel& kernel = *slot.kernel;

@@ -93,6 +93,7 @@ struct CompileSettings {
   std::string io = "fp32";                    // as --io
   bool skip_dead_tiles = false;
   bool siblings = true;       // convolutions with the same input become one where that is faster
+  bool libraries = true;      // where a library's call was measured to be faster, a kernel makes it beside its own code
   bool ptx = true;            // false: machine code alone, where there is an assembler
   int tune = 0;               // candidates to measure for each convolution on a GPU of this machine; 0: none
   double tune_seconds = 300;  // after which nothing new is measured

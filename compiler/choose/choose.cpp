@@ -62,6 +62,14 @@ Choice measured_choice(const Task& task, const TunedKernel& tuned) {
   return choice;
 }
 
+// Without a measurement nobody is asked who needs one, unless an option names that provider.
+std::vector<const Provider*> with_models(const Task& task, const CompileOptions& options) {
+  std::vector<const Provider*> allowed = allowed_providers(task, options);
+  if (options.kernels.of(task.name) != kAutoKind) return allowed;
+  std::erase_if(allowed, [](const Provider* provider) { return provider->needs_measuring(); });
+  return allowed;
+}
+
 // All candidates, in the order of the providers. An error of one is the task's only where no other can do it.
 std::vector<Candidate> propose_all(const Task& task, const CompileOptions& options, const ProposeOptions& wanted,
                                    const std::vector<const Provider*>& allowed) {
@@ -86,7 +94,7 @@ std::vector<Candidate> propose_all(const Task& task, const CompileOptions& optio
 }
 
 std::vector<Candidate> candidates_of(const Task& task, const CompileOptions& options, const ProposeOptions& wanted) {
-  std::vector<Candidate> candidates = propose_all(task, options, wanted, allowed_providers(task, options));
+  std::vector<Candidate> candidates = propose_all(task, options, wanted, with_models(task, options));
   const std::string& kind = options.kernels.of(task.name);
   if (!candidates.empty() || kind == kAutoKind) return candidates;
   if (task.get<Linear>() != nullptr) {
@@ -111,7 +119,7 @@ std::vector<Candidate> quick_candidates(const Task& task,
                                         double worthwhile_us = std::numeric_limits<double>::infinity()) {
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
-    if (std::isfinite(provider->most_us(task))) continue;
+    if (std::isfinite(provider->most_us(task)) || provider->needs_measuring()) continue;
     for (Candidate& candidate : provider->propose(task, {.worthwhile_us = worthwhile_us})) {
       candidates.push_back(std::move(candidate));
     }
@@ -323,6 +331,18 @@ std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& op
          task.op == nullptr ? task.kind : std::string(kind_name(task.op->kind)));
   }
   std::ranges::stable_sort(candidates, {}, [](const Candidate& candidate) { return candidate.estimate.us; });
+  return candidates;
+}
+
+std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options) {
+  std::vector<Candidate> candidates;
+  if (!options.libraries || options.kernels.of(task.name) != kAutoKind) return candidates;
+  for (const Provider* provider : allowed_providers(task, options)) {
+    if (!provider->needs_measuring()) continue;
+    for (Candidate& candidate : provider->propose(task, {.count = kMaxUnmodelledCandidates})) {
+      candidates.push_back(std::move(candidate));
+    }
+  }
   return candidates;
 }
 

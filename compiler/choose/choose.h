@@ -23,6 +23,10 @@ std::string choices_for(const Provider& provider, const CompileOptions& options)
 // Error(unsupported) where there is none.
 std::vector<Candidate> all_candidates(const Task& task, const CompileOptions& options, int count);
 
+// Those of providers that have no model, which are compared by measurement alone; none where the options allow none, or
+// name a provider (all_candidates() then has its).
+std::vector<Candidate> unmodelled_candidates(const Task& task, const CompileOptions& options);
+
 // Goes by the estimates, or by measurements where there are any. Throws Error(unsupported) where no provider
 // can do the task, or where CompileOptions::kernels names one for it that cannot.
 Choice choose(const Task& task, const CompileOptions& options);

@@ -141,15 +141,16 @@ std::string print_table(const std::vector<BenchRow>& rows, bool dead) {
   Table table(columns);
   bool compared = false;
   for (const BenchRow& row : rows) {
-    std::vector<std::string> cells = {
-        row.kernel->op,
-        fmt::format("{}", row.batch),
-        row.times.loaded_from,
-        microseconds_text(row.times.warm.median_us),
-        spread_text(row.times.warm),
-        microseconds_text(row.times.cold.median_us),
-        spread_text(row.times.cold),
-        row.batch == row.kernel->planned_batch ? microseconds_text(row.kernel->predicted_us) : std::string("-")};
+    std::vector<std::string> cells = {row.kernel->op,
+                                      fmt::format("{}", row.batch),
+                                      row.times.loaded_from,
+                                      microseconds_text(row.times.warm.median_us),
+                                      spread_text(row.times.warm),
+                                      microseconds_text(row.times.cold.median_us),
+                                      spread_text(row.times.cold),
+                                      row.batch == row.kernel->planned_batch && row.kernel->predicted_us > 0
+                                          ? microseconds_text(row.kernel->predicted_us)
+                                          : std::string("-")};
     if (dead) {
       const auto cell = [&](const std::string& text) { cells.push_back(row.dead ? text : "-"); };
       cell(fmt::format("{:g}", row.dead.value_or(0)));
@@ -255,7 +256,9 @@ int bench_package(const BenchArguments& arguments) {
 
   const DeviceChoice choice = gpu_to_measure_on(arguments.device, arguments.package);
   const Device device = Device::open(choice.ordinal);
-  const Bench bench(device, package, arguments.options);
+  BenchOptions options = arguments.options;
+  options.load = tool_load_options();
+  const Bench bench(device, package, options);
   std::unique_ptr<Cudnn> cudnn;
   if (arguments.baseline) {
     cudnn = std::make_unique<Cudnn>(device, library_candidates("BURIN_CUDNN", {"libcudnn.so.9"}));
@@ -277,6 +280,7 @@ int bench_package(const BenchArguments& arguments) {
       row.baseline = cudnn->measure(row.kernel->layer->shape, row.batch, row.modes, bench.stream(), measure_options);
     }
   }
+  for (const std::string& note : bench.notes()) print_note(note);
   const std::optional<std::string> version = cudnn ? std::optional<std::string>(cudnn->version()) : std::nullopt;
   if (arguments.json && write_document(*arguments.json, print_json(rows, arguments, device.info(), version))) return 0;
   print_data(fmt::format("{} on {} ({}){}; medians of CUDA-graph replays; cold: {} copies of the code in turn\n",

@@ -46,6 +46,7 @@ struct CompileArguments {
   bool no_ptx = false;
   bool no_verify = false;
   bool no_siblings = false;
+  bool no_libraries = false;
   std::optional<std::string> tune_budget;
   ImportArguments import;
   CacheArguments cache;
@@ -323,6 +324,7 @@ CompileSettings settings_of(const CompileArguments& arguments) {
   if (!arguments.options.from_file) settings.layout = arguments.layout;
   settings.ptx = !arguments.no_ptx;
   settings.siblings = !arguments.no_siblings;
+  settings.libraries = !arguments.no_libraries;
   if (settings.tune > 0) settings.tune_seconds = tuning_seconds(arguments);
   settings.cache = cache_folder(arguments.cache);
   settings.cache_bytes = std::int64_t{arguments.cache.limit_gib} << 30;
@@ -452,6 +454,8 @@ void add_compile_command(CLI::App& app, Action& action) {
   command->add_flag("--skip-dead-tiles", arguments->settings.skip_dead_tiles,
                     "Kernels skip channels that hold nothing but zeros in a tile, and mark those of their output "
                     "(activity maps)");
+  command->add_flag("--no-libraries", arguments->no_libraries,
+                    "No kernel calls cuDNN where --tune finds it to be faster; the package runs the same everywhere");
   command->add_flag("--no-siblings", arguments->no_siblings,
                     "Model: convolutions that read the same tensor stay what they are, also where one is faster");
   arguments->import.add_to(*command);

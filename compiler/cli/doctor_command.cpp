@@ -19,9 +19,9 @@
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
 #include "ir/error.h"
-#include "runtime/bench/cudnn_library.h"
 #include "runtime/burin/runtime.hpp"
 #include "runtime/driver/driver_table.h"
+#include "runtime/library/cudnn_library.h"
 
 namespace burin {
 namespace {
@@ -144,7 +144,7 @@ DoctorReport examine() {
   report.pieces.push_back(examine_piece("nvJitLink", "cubins (this or ptxas)", look_for_nvjitlink));
   report.pieces.push_back(examine_piece("ptxas", "cubins (this or nvJitLink)", look_for_ptxas));
   report.pieces.push_back(examine_piece("NVRTC", "nothing in this version", look_for_nvrtc));
-  report.pieces.push_back(examine_piece("cuDNN", "bench --baseline cudnn", look_for_cudnn));
+  report.pieces.push_back(examine_piece("cuDNN", "bench --baseline cudnn; calls of kernels", look_for_cudnn));
   report.pieces.push_back(examine_piece("LLVM", "compile; verify on the host", look_for_llvm));
   report.assembler = name_of(find_assembler());
   report.assembler_note = find_assembler().note;

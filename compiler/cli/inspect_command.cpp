@@ -122,7 +122,7 @@ std::string print_table(const std::vector<InspectRow>& rows) {
                fmt::format("{:.1f} %", 100.0 * row.sparsity()), with_separators(layer.nonzeros),
                fmt::format("{}/{}", layer.dead_inputs, layer.dead_outputs), kernel.provider,
                precision_text(kernel.precision), kernel.plan_short, layout_text(kernel.form), live_text(kernel),
-               fill_text(kernel), microseconds_text(kernel.predicted_us),
+               fill_text(kernel), kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "",
                kernel.tuning ? microseconds_text(chosen(*kernel.tuning).us) : "", known_count(row.code.registers),
                known_count(row.code.spill_bytes), known_bytes(row.code.code_bytes), bytes_text(row.csr_bytes()),
                bytes_text(row.dense_bytes())});

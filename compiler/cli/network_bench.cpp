@@ -5,6 +5,7 @@
 #include "compiler/cli/console.h"
 #include "compiler/cli/json_output.h"
 #include "compiler/cli/table.h"
+#include "compiler/execute/executor.h"
 #include "compiler/reference.h"
 #include "ir/error.h"
 #include "ir/package/atomic_file.h"
@@ -20,8 +21,10 @@ NetworkBench::StepRow describe_step(const ManifestIndex& kernels, const NetworkR
   NetworkBench::StepRow row{step.name, step.kind, step.kernel, "", run.part_of(index), {}, step.options};
   const NetworkPart& part = run.schedule().parts[static_cast<std::size_t>(row.part)];
   const bool as_planned = part.images == part.program_batch;
-  if (const Kernel* kernel = kernels.find_kernel(row.symbol)) row.kernel = kernel->plan_short;
-  if (!row.options.empty() && as_planned) row.predicted_us = row.options.front().us;
+  row.kernel = run.library_call(index);  // what runs, of a kernel that could be either
+  const Kernel* kernel = kernels.find_kernel(row.symbol);
+  if (row.kernel.empty() && kernel != nullptr) row.kernel = kernel->plan_short;
+  if (!row.options.empty() && as_planned && row.options.front().us > 0) row.predicted_us = row.options.front().us;
   return row;
 }
 
@@ -188,7 +191,7 @@ int bench_network_package(const NetworkBenchArguments& arguments, const Package&
   const Device device = Device::open(arguments.ordinal);
   // Not an owner: the package outlives what is loaded of it.
   const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), &package);
-  const LoadedNetwork network(LoadedPackage(device, shared, arguments.package));
+  const LoadedNetwork network(LoadedPackage(device, shared, arguments.package, tool_load_options()));
   const Stream stream(device);
   NetworkMeasureOptions options;
   options.samples = arguments.samples;
@@ -204,6 +207,7 @@ int bench_network_package(const NetworkBenchArguments& arguments, const Package&
       progress.finished(fmt::format("batch {} ({} of {})", batch, benches.size(), batches.size()));
     }
   }
+  for (const std::string& note : network.notes()) print_note(note);
   if (arguments.json && write_document(*arguments.json, benches_json(arguments, device.info(), benches))) return 0;
   print_data(print_benches(arguments, device.info(), benches));
   return 0;

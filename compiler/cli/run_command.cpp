@@ -138,6 +138,7 @@ int run(const RunArguments& arguments) {
   const std::unique_ptr<Executor> executor = make_executor(device_for(arguments.device), package);
   print_step(fmt::format("running: {} b{}", program.name, given.batch));
   const Tensors made = run_programs(*executor, programs, given.batch, given.tensors);
+  for (const std::string& note : executor->notes()) print_note(note);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Buffer& buffer = *outputs[i].buffer;
     std::vector<std::int64_t> shape = buffer.shape;

@@ -53,8 +53,9 @@ std::string tuning_summary(const Manifest& manifest) {
     const std::optional<double> gain = gain_of(tuning);
     if (gain) gains.push_back(*gain);
     table.add({kernel.op, fmt::format("{}", kernel.planned_batch), kernel.provider, kernel.plan_short,
-               microseconds_text(kernel.predicted_us), microseconds_text(chosen(tuning).us),
-               own.fault.empty() ? microseconds_text(own.us) : "-", gain_text(gain), tried_text(tuning)});
+               kernel.predicted_us > 0 ? microseconds_text(kernel.predicted_us) : "-",
+               microseconds_text(chosen(tuning).us), own.fault.empty() ? microseconds_text(own.us) : "-",
+               gain_text(gain), tried_text(tuning)});
   }
   table.add_footer(
       {"geometric mean", "", "", "", "", "", "", gains.empty() ? "-" : gain_text(geometric_mean(gains)), ""});
@@ -73,12 +74,14 @@ std::string tuning_table(const TuningRecord& tuning) {
   for (const std::size_t i : order) {
     const TuningCandidate& c = candidates[i];
     const bool measured = c.fault.empty();
-    table.add({c.provider, c.plan, microseconds_text(c.predicted_us), measured ? microseconds_text(c.us) : "-",
-               measured ? fmt::format("{:.3f}", c.error) : "-", remark_on(tuning, i)});
+    table.add({c.provider, c.plan, c.predicted_us > 0 ? microseconds_text(c.predicted_us) : "-",
+               measured ? microseconds_text(c.us) : "-", measured ? fmt::format("{:.3f}", c.error) : "-",
+               remark_on(tuning, i)});
   }
-  return fmt::format("{} plan{} on {} ({}, driver for CUDA {}); a launch in a graph, {} copies of the code in turn\n",
+  return fmt::format("{} plan{} on {} ({}, driver for CUDA {}{}); a launch in a graph, {} copies of the code in turn\n",
                      candidates.size(), candidates.size() == 1 ? "" : "s", tuning.device, tuning.arch,
-                     cuda_version_text(tuning.driver_version), tuning.code_copies) +
+                     cuda_version_text(tuning.driver_version), tuning.libraries.empty() ? "" : ", " + tuning.libraries,
+                     tuning.code_copies) +
          table.print();
 }
 
@@ -93,8 +96,13 @@ nlohmann::ordered_json to_json(const TuningRecord& tuning) {
     }
     candidates.push_back(std::move(entry));
   }
-  return {{"device", tuning.device},           {"arch", tuning.arch},     {"driver_version", tuning.driver_version},
-          {"code_copies", tuning.code_copies}, {"chosen", tuning.chosen}, {"candidates", std::move(candidates)}};
+  return {{"device", tuning.device},
+          {"arch", tuning.arch},
+          {"driver_version", tuning.driver_version},
+          {"code_copies", tuning.code_copies},
+          {"libraries", tuning.libraries},
+          {"chosen", tuning.chosen},
+          {"candidates", std::move(candidates)}};
 }
 
 }  // namespace burin

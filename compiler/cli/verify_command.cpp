@@ -91,6 +91,7 @@ int verify_package(VerifyArguments arguments) {
       });
     });
   }
+  for (const std::string& note : executor->notes()) print_note(note);
   if (arguments.json) {
     print_data(json_output({{"package", arguments.package},
                             {"against", arguments.against},

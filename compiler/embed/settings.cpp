@@ -64,6 +64,7 @@ CompileOptions options_of(const CompileSettings& settings, CompileOptions others
       ->check_choices(options.plan);
   options.skip_dead_tiles = settings.skip_dead_tiles;
   options.siblings = settings.siblings;
+  options.libraries = settings.libraries;
   options.jobs = settings.jobs;
   return options;
 }

@@ -1,9 +1,11 @@
 #include "compiler/execute/executor.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <string_view>
 
+#include "compiler/assemble/locate.h"
 #include "compiler/make_kernel.h"
 #include "ir/error.h"
 #include "ir/text.h"
@@ -18,9 +20,16 @@ class HostExecutor : public Executor {
   HostExecutor(const Package& package, int jobs, HostLaunchers launchers)
       : programs_(
             package, [&](const Kernel& kernel) { return rebuild_module(package, kernel); }, jobs,
-            std::move(launchers)) {}
+            std::move(launchers)) {
+    const auto calls =
+        std::ranges::count_if(package.manifest.kernels, [](const Kernel& k) { return k.call.has_value(); });
+    if (calls == 0) return;
+    notes_.push_back(fmt::format("{} kernel{} a library on a GPU: the host runs burin's own code in place of the call",
+                                 calls, calls == 1 ? " calls" : "s call"));
+  }
 
   std::string name() const override { return "host"; }
+  std::vector<std::string> notes() const override { return notes_; }
   bool concurrent() const override { return true; }
   Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) override {
     return programs_.run(program, batch, inputs, visit);
@@ -28,9 +37,14 @@ class HostExecutor : public Executor {
 
  private:
   HostPrograms programs_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace
+
+LoadOptions tool_load_options(LibraryUse libraries) {
+  return {.libraries = libraries, .cudnn = library_candidates("BURIN_CUDNN", {"libcudnn.so.9"})};
+}
 
 int gpu_count() {
   try {
@@ -68,7 +82,7 @@ std::optional<std::string> native_arch() {
 
 std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Package& package, int jobs,
                                         HostLaunchers launchers) {
-  if (!choice.host) return make_gpu_executor(choice.ordinal, package);
+  if (!choice.host) return make_gpu_executor(Device::open(choice.ordinal), package, tool_load_options());
   return std::make_unique<HostExecutor>(package, jobs, std::move(launchers));
 }
 

@@ -8,6 +8,7 @@
 
 #include "compiler/host/host_programs.h"
 #include "ir/package/package.h"
+#include "runtime/burin/runtime.hpp"
 
 namespace burin {
 
@@ -34,6 +35,9 @@ class Executor {
 
   // What it runs on, for people: "host", "cuda:0 (NVIDIA H200, sm_90)".
   virtual std::string name() const = 0;
+  // What a person should know of how the package runs there, such as a library that is not there; more may come with
+  // each run.
+  virtual std::vector<std::string> notes() const { return {}; }
   // Whether several threads may call run() at once.
   virtual bool concurrent() const = 0;
 
@@ -51,7 +55,12 @@ std::unique_ptr<Executor> make_executor(const DeviceChoice& choice, const Packag
 // The same on a GPU, through the runtime. What it makes of each tensor is written on memory that was NaN before. A run
 // without a visitor launches the program's graph twice, whose outputs must be the same; with one it launches the steps
 // one after the other and looks at each.
-std::unique_ptr<Executor> make_gpu_executor(int ordinal, const Package& package);
+// The options are those of loading the package.
+std::unique_ptr<Executor> make_gpu_executor(const Device& device, const Package& package, const LoadOptions& options);
+
+// How the tool loads packages: it looks for libraries in more places than the runtime, those of CUDA's wheels among
+// them.
+LoadOptions tool_load_options(LibraryUse libraries = LibraryUse::where_there);
 
 // Any number of images, by those of the programs of one name that the runtime would choose, one after the other.
 Tensors run_programs(Executor& executor, const std::vector<const Program*>& programs, int batch, const Tensors& inputs);

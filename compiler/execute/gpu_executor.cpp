@@ -115,16 +115,18 @@ class BoundProgram {
 
 class GpuExecutor : public Executor {
  public:
-  GpuExecutor(int ordinal, const Package& package)
-      : device_(Device::open(ordinal)),
+  GpuExecutor(const Device& device, const Package& package, const LoadOptions& options)
+      : device_(device),
         // Not an owner: the package outlives the executor.
-        package_(device_, std::shared_ptr<const Package>(std::shared_ptr<void>(), &package), package.manifest.source),
+        package_(device_, std::shared_ptr<const Package>(std::shared_ptr<void>(), &package), package.manifest.source,
+                 options),
         stream_(device_) {}
 
   std::string name() const override {
     const DeviceInfo& info = device_.info();
     return fmt::format("cuda:{} ({}, {})", info.ordinal, info.name, info.arch());
   }
+  std::vector<std::string> notes() const override { return package_.notes(); }
   bool concurrent() const override { return false; }
 
   Tensors run(const Program& program, int batch, const Tensors& inputs, const StepVisitor& visit) override {
@@ -172,8 +174,8 @@ class GpuExecutor : public Executor {
 
 }  // namespace
 
-std::unique_ptr<Executor> make_gpu_executor(int ordinal, const Package& package) {
-  return std::make_unique<GpuExecutor>(ordinal, package);
+std::unique_ptr<Executor> make_gpu_executor(const Device& device, const Package& package, const LoadOptions& options) {
+  return std::make_unique<GpuExecutor>(device, package, options);
 }
 
 }  // namespace burin

@@ -86,7 +86,9 @@ class LaunchSet {
 Bench::Bench(const Device& device, const Package& package, const BenchOptions& options)
     : device_(device), options_(options), stream_(device) {
   const std::shared_ptr<const Package> shared(std::shared_ptr<void>(), &package);  // not an owner
-  for (int i = 0; i < options.copies; ++i) copies_.emplace_back(device_, shared, package.manifest.source);
+  for (int i = 0; i < options.copies; ++i) {
+    copies_.emplace_back(device_, shared, package.manifest.source, options.load);
+  }
 }
 
 KernelTimes Bench::time(const Kernel& record, int batch, std::optional<double> dead) const {
@@ -100,8 +102,10 @@ KernelTimes Bench::time(const Kernel& record, int batch, std::optional<double> d
       measure(device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.first(), i); }, measure_options());
   times.cold =
       measure(device_, stream_, [&](CUstream_st* stream, int i) { launch(stream, set.copy(i), i); }, measure_options());
-  times.loaded_from =
-      set.first().loaded_from() == LoadedFrom::cubin ? set.first().loaded_arch() + " cubin" : "JIT of the PTX";
+  const std::string call = set.first().library_call(batch);
+  times.loaded_from = !call.empty()                                    ? call
+                      : set.first().loaded_from() == LoadedFrom::cubin ? set.first().loaded_arch() + " cubin"
+                                                                       : "JIT of the PTX";
   return times;
 }
 

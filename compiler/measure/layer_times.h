@@ -13,6 +13,7 @@ namespace burin {
 struct BenchOptions {
   int samples = 100;
   int copies = 8;  // of the code, for the cold time
+  LoadOptions load = {};
 };
 
 // In time(), inputs take turns, so that no launch finds its own input in the nearest cache.
@@ -39,6 +40,8 @@ class Bench {
   Measurement time_in_chain(const Kernel& record, int batch) const;
 
   const Stream& stream() const { return stream_; }
+  // LoadedPackage::notes(), each once for all copies.
+  std::vector<std::string> notes() const { return copies_.front().notes(); }
 
  private:
   MeasureOptions measure_options() const { return {.samples = options_.samples}; }

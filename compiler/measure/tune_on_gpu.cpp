@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "compiler/assemble/assemble.h"
 #include "compiler/execute/executor.h"
@@ -11,12 +12,18 @@
 #include "compiler/program_tasks.h"
 #include "ir/error.h"
 #include "runtime/burin/device_memory.hpp"
+#include "runtime/device_state.h"
+#include "runtime/library/cudnn_convolution.h"
 
 namespace burin {
 namespace {
 
 // Fewer than `bench` takes: a median of 50 replays of half a millisecond repeats within a percent.
-constexpr BenchOptions kBenchOptions = {.samples = 50, .copies = 8};
+constexpr int kSamples = 50, kCopies = 8;
+// A candidate that calls a library is measured as that call, or not at all.
+BenchOptions bench_options() {
+  return {.samples = kSamples, .copies = kCopies, .load = tool_load_options(LibraryUse::required)};
+}
 
 Device open_one_of(const std::vector<std::string>& archs) {
   const int count = gpu_count();
@@ -53,12 +60,13 @@ GpuMeasurer::GpuMeasurer(const std::vector<std::string>& archs) : device_(open_o
 
 TuningDevice GpuMeasurer::device() const {
   const DeviceInfo& info = device_.info();
-  return {info.name, info.arch(), info.driver_version, kBenchOptions.copies};
+  return {info.name, info.arch(), info.driver_version, kCopies, libraries_};
 }
 
 void GpuMeasurer::run(const Package& package, int batch, std::span<const float> input, std::span<const float> residual,
                       std::span<float> output) {
-  const std::unique_ptr<Executor> executor = make_executor({.host = false, .ordinal = device_.info().ordinal}, package);
+  const std::unique_ptr<Executor> executor =
+      make_gpu_executor(device_, package, tool_load_options(LibraryUse::required));
   const Program& program = package.manifest.programs.front();
   Tensors inputs = {{input.begin(), input.end()}};
   if (!residual.empty()) inputs.emplace_back(residual.begin(), residual.end());
@@ -71,8 +79,18 @@ void GpuMeasurer::run(const Package& package, int batch, std::span<const float> 
 
 LaunchTime GpuMeasurer::time(const Package& package, int batch) {
   const Measurement times =
-      Bench(device_, package, kBenchOptions).time_in_chain(package.manifest.kernels.front(), batch);
-  return {times.median_us, kBenchOptions.samples};
+      Bench(device_, package, bench_options()).time_in_chain(package.manifest.kernels.front(), batch);
+  return {times.median_us, kSamples};
+}
+
+std::string GpuMeasurer::missing_library() {
+  try {
+    libraries_ = fmt::format("cuDNN {}", device_.state()->cudnn->get(tool_load_options().cudnn)->library().version());
+    return {};
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::device) throw;
+    return error.what();
+  }
 }
 
 bool GpuMeasurer::usable() {
@@ -89,6 +107,11 @@ bool GpuMeasurer::usable() {
 TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, int plans, double budget_s,
                          const std::function<void(const TuneProgress&)>& progress) {
   GpuMeasurer measurer(options.archs);
+  TunedNetwork tuned;
+  if (options.libraries) {
+    const std::string missing = measurer.missing_library();
+    if (!missing.empty()) tuned.notes.push_back(fmt::format("--tune measures no call of a library: {}", missing));
+  }
   if (find_assembler().kind == AssemblerInfo::Kind::none) {
     fail(ErrorKind::unsupported, "--tune measures machine code, and there is no assembler: {}", find_assembler().note);
   }
@@ -96,12 +119,11 @@ TunedNetwork tune_on_gpu(const Network& network, const CompileOptions& options, 
   const std::string arch = measurer.device().arch;
   const TuningTasks tuning = tuning_tasks(network, options);
   const std::vector<Task>& tasks = tuning.tasks;
-  TunedNetwork tuned;
   tuned.kernels = tune_tasks(
       tasks, options, tune_options,
       [&](const Task& task, const Candidate& candidate) { return compile_candidate(task, candidate, options, arch); },
       measurer, progress);
-  tuned.notes = faults_of(tuned.kernels);
+  std::ranges::move(faults_of(tuned.kernels), std::back_inserter(tuned.notes));
   if (tuned.kernels.size() < tasks.size()) {
     tuned.notes.push_back(
         fmt::format("--tune-budget: the time sufficed for {} of {} kernels, those with the most work; the others are "

@@ -32,9 +32,12 @@ class GpuMeasurer : public Measurer {
            std::span<float> output) override;
   LaunchTime time(const Package& package, int batch) override;
   bool usable() override;
+  // Why no library's call can be measured; empty: it can. What device() says of libraries follows from it.
+  std::string missing_library();
 
  private:
   Device device_;
+  std::string libraries_;  // "cuDNN 9.19.0"
 };
 
 // Kernels for all convolutions of `network` and options.batches, as many as `budget_s` seconds suffice for. Throws

@@ -59,6 +59,7 @@ struct Recipe {
   Precision precision = Precision::fp32;
   std::vector<std::uint32_t> weights;  // as words
   std::optional<MultipliedColumns> multiplied;
+  std::optional<LibraryCall> call = {};  // that is made in place of the code where it can be
   std::function<std::string()> template_text;
   std::function<SpecialisedModule(const std::string& symbol)> specialise;
 };
@@ -74,6 +75,10 @@ class Provider {
 
   // Whether it has a kernel for the task, if not for want of memory or registers.
   virtual bool can_do(const Task& task) const = 0;
+
+  // Whether it has no model: what its candidates take nobody says, so they are chosen by measurement, or where a person
+  // names the provider.
+  virtual bool needs_measuring() const { return false; }
 
   // What its best candidate surely does not exceed, from nothing but sizes; infinity: nothing is known.
   virtual double most_us(const Task&) const { return std::numeric_limits<double>::infinity(); }

@@ -9,9 +9,10 @@
 namespace burin {
 
 struct TuningDevice {
-  std::string name, arch;  // "NVIDIA H200", "sm_90"
-  int driver_version = 0;  // 13000: the driver supports CUDA 13.0
-  int code_copies = 1;     // that take turns, so that code is cold as in a network
+  std::string name, arch;      // "NVIDIA H200", "sm_90"
+  int driver_version = 0;      // 13000: the driver supports CUDA 13.0
+  int code_copies = 1;         // that take turns, so that code is cold as in a network
+  std::string libraries = {};  // that candidates may call: "cuDNN 9.19.0"; empty: none
 };
 
 struct LaunchTime {

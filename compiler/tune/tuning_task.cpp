@@ -26,6 +26,7 @@ TuningTask::TuningTask(const Task& task, const CompileOptions& options, int plan
   evidence_.arch = device.arch;
   evidence_.driver_version = device.driver_version;
   evidence_.code_copies = device.code_copies;
+  evidence_.libraries = device.libraries;
 }
 
 std::string TuningTask::name() const { return fmt::format("layer '{}', batch {}", task_.name, task_.batch); }
@@ -50,6 +51,9 @@ std::vector<Candidate> TuningTask::first() const {
     if (static_cast<int>(chosen.size()) == most_first_) break;
     chosen.push_back(std::move(candidate));
   }
+  // Of what no model speaks, each is tried.
+  if (evidence_.libraries.empty()) return chosen;
+  for (Candidate& candidate : unmodelled_candidates(task_, options_)) chosen.push_back(std::move(candidate));
   return chosen;
 }
 

@@ -130,6 +130,7 @@ void check_tuning(Checker& check, const std::string& path, const TuningRecord& t
   check.arch(path + ".arch", tuning.arch);
   check.range(path + ".driver_version", tuning.driver_version, 0, std::numeric_limits<int>::max());
   check.range(path + ".code_copies", tuning.code_copies, 1, kMaxCodeCopies);
+  if (!tuning.libraries.empty()) check.text(path + ".libraries", tuning.libraries, kMaxShortTextBytes);
   const auto count = static_cast<std::int64_t>(tuning.candidates.size());
   if (count > kMaxTuningCandidates) {
     return check.fault(path + ".candidates", "{} are over {}", count, kMaxTuningCandidates);
@@ -231,6 +232,9 @@ void check_kernel(Checker& check, const std::string& path, const Kernel& kernel)
   check_plan(check, path + ".plan", kernel);
   if (check.count() != before) return;
   if (kernel.layer) check_layer_tensors(check, path + ".layer", kernel);
+  if (kernel.call && kernel.layer->data.empty()) {
+    check.fault(path + ".layer.data", "the plan has a library's call, which reads the layer's weights");
+  }
   if (kernel.weights.empty() == kernel.form.has(TensorRole::weights)) {
     check.fault(path + ".weights", "the plan has {}", kernel.weights.empty() ? "some" : "none");
   }

@@ -103,6 +103,7 @@ void keys_of(Keys& keys, Record& tuning) {
   keys.key("arch", tuning.arch);
   keys.key("driver_version", tuning.driver_version);
   keys.key("code_copies", tuning.code_copies);
+  keys.optional("libraries", tuning.libraries);
   keys.key("chosen", tuning.chosen);
   keys.key("candidates", tuning.candidates);
 }

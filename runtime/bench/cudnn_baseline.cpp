@@ -26,24 +26,6 @@ constexpr double kHopelessFactor = 20;
 constexpr double kHopelessFloorUs = 2000;  // below it a single run says little: planning on the host is part of it
 constexpr int kFirstComputeWithTf32 = 80;  // and with BF16
 
-// One of cuDNN's descriptors, destroyed with it.
-class Descriptor {
- public:
-  using Create = CudnnStatus (*)(CudnnObject*);
-  using Destroy = CudnnStatus (*)(CudnnObject);
-  Descriptor(const CudnnTable& table, Create create, Destroy destroy) : destroy_(destroy) {
-    check_cudnn(table, create(&object_), "cudnnCreate...Descriptor");
-  }
-  ~Descriptor() { destroy_(object_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  operator CudnnObject() const { return object_; }
-
- private:
-  CudnnObject object_ = nullptr;
-  Destroy destroy_;
-};
-
 struct ModeTraits {
   CudnnType type;
   CudnnMath math;
@@ -113,72 +95,50 @@ Measurement measure_in_a_row(const Device& device, const Stream& stream,
 // layouts.
 struct Cudnn::Problem {
   const Device& device;
+  std::shared_ptr<const CudnnHandle> handle;
   const CudnnTable& table;
-  CudnnObject handle;
   ConvShape shape;
   int batch;
   ElementType element;
   std::vector<DeviceBuffer> inputs;
   DeviceBuffer weights, output, workspace;
-  Descriptor input_descriptor, filter, convolution, output_descriptor;
+  std::optional<CudnnConvolution> convolution;  // as it was described last
 
-  Problem(const Device& on, const CudnnTable& with, CudnnObject by, const ConvShape& layer, int images,
+  Problem(const Device& on, const std::shared_ptr<const CudnnHandle>& by, const ConvShape& layer, int images,
           ElementType tensors)
       : device(on),
-        table(with),
         handle(by),
+        table(by->table()),
         shape(symmetric(layer)),
         batch(images),
         element(tensors),
         weights(random_buffer(on, tensors, shape.weight_elements(), kCudnnInputBuffers)),
         output(on, static_cast<std::size_t>(shape.conv_elements()) * static_cast<std::size_t>(images) *
-                       static_cast<std::size_t>(bytes_of(tensors))),
-        input_descriptor(with, with.create_tensor, with.destroy_tensor),
-        filter(with, with.create_filter, with.destroy_filter),
-        convolution(with, with.create_convolution, with.destroy_convolution),
-        output_descriptor(with, with.create_tensor, with.destroy_tensor) {
+                       static_cast<std::size_t>(bytes_of(tensors))) {
     for (std::uint32_t i = 0; i < kCudnnInputBuffers; ++i) {
       inputs.push_back(random_buffer(on, tensors, shape.input_elements() * images, i));
     }
   }
 
-  void describe(CudnnLayout layout, CudnnMode mode) const {
-    const int order = static_cast<int>(layout);
-    const int type = static_cast<int>(traits(mode).type);
-    check_cudnn(table,
-                table.set_tensor_4d(input_descriptor, order, type, batch, shape.in_channels, shape.in_h, shape.in_w),
-                "cudnnSetTensor4dDescriptor", "of the input");
-    check_cudnn(
-        table,
-        table.set_tensor_4d(output_descriptor, order, type, batch, shape.out_channels, shape.conv_h(), shape.conv_w()),
-        "cudnnSetTensor4dDescriptor", "of the output");
-    check_cudnn(table,
-                table.set_filter_4d(filter, type, order, shape.out_channels, shape.channels_per_group(), shape.kernel_h,
-                                    shape.kernel_w),
-                "cudnnSetFilter4dDescriptor");
-    // The type of the convolution is that of its sums.
-    check_cudnn(table,
-                table.set_convolution_2d(convolution, shape.pad.top, shape.pad.left, shape.stride_h, shape.stride_w,
-                                         shape.dilation_h, shape.dilation_w, kCudnnCrossCorrelation,
-                                         static_cast<int>(CudnnType::float32)),
-                "cudnnSetConvolution2dDescriptor");
-    check_cudnn(table, table.set_groups(convolution, shape.groups), "cudnnSetConvolutionGroupCount");
-    check_cudnn(table, table.set_math(convolution, static_cast<int>(traits(mode).math)), "cudnnSetConvolutionMathType");
+  void describe(CudnnLayout layout, CudnnMode mode) {
+    convolution.emplace(
+        handle,
+        CudnnProblem{
+            .shape = shape, .batch = batch, .layout = layout, .type = traits(mode).type, .math = traits(mode).math});
   }
 
   CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const {
-    const ContextScope scope(*device.state());
-    return table.workspace_size(handle, input_descriptor, filter, convolution, output_descriptor, algorithm, &bytes);
+    return convolution->workspace_bytes(algorithm, bytes);
   }
 
   CudnnStatus enqueue(CUstream_st* stream, int turn, int algorithm, std::size_t bytes) const {
-    const ContextScope scope(*device.state());
-    if (const CudnnStatus status = table.set_stream(handle, stream); status != kCudnnSuccess) return status;
-    constexpr float kOne = 1;
-    constexpr float kZero = 0;
     const DeviceBuffer& input = inputs[static_cast<std::size_t>(turn % kCudnnInputBuffers)];
-    return table.forward(handle, &kOne, input_descriptor, input.data(), filter, weights.data(), convolution, algorithm,
-                         workspace.data<void>(), bytes, &kZero, output_descriptor, output.data());
+    return convolution->enqueue(stream, algorithm,
+                                {.input = input.data<void>(),
+                                 .weights = weights.data<void>(),
+                                 .output = output.data<void>(),
+                                 .workspace = workspace.data<void>(),
+                                 .workspace_bytes = bytes});
   }
 
   // A launch of an algorithm, for what measures; `turn` says which of the inputs it reads.
@@ -211,20 +171,13 @@ struct Cudnn::Candidate {
   double screened_us = 0;
 };
 
-Cudnn::Cudnn(const Device& device, const std::vector<std::string>& candidates) : device_(device), library_(candidates) {
-  const ContextScope scope(*device_.state());
-  check_cudnn(library_.table(), library_.table().create(&handle_), "cudnnCreate",
-              fmt::format("cuDNN {} from {} on {}", version(), path(), device_.info().name));
-}
-
-Cudnn::~Cudnn() {
-  release_in_context(*device_.state(), [&](const DriverTable&) { library_.table().destroy(handle_); });
-}
+Cudnn::Cudnn(const Device& device, const std::vector<std::string>& candidates)
+    : device_(device), handle_(device_.state()->cudnn->get(candidates)) {}
 
 // Runs every algorithm in both layouts; fastest first. `refusals` counts those that do not serve the shape.
 std::vector<Cudnn::Candidate> Cudnn::screen(Problem& problem, CudnnMode mode, const Stream& stream,
                                             std::string& refusals) {
-  const CudnnTable& table = library_.table();
+  const CudnnTable& table = handle_->table();
   std::vector<Candidate> candidates;
   double shortest_us = std::numeric_limits<double>::infinity();
   for (const CudnnLayout layout : {CudnnLayout::nchw, CudnnLayout::nhwc}) {
@@ -325,7 +278,7 @@ CudnnBaseline Cudnn::measure(const ConvShape& shape, int batch, std::span<const 
     const ElementType element = traits(mode).element;
     if (!problem || problem->element != element) {
       problem.reset();  // first, so that both need not fit
-      problem = std::make_unique<Problem>(device_, library_.table(), handle_, shape, batch, element);
+      problem = std::make_unique<Problem>(device_, handle_, shape, batch, element);
     }
     baseline[mode] = best(*problem, mode, stream, options, baseline.note);
   }

@@ -17,8 +17,8 @@
 
 #include "ir/conv_layer.h"
 #include "ir/named_enum.h"
-#include "runtime/bench/cudnn_library.h"
 #include "runtime/bench/measure.h"
+#include "runtime/library/cudnn_convolution.h"
 
 namespace burin {
 
@@ -54,12 +54,9 @@ class Cudnn {
  public:
   // Throws Error(device) when there is no cuDNN, or it cannot serve this device.
   Cudnn(const Device& device, const std::vector<std::string>& candidates);
-  ~Cudnn();
-  Cudnn(const Cudnn&) = delete;
-  Cudnn& operator=(const Cudnn&) = delete;
 
-  std::string version() const { return library_.version(); }
-  const std::string& path() const { return library_.path(); }
+  std::string version() const { return handle_->library().version(); }
+  const std::string& path() const { return handle_->library().path(); }
 
   // Measures each of `modes`; one thread at a time may call. Algorithms that refuse the shape are passed over. Throws
   // Error(device) when memory is short or the device fails.
@@ -74,8 +71,7 @@ class Cudnn {
                                 std::string& note);
 
   Device device_;
-  CudnnLibrary library_;
-  CudnnObject handle_ = nullptr;
+  std::shared_ptr<const CudnnHandle> handle_;
 };
 
 }  // namespace burin

@@ -99,7 +99,7 @@ Measurement measure_chain(const Device& device, const Stream& stream, const std:
     std::vector<GraphEdge> edges;
     for (int i = 0; i < launches; ++i) {
       chain.push_back(launch(i));
-      if (i > 0) edges.push_back({i - 1, i, may_begin_early(chain.back())});
+      if (i > 0) edges.push_back(edge_between(chain, i - 1, i));
     }
     const auto graph = std::make_shared<const KernelGraph>(device.state(), chain, edges);
     return [graph](CUstream_st* target) { graph->launch(target); };

@@ -93,6 +93,7 @@ class BURIN_API NetworkRun {
   const Step& step(int index) const;
   int part_of(int index) const;                // of the schedule
   const Program& program_of(int index) const;  // that the step is in
+  std::string library_call(int index) const;   // "cuDNN 9.19.0 WINOGRAD" of a step that is one; else empty
   // Enqueues one step by itself. What it reads must be there: launch them in their order on one stream.
   void launch_step(int index, CUstream_st* stream) const;
   // Where a place of the step's program lies while its part runs; of a step's output: address(i, step(i).writes).
@@ -118,7 +119,9 @@ class BURIN_API LoadedNetwork {
   std::vector<NetworkTensor> outputs(int batch = 1) const;
   std::vector<int> batches() const;  // that it was compiled for, ascending
   NetworkSchedule schedule(int batch) const;
-  std::int64_t weight_bytes() const;  // on the device, of all runs so far together
+  std::int64_t weight_bytes() const;       // on the device, of all runs so far together
+  std::vector<std::string> notes() const;  // LoadedPackage::notes()
+  const LoadNotes& kept_notes() const;     // the same where they are kept, for the C API
 
   // Makes everything that launches need. Takes any batch: schedule() says how it is run.
   NetworkRun bind(const NetworkIo& io, const NetworkOptions& options = {}) const;

@@ -56,6 +56,12 @@ BURIN_API int burin_package_layer_count(const burin_package* package);
 /* NULL when the index is out of range; lives as long as the handle. */
 BURIN_API const char* burin_package_layer_name(const burin_package* package, int index);
 
+/* What a person should know of how a package runs here, one sentence each: a library that some of its kernels call and
+ * that is not there, or that refuses, so that burin's own code runs in its place. More may come while kernels are found
+ * and launched. NULL when the index is out of range; lives as long as the handle. */
+BURIN_API int burin_package_note_count(const burin_package* package);
+BURIN_API const char* burin_package_note(const burin_package* package, int index);
+
 /* ---- kernels */
 /* What one value of a tensor is. */
 typedef enum burin_element {
@@ -147,6 +153,9 @@ typedef struct burin_network_tensor {
 
 BURIN_API burin_status burin_network_open(const burin_device* device, const char* path, burin_network** network);
 BURIN_API void burin_network_release(burin_network* network);
+/* As of a package; more may come with each burin_network_bind. */
+BURIN_API int burin_network_note_count(const burin_network* network);
+BURIN_API const char* burin_network_note(const burin_network* network, int index);
 BURIN_API int burin_network_input_count(const burin_network* network);
 BURIN_API int burin_network_output_count(const burin_network* network);
 BURIN_API burin_status burin_network_get_input(const burin_network* network, int index, burin_network_tensor* input);

@@ -33,6 +33,7 @@ struct ConvShape;     // package.hpp
 struct DeviceState;   // internal
 struct Kernel;        // package.hpp
 struct KernelLaunch;  // internal
+class LoadNotes;      // internal
 struct LoadedCode;    // internal
 struct Manifest;      // package.hpp
 struct Package;       // package.hpp
@@ -198,6 +199,13 @@ struct LaunchGrid {
 
 enum class LoadedFrom { cubin, jit };
 
+// Some kernels have a call of a library (cuDNN) beside their own code, which computes the same.
+enum class LibraryUse {
+  none,         // the own code alone; no library is opened
+  where_there,  // the call, where the library is there and does not refuse
+  required,     // the call; what cannot be called throws
+};
+
 // What the driver says of a loaded kernel.
 struct KernelAttributes {
   int registers = 0;    // per thread
@@ -226,7 +234,10 @@ class BURIN_API LoadedKernel {
   const std::string& load_log() const;     // what the driver's compiler said
   KernelAttributes attributes() const;
 
-  LaunchGrid grid(int batch) const;
+  // "cuDNN 9.19.0 WINOGRAD" where a launch of so many images is a library's call; else empty.
+  std::string library_call(int batch) const;
+
+  LaunchGrid grid(int batch) const;  // of its own code
   WorkspaceSize workspace_size(int batch) const;
   std::int64_t workspace_bytes(int batch) const { return workspace_size(batch).total(); }
 
@@ -253,6 +264,10 @@ class BURIN_API LoadedKernel {
 struct LoadOptions {
   bool eager = false;      // load every kernel now; default: each when it is first asked for
   bool force_jit = false;  // compile the PTX even where a cubin fits
+  LibraryUse libraries = LibraryUse::where_there;
+  // What may be opened as cuDNN, tried in turn. Empty: what BURIN_CUDNN names, else libcudnn.so.9 as the loader finds
+  // it. No package has a say in it.
+  std::vector<std::string> cudnn = {};
 };
 
 // Reads a package and checks it, but for the content of its files: each is checked when it is used, so that loading a
@@ -271,6 +286,9 @@ class BURIN_API LoadedPackage {
   const Device& device() const;
   const Manifest& manifest() const;
   std::vector<std::string> layers() const;  // the convolutions, each once, in the package's order
+  // What a person should know of how it runs here, one sentence each: a library that is not there, or refuses. More may
+  // come while kernels are loaded and networks bound.
+  std::vector<std::string> notes() const;
 
   // The kernel of `layer` with the largest planned batch that does not exceed `batch`, else the smallest.
   LoadedKernel kernel(std::string_view layer, int batch) const;

@@ -47,7 +47,7 @@ static_assert(kStageFiles.size() == std::size(burin::kStageNames));
 // precision where that knows halves, so that formats are converted.
 const std::string kKernels =
     "auto,conv_baked=baked,conv_dense=dense,conv_depthwise=depthwise,conv_streamed=streamed,"
-    "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,"
+    "conv_gathered=gathered,conv_gathered_rows=gathered_rows,conv_warpgroup=warpgroup,conv_cudnn=cudnn,"
     "linear_expanded=linear_expanded,linear_sparse=linear_sparse,linear=linear";
 
 const Strings& all_providers() {
@@ -69,7 +69,7 @@ bool computes_in_halves(const std::string& provider) {
 
 bool makes_convolutions(const std::string& provider) { return provider.starts_with("conv_"); }
 
-// x (8x8x8) -> seven convolutions -> pad -> LRN -> sigmoid -> the sum of both, less its largest channel, normalized. Of
+// x (8x8x8) -> eight convolutions -> pad -> LRN -> sigmoid -> the sum of both, less its largest channel, normalized. Of
 // the sum, on one side: pool -> resize -> mean -> dense fully connected layer -> softmax -> y (6); on the other:
 // softmax over the channels -> two sparse fully connected layers -> z (256).
 OnnxModel model_of_every_provider() {
@@ -97,6 +97,7 @@ OnnxModel model_of_every_provider() {
   conv("conv_gathered", 3, 1, sparse_weights(kChannels * kChannels * 9, 5));
   conv("conv_gathered_rows", 3, 1, sparse_weights(kChannels * kChannels * 9, 6));
   conv("conv_warpgroup", 3, 1, sparse_weights(kChannels * kChannels * 9, 7));
+  conv("conv_cudnn", 3, 1, sparse_weights(kChannels * kChannels * 9, 9));
   model.integers("pads", {0, 0, 1, 1, 0, 0, 1, 1});
   model.floats("value", {}, {0.5F});
   node("Pad", {last, "pads", "value"}, "copy");
@@ -360,7 +361,7 @@ TEST_CASE("every_provider: kernels are found in the cache") {
 
 TEST_CASE(
     "every_provider: tuning measures candidates of convolutions and fully connected layers, and of nothing else") {
-  const ScopedVariable assembler("BURIN_ASSEMBLER", "none");
+  const ScopedVariable assembler("BURIN_ASSEMBLER", "none"), cudnn("BURIN_CUDNN", BURIN_FAKE_CUDNN);
   const burin::Network network = model_of_every_provider().import();
   CompileOptions options;
   options.precisions = {burin::Precision::fp16};

@@ -228,3 +228,37 @@ TEST_CASE("kernels_on_tensor_cores_say_how_many_columns_live_and_how_full_they_a
     CHECK(said["fill"] > 0);
   }
 }
+
+TEST_CASE("kernels_that_call_cudnn_hold_code_of_their_own") {
+  const ScratchFolder folder;
+  const Outcome compiled =
+      compile_branched(folder, {"--batch", "1,3", "--kernels", "cudnn", "--plan", "algorithm=implicit_gemm"});
+  CAPTURE(compiled.err);
+  REQUIRE(compiled.exit_code == 0);
+  int calls = 0;
+  for (const auto& [kernel, options] : convolutions(folder)) calls += kernel == "conv_cudnn" ? 1 : 0;
+  CHECK(calls == 3);
+  const Outcome verified =
+      run_burin({"verify", folder / "p.burin", "--against", folder / "m.onnx", "--device", "host", "--layers"});
+  CAPTURE(verified.out, verified.err);
+  CHECK(verified.exit_code == 0);
+  CHECK_THAT(verified.err, Contains("3 kernels call a library on a GPU: the host runs burin's own code in place"));
+  const Outcome inspected = run_burin({"inspect", folder / "p.burin"});
+  CHECK_THAT(inspected.out, Contains("cudnn implicit_gemm; own: conv_"));
+}
+
+TEST_CASE("what_cannot_be_asked_of_cudnn") {
+  const ScratchFolder folder;
+  const auto error_of = [&](const std::vector<std::string>& more) {
+    const Outcome outcome = compile_branched(folder, more);
+    CHECK(outcome.exit_code != 0);
+    return outcome.err;
+  };
+  CHECK_THAT(error_of({"--kernels", "cudnn", "--no-libraries"}),
+             Contains("--kernels asks for calls of cuDNN, and --no-libraries for none"));
+  CHECK_THAT(error_of({"--kernels", "cudnn", "--plan", "algorithm=fastest"}),
+             Contains("--plan algorithm=fastest: known are implicit_gemm, "));
+  CHECK_THAT(error_of({"--kernels", "cudnn", "--plan", "workspace_limit=-1"}), Contains("workspace_limit=-1: 0 to "));
+  CHECK_THAT(error_of({"--kernels", "cudnn", "--plan", "path=/tmp/x.so"}),
+             Contains("--plan path=/tmp/x.so: a library's call has the choices algorithm=NAME"));
+}

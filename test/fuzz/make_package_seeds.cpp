@@ -93,6 +93,23 @@ Manifest template_manifest() {
   return manifest;
 }
 
+// A library's call beside the code of a template.
+Manifest library_manifest() {
+  Manifest manifest = sample_manifest();
+  manifest.kernels.resize(1);
+  Kernel& kernel = manifest.kernels[0];
+  kernel.layer->shape.pad = {1, 1, 1, 1};
+  kernel.layer->shape.epilogue = {.bias = true, .function = function_of(Activation::relu)};
+  kernel.provider = kCudnnProvider;
+  kernel.precision = to_string(Precision::fp32);
+  kernel.plan = print(LibraryPlan{.call = {.algorithm = ConvolutionAlgorithm::winograd},
+                                  .provider = "conv_dense",
+                                  .plan = print(sample_template("conv_dense", kernel.layer->shape))});
+  derive_form(kernel);
+  add_layer_programs(manifest);
+  return manifest;
+}
+
 // A program for one batch is enough.
 Manifest network_manifest() {
   Manifest manifest = network_package().manifest;
@@ -120,6 +137,7 @@ int main(int count, char** arguments) {
   add("tuned.json", tuned_manifest());
   add("templates.json", template_manifest());
   add("network.json", network_manifest());
+  add("library.json", library_manifest());
 
   Package package = shortened(sample_package());
   write_package(package, folder / "two_kernels.zip");

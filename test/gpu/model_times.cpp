@@ -47,6 +47,7 @@ int run(int device_index, const std::string& part, int count) {
     for (const int batch : {1, 32}) {
       const Task task = whole_task(network, batch, arch);
       for (const Provider* provider : providers()) {
+        if (provider->needs_measuring()) continue;
         for (Candidate& candidate : provider->propose(task, {.count = count})) {
           all.push_back({&model_case, task, std::move(candidate)});
         }

@@ -165,7 +165,7 @@ void for_each_candidate(Problem& problem, int count, const Each& each) {
   const auto for_all = [&] {
     int cases = 0;
     for (const Provider* provider : providers()) {
-      if (provider->name() == kBakedProvider) continue;
+      if (provider->name() == kBakedProvider || provider->needs_measuring()) continue;
       for (const Candidate& candidate : provider->propose(problem.task, {.count = count})) {
         each(candidate);
         ++cases;

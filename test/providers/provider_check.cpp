@@ -214,7 +214,7 @@ Task task_of(const Network& network, const Operator& op, const ProviderCheck& ch
 std::vector<Candidate> candidates_of(const Task& task) {
   std::vector<Candidate> candidates;
   for (const Provider* provider : providers()) {
-    if (provider->name() == kBakedProvider) continue;
+    if (provider->name() == kBakedProvider || provider->needs_measuring()) continue;
     for (Candidate& candidate : provider->propose(task, {})) candidates.push_back(std::move(candidate));
   }
   return candidates;

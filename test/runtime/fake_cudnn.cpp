@@ -1,5 +1,8 @@
 #include "test/runtime/fake_cudnn.h"
 
+#include <cstddef>
+#include <functional>
+
 #include "test/runtime/fake_driver.h"
 
 using burin_test::FakeCudnnState;
@@ -10,6 +13,7 @@ struct Object {
   std::array<int, 4> dims{};
   int layout = 0, type = 0;
   std::array<int, 6> geometry{};
+  std::array<int, 4> strides{};  // of a tensor
   int groups = 1, math = 0;
   CUstream_st* stream = nullptr;
 };
@@ -21,6 +25,8 @@ constexpr int kSuccess = 0, kNotSupported = 3000, kExecutionFailed = 5000;
 constexpr int kDefaultMath = 0, kTensorOpMath = 1, kFmaMath = 3;
 constexpr int kFloat = 0, kHalf = 2, kBfloat16 = 9;
 constexpr int kNoMode = -1;
+constexpr int kPrecomputed = 1;  // CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM
+constexpr int kRelu = 1, kIdentity = 5;
 
 int create(void** object) {
   *object = new Object;
@@ -53,6 +59,92 @@ const FakeCudnnState::Algorithm& algorithm_of(int mode, void* input, int algorit
       .at(static_cast<std::size_t>(mode))
       .at(static_cast<std::size_t>(algorithm));
 }
+
+std::array<int, 4> dense(int c, int h, int w) { return {c * h * w, h * w, w, 1}; }
+
+// What a call was told and given.
+struct Call {
+  void* handle;
+  void *input, *filter, *convolution, *output;
+  const void *x, *weights;
+  void* y;
+  const void* bias = nullptr;  // of a fused call; it has a residual where `residual_factor` is not 0
+  void *residual = nullptr, *activation = nullptr;
+  const void* z = nullptr;
+  float residual_factor = 0;
+  int algorithm = 0;
+};
+
+std::function<void()> arithmetic_of(const Call& call) {
+  // Descriptors may be gone, or others, when it runs.
+  const Object input = at(call.input), filter = at(call.filter), convolution = at(call.convolution),
+               output = at(call.output);
+  const Object residual = call.residual == nullptr ? Object{} : at(call.residual);
+  const bool relu = call.activation != nullptr && at(call.activation).math == kRelu;
+  return [=] {
+    const auto at4 = [](const std::array<int, 4>& strides, int n, int c, int h, int w) {
+      return static_cast<std::ptrdiff_t>(n) * strides[0] + static_cast<std::ptrdiff_t>(c) * strides[1] +
+             static_cast<std::ptrdiff_t>(h) * strides[2] + w;
+    };
+    const auto [pad_h, pad_w, stride_h, stride_w, dilation_h, dilation_w] = convolution.geometry;
+    const int per_group = filter.dims[1], outputs = output.dims[1] / convolution.groups;
+    for (int n = 0; n < output.dims[0]; ++n)
+      for (int k = 0; k < output.dims[1]; ++k)
+        for (int row = 0; row < output.dims[2]; ++row)
+          for (int col = 0; col < output.dims[3]; ++col) {
+            double sum = call.bias == nullptr ? 0 : static_cast<const float*>(call.bias)[k];
+            if (call.residual_factor != 0) {
+              sum += call.residual_factor * static_cast<const float*>(call.z)[at4(residual.strides, n, k, row, col)];
+            }
+            for (int c = 0; c < per_group; ++c)
+              for (int r = 0; r < filter.dims[2]; ++r)
+                for (int s = 0; s < filter.dims[3]; ++s) {
+                  const int y = row * stride_h - pad_h + r * dilation_h, x = col * stride_w - pad_w + s * dilation_w;
+                  if (y < 0 || y >= input.dims[2] || x < 0 || x >= input.dims[3]) continue;
+                  const int weight = ((k * per_group + c) * filter.dims[2] + r) * filter.dims[3] + s;
+                  sum += static_cast<double>(static_cast<const float*>(call.weights)[weight]) *
+                         static_cast<const float*>(call.x)[at4(input.strides, n, k / outputs * per_group + c, y, x)];
+                }
+            const auto value = static_cast<float>(sum);
+            static_cast<float*>(call.y)[at4(output.strides, n, k, row, col)] = relu && value < 0 ? 0 : value;
+          }
+  };
+}
+
+// What both ways to run a convolution do.
+int run(const Call& call, void* workspace, std::size_t workspace_bytes) {
+  const int mode = mode_of(call.input, call.filter, call.convolution, call.output);
+  if (mode == kNoMode) {
+    ++state.other_modes;
+    return kNotSupported;
+  }
+  const FakeCudnnState::Algorithm& wanted = algorithm_of(mode, call.input, call.algorithm);
+  CUstream_st& stream = *at(call.handle).stream;
+  if (wanted.refuses == FakeCudnnState::Refuses::forward) return kNotSupported;
+  if (wanted.refuses == FakeCudnnState::Refuses::capture && stream.capturing) return kExecutionFailed;
+  if (workspace_bytes < wanted.workspace_bytes || (wanted.workspace_bytes > 0 && workspace == nullptr)) {
+    state.too_small_workspace = true;
+  }
+  ++state.runs.at(static_cast<std::size_t>(call.algorithm));
+  state.inputs.insert(call.x);
+  state.input_dims = at(call.input).dims;
+  state.filter_dims = at(call.filter).dims;
+  state.output_dims = at(call.output).dims;
+  state.geometry = at(call.convolution).geometry;
+  state.groups = at(call.convolution).groups;
+  state.last_mode = mode;
+  const bool computes = state.computes && at(call.input).type == kFloat && at(call.input).layout == 0;
+  const std::function<void()> work = computes ? arithmetic_of(call) : [] {};
+  if (stream.capturing) {
+    stream.captured_launches += wanted.launches;
+    stream.captured.push_back(work);
+  } else {
+    constexpr double kMicrosecondsPerLaunch = 5;  // FakeDriver's
+    stream.clock_us += kMicrosecondsPerLaunch * wanted.launches;
+    work();
+  }
+  return kSuccess;
+}
 #endif
 
 }  // namespace
@@ -79,6 +171,15 @@ int cudnnSetTensor4dDescriptor(void* object, int layout, int type, int n, int c,
   at(object).layout = layout;
   at(object).type = type;
   at(object).dims = {n, c, h, w};
+  at(object).strides = dense(c, h, w);
+  return kSuccess;
+}
+int cudnnSetTensor4dDescriptorEx(void* object, int type, int n, int c, int h, int w, int n_stride, int c_stride,
+                                 int h_stride, int w_stride) {
+  at(object).layout = 0;
+  at(object).type = type;
+  at(object).dims = {n, c, h, w};
+  at(object).strides = {n_stride, c_stride, h_stride, w_stride};
   return kSuccess;
 }
 int cudnnCreateFilterDescriptor(void** object) { return create(object); }
@@ -117,35 +218,50 @@ int cudnnGetConvolutionForwardWorkspaceSize(void*, void* input, void* filter, vo
   *bytes = wanted.workspace_bytes;
   return kSuccess;
 }
-int cudnnConvolutionForward(void* handle, const void*, void* input, const void* x, void* filter, const void*,
+int cudnnConvolutionForward(void* handle, const void*, void* input, const void* x, void* filter, const void* weights,
                             void* convolution, int algorithm, void* workspace, std::size_t workspace_bytes, const void*,
-                            void* output, void*) {
-  const int mode = mode_of(input, filter, convolution, output);
-  if (mode == kNoMode) {
-    ++state.other_modes;
-    return kNotSupported;
-  }
-  const FakeCudnnState::Algorithm& wanted = algorithm_of(mode, input, algorithm);
-  CUstream_st& stream = *at(handle).stream;
-  if (wanted.refuses == FakeCudnnState::Refuses::forward) return kNotSupported;
-  if (wanted.refuses == FakeCudnnState::Refuses::capture && stream.capturing) return kExecutionFailed;
-  if (workspace_bytes < wanted.workspace_bytes || (wanted.workspace_bytes > 0 && workspace == nullptr)) {
-    state.too_small_workspace = true;
-  }
-  ++state.runs.at(static_cast<std::size_t>(algorithm));
-  state.inputs.insert(x);
-  state.input_dims = at(input).dims;
-  state.filter_dims = at(filter).dims;
-  state.output_dims = at(output).dims;
-  state.geometry = at(convolution).geometry;
-  state.groups = at(convolution).groups;
-  if (stream.capturing) {
-    stream.captured_launches += wanted.launches;
-  } else {
-    constexpr double kMicrosecondsPerLaunch = 5;  // FakeDriver's
-    stream.clock_us += kMicrosecondsPerLaunch * wanted.launches;
-  }
+                            void* output, void* y) {
+  return run({.handle = handle,
+              .input = input,
+              .filter = filter,
+              .convolution = convolution,
+              .output = output,
+              .x = x,
+              .weights = weights,
+              .y = y,
+              .algorithm = algorithm},
+             workspace, workspace_bytes);
+}
+int cudnnCreateActivationDescriptor(void** object) { return create(object); }
+int cudnnDestroyActivationDescriptor(void* object) { return destroy(object); }
+int cudnnSetActivationDescriptor(void* object, int mode, int, double) {
+  at(object).math = mode;
   return kSuccess;
+}
+int cudnnConvolutionBiasActivationForward(void* handle, const void*, void* input, const void* x, void* filter,
+                                          const void* weights, void* convolution, int algorithm, void* workspace,
+                                          std::size_t workspace_bytes, const void* factor, void* residual,
+                                          const void* z, void*, const void* bias, void* activation, void* output,
+                                          void* y) {
+  // As the real one: without an activation it has one algorithm.
+  if (at(activation).math == kIdentity && algorithm != kPrecomputed) return kNotSupported;
+  const int status = run({.handle = handle,
+                          .input = input,
+                          .filter = filter,
+                          .convolution = convolution,
+                          .output = output,
+                          .x = x,
+                          .weights = weights,
+                          .y = y,
+                          .bias = bias,
+                          .residual = residual,
+                          .activation = activation,
+                          .z = z,
+                          .residual_factor = *static_cast<const float*>(factor),
+                          .algorithm = algorithm},
+                         workspace, workspace_bytes);
+  if (status == kSuccess) ++state.fused_runs;
+  return status;
 }
 #endif
 }

@@ -1,4 +1,5 @@
-// A cuDNN that computes nothing: each algorithm takes as long as the test says, on the clock of the fake driver.
+// A cuDNN that takes as long as a test says, on the clock of the fake driver, and computes on the host where the test
+// wants it to: float tensors in nchw, when the stream or the graph runs.
 #pragma once
 
 #include <array>
@@ -18,6 +19,7 @@ struct FakeCudnnState {
   // [layout 0 NCHW, 1 NHWC][burin::CudnnMode: 0 FP32, 1 TF32, 2 FP16, 3 BF16]
   std::array<std::array<Algorithms, 4>, 2> algorithms;
   int create_status = 0;
+  bool computes = false;
 
   // what it saw
   std::array<int, 8> runs{};  // of each algorithm
@@ -29,6 +31,8 @@ struct FakeCudnnState {
   std::array<int, 4> output_dims{};
   std::array<int, 6> geometry{};  // pad, stride, dilation; h, w each
   int groups = 0;
+  int fused_runs = 0;  // of `runs`, those with bias, residual and activation
+  int last_mode = 0;   // as of `algorithms`
   bool too_small_workspace = false;
 };
 

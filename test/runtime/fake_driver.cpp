@@ -594,6 +594,7 @@ struct FakeFunctions {
     BEGIN(true);
     if (stream == nullptr || stream->capturing.exchange(true)) return kErrorInvalidValue;
     stream->captured_launches = 0;
+    stream->captured.clear();
     fake->take("capture", &stream->capturing);
     return kCudaSuccess;
   }
@@ -604,6 +605,7 @@ struct FakeFunctions {
     if (!capturing) return kErrorInvalidValue;
     *graph = fake->take("graph", new CUgraph_st);
     (*graph)->launches = stream->captured_launches;
+    (*graph)->work = std::move(stream->captured);
     return kCudaSuccess;
   }
   static CUresult cuEventCreate(CUevent* event, unsigned) {
@@ -659,7 +661,23 @@ struct FakeFunctions {
     ++graph->launches;
     return kCudaSuccess;
   }
-  // An edge that stands there twice is an error, as in a real driver.
+  // The child is copied, as by a real driver.
+  static CUresult cuGraphAddChildGraphNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before,
+                                           std::size_t count, CUgraph child) {
+    BEGIN(true);
+    if (!fake->known(graph) || !fake->known(child) || child == graph || child->launches == 0) {
+      return kErrorInvalidValue;
+    }
+    FakeLaunch launch;
+    launch.captured = child->launches;
+    *node = graph->handles.emplace_back(new CUgraphNode_st{graph, static_cast<int>(graph->handles.size())});
+    for (std::size_t i = 0; i < count; ++i) graph->nodes.edges.push_back({before[i]->index, (*node)->index, false});
+    graph->nodes.nodes.push_back(launch);
+    graph->launches += child->launches;
+    graph->work.insert(graph->work.end(), child->work.begin(), child->work.end());
+    return kCudaSuccess;
+  }
+  // An edge that stands there twice is an error, as in a real driver; so is a programmatic one of what is no kernel.
   static CUresult add_edges(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, std::size_t count,
                             const GraphEdgeData* data) {
     for (std::size_t i = 0; i < count; ++i) {
@@ -670,6 +688,10 @@ struct FakeFunctions {
       if (data != nullptr && (data[i].to_port != 0 || programmatic != (data[i].from_port == kGraphPortProgrammatic))) {
         return kErrorInvalidValue;
       }
+      const auto is_kernel = [&](const CUgraphNode node) {
+        return graph->nodes.nodes[static_cast<std::size_t>(node->index)].captured == 0;
+      };
+      if (programmatic && !(is_kernel(from[i]) && is_kernel(to[i]))) return kErrorInvalidValue;
       graph->nodes.edges.push_back({from[i]->index, to[i]->index, programmatic});
     }
     return kCudaSuccess;
@@ -686,7 +708,7 @@ struct FakeFunctions {
   }
   static CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned long long) {
     BEGIN(true);
-    *exec = fake->take("graph executable", new CUgraphExec_st{graph->launches, false, graph->nodes});
+    *exec = fake->take("graph executable", new CUgraphExec_st{graph->launches, false, graph->nodes, graph->work});
     if (graph->handles.empty()) return kCudaSuccess;
     const std::lock_guard lock(fake->mutex_);
     fake->graphs_.push_back(graph->nodes);
@@ -701,6 +723,7 @@ struct FakeFunctions {
   static CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
     BEGIN(true);
     if (!fake->known(exec)) return kErrorInvalidHandle;
+    for (const auto& work : exec->work) work();
     if (stream != nullptr) stream->clock_us += exec->launches * fake->microseconds_per_launch;
     return kCudaSuccess;
   }

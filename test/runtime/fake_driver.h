@@ -12,6 +12,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -63,6 +64,7 @@ struct FakeLaunch {
   void* output_activity = nullptr;
   std::array<const char*, burin::kMaxKernelTensors> tensors{};  // in their order
   std::array<FakeBox, burin::kMaxKernelBoxes> boxes{};          // the same
+  int captured = 0;  // not 0: no kernel, but a graph of so many launches that were captured
 };
 
 // A graph that was put together of kernel nodes.
@@ -170,6 +172,7 @@ struct CUfunc_st {
 };
 struct CUstream_st {
   int captured_launches = 0;
+  std::vector<std::function<void()>> captured;  // what a library's calls will compute
   std::atomic<bool> capturing = false;  // its address stands for a capture in progress, so it must not come first
   double clock_us = 0;
 };
@@ -180,6 +183,7 @@ struct CUevent_st {
 struct CUgraph_st {
   int launches = 0;  // captured ones and nodes
   burin_test::FakeGraph nodes;
+  std::vector<std::function<void()>> work;  // of captured calls
   std::vector<CUgraphNode_st*> handles;
 };
 struct CUgraphNode_st {
@@ -190,4 +194,5 @@ struct CUgraphExec_st {
   int launches = 0;
   bool uploaded = false;
   burin_test::FakeGraph nodes;
+  std::vector<std::function<void()>> work;
 };

@@ -29,9 +29,10 @@ class FakeMeasurer : public burin::Measurer {
   std::function<bool(const burin::BakedPlan&)> is_wrong = [](const burin::BakedPlan&) { return false; };
   std::function<bool(const burin::BakedPlan&)> faults = [](const burin::BakedPlan&) { return false; };
   bool a_fault_ends_all = false;
+  std::string libraries;  // that candidates may call
   int runs = 0, timings = 0;
 
-  burin::TuningDevice device() const override { return {"Fake H200", "sm_90", 13000, 8}; }
+  burin::TuningDevice device() const override { return {"Fake H200", "sm_90", 13000, 8, libraries}; }
 
   void run(const burin::Package& package, int batch, std::span<const float> input, std::span<const float> residual,
            std::span<float> output) override {

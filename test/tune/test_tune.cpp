@@ -405,3 +405,43 @@ TEST_CASE("tune: fully connected layers, dense and sparse") {
     CHECK(choice.candidate.estimate.source == Estimate::Source::measured);
   }
 }
+
+TEST_CASE("tune: where the device has cuDNN its algorithms are measured beside the models' candidates") {
+  ConvLayer layer = layer_of("conv", 3);
+  layer.shape.epilogue.function = function_of(Activation::relu);
+  const Network network = network_of({layer});
+  FakeMeasurer measurer(network);
+  measurer.libraries = "cuDNN 9.19.0";
+  measurer.others_us = [](const Kernel& kernel) {
+    if (!kernel.call) return 50.0;
+    return kernel.call->algorithm == ConvolutionAlgorithm::gemm ? 2.0 : 3.0;
+  };
+  measurer.baked_us = [](const BakedPlan&) { return 50.0; };
+  const TuneOptions few{.plans = 2};
+  const TunedKernel tuned = tune(network, measurer, few, CompileOptions()).at(0);
+  CHECK(tuned.candidate.provider == kCudnnProvider);
+  CHECK(tuned.evidence.libraries == "cuDNN 9.19.0");
+  CHECK(tuned.evidence.candidates.at(static_cast<std::size_t>(tuned.evidence.chosen)).plan == "algorithm=gemm");
+  std::set<std::string> plans;
+  for (const TuningCandidate& candidate : tuned.evidence.candidates) {
+    if (candidate.provider == kCudnnProvider) plans.insert(candidate.plan);
+  }
+  CHECK(plans.size() == std::size(names_of(ConvolutionAlgorithm{}).names));
+  CHECK(providers_of(tuned).size() > 1);
+
+  // It is what the package gets, though no model speaks for it.
+  CompileOptions options;
+  options.tuned = {tuned};
+  const Network prepared = prepare_graph(network, std::nullopt, graph_choices(options));
+  const TuningTasks tasks = tuning_tasks(prepared, options);
+  const Choice choice = choose(tasks.tasks.at(0), options);
+  CHECK(choice.candidate.provider == kCudnnProvider);
+  CHECK(choice.options.at(0).measured);
+  CHECK(choose(tasks.tasks.at(0), CompileOptions()).candidate.provider != kCudnnProvider);
+
+  CompileOptions without;
+  without.libraries = false;
+  CHECK(!providers_of(tune(network, measurer, few, without).at(0)).contains(std::string(kCudnnProvider)));
+  measurer.libraries.clear();
+  CHECK(!providers_of(tune(network, measurer, few, CompileOptions()).at(0)).contains(std::string(kCudnnProvider)));
+}

@@ -1,4 +1,4 @@
-#include "runtime/bench/cudnn_library.h"
+#include "runtime/library/cudnn_library.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -68,6 +68,7 @@ std::string CudnnLibrary::open(const std::string& candidate) {
   load(table_.create_tensor, "cudnnCreateTensorDescriptor");
   load(table_.destroy_tensor, "cudnnDestroyTensorDescriptor");
   load(table_.set_tensor_4d, "cudnnSetTensor4dDescriptor");
+  load(table_.set_tensor_4d_ex, "cudnnSetTensor4dDescriptorEx");
   load(table_.create_filter, "cudnnCreateFilterDescriptor");
   load(table_.destroy_filter, "cudnnDestroyFilterDescriptor");
   load(table_.set_filter_4d, "cudnnSetFilter4dDescriptor");
@@ -78,6 +79,10 @@ std::string CudnnLibrary::open(const std::string& candidate) {
   load(table_.set_math, "cudnnSetConvolutionMathType");
   load(table_.workspace_size, "cudnnGetConvolutionForwardWorkspaceSize");
   load(table_.forward, "cudnnConvolutionForward");
+  load(table_.create_activation, "cudnnCreateActivationDescriptor");
+  load(table_.destroy_activation, "cudnnDestroyActivationDescriptor");
+  load(table_.set_activation, "cudnnSetActivationDescriptor");
+  load(table_.fused_forward, "cudnnConvolutionBiasActivationForward");
   if (missing.empty()) return {};
   std::string fault = fmt::format("{}: lacks {}", path_, missing);
   dlclose(library);

@@ -17,7 +17,9 @@ using CudnnObject = void*;
 using CudnnStatus = int;
 
 inline constexpr CudnnStatus kCudnnSuccess = 0;
-inline constexpr int kCudnnCrossCorrelation = 1;   // CUDNN_CROSS_CORRELATION: what networks call a convolution
+inline constexpr int kCudnnCrossCorrelation = 1;  // CUDNN_CROSS_CORRELATION: what networks call a convolution
+// CUDNN_ACTIVATION_RELU, CUDNN_ACTIVATION_IDENTITY, CUDNN_PROPAGATE_NAN
+inline constexpr int kCudnnRelu = 1, kCudnnIdentity = 5, kCudnnPropagateNan = 1;
 inline constexpr int kCudnnForwardAlgorithms = 8;  // CUDNN_CONVOLUTION_FWD_ALGO_COUNT
 
 enum class CudnnLayout { nchw = 0, nhwc = 1 };                 // CUDNN_TENSOR_NCHW, CUDNN_TENSOR_NHWC
@@ -41,6 +43,8 @@ struct CudnnTable {
   CudnnStatus (*create_tensor)(CudnnObject*) = nullptr;
   CudnnStatus (*destroy_tensor)(CudnnObject) = nullptr;
   CudnnStatus (*set_tensor_4d)(CudnnObject, int layout, int type, int n, int c, int h, int w) = nullptr;
+  CudnnStatus (*set_tensor_4d_ex)(CudnnObject, int type, int n, int c, int h, int w, int n_stride, int c_stride,
+                                  int h_stride, int w_stride) = nullptr;
   CudnnStatus (*create_filter)(CudnnObject*) = nullptr;
   CudnnStatus (*destroy_filter)(CudnnObject) = nullptr;
   CudnnStatus (*set_filter_4d)(CudnnObject, int type, int layout, int k, int c, int h, int w) = nullptr;
@@ -56,6 +60,14 @@ struct CudnnTable {
                          CudnnObject filter_desc, const void* filter, CudnnObject convolution, int algorithm,
                          void* workspace, std::size_t workspace_bytes, const void* beta, CudnnObject output_desc,
                          void* output) = nullptr;
+  CudnnStatus (*create_activation)(CudnnObject*) = nullptr;
+  CudnnStatus (*destroy_activation)(CudnnObject) = nullptr;
+  CudnnStatus (*set_activation)(CudnnObject, int mode, int nan, double coefficient) = nullptr;
+  CudnnStatus (*fused_forward)(CudnnObject handle, const void* alpha, CudnnObject input_desc, const void* input,
+                               CudnnObject filter_desc, const void* filter, CudnnObject convolution, int algorithm,
+                               void* workspace, std::size_t workspace_bytes, const void* residual_factor,
+                               CudnnObject residual_desc, const void* residual, CudnnObject bias_desc, const void* bias,
+                               CudnnObject activation, CudnnObject output_desc, void* output) = nullptr;
 };
 
 class CudnnLibrary {

@@ -1,0 +1,113 @@
+// A forward convolution as cuDNN is told of it, with or without bias, residual and relu. Whatever calls cuDNN does it
+// through this: kernels with a library's call, and the baseline of bench.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/conv_layer.h"
+#include "runtime/device_state.h"
+#include "runtime/library/cudnn_library.h"
+
+namespace burin {
+
+// One of cuDNN's handles, on one device. It holds a stream, so calls of several threads take turns; graphs that were
+// captured from it do not use it any more.
+class CudnnHandle {
+ public:
+  // `device` must outlive this. Throws Error(device) where no candidate is a cuDNN, or it cannot serve the device.
+  CudnnHandle(const DeviceState& device, const std::vector<std::string>& candidates);
+  ~CudnnHandle();
+  CudnnHandle(const CudnnHandle&) = delete;
+  CudnnHandle& operator=(const CudnnHandle&) = delete;
+
+  const CudnnLibrary& library() const { return library_; }
+  const CudnnTable& table() const { return library_.table(); }
+  const DeviceState& device() const { return device_; }
+
+  // Calls `work` with the handle, for which the context is current and the stream is set.
+  template <typename Work>
+  CudnnStatus with_stream(CUstream_st* stream, const Work& work) const {
+    const ContextScope scope(device_);
+    const std::lock_guard lock(mutex_);
+    if (const CudnnStatus status = table().set_stream(handle_, stream); status != kCudnnSuccess) return status;
+    return work(handle_);
+  }
+  template <typename Work>
+  CudnnStatus with_handle(const Work& work) const {
+    const ContextScope scope(device_);
+    const std::lock_guard lock(mutex_);
+    return work(handle_);
+  }
+
+ private:
+  const DeviceState& device_;
+  CudnnLibrary library_;
+  CudnnObject handle_ = nullptr;
+  mutable std::mutex mutex_;
+};
+
+// The handles of a device: one for each list of candidates that was asked for, kept as long as the device is.
+class CudnnHandles {
+ public:
+  explicit CudnnHandles(const DeviceState& device) : device_(device) {}
+  // Throws Error(device); where it did before, says the same again without looking anew.
+  std::shared_ptr<const CudnnHandle> get(const std::vector<std::string>& candidates);
+
+ private:
+  struct Opened {
+    std::vector<std::string> candidates;
+    std::shared_ptr<const CudnnHandle> handle;
+    std::string fault;
+  };
+  const DeviceState& device_;
+  std::mutex mutex_;
+  std::vector<Opened> opened_;
+};
+
+struct CudnnProblem {
+  ConvShape shape;  // padded alike on opposite sides
+  int batch = 1;
+  CudnnLayout layout = CudnnLayout::nchw;
+  CudnnType type = CudnnType::float32;
+  CudnnMath math = CudnnMath::fp32;
+  bool with_epilogue = false;  // the shape's bias, residual and relu are part of the call
+  // Values from one image to the next, in nchw; 0: images follow each other.
+  std::int64_t input_pitch = 0, residual_pitch = 0, output_pitch = 0;
+};
+
+// Device memory.
+struct CudnnPointers {
+  const void *input = nullptr, *weights = nullptr;
+  const void *bias = nullptr, *residual = nullptr;  // with an epilogue; the residual where the shape has one
+  void *output = nullptr, *workspace = nullptr;
+  std::size_t workspace_bytes = 0;
+};
+
+class CudnnConvolution {
+ public:
+  // Throws Error(device) where cuDNN cannot be told of it.
+  CudnnConvolution(std::shared_ptr<const CudnnHandle> handle, const CudnnProblem& problem);
+  ~CudnnConvolution();
+  CudnnConvolution(const CudnnConvolution&) = delete;
+  CudnnConvolution& operator=(const CudnnConvolution&) = delete;
+
+  const CudnnHandle& handle() const { return *handle_; }
+  // Whether the call is the one that fuses: a convolution that ends without bias, residual and relu has no need of it.
+  bool is_fused() const { return fused_; }
+  CudnnStatus workspace_bytes(int algorithm, std::size_t& bytes) const;
+  CudnnStatus enqueue(CUstream_st* stream, int algorithm, const CudnnPointers& pointers) const;
+
+ private:
+  struct Descriptors;
+  std::shared_ptr<const CudnnHandle> handle_;
+  bool fused_ = false, residual_ = false;
+  std::unique_ptr<Descriptors> descriptors_;
+};
+
+}  // namespace burin

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# On a machine with a GPU and cuDNN: layers at rising shares of zeros, tuned with cuDNN's algorithms among the candidates
+# (conv_cudnn), verified on the GPU, and measured beside the best that cuDNN does in either layout. Prints, for each layer,
+# share and batch, what was chosen, burin's best and cuDNN's best candidate, the baseline and its time over the chosen one's.
+#
+#   test/gpu/dense.sh BURIN OUT_FOLDER [LAYER_GLOB]
+#
+# Environment: SETS (default anchors), ZEROS (default "0 0.5 0.8 0.9"), BATCHES (default 1,32), PRECISIONS (default "fp32
+# tf32"), TUNE (plans, default 6), BUDGET (default 10m, of each package), BURIN_CUDNN (the library, where it is not on the
+# loader's path). OUT_FOLDER keeps the packages, with the evidence in them (burin inspect --tuning).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+burin=$1 out=$2 glob=${3:-*}
+mkdir -p "$out"
+failed=0
+reports=()
+for set in ${SETS:-anchors}; do
+  for zeros in ${ZEROS:-0 0.5 0.8 0.9}; do
+    weights=$out/$set-$zeros.safetensors
+    python3 "$here/make_layers.py" "$weights" --set "$set" --sparsity "$zeros" --layer "$glob"
+    for precision in ${PRECISIONS:-fp32 tf32}; do
+      name=$set-$zeros-$precision
+      package=$out/$name.burin
+      start=$SECONDS
+      if ! "$burin" compile "$weights" -o "$package" --tune="${TUNE:-6}" --tune-budget "${BUDGET:-10m}" --no-cache \
+        --batch "${BATCHES:-1,32}" --arch native --precision "$precision" > "$out/$name.tune.txt" 2> "$out/$name.notes.txt"; then
+        tail -n 3 "$out/$name.notes.txt" >&2
+        failed=1
+        continue
+      fi
+      echo "$name: tuned and compiled in $((SECONDS - start)) s"
+      "$burin" verify "$package" --against "$weights" --device cuda:0 > "$out/$name.verify.txt" 2>> "$out/$name.notes.txt" ||
+        failed=1
+      echo "$name: $(tail -n 1 "$out/$name.verify.txt")"
+      "$burin" inspect "$package" --json > "$out/$name.inspect.json"
+      "$burin" bench "$package" --baseline cudnn --json "$out/$name.bench.json" > "$out/$name.bench.txt" \
+        2>> "$out/$name.notes.txt" || { failed=1; continue; }
+      reports+=("$out/$name")
+    done
+  done
+done
+[[ ${#reports[@]} == 0 ]] || python3 "$here/dense_table.py" "${reports[@]}" | tee "$out/table.md"
+exit "$failed"

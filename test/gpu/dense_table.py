@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""The table of test/gpu/dense.sh. Needs nothing but Python 3.
+
+    dense_table.py NAME...     reads NAME.inspect.json and NAME.bench.json of each
+"""
+import json
+import math
+import sys
+
+LIBRARY = "conv_cudnn"
+
+
+def best(candidates, of_library):
+    """The fastest candidate without a fault that is, or is not, a library's call; none: None."""
+    right = [c for c in candidates if not c.get("fault") and (c["provider"] == LIBRARY) == of_library]
+    return min(right, key=lambda c: c["us"], default=None)
+
+
+def text_of(candidate):
+    if candidate is None:
+        return "-"
+    plan = candidate["plan"].removeprefix("algorithm=") if candidate["provider"] == LIBRARY else candidate["provider"]
+    return f"{candidate['us']:.2f} {plan}"
+
+
+def rows_of(name):
+    with open(name + ".inspect.json", encoding="utf-8") as file:
+        inspected = json.load(file)
+    with open(name + ".bench.json", encoding="utf-8") as file:
+        measured = {row["symbol"]: row for row in json.load(file)["rows"]}
+    zeros, precision = name.rsplit("-", 2)[1:]
+    for layer in inspected["rows"]:
+        tuning, row = layer["tuning"], measured[layer["symbol"]]
+        baseline = row.get("cudnn_" + precision)
+        if not tuning or not baseline:
+            continue
+        candidates = tuning["candidates"]
+        yield {"layer": layer["layer"], "zeros": float(zeros), "batch": layer["batch"], "precision": precision,
+               "chosen": candidates[tuning["chosen"]], "own": best(candidates, False),
+               "library": best(candidates, True), "cold": row["cold"]["median_us"],
+               "baseline": baseline, "ratio": baseline["median_us"] / row["cold"]["median_us"]}
+
+
+def main(names):
+    rows = [row for name in names for row in rows_of(name)]
+    if not rows:
+        sys.exit("dense_table.py: error: no layer was both tuned and measured beside cuDNN")
+    print("| layer | zeros | batch | precision | chosen | burin's best, tuned us | cuDNN's best, tuned us | chosen, "
+          "bench us | baseline us | baseline / chosen |")
+    print("| --- |" + " --- |" * 9)
+    for row in sorted(rows, key=lambda r: (r["precision"], r["batch"], r["layer"], r["zeros"])):
+        baseline = row["baseline"]
+        print(f"| {row['layer']} | {100 * row['zeros']:.0f} % | {row['batch']} | {row['precision']} "
+              f"| {row['chosen']['provider']} | {text_of(row['own'])} | {text_of(row['library'])} | {row['cold']:.2f} "
+              f"| {baseline['median_us']:.2f} {baseline['algorithm']} {baseline['layout']} | {row['ratio']:.2f} |")
+    ratios = [row["ratio"] for row in rows]
+    calls = sum(row["chosen"]["provider"] == LIBRARY for row in rows)
+    behind = sum(ratio < 0.97 for ratio in ratios)
+    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    print(f"\n{len(rows)} rows: {calls} call cuDNN; {behind} are under 0.97 of the baseline, the least {min(ratios):.2f}; "
+          f"geometric mean {mean:.2f}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
