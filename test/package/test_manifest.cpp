@@ -177,18 +177,18 @@ TEST_CASE("manifest: unknown keys are ignored") {
 }
 
 TEST_CASE("manifest: an unknown version is one clear error") {
-  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 9}}; }) ==
-        "manifest.json: format_version: 9 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 8. A newer burin wrote the package");
-  for (const int old : {1, 2, 3, 4, 5, 6, 7}) {
+  CHECK(parse_error([](ordered_json& json) { json = {{"format_version", 10}}; }) ==
+        "manifest.json: format_version: 10 is not one this burin (" BURIN_VERSION
+        ") reads: it reads 9. A newer burin wrote the package");
+  for (const int old : {1, 2, 3, 4, 5, 6, 7, 8}) {
     CHECK(parse_error([&](ordered_json& json) { json["format_version"] = old; }) ==
           fmt::format("manifest.json: format_version: {} is not one this burin (" BURIN_VERSION
-                      ") reads: it reads 8. Compile it again from its weights or model: 'burin compile'",
+                      ") reads: it reads 9. Compile it again from its weights or model: 'burin compile'",
                       old));
   }
   Manifest manifest = sample_manifest();
-  manifest.format_version = 9;
-  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 9 is not one this burin knows (8)"});
+  manifest.format_version = 10;
+  CHECK(verify(manifest) == std::vector<std::string>{"format_version: 10 is not one this burin knows (9)"});
 }
 
 TEST_CASE("manifest: a package of format 4 gives the same error, whatever else stands in it") {
@@ -199,7 +199,7 @@ TEST_CASE("manifest: a package of format 4 gives the same error, whatever else s
     "tensors": [], "operators": [{"symbol": "pool1", "operator": "pool1", "input": 0, "second": -1}], "files": []})";
   CHECK(error_of([&] { parse_manifest(old); }) ==
         "manifest.json: format_version: 4 is not one this burin (" BURIN_VERSION
-        ") reads: it reads 8. Compile it again from its weights or model: 'burin compile'");
+        ") reads: it reads 9. Compile it again from its weights or model: 'burin compile'");
 }
 
 TEST_CASE("manifest: a wrong type is named by its path") {
